@@ -1,0 +1,61 @@
+# Every target sets up what it needs. The environment lives in .venv.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check bench mutate accept docs lock clean
+
+demo: $(VENV)/.run
+	@$(BIN)/ringleaf demo
+
+test: $(VENV)/.dev check
+	@$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage report
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/mypy tests benchmarks
+	@$(BIN)/lint-imports
+	@$(BIN)/cog --check README.md docs/*.md docs/policies/*.md
+
+bench: $(VENV)/.dev
+	@$(BIN)/python benchmarks/decide.py
+
+mutate: $(VENV)/.dev
+	@$(BIN)/python -m tests.mutate
+
+accept: $(VENV)/.dev
+	@$(BIN)/python -m tests.scenarios.accept
+
+docs: $(VENV)/.dev
+	@$(BIN)/cog -r README.md docs/*.md docs/policies/*.md
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --no-header -o requirements/run.lock pyproject.toml requirements/build.in
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --no-header -c requirements/run.lock -o requirements/dev.lock \
+		--group dev pyproject.toml requirements/build.in
+
+clean:
+	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later found; hint: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2; }
+	@echo "setting up $(VENV) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements/run.lock pyproject.toml | $(BIN)/python
+	@echo "installing what ringleaf needs ..."
+	@$(PIP) --require-hashes -r requirements/run.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock $(VENV)/.run | $(BIN)/python
+	@echo "installing what the tests need ..."
+	@$(PIP) --require-hashes -r requirements/dev.lock
+	@touch $@

@@ -1,0 +1,110 @@
+"""``ringleaf plan`` and ``ringleaf demo``."""
+
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ringleaf.cli.draw import chip_words, draw, marks
+from ringleaf.cli.scenario import read_scenarios
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
+from ringleaf.simulator.answer import decide_all, encode
+from ringleaf.simulator.scenario import Scenario, load
+
+VERDICT_STYLES = {"placed": "green", "waiting": "yellow", "invalid": "red"}
+
+
+def plan_file(file: str, *, as_json: bool) -> int:
+    """Decide and print every document of *file*; the exit status."""
+    return _show(read_scenarios(file), as_json=as_json)
+
+
+def show_demo(*, as_json: bool) -> int:
+    """Decide and print the scenario that ships with the package."""
+    data = files("ringleaf.simulator").joinpath("demo.yaml").read_bytes()
+    _show(load(data), as_json=as_json)
+    return 0
+
+
+def _show(scenarios: Sequence[Scenario], *, as_json: bool) -> int:
+    answers = [decide_all(scenario) for scenario in scenarios]
+    if as_json:
+        for cluster, decisions in answers:
+            sys.stdout.buffer.write(encode(cluster, decisions) + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        console = Console(highlight=False)
+        for number, (scenario, answer) in enumerate(
+            zip(scenarios, answers, strict=True)
+        ):
+            if number:
+                console.print()
+            _print(console, scenario, *answer)
+    every = (decision for _cluster, decisions in answers for decision in decisions)
+    return 0 if all(isinstance(decision, Placed) for decision in every) else 1
+
+
+def _print(
+    console: Console, scenario: Scenario, cluster: Cluster, decisions: list[Decision]
+) -> None:
+    if scenario.about:
+        console.print(Text(" ".join(scenario.about.split())), style="italic")
+        console.print()
+    console.print(_table(decisions))
+    for decision in decisions:
+        _reasons(console, decision)
+    console.print()
+    draw(console, cluster, decisions)
+
+
+def verdict(decision: Decision) -> str:
+    """The verdict as one word."""
+    return type(decision).__name__.lower()
+
+
+def _table(decisions: list[Decision]) -> Table:
+    given = marks(decisions)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("", "job", "product", "wanted", "verdict", "where"):
+        table.add_column(column, overflow="fold")
+    for decision in decisions:
+        letter, style = given.get(decision.job.name, ("", ""))
+        word = verdict(decision)
+        table.add_row(
+            Text(letter, style=style),
+            Text(decision.job.name),
+            Text(decision.job.product.key),
+            decision.job.wanted,
+            Text(word, style=VERDICT_STYLES[word]),
+            Text(_where(decision)),
+        )
+    return table
+
+
+def _where(decision: Decision) -> str:
+    if isinstance(decision, Invalid):
+        return "never"
+    if isinstance(decision, Waiting):
+        return f"{decision.missing} of {decision.job.replicas} pods short"
+    shown = decision.placements[:4]
+    places = [f"{p.node} [{chip_words(p.chips)}]" for p in shown]
+    more = len(decision.placements) - len(shown)
+    return "; ".join(places) + (f"; … {more} more" if more else "")
+
+
+def _reasons(console: Console, decision: Decision) -> None:
+    if isinstance(decision, Placed):
+        lines = []
+    else:
+        lines = [Text(decision.message), Text(f"hint: {decision.hint}", style="bold")]
+    lines += [
+        Text(f"warning: job {decision.job.name!r}: {w}") for w in decision.warnings
+    ]
+    if lines:
+        console.print()
+    for line in lines:
+        console.print(line)

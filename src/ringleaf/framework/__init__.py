@@ -1,0 +1,1 @@
+"""The cycle: transactions over the one cluster, and the function that decides."""

@@ -1,0 +1,122 @@
+"""Why a job went where it went, or why it waits: the decision taken apart.
+
+Everything here reads the same ranks and reasons as ``Session.decide``; nothing is
+decided a second time.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ringleaf.framework.session import Session
+from ringleaf.framework.statement import Statement
+from ringleaf.model.decision import Reason
+from ringleaf.model.job import Job
+from ringleaf.policies.chips import NEVER, written_order
+from ringleaf.policies.fit import (
+    FITS,
+    REASONS,
+    Request,
+    capacity,
+    node_ranks,
+    node_reasons,
+    reach,
+    request_of,
+)
+from ringleaf.policies.words import rank_words, refusal_words
+
+MAX_ENDINGS: Final = 200
+"""How many jobs are tried as the one whose end would be enough."""
+
+
+class Candidate(Struct, frozen=True):
+    """A node that fits: its place in the order, why, and the chips it would give."""
+
+    place: int
+    node: str
+    rank: tuple[str, ...]
+    chips: tuple[int, ...]
+
+
+class Refused(Struct, frozen=True):
+    """A node that does not fit, and the one rule that refuses it."""
+
+    node: str
+    reason: Reason
+    rule: str
+
+
+class Survey(Struct, frozen=True):
+    """What a legal job finds in the cluster before it is decided."""
+
+    fitting: int
+    best: tuple[Candidate, ...]
+    refused: Mapping[Reason, tuple[str, ...]]
+    enough_to_end: tuple[str, ...]
+
+
+def survey(session: Session, job: Job, most: int) -> Survey:
+    """The best *most* nodes in rank order, the refused ones by reason."""
+    cluster, request = session.cluster, request_of(job)
+    reasons = node_reasons(cluster, request)
+    order = _order(session, request)
+    waits = capacity(cluster, request) < job.replicas
+    return Survey(
+        fitting=len(order),
+        best=tuple(
+            _candidate(session, request, node, place)
+            for place, node in enumerate(order[:most].tolist(), 1)
+        ),
+        refused={
+            reason: tuple(cluster.names[n] for n in (reasons == i).nonzero()[0])
+            for i, reason in enumerate(REASONS)
+            if (reasons == i).any()
+        },
+        enough_to_end=enough_to_end(session, job) if waits else (),
+    )
+
+
+def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:
+    """What the job finds on one node."""
+    cluster, request = session.cluster, request_of(job)
+    node = cluster.index[name]
+    reason = node_reasons(cluster, request).item(node)
+    if reason == FITS:
+        place = int((_order(session, request) == node).argmax()) + 1
+        return _candidate(session, request, node, place)
+    why = REASONS[reason]
+    return Refused(name, why, refusal_words(cluster, request, node, why))
+
+
+def enough_to_end(session: Session, job: Job) -> tuple[str, ...]:
+    """The jobs of which the end of any one would let *job* be placed."""
+    cluster, request = session.cluster, request_of(job)
+    enough = []
+    for other in sorted(cluster.holdings)[:MAX_ENDINGS]:
+        with Statement(cluster) as statement:
+            statement.release(other)
+            if capacity(cluster, request) >= job.replicas:
+                enough.append(other)
+    return tuple(enough)
+
+
+def _order(session: Session, request: Request) -> NDArray[np.intp]:
+    """The fitting nodes, best first."""
+    ranks = node_ranks(session.cluster, request)
+    (nodes,) = (ranks != NEVER).nonzero()
+    return np.take(nodes, np.argsort(ranks[nodes], kind="stable"))
+
+
+def _candidate(session: Session, request: Request, node: int, place: int) -> Candidate:
+    cluster = session.cluster
+    usable = cluster.free.item(node) & reach(cluster, request).item(node)
+    rank = request.table.rank(usable)
+    return Candidate(
+        place=place,
+        node=cluster.names[node],
+        rank=tuple(rank_words(cluster, request, node, rank)),
+        chips=written_order(request.row, request.table.taken(usable)),
+    )

@@ -1,0 +1,85 @@
+"""A transaction over the cluster: all of it or nothing of it.
+
+A statement writes at once, so that what follows in the same statement sees it, and
+remembers how to take every write back. Leaving the ``with`` block without ``commit``
+takes everything back, bit by bit.
+"""
+
+from collections.abc import Callable
+from typing import Self
+
+from ringleaf.model.cluster import Cluster, Holding
+
+
+class Statement:
+    """Operations on one cluster that are kept or taken back together."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._undo: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.rollback()
+
+    def allocate(self, job: str, node: int, chips: int) -> None:
+        """Give *chips* of *node* to *job*; they must be free and healthy (D18)."""
+        usable = self._cluster.free.item(node) & self._cluster.healthy.item(node)
+        assert chips & usable == chips, "a chip was given that is not usable"
+        self.hold(job, node, chips)
+
+    def hold(self, job: str, node: int, chips: int) -> None:
+        """*job* holds *chips* of *node*, whatever their health."""
+        cluster = self._cluster
+        free = cluster.free.item(node)
+        cluster.write_free(node, free & ~chips)
+        cluster.holdings.setdefault(job, []).append(Holding(node, chips))
+        self._undo.append(lambda: self._unhold(job, node, free))
+
+    def _unhold(self, job: str, node: int, free: int) -> None:
+        holdings = self._cluster.holdings
+        holdings[job].pop()
+        if not holdings[job]:
+            del holdings[job]
+        self._cluster.write_free(node, free)
+
+    def terminate(self, job: str) -> None:
+        """*job* is asked to end; it keeps its chips until it is released (D20)."""
+        terminating = self._cluster.terminating
+        if job not in terminating:
+            terminating.add(job)
+            self._undo.append(lambda: terminating.discard(job))
+
+    def release(self, job: str) -> None:
+        """*job* is gone; its chips are free again."""
+        cluster = self._cluster
+        holdings = cluster.holdings.pop(job)
+        was_terminating = job in cluster.terminating
+        cluster.terminating.discard(job)
+        for holding in holdings:
+            free = cluster.free.item(holding.node)
+            cluster.write_free(holding.node, free | holding.chips)
+        self._undo.append(lambda: self._unrelease(job, holdings, was_terminating))
+
+    def _unrelease(
+        self, job: str, holdings: list[Holding], was_terminating: object
+    ) -> None:
+        cluster = self._cluster
+        for holding in holdings:
+            free = cluster.free.item(holding.node)
+            cluster.write_free(holding.node, free & ~holding.chips)
+        cluster.holdings[job] = holdings
+        if was_terminating:
+            cluster.terminating.add(job)
+
+    def commit(self) -> None:
+        """Keep everything; the cluster's version moves if anything changed."""
+        self._cluster.version += bool(self._undo)
+        self._undo.clear()
+
+    def rollback(self) -> None:
+        """Take back everything since the last commit, last first."""
+        while self._undo:
+            self._undo.pop()()

@@ -1,0 +1,1 @@
+"""Nouns: frozen values, and the one mutable thing, the cluster."""

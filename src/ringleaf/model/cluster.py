@@ -1,0 +1,111 @@
+"""The cluster: the only mutable state of the core, a structure of arrays.
+
+Node index order is node name order (code point by code point), so wherever nodes tie
+the lowest index is the lowest name. Chips are masks: ``free`` are the chips nobody
+holds, ``healthy`` the chips that are not faulty, ``sound`` the healthy chips whose
+network is healthy too. A chip is usable when it is free and healthy, or free and
+sound for a job that heeds the network.
+
+Only a ``Statement`` (``ringleaf.framework.statement``) writes to it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ringleaf.model.mask import MAX_CHIPS, full_mask
+from ringleaf.model.product import Product
+
+Masks = NDArray[np.uint64]
+_T = TypeVar("_T", bound=np.generic)
+
+NOWHERE = -1
+"""The SuperPoD index of a node that stands in none."""
+
+
+class Node(Struct, frozen=True):
+    """One node as it is described to the cluster; chips as masks."""
+
+    name: str
+    product: Product
+    chips: int
+    free: int
+    faulty: int = 0
+    network_faulty: int = 0
+    ready: bool = True
+    sub_healthy: bool = False
+    superpod: int | None = None
+    leaf: str | None = None
+
+
+class Holding(Struct, frozen=True):
+    """Chips of one node that one replica holds."""
+
+    node: int
+    chips: int
+
+
+class Cluster:
+    """Every node's chips, and which job holds which of them.
+
+    ``version`` counts committed statements. ``changes`` lists the nodes whose free
+    chips changed since ``epoch`` began, for indexes that follow the cluster; a new
+    epoch tells them to start over.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        listed = sorted(nodes, key=lambda node: node.name)
+        self.names = [node.name for node in listed]
+        self.index: Mapping[str, int] = {n: i for i, n in enumerate(self.names)}
+        if len(self.index) != len(self.names):
+            raise ValueError("two nodes have the same name")
+        self.products = sorted({n.product for n in listed}, key=lambda p: p.key)
+        self.product = _array(
+            (self.products.index(node.product) for node in listed), np.int16
+        )
+        self.size = _array((node.chips for node in listed), np.uint8)
+        self.free = _array((node.free for node in listed), np.uint64)
+        faulty = _array((node.faulty for node in listed), np.uint64)
+        network_faulty = _array((node.network_faulty for node in listed), np.uint64)
+        everything = _array((full_mask(node.chips) for node in listed), np.uint64)
+        self.healthy = everything & ~faulty
+        self.sound = self.healthy & ~network_faulty
+        self.ready = _array((node.ready for node in listed), np.bool_)
+        self.sub_healthy = _array((node.sub_healthy for node in listed), np.bool_)
+        self.superpod = _array(
+            (NOWHERE if n.superpod is None else n.superpod for n in listed), np.int64
+        )
+        self.leaf = [node.leaf for node in listed]
+        # Lower is better: sub-healthy nodes last, then more healthy chips first (D2).
+        self.handicap = (
+            self.sub_healthy * np.int64(MAX_CHIPS + 1)
+            + MAX_CHIPS
+            - np.bitwise_count(self.healthy)
+        )
+        self.holdings: dict[str, list[Holding]] = {}
+        self.terminating: set[str] = set()
+        self.version = 0
+        self.epoch = 0
+        self.changes: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def product_of(self, node: int) -> Product:
+        """The product of the node at index *node*."""
+        return self.products[self.product.item(node)]
+
+    def write_free(self, node: int, free: int) -> None:
+        """Make *free* the free chips of *node*, and note the change."""
+        self.free[node] = free
+        self.changes.append(node)
+        if len(self.changes) > 4 * len(self) + 4096:
+            self.changes.clear()
+            self.epoch += 1
+
+
+def _array(values: Iterable[Any], dtype: type[_T]) -> NDArray[_T]:
+    return np.fromiter(values, dtype=dtype)

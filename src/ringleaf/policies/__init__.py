@@ -1,0 +1,1 @@
+"""Rules: tables first, then small pure functions that read them."""

@@ -1,0 +1,172 @@
+"""All nodes at once: which fit one replica of a request, how well, and why not.
+
+The rank of a node, lower is better: sub-healthy nodes last, then more healthy chips,
+then the row's own terms (fewer fragments), then the node's name (decisions D2, D16).
+Everything but the name is packed into one integer; names are the order of the arrays.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ringleaf.model.cluster import NOWHERE, Cluster, Masks
+from ringleaf.model.decision import Reason
+from ringleaf.model.job import Job
+from ringleaf.model.mask import full_mask
+from ringleaf.model.product import Product, Row
+from ringleaf.policies.chips import (
+    MAX_RANK,
+    NEVER,
+    Ints,
+    RowTable,
+    table_of,
+)
+from ringleaf.policies.products import rule_for
+
+REASONS: Final = tuple(Reason)
+FITS: Final = -1
+
+
+class Request(Struct, frozen=True):
+    """What one replica of a legal job asks of a node."""
+
+    product: Product
+    row: Row
+    heeds_network: bool
+
+    @property
+    def table(self) -> RowTable:
+        """The row's ranks and chips for every mask."""
+        return table_of(self.row, self.product.chips)
+
+
+@lru_cache(maxsize=1024)
+def _request(product: Product, row: Row, heeds_network: bool) -> Request:  # noqa: FBT001
+    return Request(product, row, heeds_network)
+
+
+def request_of(job: Job) -> Request:
+    """The request of a legal *job*; jobs that ask the same share one."""
+    product = job.product
+    heeds_network = product.heeds_network and job.replicas > 1
+    return _request(product, rule_for(job)[job.chips], heeds_network)
+
+
+def reach(cluster: Cluster, request: Request) -> Masks:
+    """The chips of every node that the request may use when they are free."""
+    return cluster.sound if request.heeds_network else cluster.healthy
+
+
+def eligible(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
+    """The nodes of the right product that take pods at all."""
+    right = of_product(cluster, request.product) & cluster.ready
+    if request.product.superpod:
+        right &= cluster.superpod != NOWHERE
+    return right
+
+
+def of_product(cluster: Cluster, product: Product) -> NDArray[np.bool_]:
+    """The nodes of one product."""
+    known = product in cluster.products
+    own = cluster.products.index(product) if known else len(cluster.products)
+    return np.equal(cluster.product, own)
+
+
+def node_ranks(cluster: Cluster, request: Request) -> Ints:
+    """The rank of every node, ``NEVER`` where it cannot hold a replica."""
+    ranks = np.full(len(cluster), NEVER, np.int64)
+    (nodes,) = eligible(cluster, request).nonzero()
+    usable = cluster.free[nodes] & reach(cluster, request)[nodes]
+    own = request.table.ranks(usable)
+    ranks[nodes] = np.where(
+        own == NEVER, NEVER, cluster.handicap[nodes] * MAX_RANK + own
+    )
+    return ranks
+
+
+def node_reasons(cluster: Cluster, request: Request) -> NDArray[np.int8]:
+    """For every node ``FITS`` or the index in ``REASONS`` of the first that applies."""
+    reasons = np.full(len(cluster), FITS, np.int8)
+    open_ = np.ones(len(cluster), np.bool_)
+
+    def rule_out(reason: Reason, where: NDArray[np.bool_]) -> None:
+        reasons[open_ & where] = REASONS.index(reason)
+        open_[where] = False
+
+    rule_out(Reason.OTHER_PRODUCT, ~of_product(cluster, request.product))
+    rule_out(Reason.NOT_READY, ~cluster.ready)
+    if request.product.superpod:
+        rule_out(Reason.NO_SUPERPOD, cluster.superpod == NOWHERE)
+    (nodes,) = open_.nonzero()
+    free, within = cluster.free[nodes], reach(cluster, request)[nodes]
+    healthy = cluster.healthy[nodes]
+    sizes = _full_masks()[cluster.size[nodes]]
+
+    def refused(masks: Masks) -> NDArray[np.bool_]:
+        where = np.zeros(len(cluster), np.bool_)
+        where[nodes] = request.table.ranks(masks) == NEVER
+        return where
+
+    rule_out(Reason.TOO_SMALL, refused(sizes))
+    rule_out(Reason.FAULTY_CHIPS, refused(healthy))
+    rule_out(Reason.NETWORK_FAULTY, refused(within))
+    rule_out(Reason.NETWORK_FAULTY, refused(free & within) & ~refused(free & healthy))
+    few = np.zeros(len(cluster), np.bool_)
+    few[nodes] = np.bitwise_count(free & within) < request.row.asked
+    rule_out(Reason.TOO_FEW_CHIPS, few)
+    rule_out(Reason.NOT_WIRED_TOGETHER, refused(free & within))
+    return reasons
+
+
+@lru_cache(maxsize=1)
+def _full_masks() -> Masks:
+    return np.array([full_mask(size) for size in range(65)], np.uint64)
+
+
+def reason_counts(reasons: NDArray[np.int8]) -> dict[Reason, int]:
+    """How many nodes each reason rules out, in the order of reasons."""
+    counts = np.bincount(reasons[reasons != FITS], minlength=len(REASONS))
+    return {r: n for r, n in zip(REASONS, counts.tolist(), strict=True) if n}
+
+
+def capacity(cluster: Cluster, request: Request) -> int:
+    """How many replicas the cluster can hold now.
+
+    Replicas of one job are alike and never compete for different groups, so taking
+    them one after the other from each node is as many as there can be.
+    """
+    (nodes,) = eligible(cluster, request).nonzero()
+    usable = cluster.free[nodes] & reach(cluster, request)[nodes]
+    masks, counts = np.unique(usable, return_counts=True)
+    total = 0
+    while len(masks):
+        fits = request.table.ranks(masks) != NEVER
+        masks, counts = masks[fits], counts[fits]
+        total += int(counts.sum())
+        masks &= ~request.table.taken_many(masks)
+    return total
+
+
+def need_words(request: Request) -> str:
+    """What a node must have free for one replica.
+
+    >>> from ringleaf.policies.products import PRODUCTS
+    >>> job = Job("j", PRODUCTS["atlas-800-9000"], 2)
+    >>> need_words(request_of(job))
+    '2 free chips in one ring'
+    """
+    row, group = request.row, request.product.group
+    chips = f"{row.asked} free chip{'s' * (row.asked > 1)}"
+    if row.halves:
+        return f"{row.asked // 2} free chips in each {group}"
+    across = set(row.rest) >= set(range(1, row.width + 1))
+    if row.asked == 1 or across or row.width >= request.product.chips:
+        return f"{chips} on one node"
+    if row.asked <= row.width:
+        return f"{chips} in one {group}"
+    n_groups, odd = divmod(row.asked, row.width)
+    whole = f"{n_groups} completely free {group}{'s' * (n_groups > 1)}"
+    return f"{whole} and 1 free chip" if odd else whole

@@ -1,0 +1,100 @@
+"""Ranks and refusals in words; the numbers come from the readings, not from here."""
+
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.decision import Reason
+from ringleaf.model.mask import chips_of, full_mask
+from ringleaf.model.product import Term
+from ringleaf.policies.chips import MAX_RANK
+from ringleaf.policies.fit import Request, need_words, reach
+
+
+def groups_free(request: Request, usable: int, n_chips: int) -> tuple[int, ...]:
+    """The usable chips in each group of one node, by the product's wiring.
+
+    >>> from ringleaf.model.job import Job
+    >>> from ringleaf.policies.fit import request_of
+    >>> from ringleaf.policies.products import PRODUCTS
+    >>> request = request_of(Job("j", PRODUCTS["atlas-800-9000"], 1))
+    >>> groups_free(request, 0b1111_0001, 8)
+    (1, 4)
+    """
+    width = request.product.width
+    starts = range(0, n_chips, width)
+    return tuple((usable >> at & full_mask(width)).bit_count() for at in starts)
+
+
+def rank_words(cluster: Cluster, request: Request, node: int, rank: int) -> list[str]:
+    """The rank of a fitting node, term by term in the order in which they weigh."""
+    healthy = cluster.healthy.item(node).bit_count()
+    words = ["sub-healthy"] * cluster.sub_healthy.item(node)
+    words.append(f"{healthy} of {cluster.size.item(node)} chips healthy")
+    terms = request.table.terms(rank % MAX_RANK)
+    return words + [_term_words(request, t, terms[t]) for t in request.row.rank_by]
+
+
+def _term_words(request: Request, term: Term, value: int) -> str:
+    row, group = request.row, request.product.group
+    if term is Term.LEFT:
+        return f"{_count(value, 'free chip')} left over"
+    if term is Term.WHOLE:
+        return f"{_count(value, f'whole free {group}')} left over"
+    if row.halves:
+        if term is Term.SPARE:
+            return f"{_count(value, 'pair')} left over"
+        facing = "pairs that face each other" if row.aligned else "equal halves"
+        return "equal halves that do not face each other" if value else facing
+    if term is Term.SPARE:
+        return f"{_count(value, f'other {group}')} could serve it too"
+    order = ", ".join(map(str, row.first))
+    return f"{group} with {row.first[value]} free (order {order})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'s' * (number != 1)}"
+
+
+def refusal_words(  # noqa: PLR0911 - one sentence per reason
+    cluster: Cluster, request: Request, node: int, reason: Reason
+) -> str:
+    """The one rule that refuses a node: wanted against found."""
+    product, asked = request.product, request.row.asked
+    size = cluster.size.item(node)
+    within = reach(cluster, request).item(node)
+    usable = cluster.free.item(node) & within
+    groups = ", ".join(map(str, groups_free(request, usable, size)))
+    need = need_words(request)
+    match reason:
+        case Reason.OTHER_PRODUCT:
+            found = cluster.product_of(node).key
+            return f"the job wants {product.key}, the node is {found}"
+        case Reason.NOT_READY:
+            return "the node is not ready and takes no pods"
+        case Reason.NO_SUPERPOD:
+            return f"{product.key} jobs need a SuperPoD, the node stands in none"
+        case Reason.TOO_SMALL:
+            return f"a pod needs {need}, the node has {_count(size, 'chip')} in all"
+        case Reason.FAULTY_CHIPS:
+            faulty = full_mask(size) & ~cluster.healthy.item(node)
+            return (
+                f"a pod needs {need}, which the node cannot give even when empty: "
+                f"faulty {_chips(faulty)}"
+            )
+        case Reason.NETWORK_FAULTY:
+            faulty = cluster.healthy.item(node) & ~within
+            return (
+                f"a pod of a job of several pods needs {need} with a healthy network: "
+                f"network-faulty {_chips(faulty)}"
+            )
+        case Reason.TOO_FEW_CHIPS:
+            has = _count(usable.bit_count(), "usable chip")
+            return f"a pod needs {need}, the node has {has}"
+        case Reason.NOT_WIRED_TOGETHER:
+            return (
+                f"a pod needs {need}; of the node's {usable.bit_count()} usable chips "
+                f"its {product.group}s have {groups}, so no {asked} are wired together"
+            )
+
+
+def _chips(mask: int) -> str:
+    chips = chips_of(mask)
+    return f"chip{'s' * (len(chips) != 1)} {', '.join(map(str, chips))}"

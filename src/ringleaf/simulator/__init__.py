@@ -1,0 +1,1 @@
+"""The decision core without a cluster: scenarios in, answers out."""

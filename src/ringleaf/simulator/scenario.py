@@ -1,0 +1,589 @@
+"""Scenario files: a small cluster, its present state and jobs, written down.
+
+The structs below are the format; docs/scenario.md describes it for people. Reading
+has three steps: text to plain values (``source``), plain values to structs (types and
+unknown keys), structs to the nouns of the core (names, products and chips that must
+exist). Every problem is one ``BadInput`` that names the document and the path.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, Literal, NoReturn
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from ringleaf.framework.session import Session
+from ringleaf.framework.statement import Statement
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.job import Job, Strategy
+from ringleaf.model.mask import full_mask, mask_of
+from ringleaf.model.product import Product
+from ringleaf.model.settings import JobRequests, Settings
+from ringleaf.policies.admission import is_legal
+from ringleaf.policies.products import PRODUCTS, find_product
+from ringleaf.simulator.source import BadInput, brief, documents
+
+MAX_NODES: Final = 100_000
+MAX_NAME: Final = 253
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+Chips = Annotated[int, Meta(ge=0, le=1_000_000)]
+Index = Annotated[int, Meta(ge=0, le=1_000_000)]
+Schema = Literal["large-model-schema", "normal-schema"]
+
+
+class _Entry(Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
+    """A mapping of the file; unknown keys are errors."""
+
+
+class SettingsEntry(_Entry, frozen=True):
+    """``settings``: names and defaults as in the scheduler's init-params."""
+
+    nslb_version: Literal["1.0", "2.0"] | float = "1.0"
+    shared_tor_num: Literal[1, 2] = 2
+    tor_level: Literal["double_layer", "single_layer"] = "double_layer"
+    super_pod_size: Count = 48
+    reserve_nodes: Index = 2
+    nodes_per_leaf: Count | None = None
+    job_requests: JobRequests = JobRequests.STRICT
+    share_common_leaves: bool = False
+
+
+class NodeEntry(_Entry, frozen=True):
+    """One of ``nodes``, or ``count`` alike."""
+
+    name: str
+    product: str
+    count: Annotated[int, Meta(ge=1, le=MAX_NODES)] | None = None
+    free: list[Index] | None = None
+    faulty: list[Index] = field(default_factory=list)
+    network_faulty: list[Index] = field(default_factory=list)
+    sub_healthy: bool = False
+    chips: Count | None = None
+    leaf: str | None = None
+    slot: Index | None = None
+    superpod: Index | None = None
+    ready: bool = True
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class LeafEntry(_Entry, frozen=True):
+    """One of ``leaves``: switch state that ``running`` does not already imply."""
+
+    state: Literal["idle", "shared", "exclusive"] = "idle"
+    healthy: bool = True
+    address: str | None = None
+    cross_leaf_jobs: list[Schema] = field(default_factory=list)
+
+
+class PlacementEntry(_Entry, frozen=True):
+    """Where one replica is or was."""
+
+    replica: Index
+    node: str
+    chips: list[Index]
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class PreviousEntry(_Entry, frozen=True):
+    """Where a job ran before a fault."""
+
+    placements: list[PlacementEntry]
+    failed_nodes: list[str] = field(default_factory=list)
+    keep: Literal["pods", "job"] = "pods"
+
+
+class JobEntry(_Entry, frozen=True):
+    """One of ``jobs``."""
+
+    name: str
+    chips: Chips
+    replicas: Count = 1
+    product: str | None = None
+    tor_affinity: Schema | Literal["null"] | None = None
+    sp_block: Index | None = None
+    super_pod_affinity: Literal["hard", "soft"] | None = None
+    strategy: Strategy | None = None
+    distributed: bool = False
+    previous: PreviousEntry | None = None
+
+
+class RunningEntry(JobEntry, frozen=True, kw_only=True):
+    """One of ``running``: a job that already holds chips."""
+
+    placements: list[PlacementEntry]
+
+
+class ScenarioEntry(_Entry, frozen=True):
+    """One document."""
+
+    nodes: list[NodeEntry]
+    about: str | None = None
+    settings: SettingsEntry = field(default_factory=SettingsEntry)
+    leaves: dict[str, LeafEntry] = field(default_factory=dict)
+    running: list[RunningEntry] = field(default_factory=list)
+    jobs: list[JobEntry] = field(default_factory=list)
+
+
+# What each key wants, for the message when it does not get it.
+WANTED: Final[Mapping[str, str]] = {
+    "about": "text",
+    "settings": "a mapping of settings",
+    "nslb-version": '"1.0" or "2.0"',
+    "shared-tor-num": "1 or 2",
+    "tor-level": "double_layer or single_layer",
+    "super-pod-size": "a whole number from 1",
+    "reserve-nodes": "a whole number from 0",
+    "nodes-per-leaf": "a whole number from 1",
+    "job-requests": "strict or per-pod",
+    "share-common-leaves": "true or false",
+    "nodes": "a list of nodes",
+    "name": "text",
+    "product": "a product of the catalogue",
+    "count": f"a whole number from 1 to {MAX_NODES}",
+    "free": "a list of chip numbers",
+    "faulty": "a list of chip numbers",
+    "network-faulty": "a list of chip numbers",
+    "sub-healthy": "true or false",
+    "leaf": "the name of a leaf switch",
+    "slot": "a whole number from 0",
+    "superpod": "a whole number from 0",
+    "ready": "true or false",
+    "labels": "a mapping of text to text",
+    "leaves": "a mapping of leaf names to their state",
+    "state": "idle, shared or exclusive",
+    "healthy": "true or false",
+    "address": "text",
+    "cross-leaf-jobs": "a list of large-model-schema and normal-schema",
+    "running": "a list of jobs with placements",
+    "jobs": "a list of jobs",
+    "replicas": "a whole number from 1 to 1000000",
+    "tor-affinity": "large-model-schema, normal-schema or null",
+    "sp-block": "a whole number from 0",
+    "super-pod-affinity": "hard or soft",
+    "strategy": "card or chip",
+    "distributed": "true or false",
+    "previous": "a mapping with placements",
+    "placements": "a list of placements",
+    "replica": "a whole number from 0",
+    "node": "the name of a node",
+    "annotations": "a mapping of text to text",
+    "failed-nodes": "a list of node names",
+    "keep": "pods or job",
+}
+
+ELEMENT_WANTED: Final[Mapping[str, str]] = {
+    "free": "a chip number",
+    "faulty": "a chip number",
+    "network-faulty": "a chip number",
+    "cross-leaf-jobs": "large-model-schema or normal-schema",
+    "failed-nodes": "the name of a node",
+}
+
+
+class Scenario(Struct, frozen=True):
+    """A document that was read and holds together."""
+
+    about: str | None
+    settings: Settings
+    nodes: tuple[Node, ...]
+    running: Mapping[str, tuple[tuple[str, int], ...]]
+    jobs: tuple[Job, ...]
+    warnings: tuple[str, ...]
+
+    def open(self) -> Session:
+        """A session over a cluster in the state the scenario describes."""
+        cluster = Cluster(self.nodes)
+        with Statement(cluster) as statement:
+            for job, held in self.running.items():
+                for node, chips in held:
+                    statement.hold(job, cluster.index[node], chips)
+            statement.commit()
+        return Session(cluster, self.settings)
+
+
+def load(data: bytes) -> list[Scenario]:
+    """The scenarios of a file's bytes; all of them, or one ``BadInput``."""
+    found = documents(data)
+    scenarios = []
+    for number, document in enumerate(found, 1):
+        where = f"document {number}: " if len(found) > 1 else ""
+        try:
+            scenarios.append(build(_convert(document)))
+        except BadInput as error:
+            raise BadInput(f"{where}{error}") from None
+    return scenarios
+
+
+_AT = re.compile(r" - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$")
+_FIELD = re.compile(r"`([^`]*)`")
+
+
+def _convert(document: object) -> ScenarioEntry:
+    try:
+        return msgspec.convert(document, ScenarioEntry)
+    except msgspec.ValidationError as error:
+        _explain(document, str(error))
+
+
+def _explain(document: object, message: str) -> NoReturn:
+    """Turn msgspec's message into what, where, found and wanted."""
+    at = _AT.search(message)
+    path = _named(document, at["path"].lstrip(".")) if at else ""
+    place = path or "the document"
+    problem = message[: at.start()] if at else message
+    if at and at["key"]:
+        raise BadInput(f"{place} has a key that is not text, want text keys")
+    if problem.startswith("Object contains unknown field"):
+        _unknown_key(place, path, _FIELD.findall(problem)[0])
+    if problem.startswith("Object missing required field"):
+        missing = _FIELD.findall(problem)[0]
+        full = f"{path}.{missing}".lstrip(".")
+        raise BadInput(f"{full} is missing, want {_wanted(full)}")
+    found = brief(_value_at(document, path))
+    raise BadInput(f"{place} is {found}, want {_wanted(path)}")
+
+
+def _unknown_key(place: str, path: str, key: str) -> NoReturn:
+    keys = [f.encode_name for f in msgspec.structs.fields(_entry_at(path))]
+    close = get_close_matches(key, keys, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"it may have {', '.join(keys)}"
+    raise BadInput(f"{place} has the unknown key {brief(key)}", hint)
+
+
+_ENTRIES: Final[Mapping[str, type[Struct]]] = {
+    "settings": SettingsEntry,
+    "nodes": NodeEntry,
+    "leaves": LeafEntry,
+    "running": RunningEntry,
+    "jobs": JobEntry,
+    "placements": PlacementEntry,
+    "previous": PreviousEntry,
+}
+
+
+def _steps(path: str) -> list[str]:
+    return re.findall(r"[^.\[\]]+", path)
+
+
+def _entry_at(path: str) -> type[Struct]:
+    keys = [step for step in _steps(path) if step in _ENTRIES]
+    return _ENTRIES[keys[-1]] if keys else ScenarioEntry
+
+
+def _wanted(path: str) -> str:
+    """What the key at *path* wants; inside a list, what one element wants."""
+    steps = _steps(path)
+    keys = [step for step in steps if not step.isdigit()]
+    if not keys:
+        return "a mapping with the key 'nodes'"
+    key = keys[-1]
+    element = steps[-1] != key
+    if key == "chips":
+        if "placements" in keys:
+            return "a chip number" if element else "a list of chip numbers"
+        per = "node" if keys[0] == "nodes" else "pod"
+        return f"a whole number from 0 to 1000000, the chips per {per}"
+    if key not in WANTED:  # the name of a leaf, a label or an annotation
+        return "a mapping" if keys[0] == "leaves" else "text"
+    return ELEMENT_WANTED.get(key, "a mapping") if element else WANTED[key]
+
+
+def _value_at(document: Any, path: str) -> Any:  # noqa: ANN401
+    value = document
+    for step in _steps(path):
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    return value
+
+
+def _named(document: object, path: str) -> str:
+    """*path* with msgspec's ``[...]`` replaced by the key that is at fault."""
+    before, found, after = path.partition("[...]")
+    if not found:
+        return path
+    wanted = LeafEntry if before == "leaves" else str
+    for key, value in _value_at(document, before).items():
+        try:
+            msgspec.convert(value, wanted)
+        except msgspec.ValidationError:
+            return f"{before}.{key}{after}"
+    return before
+
+
+def build(entry: ScenarioEntry) -> Scenario:
+    """Turn one document into nouns of the core, checking what types cannot."""
+    warnings: list[str] = []
+    settings = _settings(entry.settings, warnings)
+    groups = [_group(i, node) for i, node in enumerate(entry.nodes)]
+    _check_names(groups)
+    _check_slots(entry, groups)
+    sizes = {name: group.chips for group in groups for name in group.names}
+    running = _running(entry, sizes)
+    held: Counter[str] = Counter()
+    for placements in running.values():
+        for node, chips in placements:
+            held[node] += chips  # disjoint masks: adding is joining
+    return Scenario(
+        about=entry.about,
+        settings=settings,
+        nodes=tuple(node for group in groups for node in _nodes(group, held)),
+        running=running,
+        jobs=tuple(_jobs(entry, groups, settings)),
+        warnings=tuple(warnings),
+    )
+
+
+def _settings(entry: SettingsEntry, warnings: list[str]) -> Settings:
+    version = entry.nslb_version
+    if version not in ("1.0", "2.0", 1.0, 2.0):
+        raise BadInput(
+            f"settings.nslb-version is {brief(version)}, want {WANTED['nslb-version']}"
+        )
+    size, reserve = entry.super_pod_size, entry.reserve_nodes
+    if reserve >= size:
+        kept = 2 if size > 2 else 0  # noqa: PLR2004 - the vendor's fallback
+        warnings.append(
+            f"settings.reserve-nodes is {reserve}, not below super-pod-size {size}: "
+            f"{kept} is used"
+        )
+    return Settings(job_requests=entry.job_requests)
+
+
+class _Group(Struct, frozen=True):
+    """One entry of ``nodes`` with its names written out."""
+
+    path: str
+    entry: NodeEntry
+    product: Product
+    chips: int
+    names: list[str]
+
+
+def _group(index: int, entry: NodeEntry) -> _Group:
+    path = f"nodes[{index}]"
+    product = _product(f"{path}.product", entry.product)
+    names = [_name(f"{path}.name", entry.name)]
+    if entry.count is not None:
+        if "{i}" not in entry.name and entry.count > 1:
+            raise BadInput(
+                f"{path}.name is {brief(entry.name)} for {entry.count} nodes, "
+                "want '{i}' in it",
+                f"name: {entry.name}-{{i}}",
+            )
+        names = [entry.name.replace("{i}", str(i)) for i in range(entry.count)]
+    chips = _size(path, entry, product)
+    for key, listed in (
+        ("free", entry.free or []),
+        ("faulty", entry.faulty),
+        ("network-faulty", entry.network_faulty),
+    ):
+        _check_chips(f"{path}.{key}", listed, chips)
+    return _Group(path, entry, product, chips, names)
+
+
+def _product(path: str, name: str) -> Product:
+    product = find_product(name)
+    if product is None:
+        close = get_close_matches(name.lower(), PRODUCTS, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}?" if close else "see: ringleaf products"
+        raise BadInput(f"{path} is {brief(name)}, want {WANTED['product']}", hint)
+    return product
+
+
+def _name(path: str, name: str) -> str:
+    if not (name and name.isprintable() and len(name) <= MAX_NAME):
+        want = f"1 to {MAX_NAME} printable characters"
+        raise BadInput(f"{path} is {brief(name)}, want {want}")
+    return name
+
+
+def _size(path: str, entry: NodeEntry, product: Product) -> int:
+    if not product.sized:
+        if entry.chips not in (None, product.chips):
+            raise BadInput(
+                f"{path}.chips is {entry.chips}, want {product.chips} or no such key",
+                f"every {product.key} has {product.chips} chips",
+            )
+        return product.chips
+    want = f"a whole number from 1 to {product.chips}"
+    if entry.chips is None:
+        raise BadInput(
+            f"{path}.chips is missing, want {want}", f"{product.key} comes in sizes"
+        )
+    if entry.chips > product.chips:
+        raise BadInput(f"{path}.chips is {entry.chips}, want {want}")
+    return entry.chips
+
+
+def _check_chips(path: str, listed: Iterable[int], n_chips: int) -> None:
+    for i, chip in enumerate(listed):
+        if chip >= n_chips:
+            raise BadInput(
+                f"{path}[{i}] is {chip}, want a chip from 0 to {n_chips - 1}"
+            )
+
+
+def _check_names(groups: list[_Group]) -> None:
+    total = 0
+    seen: dict[str, str] = {}
+    for group in groups:
+        total += len(group.names)
+        if total > MAX_NODES:
+            raise BadInput(
+                f"{group.path} brings the nodes to {total}, want at most {MAX_NODES}"
+            )
+        for name in group.names:
+            if seen.setdefault(name, group.path) != group.path:
+                raise BadInput(
+                    f"{group.path}.name is {brief(name)}, "
+                    f"already the name of {seen[name]}"
+                )
+
+
+def _check_slots(entry: ScenarioEntry, groups: list[_Group]) -> None:
+    """Slots lie inside their leaf, one node in each."""
+    leaves: dict[str, list[tuple[str, int]]] = {}
+    for group in groups:
+        if group.entry.leaf is None:
+            continue
+        under = leaves.setdefault(group.entry.leaf, [])
+        slot = group.entry.slot
+        under += [
+            (group.path, len(under) + i if slot is None else slot)
+            for i in range(len(group.names))
+        ]
+    limit = entry.settings.nodes_per_leaf
+    most = limit or max((len(under) for under in leaves.values()), default=0)
+    for leaf, under in leaves.items():
+        if len(under) > most:
+            raise BadInput(
+                f"{under[most][0]}.leaf is {brief(leaf)}, which then has {len(under)} "
+                f"nodes, want at most nodes-per-leaf, {most}"
+            )
+        taken: dict[int, str] = {}
+        for path, slot in under:
+            if slot >= most:
+                raise BadInput(f"{path}.slot is {slot}, want 0 to {most - 1}")
+            if slot in taken:
+                raise BadInput(
+                    f"{path}.slot is {slot} under leaf {brief(leaf)}, "
+                    f"already the slot of {taken[slot]}"
+                )
+            taken[slot] = path
+
+
+def _running(
+    entry: ScenarioEntry, sizes: Mapping[str, int]
+) -> dict[str, tuple[tuple[str, int], ...]]:
+    holder: dict[tuple[str, int], str] = {}
+    running: dict[str, tuple[tuple[str, int], ...]] = {}
+    for i, job in enumerate(entry.running):
+        _job_name(f"running[{i}]", job.name, running)
+        if job.product is not None:
+            _product(f"running[{i}].product", job.product)
+        held = []
+        for j, placement in enumerate(job.placements):
+            path = f"running[{i}].placements[{j}]"
+            if placement.node not in sizes:
+                _unknown_node(f"{path}.node", placement.node, sizes)
+            _check_chips(f"{path}.chips", placement.chips, sizes[placement.node])
+            for k, chip in enumerate(placement.chips):
+                other = holder.setdefault((placement.node, chip), f"{path}.chips[{k}]")
+                if other != f"{path}.chips[{k}]":
+                    raise BadInput(
+                        f"{path}.chips[{k}] is {chip} of node "
+                        f"{brief(placement.node)}, already held by {other}"
+                    )
+            held.append((placement.node, mask_of(placement.chips)))
+        running[job.name] = tuple(held)
+    return running
+
+
+def _unknown_node(path: str, name: str, nodes: Iterable[str]) -> NoReturn:
+    close = get_close_matches(name, list(nodes)[:1000], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "nodes are listed under nodes"
+    raise BadInput(f"{path} is {brief(name)}, want the name of a node", hint)
+
+
+def _job_name(path: str, name: str, taken: Iterable[str]) -> None:
+    _name(f"{path}.name", name)
+    if name in taken:
+        raise BadInput(f"{path}.name is {brief(name)}, already the name of a job")
+
+
+def _nodes(group: _Group, held: Mapping[str, int]) -> Iterator[Node]:
+    entry, everything = group.entry, full_mask(group.chips)
+    free = everything if entry.free is None else mask_of(entry.free)
+    faulty, network_faulty = mask_of(entry.faulty), mask_of(entry.network_faulty)
+    for name in group.names:
+        yield Node(
+            name=name,
+            product=group.product,
+            chips=group.chips,
+            free=free & ~held.get(name, 0),
+            faulty=faulty,
+            network_faulty=network_faulty,
+            ready=entry.ready,
+            sub_healthy=entry.sub_healthy,
+            superpod=entry.superpod,
+            leaf=entry.leaf,
+        )
+
+
+def _jobs(
+    entry: ScenarioEntry, groups: list[_Group], settings: Settings
+) -> Iterator[Job]:
+    taken = {job.name for job in entry.running}
+    products = {group.product for group in groups}
+    for i, job in enumerate(entry.jobs):
+        path = f"jobs[{i}]"
+        _job_name(path, job.name, taken)
+        taken.add(job.name)
+        product = _job_product(path, job, products)
+        made = Job(
+            name=job.name,
+            product=product,
+            chips=job.chips,
+            replicas=job.replicas,
+            strategy=job.strategy,
+            distributed=job.distributed,
+        )
+        _check_network(path, job, made, settings)
+        yield made
+
+
+def _job_product(path: str, job: JobEntry, products: set[Product]) -> Product:
+    if job.product is not None:
+        return _product(f"{path}.product", job.product)
+    if len(products) != 1:
+        has = ", ".join(sorted(product.key for product in products)) or "no nodes"
+        raise BadInput(
+            f"{path}.product is missing, want {WANTED['product']}",
+            f"it may be left out where there is one product; here: {has}",
+        )
+    return next(iter(products))
+
+
+def _check_network(path: str, entry: JobEntry, job: Job, settings: Settings) -> None:
+    """Refuse what needs the network rules, which are not there yet."""
+    affinity = None if entry.tor_affinity == "null" else entry.tor_affinity
+    for key, value in (
+        ("tor-affinity", affinity),
+        ("sp-block", entry.sp_block),
+        ("super-pod-affinity", entry.super_pod_affinity),
+        ("previous", entry.previous and "a mapping"),
+    ):
+        if value is not None:
+            raise BadInput(
+                f"{path}.{key} is {brief(value)}: placing by the network "
+                "is not yet there, want no such key",
+                "without it the job is placed by the chip rules alone",
+            )
+    if job.product.superpod and job.replicas > 1 and is_legal(job, settings):
+        raise BadInput(
+            f"{path}.replicas is {job.replicas} on {job.product.key}: placing several "
+            "pods in SuperPoDs is not yet there, want 1"
+        )
