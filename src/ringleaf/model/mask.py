@@ -30,7 +30,12 @@ def chips_of(mask: int) -> tuple[int, ...]:
     >>> chips_of(0b10011)
     (0, 1, 4)
     """
-    return tuple(chip for chip in range(mask.bit_length()) if mask >> chip & 1)
+    chips = []
+    while mask:
+        lowest = mask & -mask
+        chips.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return tuple(chips)
 
 
 def full_mask(n_chips: int) -> int:

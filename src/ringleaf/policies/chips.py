@@ -1,19 +1,21 @@
 """Reading a row: does a node fit, how well, and which chips go.
 
 One function reads a row for an array of free masks at once. For products of up to 16
-chips it is read once for all 65,536 masks and kept as a table; a decision is then two
-look-ups. Larger nodes are read mask by mask, or all nodes in one call.
+chips it is read once for all masks and kept as a table; a decision is then two
+look-ups. Larger nodes have too many masks; their row is read for every way in which
+their groups can be filled, which is all that a rank depends on.
 """
 
 from functools import lru_cache
-from typing import Final
+from itertools import combinations_with_replacement
+from typing import Final, Protocol
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Masks
-from ringleaf.model.mask import MAX_CHIPS, chips_of
+from ringleaf.model.mask import MAX_CHIPS, chips_of, full_mask
 from ringleaf.model.product import Row, Term
 
 Ints = NDArray[np.int64]
@@ -28,10 +30,9 @@ MAX_RANK: Final = BASE**3
 NEVER: Final = -1
 """The packed rank of a mask that does not fit."""
 
-REMEMBERED: Final = 1 << 14
-"""Masks of larger nodes a table remembers before it forgets them all."""
-
 _UNLISTED: Final = 255
+_CHUNK: Final = 16
+_LOW_CHUNK: Final = (1 << _CHUNK) - 1
 
 
 class Reading(Struct, frozen=True):
@@ -149,64 +150,162 @@ def _lowest(masks: Masks, count: Ints, width: int) -> Masks:
     return result
 
 
-class RowTable:
+class RowTable(Protocol):
     """One row, ready for decisions: mask -> rank and chips taken."""
-
-    def __init__(self, row: Row, n_chips: int) -> None:
-        self.row = row
-        self.n_chips = n_chips
-        self._table: Reading | None = None
-        self._read: dict[int, tuple[int, int]] = {}
-        if n_chips <= TABLE_CHIPS:
-            every_mask = np.arange(1 << n_chips, dtype=np.uint64)
-            self._table = read(row, n_chips, every_mask)
 
     def ranks(self, usable: Masks) -> Ints:
         """The packed ranks of many masks."""
-        if self._table is not None:
-            return self._table.rank[usable]
-        return read(self.row, self.n_chips, usable).rank
-
-    def taken_many(self, usable: Masks) -> Masks:
-        """The chips taken from many masks."""
-        if self._table is not None:
-            return self._table.taken[usable]
-        return read(self.row, self.n_chips, usable).taken
 
     def rank(self, usable: int) -> int:
         """The packed rank of one mask."""
-        if self._table is not None:
-            return self._table.rank.item(usable)
-        return self._read_one(usable)[0]
 
     def taken(self, usable: int) -> int:
         """The chips taken from one mask that fits."""
-        if self._table is not None:
-            return self._table.taken.item(usable)
-        return self._read_one(usable)[1]
 
-    def _read_one(self, usable: int) -> tuple[int, int]:
-        known = self._read.get(usable)
-        if known is None:
-            reading = read(self.row, self.n_chips, np.array([usable], np.uint64))
-            known = reading.rank.item(0), reading.taken.item(0)
-            if len(self._read) >= REMEMBERED:
-                self._read.clear()
-            self._read[usable] = known
-        return known
 
-    def terms(self, rank: int) -> dict[Term, int]:
-        """A packed rank, taken apart."""
-        apart: dict[Term, int] = {}
-        for term in reversed(self.row.rank_by):
-            rank, apart[term] = divmod(rank, BASE)
-        return apart
+class MaskTable:
+    """Small nodes: the row read once for every mask there is."""
+
+    def __init__(self, row: Row, n_chips: int) -> None:
+        self._table = read(row, n_chips, np.arange(1 << n_chips, dtype=np.uint64))
+
+    def ranks(self, usable: Masks) -> Ints:
+        """The packed ranks of many masks."""
+        return self._table.rank[usable]
+
+    def rank(self, usable: int) -> int:
+        """The packed rank of one mask."""
+        return self._table.rank.item(usable)
+
+    def taken(self, usable: int) -> int:
+        """The chips taken from one mask that fits."""
+        return self._table.taken.item(usable)
+
+
+class CountTable:
+    """Large nodes: the row read once for every way groups can be filled.
+
+    A rank depends on how many groups have how many free chips, not on which groups
+    they are. One mask stands for all masks of the same *fill*; groups of the same
+    count correspond in the order of their ids, because a row takes the lowest first.
+    """
+
+    def __init__(self, row: Row, n_chips: int) -> None:
+        self._width = row.width
+        self._n_groups = n_chips // row.width
+        self._fills = fills_of(row.width, self._n_groups)
+        self._known: dict[int, dict[int, list[int]]] = {}
+        stand_ins = np.array(list(self._fills.stand_ins.values()), np.uint64)
+        reading = read(row, n_chips, stand_ins)
+        size = 1 + max(self._fills.stand_ins)
+        self._ranks = np.full(size, NEVER, np.int64)
+        self._taken = np.zeros(size, np.uint64)
+        fills = np.array(list(self._fills.stand_ins))
+        self._ranks[fills] = reading.rank
+        self._taken[fills] = reading.taken
+
+    def ranks(self, usable: Masks) -> Ints:
+        """The packed ranks of many masks."""
+        return self._ranks[self._fills.of_many(usable)]
+
+    def rank(self, usable: int) -> int:
+        """The packed rank of one mask."""
+        return self._ranks.item(self._fills.of(usable))
+
+    def taken(self, usable: int) -> int:
+        """The chips taken from one mask that fits."""
+        takes = dict(self._takes(self._fills.of(usable)))
+        taken = 0
+        for number, group in enumerate(self._parts(usable)):
+            count = group.bit_count()
+            if not takes.get(count):
+                continue
+            keep, *takes[count] = takes[count]
+            for _chip in range(count - keep):
+                group ^= 1 << group.bit_length() - 1  # noqa: PLW2901 - the highest goes
+            taken |= group << number * self._width
+        return taken
+
+    def _takes(self, fill: int) -> dict[int, list[int]]:
+        """Free chips in a group -> how many the first, second, ... such group gives."""
+        takes = self._known.get(fill)
+        if takes is None:
+            groups = self._parts(self._fills.stand_ins[fill])
+            parts = self._parts(self._taken.item(fill))
+            takes = {}
+            for group, part in zip(groups, parts, strict=True):
+                if part:
+                    takes.setdefault(group.bit_count(), []).append(part.bit_count())
+            self._known[fill] = takes
+        return takes
+
+    def _parts(self, mask: int) -> list[int]:
+        width, low = self._width, full_mask(self._width)
+        return [mask >> at & low for at in range(0, width * self._n_groups, width)]
+
+
+class Fills:
+    """The ways in which equal groups can be filled, numbered.
+
+    The number of a fill adds up over its groups, so it is the sum of four look-ups,
+    one for every 16 chips.
+    """
+
+    def __init__(self, width: int, n_groups: int) -> None:
+        # Counts of groups with 1, 2, ... free chips as digits; one group: its count.
+        base = n_groups + 1
+        one = n_groups == 1
+        weights = [0, *(n if one else base ** (n - 1) for n in range(1, width + 1))]
+        step = min(width, _CHUNK)
+        low = full_mask(step)
+        chunk = np.arange(1 << _CHUNK)
+        self._chunk = sum(
+            np.array(weights[: step + 1])[np.bitwise_count(chunk >> at & low)]
+            for at in range(0, _CHUNK, step)
+        )
+        self._listed: list[int] = self._chunk.tolist()
+        self.stand_ins = {
+            sum(weights[count] for count in fill): sum(
+                full_mask(count) << number * width for number, count in enumerate(fill)
+            )
+            for fill in combinations_with_replacement(range(width + 1), n_groups)
+        }
+
+    def of(self, mask: int) -> int:
+        """The number of one mask's fill."""
+        listed, fill = self._listed, 0
+        while mask:
+            fill += listed[mask & _LOW_CHUNK]
+            mask >>= _CHUNK
+        return fill
+
+    def of_many(self, masks: Masks) -> Ints:
+        """The numbers of many masks' fills."""
+        fill = np.zeros(len(masks), np.int64)
+        for at in range(0, MAX_CHIPS, _CHUNK):
+            fill += self._chunk[(masks >> np.uint64(at)) & np.uint64(_LOW_CHUNK)]
+        return fill
+
+
+@lru_cache(maxsize=16)
+def fills_of(width: int, n_groups: int) -> Fills:
+    """The fills of one wiring, made once."""
+    return Fills(width, n_groups)
 
 
 @lru_cache(maxsize=256)
 def table_of(row: Row, n_chips: int) -> RowTable:
     """The table of *row*, made once."""
-    return RowTable(row, n_chips)
+    small = n_chips <= TABLE_CHIPS
+    return MaskTable(row, n_chips) if small else CountTable(row, n_chips)
+
+
+def rank_terms(row: Row, rank: int) -> dict[Term, int]:
+    """A packed rank, taken apart."""
+    apart: dict[Term, int] = {}
+    for term in reversed(row.rank_by):
+        rank, apart[term] = divmod(rank, BASE)
+    return apart
 
 
 def written_order(row: Row, taken: int) -> tuple[int, ...]:

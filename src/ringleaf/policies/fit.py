@@ -22,6 +22,7 @@ from ringleaf.policies.chips import (
     NEVER,
     Ints,
     RowTable,
+    read,
     table_of,
 )
 from ringleaf.policies.products import rule_for
@@ -146,7 +147,7 @@ def capacity(cluster: Cluster, request: Request) -> int:
         fits = request.table.ranks(masks) != NEVER
         masks, counts = masks[fits], counts[fits]
         total += int(counts.sum())
-        masks &= ~request.table.taken_many(masks)
+        masks &= ~read(request.row, request.product.chips, masks).taken
     return total
 
 

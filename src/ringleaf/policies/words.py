@@ -4,7 +4,7 @@ from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.product import Term
-from ringleaf.policies.chips import MAX_RANK
+from ringleaf.policies.chips import MAX_RANK, rank_terms
 from ringleaf.policies.fit import Request, need_words, reach
 
 
@@ -28,7 +28,7 @@ def rank_words(cluster: Cluster, request: Request, node: int, rank: int) -> list
     healthy = cluster.healthy.item(node).bit_count()
     words = ["sub-healthy"] * cluster.sub_healthy.item(node)
     words.append(f"{healthy} of {cluster.size.item(node)} chips healthy")
-    terms = request.table.terms(rank % MAX_RANK)
+    terms = rank_terms(request.row, rank % MAX_RANK)
     return words + [_term_words(request, t, terms[t]) for t in request.row.rank_by]
 
 

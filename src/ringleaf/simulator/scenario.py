@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 import msgspec
@@ -24,7 +25,7 @@ from ringleaf.model.product import Product
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.admission import is_legal
 from ringleaf.policies.products import PRODUCTS, find_product
-from ringleaf.simulator.source import BadInput, brief, documents
+from ringleaf.simulator.source import BadInput, brief, brief_text, documents
 
 MAX_NODES: Final = 100_000
 MAX_NAME: Final = 253
@@ -128,6 +129,9 @@ class ScenarioEntry(_Entry, frozen=True):
     jobs: list[JobEntry] = field(default_factory=list)
 
 
+_FROM_0: Final = "a whole number from 0 to 1000000"
+_FROM_1: Final = "a whole number from 1 to 1000000"
+
 # What each key wants, for the message when it does not get it.
 WANTED: Final[Mapping[str, str]] = {
     "about": "text",
@@ -135,9 +139,9 @@ WANTED: Final[Mapping[str, str]] = {
     "nslb-version": '"1.0" or "2.0"',
     "shared-tor-num": "1 or 2",
     "tor-level": "double_layer or single_layer",
-    "super-pod-size": "a whole number from 1",
-    "reserve-nodes": "a whole number from 0",
-    "nodes-per-leaf": "a whole number from 1",
+    "super-pod-size": _FROM_1,
+    "reserve-nodes": _FROM_0,
+    "nodes-per-leaf": _FROM_1,
     "job-requests": "strict or per-pod",
     "share-common-leaves": "true or false",
     "nodes": "a list of nodes",
@@ -149,8 +153,8 @@ WANTED: Final[Mapping[str, str]] = {
     "network-faulty": "a list of chip numbers",
     "sub-healthy": "true or false",
     "leaf": "the name of a leaf switch",
-    "slot": "a whole number from 0",
-    "superpod": "a whole number from 0",
+    "slot": _FROM_0,
+    "superpod": _FROM_0,
     "ready": "true or false",
     "labels": "a mapping of text to text",
     "leaves": "a mapping of leaf names to their state",
@@ -160,15 +164,15 @@ WANTED: Final[Mapping[str, str]] = {
     "cross-leaf-jobs": "a list of large-model-schema and normal-schema",
     "running": "a list of jobs with placements",
     "jobs": "a list of jobs",
-    "replicas": "a whole number from 1 to 1000000",
+    "replicas": _FROM_1,
     "tor-affinity": "large-model-schema, normal-schema or null",
-    "sp-block": "a whole number from 0",
+    "sp-block": _FROM_0,
     "super-pod-affinity": "hard or soft",
     "strategy": "card or chip",
     "distributed": "true or false",
     "previous": "a mapping with placements",
     "placements": "a list of placements",
-    "replica": "a whole number from 0",
+    "replica": _FROM_0,
     "node": "the name of a node",
     "annotations": "a mapping of text to text",
     "failed-nodes": "a list of node names",
@@ -181,6 +185,8 @@ ELEMENT_WANTED: Final[Mapping[str, str]] = {
     "network-faulty": "a chip number",
     "cross-leaf-jobs": "large-model-schema or normal-schema",
     "failed-nodes": "the name of a node",
+    "labels": "text",
+    "annotations": "text",
 }
 
 
@@ -219,7 +225,17 @@ def load(data: bytes) -> list[Scenario]:
 
 
 _AT = re.compile(r" - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$")
-_FIELD = re.compile(r"`([^`]*)`")
+_STEP = re.compile(r"\.([a-z-]+)|\[(\d+)\]|\[\.\.\.\]")
+_MISSING = re.compile(r"Object missing required field `([a-z-]+)`")
+
+
+class _Named(str):
+    """A step of a path that the file names: a leaf, a label, an annotation."""
+
+    __slots__ = ()
+
+
+_Path = tuple[str | int, ...]
 
 
 def _convert(document: object) -> ScenarioEntry:
@@ -232,23 +248,30 @@ def _convert(document: object) -> ScenarioEntry:
 def _explain(document: object, message: str) -> NoReturn:
     """Turn msgspec's message into what, where, found and wanted."""
     at = _AT.search(message)
-    path = _named(document, at["path"].lstrip(".")) if at else ""
-    place = path or "the document"
-    problem = message[: at.start()] if at else message
-    if at and at["key"]:
+    unknown = message.startswith("Object contains unknown field")
+    if unknown and _unknown_keys(document, ScenarioEntry):
+        at = None  # the key is quoted in the message and may look like a place
+    path = _path_of(document, at["path"]) if at else ()
+    found = _value_at(document, path)
+    place = _written(path) or "the document"
+    if isinstance(found, dict) and not all(isinstance(key, str) for key in found):
         raise BadInput(f"{place} has a key that is not text, want text keys")
-    if problem.startswith("Object contains unknown field"):
-        _unknown_key(place, path, _FIELD.findall(problem)[0])
-    if problem.startswith("Object missing required field"):
-        missing = _FIELD.findall(problem)[0]
-        full = f"{path}.{missing}".lstrip(".")
-        raise BadInput(f"{full} is missing, want {_wanted(full)}")
-    found = brief(_value_at(document, path))
-    raise BadInput(f"{place} is {found}, want {_wanted(path)}")
+    if unknown:
+        _refuse_key(place, _entry_at(path), found)
+    if missing := _MISSING.match(message):
+        path = (*path, missing[1])
+        raise BadInput(f"{_written(path)} is missing, want {_wanted(path)}")
+    raise BadInput(f"{place} is {brief(found)}, want {_wanted(path)}")
 
 
-def _unknown_key(place: str, path: str, key: str) -> NoReturn:
-    keys = [f.encode_name for f in msgspec.structs.fields(_entry_at(path))]
+def _unknown_keys(found: Any, entry: type[Struct]) -> list[str]:  # noqa: ANN401
+    known = {f.encode_name for f in msgspec.structs.fields(entry)}
+    return [key for key in found if key not in known]
+
+
+def _refuse_key(place: str, entry: type[Struct], found: object) -> NoReturn:
+    keys = [f.encode_name for f in msgspec.structs.fields(entry)]
+    key = _unknown_keys(found, entry)[0]
     close = get_close_matches(key, keys, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"it may have {', '.join(keys)}"
     raise BadInput(f"{place} has the unknown key {brief(key)}", hint)
@@ -265,58 +288,79 @@ _ENTRIES: Final[Mapping[str, type[Struct]]] = {
 }
 
 
-def _steps(path: str) -> list[str]:
-    return re.findall(r"[^.\[\]]+", path)
+def _path_of(document: object, path: str) -> _Path:
+    """The steps of msgspec's path, ``[...]`` replaced by the key that is at fault."""
+    steps: _Path = ()
+    for key, index in _STEP.findall(path):
+        if key:
+            steps = (*steps, key)
+        elif index:
+            steps = (*steps, int(index))
+        else:
+            steps = (*steps, _key_at_fault(steps, _value_at(document, steps)))
+    return steps
 
 
-def _entry_at(path: str) -> type[Struct]:
-    keys = [step for step in _steps(path) if step in _ENTRIES]
-    return _ENTRIES[keys[-1]] if keys else ScenarioEntry
-
-
-def _wanted(path: str) -> str:
-    """What the key at *path* wants; inside a list, what one element wants."""
-    steps = _steps(path)
-    keys = [step for step in steps if not step.isdigit()]
-    if not keys:
-        return "a mapping with the key 'nodes'"
-    key = keys[-1]
-    element = steps[-1] != key
-    if key == "chips":
-        if "placements" in keys:
-            return "a chip number" if element else "a list of chip numbers"
-        per = "node" if keys[0] == "nodes" else "pod"
-        return f"a whole number from 0 to 1000000, the chips per {per}"
-    if key not in WANTED:  # the name of a leaf, a label or an annotation
-        return "a mapping" if keys[0] == "leaves" else "text"
-    return ELEMENT_WANTED.get(key, "a mapping") if element else WANTED[key]
-
-
-def _value_at(document: Any, path: str) -> Any:  # noqa: ANN401
-    value = document
-    for step in _steps(path):
-        value = value[int(step)] if isinstance(value, list) else value[step]
-    return value
-
-
-def _named(document: object, path: str) -> str:
-    """*path* with msgspec's ``[...]`` replaced by the key that is at fault."""
-    before, found, after = path.partition("[...]")
-    if not found:
-        return path
-    wanted = LeafEntry if before == "leaves" else str
-    for key, value in _value_at(document, before).items():
+def _key_at_fault(path: _Path, mapping: Mapping[str, object]) -> _Named:
+    wanted = LeafEntry if path == ("leaves",) else str
+    for key, value in mapping.items():
         try:
             msgspec.convert(value, wanted)
         except msgspec.ValidationError:
-            return f"{before}.{key}{after}"
-    return before
+            return _Named(key)
+    raise AssertionError("every value is as wanted")
+
+
+def _value_at(document: Any, path: _Path) -> Any:  # noqa: ANN401
+    for step in path:
+        document = document[step]
+    return document
+
+
+def _written(path: _Path) -> str:
+    """*path* as people write it.
+
+    >>> _written(("nodes", 0, "labels", _Named("a.b")))
+    "nodes[0].labels['a.b']"
+    """
+    return "".join(map(_step, path)).removeprefix(".")
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    plain = re.fullmatch(r"[A-Za-z0-9_-]{1,60}", step)
+    return f".{step}" if plain else f"[{brief(str(step))}]"
+
+
+def _fields(path: _Path) -> list[str]:
+    return [s for s in path if isinstance(s, str) and not isinstance(s, _Named)]
+
+
+def _entry_at(path: _Path) -> type[Struct]:
+    keys = [step for step in _fields(path) if step in _ENTRIES]
+    return _ENTRIES[keys[-1]] if keys else ScenarioEntry
+
+
+def _wanted(path: _Path) -> str:
+    """What the key at *path* wants; inside a list, what one element wants."""
+    keys = _fields(path)
+    if not keys:
+        return "a mapping with the key 'nodes'"
+    element = path[-1] is not keys[-1]
+    if keys[-1] == "chips":
+        if "placements" in keys:
+            return "a chip number" if element else "a list of chip numbers"
+        per_node = keys[0] == "nodes"
+        return f"{_FROM_1}, of the node" if per_node else f"{_FROM_0}, per pod"
+    return ELEMENT_WANTED.get(keys[-1], "a mapping") if element else WANTED[keys[-1]]
 
 
 def build(entry: ScenarioEntry) -> Scenario:
     """Turn one document into nouns of the core, checking what types cannot."""
     warnings: list[str] = []
     settings = _settings(entry.settings, warnings)
+    _check_total(entry.nodes)
     groups = [_group(i, node) for i, node in enumerate(entry.nodes)]
     _check_names(groups)
     _check_slots(entry, groups)
@@ -371,9 +415,12 @@ def _group(index: int, entry: NodeEntry) -> _Group:
             raise BadInput(
                 f"{path}.name is {brief(entry.name)} for {entry.count} nodes, "
                 "want '{i}' in it",
-                f"name: {entry.name}-{{i}}",
+                f"name: {brief_text(entry.name)}-{{i}}",
             )
+        _name(f"{path}.name", entry.name.replace("{i}", str(entry.count - 1)))
         names = [entry.name.replace("{i}", str(i)) for i in range(entry.count)]
+    if entry.leaf is not None:
+        _name(f"{path}.leaf", entry.leaf)
     chips = _size(path, entry, product)
     for key, listed in (
         ("free", entry.free or []),
@@ -426,15 +473,19 @@ def _check_chips(path: str, listed: Iterable[int], n_chips: int) -> None:
             )
 
 
-def _check_names(groups: list[_Group]) -> None:
+def _check_total(entries: list[NodeEntry]) -> None:
     total = 0
-    seen: dict[str, str] = {}
-    for group in groups:
-        total += len(group.names)
+    for i, entry in enumerate(entries):
+        total += entry.count or 1
         if total > MAX_NODES:
             raise BadInput(
-                f"{group.path} brings the nodes to {total}, want at most {MAX_NODES}"
+                f"nodes[{i}] brings the nodes to {total}, want at most {MAX_NODES}"
             )
+
+
+def _check_names(groups: list[_Group]) -> None:
+    seen: dict[str, str] = {}
+    for group in groups:
         for name in group.names:
             if seen.setdefault(name, group.path) != group.path:
                 raise BadInput(
@@ -503,7 +554,7 @@ def _running(
 
 
 def _unknown_node(path: str, name: str, nodes: Iterable[str]) -> NoReturn:
-    close = get_close_matches(name, list(nodes)[:1000], n=1)
+    close = get_close_matches(name, list(islice(nodes, 100)), n=1)  # slow where many
     hint = f"did you mean {close[0]!r}?" if close else "nodes are listed under nodes"
     raise BadInput(f"{path} is {brief(name)}, want the name of a node", hint)
 
@@ -574,11 +625,12 @@ def _check_network(path: str, entry: JobEntry, job: Job, settings: Settings) -> 
         ("tor-affinity", affinity),
         ("sp-block", entry.sp_block),
         ("super-pod-affinity", entry.super_pod_affinity),
-        ("previous", entry.previous and "a mapping"),
+        ("previous", entry.previous),
     ):
         if value is not None:
+            found = "given" if value is entry.previous else brief(value)
             raise BadInput(
-                f"{path}.{key} is {brief(value)}: placing by the network "
+                f"{path}.{key} is {found}: placing by the network "
                 "is not yet there, want no such key",
                 "without it the job is placed by the chip rules alone",
             )

@@ -1,21 +1,32 @@
 """Text to plain values: YAML or JSON, one or several documents, bounded.
 
-Whatever the bytes are, the outcome is a list of documents or one ``BadInput``: depth,
-size and the expansion of YAML aliases are limited before anything walks the values.
+Whatever the bytes are, the outcome is a list of documents or one ``BadInput``. YAML is
+built straight from the parser's events, so that depth, size, tags and aliases meet
+their limits before there is anything to walk.
 """
 
 import json
 import re
+import reprlib
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import yaml
 
-MAX_BYTES: Final = 64 << 20
-MAX_VALUES: Final = 4_000_000
+MAX_BYTES: Final = 32 << 20
+MAX_VALUES: Final = 3_000_000
+"""Values of one file; a mapping counts as ``MAPPING`` of them."""
+MAX_ALIASED: Final = 500_000
+"""Values that the aliases of one file stand for."""
 MAX_DEPTH: Final = 64
+MAX_NUMBER: Final = 1000
+"""Characters of a number; reading one takes time that grows with their square."""
+
+MAPPING: Final = 6
+"""A mapping takes as much room as this many numbers."""
 
 _SPACE: Final = re.compile(r"\s*")
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -29,7 +40,7 @@ class BadInput(Exception):  # noqa: N818 - it reads as what happened
 def documents(data: bytes) -> list[Any]:
     """The documents of *data*; raises ``BadInput`` when there are none to be had."""
     if len(data) > MAX_BYTES:
-        raise BadInput(f"{len(data)} bytes of text, want at most {MAX_BYTES}")
+        raise BadInput(f"more than {MAX_BYTES} bytes of text, want fewer")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -46,12 +57,12 @@ def documents(data: bytes) -> list[Any]:
             "no document found, want a scenario",
             "a scenario has at least the key 'nodes'",
         )
-    _measure(found)
     return found
 
 
 def _json(text: str) -> list[Any] | None:
     """The JSON values of *text*, or None when it is not JSON (it may be YAML)."""
+    _bound(text.count(",") + text.count("[") + MAPPING * text.count("{"))
     decoder = json.JSONDecoder(object_pairs_hook=_unique)
     found: list[Any] = []
     at = 0
@@ -59,98 +70,202 @@ def _json(text: str) -> list[Any] | None:
         while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
             value, at = decoder.raw_decode(text, at)
             found.append(value)
+        if _SURROGATE.search(text):
+            json.dumps(found, ensure_ascii=False).encode()  # half a pair is no text
     except RecursionError:
-        raise BadInput(f"nested too deeply, want at most {MAX_DEPTH} levels") from None
+        _too_deep()
     except ValueError:
         return None
     return found
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    seen = dict(pairs)
-    if len(seen) != len(pairs):
-        keys = [key for key, _value in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise BadInput(f"the key {brief(twice)} stands twice in one mapping")
-    return seen
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        seen: set[str] = set()
+        for key, _value in pairs:
+            if key in seen:
+                raise BadInput(f"the key {brief(key)} stands twice in one mapping")
+            seen.add(key)
+    return unique
 
 
-class _UniqueLoader(_Loader):  # type: ignore[misc, valid-type]
-    """The safe loader, but a key that stands twice in one mapping is an error."""
+def _bound(values: int) -> None:
+    if values > MAX_VALUES:
+        raise BadInput(
+            f"more than {MAX_VALUES} values, want fewer",
+            "with 'count', one entry of nodes stands for many nodes alike",
+        )
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002
-        if isinstance(node, yaml.MappingNode):
-            seen = set()
-            for key, _value in node.value:
-                if isinstance(key.value, str) and (key.tag, key.value) in seen:
-                    raise BadInput(
-                        f"line {key.start_mark.line + 1}: the key {brief(key.value)} "
-                        "stands twice in one mapping"
-                    )
-                if isinstance(key.value, str):
-                    seen.add((key.tag, key.value))
-        return super().construct_mapping(node, deep=deep)
+
+def _too_deep() -> NoReturn:
+    raise BadInput(f"nested too deeply, want at most {MAX_DEPTH} levels") from None
 
 
 def _yaml(text: str) -> list[Any]:
+    reader = _Reader(text)
     try:
-        return list(yaml.load_all(text, Loader=_UniqueLoader))
+        return list(reader.documents())
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         problem = " ".join(filter(None, [error.context, error.problem]))
-        raise BadInput(f"{where}not YAML: {problem}") from None
-    except yaml.YAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise BadInput(f"{_at(mark) if mark else ''}not YAML: {problem}") from None
+    except yaml.reader.ReaderError as error:
         raise BadInput(
-            f"not YAML: {brief_text(' '.join(str(error).split()))}"
+            f"not YAML: the character {error.character:#04x}, {error.reason}"
         ) from None
-    except RecursionError:
-        raise BadInput(f"nested too deeply, want at most {MAX_DEPTH} levels") from None
-    except ValueError as error:
-        raise BadInput(f"not YAML: {brief_text(str(error))}") from None
+    finally:
+        reader.dispose()
 
 
-def _measure(values: list[Any]) -> None:
-    """Raise when the values, aliases written out, are too deep or too many."""
-    weights: dict[int, int] = {}
-    pending: list[tuple[Any, int]] = [(values, 0)]
-    open_: set[int] = set()
-    while pending:
-        value, depth = pending[-1]
-        key = id(value)
-        if key in weights:
-            pending.pop()
-            continue
-        children = list(_children(value))
-        if key in open_ or not children:
-            pending.pop()
-            open_.discard(key)
-            weights[key] = 1 + sum(weights.get(id(child), 1) for child in children)
-            if weights[key] > MAX_VALUES:
-                raise BadInput(
-                    f"more than {MAX_VALUES} values once aliases are written out"
-                )
-            continue
-        if depth > MAX_DEPTH:
-            raise BadInput(f"nested too deeply, want at most {MAX_DEPTH} levels")
-        open_.add(key)
-        for child in children:
-            if id(child) in open_:
-                raise BadInput("an alias refers to the value it stands in")
-            if id(child) not in weights:
-                pending.append((child, depth + 1))
+def _at(mark: Any) -> str:  # noqa: ANN401 - it differs between the parsers
+    return f"line {mark.line + 1}, column {mark.column + 1}: "
 
 
-def _children(value: object) -> Iterator[Any]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list | tuple | set):
-        yield from value
+_TAG: Final = "tag:yaml.org,2002:"
+_PLAIN: Final = {
+    f"{_TAG}{kind}": yaml.SafeLoader.yaml_constructors[f"{_TAG}{kind}"]
+    for kind in ("null", "bool", "int", "float", "str")
+}
+_TEXT: Final = f"{_TAG}str"
+
+
+class _Reader(_Loader):  # type: ignore[misc, valid-type]
+    """Plain values from YAML events, by recursive descent.
+
+    Dates and the like stay text, a key may stand once in a mapping, and an alias
+    weighs as much as what it stands for.
+    """
+
+    def documents(self) -> Iterator[Any]:
+        """The values of all documents, one after the other."""
+        self._values = self._aliased = 0
+        self._known: dict[str, Any] = {}
+        self.get_event()  # the stream starts
+        while not self.check_event(yaml.StreamEndEvent):
+            self.get_event()  # a document starts
+            # Anchor -> the value and its weight; None while it is being read.
+            self._anchors: dict[str, tuple[Any, int] | None] = {}
+            yield self._value(0)
+            self.get_event()  # it ends
+
+    def _value(self, depth: int) -> Any:  # noqa: ANN401
+        event = self.get_event()
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        before = self._values
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        if isinstance(event, yaml.ScalarEvent):
+            value = self._scalar(event)
+        elif depth == MAX_DEPTH:
+            _too_deep()
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = self._sequence(event, depth)
+        else:
+            value = self._mapping(event, depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value, self._values - before
+        return value
+
+    def _count(self, values: int) -> None:
+        self._values += values
+        _bound(self._values)
+
+    def _alias(self, event: yaml.AliasEvent) -> Any:  # noqa: ANN401
+        if event.anchor not in self._anchors:
+            _refuse(event, f"the alias {brief(event.anchor)} stands for nothing")
+        target = self._anchors[event.anchor]
+        if target is None:
+            _refuse(event, "an alias stands for the value it is part of")
+        value, weight = target
+        self._aliased += weight
+        if self._aliased > MAX_ALIASED:
+            _refuse(event, f"the aliases stand for more than {MAX_ALIASED} values")
+        self._count(weight)
+        return value
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Any:  # noqa: ANN401
+        self._count(1)
+        if not event.implicit[0]:
+            return self._tagged(event, event.tag or _TEXT)
+        text = event.value
+        if text not in self._known:
+            tag = self.resolve(yaml.ScalarNode, text, event.implicit)
+            self._known[text] = self._tagged(event, tag if tag in _PLAIN else _TEXT)
+        return self._known[text]
+
+    def _tagged(self, event: yaml.ScalarEvent, tag: str) -> Any:  # noqa: ANN401
+        text = event.value
+        if tag in (_TEXT, "!"):
+            return text
+        if tag not in _PLAIN:
+            _unknown_tag(event)
+        if len(text) > MAX_NUMBER:
+            _refuse(event, f"{len(text)} digits, want at most {MAX_NUMBER}")
+        try:
+            return _PLAIN[tag](self, yaml.ScalarNode(tag, text))
+        except (ValueError, LookupError):
+            _refuse(event, f"{brief(text)} is no {tag.removeprefix(_TAG)}")
+
+    def _sequence(self, event: yaml.SequenceStartEvent, depth: int) -> list[Any]:
+        self._count(1)
+        if event.tag not in (None, "!", f"{_TAG}seq"):
+            _unknown_tag(event)
+        values = []
+        while not self.check_event(yaml.SequenceEndEvent):
+            values.append(self._value(depth + 1))
+        self.get_event()
+        return values
+
+    def _mapping(self, event: yaml.MappingStartEvent, depth: int) -> dict[Any, Any]:
+        self._count(MAPPING)
+        if event.tag not in (None, "!", f"{_TAG}map"):
+            _unknown_tag(event)
+        own: dict[Any, Any] = {}
+        merged: dict[Any, Any] = {}
+        while not self.check_event(yaml.MappingEndEvent):
+            start = self.peek_event()
+            key = self._value(depth + 1)
+            if key == "<<" and start.implicit[0]:
+                self._merge(merged, depth)
+                continue
+            if isinstance(key, list | dict):
+                _refuse(start, "a key is a list or a mapping, want text")
+            if key in own:
+                _refuse(start, f"the key {brief(key)} stands twice in one mapping")
+            own[key] = self._value(depth + 1)
+        self.get_event()
+        return {**merged, **own} if merged else own
+
+    def _merge(self, merged: dict[Any, Any], depth: int) -> None:
+        """Read what stands after ``<<``; what comes first wins."""
+        start = self.peek_event()
+        value = self._value(depth + 1)
+        for mapping in value if isinstance(value, list) else [value]:
+            if not isinstance(mapping, dict):
+                _refuse(start, "'<<' merges no mapping")
+            for key, each in mapping.items():
+                merged.setdefault(key, each)
+
+
+def _refuse(event: Any, problem: str) -> NoReturn:  # noqa: ANN401
+    raise BadInput(f"{_at(event.start_mark)}{problem}") from None
+
+
+def _unknown_tag(event: Any) -> NoReturn:  # noqa: ANN401
+    tag = event.tag.replace(_TAG, "!!")
+    _refuse(event, f"the tag {brief(tag)}, want values without tags")
+
+
+_REPR: Final = reprlib.Repr()
+_REPR.maxlevel = 3
+_REPR.maxstring = _REPR.maxlong = _REPR.maxother = MAX_NUMBER
 
 
 def brief(value: object) -> str:
     """The value as people recognise it, in at most 60 characters."""
-    return brief_text(repr(value))
+    return brief_text(_REPR.repr(value))
 
 
 def brief_text(text: str) -> str:

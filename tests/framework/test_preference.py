@@ -1,0 +1,118 @@
+"""The heap of one request against a scan of all nodes, through random histories."""
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from ringleaf.framework.preference import Preference
+from ringleaf.framework.session import Session
+from ringleaf.framework.statement import Statement
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.decision import Placed
+from ringleaf.model.job import Job
+from ringleaf.policies.chips import NEVER
+from ringleaf.policies.fit import node_ranks, request_of
+from ringleaf.policies.products import PRODUCTS
+
+KEYS = ("atlas-800-9000", "atlas-800t-a2", "atlas-300i-duo")
+
+
+def best_by_scan(cluster: Cluster, job: Job) -> int | None:
+    ranks = node_ranks(cluster, request_of(job))
+    (nodes,) = (ranks != NEVER).nonzero()
+    return int(nodes[ranks[nodes].argmin()]) if len(nodes) else None
+
+
+class History(RuleBasedStateMachine):
+    """Jobs come and go, are taken back, pile up; the heap always knows the best."""
+
+    @initialize(frees=st.lists(st.integers(0, 255), min_size=1, max_size=6))
+    def start(self, frees: list[int]) -> None:
+        products = [PRODUCTS[key] for key in KEYS]
+        self.cluster = Cluster(
+            Node(f"{product.key}-{i}", product, 8, free, faulty=i & 1)
+            for product in products
+            for i, free in enumerate(frees)
+        )
+        self.session = Session(self.cluster)
+        self.probes = [
+            Job("probe", product, chips) for product in products for chips in (1, 2, 8)
+        ]
+        self.preferences = {
+            request_of(job): Preference(self.cluster, request_of(job))
+            for job in self.probes[::2]
+        }
+        self.n_jobs = 0
+
+    @rule(key=st.sampled_from(KEYS), chips=st.sampled_from([1, 2, 4, 8]))
+    def place(self, key: str, chips: int) -> None:
+        self.n_jobs += 1
+        job = Job(f"job-{self.n_jobs}", PRODUCTS[key], chips)
+        expected = best_by_scan(self.cluster, job)
+
+        decision = self.session.decide(job)
+
+        placed = isinstance(decision, Placed)
+        assert placed == (expected is not None)
+        if isinstance(decision, Placed) and expected is not None:
+            assert decision.placements[0].node == self.cluster.names[expected]
+
+    @precondition(lambda self: self.cluster.holdings)
+    @rule(data=st.data(), keep=st.booleans())
+    def release(self, data: st.DataObject, *, keep: bool) -> None:
+        name = data.draw(st.sampled_from(sorted(self.cluster.holdings)))
+        with Statement(self.cluster) as statement:
+            statement.release(name)
+            if keep:
+                statement.commit()
+
+    @precondition(lambda self: self.cluster.holdings)
+    @rule(times=st.sampled_from([1, 30, 3000]))
+    def churn(self, times: int) -> None:
+        """Many changes that change nothing: a long journal, and new epochs."""
+        name = min(self.cluster.holdings)
+        for _time in range(times):
+            with Statement(self.cluster) as statement:
+                statement.release(name)
+
+    @invariant()
+    def every_heap_agrees_with_a_scan(self) -> None:
+        for job in self.probes:
+            request = request_of(job)
+            if request not in self.preferences:
+                continue
+            assert self.preferences[request].best() == best_by_scan(self.cluster, job)
+
+    @invariant()
+    def chips_are_free_or_held_by_one(self) -> None:
+        held = np.zeros(len(self.cluster), np.uint64)
+        for holdings in self.cluster.holdings.values():
+            for holding in holdings:
+                chips = np.uint64(holding.chips)
+                assert not held[holding.node] & chips
+                held[holding.node] |= chips
+        assert not (held & self.cluster.free).any()
+
+
+TestHistory = History.TestCase
+TestHistory.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+def test_a_heap_that_is_never_asked_is_rebuilt_when_it_has_grown_stale() -> None:
+    a2 = PRODUCTS["atlas-800t-a2"]
+    cluster = Cluster([Node("a", a2, 8, 0xFF), Node("b", a2, 8, 0xFF)])
+    job = Job("probe", a2, 1)
+    preference = Preference(cluster, request_of(job))
+
+    for time in range(3000):
+        with Statement(cluster) as statement:
+            statement.allocate("x", 1, 1 << (time % 8))
+            assert preference.best() == 1
+        assert preference.best() == 0

@@ -1,0 +1,113 @@
+"""Transactions: what is held, taken back, released."""
+
+import pytest
+
+from ringleaf.framework.session import Session
+from ringleaf.framework.statement import Statement
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.job import Job
+from ringleaf.policies.products import PRODUCTS
+
+A2 = PRODUCTS["atlas-800t-a2"]
+
+
+def one_node(free: int = 0xFF, faulty: int = 0) -> Cluster:
+    return Cluster([Node("n", A2, 8, free, faulty)])
+
+
+def test_a_chip_that_is_held_cannot_be_allocated() -> None:
+    cluster = one_node()
+    statement = Statement(cluster)
+    statement.allocate("one", 0, 0b11)
+
+    with pytest.raises(AssertionError, match="not usable"):
+        statement.allocate("two", 0, 0b10)
+
+
+def test_a_faulty_chip_cannot_be_allocated_but_may_be_held_already() -> None:
+    cluster = one_node(faulty=0b1)
+    with pytest.raises(AssertionError, match="not usable"):
+        Statement(cluster).allocate("one", 0, 0b1)
+
+    Statement(cluster).hold("one", 0, 0b1)
+
+    assert cluster.free.item(0) == 0b1111_1110
+
+
+def test_leaving_the_block_without_commit_takes_everything_back() -> None:
+    cluster = one_node()
+    with Statement(cluster) as statement:
+        statement.allocate("one", 0, 0b1111)
+        statement.allocate("one", 0, 0b1111_0000)
+        statement.release("one")
+        statement.hold("two", 0, 0b1)
+
+    assert cluster.free.item(0) == 0xFF
+    assert not cluster.holdings
+    assert cluster.version == 0
+
+
+def test_the_version_moves_on_commit_of_a_change_only() -> None:
+    cluster = one_node()
+    with Statement(cluster) as empty:
+        empty.commit()
+    assert cluster.version == 0
+
+    with Statement(cluster) as statement:
+        statement.allocate("one", 0, 0b1)
+        assert cluster.version == 0
+        statement.commit()
+        assert cluster.version == 1
+        statement.rollback()
+
+    assert cluster.version == 1
+    assert cluster.free.item(0) == 0b1111_1110
+
+
+def test_d20_a_terminating_job_keeps_its_chips_until_it_is_gone() -> None:
+    session = Session(one_node())
+    old, new = Job("old", A2, 8), Job("new", A2, 1)
+    assert isinstance(session.decide(old), Placed)
+
+    with Statement(session.cluster) as statement:
+        statement.terminate("old")
+        statement.terminate("old")
+        statement.commit()
+    assert session.cluster.terminating == {"old"}
+    assert isinstance(session.decide(new), Waiting)
+
+    with Statement(session.cluster) as statement:
+        statement.release("old")
+        statement.commit()
+    assert not session.cluster.terminating
+    assert isinstance(session.decide(new), Placed)
+
+
+def test_taking_back_a_release_restores_that_the_job_was_terminating() -> None:
+    session = Session(one_node())
+    session.decide(Job("old", A2, 8))
+    with Statement(session.cluster) as statement:
+        statement.terminate("old")
+        statement.commit()
+
+    with Statement(session.cluster) as statement:
+        statement.release("old")
+
+    assert session.cluster.terminating == {"old"}
+    assert session.cluster.free.item(0) == 0
+
+
+def test_taking_back_a_termination_forgets_it() -> None:
+    session = Session(one_node())
+    session.decide(Job("old", A2, 8))
+
+    with Statement(session.cluster) as statement:
+        statement.terminate("old")
+
+    assert not session.cluster.terminating
+
+
+def test_two_nodes_of_one_name_are_no_cluster() -> None:
+    with pytest.raises(ValueError, match="same name"):
+        Cluster([Node("n", A2, 8, 0xFF), Node("n", A2, 8, 0xFF)])
