@@ -8,7 +8,7 @@ import pytest
 from ringleaf.model.mask import chips_of
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.admission import is_legal as is_legal_here
-from ringleaf.policies.chips import NEVER, read, written_order
+from ringleaf.policies.chips import NEVER, read, table_of, written_order
 from ringleaf.policies.fit import Request, request_of
 from ringleaf.policies.products import PRODUCTS, rule_for
 from tests.oracle import OracleJob, OracleNode, choose, is_legal
@@ -84,3 +84,22 @@ def test_every_request_is_legal_here_exactly_where_the_oracle_says_so() -> None:
             assert found == is_legal(job, requests), job
             verdicts.append(found)
     assert 0.3 < sum(verdicts) / len(verdicts) < 0.9
+
+
+@pytest.mark.parametrize("key", [key for key, row in PRODUCTS.items() if row.sized])
+def test_tables_of_large_nodes_say_what_the_row_says(key: str) -> None:
+    """Fills are only a shorter way to the same answer."""
+    masks = np.array(masks_of(PRODUCTS[key].chips), np.uint64)
+    for rule in PRODUCTS[key].rules.values():
+        for row in rule.values():
+            table = table_of(row, PRODUCTS[key].chips)
+            reading = read(row, PRODUCTS[key].chips, masks)
+            assert table.ranks(masks).tolist() == reading.rank.tolist()
+            for mask, rank, taken in zip(
+                masks.tolist(),
+                reading.rank.tolist(),
+                reading.taken.tolist(),
+                strict=True,
+            ):
+                assert table.rank(mask) == rank
+                assert rank == NEVER or table.taken(mask) == taken

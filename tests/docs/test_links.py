@@ -1,0 +1,77 @@
+"""Links between pages lead somewhere."""
+
+import re
+from typing import NamedTuple
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, prose_of, text_of
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+class Link(NamedTuple):
+    page: str
+    target: str
+
+
+def links() -> list[Link]:
+    return [
+        Link(page, target)
+        for page in PAGES
+        for target in _LINK.findall(prose_of(page))
+        if "://" not in target
+    ]
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors a page's headings get where Markdown is shown."""
+    headings = re.findall(r"^#+ (.+)$", prose_of(page), re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
+
+
+@pytest.mark.parametrize(
+    "link", links(), ids=lambda each: f"{each.page}->{each.target}"
+)
+def test_the_link_leads_somewhere(link: Link) -> None:
+    path, _hash, anchor = link.target.partition("#")
+    target = ((ROOT / link.page).parent / path).resolve() if path else ROOT / link.page
+
+    assert target.is_relative_to(ROOT)
+    assert target.exists()
+    if anchor:
+        assert anchor in anchors(target.relative_to(ROOT).as_posix())
+
+
+def test_every_file_that_a_page_names_exists() -> None:
+    named = {
+        (page, name)
+        for page in PAGES
+        for name in re.findall(r"[\w/]+/\w+\.(?:py|yaml)", text_of(page))
+    }
+    homes = (ROOT, ROOT / "src/ringleaf")
+
+    missing = [each for each in named if not any((h / each[1]).exists() for h in homes)]
+
+    assert named
+    assert missing == []
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen: set[str] = set()
+    pending = ["README.md"]
+    while pending:
+        page = pending.pop()
+        if page in seen or page not in PAGES:
+            continue
+        seen.add(page)
+        for link in links():
+            if link.page == page:
+                path = link.target.partition("#")[0]
+                target = ((ROOT / page).parent / path).resolve()
+                pending.append(target.relative_to(ROOT).as_posix())
+
+    assert sorted(set(PAGES) - seen) == []

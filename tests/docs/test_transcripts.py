@@ -1,0 +1,98 @@
+"""Every transcript in the pages is what the program prints today."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks
+
+OMITTED = "…"
+
+
+class Transcript(NamedTuple):
+    """A command as the reader types it, and what is printed below it."""
+
+    where: str
+    command: str
+    printed: str
+
+
+def transcripts() -> list[Transcript]:
+    found = []
+    for block in blocks("console"):
+        for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
+            command, _newline, printed = part.partition("\n")
+            where = f"{block.page}:{block.line}"
+            found.append(Transcript(where, command, printed))
+    return [each for each in found if each.command.startswith("ringleaf ")]
+
+
+def plain(text: str) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in text.rstrip().splitlines())
+
+
+def pattern(printed: str) -> str:
+    """A line with only an ellipsis stands for any lines."""
+    return "".join(
+        r"(?:.*\n)*?" if line == OMITTED else re.escape(line) + r"\n"
+        for line in plain(printed).splitlines()
+    )
+
+
+def run(command: str) -> str:
+    arguments = shlex.split(command)[1:]
+    done = subprocess.run(  # noqa: S603 - our own commands
+        [sys.executable, "-m", "ringleaf", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "88", "NO_COLOR": "1", "PYTHONUTF8": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+    return plain(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "transcript", transcripts(), ids=lambda each: f"{each.where} {each.command}"
+)
+def test_the_transcript_is_what_the_program_prints(transcript: Transcript) -> None:
+    printed = run(transcript.command)
+
+    if OMITTED in transcript.printed.splitlines():
+        assert re.fullmatch(pattern(transcript.printed), printed), printed
+    else:
+        assert printed == plain(transcript.printed)
+
+
+def test_a_console_block_begins_with_a_command() -> None:
+    bad = [b for b in blocks("console") if not b.body.startswith("$ ")]
+
+    assert bad == []
+
+
+def test_the_readme_shows_the_demo_a_plan_and_an_explanation() -> None:
+    commands = [t.command for t in transcripts() if t.where.startswith("README.md")]
+
+    assert [command.split()[1] for command in commands] == ["demo", "plan", "explain"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "fits"),
+    [
+        ("a\nb\nc\n", True),
+        ("a\n…\nc\n", True),
+        ("…\nc\n", True),
+        ("a\n…\n", True),
+        ("a\n…\nb\n", False),
+        ("a\nc\n", False),
+    ],
+)
+def test_an_ellipsis_omits_whole_lines(printed: str, *, fits: bool) -> None:
+    assert bool(re.fullmatch(pattern(printed), "a\nb\nc\n")) is fits
