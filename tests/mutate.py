@@ -40,6 +40,17 @@ THEN = ["tests/policies", "tests/scenarios", "tests/properties/test_exhaustive.p
 
 # Of modules that are not all tables: the names whose values are.
 ONLY = {
+    "ringleaf.policies.products": {
+        "ASCEND_910",
+        "ASCEND_310",
+        "ASCEND_310P",
+        "NPU",
+        "SPINE_LEAF_1",
+        "SPINE_LEAF_2",
+        "SINGLE_LAYER",
+        "EVEN_UP_TO_14",
+        "_ROWS",
+    },
     "ringleaf.model.decision": {"Reason", "REASON_WORDS"},
     "ringleaf.simulator.scenario": {"WANTED", "ELEMENT_WANTED", "_ENTRIES"},
 }
@@ -131,7 +142,8 @@ def _fewer(node: ast.Tuple | ast.Set) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node, ast.Tuple):
         for i in range(len(parts) - 1):
             swapped = [*parts[:i], parts[i + 1], parts[i], *parts[i + 2 :]]
-            yield f"swapped at {i}", ast.Tuple(swapped, node.ctx)
+            if ast.dump(parts[i]) != ast.dump(parts[i + 1]):
+                yield f"swapped at {i}", ast.Tuple(swapped, node.ctx)
 
 
 def _fewer_keys(node: ast.Dict) -> Iterator[tuple[str, ast.AST]]:
@@ -195,8 +207,15 @@ def _passes(mutant: Mutant, tests: list[str]) -> bool:
         sys.meta_path.insert(0, _Instead(mutant))
         status = 1
         try:
-            options = ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts="]
-            status = int(pytest.main([*options, *tests]))
+            plain = [
+                "-p",
+                "no:cacheprovider",
+                "-o",
+                "addopts=",
+                "-o",
+                "filterwarnings=",
+            ]
+            status = int(pytest.main(["-x", "-q", *plain, *tests]))
         finally:
             os._exit(status)
     _child, status = os.waitpid(child, 0)

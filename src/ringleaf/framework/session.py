@@ -33,6 +33,8 @@ class Session:
 
     def decide(self, job: Job) -> Decision:
         """Admit, choose nodes and chips replica by replica, keep all or nothing."""
+        if job.name in self.cluster.holdings:
+            raise ValueError(f"job {job.name!r} holds chips already")
         if (never := admit(job, self.settings)) is not None:
             return never
         request = request_of(job)

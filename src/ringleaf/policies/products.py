@@ -179,7 +179,7 @@ _ROWS: Final = (
         "Atlas 800I A3 SuperPoD Server",
         "atlas-800i-a3",
         wired=(16, 2, "module", "8 HiAM modules of 2, HCCS between modules"),
-        rules={Mode.ANY: module_rule(16)},
+        rules={Mode.ANY: module_rule(8)},
         alone=frozenset({1}),
         counted_as=ASCEND_910,
         selector=Selector(
@@ -193,7 +193,7 @@ _ROWS: Final = (
         "atlas-900-a3",
         "Atlas 900 A3 SuperPoD",
         wired=(16, 2, "module", "8 HiAM modules of 2, in a SuperPoD"),
-        rules={Mode.ANY: module_rule(16)},
+        rules={Mode.ANY: module_rule(8)},
         # Pods of a job that spans nodes take whole nodes.
         alone=EVEN_UP_TO_14 | {1},
         superpod=True,
@@ -209,7 +209,7 @@ _ROWS: Final = (
         "a200t-a3-box8",
         "A200T A3 Box8 SuperPoD Server",
         wired=(16, 2, "module", "8 HiAM modules of 2, HCCS between modules"),
-        rules={Mode.ANY: module_rule(16)},
+        rules={Mode.ANY: module_rule(8)},
         alone=frozenset({1}),
         counted_as=ASCEND_910,
         selector=Selector(
@@ -223,7 +223,7 @@ _ROWS: Final = (
         "atlas-9000-a3",
         "Atlas 9000 A3 SuperPoD",
         wired=(8, 2, "module", "4 HiAM modules of 2, in a SuperPoD"),
-        rules={Mode.ANY: module_rule(8)},
+        rules={Mode.ANY: module_rule(4)},
         alone=frozenset({1, 2, 4, 6}),
         superpod=True,
         counted_as=ASCEND_910,

@@ -144,11 +144,11 @@ def box16_rule(*, aligned: bool) -> Rule:
     return rule_of((*one_ring, *halves, whole))
 
 
-def module_rule(chips: int) -> Rule:
+def module_rule(modules: int) -> Rule:
     """One chip of a half-used module first; even requests take whole modules."""
     even = (
-        one_row(n, 2, WHOLE_MODULES, POSITION, WHOLE, LEFT)
-        for n in range(2, chips + 1, 2)
+        one_row(2 * taken, 2, WHOLE_MODULES, POSITION, WHOLE, LEFT)
+        for taken in range(1, modules + 1)
     )
     return rule_of((one_row(1, 2, HALF_MODULE_FIRST, POSITION, WHOLE, LEFT), *even))
 

@@ -1,0 +1,59 @@
+"""Deciding jobs one after the other."""
+
+import pytest
+
+from ringleaf.framework.session import Session
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.decision import Placed
+from ringleaf.model.job import Job
+from ringleaf.model.mask import mask_of
+from ringleaf.model.product import Product
+from ringleaf.policies.products import PRODUCTS
+
+# Product, chips asked, and two nodes of the same network status: the groups the pod
+# would take from look alike, but the second node is left with fewer free chips.
+SAME_STATUS = [
+    ("atlas-800-9000", 1, [0, 4, 5], [0, 4]),
+    ("atlas-800-9000", 2, [0, 1, 4, 5, 6], [0, 1, 4]),
+    ("atlas-800-9000", 4, [0, 1, 2, 3, 4], [0, 1, 2, 3]),
+    ("atlas-800t-a2", 2, [0, 1, 2, 3], [5, 6, 7]),
+    ("atlas-200t-a2-box16", 3, [0, 1, 2, 8], [0, 1, 2]),
+    (
+        "atlas-200t-a2-box16",
+        10,
+        [0, 1, 2, 3, 4, 5, *range(8, 13)],
+        [*range(5), *range(8, 13)],
+    ),
+    ("atlas-800t-a3", 2, [0, 1, 2], [4, 5]),
+    ("atlas-300i", 2, [0, 1, 4], [4, 5]),
+    ("atlas-300i-duo", 1, [0, 2, 3], [0, 2]),
+    ("atlas-310p", 2, [0, 1, 2, 3], [1, 2, 3]),
+    ("atlas-350-4p-8", 2, [0, 1, 4], [4, 5]),
+]
+
+
+def node(name: str, product: Product, free: list[int]) -> Node:
+    chips = min(product.chips, 16)
+    return Node(name, product, chips, mask_of(free), superpod=0)
+
+
+@pytest.mark.parametrize(("key", "asked", "more", "fewer"), SAME_STATUS)
+def test_d31_same_network_status_fewer_fragments(
+    key: str, asked: int, more: list[int], fewer: list[int]
+) -> None:
+    product = PRODUCTS[key]
+    cluster = Cluster([node("a", product, more), node("b", product, fewer)])
+
+    decision = Session(cluster).decide(Job("job", product, asked))
+
+    assert isinstance(decision, Placed)
+    assert decision.placements[0].node == "b"
+
+
+def test_a_job_is_decided_once() -> None:
+    product = PRODUCTS["atlas-800t-a2"]
+    session = Session(Cluster([node("a", product, [0, 1])]))
+    session.decide(Job("job", product, 1))
+
+    with pytest.raises(ValueError, match="'job' holds chips already"):
+        session.decide(Job("job", product, 1))

@@ -1,0 +1,1 @@
+"""The rules of the vendor's tables and of the decisions, one test per row."""

@@ -1,0 +1,352 @@
+"""Which requests are legal, and what is said about those that are not."""
+
+from typing import Final
+
+import pytest
+
+from ringleaf.model.decision import Invalid
+from ringleaf.model.job import Job
+from ringleaf.model.settings import Settings
+from ringleaf.policies.admission import admit, in_words, is_legal, legal_words
+from tests.chips import PER_POD, a_job
+
+STRICT: Final = Settings()
+EVEN: Final = {2, 4, 6, 8, 10, 12, 14, 16}
+BOX16: Final = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}
+
+NINE_THOUSAND: Final = (
+    "atlas-800-9000 takes 1, 2, 4 or 8 chips in one pod, or 8 in each of several"
+)
+A3: Final = (
+    "takes 1, 2, 4, 6, 8, 10, 12, 14 or 16 chips in one pod, "
+    "or 2, 4, 6, 8, 10, 12, 14 or 16 in each of several"
+)
+
+
+@pytest.mark.parametrize(
+    ("product", "strategy", "one_pod", "several"),
+    [
+        pytest.param(
+            "atlas-800-9000",
+            None,
+            {1, 2, 4, 8},
+            {8},
+            id="9000: one pod, or whole nodes",
+        ),
+        pytest.param(
+            "atlas-800-9000-half", None, {1, 2, 4}, {1, 2, 4}, id="half: 3 is illegal"
+        ),
+        pytest.param("atlas-300t", None, {1, 2}, {1, 2}, id="300T: 1 or 2"),
+        pytest.param(
+            "atlas-800t-a2", None, {*range(1, 9)}, {*range(1, 9)}, id="A2: 1 to 8"
+        ),
+        pytest.param(
+            "atlas-200t-a2-box16", None, BOX16, BOX16, id="Box16: even above eight"
+        ),
+        pytest.param("atlas-800t-a3", None, EVEN | {1}, EVEN, id="A3: 1 comes alone"),
+        pytest.param("a200t-a3-box8", None, EVEN | {1}, EVEN, id="Box8: as A3"),
+        pytest.param(
+            "atlas-900-a3", None, EVEN | {1}, {16}, id="SuperPoD: several take nodes"
+        ),
+        pytest.param(
+            "atlas-9000-a3", None, {1, 2, 4, 6, 8}, {8}, id="SuperPoD of 8: as well"
+        ),
+        pytest.param(
+            "atlas-300i", "card", {1, 2, 3, 4}, {1, 2, 3, 4}, id="300I card (D9)"
+        ),
+        pytest.param(
+            "atlas-300i", "chip", {*range(1, 65)}, {*range(1, 65)}, id="300I chip"
+        ),
+        pytest.param("atlas-300i-duo", "card", {1, 2}, {1, 2}, id="Duo card (D9)"),
+        pytest.param(
+            "atlas-300i-duo", "chip", {*range(1, 17)}, {*range(1, 17)}, id="Duo chip"
+        ),
+        pytest.param(
+            "atlas-310p", None, {*range(1, 65)}, {*range(1, 65)}, id="310P: 1 to 64"
+        ),
+        pytest.param(
+            "atlas-350-4p-8", None, {*range(1, 9)}, {*range(1, 9)}, id="350 of 8"
+        ),
+        pytest.param(
+            "atlas-350-4p-16", None, {*range(1, 17)}, {*range(1, 17)}, id="350 of 16"
+        ),
+    ],
+)
+def test_these_requests_are_legal_and_no_others(
+    product: str, strategy: str | None, one_pod: set[int], several: set[int]
+) -> None:
+    asked = range(70)
+
+    for pods, legal in ((1, one_pod), (2, several), (5, several)):
+        jobs = [a_job(product, n, pods=pods, strategy=strategy) for n in asked]
+        assert {job.chips for job in jobs if is_legal(job, STRICT)} == legal
+        assert {job.chips for job in jobs if admit(job, STRICT) is None} == legal
+
+
+def test_distributed_inference_on_duo_is_one_pod() -> None:
+    jobs = [a_job("atlas-300i-duo", n, distributed=True) for n in range(40)]
+    several = [a_job("atlas-300i-duo", n, pods=2, distributed=True) for n in range(40)]
+
+    assert {j.chips for j in jobs if is_legal(j, STRICT)} == {*range(1, 17)}
+    assert not [job for job in several if is_legal(job, STRICT)]
+
+
+@pytest.mark.parametrize(
+    "product", ["atlas-800t-a3", "a200t-a3-box8", "atlas-900-a3", "atlas-9000-a3"]
+)
+def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
+    product: str,
+) -> None:
+    assert not is_legal(a_job(product, 1, pods=2), PER_POD)
+    assert is_legal(a_job("atlas-800-9000", 1, pods=2), PER_POD)
+
+
+@pytest.mark.parametrize(
+    ("job", "settings", "problem", "hint"),
+    [
+        pytest.param(
+            a_job("atlas-800-9000", 3),
+            STRICT,
+            "3 chips in one pod are never wired together on atlas-800-9000",
+            f"ask for 1 x 4 chips; {NINE_THOUSAND}",
+            id="three: four is nearest",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 5),
+            STRICT,
+            "5 chips in one pod are never wired together on atlas-800-9000",
+            f"ask for 1 x 4 chips (or 1 x 8 chips to hold all 5); {NINE_THOUSAND}",
+            id="five: four is nearest, eight holds it",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 6),
+            STRICT,
+            "6 chips in one pod are never wired together on atlas-800-9000",
+            f"ask for 1 x 8 chips; {NINE_THOUSAND}",
+            id="six: of two as near, the larger",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 12),
+            STRICT,
+            "12 chips in one pod are more than the 8 of atlas-800-9000",
+            f"ask for 2 x 8 chips; {NINE_THOUSAND}",
+            id="twelve: two nodes",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 9),
+            STRICT,
+            "9 chips in one pod are more than the 8 of atlas-800-9000",
+            f"ask for 1 x 8 chips (or 2 x 8 chips to hold all 9); {NINE_THOUSAND}",
+            id="nine: one node is nearest, two hold it",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 4, pods=2),
+            STRICT,
+            "2 x 4 chips: pods of 4 on atlas-800-9000 come alone, "
+            "a job of several pods asks for more in each",
+            f"ask for 1 x 8 chips; {NINE_THOUSAND}",
+            id="two of four: one of eight",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 4, pods=4),
+            STRICT,
+            "4 x 4 chips: pods of 4 on atlas-800-9000 come alone, "
+            "a job of several pods asks for more in each",
+            f"ask for 2 x 8 chips; {NINE_THOUSAND}",
+            id="four of four: two of eight",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 5, pods=5),
+            STRICT,
+            "5 chips in one pod are never wired together on atlas-800-9000",
+            f"ask for 4 x 8 chips; {NINE_THOUSAND}",
+            id="five of five: four nodes",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 0, pods=3),
+            STRICT,
+            "0 chips in one pod, want at least 1",
+            f"ask for 1 x 1 chips; {NINE_THOUSAND}",
+            id="none: one",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000", 6, pods=2),
+            PER_POD,
+            "6 chips in one pod are never wired together on atlas-800-9000",
+            "ask for 3 x 4 chips; atlas-800-9000 takes 1, 2, 4 or 8 chips in each pod",
+            id="two of six, per pod: three of four",
+        ),
+        pytest.param(
+            a_job("atlas-800-9000-half", 8),
+            STRICT,
+            "8 chips in one pod are more than the 4 of atlas-800-9000-half",
+            "ask for 2 x 4 chips; atlas-800-9000-half takes 1, 2 or 4 chips "
+            "in each pod",
+            id="half, eight: two nodes",
+        ),
+        pytest.param(
+            a_job("atlas-800t-a2", 16),
+            STRICT,
+            "16 chips in one pod are more than the 8 of atlas-800t-a2",
+            "ask for 2 x 8 chips; atlas-800t-a2 takes 1 to 8 chips in each pod",
+            id="A2, sixteen: two nodes",
+        ),
+        pytest.param(
+            a_job("atlas-200t-a2-box16", 15, pods=2),
+            STRICT,
+            "15 chips in one pod are never wired together on atlas-200t-a2-box16",
+            "ask for 3 x 10 chips; atlas-200t-a2-box16 takes 1 to 8, 10, 12, 14 or 16 "
+            "chips in each pod",
+            id="Box16, two of fifteen: three of ten",
+        ),
+        pytest.param(
+            a_job("atlas-800t-a3", 3),
+            STRICT,
+            "3 chips in one pod are never wired together on atlas-800t-a3",
+            f"ask for 1 x 4 chips; atlas-800t-a3 {A3}",
+            id="A3, three: two modules",
+        ),
+        pytest.param(
+            a_job("atlas-800t-a3", 1, pods=2),
+            STRICT,
+            "2 x 1 chips: pods of 1 on atlas-800t-a3 come alone, "
+            "a job of several pods asks for more in each",
+            f"ask for 1 x 2 chips; atlas-800t-a3 {A3}",
+            id="A3, two of one: one module",
+        ),
+        pytest.param(
+            a_job("atlas-900-a3", 14, pods=3),
+            STRICT,
+            "3 x 14 chips: pods of 14 on atlas-900-a3 come alone, "
+            "a job of several pods asks for more in each",
+            "ask for 3 x 16 chips; atlas-900-a3 takes "
+            "1, 2, 4, 6, 8, 10, 12, 14 or 16 chips in one pod, "
+            "or 16 in each of several",
+            id="SuperPoD, three of fourteen: three nodes",
+        ),
+        pytest.param(
+            a_job("atlas-9000-a3", 10),
+            STRICT,
+            "10 chips in one pod are more than the 8 of atlas-9000-a3",
+            "ask for 1 x 8 chips (or 2 x 8 chips to hold all 10); "
+            "atlas-9000-a3 takes 1, 2, 4, 6 or 8 chips in one pod, "
+            "or 8 in each of several",
+            id="SuperPoD of 8, ten: one node is nearest, two hold it",
+        ),
+        pytest.param(
+            a_job("atlas-300i", 8, strategy="card"),
+            STRICT,
+            "8 chips in one pod never fit one card of 4 on atlas-300i",
+            "ask for 2 x 4 chips; atlas-300i takes 1 to 4 chips in each pod",
+            id="300I card, eight: two cards (D9)",
+        ),
+        pytest.param(
+            a_job("atlas-300i-duo", 4, strategy="card"),
+            STRICT,
+            "4 chips in one pod never fit one card of 2 on atlas-300i-duo",
+            "ask for 2 x 2 chips; atlas-300i-duo takes 1 or 2 chips in each pod",
+            id="Duo card, four: two cards (D9)",
+        ),
+        pytest.param(
+            a_job("atlas-300i", 128),
+            STRICT,
+            "128 chips in one pod are more than the 64 of atlas-300i",
+            "ask for 2 x 64 chips; atlas-300i takes 1 to 64 chips in each pod",
+            id="300I chip, 128: two nodes",
+        ),
+        pytest.param(
+            a_job("atlas-300i-duo", 2, pods=3, distributed=True),
+            STRICT,
+            "distributed inference on atlas-300i-duo is one pod, not 3",
+            "ask for 1 x 6 chips; atlas-300i-duo takes 1 to 16 chips in one pod",
+            id="Duo distributed, three of two: one of six",
+        ),
+        pytest.param(
+            a_job("atlas-300i-duo", 8, pods=3, distributed=True),
+            STRICT,
+            "distributed inference on atlas-300i-duo is one pod, not 3",
+            "ask for 1 x 16 chips; atlas-300i-duo takes 1 to 16 chips in one pod",
+            id="Duo distributed, 24 in all: nothing legal holds it",
+        ),
+        pytest.param(
+            a_job("atlas-300i-duo", 2, pods=2, strategy="card", distributed=True),
+            STRICT,
+            "distributed inference on atlas-300i-duo is one pod, not 2",
+            "ask for 1 x 2 chips; atlas-300i-duo takes 1 or 2 chips in one pod",
+            id="Duo distributed by card",
+        ),
+    ],
+)
+def test_an_illegal_request_is_told_what_is_wrong_and_what_is_nearest(
+    job: Job, settings: Settings, problem: str, hint: str
+) -> None:
+    never = admit(job, settings)
+
+    assert isinstance(never, Invalid)
+    assert never.job is job
+    assert never.problem == problem
+    assert never.hint == hint
+    assert never.message == f"job 'j' is invalid: {problem}"
+
+
+@pytest.mark.parametrize("settings", [STRICT, PER_POD], ids=["strict", "per-pod"])
+@pytest.mark.parametrize(
+    "product",
+    ["atlas-800-9000", "atlas-200t-a2-box16", "atlas-900-a3", "atlas-9000-a3"],
+)
+def test_the_request_that_is_named_is_legal(product: str, settings: Settings) -> None:
+    for pods in range(1, 6):
+        for chips in range(40):
+            never = admit(a_job(product, chips, pods=pods), settings)
+            if never is None:
+                continue
+            words = never.hint.removeprefix("ask for ").split()
+            nearest = a_job(product, int(words[2]), pods=int(words[0]))
+            assert is_legal(nearest, settings), never.hint
+
+
+@pytest.mark.parametrize(
+    ("job", "settings", "words"),
+    [
+        (a_job("atlas-800-9000", 1), STRICT, NINE_THOUSAND),
+        (
+            a_job("atlas-800-9000", 1),
+            PER_POD,
+            "atlas-800-9000 takes 1, 2, 4 or 8 chips in each pod",
+        ),
+        (
+            a_job("atlas-300i-duo", 1),
+            STRICT,
+            "atlas-300i-duo takes 1 to 16 chips in each pod",
+        ),
+        (
+            a_job("atlas-300i-duo", 1, distributed=True),
+            STRICT,
+            "atlas-300i-duo takes 1 to 16 chips in one pod",
+        ),
+        (
+            a_job("atlas-300i", 1, distributed=True),
+            STRICT,
+            "atlas-300i takes 1 to 64 chips in each pod",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_legal_requests_in_words(job: Job, settings: Settings, words: str) -> None:
+    assert legal_words(job, settings) == words
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ([5], "5"),
+        ([1, 2], "1 or 2"),
+        ([1, 2, 3], "1 to 3"),
+        ([1, 2, 4], "1, 2 or 4"),
+        ([1, 2, 4, 8], "1, 2, 4 or 8"),
+        ([1, 2, 3, 5, 7, 8, 9], "1 to 3, 5 or 7 to 9"),
+    ],
+    ids=str,
+)
+def test_numbers_as_people_write_them(numbers: list[int], words: str) -> None:
+    assert in_words(numbers) == words

@@ -1,0 +1,83 @@
+"""Random cases with the answers that the vendor's own code gave.
+
+The vectors lie beside the repository in ``shared/vectors``; ``RINGLEAF_VECTORS`` names
+another folder. Where there is none the tests are counted as skipped.
+"""
+
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from ringleaf.model.decision import Placed
+from ringleaf.simulator.answer import decide_all
+from ringleaf.simulator.scenario import load
+
+ROOT: Final = Path(__file__).parents[2]
+FOLDER: Final = Path(
+    os.environ.get("RINGLEAF_VECTORS", ROOT.parent / "shared" / "vectors")
+)
+
+KINDS: Final = (
+    ("atlas-800-9000", None, False),
+    ("atlas-800-9000-half", None, False),
+    ("atlas-800t-a2", None, False),
+    ("atlas-200t-a2-box16", None, False),
+    ("atlas-300i", "card", False),
+    ("atlas-300i", "chip", False),
+    ("atlas-300i-duo", "card", False),
+    ("atlas-300i-duo", "chip", True),
+    ("atlas-310p", None, False),
+)
+"""Product, strategy, distributed."""
+
+
+@lru_cache(maxsize=1)
+def vectors() -> list[dict[str, Any]]:
+    """Every case; skips the test where there is no folder."""
+    path = FOLDER / "chips.jsonl"
+    if not path.exists():
+        pytest.skip(f"no {path.name}: {len(KINDS)} kinds of node left out")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def kind_of(case: dict[str, Any]) -> tuple[str, str | None, bool]:
+    """Which of the kinds a case is about."""
+    (job,) = case["scenario"]["jobs"]
+    return job["product"], job.get("strategy"), job.get("distributed", False)
+
+
+def outcome(scenario: dict[str, Any]) -> list[int] | None:
+    """The chips of the one pod, sorted; None when it was not placed."""
+    (read,) = load(json.dumps(scenario).encode())
+    _cluster, (decision,) = decide_all(read)
+    if not isinstance(decision, Placed):
+        return None
+    (placement,) = decision.placements
+    return sorted(placement.chips)
+
+
+@pytest.mark.parametrize(
+    "kind", KINDS, ids=lambda kind: " ".join(str(part) for part in kind if part)
+)
+def test_the_vendor_gave_the_same_answers(kind: tuple[str, str | None, bool]) -> None:
+    of_this_kind = [case for case in vectors() if kind_of(case) == kind]
+
+    different = [
+        case for case in of_this_kind if outcome(case["scenario"]) != _expected(case)
+    ]
+
+    assert len(of_this_kind) > 100
+    assert not different, different[0]
+
+
+def _expected(case: dict[str, Any]) -> list[int] | None:
+    expect = case["expect"]
+    return expect["chips"] if expect["verdict"] == "placed" else None
+
+
+def test_every_vector_is_of_a_known_kind() -> None:
+    assert {kind_of(case) for case in vectors()} == {*KINDS}

@@ -1,0 +1,1 @@
+"""Golden scenarios: stories with the placements and messages that must come out."""
