@@ -307,7 +307,10 @@ def test_d21_the_order_in_which_nodes_are_listed_decides_nothing() -> None:
 
 def _placed_in(nodes: tuple[Node, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     session = Session(Cluster(nodes))
-    jobs = (a_job("atlas-800-9000", chips) for chips in (1, 2, 1, 2, 1, 2))
+    jobs = (
+        Job(f"j{i}", PRODUCTS["atlas-800-9000"], chips)
+        for i, chips in enumerate((1, 2, 1, 2, 1, 2))
+    )
     return tuple(where(session.decide(job))[0] for job in jobs)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_letters
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -15,6 +16,9 @@ from ringleaf.policies.products import PRODUCTS
 MAX_NODES: Final = 32
 """Nodes drawn at most; small clusters are drawn whole."""
 
+MAX_INDENT: Final = 28
+"""Chips start here at the latest; a longer name stands on a line of its own."""
+
 JOB_STYLES: Final = (
     "bold cyan",
     "bold green",
@@ -24,14 +28,19 @@ JOB_STYLES: Final = (
     "bold bright_red",
 )
 HELD, FAULTY, NETWORK_FAULTY = "x", "!", "~"
+LETTERS: Final = ascii_letters.swapcase().replace(HELD, "")
+LATER: Final = "*"
+"""The jobs for which no letter is left."""
 
 
 def marks(decisions: Iterable[Decision]) -> dict[str, tuple[str, str]]:
     """Placed job -> the letter and style it is drawn with."""
     placed = [d.job.name for d in decisions if isinstance(d, Placed)]
-    letters = ascii_letters.swapcase()
     return {
-        name: (letters[i % len(letters)], JOB_STYLES[i % len(JOB_STYLES)])
+        name: (
+            LETTERS[i] if i < len(LETTERS) else LATER,
+            JOB_STYLES[i % len(JOB_STYLES)],
+        )
         for i, name in enumerate(placed)
     }
 
@@ -44,7 +53,8 @@ def draw(console: Console, cluster: Cluster, decisions: Sequence[Decision]) -> N
         return
     given = marks(decisions)
     owners = _owners(cluster, decisions)
-    name_width = max(len(cluster.names[node]) for node in shown)
+    indents = [cell_len(cluster.names[node]) + 4 for node in shown]
+    indent = max((i for i in indents if i <= MAX_INDENT), default=4)
     product = None
     for node in shown:
         if cluster.product_of(node) is not product:
@@ -53,12 +63,13 @@ def draw(console: Console, cluster: Cluster, decisions: Sequence[Decision]) -> N
         cells = [
             _cell(cluster, node, chip, owners, given) for chip in _chips(cluster, node)
         ]
-        _line(console, cluster, node, name_width, cells)
+        _node(console, cluster, node, indent, cells)
     if len(nodes) > len(shown):
         console.print(
             Text(f"  … and {len(nodes) - len(shown)} more nodes", style="dim")
         )
-    _legend(console, given)
+    seen = {name for (node, _chip), name in owners.items() if node in shown}
+    _legend(console, {name: given[name] for name in given if name in seen})
 
 
 def _concerned(cluster: Cluster, decisions: Sequence[Decision]) -> list[int]:
@@ -110,28 +121,47 @@ def _cell(
     return Text(str(chip).rjust(width))
 
 
-def _line(
-    console: Console, cluster: Cluster, node: int, name_width: int, cells: list[Text]
+def _node(
+    console: Console, cluster: Cluster, node: int, indent: int, cells: list[Text]
 ) -> None:
     """One node: its name, its groups in brackets, where it stands."""
-    groups = list(_groups(cells, cluster.product_of(node).width))
-    standing = _standing(cluster, node)
-    room = console.width - name_width - len(standing) - 3
-    per_line = max(1, room // (len(groups[0]) + 1))
-    for start in range(0, len(groups), per_line):
-        name = "" if start else cluster.names[node]
-        line = Text(f"  {name:<{name_width}} ", style="default")
-        for group in groups[start : start + per_line]:
-            line.append(" ")
-            line.append_text(group)
-        if start + per_line >= len(groups):
-            line.append_text(standing)
-        console.print(line, soft_wrap=True)
+    room = console.width - indent
+    parts = list(_parts(cells, cluster.product_of(node).width, room))
+    if standing := _standing(cluster, node):
+        parts.append(standing)
+    name = Text(f"  {cluster.names[node]}", style="default")
+    if name.cell_len > indent - 2:
+        console.print(name, soft_wrap=True)
+        name = Text()
+    for line in _packed(parts, room):
+        name.append(" " * (indent - name.cell_len))
+        console.print(name + line, soft_wrap=True)
+        name = Text()
 
 
-def _groups(cells: list[Text], width: int) -> Iterator[Text]:
+def _parts(cells: list[Text], width: int, room: int) -> Iterator[Text]:
+    """The groups in brackets; one that is wider than *room* in several parts."""
+    per_part = width
+    while per_part > 1 and per_part * (len(cells[0]) + 1) + 1 > room:
+        per_part //= 2
     for start in range(0, len(cells), width):
-        yield Text("[") + Text(" ").join(cells[start : start + width]) + Text("]")
+        group = cells[start : start + width]
+        for at in range(0, len(group), per_part):
+            opening = Text("[" if at == 0 else " ")
+            closing = Text("]" if at + per_part >= len(group) else "")
+            yield opening + Text(" ").join(group[at : at + per_part]) + closing
+
+
+def _packed(parts: list[Text], room: int) -> Iterator[Text]:
+    """*parts* on as few lines as hold them, one space apart."""
+    line = parts[0].copy()
+    for part in parts[1:]:
+        if line.cell_len + 1 + part.cell_len <= room:
+            line = line + Text(" ") + part
+        else:
+            yield line
+            line = part.copy()
+    yield line
 
 
 def _standing(cluster: Cluster, node: int) -> Text:
@@ -145,26 +175,28 @@ def _standing(cluster: Cluster, node: int) -> Text:
         "sub-healthy" if cluster.sub_healthy.item(node) else "",
     ]
     told = ", ".join(filter(None, known))
-    return Text(f"  {told}" if told else "", style="dim")
+    return Text(f" {told}" if told else "", style="dim")
 
 
 def _legend(console: Console, given: dict[str, tuple[str, str]]) -> None:
     """What the marks mean, broken between entries only."""
-    entries = [(letter, style, name) for name, (letter, style) in given.items()]
+    entries = [
+        (letter, style, name)
+        for name, (letter, style) in given.items()
+        if letter != LATER
+    ]
+    if len(entries) < len(given):
+        entries.append((LATER, "bold", "later jobs"))
     entries += [
         ("0", "", "free"),
         (HELD, "dim", "held"),
         (FAULTY, "bold red", "faulty"),
         (NETWORK_FAULTY, "red", "network-faulty"),
     ]
-    line = Text(" ")
-    for mark, style, meaning in entries:
-        entry = Text.assemble(" ", (mark, style), f" {meaning} ")
-        if len(line) + len(entry) > console.width:
-            console.print(line)
-            line = Text(" ")
-        line.append_text(entry)
-    console.print(line)
+    named = [Text.assemble((mark, style), f" {word}") for mark, style, word in entries]
+    spaced = [Text(" ") + entry for entry in named]
+    for line in _packed(spaced, console.width - 1):
+        console.print(Text(" ") + line, soft_wrap=True)
 
 
 def chip_words(chips: Iterable[int]) -> str:

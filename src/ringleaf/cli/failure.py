@@ -1,6 +1,10 @@
 """How a command fails: one line on standard error."""
 
 import sys
+from typing import Final
+
+MAX_LINE: Final = 1000
+"""Characters of the line; names can be longer than anybody reads."""
 
 
 class BadUse(Exception):  # noqa: N818 - it reads as what happened
@@ -8,10 +12,10 @@ class BadUse(Exception):  # noqa: N818 - it reads as what happened
 
 
 def report(line: str) -> None:
-    """Print one line, whatever the terminal can show."""
-    encoding = sys.stderr.encoding or "utf-8"
-    safe = line.encode(encoding, "backslashreplace").decode(encoding)
-    print(f"ringleaf: {safe}", file=sys.stderr)  # noqa: T201
+    """Print one line; nothing in it breaks it or speaks to the terminal."""
+    shown = line if len(line) <= MAX_LINE else line[: MAX_LINE - 1] + "…"
+    escaped = (c if c.isprintable() else ascii(c)[1:-1] for c in shown)
+    print(f"ringleaf: {''.join(escaped)}", file=sys.stderr)  # noqa: T201
 
 
 def warn(line: str) -> None:

@@ -1,6 +1,9 @@
 """The commands. Each imports what it needs when it is called: --help stays fast."""
 
+import os
 import sys
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -147,11 +150,31 @@ def demo(*, json: AsJson = False) -> None:
 
 def run() -> None:
     """Run the command line; bad input is one line and exit status 2."""
+    _prepare_streams()
     try:
         app()
     except BadUse as error:
         report(str(error))
         sys.exit(2)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader left; nothing more to say
+        _let_go()  # the reader left; nothing more to say
         sys.exit(0)
+    except OSError as error:
+        _let_go()
+        report(f"standard output: {error.strerror or error}")
+        sys.exit(2)
+
+
+def _prepare_streams() -> None:
+    """A closed stream swallows; what an encoding cannot show is escaped."""
+    nowhere = Path(os.devnull)
+    sys.stdout = sys.stdout or nowhere.open("w")
+    sys.stderr = sys.stderr or nowhere.open("w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _let_go() -> None:
+    """Send what is still buffered nowhere, so that leaving does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.draw import chip_words, draw, marks
+from ringleaf.cli.output import counted
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
@@ -31,7 +32,7 @@ def show_demo(*, as_json: bool) -> int:
 
 
 def _show(scenarios: Sequence[Scenario], *, as_json: bool) -> int:
-    answers = [decide_all(scenario) for scenario in scenarios]
+    answers = [decide_all(s, counted(s.jobs, "deciding")) for s in scenarios]
     if as_json:
         for cluster, decisions in answers:
             sys.stdout.buffer.write(encode(cluster, decisions) + b"\n")
@@ -52,13 +53,19 @@ def _print(
     console: Console, scenario: Scenario, cluster: Cluster, decisions: list[Decision]
 ) -> None:
     if scenario.about:
-        console.print(Text(" ".join(scenario.about.split())), style="italic")
+        console.print(Text(_plain(scenario.about)), style="italic")
         console.print()
-    console.print(_table(decisions))
-    for decision in decisions:
-        _reasons(console, decision)
-    console.print()
+    if decisions:
+        console.print(_table(decisions))
+        for decision in decisions:
+            _reasons(console, decision)
+        console.print()
     draw(console, cluster, decisions)
+
+
+def _plain(text: str) -> str:
+    """*text* as one paragraph; nothing in it speaks to the terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def verdict(decision: Decision) -> str:

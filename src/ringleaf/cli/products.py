@@ -1,20 +1,25 @@
 """``ringleaf products``."""
 
-import sys
 from difflib import get_close_matches
 from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.output import print_json
 from ringleaf.model.product import Mode, Product, Rule
 from ringleaf.policies.admission import in_words
 from ringleaf.policies.products import PRODUCTS, find_product, misfit
 
 MAX_COLUMNS = 16
+MODE_LABELS = {
+    Mode.ANY: "asked per pod",
+    Mode.CARD: "strategy card",
+    Mode.CHIP: "strategy chip",
+    Mode.DISTRIBUTED: "distributed mode",
+}
 
 
 def show_products(name: str | None, *, table: bool, as_json: bool) -> int:
@@ -26,13 +31,13 @@ def show_products(name: str | None, *, table: bool, as_json: bool) -> int:
                 "--table is for one product; hint: ringleaf products NAME --table"
             )
         if as_json:
-            _print_json([_plain(product) for product in PRODUCTS.values()])
+            print_json([_plain(product) for product in PRODUCTS.values()])
         else:
             console.print(_catalogue())
         return 0
     product = _find(name)
     if as_json:
-        _print_json({**_plain(product), **(_plain_tables(product) if table else {})})
+        print_json({**_plain(product), **(_plain_tables(product) if table else {})})
     elif table:
         _print_tables(console, product)
     else:
@@ -47,11 +52,6 @@ def _find(name: str) -> Product:
         hint = f"did you mean {close[0]!r}?" if close else "see: ringleaf products"
         raise BadUse(f"NAME is {name!r}, want a product of the catalogue; hint: {hint}")
     return product
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def selected_by(product: Product) -> dict[str, list[str]]:
@@ -69,12 +69,12 @@ def selected_by(product: Product) -> dict[str, list[str]]:
     return {key: values for key, values in listed.items() if values}
 
 
-def requests(product: Product) -> dict[str, str]:
+def requests(product: Product) -> dict[Mode, str]:
     """Chips one pod may ask for, by mode."""
     return {mode: in_words(sorted(rule)) for mode, rule in _rules(product)}
 
 
-def _rules(product: Product) -> list[tuple[str, Rule]]:
+def _rules(product: Product) -> list[tuple[Mode, Rule]]:
     """The rules worth telling apart."""
     return [
         (mode, rule) for mode, rule in product.rules.items() if mode is not Mode.SEVERAL
@@ -125,10 +125,7 @@ def _print_product(console: Console, product: Product) -> None:
         "also": "; ".join(product.other_names),
         "chips": f"{size} in groups of {product.width} ({product.group})",
         "wiring": product.wiring,
-        **{
-            "asked per pod" if mode == Mode.ANY else f"strategy {mode}": told
-            for mode, told in requests(product).items()
-        },
+        **{MODE_LABELS[mode]: told for mode, told in requests(product).items()},
         "one pod only": in_words(sorted(product.alone)) if product.alone else "",
         "several pods": "avoid network-faulty chips" if product.heeds_network else "",
         "switch affinity": ", ".join(product.switch_modes),
@@ -175,7 +172,7 @@ def _print_tables(console: Console, product: Product) -> None:
             )
             + Text(f"0 is best, {product.width} is never")
         )
-        console.print(_misfit_table(product, rule))
+        console.print(_misfit_table(product, rule, console.width))
         if any(row.halves for row in rule.values()):
             halves = in_words(sorted(n for n, row in rule.items() if row.halves))
             console.print(f"{halves} chips: half from each ring, read by pairs")
@@ -184,12 +181,14 @@ def _print_tables(console: Console, product: Product) -> None:
             console.print(f"{in_words(flat)} chips: no affinity, any free chips")
 
 
-def _misfit_table(product: Product, rule: Rule) -> Table:
+def _misfit_table(product: Product, rule: Rule, room: int) -> Table:
     """The vendor's name of a row is affScoreList[request - 1]."""
+    column = len(str(product.width)) + 2
+    beside = len("affScoreList[63]  request  … 64")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("row")
-    table.add_column("request", justify="right")
-    shown = min(product.width, MAX_COLUMNS)
+    table.add_column("row", no_wrap=True)
+    table.add_column("request", justify="right", no_wrap=True)
+    shown = min(product.width, MAX_COLUMNS, max(1, (room - beside) // column))
     for free in range(1, shown + 1):
         table.add_column(str(free), justify="right")
     if shown < product.width:
@@ -213,7 +212,7 @@ def _grouped(rows: dict[int, list[int]]) -> list[tuple[str, str, list[int]]]:
     return [
         (
             f"affScoreList[{asked[0] - 1}]" if len(asked) == 1 else "",
-            str(asked[0]) if len(asked) == 1 else f"{asked[0]} to {asked[-1]}",
+            in_words(asked),
             row,
         )
         for asked, row in grouped

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from ringleaf.cli.failure import BadUse, warn
+from ringleaf.cli.output import progress
 from ringleaf.simulator.scenario import Scenario, load
 from ringleaf.simulator.source import MAX_BYTES, BadInput
 
@@ -12,14 +13,14 @@ STDIN = "-"
 
 def read_scenarios(file: str) -> list[Scenario]:
     """The scenarios of *file*, or one line that says what is wrong with it."""
-    shown = "standard input" if file == STDIN else file
+    shown = "standard input" if file == STDIN else file or "''"
     try:
-        scenarios = load(_bytes(file))
+        with progress(what=f"reading {shown}"):
+            scenarios = load(_bytes(file))
     except BadInput as error:
         raise BadUse(f"{shown}: {error}") from None
     except OSError as error:
-        hint = "; hint: ringleaf plan --help" if error.errno is None else ""
-        raise BadUse(f"{shown}: {error.strerror or error}{hint}") from None
+        raise BadUse(f"{shown}: {error.strerror or error}") from None
     except ValueError as error:  # a path with a NUL byte
         raise BadUse(f"{shown!r}: {error}") from None
     for scenario in scenarios:
@@ -30,6 +31,8 @@ def read_scenarios(file: str) -> list[Scenario]:
 
 def _bytes(file: str) -> bytes:
     if file == STDIN:
+        if sys.stdin is None:
+            raise BadUse("standard input is closed, want a scenario")
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     with Path(file).open("rb") as stream:
         return stream.read(MAX_BYTES + 1)

@@ -4,20 +4,25 @@ Outside checks rely on these bytes: keys come in a fixed order, a key without a 
 is left out, and the same scenario always gives the same line.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from ringleaf.model.cluster import NOWHERE, Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed, Placement
+from ringleaf.model.job import Job
 from ringleaf.policies.annotations import pod_annotations
 from ringleaf.simulator.scenario import Scenario
 
 
-def decide_all(scenario: Scenario) -> tuple[Cluster, list[Decision]]:
+def decide_all(
+    scenario: Scenario, jobs: Iterable[Job] | None = None
+) -> tuple[Cluster, list[Decision]]:
     """Decide the scenario's jobs in order; each sees what the earlier ones took."""
     session = scenario.open()
-    return session.cluster, [session.decide(job) for job in scenario.jobs]
+    jobs = scenario.jobs if jobs is None else jobs
+    return session.cluster, [session.decide(job) for job in jobs]
 
 
 def encode(cluster: Cluster, decisions: list[Decision]) -> bytes:

@@ -121,7 +121,7 @@ class RunningEntry(JobEntry, frozen=True, kw_only=True):
 class ScenarioEntry(_Entry, frozen=True):
     """One document."""
 
-    nodes: list[NodeEntry]
+    nodes: Annotated[list[NodeEntry], Meta(max_length=MAX_NODES)]
     about: str | None = None
     settings: SettingsEntry = field(default_factory=SettingsEntry)
     leaves: dict[str, LeafEntry] = field(default_factory=dict)
@@ -261,6 +261,8 @@ def _explain(document: object, message: str) -> NoReturn:
     if missing := _MISSING.match(message):
         path = (*path, missing[1])
         raise BadInput(f"{_written(path)} is missing, want {_wanted(path)}")
+    if isinstance(found, list) and len(found) > MAX_NODES:
+        raise BadInput(f"{place} are {len(found)}, want at most {MAX_NODES}")
     raise BadInput(f"{place} is {brief(found)}, want {_wanted(path)}")
 
 

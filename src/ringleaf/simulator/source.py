@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-MAX_BYTES: Final = 32 << 20
+MAX_BYTES: Final = 16 << 20
 MAX_VALUES: Final = 3_000_000
 """Values of one file; a mapping counts as ``MAPPING`` of them."""
 MAX_ALIASED: Final = 500_000
@@ -103,9 +103,8 @@ def _too_deep() -> NoReturn:
 
 
 def _yaml(text: str) -> list[Any]:
-    reader = _Reader(text)
     try:
-        return list(reader.documents())
+        return list(_Reader(text).documents())
     except yaml.MarkedYAMLError as error:
         problem = " ".join(filter(None, [error.context, error.problem]))
         mark = error.problem_mark or error.context_mark
@@ -114,8 +113,6 @@ def _yaml(text: str) -> list[Any]:
         raise BadInput(
             f"not YAML: the character {error.character:#04x}, {error.reason}"
         ) from None
-    finally:
-        reader.dispose()
 
 
 def _at(mark: Any) -> str:  # noqa: ANN401 - it differs between the parsers
@@ -146,27 +143,28 @@ class _Reader(_Loader):  # type: ignore[misc, valid-type]
             self.get_event()  # a document starts
             # Anchor -> the value and its weight; None while it is being read.
             self._anchors: dict[str, tuple[Any, int] | None] = {}
-            yield self._value(0)
+            yield self._value(self.get_event(), 0)
             self.get_event()  # it ends
 
-    def _value(self, depth: int) -> Any:  # noqa: ANN401
-        event = self.get_event()
+    def _value(self, event: Any, depth: int) -> Any:  # noqa: ANN401
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
+        if event.anchor is None:
+            return self._plain(event, depth)
         before = self._values
-        if event.anchor is not None:
-            self._anchors[event.anchor] = None
-        if isinstance(event, yaml.ScalarEvent):
-            value = self._scalar(event)
-        elif depth == MAX_DEPTH:
-            _too_deep()
-        elif isinstance(event, yaml.SequenceStartEvent):
-            value = self._sequence(event, depth)
-        else:
-            value = self._mapping(event, depth)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = value, self._values - before
+        self._anchors[event.anchor] = None
+        value = self._plain(event, depth)
+        self._anchors[event.anchor] = value, self._values - before
         return value
+
+    def _plain(self, event: Any, depth: int) -> Any:  # noqa: ANN401
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if depth == MAX_DEPTH:
+            _too_deep()
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(event, depth)
+        return self._mapping(event, depth)
 
     def _count(self, values: int) -> None:
         self._values += values
@@ -190,10 +188,13 @@ class _Reader(_Loader):  # type: ignore[misc, valid-type]
         if not event.implicit[0]:
             return self._tagged(event, event.tag or _TEXT)
         text = event.value
-        if text not in self._known:
-            tag = self.resolve(yaml.ScalarNode, text, event.implicit)
-            self._known[text] = self._tagged(event, tag if tag in _PLAIN else _TEXT)
-        return self._known[text]
+        if text in self._known:
+            return self._known[text]
+        tag = self.resolve(yaml.ScalarNode, text, event.implicit)
+        value = self._tagged(event, tag if tag in _PLAIN else _TEXT)
+        if value is not text:
+            self._known[text] = value
+        return value
 
     def _tagged(self, event: yaml.ScalarEvent, tag: str) -> Any:  # noqa: ANN401
         text = event.value
@@ -213,9 +214,8 @@ class _Reader(_Loader):  # type: ignore[misc, valid-type]
         if event.tag not in (None, "!", f"{_TAG}seq"):
             _unknown_tag(event)
         values = []
-        while not self.check_event(yaml.SequenceEndEvent):
-            values.append(self._value(depth + 1))
-        self.get_event()
+        while not isinstance(event := self.get_event(), yaml.SequenceEndEvent):
+            values.append(self._value(event, depth + 1))
         return values
 
     def _mapping(self, event: yaml.MappingStartEvent, depth: int) -> dict[Any, Any]:
@@ -224,29 +224,32 @@ class _Reader(_Loader):  # type: ignore[misc, valid-type]
             _unknown_tag(event)
         own: dict[Any, Any] = {}
         merged: dict[Any, Any] = {}
-        while not self.check_event(yaml.MappingEndEvent):
-            start = self.peek_event()
-            key = self._value(depth + 1)
-            if key == "<<" and start.implicit[0]:
+        while not isinstance(event := self.get_event(), yaml.MappingEndEvent):
+            if _is_merge(event):
                 self._merge(merged, depth)
                 continue
+            key = self._value(event, depth + 1)
             if isinstance(key, list | dict):
-                _refuse(start, "a key is a list or a mapping, want text")
+                _refuse(event, "a key is a list or a mapping, want text")
             if key in own:
-                _refuse(start, f"the key {brief(key)} stands twice in one mapping")
-            own[key] = self._value(depth + 1)
-        self.get_event()
+                _refuse(event, f"the key {brief(key)} stands twice in one mapping")
+            own[key] = self._value(self.get_event(), depth + 1)
         return {**merged, **own} if merged else own
 
     def _merge(self, merged: dict[Any, Any], depth: int) -> None:
         """Read what stands after ``<<``; what comes first wins."""
-        start = self.peek_event()
-        value = self._value(depth + 1)
+        start = self.get_event()
+        value = self._value(start, depth + 1)
         for mapping in value if isinstance(value, list) else [value]:
             if not isinstance(mapping, dict):
                 _refuse(start, "'<<' merges no mapping")
             for key, each in mapping.items():
                 merged.setdefault(key, each)
+
+
+def _is_merge(event: Any) -> bool:  # noqa: ANN401
+    scalar = isinstance(event, yaml.ScalarEvent)
+    return scalar and event.value == "<<" and event.implicit[0]
 
 
 def _refuse(event: Any, problem: str) -> NoReturn:  # noqa: ANN401

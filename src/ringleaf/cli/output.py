@@ -1,0 +1,54 @@
+"""What commands share when they print."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
+from typing import Final, TypeVar
+
+import msgspec
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+PATIENCE_S: Final = 1.0
+"""Work that takes longer says on a terminal that it is under way."""
+
+_T = TypeVar("_T")
+
+
+def print_json(*values: object) -> None:
+    """One line of JSON per value."""
+    for value in values:
+        sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+@contextmanager
+def progress(total: int | None = None, *, what: str) -> Iterator[Progress]:
+    """Show on a terminal's standard error that *what* is under way, once it is slow."""
+    shown = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("" if total is None else "{task.completed:.0f} of {task.total:.0f}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    shown.add_task(what, total=total)
+    timer = Timer(PATIENCE_S, shown.start)
+    if shown.console.is_terminal:
+        timer.start()
+    try:
+        yield shown
+    finally:
+        timer.cancel()
+        if shown.live.is_started:
+            shown.stop()
+
+
+def counted(items: Sequence[_T], what: str) -> Iterable[_T]:
+    """The items one by one, counted on a terminal once that is slow."""
+    with progress(len(items), what=what) as shown:
+        for item in items:
+            yield item
+            shown.advance(shown.task_ids[0])

@@ -1,0 +1,317 @@
+"""``ringleaf explain``."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.conftest import Ringleaf
+
+Write = Callable[[str], str]
+
+CLUSTER = """
+nodes:
+  - {name: a, product: atlas-800-9000, free: [3]}
+  - {name: b, product: atlas-800-9000, free: [0, 1, 4, 5, 6]}
+  - {name: c, product: atlas-800-9000, free: [0, 1, 4, 5], sub-healthy: true}
+  - {name: d, product: atlas-800-9000, ready: false}
+running:
+  - {name: r, chips: 2, placements: [{replica: 0, node: b, chips: [2, 3]}]}
+  - {name: s, chips: 1, placements: [{replica: 0, node: a, chips: [7]}]}
+jobs:
+  - {name: small, chips: 1}
+  - {name: pair, chips: 2}
+  - {name: ring, chips: 4}
+  - {name: odd, chips: 3}
+"""
+
+GANG = """
+nodes: [{name: 'n{i}', count: 20, product: atlas-800t-a2}]
+jobs: [{name: gang, replicas: 12, chips: 8}, {name: more, replicas: 12, chips: 8}]
+"""
+
+
+def test_a_placed_job(ringleaf: Ringleaf, scenario: Write) -> None:
+    done = ringleaf("explain", scenario(CLUSTER), "--job", "small", columns=140)
+
+    assert (done.status, done.err) == (0, "")
+    assert done.lines == [
+        "job 'small' (atlas-800-9000, 1 x 1 chips): placed",
+        "  pod 0: a, chips 3",
+        "",
+        (
+            "Nodes that fit one pod: 3; the best 3 in rank order, "
+            "earlier terms weigh more:"
+        ),
+        "#  node  chips  rank",
+        (
+            "1  a     3      8 of 8 chips healthy; "
+            "ring with 1 free (order 1, 3, 2, 4); no free chips left over"
+        ),
+        (
+            "2  b     4      8 of 8 chips healthy; "
+            "ring with 3 free (order 1, 3, 2, 4); 4 free chips left over"
+        ),
+        (
+            "3  c     0      sub-healthy; 8 of 8 chips healthy; "
+            "ring with 2 free (order 1, 3, 2, 4); 3 free chips left over"
+        ),
+        "",
+        "Refused nodes:",
+        "  1 not ready (not-ready): d",
+    ]
+
+
+def test_a_waiting_job(ringleaf: Ringleaf, scenario: Write) -> None:
+    done = ringleaf("explain", scenario(CLUSTER), "--job", "ring", columns=140)
+
+    assert (done.status, done.err) == (1, "")
+    assert done.lines == [
+        "job 'ring' (atlas-800-9000, 1 x 4 chips): waiting",
+        (
+            "  job 'ring' waits: wants 1 x 4 chips, 1 short; nodes: 1 not ready, "
+            "2 with too few free chips, 1 with enough free chips, "
+            "but not wired"
+        ),
+        "  together",
+        (
+            "  hint: enough would be 4 free chips in one ring; "
+            "1 x 2 chips would be placed now"
+        ),
+        "",
+        "Refused nodes:",
+        "  1 not ready (not-ready): d",
+        "  2 with too few free chips (too-few-chips): a, b",
+        "  1 with enough free chips, but not wired together (not-wired-together): c",
+        "",
+        "The end of no single job known here would be enough.",
+    ]
+
+
+def test_a_job_whose_end_would_be_enough(ringleaf: Ringleaf, scenario: Write) -> None:
+    text = CLUSTER.replace("  - {name: pair, chips: 2}\n", "")
+    done = ringleaf("explain", scenario(text), "--job", "ring")
+
+    assert done.lines[-1] == "The end of any one of these jobs would be enough: r"
+
+
+def test_an_earlier_job_of_the_file_may_be_the_one_to_end(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("explain", scenario(GANG), "--job", "more")
+
+    assert done.lines[-1] == "The end of any one of these jobs would be enough: gang"
+
+
+def test_an_invalid_job(ringleaf: Ringleaf, scenario: Write) -> None:
+    done = ringleaf("explain", scenario(CLUSTER), "--job", "odd", columns=140)
+
+    assert (done.status, done.err) == (1, "")
+    assert done.lines == [
+        "job 'odd' (atlas-800-9000, 1 x 3 chips): invalid",
+        (
+            "  job 'odd' is invalid: 3 chips in one pod are never wired together "
+            "on atlas-800-9000"
+        ),
+        (
+            "  hint: ask for 1 x 4 chips; atlas-800-9000 takes 1, 2, 4 or 8 chips "
+            "in one pod, or 8 in each of several"
+        ),
+    ]
+
+
+def test_earlier_jobs_of_the_file_are_placed_first(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    pair = json.loads(
+        ringleaf("explain", scenario(CLUSTER), "--job", "pair", "--json").out
+    )
+
+    assert pair["decision"]["placements"] == [
+        {"replica": 0, "node": "b", "chips": [0, 1]}
+    ]
+    assert pair["refused"] == {"not-ready": ["d"], "too-few-chips": ["a"]}
+
+
+def test_a_long_gang_and_many_names_are_cut_short(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    gang = ringleaf("explain", scenario(GANG), "--job", "gang", "--top", "3").lines
+    more = ringleaf("explain", scenario(GANG), "--job", "more").lines
+
+    assert "  pod 7: n15, chips 0, 1, 2, 3, 4, 5, 6, 7" in gang
+    assert "  … and 4 more pods" in gang
+    assert gang[-1].startswith("3  n10")
+    assert [line for line in more if "too-few" in line] == [
+        "  12 with too few free chips (too-few-chips): n0, n1, n10, n11, n12, n13, n14,"
+    ]
+    assert "  n15, … 4 more" in more
+
+
+def test_broken_lines_stay_indented(ringleaf: Ringleaf, scenario: Write) -> None:
+    done = ringleaf("explain", scenario(CLUSTER), "--job", "ring", columns=40)
+    block = done.lines[2 : done.lines.index("")]
+
+    assert len(block) > 5
+    assert all(line.startswith("  ") for line in block)
+
+
+@pytest.mark.parametrize(
+    ("job", "node", "shown"),
+    [
+        (
+            "small",
+            "b",
+            [
+                "node 'b' fits job 'small': choice 2",
+                (
+                    "  rank: 8 of 8 chips healthy; ring with 3 free "
+                    "(order 1, 3, 2, 4); 4 free chips left over"
+                ),
+                "  chips: 4",
+            ],
+        ),
+        (
+            "small",
+            "d",
+            [
+                "node 'd' refuses job 'small': not-ready",
+                "  the node is not ready and takes no pods",
+            ],
+        ),
+        (
+            "ring",
+            "c",
+            [
+                "node 'c' refuses job 'ring': not-wired-together",
+                (
+                    "  a pod needs 4 free chips in one ring; of the node's 4 usable "
+                    "chips its rings have 2, 2, so no 4 are wired together"
+                ),
+            ],
+        ),
+        (
+            "ring",
+            "a",
+            [
+                "node 'a' refuses job 'ring': too-few-chips",
+                "  a pod needs 4 free chips in one ring, the node has no usable chips",
+            ],
+        ),
+    ],
+)
+def test_one_node(
+    ringleaf: Ringleaf, scenario: Write, job: str, node: str, shown: list[str]
+) -> None:
+    arguments = ["explain", scenario(CLUSTER), "--job", job, "--node", node]
+    done = ringleaf(*arguments, columns=160)
+
+    assert (done.err, done.lines) == ("", shown)
+    assert done.status == ("refuses" in shown[0])
+
+
+def test_one_node_as_json(ringleaf: Ringleaf, scenario: Write) -> None:
+    arguments = ["explain", scenario(CLUSTER), "--json", "--job"]
+    fits = ringleaf(*arguments, "small", "--node", "a")
+    refuses = ringleaf(*arguments, "ring", "--node", "c")
+
+    assert json.loads(fits.out) == {
+        "job": "small",
+        "fits": True,
+        "place": 1,
+        "node": "a",
+        "rank": [
+            "8 of 8 chips healthy",
+            "ring with 1 free (order 1, 3, 2, 4)",
+            "no free chips left over",
+        ],
+        "chips": [3],
+    }
+    assert json.loads(refuses.out) | {"rule": ""} == {
+        "job": "ring",
+        "fits": False,
+        "node": "c",
+        "reason": "not-wired-together",
+        "rule": "",
+    }
+    assert (fits.status, refuses.status) == (0, 1)
+
+
+def test_json_has_the_decision_and_what_was_found(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    file = scenario(CLUSTER)
+    planned = json.loads(ringleaf("plan", file, "--json").out)["decisions"]
+    explained = [
+        json.loads(ringleaf("explain", file, "--job", d["job"], "--json").out)
+        for d in planned
+    ]
+
+    assert [e["decision"] for e in explained] == planned
+    assert [e.get("fitting") for e in explained] == [3, 2, 0, None]
+    assert all(
+        e["fitting"] + sum(map(len, e["refused"].values())) == 4 for e in explained[:3]
+    )
+
+
+def test_the_first_document_that_has_the_job(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    other = "nodes: [{name: z, product: atlas-300t}]\njobs: [{name: last, chips: 1}]"
+    done = ringleaf("explain", scenario(f"{CLUSTER}---\n{other}"), "--job", "last")
+
+    assert done.lines[1] == "  pod 0: z, chips 0"
+
+
+def test_an_unknown_job(ringleaf: Ringleaf, scenario: Write) -> None:
+    file = scenario(CLUSTER)
+
+    assert ringleaf("explain", file, "--job", "x\ny") == (
+        2,
+        "",
+        (
+            rf"ringleaf: --job is 'x\ny', want a job of {file}; "
+            "hint: it has small, pair, ring, odd\n"
+        ),
+    )
+    assert ringleaf("explain", "-", "--job", "x", stdin="nodes: []").err == (
+        "ringleaf: --job is 'x', want a job of -; hint: it has none\n"
+    )
+
+
+def test_an_unknown_job_among_many(ringleaf: Ringleaf, scenario: Write) -> None:
+    jobs = ", ".join(f"{{name: j{i}, chips: 1}}" for i in range(60))
+    file = scenario(f"nodes: [{{name: n, product: atlas-300t}}]\njobs: [{jobs}]")
+
+    assert ringleaf("explain", file, "--job", "x").err.endswith(
+        "hint: it has j0, j1, j2, j3, j4, j5, j6, j7, … 52 more\n"
+    )
+
+
+@pytest.mark.parametrize("job", ["small", "odd"])
+def test_an_unknown_node(ringleaf: Ringleaf, scenario: Write, job: str) -> None:
+    done = ringleaf("explain", scenario(CLUSTER), "--job", job, "--node", "e")
+
+    assert done == (
+        2,
+        "",
+        "ringleaf: --node is 'e', want the name of a node of the scenario\n",
+    )
+
+
+def test_a_bad_file(ringleaf: Ringleaf, scenario: Write) -> None:
+    done = ringleaf("explain", scenario("nodes: 1"), "--job", "x")
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err.endswith("scenario.yaml: nodes is 1, want a list of nodes\n")
+
+
+def test_the_job_is_required_and_top_counts_from_1(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    no_job = ringleaf("explain", scenario(CLUSTER))
+    no_top = ringleaf("explain", scenario(CLUSTER), "--job", "small", "--top", "0")
+
+    assert (no_job.status, no_top.status) == (2, 2)
+    assert "--job" in no_job.err
+    assert "--top" in no_top.err

@@ -1,0 +1,190 @@
+"""The command line as a whole, much of it as real processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ringleaf
+from tests.cli.conftest import Ringleaf
+
+COMMANDS = ("plan", "explain", "products", "demo")
+SCRIPT = Path(sys.executable).with_name("ringleaf")
+LARGE = b"nodes: [{name: 'n{i}', count: 9, product: atlas-300t}]\njobs:\n" + b"".join(
+    b"- {name: job-%d, chips: 1, replicas: 2}\n" % i for i in range(1000)
+)
+
+
+def python(code: str) -> str:
+    """What *code* prints in a fresh interpreter."""
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+
+
+def shell(script: str) -> subprocess.CompletedProcess[str]:
+    """Run *script* with ``ringleaf`` as the command under test."""
+    return subprocess.run(  # noqa: S603
+        ["/bin/sh", "-c", script],
+        env={**os.environ, "PATH": f"{SCRIPT.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_version(ringleaf: Ringleaf) -> None:
+    assert ringleaf("--version") == (0, "ringleaf 0.1.0\n", "")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    metadata = "import importlib.metadata as m; print(m.version('ringleaf'), end='')"
+
+    assert python(metadata) == ringleaf.__version__
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_command_has_help_with_examples(
+    ringleaf: Ringleaf, command: str, option: str
+) -> None:
+    done = ringleaf(*command.split(), option)
+    after = done.out.partition("Examples:\n")[2]
+
+    assert (done.status, done.err) == (0, "")
+    assert after.lstrip().startswith(f"ringleaf {command or 'demo'}")
+    assert max(map(len, done.lines)) <= 88
+
+
+def test_the_help_lists_every_command(ringleaf: Ringleaf) -> None:
+    listed = ringleaf("--help").out.partition("Commands:\n")[2]
+
+    assert [line.split()[0] for line in listed.splitlines()] == list(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nope"], ["plan"], ["plan", "a", "b"], ["demo", "--wat"]]
+)
+def test_bad_use_is_status_2(ringleaf: Ringleaf, arguments: list[str]) -> None:
+    done = ringleaf(*arguments)
+
+    assert done.status == 2
+    assert "Usage: ringleaf" in done.out + done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "command", [[str(SCRIPT)], [sys.executable, "-m", "ringleaf"]], ids=["script", "-m"]
+)
+def test_both_ways_to_start_do_the_same(command: list[str]) -> None:
+    done = subprocess.run(  # noqa: S603
+        [*command, "products", "atlas-300t", "--json"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b'{"product":"atlas-300t"')
+
+
+@pytest.mark.parametrize("module", ["ringleaf", "ringleaf.cli.main"])
+def test_the_start_is_light(module: str) -> None:
+    heavy = ("numpy", "rich", "yaml", "msgspec", "ringleaf.simulator.scenario")
+    loaded = f"import {module}, sys; print([m for m in {heavy} if m in sys.modules])"
+
+    assert python(loaded) == "[]\n"
+
+
+def test_the_public_names() -> None:
+    names = [
+        "BadInput",
+        "Cluster",
+        "Invalid",
+        "Job",
+        "Node",
+        "PRODUCTS",
+        "Placed",
+        "Placement",
+        "Product",
+        "Reason",
+        "Scenario",
+        "Session",
+        "Settings",
+        "Statement",
+        "Waiting",
+        "find_product",
+        "load",
+    ]
+
+    assert ringleaf.__all__ == names
+    assert all(getattr(ringleaf, name) is not None for name in names)
+    with pytest.raises(AttributeError, match="'ringleaf' has no attribute 'Nope'"):
+        _ = ringleaf.Nope
+
+
+def test_the_public_names_can_be_imported_in_a_fresh_interpreter() -> None:
+    code = "from ringleaf import *; print(load, Session, PRODUCTS['atlas-300t'].key)"
+
+    assert python(code).endswith(" atlas-300t\n")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "ringleaf demo | head -n 1",
+        "ringleaf demo --json | head -c 1",
+        "ringleaf plan {file} | head -n 1",
+        "ringleaf plan {file} --json | head -c 1",
+        "ringleaf products | true",
+        "ringleaf --help | true",
+        "ringleaf plan {file} --json | true",
+    ],
+)
+def test_a_reader_that_leaves_is_no_error(script: str, tmp_path: Path) -> None:
+    file = tmp_path / "large.yaml"
+    file.write_bytes(LARGE)
+    done = shell(script.format(file=file))
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", ["demo", "demo --json", "products", "--help"])
+def test_an_output_that_cannot_be_written_is_told(arguments: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    done = shell(f"ringleaf {arguments} > /dev/full")
+
+    assert (done.returncode, done.stderr) == (
+        2,
+        "ringleaf: standard output: No space left on device\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("ringleaf demo >&-", 0),
+        ("ringleaf demo --json >&-", 0),
+        ("ringleaf plan nope 2>&-", 2),
+    ],
+)
+def test_a_closed_stream_swallows(script: str, status: int) -> None:
+    done = shell(script)
+
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
+
+
+def test_an_output_that_is_not_unicode_gets_escapes() -> None:
+    done = shell("PYTHONIOENCODING=ascii ringleaf products atlas-310p --table")
+
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert r"\u2026 64" in done.stdout

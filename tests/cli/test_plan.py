@@ -1,0 +1,363 @@
+"""``ringleaf plan`` and ``ringleaf demo``."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ringleaf.policies.products import PRODUCTS
+from tests.cli.conftest import Ringleaf
+
+Write = Callable[[str], str]
+
+ONE = """
+about: two
+  lines
+nodes: [{name: n, product: atlas-800-9000}]
+jobs: [{name: j, chips: 1}]
+"""
+
+STATES = """
+nodes:
+  - name: n
+    product: atlas-800-9000
+    free: [0, 1, 2, 3, 5, 6]
+    faulty: [6]
+    network-faulty: [5]
+    leaf: L1
+    superpod: 3
+    sub-healthy: true
+  - {name: down, product: atlas-800-9000, ready: false}
+running: [{name: r, chips: 1, placements: [{replica: 0, node: n, chips: [3]}]}]
+jobs: [{name: a, chips: 2}]
+"""
+
+NOTHING_FITS = """
+nodes: [{name: n, product: atlas-300t, free: []}]
+jobs: [{name: j, chips: 1}, {name: k, chips: 3}]
+"""
+
+
+def wide(n_nodes: int, n_jobs: int, name: str = "n{i}", **keys: object) -> str:
+    node = {"name": name, "count": n_nodes, "product": "atlas-310p", "chips": 64}
+    jobs = [{"name": f"j{i}", "chips": 1} for i in range(n_jobs)]
+    return json.dumps({"nodes": [{**node, **keys}], "jobs": jobs})
+
+
+def test_what_people_see(ringleaf: Ringleaf, scenario: Write) -> None:
+    done = ringleaf("plan", scenario(ONE))
+
+    assert (done.status, done.err) == (0, "")
+    assert done.lines == [
+        "two lines",
+        "",
+        "   job  product         wanted       verdict  where",
+        "A  j    atlas-800-9000  1 x 1 chips  placed   n [0]",
+        "",
+        "atlas-800-9000: 2 HCCS rings of 4, PCIe between rings",
+        "  n  [A 1 2 3] [4 5 6 7]",
+        "  A j  0 free  x held  ! faulty  ~ network-faulty",
+    ]
+
+
+def test_what_people_see_of_jobs_that_are_not_placed(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("plan", scenario(NOTHING_FITS), columns=120)
+
+    assert (done.status, done.err) == (1, "")
+    assert done.lines == [
+        "  job  product     wanted       verdict  where",
+        "  j    atlas-300t  1 x 1 chips  waiting  1 of 1 pods short",
+        "  k    atlas-300t  1 x 3 chips  invalid  never",
+        "",
+        "job 'j' waits: wants 1 x 1 chips, 1 short; nodes: 1 with too few free chips",
+        "hint: enough would be 1 free chip on one node",
+        "",
+        "job 'k' is invalid: 3 chips in one pod are more than the 2 of atlas-300t",
+        "hint: ask for 3 x 1 chips; atlas-300t takes 1 or 2 chips in each pod",
+        "",
+        "atlas-300t: 2 cards on PCIe",
+        "  n  [x x]",
+        "  0 free  x held  ! faulty  ~ network-faulty",
+    ]
+
+
+def test_the_drawing_marks_the_state_of_every_chip(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    lines = ringleaf("plan", scenario(STATES)).lines
+
+    assert "  n     [A A 2 x] [x ~ ! x]  leaf L1, SuperPoD 3, sub-healthy" in lines
+    assert "  down  [0 1 2 3] [4 5 6 7]  not ready" in lines
+
+
+def test_json_is_one_line_per_document(ringleaf: Ringleaf, scenario: Write) -> None:
+    done = ringleaf("plan", scenario(f"{ONE}---{NOTHING_FITS}"), "--json")
+
+    assert (done.status, done.err) == (1, "")
+    assert [len(json.loads(line)["decisions"]) for line in done.lines] == [1, 2]
+
+
+def test_documents_follow_each_other(ringleaf: Ringleaf, scenario: Write) -> None:
+    lines = ringleaf("plan", scenario(f"{ONE}---{ONE}")).lines
+
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 + 1 :]
+    assert lines[len(lines) // 2] == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (ONE, 0),
+        ("nodes: []", 0),
+        (NOTHING_FITS, 1),
+        (f"{NOTHING_FITS}---{ONE}", 1),
+        ("nodes: 1", 2),
+        (f"{ONE}---\nnodes: 1", 2),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_exit_status(
+    ringleaf: Ringleaf, scenario: Write, text: str, status: int, options: list[str]
+) -> None:
+    done = ringleaf("plan", scenario(text), *options)
+
+    assert done.status == status
+    assert (done.err == "") == (status != 2)
+
+
+def test_nothing_is_decided_for_a_file_with_one_bad_document(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    file = scenario(f"{ONE}---\nnodes: 1")
+    done = ringleaf("plan", file)
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err == (
+        f"ringleaf: {file}: document 2: nodes is 1, want a list of nodes\n"
+    )
+
+
+def test_standard_input_is_a_file_too(ringleaf: Ringleaf, scenario: Write) -> None:
+    piped = ringleaf("plan", "-", "--json", stdin=ONE)
+
+    assert piped == ringleaf("plan", scenario(ONE), "--json")
+    assert ringleaf("plan", "-", stdin="nodes: 1").err == (
+        "ringleaf: standard input: nodes is 1, want a list of nodes\n"
+    )
+
+
+def test_a_file_that_is_not_there(ringleaf: Ringleaf) -> None:
+    done = ringleaf("plan", "no/such/file.yaml")
+
+    assert done == (2, "", "ringleaf: no/such/file.yaml: No such file or directory\n")
+
+
+def test_a_directory_is_no_file(ringleaf: Ringleaf, tmp_path: Path) -> None:
+    done = ringleaf("plan", str(tmp_path))
+
+    assert done == (2, "", f"ringleaf: {tmp_path}: Is a directory\n")
+
+
+def test_a_file_that_may_not_be_read(
+    ringleaf: Ringleaf, scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = scenario(ONE)
+
+    def refuse(*_args: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+
+    assert ringleaf("plan", file) == (2, "", f"ringleaf: {file}: Permission denied\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        ("a\nb", r"a\nb"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("\udcff", r"\udcff"),
+        ("", "''"),
+    ],
+)
+def test_a_name_does_not_break_the_line(
+    ringleaf: Ringleaf, file: str, shown: str
+) -> None:
+    err = ringleaf("plan", file).err
+
+    assert err.startswith(f"ringleaf: {shown}: ")
+    assert err.count("\n") == 1
+
+
+def test_a_name_with_a_nul_is_told(ringleaf: Ringleaf) -> None:
+    err = ringleaf("plan", "a\0b").err
+
+    assert err == "ringleaf: 'a\\x00b': embedded null byte\n"
+
+
+def test_a_closed_standard_input_is_told(ringleaf: Ringleaf) -> None:
+    assert ringleaf("plan", "-", stdin=None) == (
+        2,
+        "",
+        "ringleaf: standard input is closed, want a scenario\n",
+    )
+
+
+def test_a_line_is_cut_where_nobody_reads_on(ringleaf: Ringleaf) -> None:
+    err = ringleaf("plan", "x" * 5000).err
+
+    assert len(err) < 1100
+    assert err.endswith("…\n")
+
+
+def test_warnings_go_to_standard_error_and_do_not_fail(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    file = scenario(f"{ONE}settings: {{reserve-nodes: 48}}")
+    done = ringleaf("plan", file, "--json")
+
+    assert done.status == 0
+    assert len(done.lines) == 1
+    assert done.err == (
+        f"ringleaf: warning: {file}: settings.reserve-nodes is 48, "
+        "not below super-pod-size 48: 2 is used\n"
+    )
+
+
+def test_warnings_of_a_decision_are_shown(ringleaf: Ringleaf, scenario: Write) -> None:
+    text = ONE.replace("chips: 1}", "chips: 1, strategy: card}")
+
+    assert "warning: job 'j': strategy has no effect on atlas-800-9000" in (
+        ringleaf("plan", scenario(text)).lines
+    )
+
+
+def test_without_a_terminal_there_are_no_colours(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    assert ringleaf("plan", scenario(STATES)).out.isascii()
+    assert "\x1b" not in ringleaf("plan", scenario(STATES)).out
+
+
+def test_colours_add_nothing_but_colour(
+    ringleaf: Ringleaf, scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = ringleaf("plan", scenario(STATES)).lines
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    coloured = ringleaf("plan", scenario(STATES)).lines
+
+    assert "\x1b[1;36mA\x1b[0m" in "".join(coloured)
+    assert [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in coloured] == plain
+
+
+def test_an_about_does_not_speak_to_the_terminal(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    text = '{"about": "a\\u001b[31mb\\u0007", "nodes": []}'
+
+    assert ringleaf("plan", scenario(text)).lines[0] == "a [31mb"
+
+
+def test_markup_in_names_is_text(ringleaf: Ringleaf, scenario: Write) -> None:
+    text = ONE.replace("name: n", "name: '[red]n[/]'").replace(
+        "name: j", "name: '[bold]j'"
+    )
+    out = ringleaf("plan", scenario(text)).out
+
+    assert "[red]n[/]" in out
+    assert "[bold]j" in out
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 300])
+def test_the_drawing_of_large_nodes_keeps_to_the_width(
+    ringleaf: Ringleaf, scenario: Write, columns: int
+) -> None:
+    text = wide(3, 3, leaf="leaf-1", superpod=4)
+    lines = ringleaf("plan", scenario(text), columns=columns).lines
+
+    assert max(map(len, lines)) <= columns
+    assert sum(line.count("[ ") for line in lines if line.startswith("  n")) == 3
+    assert " 63]" in "".join(lines)
+
+
+def test_groups_are_broken_between_lines_not_inside(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    text = "nodes: [{name: cards, product: atlas-300i, chips: 64}]"
+    lines = ringleaf("plan", scenario(text), columns=70).lines
+
+    assert lines == [
+        "atlas-300i: cards of 4, no links between cards",
+        "  cards  [ 0  1  2  3] [ 4  5  6  7] [ 8  9 10 11] [12 13 14 15]",
+        "         [16 17 18 19] [20 21 22 23] [24 25 26 27] [28 29 30 31]",
+        "         [32 33 34 35] [36 37 38 39] [40 41 42 43] [44 45 46 47]",
+        "         [48 49 50 51] [52 53 54 55] [56 57 58 59] [60 61 62 63]",
+        "  0 free  x held  ! faulty  ~ network-faulty",
+    ]
+
+
+def test_a_long_name_stands_on_a_line_of_its_own(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    name = "node-" + "x" * 55
+    text = f"""nodes:
+      - {{name: {name}, product: atlas-300t}}
+      - {{name: short, product: atlas-300t}}"""
+    lines = ringleaf("plan", scenario(text)).lines
+
+    assert lines[1:4] == [f"  {name}", "         [0 1]", "  short  [0 1]"]
+
+
+def test_a_large_cluster_is_drawn_where_jobs_are(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    node = "{name: 'n{i}', count: 100, product: atlas-800t-a2}"
+    job = "{name: j, chips: 8, replicas: 40}"
+    some = ringleaf("plan", scenario(f"nodes: [{node}]\njobs: [{job}]")).lines
+    none = ringleaf("plan", scenario(f"nodes: [{node}]")).lines
+
+    assert sum(line.startswith("  n") for line in some) == 32
+    assert "  … and 8 more nodes" in some
+    assert not any(line.startswith("  n") for line in none)
+
+
+def test_sixty_jobs_have_marks_that_nobody_confuses(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    lines = ringleaf("plan", scenario(wide(1, 60))).lines
+    marks = [line[0] for line in lines[1:61]]
+    legend = re.findall(r"(\S) (j\d+|later jobs)", " ".join(lines[66:]))
+
+    assert len(set(marks[:51])) == 51
+    assert set(marks[51:]) == {"*"}
+    assert not set(marks) & set("x!~")
+    assert [mark for mark, _name in legend] == [*marks[:51], "*"]
+
+
+def test_a_long_gang_is_not_listed_whole(ringleaf: Ringleaf, scenario: Write) -> None:
+    node = "{name: 'n{i}', count: 9, product: atlas-800t-a2}"
+    job = "{name: j, chips: 8, replicas: 9}"
+    done = ringleaf("plan", scenario(f"nodes: [{node}]\njobs: [{job}]"), columns=120)
+
+    assert "n0 [0-7]; n1 [0-7]; n2 [0-7]; n3 [0-7]; … 5 more" in done.lines[1]
+
+
+def test_the_demo_shows_every_product_and_every_verdict(ringleaf: Ringleaf) -> None:
+    done = ringleaf("demo")
+
+    assert (done.status, done.err) == (0, "")
+    assert [key for key in PRODUCTS if f"\n{key}: " not in done.out] == []
+    assert [v for v in ("placed", "waiting", "invalid") if v not in done.out] == []
+
+
+def test_the_demo_as_json(ringleaf: Ringleaf) -> None:
+    done = ringleaf("demo", "--json")
+    decisions = json.loads(done.out)["decisions"]
+
+    assert (done.status, len(done.lines)) == (0, 1)
+    assert {d["verdict"] for d in decisions} == {"placed", "waiting", "invalid"}

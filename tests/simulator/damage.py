@@ -1,0 +1,916 @@
+"""Scenario files that are damaged, made from good ones; one seed, one set of files.
+
+``python -m tests.simulator.damage load N`` reads N of them in one process,
+``python -m tests.simulator.damage run N`` gives N of them to real commands. Both print
+what they saw as JSON. They are processes of their own because the peak of the memory
+is that of a whole process.
+"""
+
+import copy
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from ringleaf.simulator.source import MAX_BYTES
+
+SEED: Final = 910
+MAX_SECONDS: Final = 2.0
+MAX_CHARACTERS: Final = 400
+
+Document = dict[str, Any]
+PathTo = tuple[str | int, ...]
+Make = Callable[[Random], bytes]
+
+TRAINING: Final[Document] = {
+    "about": "two leaves, one job across them",
+    "settings": {
+        "nslb-version": "2.0",
+        "shared-tor-num": 1,
+        "tor-level": "single_layer",
+        "super-pod-size": 8,
+        "reserve-nodes": 1,
+        "nodes-per-leaf": 4,
+        "job-requests": "per-pod",
+        "share-common-leaves": True,
+    },
+    "nodes": [
+        {
+            "name": "a0",
+            "product": "atlas-800t-a2",
+            "free": [0, 1, 2, 3, 4, 5],
+            "faulty": [7],
+            "network-faulty": [3],
+            "sub-healthy": False,
+            "chips": 8,
+            "leaf": "A",
+            "slot": 0,
+            "superpod": 0,
+            "ready": True,
+            "labels": {"zone": "z1", "rack.io/row": "7"},
+        },
+        {"name": "a1", "product": "atlas-800t-a2", "leaf": "A", "slot": 1},
+        {"name": "b{i}", "product": "Atlas 800I A2", "count": 3, "leaf": "B"},
+    ],
+    "leaves": {
+        "A": {
+            "state": "shared",
+            "healthy": True,
+            "address": "10.0.0.1",
+            "cross-leaf-jobs": ["large-model-schema", "normal-schema"],
+        },
+        "B": {},
+    },
+    "running": [
+        {
+            "name": "old",
+            "replicas": 2,
+            "chips": 2,
+            "product": "atlas-800t-a2",
+            "tor-affinity": "normal-schema",
+            "sp-block": 16,
+            "super-pod-affinity": "soft",
+            "strategy": "chip",
+            "distributed": False,
+            "previous": {
+                "placements": [{"replica": 0, "node": "a1", "chips": [0]}],
+                "failed-nodes": ["a1"],
+                "keep": "job",
+            },
+            "placements": [
+                {
+                    "replica": 0,
+                    "node": "a0",
+                    "chips": [0, 1],
+                    "annotations": {"isSharedTor": "1"},
+                },
+                {"replica": 1, "node": "b0", "chips": [6, 7]},
+            ],
+        }
+    ],
+    "jobs": [
+        {"name": "train", "replicas": 2, "chips": 4, "product": "atlas-800t-a2"},
+        {"name": "eval", "chips": 1, "tor-affinity": None, "distributed": True},
+    ],
+}
+
+INFERENCE: Final[Document] = {
+    "nodes": [
+        {"name": "i0", "product": "atlas-300i", "chips": 16, "free": [0, 4, 5, 6]},
+        {"name": "d0", "product": "atlas-300i-duo", "chips": 8, "free": []},
+        {"name": "p0", "product": "atlas-310p", "chips": 64, "ready": False},
+    ],
+    "running": [
+        {
+            "name": "serve",
+            "chips": 2,
+            "placements": [{"replica": 0, "node": "d0", "chips": [0, 1]}],
+        }
+    ],
+    "jobs": [
+        {"name": "card", "product": "atlas-300i", "chips": 3, "strategy": "card"},
+        {"name": "duo", "product": "atlas-300i-duo", "chips": 4, "distributed": True},
+    ],
+}
+
+PODS: Final[Document] = {
+    "about": "SuperPoDs",
+    "nodes": [
+        {"name": "s0-{i}", "count": 4, "product": "atlas-900-a3", "superpod": 0},
+        {"name": "s1-{i}", "count": 2, "product": "atlas-900-a3", "superpod": 1},
+    ],
+    "jobs": [{"name": "solo", "chips": 4}, {"name": "whole", "chips": 16}],
+}
+
+MINIMAL: Final[Document] = {"nodes": [{"name": "n", "product": "atlas-800-9000"}]}
+
+GOOD: Final[Sequence[Document]] = (TRAINING, INFERENCE, PODS, MINIMAL)
+
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def as_json(document: object) -> str:
+    return json.dumps(document)
+
+
+def as_indented_json(document: object) -> str:
+    return json.dumps(document, indent=1)
+
+
+def as_yaml(document: object) -> str:
+    return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False))
+
+
+def as_flow_yaml(document: object) -> str:
+    return str(
+        yaml.dump(document, Dumper=_Dumper, sort_keys=False, default_flow_style=True)
+    )
+
+
+FORMS: Final = (as_json, as_indented_json, as_yaml, as_flow_yaml)
+FLOW_FORMS: Final = (as_json, as_indented_json, as_flow_yaml)
+
+
+def written(random: Random, document: object) -> bytes:
+    return random.choice(FORMS)(document).encode()
+
+
+# Damage to values. Each of these is wrong wherever it stands.
+WRONG_EVERYWHERE: Final[Sequence[Any]] = (
+    -1,
+    -(2**63) - 1,
+    2**63,
+    2**64,
+    10**30,
+    1.5,
+    [None],
+    [-1],
+    [1.5],
+    [{}],
+    [[None]],
+    [[[[]]]],
+    {"wat": None},
+    {"wat": [1]},
+    {"": None},
+)
+
+# Numbers as no library writes them; wrong wherever they stand, too.
+WRONG_NUMBERS: Final = (
+    "1" + "0" * 5000,
+    "-" + "9" * 5000,
+    "9" * 100_000,
+    "1.0e+400",
+    "-1.0e+400",
+    "0x" + "f" * 5000,
+    "0b" + "1" * 20_000,
+    "1" + ":59" * 2000,
+    "1" + ":59" * 20_000 + ".5",
+    "1_0" * 2000,
+    "9223372036854775808",
+    ".nan",
+    "-.inf",
+)
+
+WRONG_TAGS: Final = (
+    "!!python/object/apply:os.system ['true']",
+    "!!python/object:os.error {}",
+    "!!python/name:os.system",
+    "!!python/none x",
+    "!!binary aGVsbG8=",
+    "!!binary '*'",
+    "!!set {a, b}",
+    "!!omap [a: 1]",
+    "!!pairs [a: 1]",
+    "!!timestamp 2001-01-01",
+    "!!timestamp x",
+    "!!int ''",
+    "!!int x",
+    "!!float ''",
+    "!!bool maybe",
+    "!!map []",
+    "!!seq {}",
+    "!unknown x",
+    "!unknown {a: b}",
+    "!<tag:example.com,2000:x> [a]",
+)
+
+FREE_MAPPINGS: Final = {"labels", "annotations", "leaves"}
+REQUIRED: Final[Mapping[str, Sequence[str]]] = {
+    "": ["nodes"],
+    "nodes": ["name", "product"],
+    "running": ["name", "chips", "placements"],
+    "jobs": ["name", "chips"],
+    "placements": ["replica", "node", "chips"],
+    "previous": ["placements"],
+}
+
+
+def paths(value: object, at: PathTo = ()) -> Iterator[PathTo]:
+    """Every place in *value*, the whole first."""
+    yield at
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from paths(each, (*at, key))
+    elif isinstance(value, list):
+        for i, each in enumerate(value):
+            yield from paths(each, (*at, i))
+
+
+def value_at(value: Any, path: PathTo) -> Any:  # noqa: ANN401
+    for step in path:
+        value = value[step]
+    return value
+
+
+def replaced(document: object, path: PathTo, value: object) -> Any:  # noqa: ANN401
+    """A copy of *document* with *value* at *path*."""
+    if not path:
+        return value
+    changed = copy.deepcopy(document)
+    value_at(changed, path[:-1])[path[-1]] = value
+    return changed
+
+
+def kind_of(path: PathTo) -> str:
+    """The key whose entry the mapping at *path* is."""
+    keys = [step for step in path if isinstance(step, str)]
+    return keys[-1] if keys else ""
+
+
+def mappings(document: Document) -> list[PathTo]:
+    """The places of mappings whose keys the format knows."""
+    return [
+        path
+        for path in paths(document)
+        if isinstance(value_at(document, path), dict)
+        and kind_of(path) not in FREE_MAPPINGS
+    ]
+
+
+def wrong_value(random: Random) -> bytes:
+    document = random.choice(GOOD)
+    path = random.choice(list(paths(document)))
+    return written(random, replaced(document, path, random.choice(WRONG_EVERYWHERE)))
+
+
+def spliced(texts: Sequence[str], random: Random) -> bytes:
+    """A good file with one of *texts* instead of one value."""
+    document = random.choice(GOOD)
+    path = random.choice(list(paths(document))[1:])
+    text = random.choice(FORMS)(replaced(document, path, "SPLICED"))
+    there = random.choice(texts)
+    return text.replace('"SPLICED"', there).replace("SPLICED", there).encode()
+
+
+def unknown_key(random: Random) -> bytes:
+    document = copy.deepcopy(random.choice(GOOD))
+    mapping = value_at(document, random.choice(mappings(document)))
+    key = random.choice(
+        ["wat", "", "Nodes", "a.b", "x`y", "x` - at `$.nodes", "[...]", "k" * 5000, "é"]
+    )
+    mapping[key] = random.choice([None, 1, "x", [], {}])
+    return written(random, document)
+
+
+def misspelled_key(random: Random) -> bytes:
+    document = copy.deepcopy(random.choice(GOOD))
+    filled = [path for path in mappings(document) if value_at(document, path)]
+    mapping = value_at(document, random.choice(filled))
+    key = random.choice(list(mapping))
+    mapping[random.choice([f"{key}x", f"x{key}", key.upper()])] = mapping.pop(key)
+    return written(random, document)
+
+
+def missing_key(random: Random) -> bytes:
+    document = copy.deepcopy(random.choice(GOOD))
+    path = random.choice([p for p in mappings(document) if kind_of(p) in REQUIRED])
+    del value_at(document, path)[random.choice(REQUIRED[kind_of(path)])]
+    return written(random, document)
+
+
+def key_twice(random: Random) -> bytes:
+    document = copy.deepcopy(random.choice(GOOD))
+    filled = [
+        path
+        for path in paths(document)
+        if isinstance(value_at(document, path), dict) and value_at(document, path)
+    ]
+    mapping = value_at(document, random.choice(filled))
+    key = random.choice(list(mapping))
+    mapping["TWICE"] = copy.deepcopy(mapping[key])
+    return written(random, document).replace(b"TWICE", key.encode())
+
+
+def key_not_text(random: Random) -> bytes:
+    document = copy.deepcopy(random.choice(GOOD))
+    path = random.choice(
+        [p for p in paths(document) if isinstance(value_at(document, p), dict)]
+    )
+    key = random.choice([1, None, True, 1.5, -1, (1, 2), 10**20])
+    value_at(document, path)[key] = "x"
+    return random.choice([as_yaml, as_flow_yaml])(document).encode()
+
+
+# Values of the right type that make no sense where they stand.
+MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
+    (TRAINING, ("settings", "nslb-version"), "3.0"),
+    (TRAINING, ("settings", "nslb-version"), 2.5),
+    (TRAINING, ("settings", "shared-tor-num"), 3),
+    (TRAINING, ("settings", "shared-tor-num"), True),
+    (TRAINING, ("settings", "tor-level"), "triple_layer"),
+    (TRAINING, ("settings", "super-pod-size"), 0),
+    (TRAINING, ("settings", "super-pod-size"), "48"),
+    (TRAINING, ("settings", "super-pod-size"), float("nan")),
+    (TRAINING, ("settings", "reserve-nodes"), float("inf")),
+    (TRAINING, ("settings", "nslb-version"), float("nan")),
+    (TRAINING, ("settings", "reserve-nodes"), 1_000_001),
+    (TRAINING, ("settings", "nodes-per-leaf"), 0),
+    (TRAINING, ("settings", "nodes-per-leaf"), 1),
+    (TRAINING, ("settings", "job-requests"), "lax"),
+    (TRAINING, ("settings", "share-common-leaves"), "yes please"),
+    (TRAINING, ("settings", "share-common-leaves"), 1),
+    (TRAINING, ("settings",), None),
+    (TRAINING, ("nodes",), None),
+    (TRAINING, ("jobs",), None),
+    (TRAINING, ("nodes", 0, "name"), ""),
+    (TRAINING, ("nodes", 0, "name"), "a1"),
+    (TRAINING, ("nodes", 0, "name"), "b2"),
+    (TRAINING, ("nodes", 0, "name"), "x" * 254),
+    (TRAINING, ("nodes", 0, "name"), "x" * 100_000),
+    (TRAINING, ("nodes", 0, "name"), "a\nb"),
+    (TRAINING, ("nodes", 0, "name"), "\x1b[31m"),
+    (TRAINING, ("nodes", 0, "name"), "a\u2028b"),
+    (TRAINING, ("nodes", 0, "name"), "a\u200bb"),
+    (TRAINING, ("nodes", 0, "product"), "atlas-9999"),
+    (TRAINING, ("nodes", 0, "product"), ""),
+    (TRAINING, ("nodes", 0, "product"), "\x07" * 70),
+    (TRAINING, ("nodes", 0, "product"), "y" * 100_000),
+    (TRAINING, ("nodes", 0, "free"), [8]),
+    (TRAINING, ("nodes", 0, "free"), [0, 1, 63, 64]),
+    (TRAINING, ("nodes", 0, "free"), ["0"]),
+    (TRAINING, ("nodes", 0, "free"), "all"),
+    (TRAINING, ("nodes", 0, "free"), {"0": True}),
+    (TRAINING, ("nodes", 0, "faulty"), [8]),
+    (TRAINING, ("nodes", 0, "faulty"), None),
+    (TRAINING, ("nodes", 0, "network-faulty"), [1_000_000]),
+    (TRAINING, ("nodes", 0, "chips"), 16),
+    (TRAINING, ("nodes", 0, "chips"), 0),
+    (TRAINING, ("nodes", 0, "leaf"), ""),
+    (TRAINING, ("nodes", 0, "leaf"), "\x1b]0;x\x07"),
+    (TRAINING, ("nodes", 0, "slot"), 4),
+    (TRAINING, ("nodes", 0, "slot"), 1),
+    (TRAINING, ("nodes", 0, "slot"), 1_000_001),
+    (TRAINING, ("nodes", 0, "ready"), "true"),
+    (TRAINING, ("nodes", 0, "labels"), {"a": 1}),
+    (TRAINING, ("nodes", 0, "labels"), {"a.b": 1}),
+    (TRAINING, ("nodes", 0, "labels"), {"a[0]": {}}),
+    (TRAINING, ("nodes", 0, "labels"), {"": None}),
+    (TRAINING, ("nodes", 0, "labels"), {"a\nb": []}),
+    (TRAINING, ("nodes", 0, "labels"), ["a"]),
+    (TRAINING, ("nodes", 2, "count"), 0),
+    (TRAINING, ("nodes", 2, "count"), 5),
+    (TRAINING, ("nodes", 2, "count"), 100_001),
+    (TRAINING, ("nodes", 2, "count"), 10**9),
+    (TRAINING, ("nodes", 2, "count"), "3"),
+    (TRAINING, ("nodes", 2, "name"), "b"),
+    (TRAINING, ("nodes", 2, "name"), "x" * 253),
+    (TRAINING, ("nodes", 2, "slot"), 0),
+    (TRAINING, ("leaves", "A", "state"), "busy"),
+    (TRAINING, ("leaves", "A", "healthy"), "no"),
+    (TRAINING, ("leaves", "A", "address"), 10),
+    (TRAINING, ("leaves", "A", "cross-leaf-jobs"), ["padding"]),
+    (TRAINING, ("leaves", "A"), None),
+    (TRAINING, ("leaves",), {"a\nb": {"state": 3}}),
+    (TRAINING, ("leaves",), {"nodes": {"name": "x"}}),
+    (TRAINING, ("leaves",), {"x" * 5000: 1}),
+    (TRAINING, ("leaves",), []),
+    (TRAINING, ("running", 0, "name"), ""),
+    (TRAINING, ("running", 0, "name"), "train"),
+    (TRAINING, ("running", 0, "name"), "a\tb"),
+    (TRAINING, ("running", 0, "product"), "h100"),
+    (TRAINING, ("running", 0, "placements", 0, "node"), "a9"),
+    (TRAINING, ("running", 0, "placements", 0, "node"), ""),
+    (TRAINING, ("running", 0, "placements", 0, "node"), "z" * 100_000),
+    (TRAINING, ("running", 0, "placements", 0, "chips"), [8]),
+    (TRAINING, ("running", 0, "placements", 0, "chips"), [0, 0]),
+    (TRAINING, ("running", 0, "placements", 1, "node"), "a9"),
+    (TRAINING, ("running", 0, "placements", 0, "annotations"), {"a.b.c": 1}),
+    (TRAINING, ("running", 0, "previous", "keep"), "all"),
+    (TRAINING, ("running", 0, "tor-affinity"), "padding"),
+    (TRAINING, ("running", 0, "super-pod-affinity"), "medium"),
+    (
+        TRAINING,
+        ("running", 0, "placements", 1),
+        {"replica": 1, "node": "a0", "chips": [1]},
+    ),
+    (TRAINING, ("running",), [TRAINING["running"][0]] * 2),
+    (TRAINING, ("jobs",), [TRAINING["jobs"][0]] * 2),
+    (TRAINING, ("jobs", 0, "name"), "eval"),
+    (TRAINING, ("jobs", 0, "name"), "\x00"),
+    (TRAINING, ("jobs", 0, "product"), "tpu"),
+    (TRAINING, ("jobs", 0, "replicas"), 0),
+    (TRAINING, ("jobs", 0, "replicas"), 1_000_001),
+    (TRAINING, ("jobs", 0, "chips"), "4"),
+    (TRAINING, ("jobs", 0, "strategy"), "any"),
+    (TRAINING, ("jobs", 0, "tor-affinity"), "large-model-schema"),
+    (TRAINING, ("jobs", 0, "tor-affinity"), "huge"),
+    (TRAINING, ("jobs", 0, "sp-block"), 16),
+    (TRAINING, ("jobs", 0, "super-pod-affinity"), "hard"),
+    (TRAINING, ("jobs", 0, "previous"), {"placements": []}),
+    (TRAINING, ("jobs", 0, "placements"), []),
+    (INFERENCE, ("nodes", 0, "chips"), None),
+    (INFERENCE, ("nodes", 0, "chips"), 65),
+    (INFERENCE, ("nodes", 1, "chips"), 33),
+    (INFERENCE, ("nodes", 0, "free"), [16]),
+    (INFERENCE, ("nodes", 2, "faulty"), [64]),
+    (INFERENCE, ("jobs", 0, "product"), None),
+    (INFERENCE, ("running", 0, "placements", 0, "chips"), [8]),
+    (PODS, ("jobs", 1, "replicas"), 2),
+    (PODS, ("jobs", 0, "name"), "whole"),
+    (PODS, ("nodes", 0, "count"), 99_999),
+    (PODS, ("nodes", 1, "name"), "s0-{i}"),
+    (MINIMAL, ("nodes", 0, "product"), "atlas-300i"),
+    (MINIMAL, ("nodes",), [MINIMAL["nodes"][0]] * 2),
+    (MINIMAL, ("nodes",), {"n": "atlas-800-9000"}),
+)
+
+
+def meaningless(random: Random) -> bytes:
+    return written(random, replaced(*random.choice(MEANINGLESS)))
+
+
+# Damage to text.
+def cut_off(random: Random) -> bytes:
+    """Flow style and JSON end with a bracket: without it they are not whole."""
+    text = random.choice(FLOW_FORMS)(random.choice(GOOD)).strip()
+    return text[: random.randrange(1, len(text))].encode()
+
+
+def bracket_lost(random: Random) -> bytes:
+    text = random.choice(FLOW_FORMS)(random.choice(GOOD))
+    at = random.choice([m.start() for m in re.finditer(r"[\[\]]", text)])
+    other = random.choice(["", "[[", "]]", "}", "{"])
+    return (text[:at] + other + text[at + 1 :]).encode()
+
+
+# Bytes that stand in no text: half of a character, or a character of no use.
+NO_TEXT: Final = (
+    b"\xff",
+    b"\xfe",
+    b"\x80",
+    b"\xc0\x80",
+    b"\xed\xa0\x80",
+    b"\xf5\x80\x80\x80",
+    b"\xe4\xb8",
+    b"\x00",
+    b"\x01",
+    b"\x07",
+    b"\x1b[31m",
+)
+
+
+def no_text(random: Random) -> bytes:
+    data = written(random, random.choice(GOOD))
+    at = random.randrange(len(data))
+    return data[:at] + random.choice(NO_TEXT) + data[at + 1 :]
+
+
+def other_encoding(random: Random) -> bytes:
+    encoding = random.choice(["latin-1", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+    text = random.choice(FORMS)({**random.choice(GOOD), "about": "SPLICED"})
+    return text.replace("SPLICED", "größer").encode(encoding)
+
+
+def random_bytes(random: Random) -> bytes:
+    starts = (b"", b"{", b"[", b"nodes: ", b"\x89PNG\r\n", b"PK\x03\x04", b"\x1f\x8b")
+    return random.choice(starts) + random.randbytes(random.randrange(40, 400))
+
+
+def random_text(random: Random) -> bytes:
+    letters = "[]{}:,-&*!|>'\"%@`#?<=~ \n\t019aé"
+    return "".join(random.choices(letters, k=random.randrange(1, 200))).encode()
+
+
+def tabs(random: Random) -> bytes:
+    lines = as_yaml(random.choice(GOOD)).splitlines()
+    indented = [i for i, line in enumerate(lines) if line.startswith(("- ", "  "))]
+    at = random.choice(indented)
+    lines[at] = "\t" + lines[at].lstrip()
+    return "\n".join(lines).encode()
+
+
+LITERAL: Final[Mapping[str, Sequence[str | bytes]]] = {
+    "no document": (
+        "", " ", "\n\n\n", "\t", "---", "---\n---\n---\n", "--- # x\n...\n", "# x\n",
+        "%YAML 1.1\n---\n", "null", "~", "---\n~\n---\nnull\n", b"\xef\xbb\xbf",
+    ),
+    "another document": (
+        "{}", "[]", '""', "0", "true", "hello", "1.5", "- a\n- b", "nodes", "[{}]",
+        '[{"nodes": []}]', '"nodes"', "{nodes}", "nodes: ", "node: []", "2001-01-01",
+        "<html><body>404</body></html>", "#!/bin/sh\nexit 0\n", "apiVersion: v1\n",
+    ),
+    "not YAML": (
+        "nodes: [", "nodes: ]", "{", "}", "{]", "[}", "'", '"', "nodes: 'x", "@", "`x`",
+        "a: b: c", "- a\nb: c", "a:\n  - b\n c", ": :", "&", "*", "!", "nodes: |x\n",
+        "nodes: >9\n a", "%YAML 9.9\n---\nnodes: []", "%FOO", "? ? ?", "? a\n? a",
+        "nodes: [a, b", "nodes: {a: b", "{nodes: [}]}", "nodes: *", "nodes: &a &b x",
+        "a\n b\nc: d", "--- a\n--- b\n--- [", '{"nodes": [],}}', '{"nodes": [] "x"}',
+        '{"nodes": [1,,2]}', "{'nodes': [}", '{"nodes": "\\q"}', '{"nodes": "\\ud800"}',
+        "-\t-", '{"\\ud800": 1}', '{"about": "\\udfff", "nodes": []}', '"nodes": [',
+        "nodes: !<x",
+    ),
+    "aliases": (
+        "nodes: *nothing",
+        "nodes: &a [*a]",
+        "nodes: &a {b: *a}",
+        "&a nodes: [*a]",
+        "nodes: &a {<<: *a}",
+        "nodes: [{<<: 1}]",
+        "nodes: [{<<: [1]}]",
+        "nodes: [{<<: *x}]",
+        "nodes: [&n {name: n, product: atlas-800-9000}, *n]",
+        "nodes: [&n {name: n, product: atlas-800-9000}, {<<: *n, wat: 1}]",
+        "nodes: [&n {name: n, product: atlas-800-9000}, {<<: *n, name: n}]",
+        "nodes: [&n {name: n, product: atlas-800-9000}]\n---\nnodes: [*n]",
+        "? &a [x]\n: *a",
+    ),
+}  # fmt: skip
+
+
+def literal(kind: str, random: Random) -> bytes:
+    text = random.choice(LITERAL[kind])
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def last_document(random: Random) -> bytes:
+    """Good documents, and after them one that is not."""
+    good = "---\n".join(as_yaml(each) for each in random.choices(GOOD, k=3))
+    bad = random.choice([wrong_value, unknown_key, missing_key, meaningless])(random)
+    return good.encode() + b"\n---\n" + bad
+
+
+def json_lines(random: Random) -> bytes:
+    lines = [as_json(each) for each in random.choices(GOOD, k=3)]
+    damaged = replaced(random.choice(GOOD), ("nodes",), random.choice([-1, [None]]))
+    lines.insert(random.randrange(4), as_json(damaged))
+    return "\n".join(lines).encode()
+
+
+# Damage by size: much work from few bytes, or many bytes.
+def bomb(depth: int, width: int, opening: str, link: str, closing: str) -> str:
+    """*depth* levels, each *width* times the one before it."""
+    levels = [f"k0: &k0 {opening}{closing}"]
+    for i in range(1, depth):
+        inside = ", ".join([link.format(i - 1)] * width)
+        levels.append(f"k{i}: &k{i} {opening}{inside}{closing}")
+    return "\n".join(levels)
+
+
+def fitting_bomb(random: Random) -> bytes:
+    """Running jobs, their placements and chips through aliases: all of the types."""
+    chips = ", ".join(["0"] * random.choice([0, 60, 200]))
+    return "\n".join(
+        [
+            "nodes: [{name: n, product: atlas-800-9000}]",
+            "running:",
+            "- &job",
+            "  name: r",
+            "  chips: 1",
+            "  placements:",
+            f"  - &placement {{replica: 0, node: n, chips: &chips [{chips}]}}",
+            *["  - *placement"] * random.choice([1000, 3000]),
+            *["- *job"] * random.choice([20, 2000]),
+        ]
+    ).encode()
+
+
+def node_bomb(random: Random) -> bytes:
+    """More nodes than there may be, by aliases or by counts."""
+    counted = "name: 'n{i}', product: atlas-800-9000, count: 100000"
+    plain = "name: n, product: atlas-800-9000"
+    entry, times = random.choice([(counted, 60), (plain, 40_000), (plain, 200_000)])
+    return (f"nodes:\n- &n {{{entry}}}\n" + "- *n\n" * times).encode()
+
+
+def groups(_random: Random) -> bytes:
+    entry = {"product": "atlas-900-a3", "count": 100_000}
+    nodes = [{**entry, "name": f"g{i}-{{i}}"} for i in range(60)]
+    return as_json({"nodes": nodes}).encode()
+
+
+BOMBS: Final = {
+    "lists": bomb(10, 10, "[", "*k{}", "]"),
+    "long lists": bomb(4, 900, "[", "*k{}", "]"),
+    "mappings": bomb(30, 1, "{", "a: *k{0}, b: *k{0}, c: *k{0}", "}"),
+    "merges": bomb(10, 10, "{<<: [", "*k{}", "]}").replace("[]", "{x: 1}"),
+    "text": f"about: [&t '{'x' * 50_000}'{', *t' * 5000}]",
+}  # fmt: skip
+
+
+def alias_bomb(random: Random) -> bytes:
+    return random.choice(list(BOMBS.values())).encode()
+
+
+DEEP: Final[Sequence[tuple[str, str, str]]] = (
+    ("nodes: ", "[", "]"),
+    ("nodes: ", "{a: ", "}"),
+    ("", "[", "]"),
+    ("", '{"a":', "}"),
+    ("", '[{"a":', "}]"),
+    ("", "- ", ""),
+    ("", "? ", ""),
+    ("nodes: ", "[? ", "]"),
+    ("nodes: ", "&a [", "]"),
+    ("nodes: ", "!!seq [", "]"),
+)
+
+
+def deep(random: Random) -> bytes:
+    start, opening, closing = random.choice(DEEP)
+    levels = random.choice([65, 200, 1000, 5000, 100_000])
+    inside = random.choice(["", "0"]) if closing else "x"
+    return (start + opening * levels + inside + closing * levels).encode()
+
+
+def deep_block(random: Random) -> bytes:
+    levels = random.choice([70, 200, 1000])
+    line = random.choice(["a:", "-", "- a:", "?"])
+    return "\n".join(" " * (2 * i) + line for i in range(levels)).encode()
+
+
+def deep_chain(_random: Random) -> bytes:
+    """Each value holds the one before it: deep, though no line is."""
+    lines = ["- &a0 []", *(f"- &a{i} [*a{i - 1}]" for i in range(1, 3000))]
+    return "\n".join(lines).encode()
+
+
+def long_text(random: Random) -> bytes:
+    size = random.choice([10_000, 300_000])
+    return random.choice(
+        [
+            "x" * size + ": 1",
+            f"{{{'x' * size}: 1}}",
+            f"nodes: []\n? {'x' * size}\n: 1",
+            f"nodes: [{{name: {'x' * size}, product: atlas-300t}}]",
+            f"nodes: [{{name: x, product: {'x' * size}}}]",
+            f'{{"nodes": "{"x" * size}"}}',
+            f"nodes: '{'x ' * size}",
+            "a\n" * size,
+            "# " + "x" * size,
+            "nodes: [" + "a, " * (size // 10) + "]",
+            "[" + "," * size + "]",
+            "&" + "x" * size + " 1",
+            "!" + "x" * size + " 1",
+            "nodes: *" + "x" * size,
+            "\n".join(f"k{i}: {i}" for i in range(size // 20)),
+            as_json({f"k{i}": i for i in range(size // 20)}),
+            "".join(f"- &a{i} x\n" for i in range(size // 30)),
+        ]
+    ).encode()
+
+
+def many_values(random: Random) -> bytes:
+    return random.choice(
+        [
+            b'{"about": [' + b"0," * 500_000 + b"0]}",
+            b'{"nodes": [' + b"{}," * 100_000 + b"{}]}",
+            b'{"nodes": [' + b"{}," * 900_000 + b"{}]}",
+            b'{"nodes": [' + b"[]," * 1_500_000 + b"[]]}",
+            b"about: [" + b"0, " * 60_000 + b"0]",
+            b"nodes:\n" + b"- {a: 1}\n" * 30_000,
+            b"- 0\n" * 60_000,
+            b"---\nnodes: []\n" * 3000 + b"---\n0",
+        ]
+    )
+
+
+def many_bytes(_random: Random) -> bytes:
+    return b"#" * (MAX_BYTES + 1)
+
+
+def twice_among_many(_random: Random) -> bytes:
+    keys = [f"k{i}" for i in range(20_000)]
+    return ("{" + ",".join(f'"{key}":0' for key in [*keys, keys[-1]]) + "}").encode()
+
+
+def unlike_names(_random: Random) -> bytes:
+    """A thousand long names, all nearly the one that is not there."""
+    nodes = [{"name": "ba" * 95 + "{i}", "product": "atlas-300t", "count": 1000}]
+    placement = {"replica": 0, "node": "ab" * 98, "chips": [0]}
+    running = [{"name": "r", "chips": 1, "placements": [placement]}]
+    return as_json({"nodes": nodes, "running": running}).encode()
+
+
+# How often each kind comes, and how it is made. What is dear is rare.
+KINDS: Final[Mapping[str, tuple[int, Make]]] = {
+    "a wrong value": (300, wrong_value),
+    "a wrong number": (30, partial(spliced, WRONG_NUMBERS)),
+    "a tag": (60, partial(spliced, WRONG_TAGS)),
+    "an unknown key": (100, unknown_key),
+    "a misspelled key": (60, misspelled_key),
+    "a missing key": (60, missing_key),
+    "a key twice": (60, key_twice),
+    "a key that is not text": (60, key_not_text),
+    "a meaningless value": (300, meaningless),
+    "cut off": (100, cut_off),
+    "a bracket lost": (60, bracket_lost),
+    "no text": (60, no_text),
+    "another encoding": (20, other_encoding),
+    "random bytes": (60, random_bytes),
+    "random text": (60, random_text),
+    "tabs": (30, tabs),
+    "a bad last document": (40, last_document),
+    "a bad line of JSON": (20, json_lines),
+    **{kind: (20, partial(literal, kind)) for kind in LITERAL},
+    "deep": (20, deep),
+    "deep blocks": (4, deep_block),
+    "a deep chain": (1, deep_chain),
+    "long text": (10, long_text),
+    "an alias bomb": (4, alias_bomb),
+    "a bomb that fits": (2, fitting_bomb),
+    "a bomb of nodes": (1, node_bomb),
+    "groups of nodes": (2, groups),
+    "a key twice among many": (1, twice_among_many),
+    "names nearly alike": (1, unlike_names),
+    "many values": (1, many_values),
+}
+
+# Made once only.
+RARE: Final[Mapping[str, Make]] = {"many bytes": many_bytes}
+
+
+class Damaged(NamedTuple):
+    """One file, and what was done to it."""
+
+    kind: str
+    data: bytes
+
+
+def damaged(count: int, seed: int = SEED) -> Iterator[Damaged]:
+    """*count* damaged files, those of every kind first."""
+    random = Random(seed)  # noqa: S311 - the same files every time
+    for kind, make in RARE.items():
+        yield Damaged(kind, make(random))
+    first = list(KINDS)
+    weights = [weight for weight, _make in KINDS.values()]
+    rest = random.choices(list(KINDS), weights, k=count - len(first) - len(RARE))
+    for kind in [*first, *rest]:
+        yield Damaged(kind, KINDS[kind][1](random))
+
+
+def complaint(line: str) -> str | None:
+    """What is wrong with a message, if anything."""
+    if not line:
+        return "says nothing"
+    if not line.isprintable():
+        return f"is not one line of text: {line!r}"
+    if len(line) > MAX_CHARACTERS:
+        return f"is {len(line)} characters long"
+    return None
+
+
+def shape(line: str) -> str:
+    """A message without what it is about: two of one shape say the same."""
+    return re.sub(r"'.*?'|\S*\[.*?\]\S*|\d+", "…", line)
+
+
+def peak_mib(who: int) -> float:
+    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(who).ru_maxrss / unit
+
+
+class TooSlow(BaseException):
+    """Nothing on the way catches it."""
+
+
+def _ring(*_args: object) -> None:
+    raise TooSlow
+
+
+def load_all(count: int) -> dict[str, Any]:
+    """Read *count* damaged files in this process."""
+    from ringleaf.simulator.scenario import load  # noqa: PLC0415
+    from ringleaf.simulator.source import BadInput  # noqa: PLC0415
+
+    def fault(data: bytes) -> str | None:
+        signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
+        try:
+            load(data)
+        except BadInput as error:
+            shapes[shape(str(error))] += 1
+            return complaint(str(error))
+        except TooSlow:
+            return f"takes longer than {MAX_SECONDS} s"
+        except Exception as error:  # noqa: BLE001 - that is what we look for
+            return f"raises {error!r:.200}"
+        else:
+            return "is read as if it were good"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    kinds: Counter[str] = Counter()
+    shapes: Counter[str] = Counter()
+    slowest: dict[str, float] = {}
+    faults = []
+    signal.signal(signal.SIGALRM, _ring)
+    for good in GOOD:
+        load(as_yaml(good).encode())
+    before = peak_mib(resource.RUSAGE_SELF)
+    for number, (kind, data) in enumerate(damaged(count)):
+        kinds[kind] += 1
+        start = time.monotonic()
+        if found := fault(data):
+            faults.append(f"file {number}, {kind}, {data[:200]!r}: {found}")
+        slowest[kind] = max(slowest.get(kind, 0), time.monotonic() - start)
+    return {
+        "kinds": kinds,
+        "shapes": shapes,
+        "slowest": slowest,
+        "grown_mib": peak_mib(resource.RUSAGE_SELF) - before,
+        "faults": faults,
+    }
+
+
+COMMANDS: Final[Sequence[Sequence[str]]] = (
+    ["plan", "FILE"],
+    ["plan", "FILE", "--json"],
+    ["explain", "FILE", "--job", "train"],
+    ["plan", "-", "--json"],
+)
+
+
+def run_one(folder: Path, number: int, file: Damaged) -> str | None:
+    """What is wrong with how a command takes *file*, if anything."""
+    path = folder / str(number)
+    path.write_bytes(file.data)
+    command = [str(path) if w == "FILE" else w for w in COMMANDS[number % 4]]
+    with path.open("rb") as stream:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "ringleaf", *command],
+            stdin=stream,
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+    path.unlink()
+    said = done.stderr.decode()
+    if done.returncode != 2 or done.stdout:
+        return f"ends with {done.returncode} and prints {done.stdout[:200]!r}: {said}"
+    if not said.startswith("ringleaf: ") or not said.endswith("\n"):
+        return f"says {said!r}"
+    return complaint(said.removesuffix("\n").replace(str(folder), ""))
+
+
+def run_all(count: int) -> dict[str, Any]:
+    """Give *count* damaged files to real commands, two at a time."""
+    files = list(damaged(count))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        found = pool.map(partial(run_one, Path(folder)), range(count), files)
+        faults = [
+            f"file {number}, {file.kind}, {file.data[:200]!r}: {fault}"
+            for number, (file, fault) in enumerate(zip(files, found, strict=True))
+            if fault
+        ]
+    return {
+        "kinds": Counter(file.kind for file in files),
+        "peak_mib": peak_mib(resource.RUSAGE_CHILDREN),
+        "faults": faults,
+    }
+
+
+if __name__ == "__main__":
+    work = {"load": load_all, "run": run_all}[sys.argv[1]]
+    print(json.dumps(work(int(sys.argv[2]))))  # noqa: T201
