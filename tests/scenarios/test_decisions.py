@@ -248,7 +248,7 @@ def test_d18_a_job_that_waits_holds_nothing() -> None:
 
 
 def test_d20_chips_of_a_terminating_pod_are_held_until_it_is_gone() -> None:
-    """Seed 004, concurrency between sessions: only the release frees them."""
+    """Seed 004, concurrency considerations, 2: only the release frees them."""
     cluster = a_cluster("atlas-800-9000", ["0123|...."])
     session = Session(cluster)
     old, new = Job("old", PRODUCTS["atlas-800-9000"], 4), a_job("atlas-800-9000", 4)

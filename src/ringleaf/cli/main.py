@@ -152,7 +152,7 @@ def run() -> None:
     """Run the command line; bad input is one line and exit status 2."""
     _prepare_streams()
     try:
-        app()
+        app(prog_name="ringleaf")
     except BadUse as error:
         report(str(error))
         sys.exit(2)

@@ -224,7 +224,7 @@ def load(data: bytes) -> list[Scenario]:
     return scenarios
 
 
-_AT = re.compile(r" - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$")
+_AT = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.([a-z-]+)|\[(\d+)\]|\[\.\.\.\]")
 _MISSING = re.compile(r"Object missing required field `([a-z-]+)`")
 
