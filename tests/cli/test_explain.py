@@ -315,3 +315,14 @@ def test_the_job_is_required_and_top_counts_from_1(
     assert (no_job.status, no_top.status) == (2, 2)
     assert "--job" in no_job.err
     assert "--top" in no_top.err
+
+
+def test_warnings_of_the_decision_are_shown(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    text = CLUSTER.replace(
+        "{name: small, chips: 1}", "{name: s1, chips: 1, strategy: card}"
+    )
+    done = ringleaf("explain", scenario(text), "--job", "s1")
+
+    assert "  warning: strategy has no effect on atlas-800-9000" in done.lines

@@ -144,7 +144,7 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
             STRICT,
             "2 x 4 chips: pods of 4 on atlas-800-9000 come alone, "
             "a job of several pods asks for more in each",
-            f"ask for 1 x 8 chips; {NINE_THOUSAND}",
+            f"ask for 1 x 8 chips; {NINE_THOUSAND}; job-requests: per-pod allows it",
             id="two of four: one of eight",
         ),
         pytest.param(
@@ -152,7 +152,7 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
             STRICT,
             "4 x 4 chips: pods of 4 on atlas-800-9000 come alone, "
             "a job of several pods asks for more in each",
-            f"ask for 2 x 8 chips; {NINE_THOUSAND}",
+            f"ask for 2 x 8 chips; {NINE_THOUSAND}; job-requests: per-pod allows it",
             id="four of four: two of eight",
         ),
         pytest.param(

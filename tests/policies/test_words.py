@@ -276,7 +276,7 @@ REFUSALS: Final = {
         a_job("atlas-800-9000", 8, pods=2),
         a_node("n", "atlas-800-9000", "0123|456~"),
         (
-            "a pod of a job of several pods needs 2 completely free rings "
+            "a pod of a job of several pods needs 2 completely free rings of one node "
             "with a healthy network: network-faulty chip 7"
         ),
     ),
@@ -323,7 +323,8 @@ def test_every_reason_has_a_refusal() -> None:
         pytest.param(
             a_job("atlas-800t-a3", 4),
             a_node("n", "atlas-800t-a3", "01|2.|4.|..|..|..|..|.."),
-            "a pod needs 2 completely free modules; of the node's 4 usable chips its "
+            "a pod needs 2 completely free modules of one node; of the node's 4 usable "
+            "chips its "
             "modules have 2, 1, 1, 0, 0, 0, 0, 0, so no 4 are wired together",
             id="modules",
         ),

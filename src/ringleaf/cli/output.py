@@ -28,20 +28,23 @@ def progress(total: int | None = None, *, what: str) -> Iterator[Progress]:
     """Show on a terminal's standard error that *what* is under way, once it is slow."""
     shown = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TextColumn("" if total is None else "{task.completed:.0f} of {task.total:.0f}"),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
     )
     shown.add_task(what, total=total)
+    if not sys.stderr.isatty():
+        yield shown
+        return
     timer = Timer(PATIENCE_S, shown.start)
-    if shown.console.is_terminal:
-        timer.start()
+    timer.start()
     try:
         yield shown
     finally:
         timer.cancel()
+        timer.join()  # it started to show, or never will
         if shown.live.is_started:
             shown.stop()
 

@@ -26,6 +26,7 @@ from ringleaf.policies.fit import (
     reach,
     request_of,
 )
+from ringleaf.policies.superpods import superpod_order
 from ringleaf.policies.words import rank_words, refusal_words
 
 MAX_ENDINGS: Final = 200
@@ -105,8 +106,13 @@ def enough_to_end(session: Session, job: Job) -> tuple[str, ...]:
 
 def _order(session: Session, request: Request) -> NDArray[np.intp]:
     """The fitting nodes, best first."""
-    ranks = node_ranks(session.cluster, request)
+    cluster = session.cluster
+    ranks = node_ranks(cluster, request)
     (nodes,) = (ranks != NEVER).nonzero()
+    if request.product.superpod:
+        reserve = session.settings.reserve_nodes
+        where = cluster.superpod[nodes]
+        return np.take(nodes, superpod_order(ranks[nodes], where, reserve))
     return np.take(nodes, np.argsort(ranks[nodes], kind="stable"))
 
 

@@ -16,3 +16,4 @@ class Settings(Struct, frozen=True):
     """The settings that decisions depend on."""
 
     job_requests: JobRequests = JobRequests.STRICT
+    reserve_nodes: int = 2

@@ -1,4 +1,4 @@
-"""Is a request possible at all? The job validation of the seeds, with a way out.
+"""Is a request possible at all? The guide's job validation, with a way out.
 
 A request is legal when the product's rule has a row for it. Two things are not in the
 rules: requests that only a job of one pod may make, and distributed inference, which
@@ -6,6 +6,8 @@ is one pod.
 """
 
 from collections.abc import Iterator
+
+from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
 from ringleaf.model.job import Job
@@ -19,7 +21,7 @@ def admit(job: Job, settings: Settings) -> Invalid | None:
     problem = _problem(job, settings)
     if problem is None:
         return None
-    return Invalid(job, problem, _hint(job, settings))
+    return Invalid(job, problem, _hint(job, settings), warnings_of(job))
 
 
 def is_legal(job: Job, settings: Settings) -> bool:
@@ -45,16 +47,21 @@ def _problem(job: Job, settings: Settings) -> str | None:
 
 
 def _never_together(job: Job) -> str:
-    product, mode = job.product, mode_of(job)
+    product, most = job.product, max(rule_for(job))
     if job.chips > product.chips:
         return (
             f"{job.chips} chips in one pod are more than "
             f"the {product.chips} of {product.key}"
         )
-    if mode is Mode.CARD:
+    if mode_of(job) is Mode.CARD:
         return (
             f"{job.chips} chips in one pod never fit "
             f"one {product.group} of {product.width} on {product.key}"
+        )
+    if job.chips > most:
+        return (
+            f"{job.chips} chips in one pod are more than the {most} "
+            f"one pod may ask for on {product.key}"
         )
     return f"{job.chips} chips in one pod are never wired together on {product.key}"
 
@@ -75,7 +82,9 @@ def _hint(job: Job, settings: Settings) -> str:
     if nearest.replicas * nearest.chips < total:
         larger = [other for other in legal if other.replicas * other.chips >= total]
         hint += f" (or {larger[0].wanted} to hold all {total})" if larger else ""
-    return f"{hint}; {legal_words(job, settings)}"
+    per_pod = replace(settings, job_requests=JobRequests.PER_POD)
+    lifted = "; job-requests: per-pod allows it" if is_legal(job, per_pod) else ""
+    return f"{hint}; {legal_words(job, settings)}{lifted}"
 
 
 def _distance(job: Job, total: int) -> tuple[int, bool, int]:
@@ -84,15 +93,28 @@ def _distance(job: Job, total: int) -> tuple[int, bool, int]:
 
 
 def _legal(job: Job, settings: Settings) -> Iterator[Job]:
-    """Legal jobs of about the same size: one pod, as many pods, as many as it takes."""
-    total = job.replicas * job.chips
-    for chips in rule_for(job):
-        for replicas in {1, job.replicas, max(1, -(-total // chips))}:
-            other = Job(
-                job.name, job.product, chips, replicas, job.strategy, job.distributed
-            )
+    """Legal jobs of about the same size: one pod, as many pods, as few as hold it.
+
+    A job of several pods may also be cut into any number of them.
+    """
+    total, rule = job.replicas * job.chips, rule_for(job)
+    fewest = max(1, -(-total // max(rule)))
+    for chips in rule:
+        enough = -(-total // chips) if job.replicas > 1 else fewest
+        for replicas in {1, job.replicas, fewest, max(1, enough)}:
+            other = replace(job, chips=chips, replicas=replicas)
             if is_legal(other, settings):
                 yield other
+
+
+def warnings_of(job: Job) -> tuple[str, ...]:
+    """What of *job* has no effect on its product."""
+    product = job.product
+    idle = {
+        "strategy": job.strategy is not None and Mode.CARD not in product.rules,
+        "distributed": job.distributed and not product.one_pod_when_distributed,
+    }
+    return tuple(f"{key} has no effect on {product.key}" for key in idle if idle[key])
 
 
 def legal_words(job: Job, settings: Settings) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ringleaf.model.cluster import NOWHERE, Cluster, Masks
 from ringleaf.model.decision import Reason
 from ringleaf.model.job import Job
-from ringleaf.model.mask import full_mask
+from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.product import Product, Row
 from ringleaf.policies.chips import (
     MAX_RANK,
@@ -124,7 +124,7 @@ def node_reasons(cluster: Cluster, request: Request) -> NDArray[np.int8]:
 
 @lru_cache(maxsize=1)
 def _full_masks() -> Masks:
-    return np.array([full_mask(size) for size in range(65)], np.uint64)
+    return np.array([full_mask(size) for size in range(MAX_CHIPS + 1)], np.uint64)
 
 
 def reason_counts(reasons: NDArray[np.int8]) -> dict[Reason, int]:
@@ -160,14 +160,28 @@ def need_words(request: Request) -> str:
     '2 free chips in one ring'
     """
     row, group = request.row, request.product.group
-    chips = f"{row.asked} free chip{'s' * (row.asked > 1)}"
+    chips = counted(row.asked, "free chip")
     if row.halves:
-        return f"{row.asked // 2} free chips in each {group}"
+        return f"{row.asked // 2} free chips in each {group} of one node"
     across = set(row.rest) >= set(range(1, row.width + 1))
     if row.asked == 1 or across or row.width >= request.product.chips:
         return f"{chips} on one node"
     if row.asked <= row.width:
         return f"{chips} in one {group}"
     n_groups, odd = divmod(row.asked, row.width)
-    whole = f"{n_groups} completely free {group}{'s' * (n_groups > 1)}"
-    return f"{whole} and 1 free chip" if odd else whole
+    whole = counted(n_groups, f"completely free {group}")
+    return f"{whole}{' and 1 free chip' * odd} of one node"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(0, "chip"), counted(1, "chip"), counted(2, "other mesh")
+    ('no chips', '1 chip', '2 other meshes')
+    """
+    return f"{number or 'no'} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """More than one of them."""
+    return noun + ("es" if noun.endswith("sh") else "s")

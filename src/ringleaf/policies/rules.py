@@ -83,7 +83,7 @@ MESH: Final = 4
 def best_fit(asked: int, width: int) -> Walk:
     """Exactly enough first, then one more, and so on.
 
-    This is the seed's ``affScoreList[asked - 1]``: the position of a free count in
+    This is the guide's ``affScoreList[asked - 1]``: the position of a free count in
     the walk is its misfit, a count that is not listed is never used (decision D5).
 
     >>> best_fit(6, 8)

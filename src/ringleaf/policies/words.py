@@ -4,8 +4,8 @@ from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.product import Term
-from ringleaf.policies.chips import MAX_RANK, rank_terms
-from ringleaf.policies.fit import Request, need_words, reach
+from ringleaf.policies.chips import rank_terms
+from ringleaf.policies.fit import Request, counted, need_words, plural, reach
 
 
 def groups_free(request: Request, usable: int, n_chips: int) -> tuple[int, ...]:
@@ -28,29 +28,25 @@ def rank_words(cluster: Cluster, request: Request, node: int, rank: int) -> list
     healthy = cluster.healthy.item(node).bit_count()
     words = ["sub-healthy"] * cluster.sub_healthy.item(node)
     words.append(f"{healthy} of {cluster.size.item(node)} chips healthy")
-    terms = rank_terms(request.row, rank % MAX_RANK)
+    terms = rank_terms(request.row, rank)
     return words + [_term_words(request, t, terms[t]) for t in request.row.rank_by]
 
 
 def _term_words(request: Request, term: Term, value: int) -> str:
     row, group = request.row, request.product.group
     if term is Term.LEFT:
-        return f"{_count(value, 'free chip')} left over"
+        return f"{counted(value, 'free chip')} left over"
     if term is Term.WHOLE:
-        return f"{_count(value, f'whole free {group}')} left over"
+        return f"{counted(value, f'whole free {group}')} left over"
     if row.halves:
         if term is Term.SPARE:
-            return f"{_count(value, 'pair')} left over"
+            return f"{counted(value, 'pair')} left over"
         facing = "pairs that face each other" if row.aligned else "equal halves"
         return "equal halves that do not face each other" if value else facing
     if term is Term.SPARE:
-        return f"{_count(value, f'other {group}')} could serve it too"
+        return f"{counted(value, f'other {group}')} could serve it too"
     order = ", ".join(map(str, row.first))
     return f"{group} with {row.first[value]} free (order {order})"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number or 'no'} {noun}{'s' * (number != 1)}"
 
 
 def refusal_words(  # noqa: PLR0911 - one sentence per reason
@@ -72,7 +68,7 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
         case Reason.NO_SUPERPOD:
             return f"{product.key} jobs need a SuperPoD, the node stands in none"
         case Reason.TOO_SMALL:
-            return f"a pod needs {need}, the node has {_count(size, 'chip')} in all"
+            return f"a pod needs {need}, the node has {counted(size, 'chip')} in all"
         case Reason.FAULTY_CHIPS:
             faulty = full_mask(size) & ~cluster.healthy.item(node)
             return (
@@ -86,12 +82,13 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
                 f"network-faulty {_chips(faulty)}"
             )
         case Reason.TOO_FEW_CHIPS:
-            has = _count(usable.bit_count(), "usable chip")
+            has = counted(usable.bit_count(), "usable chip")
             return f"a pod needs {need}, the node has {has}"
         case Reason.NOT_WIRED_TOGETHER:
             return (
                 f"a pod needs {need}; of the node's {usable.bit_count()} usable chips "
-                f"its {product.group}s have {groups}, so no {asked} are wired together"
+                f"its {plural(product.group)} have {groups}, "
+                f"so no {asked} are wired together"
             )
 
 

@@ -395,7 +395,8 @@ def _settings(entry: SettingsEntry, warnings: list[str]) -> Settings:
             f"settings.reserve-nodes is {reserve}, not below super-pod-size {size}: "
             f"{kept} is used"
         )
-    return Settings(job_requests=entry.job_requests)
+        reserve = kept
+    return Settings(job_requests=entry.job_requests, reserve_nodes=reserve)
 
 
 class _Group(Struct, frozen=True):
@@ -417,7 +418,7 @@ def _group(index: int, entry: NodeEntry) -> _Group:
             raise BadInput(
                 f"{path}.name is {brief(entry.name)} for {entry.count} nodes, "
                 "want '{i}' in it",
-                f"name: {brief_text(entry.name)}-{{i}}",
+                f'name: "{brief_text(entry.name)}-{{i}}"',
             )
         _name(f"{path}.name", entry.name.replace("{i}", str(entry.count - 1)))
         names = [entry.name.replace("{i}", str(i)) for i in range(entry.count)]
