@@ -34,7 +34,7 @@ TABLES = {
     "ringleaf.policies.rules": ["tests/policies/test_rules.py"],
     "ringleaf.policies.products": ["tests/policies/test_products.py"],
     "ringleaf.model.decision": ["tests/policies/test_words.py"],
-    "ringleaf.simulator.scenario": ["tests/simulator/test_scenario.py"],
+    "ringleaf.simulator.format": ["tests/simulator/test_scenario.py"],
 }
 THEN = ["tests/policies", "tests/scenarios", "tests/properties/test_exhaustive.py"]
 
@@ -52,7 +52,7 @@ ONLY = {
         "_ROWS",
     },
     "ringleaf.model.decision": {"Reason", "REASON_WORDS"},
-    "ringleaf.simulator.scenario": {"WANTED", "ELEMENT_WANTED", "_ENTRIES"},
+    "ringleaf.simulator.format": {"WANTED", "ELEMENT_WANTED", "_ENTRIES"},
 }
 
 

@@ -70,14 +70,32 @@ def test_the_help_lists_every_command(ringleaf: Ringleaf) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["nope"], ["plan"], ["plan", "a", "b"], ["demo", "--wat"]]
+    ("call", "line"),
+    [
+        ("nope", "No such command 'nope'; hint: ringleaf --help"),
+        ("plan", "Missing argument 'FILE'; hint: ringleaf plan --help"),
+        (
+            "plan a b",
+            "Got unexpected extra argument(s) (b); hint: ringleaf plan --help",
+        ),
+        ("demo --wat", "No such option: --wat; hint: ringleaf demo --help"),
+        ("explain x", "Missing option '--job'; hint: ringleaf explain --help"),
+    ],
 )
-def test_bad_use_is_status_2(ringleaf: Ringleaf, arguments: list[str]) -> None:
-    done = ringleaf(*arguments)
+def test_bad_use_is_one_line_and_status_2(
+    ringleaf: Ringleaf, call: str, line: str
+) -> None:
+    done = ringleaf(*call.split())
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"ringleaf: {line}\n"
+
+
+def test_no_command_at_all_shows_the_help_and_is_status_2(ringleaf: Ringleaf) -> None:
+    done = ringleaf()
 
     assert done.status == 2
-    assert "Usage: ringleaf" in done.out + done.err
-    assert "Traceback" not in done.err
+    assert done.out == ringleaf("--help").out
 
 
 @pytest.mark.parametrize(

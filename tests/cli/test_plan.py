@@ -77,7 +77,7 @@ def test_what_people_see_of_jobs_that_are_not_placed(
         "hint: enough would be 1 free chip on one node",
         "",
         "job 'k' is invalid: 3 chips in one pod are more than the 2 of atlas-300t",
-        "hint: ask for 3 x 1 chips; atlas-300t takes 1 or 2 chips in each pod",
+        "hint: ask for 2 x 2 chips; atlas-300t takes 1 or 2 chips in each pod",
         "",
         "atlas-300t: 2 cards on PCIe",
         "  n  [x x]",

@@ -10,7 +10,7 @@ from msgspec import NODEFAULT, Struct
 
 from ringleaf.model.decision import Placed, Reason
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.simulator import scenario
+from ringleaf.simulator import format as form
 from ringleaf.simulator.answer import decide_all, encode
 from ringleaf.simulator.scenario import load
 from tests.docs.pages import ROOT, Block, blocks, section, table_rows
@@ -19,14 +19,14 @@ PAGE = "docs/scenario.md"
 
 # The heading under which each mapping of the format is described.
 HEADINGS: dict[str, type[Struct]] = {
-    "The document": scenario.ScenarioEntry,
-    "settings": scenario.SettingsEntry,
-    "nodes": scenario.NodeEntry,
-    "leaves": scenario.LeafEntry,
-    "jobs": scenario.JobEntry,
-    "running": scenario.RunningEntry,
-    "placements": scenario.PlacementEntry,
-    "previous": scenario.PreviousEntry,
+    "The document": form.ScenarioEntry,
+    "settings": form.SettingsEntry,
+    "nodes": form.NodeEntry,
+    "leaves": form.LeafEntry,
+    "jobs": form.JobEntry,
+    "running": form.RunningEntry,
+    "placements": form.PlacementEntry,
+    "previous": form.PreviousEntry,
 }
 
 
@@ -38,8 +38,8 @@ def described(heading: str) -> dict[str, str]:
 
 def fields(entry: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     inherited: set[str] = set()
-    if entry is scenario.RunningEntry:  # "the keys of a job, and one more"
-        inherited = {f.name for f in msgspec.structs.fields(scenario.JobEntry)}
+    if entry is form.RunningEntry:  # "the keys of a job, and one more"
+        inherited = {f.name for f in msgspec.structs.fields(form.JobEntry)}
     return {
         field.encode_name: field
         for field in msgspec.structs.fields(entry)
@@ -50,7 +50,7 @@ def fields(entry: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
 def test_every_mapping_of_the_format_has_a_heading() -> None:
     entries = {
         value
-        for name, value in vars(scenario).items()
+        for name, value in vars(form).items()
         if name.endswith("Entry") and name != "_Entry"
     }
 

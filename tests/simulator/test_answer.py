@@ -75,7 +75,7 @@ def ascend910(*chips: int) -> str:
             '{"job":"j","verdict":"waiting","wanted":"1 x 1 chips","missing":1,'
             '"reasons":{},'
             '"message":"job \'j\' waits: wants 1 x 1 chips, 1 short; nodes: none",'
-            '"hint":"enough would be 1 free chip on one node"}',
+            '"hint":"no node is atlas-300t; enough would be 1 free chip on one node"}',
             id="waiting for a cluster",
         ),
         pytest.param(

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleaf.simulator import scenario
+from ringleaf.simulator import format as form
 from ringleaf.simulator.scenario import load
 from ringleaf.simulator.source import BadInput
 from tests.simulator.damage import (
@@ -30,14 +30,14 @@ from tests.simulator.damage import (
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = (
-    scenario.ScenarioEntry,
-    scenario.SettingsEntry,
-    scenario.NodeEntry,
-    scenario.LeafEntry,
-    scenario.RunningEntry,
-    scenario.PlacementEntry,
-    scenario.PreviousEntry,
-    scenario.JobEntry,
+    form.ScenarioEntry,
+    form.SettingsEntry,
+    form.NodeEntry,
+    form.LeafEntry,
+    form.RunningEntry,
+    form.PlacementEntry,
+    form.PreviousEntry,
+    form.JobEntry,
 )
 
 

@@ -10,8 +10,9 @@ from ringleaf.model.job import Job, Strategy
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.simulator import scenario
-from ringleaf.simulator.scenario import ELEMENT_WANTED, WANTED, Scenario, load
+from ringleaf.simulator import format as form
+from ringleaf.simulator.format import ELEMENT_WANTED, WANTED
+from ringleaf.simulator.scenario import Scenario, load
 from ringleaf.simulator.source import BadInput
 from tests.simulator.test_damaged import ENTRIES
 
@@ -71,7 +72,7 @@ NOT_YET = (
         ("3", "the document is 3, want a mapping with the key 'nodes'"),
         ("[]", "the document is [], want a mapping with the key 'nodes'"),
         ("{}", "nodes is missing, want a list of nodes"),
-        ("nodes:", "nodes is None, want a list of nodes"),
+        ("nodes:", "nodes is null, want a list of nodes"),
         ("nodes: {}", "nodes is {}, want a list of nodes"),
         ("nodes: [a]", "nodes[0] is 'a', want a mapping"),
         (NODE + "about: 3", "about is 3, want text"),
@@ -131,7 +132,7 @@ NOT_YET = (
             "the document has a key that is not text, want text keys",
         ),
         (NODE + "leaves: {A: 1}", "leaves.A is 1, want a mapping"),
-        (NODE + "leaves: {a.b: }", "leaves['a.b'] is None, want a mapping"),
+        (NODE + "leaves: {a.b: }", "leaves['a.b'] is null, want a mapping"),
         (
             NODE + "leaves: {A: {}, B: {state: busy}}",
             "leaves.B.state is 'busy', want idle, shared or exclusive",
@@ -398,7 +399,7 @@ def test_an_unknown_key_is_told_with_the_keys_that_may_stand_there(
         ),
         pytest.param(
             "nodes: [{name: a, product: atlas-800t-a2, count: 2}]",
-            "nodes[0].name is 'a' for 2 nodes, want '{i}' in it; hint: name: a-{i}",
+            "nodes[0].name is 'a' for 2 nodes, want '{i}' in it; hint: name: \"a-{i}\"",
             id="count without a place for it",
         ),
         pytest.param(
@@ -845,6 +846,6 @@ def test_every_list_of_plain_values_says_what_an_element_wants() -> None:
 
 
 def test_every_entry_is_known_by_its_key() -> None:
-    known = {*scenario._ENTRIES.values(), scenario.ScenarioEntry}  # noqa: SLF001
+    known = {*form._ENTRIES.values(), form.ScenarioEntry}  # noqa: SLF001
 
     assert known == set(ENTRIES)

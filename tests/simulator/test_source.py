@@ -93,13 +93,14 @@ def test_what_is_read(text: str, values: list[Any]) -> None:
         ),
         pytest.param(
             "a: [",
-            "line 2, column 1: not YAML: "
+            "line 2, column 1: neither YAML nor JSON: "
             "while parsing a flow node did not find expected node content",
             id="not YAML",
         ),
         pytest.param(
             "a: \x00",
-            "not YAML: the character 0x00, control characters are not allowed",
+            "neither YAML nor JSON: "
+            "the character 0x00, control characters are not allowed",
             id="control character",
         ),
         pytest.param(

@@ -13,7 +13,6 @@ from ringleaf.cli.failure import BadUse, report
 
 app = typer.Typer(
     name="ringleaf",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # plain help: three times as fast to start
     pretty_exceptions_enable=False,
@@ -33,8 +32,9 @@ def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def main(
+    context: typer.Context,
     *,
     version: Annotated[
         bool,
@@ -55,6 +55,9 @@ def main(
       ringleaf products atlas-800t-a2 --table
     """  # noqa: D301 - \b keeps the lines apart
     del version
+    if context.invoked_subcommand is None:
+        print(context.get_help())  # noqa: T201
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -68,7 +71,7 @@ def plan(file: ScenarioFile, *, json: AsJson = False) -> None:
     Examples:
       ringleaf plan examples/node-a-or-b.yaml
       ringleaf plan examples/node-a-or-b.yaml --json | jq .decisions
-      cat *.yaml | ringleaf plan -
+      cat examples/node-a-or-b.yaml | ringleaf plan -
     """  # noqa: D301
     from ringleaf.cli.plan import plan_file
 
@@ -152,10 +155,15 @@ def run() -> None:
     """Run the command line; bad input is one line and exit status 2."""
     _prepare_streams()
     try:
-        app(prog_name="ringleaf")
+        sys.exit(app(prog_name="ringleaf", standalone_mode=False))
     except BadUse as error:
         report(str(error))
         sys.exit(2)
+    except typer.TyperException as error:
+        report(_one_line(error))
+        sys.exit(2)
+    except typer.Abort:
+        sys.exit(130)
     except BrokenPipeError:
         _let_go()  # the reader left; nothing more to say
         sys.exit(0)
@@ -163,6 +171,14 @@ def run() -> None:
         _let_go()
         report(f"standard output: {error.strerror or error}")
         sys.exit(2)
+
+
+def _one_line(error: typer.TyperException) -> str:
+    """What was wrong with the call, and where to read how it goes."""
+    told = getattr(error, "format_message", error.__str__)().removesuffix(".")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "ringleaf"
+    return f"{told}; hint: {command} --help"
 
 
 def _prepare_streams() -> None:

@@ -1,6 +1,5 @@
 """``ringleaf plan`` and ``ringleaf demo``."""
 
-import sys
 from collections.abc import Sequence
 from importlib.resources import files
 
@@ -9,11 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.draw import chip_words, draw, marks
-from ringleaf.cli.output import counted
+from ringleaf.cli.output import counted, print_json
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
-from ringleaf.simulator.answer import decide_all, encode
+from ringleaf.simulator.answer import decide_all, plain
 from ringleaf.simulator.scenario import Scenario, load
 
 VERDICT_STYLES = {"placed": "green", "waiting": "yellow", "invalid": "red"}
@@ -34,9 +33,7 @@ def show_demo(*, as_json: bool) -> int:
 def _show(scenarios: Sequence[Scenario], *, as_json: bool) -> int:
     answers = [decide_all(s, counted(s.jobs, "deciding")) for s in scenarios]
     if as_json:
-        for cluster, decisions in answers:
-            sys.stdout.buffer.write(encode(cluster, decisions) + b"\n")
-        sys.stdout.buffer.flush()
+        print_json(*(plain(cluster, decisions) for cluster, decisions in answers))
     else:
         console = Console(highlight=False)
         for number, (scenario, answer) in enumerate(

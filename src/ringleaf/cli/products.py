@@ -1,6 +1,5 @@
 """``ringleaf products``."""
 
-from difflib import get_close_matches
 from typing import Any
 
 from rich.console import Console
@@ -11,7 +10,7 @@ from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import print_json
 from ringleaf.model.product import Mode, Product, Rule
 from ringleaf.policies.admission import in_words
-from ringleaf.policies.products import PRODUCTS, find_product, misfit
+from ringleaf.policies.products import PRODUCTS, find_product, misfit, similar_product
 
 MAX_COLUMNS = 16
 MODE_LABELS = {
@@ -48,8 +47,7 @@ def show_products(name: str | None, *, table: bool, as_json: bool) -> int:
 def _find(name: str) -> Product:
     product = find_product(name)
     if product is None:
-        close = get_close_matches(name.lower(), PRODUCTS, n=1, cutoff=0.4)
-        hint = f"did you mean {close[0]!r}?" if close else "see: ringleaf products"
+        hint = similar_product(name)
         raise BadUse(f"NAME is {name!r}, want a product of the catalogue; hint: {hint}")
     return product
 
@@ -202,7 +200,10 @@ def _misfit_table(product: Product, rule: Rule, room: int) -> Table:
 
 
 def _grouped(rows: dict[int, list[int]]) -> list[tuple[str, str, list[int]]]:
-    """Equal rows that follow each other stand as one."""
+    """Equal rows that follow each other stand as one.
+
+    The vendor's lists have a row for each request that one group can hold.
+    """
     grouped: list[tuple[list[int], list[int]]] = []
     for asked, row in rows.items():
         if grouped and grouped[-1][1] == row:
@@ -211,7 +212,7 @@ def _grouped(rows: dict[int, list[int]]) -> list[tuple[str, str, list[int]]]:
             grouped.append(([asked], row))
     return [
         (
-            f"affScoreList[{asked[0] - 1}]" if len(asked) == 1 else "",
+            f"affScoreList[{asked[0] - 1}]" if asked[-1] <= len(row) else "",
             in_words(asked),
             row,
         )

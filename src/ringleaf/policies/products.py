@@ -7,6 +7,7 @@ decisions of docs/decisions.md hold.
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
@@ -340,6 +341,12 @@ def find_product(name: str) -> Product | None:
     'atlas-800-9000'
     """
     return _BY_NAME.get(_plain(name))
+
+
+def similar_product(name: str) -> str:
+    """A hint for whoever wrote a *name* that no product has."""
+    close = get_close_matches(name.lower()[:100], PRODUCTS, n=1, cutoff=0.4)
+    return f"did you mean {close[0]!r}?" if close else "see: ringleaf products"
 
 
 def mode_of(job: Job) -> Mode:

@@ -25,10 +25,14 @@ def decide_all(
     return session.cluster, [session.decide(job) for job in jobs]
 
 
+def plain(cluster: Cluster, decisions: list[Decision]) -> dict[str, Any]:
+    """The decisions of one document as plain values."""
+    return {"decisions": [answer(cluster, decision) for decision in decisions]}
+
+
 def encode(cluster: Cluster, decisions: list[Decision]) -> bytes:
     """One line of JSON for one document."""
-    answers = [answer(cluster, decision) for decision in decisions]
-    return msgspec.json.encode({"decisions": answers})
+    return msgspec.json.encode(plain(cluster, decisions))
 
 
 def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:

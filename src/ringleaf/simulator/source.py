@@ -108,11 +108,21 @@ def _yaml(text: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         problem = " ".join(filter(None, [error.context, error.problem]))
         mark = error.problem_mark or error.context_mark
-        raise BadInput(f"{_at(mark) if mark else ''}not YAML: {problem}") from None
+        where = _at(mark) if mark else ""
+        raise BadInput(f"{where}{_NEITHER}: {problem}", _tab_hint(text, mark)) from None
     except yaml.reader.ReaderError as error:
-        raise BadInput(
-            f"not YAML: the character {error.character:#04x}, {error.reason}"
-        ) from None
+        character = f"the character {error.character:#04x}"
+        raise BadInput(f"{_NEITHER}: {character}, {error.reason}") from None
+
+
+_NEITHER: Final = "neither YAML nor JSON"
+
+
+def _tab_hint(text: str, mark: Any) -> str | None:  # noqa: ANN401
+    """A hint where the line at fault has a tab."""
+    lines = text.splitlines()[mark.line :][:1] if mark else []
+    tabbed = any("\t" in line for line in lines)
+    return "indent with spaces, not tabs" if tabbed else None
 
 
 def _at(mark: Any) -> str:  # noqa: ANN401 - it differs between the parsers
@@ -261,6 +271,7 @@ def _unknown_tag(event: Any) -> NoReturn:  # noqa: ANN401
     _refuse(event, f"the tag {brief(tag)}, want values without tags")
 
 
+_WORDS: Final = {None: "null", True: "true", False: "false"}
 _REPR: Final = reprlib.Repr()
 _REPR.maxlevel = 3
 _REPR.maxstring = _REPR.maxlong = _REPR.maxother = MAX_NUMBER
@@ -268,7 +279,8 @@ _REPR.maxstring = _REPR.maxlong = _REPR.maxother = MAX_NUMBER
 
 def brief(value: object) -> str:
     """The value as people recognise it, in at most 60 characters."""
-    return brief_text(_REPR.repr(value))
+    word = _WORDS.get(value) if value is None or isinstance(value, bool) else None
+    return word or brief_text(_REPR.repr(value))
 
 
 def brief_text(text: str) -> str:
