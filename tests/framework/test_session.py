@@ -2,9 +2,9 @@
 
 import pytest
 
-from ringleaf.framework.session import Session
+from ringleaf.framework.session import MANY, Session
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.decision import Placed
+from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.mask import mask_of
 from ringleaf.model.product import Product
@@ -57,3 +57,15 @@ def test_a_job_is_decided_once() -> None:
 
     with pytest.raises(ValueError, match="'job' holds chips already"):
         session.decide(Job("job", product, 1))
+
+
+def test_a_large_gang_that_does_not_fit_waits_without_touching_the_cluster() -> None:
+    product = PRODUCTS["atlas-800t-a2"]
+    session = Session(Cluster([node(f"n{i:02}", product, [0, 1]) for i in range(40)]))
+
+    large = session.decide(Job("large", product, 1, replicas=MANY + 17))
+
+    assert isinstance(large, Waiting)
+    assert (large.missing, large.fitting) == (1, 40)
+    assert not session.cluster.changes
+    assert isinstance(session.decide(Job("fits", product, 1, MANY + 16)), Placed)

@@ -84,7 +84,8 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
         case Reason.TOO_FEW_CHIPS:
             has = counted(usable.bit_count(), "usable chip")
             return f"a pod needs {need}, the node has {has}"
-        case Reason.NOT_WIRED_TOGETHER:
+        case _:
+            assert reason is Reason.NOT_WIRED_TOGETHER
             return (
                 f"a pod needs {need}; of the node's {usable.bit_count()} usable chips "
                 f"its {plural(product.group)} have {groups}, "
