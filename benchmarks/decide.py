@@ -40,29 +40,53 @@ def half_full(product: Product, n_nodes: int) -> Cluster:
     )
 
 
-def seconds_per_job(session: Session, wanted: Sequence[Job]) -> float:
-    """The median over rounds in which new jobs come and jobs picked at random end.
+class Load:
+    """Jobs that come to one cluster in rounds, while others, picked at random, end.
 
     Only the decisions are timed, including what they must learn of the jobs that
     ended. Jobs of the last few rounds stay, so that no round repeats another.
     """
-    random = np.random.default_rng(SEED)
-    times, alive = [], list[str]()
-    for number in range(ROUNDS):
-        jobs = [replace(job, name=f"{job.name}-{number}") for job in wanted]
+
+    def __init__(self, session: Session, wanted: Sequence[Job]) -> None:
+        self._session, self._wanted = session, wanted
+        self._random = np.random.default_rng(SEED)
+        self._alive = list[str]()
+        self._seconds = list[float]()
+
+    def round(self) -> None:
+        """Decide one batch of jobs, then end as many as are too many."""
+        number = len(self._seconds)
+        jobs = [replace(job, name=f"{job.name}-{number}") for job in self._wanted]
         start = perf_counter()
-        decisions = [session.decide(job) for job in jobs]
-        times.append((perf_counter() - start) / len(jobs))
+        decisions = [self._session.decide(job) for job in jobs]
+        self._seconds.append((perf_counter() - start) / len(jobs))
         assert all(isinstance(decision, Placed) for decision in decisions)
-        alive += [job.name for job in jobs]
-        kept = len(jobs) * (ALIVE if number < ROUNDS - 1 else 0)
-        random.shuffle(alive)
-        with Statement(session.cluster) as statement:
-            for name in alive[kept:]:
+        self._alive += [job.name for job in jobs]
+        self.end(keep=len(jobs) * ALIVE)
+
+    def end(self, keep: int) -> None:
+        """End all jobs but *keep* of them."""
+        self._random.shuffle(self._alive)
+        with Statement(self._session.cluster) as statement:
+            for name in self._alive[keep:]:
                 statement.release(name)
             statement.commit()
-        del alive[kept:]
-    return median(times)
+        del self._alive[keep:]
+
+    def seconds_per_job(self) -> float:
+        """The median of the rounds."""
+        return median(self._seconds)
+
+
+def seconds_per_job(sessions: Sequence[Session], wanted: Sequence[Job]) -> list[float]:
+    """One cost a session; rounds take turns, so that noise hits all alike."""
+    loads = [Load(session, wanted) for session in sessions]
+    for _round in range(ROUNDS):
+        for load in loads:
+            load.round()
+    for load in loads:
+        load.end(keep=0)
+    return [load.seconds_per_job() for load in loads]
 
 
 def jobs_of(product: Product, requests: Sequence[int]) -> list[Job]:
@@ -78,7 +102,7 @@ def bench_decisions(console: Console, key: str, sizes: Sequence[int]) -> bool:
     good = True
     for requests in [*((request,) for request in REQUESTS), REQUESTS]:
         jobs = jobs_of(product, requests)
-        costs = [seconds_per_job(session, jobs) for session in sessions]
+        costs = seconds_per_job(sessions, jobs)
         growth = costs[-1] / costs[0]
         good &= 1 / costs[0] >= GOAL_RATE and growth <= GOAL_GROWTH
         name = ", ".join(map(str, requests))
@@ -94,7 +118,7 @@ def bench_gang(console: Console) -> None:
     table = Table("gang", "time", title=f"whole nodes of {SIZES[-1]:,}")
     for replicas in (16, 128, 1024):
         job = Job("gang", PRODUCTS["atlas-800t-a2"], 8, replicas)
-        seconds = seconds_per_job(session, [job])
+        (seconds,) = seconds_per_job([session], [job])
         table.add_row(f"{replicas:,} x 8 chips", f"{seconds * 1e3:.1f} ms")
     console.print(table)
 
