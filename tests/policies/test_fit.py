@@ -357,6 +357,7 @@ def test_jobs_that_ask_the_same_share_one_request() -> None:
         (a_job("atlas-350-4p-8", 3), "3 free chips in one mesh"),
         (a_job("atlas-350-4p-8", 4), "4 free chips in one mesh"),
         (a_job("atlas-350-4p-16", 5), "5 free chips on one node"),
+        (a_job("atlas-350-4p-16", 12), "3 completely free meshes of one node"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.product.key,
 )

@@ -9,7 +9,14 @@ import pytest
 
 from ringleaf.model.job import Job, Strategy
 from ringleaf.model.product import Mode, Product, Selector
-from ringleaf.policies.products import PRODUCTS, find_product, misfit, mode_of, rule_for
+from ringleaf.policies.products import (
+    PRODUCTS,
+    find_product,
+    misfit,
+    mode_of,
+    rule_for,
+    similar_product,
+)
 from tests.chips import a_job
 
 A3_REQUESTS: Final = {1, 2, 4, 6, 8, 10, 12, 14, 16}
@@ -449,6 +456,20 @@ def test_no_name_of_a_product_means_another_one(row: Row) -> None:
 )
 def test_an_unknown_name_finds_nothing(name: str) -> None:
     assert find_product(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("atlas-800t-a22", "did you mean 'atlas-800t-a2'?"),
+        ("ATLAS-310", "did you mean 'atlas-310p'?"),
+        ("H100", "see: ringleaf products"),
+        ("x" * 1000, "see: ringleaf products"),
+    ],
+    ids=["one letter too many", "in capitals", "nothing like it", "very long"],
+)
+def test_an_unknown_name_is_told_the_closest(name: str, hint: str) -> None:
+    assert similar_product(name) == hint
 
 
 def test_no_two_products_share_a_resource_and_a_schedule_policy() -> None:

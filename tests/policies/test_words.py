@@ -212,6 +212,18 @@ def words_of(job: Job, node: Node) -> list[str]:
             id="350, 2",
         ),
         pytest.param(
+            a_job("atlas-350-4p-16", 3),
+            "0123|4567|89ab|cd..",
+            [SIXTEEN, "2 other meshes could serve it too", "11 free chips left over"],
+            id="350 of 16, 3",
+        ),
+        pytest.param(
+            a_job("atlas-350-4p-8", 4),
+            "0123|45..",
+            [EIGHT, "no other meshes could serve it too", "2 free chips left over"],
+            id="350, 4",
+        ),
+        pytest.param(
             a_job("atlas-350-4p-16", 8),
             "0123|4567|89ab|cd..",
             [SIXTEEN, "1 other mesh could serve it too", "6 free chips left over"],
@@ -334,6 +346,13 @@ def test_every_reason_has_a_refusal() -> None:
             "a pod needs 3 free chips in one card; of the node's 4 usable chips its "
             "cards have 2, 2, so no 3 are wired together",
             id="the last card of a node may be short",
+        ),
+        pytest.param(
+            a_job("atlas-350-4p-8", 4),
+            a_node("n", "atlas-350-4p-8", "012.|456."),
+            "a pod needs 4 free chips in one mesh; of the node's 6 usable chips its "
+            "meshes have 3, 3, so no 4 are wired together",
+            id="meshes",
         ),
         pytest.param(
             a_job("atlas-800-9000", 2, pods=2),
