@@ -13,7 +13,9 @@ def test_every_product_is_listed(ringleaf: Ringleaf) -> None:
     done = ringleaf("products", columns=140)
 
     assert (done.status, done.err) == (0, "")
-    assert [line.split()[0] for line in done.lines] == ["product", *PRODUCTS]
+    *listed, empty, last = done.lines
+    assert [line.split()[0] for line in listed] == ["product", *PRODUCTS]
+    assert (empty, last.partition(" shows ")[0]) == ("", "ringleaf products NAME")
 
 
 def test_the_list_as_json(ringleaf: Ringleaf) -> None:

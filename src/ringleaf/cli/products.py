@@ -33,6 +33,10 @@ def show_products(name: str | None, *, table: bool, as_json: bool) -> int:
             print_json([_plain(product) for product in PRODUCTS.values()])
         else:
             console.print(_catalogue())
+            console.print(
+                "\nringleaf products NAME shows one in full, with the labels and "
+                "annotations that select it."
+            )
         return 0
     product = _find(name)
     if as_json:
