@@ -258,11 +258,11 @@ class Fills:
         weights = [0, *(n if one else base ** (n - 1) for n in range(1, width + 1))]
         step = min(width, _CHUNK)
         low = full_mask(step)
+        weigh = np.array(weights[: step + 1], np.int64)
         chunk = np.arange(1 << _CHUNK)
-        self._chunk = sum(
-            np.array(weights[: step + 1])[np.bitwise_count(chunk >> at & low)]
-            for at in range(0, _CHUNK, step)
-        )
+        self._chunk = np.zeros(1 << _CHUNK, np.int64)
+        for at in range(0, _CHUNK, step):
+            self._chunk += weigh[np.bitwise_count(chunk >> at & low)]
         self._listed: list[int] = self._chunk.tolist()
         self.stand_ins = {
             sum(weights[count] for count in fill): sum(
