@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ringleaf.model.cluster import NOWHERE, Cluster
 from ringleaf.model.decision import Decision, Placed
-from ringleaf.model.mask import mask_of
+from ringleaf.model.mask import mask_of, runs_of
 from ringleaf.policies.products import PRODUCTS
 
 MAX_NODES: Final = 32
@@ -205,10 +205,5 @@ def chip_words(chips: Iterable[int]) -> str:
     >>> chip_words([0, 8, 1, 9, 2, 10, 15])
     '0-2,8-10,15'
     """
-    runs: list[list[int]] = []
-    for chip in sorted(chips):
-        if runs and runs[-1][-1] == chip - 1:
-            runs[-1].append(chip)
-        else:
-            runs.append([chip])
+    runs = runs_of(sorted(chips))
     return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)

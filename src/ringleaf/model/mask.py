@@ -45,3 +45,18 @@ def full_mask(n_chips: int) -> int:
     15
     """
     return (1 << n_chips) - 1
+
+
+def runs_of(numbers: Iterable[int]) -> list[list[int]]:
+    """Ascending *numbers*, those that follow each other together.
+
+    >>> runs_of([0, 1, 2, 8, 10, 11])
+    [[0, 1, 2], [8], [10, 11]]
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs

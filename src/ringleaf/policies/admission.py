@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
 from ringleaf.model.job import Job
+from ringleaf.model.mask import runs_of
 from ringleaf.model.product import Mode
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.products import mode_of, rule_for
@@ -140,14 +141,8 @@ def in_words(numbers: list[int]) -> str:
     >>> in_words([1, 2, 4, 8]), in_words([1, 2, 3, 4, 6]), in_words([5])
     ('1, 2, 4 or 8', '1 to 4 or 6', '5')
     """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
     words: list[str] = []
-    for run in runs:
+    for run in runs_of(numbers):
         short = len(run) < 3  # noqa: PLR2004 - "1 to 2" is no shorter than "1, 2"
         words += [str(n) for n in run] if short else [f"{run[0]} to {run[-1]}"]
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
