@@ -826,7 +826,7 @@ def load_all(count: int) -> dict[str, Any]:
     from ringleaf.simulator.source import BadInput  # noqa: PLC0415
 
     def fault(data: bytes) -> str | None:
-        signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
         try:
             load(data)
         except BadInput as error:
@@ -839,13 +839,13 @@ def load_all(count: int) -> dict[str, Any]:
         else:
             return "is read as if it were good"
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     kinds: Counter[str] = Counter()
     shapes: Counter[str] = Counter()
     slowest: dict[str, float] = {}
     faults = []
-    signal.signal(signal.SIGALRM, _ring)
+    signal.signal(signal.SIGPROF, _ring)
     for good in GOOD:
         load(as_yaml(good).encode())
     before = peak_mib(resource.RUSAGE_SELF)
