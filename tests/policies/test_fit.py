@@ -69,6 +69,12 @@ def reason_of(job: Job, node: Node) -> Reason | None:
             id="too small, before faulty chips",
         ),
         pytest.param(
+            a_job("atlas-310p", 64),
+            a_node("n", "atlas-310p", "0123456789abcdef" * 4),
+            None,
+            id="the largest node there is",
+        ),
+        pytest.param(
             a_job("atlas-300i", 4, strategy="card"),
             a_node("n", "atlas-300i", "012"),
             Reason.TOO_SMALL,
@@ -340,6 +346,7 @@ def test_jobs_that_ask_the_same_share_one_request() -> None:
         (a_job("atlas-300i", 3), "3 free chips on one node"),
         (a_job("atlas-300i-duo", 2, strategy="card"), "2 free chips in one card"),
         (a_job("atlas-300i-duo", 3), "3 free chips on one node"),
+        (a_job("atlas-300i-duo", 1, distributed=True), "1 free chip on one node"),
         (a_job("atlas-300i-duo", 2, distributed=True), "2 free chips in one card"),
         (
             a_job("atlas-300i-duo", 3, distributed=True),
