@@ -140,6 +140,13 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
             id="nine: one node is nearest, two hold it",
         ),
         pytest.param(
+            a_job("atlas-800-9000", 3, pods=3),
+            STRICT,
+            "3 chips in one pod are never wired together on atlas-800-9000",
+            f"ask for 1 x 8 chips (or 2 x 8 chips to hold all 9); {NINE_THOUSAND}",
+            id="three of three: of those that hold it, the nearest",
+        ),
+        pytest.param(
             a_job("atlas-800-9000", 4, pods=2),
             STRICT,
             "2 x 4 chips: pods of 4 on atlas-800-9000 come alone, "

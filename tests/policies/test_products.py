@@ -452,7 +452,16 @@ def test_no_name_of_a_product_means_another_one(row: Row) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "atlas", "Atlas", "atlas-800", "H100", "model 3000", "atlas-800t-a22"]
+    "name",
+    [
+        "",
+        "atlas",
+        "atlas-800",
+        "H100",
+        "model 3000",
+        "atlas-800t-a22",
+        "atlas-800t-a2x",
+    ],
 )
 def test_an_unknown_name_finds_nothing(name: str) -> None:
     assert find_product(name) is None
@@ -463,10 +472,19 @@ def test_an_unknown_name_finds_nothing(name: str) -> None:
     [
         ("atlas-800t-a22", "did you mean 'atlas-800t-a2'?"),
         ("ATLAS-310", "did you mean 'atlas-310p'?"),
+        ("box16", "did you mean 'atlas-200t-a2-box16'?"),
+        ("800", "see: ringleaf products"),
         ("H100", "see: ringleaf products"),
         ("x" * 1000, "see: ringleaf products"),
     ],
-    ids=["one letter too many", "in capitals", "nothing like it", "very long"],
+    ids=[
+        "one letter too many",
+        "in capitals",
+        "a part that is like enough",
+        "a part that is not",
+        "nothing like it",
+        "very long",
+    ],
 )
 def test_an_unknown_name_is_told_the_closest(name: str, hint: str) -> None:
     assert similar_product(name) == hint
