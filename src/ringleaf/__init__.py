@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from ringleaf.model.cluster import Node as Node
     from ringleaf.model.decision import Invalid as Invalid
     from ringleaf.model.decision import Placed as Placed
-    from ringleaf.model.decision import Placement as Placement
     from ringleaf.model.decision import Reason as Reason
     from ringleaf.model.decision import Waiting as Waiting
     from ringleaf.model.job import Job as Job
+    from ringleaf.model.placement import Placement as Placement
     from ringleaf.model.product import Product as Product
     from ringleaf.model.settings import Settings as Settings
     from ringleaf.policies.products import PRODUCTS as PRODUCTS
@@ -36,7 +36,7 @@ _HOMES = {
     "Node": "ringleaf.model.cluster",
     "PRODUCTS": "ringleaf.policies.products",
     "Placed": "ringleaf.model.decision",
-    "Placement": "ringleaf.model.decision",
+    "Placement": "ringleaf.model.placement",
     "Product": "ringleaf.model.product",
     "Reason": "ringleaf.model.decision",
     "Scenario": "ringleaf.simulator.scenario",

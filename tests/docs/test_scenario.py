@@ -91,9 +91,16 @@ def answers() -> list[dict[str, Any]]:
         b"nodes: [{name: a, product: atlas-800t-a2, leaf: L}]\n"
         b"jobs: [{name: j, chips: 1, strategy: card}]"
     )
+    shared = (
+        b"settings: {nslb-version: '2.0', nodes-per-leaf: 2}\n"
+        b"nodes: [{name: 'a{i}', count: 2, product: atlas-800t-a2, leaf: A},"
+        b"{name: 'b{i}', count: 2, product: atlas-800t-a2, leaf: B}]\n"
+        b"leaves: {B: {address: 10.0.0.1}}\n"
+        b"jobs: [{name: j, chips: 8, replicas: 3, tor-affinity: normal-schema}]"
+    )
     return [
         json.loads(encode(*decide_all(scenario)))
-        for data in (demo, warned)
+        for data in (demo, warned, shared)
         for scenario in load(data)
     ]
 

@@ -1,10 +1,16 @@
 """What is written on the pods of a placed job."""
 
+from typing import Any
+
 import pytest
 
-from ringleaf.model.decision import Placed, Placement
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
+from ringleaf.model.placement import LeafState, Mark, Placement
+from ringleaf.model.spine import Leaf
 from ringleaf.policies.annotations import chip_list, pod_annotations
+from ringleaf.policies.products import PRODUCTS
 from tests.chips import a_job
 
 
@@ -38,11 +44,18 @@ def test_halves_are_listed_pair_by_pair() -> None:
     ]
 
 
+def standing(key: str, **where: Any) -> Cluster:  # noqa: ANN401
+    """A cluster of two nodes, n and m."""
+    product = PRODUCTS[key]
+    nodes = [Node(n, product, product.chips, 0, **where) for n in ("n", "m")]
+    return Cluster(nodes, [Leaf("L", address="10.0.0.1")])
+
+
 def test_a_job_of_one_pod() -> None:
     placement = Placement(0, "n", (4, 5))
     placed = Placed(a_job("atlas-800-9000", 2), (placement,))
 
-    assert pod_annotations(placed, placement, None) == {
+    assert pod_annotations(standing("atlas-800-9000"), placed, placement) == {
         "huawei.com/Ascend910": "Ascend910-4,Ascend910-5",
         "distributed-job": "false",
         "hccl/rankIndex": "0",
@@ -50,24 +63,63 @@ def test_a_job_of_one_pod() -> None:
 
 
 def test_a_job_of_several_pods_tells_the_rank_of_each() -> None:
-    placements = (Placement(0, "a", (0,)), Placement(1, "b", (3,)))
+    placements = (Placement(0, "n", (0,)), Placement(1, "m", (3,)))
     placed = Placed(a_job("atlas-310p", 1, pods=2), placements)
 
-    assert pod_annotations(placed, placements[1], None) == {
+    assert pod_annotations(standing("atlas-310p"), placed, placements[1]) == {
         "huawei.com/Ascend310P": "Ascend310P-3",
         "distributed-job": "true",
         "hccl/rankIndex": "1",
     }
 
 
-def test_a_job_in_a_superpod_tells_which() -> None:
-    placement = Placement(0, "n", (2, 3))
+def test_a_job_in_a_superpod_tells_which_and_its_block() -> None:
+    placement = Placement(0, "n", (2, 3), block=4)
     placed = Placed(a_job("atlas-900-a3", 2), (placement,))
 
-    assert pod_annotations(placed, placement, 7) == {
+    found = pod_annotations(standing("atlas-900-a3", superpod=7), placed, placement)
+
+    assert found == {
         "huawei.com/Ascend910": "Ascend910-2,Ascend910-3",
         "distributed-job": "false",
         "hccl/rankIndex": "0",
-        "super-pod-rank": "0",
+        "super-pod-rank": "4",
         "super-pod-id": "7",
     }
+
+
+@pytest.mark.parametrize(
+    ("mark", "written"),
+    [
+        (Mark(), {"isSharedTor": "0", "isHealthy": "0"}),
+        (Mark(state=LeafState.EXCLUSIVE), {"isSharedTor": "2", "isHealthy": "0"}),
+        (
+            Mark(state=LeafState.SHARED),
+            {"isSharedTor": "1", "isHealthy": "0", "sharedTorIp": "10.0.0.1"},
+        ),
+        (
+            Mark(state=LeafState.SHARED, healthy=False),
+            {"isSharedTor": "1", "isHealthy": "1", "sharedTorIp": "10.0.0.1"},
+        ),
+    ],
+    ids=["inside one leaf", "exclusive", "shared", "unhealthy"],
+)
+def test_a_job_under_leaves_tells_their_state(
+    mark: Mark, written: dict[str, str]
+) -> None:
+    placement = Placement(0, "n", (0,), mark=mark)
+    placed = Placed(a_job("atlas-800t-a2", 1), (placement,))
+
+    found = pod_annotations(standing("atlas-800t-a2", leaf="L"), placed, placement)
+
+    plain = ("huawei.com/Ascend910", "distributed-job", "hccl/rankIndex")
+    assert {k: v for k, v in found.items() if k not in plain} == written
+
+
+def test_a_shared_leaf_without_an_address_has_none_to_tell() -> None:
+    placement = Placement(0, "n", (0,), mark=Mark(state=LeafState.SHARED))
+    placed = Placed(a_job("atlas-800t-a2", 1), (placement,))
+
+    found = pod_annotations(standing("atlas-800t-a2", leaf="M"), placed, placement)
+
+    assert "sharedTorIp" not in found

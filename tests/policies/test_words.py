@@ -3,7 +3,9 @@
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
+from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
 from ringleaf.model.job import Job
@@ -269,7 +271,7 @@ REFUSALS: Final = {
     Reason.NO_SUPERPOD: (
         a_job("atlas-900-a3", 2),
         a_node("n", "atlas-900-a3", "01|23|45|67|89|ab|cd|ef", superpod=None),
-        "atlas-900-a3 jobs need a SuperPoD, the node stands in none",
+        "the job is placed in SuperPoDs, the node stands in none",
     ),
     Reason.TOO_SMALL: (
         a_job("atlas-310p", 5),
@@ -319,8 +321,54 @@ def test_a_refusal_says_wanted_against_found(reason: Reason) -> None:
     assert told == words
 
 
+def under(leaf: str | None) -> Cluster:
+    nodes = [a_node("n", "atlas-800t-a2", "01234567")]
+    return Cluster(replace(node, leaf=leaf) for node in nodes)
+
+
+NETWORK_REFUSALS: Final = {
+    Reason.NO_TOPOLOGY: (
+        "a job with tor-affinity needs a leaf switch, the node is under none"
+    ),
+    Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",
+    Reason.OWN_POD: "a pod of this job is here; under a network rule a node holds one",
+    Reason.LEAF_CLOSED: (
+        "the job would cross leaf A, which already carries a cross-leaf job"
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", NETWORK_REFUSALS)
+def test_a_refusal_by_the_network_says_its_rule(reason: Reason) -> None:
+    request = request_of(a_job("atlas-800t-a2", 8, pods=2))
+
+    told = refusal_words(under("A"), request, 0, reason)
+
+    assert told == NETWORK_REFUSALS[reason]
+
+
+def test_a_closed_leaf_is_told_with_the_jobs_that_close_it() -> None:
+    nodes = [a_node(name, "atlas-800t-a2", "01234567") for name in "abc"]
+    cluster = Cluster(
+        replace(node, leaf=leaf) for node, leaf in zip(nodes, "AAB", strict=True)
+    )
+    with Statement(cluster) as statement:
+        for job in ("zeta", "eta"):
+            statement.hold(job, 0, 1)
+            statement.hold(job, 2, 2)
+        statement.commit()
+
+    told = refusal_words(
+        cluster, request_of(a_job("atlas-800t-a2", 8)), 1, Reason.LEAF_CLOSED
+    )
+
+    assert told == (
+        "the job would cross leaf A, which already carries a cross-leaf job: eta, zeta"
+    )
+
+
 def test_every_reason_has_a_refusal() -> None:
-    assert {*REFUSALS} == {*Reason}
+    assert {*REFUSALS, *NETWORK_REFUSALS} == {*Reason}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job, Strategy
 from ringleaf.model.mask import full_mask, mask_of
+from ringleaf.model.placement import Mark, Placement
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import format as form
@@ -59,10 +60,14 @@ FROM_1 = "a whole number from 1 to 1000000"
 CHIPS = "a list of chip numbers"
 TEXTS = "a mapping of text to text"
 SCHEMA, COMMON = "large-model-schema", "normal-schema"
-NOT_YET = (
-    ": placing by the network is not yet there, want no such key; "
-    "hint: without it the job is placed by the chip rules alone"
-)
+
+
+def moved(placements: str, more: str = "") -> str:
+    """One node, and a job of two pods that ran before."""
+    return (
+        f"{NODE}jobs: [{{name: j, chips: 1, replicas: 2, "
+        f"previous: {{placements: [{placements}], {more}}}}}]"
+    )
 
 
 # What is refused: every key with a value it does not want.
@@ -545,31 +550,57 @@ def test_an_unknown_key_is_told_with_the_keys_that_may_stand_there(
             id="no product, two to choose from",
         ),
         pytest.param(
-            job("tor-affinity: normal-schema"),
-            f"jobs[0].tor-affinity is 'normal-schema'{NOT_YET}",
-            id="not yet: switches",
+            moved("{replica: 0, node: b, chips: [0]}"),
+            "jobs[0].previous.placements[0].node is 'b', want the name of a node; "
+            "hint: nodes are listed under nodes",
+            id="previous: unknown node",
         ),
         pytest.param(
-            job("sp-block: 16"),
-            f"jobs[0].sp-block is 16{NOT_YET}",
-            id="not yet: blocks",
+            moved("{replica: 0, node: a, chips: [8]}"),
+            "jobs[0].previous.placements[0].chips[0] is 8, want a chip from 0 to 7",
+            id="previous: unknown chip",
         ),
         pytest.param(
-            job("super-pod-affinity: hard"),
-            f"jobs[0].super-pod-affinity is 'hard'{NOT_YET}",
-            id="not yet: hard or soft",
+            moved("{replica: 2, node: a, chips: [0]}"),
+            "jobs[0].previous.placements[0].replica is 2, want 0 to 1",
+            id="previous: more replicas than the job has",
         ),
         pytest.param(
-            previous(""),
-            f"jobs[0].previous is given{NOT_YET}",
-            id="not yet: rescheduling",
+            moved(
+                "{replica: 0, node: a, chips: [0]}, {replica: 0, node: a, chips: [1]}"
+            ),
+            "jobs[0].previous.placements[1].replica is 0, "
+            "already that of jobs[0].previous.placements[0]",
+            id="previous: one replica twice",
         ),
         pytest.param(
-            "nodes: [{name: 'n{i}', count: 4, product: atlas-900-a3, superpod: 0}]\n"
-            "jobs: [{name: j, chips: 16, replicas: 2}]",
-            "jobs[0].replicas is 2 on atlas-900-a3: placing several pods in SuperPoDs "
-            "is not yet there, want 1",
-            id="not yet: several pods in SuperPoDs",
+            moved(
+                "{replica: 0, node: a, chips: [0]}, {replica: 1, node: a, chips: [0]}"
+            ),
+            "jobs[0].previous.placements[1].chips[0] is 0 of node 'a', "
+            "already held by jobs[0].previous.placements[0].chips[0]",
+            id="previous: one chip twice",
+        ),
+        pytest.param(
+            moved("", "failed-nodes: [a, z]"),
+            "jobs[0].previous.failed-nodes[1] is 'z', want the name of a node; "
+            "hint: nodes are listed under nodes",
+            id="previous: unknown failed node",
+        ),
+        pytest.param(
+            moved(
+                "{replica: 0, node: a, chips: [0], annotations: {hccl/rankIndex: x}}"
+            ),
+            "jobs[0].previous.placements[0].annotations['hccl/rankIndex'] is 'x', "
+            'want "0" to "999999"',
+            id="previous: a rank that is no number",
+        ),
+        pytest.param(
+            NODE + "running: [{name: r, chips: 1, placements: [{replica: 0, node: a, "
+            'chips: [0], annotations: {isSharedTor: "3"}}]}]',
+            "running[0].placements[0].annotations['isSharedTor'] is '3', "
+            'want "0" to "2"',
+            id="running: a state there is not",
         ),
     ],
 )
@@ -620,6 +651,7 @@ def test_the_least_scenario_has_defaults_for_everything() -> None:
                 leaf=None,
             ),
         ),
+        leaves=(),
         running={},
         jobs=(),
         warnings=(),
@@ -711,9 +743,7 @@ def test_a_product_goes_by_any_of_its_names(name: str) -> None:
         pytest.param(job("tor-affinity: 'null'"), id="tor-affinity null as text"),
         pytest.param(job("previous: null"), id="no previous"),
         pytest.param(node("leaf: null, slot: null, superpod: null"), id="nothing said"),
-        pytest.param(node("slot: 3"), id="a slot without a leaf"),
         pytest.param(node("free: [1, 1]"), id="a free chip said twice"),
-        pytest.param(NODE + "leaves: {Z: {}}", id="a leaf without nodes"),
         pytest.param(
             NODE + "settings: {}\nleaves: {}\nrunning: []\njobs: []", id="empty"
         ),
@@ -763,7 +793,7 @@ def test_chips_in_running_are_not_free_whatever_free_says(
 
     assert found.nodes[0].free == mask_of(free)
     assert session.cluster.free.item(0) == mask_of(free)
-    assert found.running == {"old": (("a", 1), ("a", 2))}
+    assert [p.chips for p in found.running["old"]] == [(0,), (1,)]
     assert list(session.cluster.holdings) == ["old"]
 
 
@@ -774,7 +804,7 @@ def test_a_running_job_may_hold_other_chips_than_it_asks_for() -> None:
         "placements: [{replica: 0, node: a, chips: [0, 1]}]}]"
     )
 
-    assert found.running == {"old": (("a", 0b11),)}
+    assert found.running == {"old": (Placement(0, "a", (0, 1), mark=Mark()),)}
 
 
 def test_a_chip_may_be_faulty_and_held() -> None:

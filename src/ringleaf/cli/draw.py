@@ -8,9 +8,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from ringleaf.model.cluster import NOWHERE, Cluster
+from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
 from ringleaf.model.mask import mask_of, runs_of
+from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.products import PRODUCTS
 
 MAX_NODES: Final = 32
@@ -167,9 +168,9 @@ def _packed(parts: list[Text], room: int) -> Iterator[Text]:
 def _standing(cluster: Cluster, node: int) -> Text:
     """What else is to be known of the node."""
     superpod = cluster.superpod.item(node)
-    leaf = cluster.leaf[node]
+    leaf = cluster.leaf_of(node)
     known = [
-        "" if leaf is None else f"leaf {leaf}",
+        "" if leaf is None else f"leaf {leaf.name}",
         "" if superpod == NOWHERE else f"SuperPoD {superpod}",
         "" if cluster.ready.item(node) else "not ready",
         "sub-healthy" if cluster.sub_healthy.item(node) else "",

@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import Job
+from ringleaf.model.job import Job, Network
 from ringleaf.policies.chips import NEVER, written_order
 from ringleaf.policies.fit import (
     FITS,
     REASONS,
     Request,
-    capacity,
     node_ranks,
-    node_reasons,
     reach,
     request_of,
 )
+from ringleaf.policies.obstacles import job_reasons
+from ringleaf.policies.repair import kept_seats
 from ringleaf.policies.superpods import superpod_order
 from ringleaf.policies.words import rank_words, refusal_words
 
@@ -62,9 +62,10 @@ class Survey(Struct, frozen=True):
 def survey(session: Session, job: Job, most: int) -> Survey:
     """The best *most* nodes in rank order, the refused ones by reason."""
     cluster, request = session.cluster, request_of(job)
-    reasons = node_reasons(cluster, request)
+    reasons = _reasons(session, job)
     order = _order(session, request)
-    waits = capacity(cluster, request) < job.replicas
+    order = order[reasons[order] == FITS]
+    waits = not session.fits_now(job)
     return Survey(
         fitting=len(order),
         best=tuple(
@@ -84,9 +85,11 @@ def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:
     """What the job finds on one node."""
     cluster, request = session.cluster, request_of(job)
     node = cluster.index[name]
-    reason = node_reasons(cluster, request).item(node)
+    reasons = _reasons(session, job)
+    reason = reasons.item(node)
     if reason == FITS:
-        place = int((_order(session, request) == node).argmax()) + 1
+        order = _order(session, request)
+        place = int((order[reasons[order] == FITS] == node).argmax()) + 1
         return _candidate(session, request, node, place)
     why = REASONS[reason]
     return Refused(name, why, refusal_words(cluster, request, node, why))
@@ -94,14 +97,24 @@ def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:
 
 def enough_to_end(session: Session, job: Job) -> tuple[str, ...]:
     """The jobs of which the end of any one would let *job* be placed."""
-    cluster, request = session.cluster, request_of(job)
+    cluster = session.cluster
     enough = []
     for other in sorted(cluster.holdings)[:MAX_ENDINGS]:
         with Statement(cluster) as statement:
             statement.release(other)
-            if capacity(cluster, request) >= job.replicas:
+            if session.fits_now(job):
                 enough.append(other)
     return tuple(enough)
+
+
+def _reasons(session: Session, job: Job) -> NDArray[np.int8]:
+    """Why *job* cannot use each node; what it holds itself counts as its own."""
+    cluster, request = session.cluster, request_of(job)
+    with Statement(cluster) as statement:
+        if job.name in cluster.holdings:
+            statement.release(job.name)
+        kept = kept_seats(cluster, request, job)
+        return job_reasons(cluster, request, job, session.settings, kept)
 
 
 def _order(session: Session, request: Request) -> NDArray[np.intp]:
@@ -109,7 +122,7 @@ def _order(session: Session, request: Request) -> NDArray[np.intp]:
     cluster = session.cluster
     ranks = node_ranks(cluster, request)
     (nodes,) = (ranks != NEVER).nonzero()
-    if request.product.superpod:
+    if request.network is Network.SUPERPODS:
         reserve = session.settings.reserve_nodes
         where = cluster.superpod[nodes]
         return np.take(nodes, superpod_order(ranks[nodes], where, reserve))

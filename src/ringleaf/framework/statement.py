@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Self
 
 from ringleaf.model.cluster import Cluster, Holding
+from ringleaf.model.placement import NO_MARK, Mark
 
 
 class Statement:
@@ -24,26 +25,35 @@ class Statement:
     def __exit__(self, *_exc: object) -> None:
         self.rollback()
 
-    def allocate(self, job: str, node: int, chips: int) -> None:
+    def allocate(
+        self, job: str, node: int, chips: int, replica: int = 0, mark: Mark = NO_MARK
+    ) -> None:
         """Give *chips* of *node* to *job*; they must be free and healthy (D18)."""
         usable = self._cluster.free.item(node) & self._cluster.healthy.item(node)
         assert chips & usable == chips, "a chip was given that is not usable"
-        self.hold(job, node, chips)
+        self.hold(job, node, chips, replica, mark)
 
-    def hold(self, job: str, node: int, chips: int) -> None:
+    def hold(
+        self, job: str, node: int, chips: int, replica: int = 0, mark: Mark = NO_MARK
+    ) -> None:
         """*job* holds *chips* of *node*, whatever their health."""
         cluster = self._cluster
         free = cluster.free.item(node)
         cluster.write_free(node, free & ~chips)
-        cluster.holdings.setdefault(job, []).append(Holding(node, chips))
+        holding = Holding(node, chips, replica, mark)
+        cluster.holdings.setdefault(job, []).append(holding)
+        if cluster.leaves:
+            cluster.spine.enter(job, cluster.leaf.item(node), mark)
         self._undo.append(lambda: self._unhold(job, node, free))
 
     def _unhold(self, job: str, node: int, free: int) -> None:
-        holdings = self._cluster.holdings
-        holdings[job].pop()
+        cluster, holdings = self._cluster, self._cluster.holdings
+        holding = holdings[job].pop()
         if not holdings[job]:
             del holdings[job]
-        self._cluster.write_free(node, free)
+        cluster.write_free(node, free)
+        if cluster.leaves:
+            cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
 
     def terminate(self, job: str) -> None:
         """*job* is asked to end; it keeps its chips until it is released (D20)."""
@@ -61,6 +71,9 @@ class Statement:
         for holding in holdings:
             free = cluster.free.item(holding.node)
             cluster.write_free(holding.node, free | holding.chips)
+            if cluster.leaves:
+                leaf = cluster.leaf.item(holding.node)
+                cluster.spine.leave(job, leaf, holding.mark)
         self._undo.append(lambda: self._unrelease(job, holdings, was_terminating))
 
     def _unrelease(
@@ -70,6 +83,9 @@ class Statement:
         for holding in holdings:
             free = cluster.free.item(holding.node)
             cluster.write_free(holding.node, free & ~holding.chips)
+            if cluster.leaves:
+                leaf = cluster.leaf.item(holding.node)
+                cluster.spine.enter(job, leaf, holding.mark)
         cluster.holdings[job] = holdings
         if was_terminating:
             cluster.terminating.add(job)

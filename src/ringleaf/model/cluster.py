@@ -17,13 +17,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ringleaf.model.mask import MAX_CHIPS, full_mask
+from ringleaf.model.placement import NO_MARK, Mark
 from ringleaf.model.product import Product
+from ringleaf.model.spine import NOWHERE, Leaf, Spine
 
 Masks = NDArray[np.uint64]
 _T = TypeVar("_T", bound=np.generic)
-
-NOWHERE = -1
-"""The SuperPoD index of a node that stands in none."""
 
 
 class Node(Struct, frozen=True):
@@ -39,6 +38,7 @@ class Node(Struct, frozen=True):
     sub_healthy: bool = False
     superpod: int | None = None
     leaf: str | None = None
+    slot: int = 0
 
 
 class Holding(Struct, frozen=True):
@@ -46,18 +46,24 @@ class Holding(Struct, frozen=True):
 
     node: int
     chips: int
+    replica: int = 0
+    mark: Mark = NO_MARK
 
 
 class Cluster:
     """Every node's chips, and which job holds which of them.
+
+    Leaves come in the order in which *nodes* first name them; *leaves* says what is
+    known of them besides.
 
     ``version`` counts committed statements. ``changes`` lists the nodes whose free
     chips changed since ``epoch`` began, for indexes that follow the cluster; a new
     epoch tells them to start over.
     """
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        listed = sorted(nodes, key=lambda node: node.name)
+    def __init__(self, nodes: Iterable[Node], leaves: Iterable[Leaf] = ()) -> None:
+        given = list(nodes)
+        listed = sorted(given, key=lambda node: node.name)
         self.names = [node.name for node in listed]
         self.index: Mapping[str, int] = {n: i for i, n in enumerate(self.names)}
         if len(self.index) != len(self.names):
@@ -78,7 +84,17 @@ class Cluster:
         self.superpod = _array(
             (NOWHERE if n.superpod is None else n.superpod for n in listed), np.int64
         )
-        self.leaf = [node.leaf for node in listed]
+        named = dict.fromkeys(node.leaf for node in given if node.leaf is not None)
+        known = {leaf.name: leaf for leaf in leaves}
+        self.leaves = [known.get(name, Leaf(name)) for name in named]
+        number = {name: i for i, name in enumerate(named)}
+        self.leaf = _array(
+            (NOWHERE if n.leaf is None else number[n.leaf] for n in listed), np.int64
+        )
+        self.slot = _array((node.slot for node in listed), np.int64)
+        self.spine = Spine(self.leaves)
+        (under,) = (self.leaf != NOWHERE).nonzero()
+        self.by_leaf = under[np.lexsort((self.slot[under], self.leaf[under]))]
         # Lower is better: sub-healthy nodes last, then more healthy chips first (D2).
         self.handicap = (
             self.sub_healthy * np.int64(MAX_CHIPS + 1)
@@ -97,6 +113,17 @@ class Cluster:
     def product_of(self, node: int) -> Product:
         """The product of the node at index *node*."""
         return self.products[self.product.item(node)]
+
+    def leaf_of(self, node: int) -> Leaf | None:
+        """The leaf of the node at index *node*."""
+        leaf = self.leaf.item(node)
+        return None if leaf == NOWHERE else self.leaves[leaf]
+
+    @property
+    def largest_leaf(self) -> int:
+        """The nodes of the largest leaf."""
+        sizes = np.bincount(self.leaf[self.by_leaf], minlength=1)
+        return int(sizes.max())
 
     def write_free(self, node: int, free: int) -> None:
         """Make *free* the free chips of *node*, and note the change."""

@@ -11,6 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
 
 
 class Reason(StrEnum):
@@ -19,11 +20,15 @@ class Reason(StrEnum):
     OTHER_PRODUCT = "other-product"
     NOT_READY = "not-ready"
     NO_SUPERPOD = "no-superpod"
+    NO_TOPOLOGY = "no-topology"
+    FAILED_BEFORE = "failed-before"
+    OWN_POD = "own-pod"
     TOO_SMALL = "too-small"
     FAULTY_CHIPS = "faulty-chips"
     NETWORK_FAULTY = "network-faulty"
     TOO_FEW_CHIPS = "too-few-chips"
     NOT_WIRED_TOGETHER = "not-wired-together"
+    LEAF_CLOSED = "leaf-closed"
 
     @property
     def words(self) -> str:
@@ -35,20 +40,16 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.OTHER_PRODUCT: "of another product",
     Reason.NOT_READY: "not ready",
     Reason.NO_SUPERPOD: "outside every SuperPoD",
+    Reason.NO_TOPOLOGY: "under no known leaf switch",
+    Reason.FAILED_BEFORE: "on which this job failed",
+    Reason.OWN_POD: "that hold a pod of this job already",
     Reason.TOO_SMALL: "too small even when empty",
     Reason.FAULTY_CHIPS: "held back by faulty chips even when empty",
     Reason.NETWORK_FAULTY: "held back by network-faulty chips",
     Reason.TOO_FEW_CHIPS: "with too few free chips",
     Reason.NOT_WIRED_TOGETHER: "with enough free chips, but not wired together",
+    Reason.LEAF_CLOSED: "under a leaf that is closed to this job",
 }
-
-
-class Placement(Struct, frozen=True):
-    """One replica: its node and its chips, in the order they are written down."""
-
-    replica: int
-    node: str
-    chips: tuple[int, ...]
 
 
 class Placed(Struct, frozen=True):
@@ -60,13 +61,17 @@ class Placed(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """Not now. *missing* replicas found no node; looked at again when chips change."""
+    """Not now. *missing* replicas found no node; looked at again when chips change.
+
+    ``because`` names the rule of the network that holds the job back, if one does.
+    """
 
     job: Job
     missing: int
     fitting: int
     reasons: Mapping[Reason, int]
     hint: str
+    because: str = ""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -74,9 +79,10 @@ class Waiting(Struct, frozen=True):
         """Who, verdict, wanted against found, causes."""
         causes = [f"{count} {reason.words}" for reason, count in self.reasons.items()]
         causes += [f"{self.fitting} fitting"] * (self.fitting > 0)
+        because = f"; {self.because}" if self.because else ""
         return (
             f"job {self.job.name!r} waits: wants {self.job.wanted}, "
-            f"{self.missing} short; nodes: {', '.join(causes) or 'none'}"
+            f"{self.missing} short; nodes: {', '.join(causes) or 'none'}{because}"
         )
 
 

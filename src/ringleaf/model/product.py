@@ -12,6 +12,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from ringleaf.model.settings import SwitchMode
+
 Walk = tuple[int, ...]
 """Free chips a group may have for us to take from it, best first."""
 
@@ -97,6 +99,7 @@ class Product(Struct, frozen=True):
         one_pod_when_distributed: Distributed inference is one pod (Duo).
         heeds_network: Jobs of several pods avoid network-faulty chips.
         superpod: Nodes stand in a SuperPoD, and jobs need one.
+        blocks: Jobs may be cut into logical SuperPoDs (``sp-block``).
         switch_modes: Switch affinities the vendor supports on it (D33).
         resource: The Kubernetes resource that counts its chips.
         chip_prefix: Chips are called ``<chip_prefix>-<id>`` in annotations.
@@ -119,7 +122,8 @@ class Product(Struct, frozen=True):
     one_pod_when_distributed: bool
     heeds_network: bool
     superpod: bool
-    switch_modes: tuple[str, ...]
+    blocks: bool
+    switch_modes: tuple[SwitchMode, ...]
     resource: str
     chip_prefix: str
     selector: Selector

@@ -1,33 +1,40 @@
 """Is a request possible at all? The guide's job validation, with a way out.
 
-A request is legal when the product's rule has a row for it. Two things are not in the
-rules: requests that only a job of one pod may make, and distributed inference, which
-is one pod.
+A request is legal when the product's rule has a row for it. Not in the rules are:
+requests that only a job of one pod may make, distributed inference, which is one pod,
+and how a job is cut into blocks for SuperPoDs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
-from ringleaf.model.job import Job
+from ringleaf.model.job import Job, Network
 from ringleaf.model.mask import runs_of
 from ringleaf.model.product import Mode
 from ringleaf.model.settings import JobRequests, Settings
-from ringleaf.policies.products import mode_of, rule_for
+from ringleaf.policies.fit import counted
+from ringleaf.policies.products import PRODUCTS, mode_of, rule_for
 
 
 def admit(job: Job, settings: Settings) -> Invalid | None:
     """None when *job* may be placed some day, else why it never will."""
-    problem = _problem(job, settings)
-    if problem is None:
+    if (problem := _problem(job, settings)) is not None:
+        found = problem, _hint(job, settings)
+    elif (fault := _part_fault(job) or _block_fault(job, settings)) is not None:
+        found = fault
+    else:
         return None
-    return Invalid(job, problem, _hint(job, settings), warnings_of(job))
+    return Invalid(job, *found, warnings_of(job, settings))
 
 
 def is_legal(job: Job, settings: Settings) -> bool:
     """Whether *job* may be placed some day."""
-    return _problem(job, settings) is None
+    wrong = _problem(job, settings) or _part_fault(job) or _block_fault(job, settings)
+    return wrong is None
 
 
 def _problem(job: Job, settings: Settings) -> str | None:
@@ -74,6 +81,74 @@ def _alone(job: Job, settings: Settings) -> frozenset[int]:
     return job.product.alone
 
 
+def _part_fault(job: Job) -> tuple[str, str] | None:
+    """What is wrong with a request for a part of a chip, and the way out."""
+    if job.vnpu is None:
+        return None
+    if job.tor_affinity is not None:
+        return (
+            f"virtual NPU {job.vnpu!r} with tor-affinity, which is for whole chips",
+            "ask for whole chips, or leave tor-affinity out",
+        )
+    problem = f"virtual NPU {job.vnpu!r}: parts of chips are not placed"
+    return problem, "ask for whole chips"
+
+
+def _block_fault(job: Job, settings: Settings) -> tuple[str, str] | None:
+    """What is wrong with how *job* is cut into blocks, and the way out."""
+    product, block = job.product, job.block_chips
+    if job.sp_block is not None and not product.blocks:
+        takers = ", ".join(p.key for p in PRODUCTS.values() if p.blocks)
+        return (
+            f"sp-block is {block}, but {product.key} has no logical SuperPoDs",
+            f"leave sp-block out; it is for {takers}",
+        )
+    if job.network is not Network.SUPERPODS:
+        return None
+    problem = _block_problem(job, settings)
+    if problem is None:
+        return None
+    if job.replicas > 1 and job.chips != product.chips:
+        whole = replace(job, chips=product.chips)
+        return problem, f"ask for {whole.wanted}"
+    legal = _legal_blocks(job, settings)
+    nearest = min(legal, key=lambda chips: (abs(chips - block), chips))
+    nodes = counted(max(1, nearest // product.chips), "node")
+    return problem, f"sp-block: {nearest} is the nearest that fits, {nodes} a block"
+
+
+def _block_problem(job: Job, settings: Settings) -> str | None:
+    node, block, total = job.product.chips, job.block_chips, job.replicas * job.chips
+    said = f"sp-block is {block}"
+    if job.replicas == 1:
+        own = f"{said}, a job of one pod is one block of its {counted(total, 'chip')}"
+        return own if block != total else None
+    if job.chips != node:
+        return (
+            f"{job.wanted}: a job of several pods in SuperPoDs takes whole nodes, "
+            f"{node} chips in each pod"
+        )
+    if block < node or block % node:
+        return f"{said}, want a multiple of the {node} chips of a node"
+    if total % block:
+        return f"{said}, which does not divide the {total} chips of the job"
+    if block // node > settings.superpod_size:
+        return (
+            f"a block of {block // node} nodes is larger than a SuperPoD of "
+            f"{settings.superpod_size} (super-pod-size)"
+        )
+    return None
+
+
+def _legal_blocks(job: Job, settings: Settings) -> list[int]:
+    """Every sp-block that would do for *job*."""
+    if job.replicas == 1:
+        return [job.chips]
+    most = min(job.replicas, settings.superpod_size)
+    sizes = (nodes for nodes in range(1, most + 1) if job.replicas % nodes == 0)
+    return [nodes * job.product.chips for nodes in sizes]
+
+
 def _hint(job: Job, settings: Settings) -> str:
     """The nearest legal request, what would hold all that was asked, what is legal."""
     total = job.replicas * job.chips
@@ -93,6 +168,9 @@ def _distance(job: Job, total: int) -> tuple[int, bool, int]:
     return abs(chips - total), chips < total, job.replicas
 
 
+_PLAIN: Final[Mapping[str, None]] = MappingProxyType({"sp_block": None, "vnpu": None})
+
+
 def _legal(job: Job, settings: Settings) -> Iterator[Job]:
     """Legal jobs of about the same size: one pod, as many pods, as few as hold it.
 
@@ -103,19 +181,30 @@ def _legal(job: Job, settings: Settings) -> Iterator[Job]:
     for chips in rule:
         enough = -(-total // chips) if job.replicas > 1 else fewest
         for replicas in {1, job.replicas, fewest, max(1, enough)}:
-            other = replace(job, chips=chips, replicas=replicas)
+            other = replace(job, chips=chips, replicas=replicas, **_PLAIN)
             if is_legal(other, settings):
                 yield other
 
 
-def warnings_of(job: Job) -> tuple[str, ...]:
-    """What of *job* has no effect on its product."""
-    product = job.product
+def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
+    """What of *job* has no effect, and what the vendor does not promise."""
+    product, network = job.product, job.network
+    blocks = network is Network.SUPERPODS
     idle = {
         "strategy": job.strategy is not None and Mode.CARD not in product.rules,
         "distributed": job.distributed and not product.one_pod_when_distributed,
+        "super-pod-affinity": job.superpod_affinity is not None and not blocks,
     }
-    return tuple(f"{key} has no effect on {product.key}" for key in idle if idle[key])
+    found = [f"{key} has no effect on {product.key}" for key in idle if idle[key]]
+    if blocks and job.tor_affinity is not None:
+        found.append("tor-affinity has no effect: the SuperPoD rule places this job")
+    mode = settings.switch_mode
+    if network is Network.SWITCHES and mode not in product.switch_modes:
+        found.append(
+            f"the vendor names no switch affinity {mode} for {product.key}; "
+            "it is placed by the same rule"
+        )
+    return tuple(found)
 
 
 def legal_words(job: Job, settings: Settings) -> str:

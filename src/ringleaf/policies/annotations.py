@@ -3,8 +3,10 @@
 Clock-dependent keys (``predicate-time``) are added by the edge that has a clock.
 """
 
-from ringleaf.model.decision import Placed, Placement
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
+from ringleaf.model.placement import LeafState, Placement
 
 
 def chip_list(job: Job, placement: Placement) -> str:
@@ -19,15 +21,22 @@ def chip_list(job: Job, placement: Placement) -> str:
 
 
 def pod_annotations(
-    placed: Placed, placement: Placement, superpod: int | None
+    cluster: Cluster, placed: Placed, placement: Placement
 ) -> dict[str, str]:
-    """The annotations of the pod at *placement*, which stands in *superpod*."""
-    job = placed.job
+    """The annotations of the pod at *placement*."""
+    job, node = placed.job, cluster.index[placement.node]
     written = {
         job.product.resource: chip_list(job, placement),
         "distributed-job": "true" if job.replicas > 1 else "false",
         "hccl/rankIndex": str(placement.replica),
     }
-    if job.product.superpod:
-        written |= {"super-pod-rank": "0", "super-pod-id": str(superpod)}
+    if placement.block is not None:
+        written["super-pod-rank"] = str(placement.block)
+        written["super-pod-id"] = str(cluster.superpod.item(node))
+    if placement.mark is not None:
+        state, leaf = placement.mark.state, cluster.leaf_of(node)
+        written["isSharedTor"] = str(int(state))
+        written["isHealthy"] = "0" if placement.mark.healthy else "1"
+        if state is LeafState.SHARED and leaf is not None and leaf.address is not None:
+            written["sharedTorIp"] = leaf.address
     return written

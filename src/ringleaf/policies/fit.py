@@ -5,18 +5,21 @@ then the row's own terms (fewer fragments), then the node's name (decisions D2, 
 Everything but the name is packed into one integer; names are the order of the arrays.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ringleaf.model.cluster import NOWHERE, Cluster, Masks
+from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import Job
+from ringleaf.model.job import Job, Network
 from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.product import Product, Row
+from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import (
     MAX_RANK,
     NEVER,
@@ -30,6 +33,11 @@ from ringleaf.policies.products import rule_for
 REASONS: Final = tuple(Reason)
 FITS: Final = -1
 
+Barred = Mapping[Reason, Sequence[int]]
+"""Nodes that one job may not use, whatever they have free, and why."""
+
+NOBODY: Final[Barred] = MappingProxyType({})
+
 
 class Request(Struct, frozen=True):
     """What one replica of a legal job asks of a node."""
@@ -37,6 +45,7 @@ class Request(Struct, frozen=True):
     product: Product
     row: Row
     heeds_network: bool
+    network: Network = Network.NONE
 
     @property
     def table(self) -> RowTable:
@@ -45,15 +54,29 @@ class Request(Struct, frozen=True):
 
 
 @lru_cache(maxsize=1024)
-def _request(product: Product, row: Row, heeds_network: bool) -> Request:  # noqa: FBT001
-    return Request(product, row, heeds_network)
+def _request(
+    product: Product,
+    row: Row,
+    heeds_network: bool,  # noqa: FBT001
+    network: Network,
+) -> Request:
+    return Request(product, row, heeds_network, network)
 
 
 def request_of(job: Job) -> Request:
     """The request of a legal *job*; jobs that ask the same share one."""
-    product = job.product
-    heeds_network = product.heeds_network and job.replicas > 1
-    return _request(product, rule_for(job)[job.chips], heeds_network)
+    row = rule_for(job)[job.chips]
+    return _request(job.product, row, heeds_network(job), job.network)
+
+
+def heeds_network(job: Job) -> bool:
+    """Whether *job* avoids network-faulty chips: it speaks over the network.
+
+    Inside one logical SuperPoD pods speak over the faster one.
+    """
+    blocks = job.network is Network.SUPERPODS
+    speaks = job.n_blocks > 1 if blocks else job.replicas > 1
+    return job.product.heeds_network and speaks
 
 
 def reach(cluster: Cluster, request: Request) -> Masks:
@@ -64,8 +87,10 @@ def reach(cluster: Cluster, request: Request) -> Masks:
 def eligible(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
     """The nodes of the right product that take pods at all."""
     right = of_product(cluster, request.product) & cluster.ready
-    if request.product.superpod:
+    if request.network is Network.SUPERPODS:
         right &= cluster.superpod != NOWHERE
+    if request.network is Network.SWITCHES:
+        right &= cluster.leaf != NOWHERE
     return right
 
 
@@ -76,7 +101,7 @@ def of_product(cluster: Cluster, product: Product) -> NDArray[np.bool_]:
     return np.equal(cluster.product, own)
 
 
-def node_ranks(cluster: Cluster, request: Request) -> Ints:
+def node_ranks(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> Ints:
     """The rank of every node, ``NEVER`` where it cannot hold a replica."""
     ranks = np.full(len(cluster), NEVER, np.int64)
     (nodes,) = eligible(cluster, request).nonzero()
@@ -85,10 +110,14 @@ def node_ranks(cluster: Cluster, request: Request) -> Ints:
     ranks[nodes] = np.where(
         own == NEVER, NEVER, cluster.handicap[nodes] * MAX_RANK + own
     )
+    for nodes_barred in barred.values():
+        ranks[nodes_barred] = NEVER
     return ranks
 
 
-def node_reasons(cluster: Cluster, request: Request) -> NDArray[np.int8]:
+def node_reasons(
+    cluster: Cluster, request: Request, barred: Barred = NOBODY
+) -> NDArray[np.int8]:
     """For every node ``FITS`` or the index in ``REASONS`` of the first that applies."""
     reasons = np.full(len(cluster), FITS, np.int8)
     open_ = np.ones(len(cluster), np.bool_)
@@ -99,8 +128,14 @@ def node_reasons(cluster: Cluster, request: Request) -> NDArray[np.int8]:
 
     rule_out(Reason.OTHER_PRODUCT, ~of_product(cluster, request.product))
     rule_out(Reason.NOT_READY, ~cluster.ready)
-    if request.product.superpod:
+    if request.network is Network.SUPERPODS:
         rule_out(Reason.NO_SUPERPOD, cluster.superpod == NOWHERE)
+    if request.network is Network.SWITCHES:
+        rule_out(Reason.NO_TOPOLOGY, cluster.leaf == NOWHERE)
+    for reason, nodes_barred in barred.items():
+        where = np.zeros(len(cluster), np.bool_)
+        where[nodes_barred] = True
+        rule_out(reason, where)
     (nodes,) = open_.nonzero()
     free, within = cluster.free[nodes], reach(cluster, request)[nodes]
     healthy = cluster.healthy[nodes]
@@ -134,11 +169,14 @@ def reason_counts(reasons: NDArray[np.int8]) -> dict[Reason, int]:
 
 
 def capacity(cluster: Cluster, request: Request) -> int:
-    """How many replicas the cluster can hold now.
+    """How many replicas the cluster can hold now, by the chips alone.
 
     Replicas of one job are alike and never compete for different groups, so taking
-    them one after the other from each node is as many as there can be.
+    them one after the other from each node is as many as there can be. Under a network
+    rule a node holds one replica of a job.
     """
+    if request.network is not Network.NONE:
+        return int((node_ranks(cluster, request) != NEVER).sum())
     (nodes,) = eligible(cluster, request).nonzero()
     usable = cluster.free[nodes] & reach(cluster, request)[nodes]
     masks, counts = np.unique(usable, return_counts=True)

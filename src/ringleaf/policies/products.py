@@ -13,6 +13,7 @@ from typing import Final
 
 from ringleaf.model.job import Job, Strategy
 from ringleaf.model.product import Mode, Product, Row, Rule, Selector
+from ringleaf.model.settings import SwitchMode
 from ringleaf.policies.rules import (
     CARD_OF_4,
     HALF_NODE,
@@ -36,9 +37,9 @@ ASCEND_310: Final = ("huawei.com/Ascend310", "Ascend310")
 ASCEND_310P: Final = ("huawei.com/Ascend310P", "Ascend310P")
 NPU: Final = ("huawei.com/npu", "npu")
 
-SPINE_LEAF_1: Final = "1.0"
-SPINE_LEAF_2: Final = "2.0"
-SINGLE_LAYER: Final = "single-layer"
+SPINE_LEAF_1: Final = SwitchMode.SPINE_LEAF_1
+SPINE_LEAF_2: Final = SwitchMode.SPINE_LEAF_2
+SINGLE_LAYER: Final = SwitchMode.SINGLE_LAYER
 
 EVEN_UP_TO_14: Final = frozenset({2, 4, 6, 8, 10, 12, 14})
 
@@ -58,7 +59,8 @@ def _row(
     one_pod_when_distributed: bool = False,
     heeds_network: bool = True,
     superpod: bool = False,
-    switch_modes: tuple[str, ...] = (),
+    blocks: bool = False,
+    switch_modes: tuple[SwitchMode, ...] = (),
 ) -> Product:
     chips, width, group, wiring = wired
     resource, chip_prefix = counted_as
@@ -77,6 +79,7 @@ def _row(
         one_pod_when_distributed=one_pod_when_distributed,
         heeds_network=heeds_network,
         superpod=superpod,
+        blocks=blocks,
         switch_modes=switch_modes,
         resource=resource,
         chip_prefix=chip_prefix,
@@ -182,6 +185,7 @@ _ROWS: Final = (
         wired=(16, 2, "module", "8 HiAM modules of 2, HCCS between modules"),
         rules={Mode.ANY: module_rule(8)},
         alone=frozenset({1}),
+        blocks=True,
         counted_as=ASCEND_910,
         selector=Selector(
             accelerator_type=("module-a3-16",),
@@ -198,6 +202,7 @@ _ROWS: Final = (
         # Pods of a job that spans nodes take whole nodes.
         alone=EVEN_UP_TO_14 | {1},
         superpod=True,
+        blocks=True,
         counted_as=ASCEND_910,
         selector=Selector(
             accelerator_type=("module-a3-16-super-pod",),
@@ -212,6 +217,7 @@ _ROWS: Final = (
         wired=(16, 2, "module", "8 HiAM modules of 2, HCCS between modules"),
         rules={Mode.ANY: module_rule(8)},
         alone=frozenset({1}),
+        blocks=True,
         counted_as=ASCEND_910,
         selector=Selector(
             accelerator_type=("module-a3-16",),
@@ -227,6 +233,7 @@ _ROWS: Final = (
         rules={Mode.ANY: module_rule(4)},
         alone=frozenset({1, 2, 4, 6}),
         superpod=True,
+        blocks=True,
         counted_as=ASCEND_910,
         selector=Selector(
             accelerator_type=("module-a3-8-super-pod",),

@@ -1,24 +1,172 @@
-"""SuperPoDs: which one a pod that fits several equally well goes to.
+"""SuperPoDs: which of them hold the blocks of a job.
 
-A SuperPoD keeps nodes in reserve for repairs and is worth more the more of it is free
-in one piece. So among nodes of equal rank, the pod goes to the SuperPoD with the fewest
-such nodes that keeps the reserve; where none keeps it, to the one with the most.
+Nodes of one SuperPoD talk over a network that is faster than the switches. A job is
+cut into *blocks* (logical SuperPoDs) of equal size; a block lies inside one SuperPoD,
+unless the job's affinity is soft. A SuperPoD keeps some nodes in reserve for repairs
+and is worth more the more of it is free in one piece.
 
-Source: "Affinity Scheduling of Logical SuperPoDs", steps 1 to 3, for one block of one
-node (decisions D15 and D16).
+First choice is a SuperPoD that holds the whole job and keeps its reserve. Otherwise the
+job goes block by block: through queue 1, the SuperPoDs that hold a block besides their
+reserve; queue 2, those that hold one by eating into it; and, if soft, queue 3, those
+that hold part of one. Rules work on free nodes per SuperPoD, never on nodes.
+
+Source: "Affinity Scheduling of Logical SuperPoDs", steps 1 to 4; decisions D15, D16.
 """
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.policies.chips import NEVER, Ints
-from ringleaf.policies.fit import Request, node_ranks
+from ringleaf.policies.fit import NOBODY, Barred, Request, node_ranks
 
 
-def best_in_superpods(cluster: Cluster, request: Request, reserve: int) -> int | None:
-    """The node with the best rank, in the SuperPoD that suits best."""
-    ranks = node_ranks(cluster, request)
+class Part(Struct, frozen=True):
+    """Nodes of one block in one SuperPoD."""
+
+    superpod: int
+    nodes: int
+
+
+class Cut(Struct, frozen=True):
+    """How a job is cut: *blocks* of *size* nodes, *rest* nodes besides, a *reserve*."""
+
+    blocks: int
+    size: int
+    reserve: int
+    soft: bool = False
+    rest: int = 0
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the whole job."""
+        return self.blocks * self.size + self.rest
+
+
+def queue_of(free: int, cut: Cut) -> int:
+    """The queue, 1, 2 or 3, of a SuperPoD with *free* nodes.
+
+    >>> [queue_of(free, Cut(2, 16, 2)) for free in (48, 18, 17, 16, 15)]
+    [1, 1, 2, 2, 3]
+    """
+    if free >= cut.size + cut.reserve:
+        return 1
+    return 2 if free >= cut.size else 3
+
+
+def visit_order(free: Mapping[int, int], cut: Cut) -> list[int]:
+    """The SuperPoDs that hold the whole job and keep their reserve, best first (D15).
+
+    What would be left over is laid out in columns as high as a block; the first
+    columns, as many as there are blocks, are read row by row, the others one after the
+    other.
+
+    >>> free = {n: n for n in range(10, 49)}
+    >>> visit_order(free, Cut(blocks=2, size=8, reserve=2))[:6]
+    [18, 26, 19, 27, 20, 28]
+    """
+
+    def key(superpod: int) -> tuple[int, int, int, int]:
+        column, row = divmod(free[superpod] - cut.nodes - cut.reserve, cut.size)
+        first = column < cut.blocks
+        return (0, row, column, superpod) if first else (1, column, row, superpod)
+
+    enough = [s for s in free if free[s] >= cut.nodes + cut.reserve]
+    return sorted(enough, key=key)
+
+
+def choose_parts(free: Mapping[int, int], cut: Cut) -> list[Part] | None:
+    """Where the blocks of a job go, in the order of their ids; None: nowhere now."""
+    if order := visit_order(free, cut):
+        whole = [Part(order[0], cut.size)] * cut.blocks
+        return whole + [Part(order[0], cut.rest)] * (cut.rest > 0)
+    if not fits(free, cut):
+        return None
+    return list(_block_by_block(dict(free), cut))
+
+
+def fits(free: Mapping[int, int], cut: Cut) -> bool:
+    """Whether the blocks can lie somewhere at all, the reserve included."""
+    if cut.soft:
+        return sum(free.values()) >= cut.nodes
+    return sum(nodes // cut.size for nodes in free.values()) >= cut.blocks
+
+
+def cell_of(free: int, cut: Cut) -> tuple[int, int]:
+    """Row and column of a SuperPoD in the grid of queues 1 and 2.
+
+    >>> cut = Cut(blocks=3, size=14, reserve=2)
+    >>> [cell_of(free, cut) for free in (47, 16, 31, 15)]
+    [(3, 3), (0, 1), (1, 2), (13, 0)]
+    """
+    if free < cut.reserve:
+        return free % cut.size, 0
+    return (free - cut.reserve) % cut.size, (free - cut.reserve) // cut.size
+
+
+def _block_by_block(free: dict[int, int], cut: Cut) -> Iterator[Part]:
+    """Take blocks where the least is left over, then from the reserve, then parts."""
+    want = cut.blocks
+
+    def take(superpod: int, keep: int) -> Iterator[Part]:
+        nonlocal want
+        count = min(want, max(0, free[superpod] - keep) // cut.size)
+        free[superpod] -= count * cut.size
+        want -= count
+        yield from [Part(superpod, cut.size)] * count
+
+    cells = {superpod: cell_of(nodes, cut) for superpod, nodes in free.items()}
+    current, small = (-1, -1), False
+    for superpod in sorted(cells, key=lambda s: (*cells[s], s)):
+        if cells[superpod] != current:  # a cell is entered if it is not too large
+            current = cells[superpod]
+            small = 1 <= current[1] <= want
+        if small:
+            yield from take(superpod, cut.reserve)
+    wide = [s for s in cells if cells[s][1] > want]
+    for superpod in sorted(wide, key=lambda s: (cells[s][1], cells[s][0], s)):
+        yield from take(superpod, cut.reserve)
+    for superpod in _most_first(free):
+        yield from take(superpod, 0)
+    left = want * cut.size + cut.rest
+    for superpod in _most_first(free):
+        if count := min(left, free[superpod], cut.size):
+            left -= count
+            yield Part(superpod, count)
+
+
+def _most_first(free: Mapping[int, int]) -> list[int]:
+    return sorted(free, key=lambda superpod: (-free[superpod], superpod))
+
+
+class Superpods(Struct, frozen=True):
+    """The fitting nodes by SuperPoD; in each the best chip rank first, then by name."""
+
+    nodes: Mapping[int, Ints]
+
+    @property
+    def free(self) -> dict[int, int]:
+        """Fitting nodes of each SuperPoD that has any."""
+        return {superpod: len(nodes) for superpod, nodes in self.nodes.items()}
+
+
+def superpods_of(cluster: Cluster, ranks: Ints) -> Superpods:
+    """The fitting nodes of every SuperPoD."""
+    (nodes,) = (ranks != NEVER).nonzero()
+    nodes = nodes[np.lexsort((ranks[nodes], cluster.superpod[nodes]))]
+    ids, starts = np.unique(cluster.superpod[nodes], return_index=True)
+    groups = np.split(nodes, starts[1:]) if len(ids) else []
+    return Superpods(dict(zip(ids.tolist(), groups, strict=True)))
+
+
+def best_in_superpods(
+    cluster: Cluster, request: Request, reserve: int, barred: Barred = NOBODY
+) -> int | None:
+    """For one pod: the node with the best rank, in the SuperPoD that suits best."""
+    ranks = node_ranks(cluster, request, barred)
     (fitting,) = (ranks != NEVER).nonzero()
     if not len(fitting):
         return None
@@ -27,7 +175,7 @@ def best_in_superpods(cluster: Cluster, request: Request, reserve: int) -> int |
 
 
 def superpod_order(ranks: Ints, superpods: Ints, reserve: int) -> NDArray[np.intp]:
-    """The order of nodes by rank, then SuperPoD, then name (their own order).
+    """The order of nodes for one pod: by rank, then SuperPoD, then name.
 
     >>> ranks = np.zeros(9, np.int64)
     >>> superpods = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2])

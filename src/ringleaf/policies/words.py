@@ -1,5 +1,8 @@
 """Ranks and refusals in words; the numbers come from the readings, not from here."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
 from ringleaf.model.mask import chips_of, full_mask
@@ -49,10 +52,22 @@ def _term_words(request: Request, term: Term, value: int) -> str:
     return f"{group} with {row.first[value]} free (order {order})"
 
 
+SAME_EVERYWHERE: Final[Mapping[Reason, str]] = {
+    Reason.NOT_READY: "the node is not ready and takes no pods",
+    Reason.NO_TOPOLOGY: "a job with tor-affinity needs a leaf switch, "
+    "the node is under none",
+    Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",
+    Reason.OWN_POD: "a pod of this job is here; under a network rule a node holds one",
+}
+"""Refusals that need no figures."""
+
+
 def refusal_words(  # noqa: PLR0911 - one sentence per reason
     cluster: Cluster, request: Request, node: int, reason: Reason
 ) -> str:
     """The one rule that refuses a node: wanted against found."""
+    if reason in SAME_EVERYWHERE:
+        return SAME_EVERYWHERE[reason]
     product, asked = request.product, request.row.asked
     size = cluster.size.item(node)
     within = reach(cluster, request).item(node)
@@ -63,10 +78,10 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
         case Reason.OTHER_PRODUCT:
             found = cluster.product_of(node).key
             return f"the job wants {product.key}, the node is {found}"
-        case Reason.NOT_READY:
-            return "the node is not ready and takes no pods"
         case Reason.NO_SUPERPOD:
-            return f"{product.key} jobs need a SuperPoD, the node stands in none"
+            return "the job is placed in SuperPoDs, the node stands in none"
+        case Reason.LEAF_CLOSED:
+            return _closed_words(cluster, node)
         case Reason.TOO_SMALL:
             return f"a pod needs {need}, the node has {counted(size, 'chip')} in all"
         case Reason.FAULTY_CHIPS:
@@ -91,6 +106,17 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
                 f"its {plural(product.group)} have {groups}, "
                 f"so no {asked} are wired together"
             )
+
+
+def _closed_words(cluster: Cluster, node: int) -> str:
+    """Who keeps the leaf of *node* closed."""
+    leaf = cluster.leaf.item(node)
+    jobs = sorted(cluster.spine.jobs_crossing(leaf))
+    named = f": {', '.join(jobs)}" if jobs else ""
+    return (
+        f"the job would cross leaf {cluster.leaves[leaf].name}, "
+        f"which already carries a cross-leaf job{named}"
+    )
 
 
 def _chips(mask: int) -> str:

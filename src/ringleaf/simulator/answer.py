@@ -9,9 +9,11 @@ from typing import Any
 
 import msgspec
 
-from ringleaf.model.cluster import NOWHERE, Cluster
-from ringleaf.model.decision import Decision, Invalid, Placed, Placement
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
+from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.annotations import pod_annotations
 from ringleaf.simulator.scenario import Scenario
 
@@ -41,11 +43,10 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
     if isinstance(decision, Placed):
         body["verdict"] = "placed"
         body["placements"] = [
-            _placement(cluster, decision, placement)
-            for placement in decision.placements
+            _placement(cluster, placement) for placement in decision.placements
         ]
         body["annotations"] = [
-            pod_annotations(decision, placement, _superpod(cluster, placement))
+            pod_annotations(cluster, decision, placement)
             for placement in decision.placements
         ]
     elif isinstance(decision, Invalid):
@@ -68,21 +69,15 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
     return body
 
 
-def _superpod(cluster: Cluster, placement: Placement) -> int | None:
-    superpod = cluster.superpod.item(cluster.index[placement.node])
-    return None if superpod == NOWHERE else superpod
-
-
-def _placement(
-    cluster: Cluster, placed: Placed, placement: Placement
-) -> dict[str, Any]:
-    logical = 0 if placed.job.product.superpod else None
+def _placement(cluster: Cluster, placement: Placement) -> dict[str, Any]:
+    node = cluster.index[placement.node]
+    superpod, leaf = cluster.superpod.item(node), cluster.leaf_of(node)
     body = {
         "replica": placement.replica,
         "node": placement.node,
         "chips": placement.chips,
-        "superpod": _superpod(cluster, placement),
-        "logical-superpod": logical,
-        "leaf": cluster.leaf[cluster.index[placement.node]],
+        "superpod": None if superpod == NOWHERE else superpod,
+        "logical-superpod": placement.block,
+        "leaf": None if leaf is None else leaf.name,
     }
     return {key: value for key, value in body.items() if value is not None}

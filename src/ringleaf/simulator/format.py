@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 import msgspec
 from msgspec import Meta, Struct, field
 
-from ringleaf.model.job import Strategy
+from ringleaf.model.job import Firmness, Keep, Schema, Strategy
 from ringleaf.model.settings import JobRequests
 from ringleaf.simulator.source import BadInput, brief
 
@@ -22,7 +22,6 @@ MAX_NODES: Final = 100_000
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Chips = Annotated[int, Meta(ge=0, le=1_000_000)]
 Index = Annotated[int, Meta(ge=0, le=1_000_000)]
-Schema = Literal["large-model-schema", "normal-schema"]
 
 
 class _Entry(Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
@@ -63,8 +62,8 @@ class NodeEntry(_Entry, frozen=True):
 class LeafEntry(_Entry, frozen=True):
     """One of ``leaves``: switch state that ``running`` does not already imply."""
 
-    state: Literal["idle", "shared", "exclusive"] = "idle"
-    healthy: bool = True
+    state: Literal["idle", "shared", "exclusive"] | None = None
+    healthy: bool | None = None
     address: str | None = None
     cross_leaf_jobs: list[Schema] = field(default_factory=list)
 
@@ -83,7 +82,7 @@ class PreviousEntry(_Entry, frozen=True):
 
     placements: list[PlacementEntry]
     failed_nodes: list[str] = field(default_factory=list)
-    keep: Literal["pods", "job"] = "pods"
+    keep: Keep = Keep.PODS
 
 
 class JobEntry(_Entry, frozen=True):
@@ -93,11 +92,12 @@ class JobEntry(_Entry, frozen=True):
     chips: Chips
     replicas: Count = 1
     product: str | None = None
-    tor_affinity: Schema | Literal["null"] | None = None
+    tor_affinity: Literal["large-model-schema", "normal-schema", "null"] | None = None
     sp_block: Index | None = None
-    super_pod_affinity: Literal["hard", "soft"] | None = None
+    super_pod_affinity: Firmness | None = None
     strategy: Strategy | None = None
     distributed: bool = False
+    vnpu: str | None = None
     previous: PreviousEntry | None = None
 
 
@@ -159,6 +159,7 @@ WANTED: Final[Mapping[str, str]] = {
     "super-pod-affinity": "hard or soft",
     "strategy": "card or chip",
     "distributed": "true or false",
+    "vnpu": "the template of a virtual NPU",
     "previous": "a mapping with placements",
     "placements": "a list of placements",
     "replica": _FROM_0,

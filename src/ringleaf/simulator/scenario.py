@@ -8,21 +8,22 @@ document and the path.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
-from itertools import islice
-from typing import Final, NoReturn
 
 from msgspec import Struct
 
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.job import Job
+from ringleaf.model.job import Job, Keep
 from ringleaf.model.mask import full_mask, mask_of
+from ringleaf.model.placement import NO_MARK, LeafState, Placement
 from ringleaf.model.product import Product
-from ringleaf.model.settings import Settings
+from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.model.spine import Leaf
 from ringleaf.policies.admission import is_legal
-from ringleaf.policies.products import find_product, similar_product
+from ringleaf.policies.fit import request_of
+from ringleaf.policies.repair import survivors
+from ringleaf.simulator.checks import good_chips, good_name, known_product
 from ringleaf.simulator.format import (
     MAX_NODES,
     WANTED,
@@ -33,8 +34,23 @@ from ringleaf.simulator.format import (
     read_entry,
 )
 from ringleaf.simulator.source import BadInput, brief, brief_text, documents
+from ringleaf.simulator.tenants import (
+    CROSSED_BY,
+    Stands,
+    Tenants,
+    read_tenants,
+    schema_of,
+)
 
-MAX_NAME: Final = 253
+
+class _Group(Struct, frozen=True):
+    """One entry of ``nodes`` with its names written out."""
+
+    path: str
+    entry: NodeEntry
+    product: Product
+    chips: int
+    names: list[str]
 
 
 class Scenario(Struct, frozen=True):
@@ -43,19 +59,40 @@ class Scenario(Struct, frozen=True):
     about: str | None
     settings: Settings
     nodes: tuple[Node, ...]
-    running: Mapping[str, tuple[tuple[str, int], ...]]
+    leaves: tuple[Leaf, ...]
+    running: Mapping[str, tuple[Placement, ...]]
     jobs: tuple[Job, ...]
     warnings: tuple[str, ...]
 
     def open(self) -> Session:
         """A session over a cluster in the state the scenario describes."""
-        cluster = Cluster(self.nodes)
+        cluster = Cluster(self.nodes, self.leaves)
         with Statement(cluster) as statement:
-            for job, held in self.running.items():
-                for node, chips in held:
-                    statement.hold(job, cluster.index[node], chips)
+            for name, placements in self.running.items():
+                _hold(statement, cluster, name, placements)
+            for job in self.jobs:
+                if job.previous is not None and job.previous.keep is Keep.PODS:
+                    _hold(
+                        statement, cluster, job.name, self._still_running(cluster, job)
+                    )
             statement.commit()
         return Session(cluster, self.settings)
+
+    def _still_running(self, cluster: Cluster, job: Job) -> Iterable[Placement]:
+        """The pods of a job of which only the failed ones were deleted."""
+        assert job.previous is not None
+        if is_legal(job, self.settings):
+            return survivors(cluster, request_of(job), job.previous)
+        return job.previous.placements
+
+
+def _hold(
+    statement: Statement, cluster: Cluster, job: str, placements: Iterable[Placement]
+) -> None:
+    for placement in placements:
+        node, chips = cluster.index[placement.node], mask_of(placement.chips)
+        mark = placement.mark or NO_MARK
+        statement.hold(job, node, chips, placement.replica, mark)
 
 
 def load(data: bytes) -> list[Scenario]:
@@ -78,19 +115,25 @@ def build(entry: ScenarioEntry) -> Scenario:
     _check_total(entry.nodes)
     groups = [_group(i, node) for i, node in enumerate(entry.nodes)]
     _check_names(groups)
-    _check_slots(entry, groups)
-    sizes = {name: group.chips for group in groups for name in group.names}
-    running = _running(entry, sizes)
+    stands = Stands(
+        sizes={name: group.chips for group in groups for name in group.names},
+        leaf={n: g.entry.leaf for g in groups for n in g.names if g.entry.leaf},
+    )
+    slots = _slots(entry, groups)
+    tenants = read_tenants(entry, stands, settings)
+    jobs = _jobs(entry, groups, tenants)
+    warnings += _network_warnings(entry, groups, settings)
     held: Counter[str] = Counter()
-    for placements in running.values():
-        for node, chips in placements:
-            held[node] += chips  # disjoint masks: adding is joining
+    for placements in tenants.running.values():
+        for placement in placements:
+            held[placement.node] += mask_of(placement.chips)  # disjoint: joined
     return Scenario(
         about=entry.about,
         settings=settings,
-        nodes=tuple(node for group in groups for node in _nodes(group, held)),
-        running=running,
-        jobs=tuple(_jobs(entry, groups, settings)),
+        nodes=tuple(node for group in groups for node in _nodes(group, held, slots)),
+        leaves=tuple(_leaves(entry)),
+        running=tenants.running,
+        jobs=tuple(jobs),
         warnings=tuple(warnings),
     )
 
@@ -109,23 +152,60 @@ def _settings(entry: SettingsEntry, warnings: list[str]) -> Settings:
             f"{kept} is used"
         )
         reserve = kept
-    return Settings(job_requests=entry.job_requests, reserve_nodes=reserve)
+    mode = SwitchMode.SPINE_LEAF_1
+    if version in ("2.0", 2.0):
+        mode = SwitchMode.SPINE_LEAF_2
+    if entry.tor_level == "single_layer":
+        mode = SwitchMode.SINGLE_LAYER
+    return Settings(
+        job_requests=entry.job_requests,
+        switch_mode=mode,
+        shared_leaves=entry.shared_tor_num,
+        nodes_per_leaf=entry.nodes_per_leaf,
+        share_common_leaves=entry.share_common_leaves,
+        superpod_size=size,
+        reserve_nodes=reserve,
+    )
 
 
-class _Group(Struct, frozen=True):
-    """One entry of ``nodes`` with its names written out."""
+def _network_warnings(
+    entry: ScenarioEntry, groups: list[_Group], settings: Settings
+) -> Iterator[str]:
+    sizes: Counter[int] = Counter()
+    for group in groups:
+        if group.entry.superpod is not None:
+            sizes[group.entry.superpod] += len(group.names)
+    for superpod, size in sorted(sizes.items()):
+        if size > settings.superpod_size:
+            yield (
+                f"SuperPoD {superpod} has {size} nodes, more than super-pod-size "
+                f"{settings.superpod_size}: all of them are used"
+            )
+    for group in groups:
+        if group.entry.leaf is None and group.entry.slot is not None:
+            yield f"{group.path}.slot has no effect without a leaf"
+    known = {group.entry.leaf for group in groups}
+    for name in entry.leaves:
+        if name not in known:
+            yield f"leaves has {brief(name)}, under which there is no node"
 
-    path: str
-    entry: NodeEntry
-    product: Product
-    chips: int
-    names: list[str]
+
+def _leaves(entry: ScenarioEntry) -> Iterator[Leaf]:
+    """What ``leaves`` says; the order of leaves is that of the nodes."""
+    for name, leaf in entry.leaves.items():
+        yield Leaf(
+            name=name,
+            address=leaf.address,
+            state=LeafState[(leaf.state or "idle").upper()],
+            healthy=leaf.healthy is not False,
+            crossed_by=tuple(CROSSED_BY[schema] for schema in leaf.cross_leaf_jobs),
+        )
 
 
 def _group(index: int, entry: NodeEntry) -> _Group:
     path = f"nodes[{index}]"
-    product = _product(f"{path}.product", entry.product)
-    names = [_name(f"{path}.name", entry.name)]
+    product = known_product(f"{path}.product", entry.product)
+    names = [good_name(f"{path}.name", entry.name)]
     if entry.count is not None:
         if "{i}" not in entry.name and entry.count > 1:
             raise BadInput(
@@ -133,33 +213,18 @@ def _group(index: int, entry: NodeEntry) -> _Group:
                 "want '{i}' in it",
                 f'name: "{brief_text(entry.name)}-{{i}}"',
             )
-        _name(f"{path}.name", entry.name.replace("{i}", str(entry.count - 1)))
+        good_name(f"{path}.name", entry.name.replace("{i}", str(entry.count - 1)))
         names = [entry.name.replace("{i}", str(i)) for i in range(entry.count)]
     if entry.leaf is not None:
-        _name(f"{path}.leaf", entry.leaf)
+        good_name(f"{path}.leaf", entry.leaf)
     chips = _size(path, entry, product)
     for key, listed in (
         ("free", entry.free or []),
         ("faulty", entry.faulty),
         ("network-faulty", entry.network_faulty),
     ):
-        _check_chips(f"{path}.{key}", listed, chips)
+        good_chips(f"{path}.{key}", listed, chips)
     return _Group(path, entry, product, chips, names)
-
-
-def _product(path: str, name: str) -> Product:
-    product = find_product(name)
-    if product is None:
-        hint = similar_product(name)
-        raise BadInput(f"{path} is {brief(name)}, want {WANTED['product']}", hint)
-    return product
-
-
-def _name(path: str, name: str) -> str:
-    if not (name and name.isprintable() and len(name) <= MAX_NAME):
-        want = f"1 to {MAX_NAME} printable characters"
-        raise BadInput(f"{path} is {brief(name)}, want {want}")
-    return name
 
 
 def _size(path: str, entry: NodeEntry, product: Product) -> int:
@@ -178,14 +243,6 @@ def _size(path: str, entry: NodeEntry, product: Product) -> int:
     if entry.chips > product.chips:
         raise BadInput(f"{path}.chips is {entry.chips}, want {want}")
     return entry.chips
-
-
-def _check_chips(path: str, listed: Iterable[int], n_chips: int) -> None:
-    for i, chip in enumerate(listed):
-        if chip >= n_chips:
-            raise BadInput(
-                f"{path}[{i}] is {chip}, want a chip from 0 to {n_chips - 1}"
-            )
 
 
 def _check_total(entries: list[NodeEntry]) -> None:
@@ -209,17 +266,18 @@ def _check_names(groups: list[_Group]) -> None:
                 )
 
 
-def _check_slots(entry: ScenarioEntry, groups: list[_Group]) -> None:
-    """Slots lie inside their leaf, one node in each."""
-    leaves: dict[str, list[tuple[str, int]]] = {}
+def _slots(entry: ScenarioEntry, groups: list[_Group]) -> dict[str, int]:
+    """Node -> its slot; slots lie inside their leaf, one node in each."""
+    leaves: dict[str, list[tuple[str, str, int]]] = {}
     for group in groups:
+        slot = group.entry.slot
         if group.entry.leaf is None:
             continue
         under = leaves.setdefault(group.entry.leaf, [])
-        slot = group.entry.slot
+        first = len(under)
         under += [
-            (group.path, len(under) + i if slot is None else slot)
-            for i in range(len(group.names))
+            (group.path, name, first + i if slot is None else slot)
+            for i, name in enumerate(group.names)
         ]
     limit = entry.settings.nodes_per_leaf
     most = limit or max((len(under) for under in leaves.values()), default=0)
@@ -230,7 +288,7 @@ def _check_slots(entry: ScenarioEntry, groups: list[_Group]) -> None:
                 f"nodes, want at most nodes-per-leaf, {most}"
             )
         taken: dict[int, str] = {}
-        for path, slot in under:
+        for path, _name, slot in under:
             if slot >= most:
                 raise BadInput(f"{path}.slot is {slot}, want 0 to {most - 1}")
             if slot in taken:
@@ -239,48 +297,12 @@ def _check_slots(entry: ScenarioEntry, groups: list[_Group]) -> None:
                     f"already the slot of {taken[slot]}"
                 )
             taken[slot] = path
+    return {name: slot for under in leaves.values() for _path, name, slot in under}
 
 
-def _running(
-    entry: ScenarioEntry, sizes: Mapping[str, int]
-) -> dict[str, tuple[tuple[str, int], ...]]:
-    holder: dict[tuple[str, int], str] = {}
-    running: dict[str, tuple[tuple[str, int], ...]] = {}
-    for i, job in enumerate(entry.running):
-        _job_name(f"running[{i}]", job.name, running)
-        if job.product is not None:
-            _product(f"running[{i}].product", job.product)
-        held = []
-        for j, placement in enumerate(job.placements):
-            path = f"running[{i}].placements[{j}]"
-            if placement.node not in sizes:
-                _unknown_node(f"{path}.node", placement.node, sizes)
-            _check_chips(f"{path}.chips", placement.chips, sizes[placement.node])
-            for k, chip in enumerate(placement.chips):
-                other = holder.setdefault((placement.node, chip), f"{path}.chips[{k}]")
-                if other != f"{path}.chips[{k}]":
-                    raise BadInput(
-                        f"{path}.chips[{k}] is {chip} of node "
-                        f"{brief(placement.node)}, already held by {other}"
-                    )
-            held.append((placement.node, mask_of(placement.chips)))
-        running[job.name] = tuple(held)
-    return running
-
-
-def _unknown_node(path: str, name: str, nodes: Iterable[str]) -> NoReturn:
-    close = get_close_matches(name, list(islice(nodes, 100)), n=1)  # slow where many
-    hint = f"did you mean {close[0]!r}?" if close else "nodes are listed under nodes"
-    raise BadInput(f"{path} is {brief(name)}, want the name of a node", hint)
-
-
-def _job_name(path: str, name: str, taken: Iterable[str]) -> None:
-    _name(f"{path}.name", name)
-    if name in taken:
-        raise BadInput(f"{path}.name is {brief(name)}, already the name of a job")
-
-
-def _nodes(group: _Group, held: Mapping[str, int]) -> Iterator[Node]:
+def _nodes(
+    group: _Group, held: Mapping[str, int], slots: Mapping[str, int]
+) -> Iterator[Node]:
     entry, everything = group.entry, full_mask(group.chips)
     free = everything if entry.free is None else mask_of(entry.free)
     faulty, network_faulty = mask_of(entry.faulty), mask_of(entry.network_faulty)
@@ -296,34 +318,33 @@ def _nodes(group: _Group, held: Mapping[str, int]) -> Iterator[Node]:
             sub_healthy=entry.sub_healthy,
             superpod=entry.superpod,
             leaf=entry.leaf,
+            slot=slots.get(name, 0),
         )
 
 
 def _jobs(
-    entry: ScenarioEntry, groups: list[_Group], settings: Settings
+    entry: ScenarioEntry, groups: list[_Group], tenants: Tenants
 ) -> Iterator[Job]:
-    taken = {job.name for job in entry.running}
     products = {group.product for group in groups}
     for i, job in enumerate(entry.jobs):
-        path = f"jobs[{i}]"
-        _job_name(path, job.name, taken)
-        taken.add(job.name)
-        product = _job_product(path, job, products)
-        made = Job(
+        yield Job(
             name=job.name,
-            product=product,
+            product=_job_product(f"jobs[{i}]", job, products),
             chips=job.chips,
             replicas=job.replicas,
             strategy=job.strategy,
             distributed=job.distributed,
+            tor_affinity=schema_of(job),
+            sp_block=job.sp_block,
+            superpod_affinity=job.super_pod_affinity,
+            vnpu=job.vnpu,
+            previous=tenants.previous.get(job.name),
         )
-        _check_network(path, job, made, settings)
-        yield made
 
 
 def _job_product(path: str, job: JobEntry, products: set[Product]) -> Product:
     if job.product is not None:
-        return _product(f"{path}.product", job.product)
+        return known_product(f"{path}.product", job.product)
     if len(products) != 1:
         has = ", ".join(sorted(product.key for product in products)) or "no nodes"
         raise BadInput(
@@ -331,26 +352,3 @@ def _job_product(path: str, job: JobEntry, products: set[Product]) -> Product:
             f"it may be left out where there is one product; here: {has}",
         )
     return next(iter(products))
-
-
-def _check_network(path: str, entry: JobEntry, job: Job, settings: Settings) -> None:
-    """Refuse what needs the network rules, which are not there yet."""
-    affinity = None if entry.tor_affinity == "null" else entry.tor_affinity
-    for key, value in (
-        ("tor-affinity", affinity),
-        ("sp-block", entry.sp_block),
-        ("super-pod-affinity", entry.super_pod_affinity),
-        ("previous", entry.previous),
-    ):
-        if value is not None:
-            found = "given" if value is entry.previous else brief(value)
-            raise BadInput(
-                f"{path}.{key} is {found}: placing by the network "
-                "is not yet there, want no such key",
-                "without it the job is placed by the chip rules alone",
-            )
-    if job.product.superpod and job.replicas > 1 and is_legal(job, settings):
-        raise BadInput(
-            f"{path}.replicas is {job.replicas} on {job.product.key}: placing several "
-            "pods in SuperPoDs is not yet there, want 1"
-        )

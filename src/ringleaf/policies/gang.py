@@ -1,0 +1,86 @@
+"""The nodes of a whole job at once: a network rule's choice as seats in rank order.
+
+A seat is one replica's node before its chips are chosen; a replica that stays where it
+was keeps its chips.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.job import Firmness, Job
+from ringleaf.model.placement import JobType, Mark
+from ringleaf.model.settings import Settings
+from ringleaf.policies.chips import Ints
+from ringleaf.policies.superpods import Cut, Part, Superpods, choose_parts, superpods_of
+from ringleaf.policies.switches import Ground, Row, choose_rows, ground_of
+
+
+class Seat(Struct, frozen=True):
+    """The node of one replica; ``chips`` is a mask where it keeps those it has."""
+
+    replica: int
+    node: int
+    chips: int | None = None
+    block: int | None = None
+    mark: Mark | None = None
+
+
+def switch_seats(
+    cluster: Cluster, job: Job, settings: Settings, ranks: Ints
+) -> list[Seat] | None:
+    """The nodes of *job* under the leaves, in rank order."""
+    assert job.job_type is not None
+    ground = ground_of(cluster, ranks, settings)
+    rows = choose_rows(ground, job.replicas, job.job_type, settings)
+    if rows is None:
+        return None
+    return list(deal(ground, rows, range(job.replicas), job.job_type))
+
+
+def deal(
+    ground: Ground, rows: Iterable[Row], replicas: Iterable[int], job_type: JobType
+) -> Iterator[Seat]:
+    """Give the nodes of the rows to *replicas*: row by row, inside a row by slot."""
+    numbers = iter(replicas)
+    for row in rows:
+        at = row.at[np.argsort(ground.slot[row.at], kind="stable")]
+        mark = Mark(job_type, row.state, row.healthy)
+        for node in ground.nodes[at].tolist():
+            yield Seat(next(numbers), node, mark=mark)
+
+
+def cut_of(job: Job, settings: Settings) -> Cut:
+    """How *job* is cut into blocks."""
+    return Cut(
+        blocks=job.n_blocks,
+        size=job.block_nodes,
+        reserve=settings.reserve_nodes,
+        soft=job.superpod_affinity is Firmness.SOFT,
+    )
+
+
+def superpod_seats(
+    cluster: Cluster, job: Job, settings: Settings, ranks: Ints
+) -> list[Seat] | None:
+    """The nodes of *job* in SuperPoDs, block by block, inside a block by name."""
+    superpods = superpods_of(cluster, ranks)
+    parts = choose_parts(superpods.free, cut_of(job, settings))
+    if parts is None:
+        return None
+    return list(deal_blocks(superpods, enumerate(parts), range(job.replicas)))
+
+
+def deal_blocks(
+    superpods: Superpods, parts: Iterable[tuple[int, Part]], replicas: Iterable[int]
+) -> Iterator[Seat]:
+    """Give the best nodes of each part's SuperPoD to *replicas*, part after part."""
+    numbers = iter(replicas)
+    taken = dict.fromkeys(superpods.nodes, 0)
+    for block, part in parts:
+        start = taken[part.superpod]
+        taken[part.superpod] = end = start + part.nodes
+        for node in np.sort(superpods.nodes[part.superpod][start:end]).tolist():
+            yield Seat(next(numbers), node, block=block)

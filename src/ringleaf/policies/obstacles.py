@@ -1,0 +1,323 @@
+"""What in the network holds a waiting job back, in the user's words.
+
+The rule that refused is asked again with one condition lifted at a time; the condition
+whose absence would have let the job pass is the one that is named.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.decision import Reason
+from ringleaf.model.job import Firmness, Job, Network, Schema
+from ringleaf.model.placement import JobType, LeafState
+from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.policies.admission import is_legal
+from ringleaf.policies.chips import Ints
+from ringleaf.policies.fit import (
+    REASONS,
+    Request,
+    counted,
+    need_words,
+    node_ranks,
+    node_reasons,
+    plural,
+)
+from ringleaf.policies.gang import Seat, cut_of
+from ringleaf.policies.repair import barred_nodes, kept_seats, missing_replicas
+from ringleaf.policies.superpods import choose_parts, superpods_of
+from ringleaf.policies.switches import (
+    Flags,
+    Ground,
+    capacity_2,
+    choose_rows,
+    ground_of,
+    open_leaves,
+    positions_of,
+    shape,
+)
+
+MAX_TRIES = 64
+"""Smaller jobs, and jobs whose end might help, that are tried for a hint."""
+
+MAX_NAMES = 5
+
+
+class Obstacle(Struct, frozen=True):
+    """Why the rule refuses, and what would help."""
+
+    because: str = ""
+    ways: tuple[str, ...] = ()
+
+
+def job_reasons(
+    cluster: Cluster,
+    request: Request,
+    job: Job,
+    settings: Settings,
+    kept: Sequence[Seat],
+) -> NDArray[np.int8]:
+    """For every node ``FITS`` or why *job* cannot use it, closed leaves included."""
+    barred = barred_nodes(cluster, job, kept)
+    reasons = node_reasons(cluster, request, barred)
+    if request.network is Network.SWITCHES:
+        ground = ground_of(cluster, node_ranks(cluster, request, barred), settings)
+        closed = ground.nodes[closed_leaves(ground, job, settings)[ground.leaf]]
+        reasons[closed] = REASONS.index(Reason.LEAF_CLOSED)
+    return reasons
+
+
+def few(names: Sequence[str]) -> str:
+    """The first of *names*, and how many more there are.
+
+    >>> few(["a", "b"]), few(["a", "b", "c", "d", "e", "f", "g"])
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = len(names) - MAX_NAMES
+    shown = ", ".join(names[:MAX_NAMES])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def switch_obstacle(
+    cluster: Cluster, request: Request, job: Job, settings: Settings, ranks: Ints
+) -> Obstacle:
+    """What holds back a job that is placed by switch affinity."""
+    assert job.job_type is not None
+    if not cluster.leaves:
+        return Obstacle(
+            "no topology is known",
+            ("say under which leaf each node stands, or leave tor-affinity out",),
+        )
+    ground = ground_of(cluster, ranks, settings)
+    closed = closed_leaves(ground, job, settings)
+    if len(ground.nodes) < job.replicas:
+        because = _closed_words(cluster, ground, closed) if closed.any() else ""
+        more = counted(job.replicas - len(ground.nodes), "more pod")
+        ways = [f"enough would be room for {more}: {need_words(request)}"]
+    else:
+        because = _shape_words(cluster, ground, closed, job, settings)
+        ways = list(_endings(cluster, ground, job, settings))
+    ways += _smaller(ground, job, settings)
+    return Obstacle(because, tuple(ways))
+
+
+def closed_leaves(ground: Ground, job: Job, settings: Settings) -> Flags:
+    """Leaves with fitting nodes that the rule forbids to this job."""
+    assert job.job_type is not None
+    none = np.zeros(len(ground.free), np.bool_)
+    if stays_inside(job, settings):
+        return none
+    small = np.greater(ground.free, 0) & np.less(ground.free, job.replicas)
+    if settings.switch_mode is SwitchMode.SPINE_LEAF_1:
+        open_ = open_leaves(ground, job.replicas, job.job_type, settings)
+        return small & ~open_
+    crossed = ground.sick | ground.group(LeafState.EXCLUSIVE)
+    if job.job_type is JobType.COMMON:
+        shared = ground.group(LeafState.SHARED) | ground.group(LeafState.EXCLUSIVE)
+        crossed = shared & ground.foundation
+    return small & crossed
+
+
+def stays_inside(job: Job, settings: Settings) -> bool:
+    """Whether the job may use one leaf only."""
+    single = settings.switch_mode is SwitchMode.SINGLE_LAYER
+    return single or job.job_type is JobType.PADDING
+
+
+def _closed_words(cluster: Cluster, ground: Ground, closed: Flags) -> str:
+    (leaves,) = closed.nonzero()
+    fewest = ground.free[leaves].min()
+    jobs = _crossing(cluster, leaves.tolist())
+    named = f": {few(jobs)}" if jobs else ""
+    one = len(leaves) == 1
+    return (
+        f"{counted(len(leaves), 'leaf')} {'has' if one else 'have'} {fewest} or more "
+        f"fitting nodes but already {'carries' if one else 'carry'} "
+        f"a cross-leaf job{named}"
+    ).replace("leafs", "leaves")
+
+
+def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
+    return sorted({j for leaf in leaves for j in cluster.spine.jobs_crossing(leaf)})
+
+
+def _shape_words(
+    cluster: Cluster, ground: Ground, closed: Flags, job: Job, settings: Settings
+) -> str:
+    """Why enough fitting nodes are not enough."""
+    if stays_inside(job, settings):
+        return _inside_words(cluster, ground, job, settings)
+    if closed.any():
+        return _closed_words(cluster, ground, closed)
+    if settings.switch_mode is SwitchMode.SPINE_LEAF_2:
+        return _budget_words(ground, settings)
+    return _slot_words(ground, job)
+
+
+def _inside_words(
+    cluster: Cluster, ground: Ground, job: Job, settings: Settings
+) -> str:
+    single = settings.switch_mode is SwitchMode.SINGLE_LAYER
+    who = "a job in a single-layer network" if single else "a padding job"
+    most = int(ground.free.argmax())
+    return (
+        f"{who} stays under one leaf and wants {job.replicas} nodes there; "
+        f"leaf {cluster.leaves[most].name} has the most, {ground.free[most]} "
+        f"of at most {ground.leaf_size}"
+    )
+
+
+def _budget_words(ground: Ground, settings: Settings) -> str:
+    idle = int(ground.free[ground.group(LeafState.IDLE)].sum())
+    whole = capacity_2(ground, settings.shared_leaves)
+    return (
+        f"idle leaves have {counted(idle, 'fitting node')} and the best "
+        f"{settings.shared_leaves} shared ones {whole - idle} more"
+    )
+
+
+def _slot_words(ground: Ground, job: Job) -> str:
+    """1.0: neither whole leaves nor evenly loaded slots."""
+    full, rest = shape(job.replicas, ground.leaf_size)
+    complete = int((ground.free == ground.leaf_size).sum())
+    positions = positions_of(ground, np.ones(len(ground.free), np.bool_))
+    lengths = positions.lengths.tolist()
+    wanted = [full + 1] * rest + [full] * (ground.leaf_size - rest)
+    pairs = zip(positions.slots.tolist(), lengths, wanted, strict=True)
+    short = sorted((s, has, want) for s, has, want in pairs if has < want)
+    slot, has, want = short[0]
+    return (
+        f"{job.replicas} nodes want {full + 1} complete leaves (there are {complete}) "
+        f"or every slot loaded alike, and slot {slot} has {has} of {want} nodes"
+    )
+
+
+def _passes(ground: Ground, job: Job, settings: Settings) -> bool:
+    assert job.job_type is not None
+    return choose_rows(ground, job.replicas, job.job_type, settings) is not None
+
+
+def _endings(
+    cluster: Cluster, ground: Ground, job: Job, settings: Settings
+) -> Iterator[str]:
+    """The first job whose end would open enough leaves (1.0)."""
+    (crossed,) = ground.crossed.nonzero()
+    if settings.switch_mode is not SwitchMode.SPINE_LEAF_1:
+        return
+    for name in _crossing(cluster, crossed.tolist())[:MAX_TRIES]:
+        count = cluster.spine.crossing.copy()
+        count[cluster.spine.leaves_of(name)] -= 1
+        if _passes(replace(ground, crossed=count > 0), job, settings):
+            yield f"the end of job {name!r} would be enough"
+            return
+
+
+def _smaller(ground: Ground, job: Job, settings: Settings) -> Iterator[str]:
+    """What would be placed now instead."""
+    common = replace(job, tor_affinity=Schema.NORMAL, previous=None)
+    if job.tor_affinity is not Schema.NORMAL and _passes(ground, common, settings):
+        yield "as normal-schema it would be placed now"
+    for n in range(job.replicas - 1, max(0, job.replicas - MAX_TRIES), -1):
+        fewer = replace(job, replicas=n, previous=None)
+        if is_legal(fewer, settings) and _passes(ground, fewer, settings):
+            yield f"{fewer.wanted} would be placed now"
+            return
+
+
+def superpod_obstacle(
+    cluster: Cluster, request: Request, job: Job, settings: Settings, ranks: Ints
+) -> Obstacle:
+    """What holds back a job of several pods in SuperPoDs."""
+    free = superpods_of(cluster, ranks).free
+    cut = cut_of(job, settings)
+    ways = []
+    if sum(free.values()) < cut.nodes:
+        because = ""
+        more = counted(cut.nodes - sum(free.values()), "more pod")
+        ways.append(f"enough would be room for {more}: {need_words(request)}")
+    else:
+        has = sum(nodes // cut.size for nodes in free.values())
+        most = sorted(free, key=lambda s: (-free[s], s))
+        shown = few([f"SuperPoD {s} has {free[s]}" for s in most])
+        because = (
+            f"{counted(cut.blocks, 'block')} of {counted(cut.size, 'node')} "
+            f"{'is' if cut.blocks == 1 else 'are'} wanted, each in one SuperPoD, and "
+            f"there is room for {has}: {shown}"
+        )
+    for other in _other_cuts(job, settings):
+        if choose_parts(free, cut_of(other, settings)) is not None:
+            ways.append(f"{_cut_words(other)} would be placed now")
+            break
+    return Obstacle(because, tuple(ways))
+
+
+def _other_cuts(job: Job, settings: Settings) -> Iterator[Job]:
+    """The same job with smaller blocks, split blocks, or fewer of them."""
+    job = replace(job, previous=None)
+    for nodes in range(job.block_nodes - 1, 0, -1):
+        smaller = replace(job, sp_block=nodes * job.product.chips)
+        if is_legal(smaller, settings):
+            yield smaller
+    if job.superpod_affinity is not Firmness.SOFT:
+        yield replace(job, superpod_affinity=Firmness.SOFT)
+    for blocks in range(job.n_blocks - 1, 0, -1):
+        size = job.block_nodes
+        yield replace(job, replicas=blocks * size, sp_block=size * job.product.chips)
+
+
+def _cut_words(job: Job) -> str:
+    soft = " and super-pod-affinity: soft" * (job.superpod_affinity is Firmness.SOFT)
+    block = "" if job.sp_block is None else f" with sp-block: {job.sp_block}"
+    return f"{job.wanted}{block}{soft}"
+
+
+def repair_obstacle(
+    cluster: Cluster, request: Request, job: Job, settings: Settings, ranks: Ints
+) -> Obstacle:
+    """What holds the replacement of failed pods back; *ranks* of where they may go."""
+    kept = kept_seats(cluster, request, job)
+    missing = missing_replicas(job, kept)
+    lost = f"{counted(len(missing), 'pod')} must be replaced"
+    if job.network is Network.SUPERPODS:
+        return Obstacle(f"{lost}{_block_words(cluster, job, ranks)}")
+    if job.network is not Network.SWITCHES:
+        return Obstacle(f"{lost} and {need_words(request)} is wanted for each")
+    ground = ground_of(cluster, ranks, settings)
+    home = np.unique(cluster.leaf[[seat.node for seat in kept]]).tolist()
+    names = few([cluster.leaves[leaf].name for leaf in home])
+    has = int(ground.free[home].sum())
+    rule = {
+        SwitchMode.SINGLE_LAYER: "the job stays under its leaf",
+        SwitchMode.SPINE_LEAF_1: "a slot that is used least, under a leaf that no "
+        "other job crosses",
+        SwitchMode.SPINE_LEAF_2: "a leaf the job uses, an idle one, or a shared one "
+        "within its budget",
+    }[settings.switch_mode]
+    if stays_inside(job, settings):
+        rule = "the job stays under its leaf"
+    under = f"{plural('leaf') if len(home) > 1 else 'leaf'} {names}"
+    return Obstacle(
+        f"{lost} ({rule}); the other pods are under {under}, "
+        f"with {counted(has, 'other fitting node')}".replace("leafs", "leaves")
+    )
+
+
+def _block_words(cluster: Cluster, job: Job, ranks: Ints) -> str:
+    assert job.previous is not None
+    free = superpods_of(cluster, ranks).free
+    homes = {
+        cluster.superpod.item(cluster.index[p.node])
+        for p in job.previous.placements
+        if p.node in job.previous.failed_nodes and p.node in cluster.index
+    }
+    rooms = few(
+        [
+            f"SuperPoD {s} has {counted(free.get(s, 0), 'other fitting node')}"
+            for s in sorted(homes)
+        ]
+    )
+    return f" in the SuperPoD of their block: {rooms}" if rooms else ""

@@ -1,0 +1,440 @@
+"""After a fault: pods that can stay do, the others move as little as possible.
+
+A pod stays when its node takes pods, its chips are healthy and nobody else holds them.
+Replacements keep the rule under which the job was placed: a padding job stays under its
+leaf, no leaf gets a second cross-leaf job, a block stays in its SuperPoD. Where that is
+impossible the answer depends on what was deleted: with the failed pods only, the job
+waits; with every pod, first whole blocks move and then the whole job.
+
+Sources: "Rescheduling Upon Faults"; decision D17.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+import numpy as np
+from msgspec import Struct
+
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.decision import Reason
+from ringleaf.model.job import Job, Keep, Network, Previous
+from ringleaf.model.mask import mask_of
+from ringleaf.model.placement import NO_MARK, JobType, LeafState, Mark, Placement
+from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.policies.chips import Ints
+from ringleaf.policies.fit import Barred, Request, node_ranks, reach
+from ringleaf.policies.gang import Seat, cut_of, deal_blocks
+from ringleaf.policies.superpods import Cut, Superpods, choose_parts, superpods_of
+from ringleaf.policies.switches import (
+    Ground,
+    Row,
+    Rows,
+    ascending,
+    fill,
+    ground_of,
+    one_leaf,
+    open_leaves,
+    over_capacity,
+    shared_leaves,
+)
+
+
+class Level(StrEnum):
+    """What may move: the failed pods, whole blocks of them, or the whole job."""
+
+    PODS = "pods"
+    BLOCKS = "blocks"
+    JOB = "job"
+
+
+def levels_of(job: Job) -> tuple[Level, ...]:
+    """The levels that may be tried, in their order."""
+    if job.previous is None:
+        return (Level.JOB,)
+    if job.previous.keep is Keep.PODS:
+        return (Level.PODS,)
+    if job.network is Network.SUPERPODS:
+        return (Level.PODS, Level.BLOCKS, Level.JOB)
+    return (Level.PODS, Level.JOB)
+
+
+def survivors(
+    cluster: Cluster, request: Request, previous: Previous
+) -> Iterator[Placement]:
+    """The placements whose node and chips are healthy."""
+    for placement in previous.placements:
+        node = cluster.index.get(placement.node)
+        if node is None or placement.node in previous.failed_nodes:
+            continue
+        within = reach(cluster, request).item(node)
+        chips = mask_of(placement.chips)
+        if cluster.ready.item(node) and chips & within == chips:
+            yield placement
+
+
+def kept_seats(cluster: Cluster, request: Request, job: Job) -> list[Seat]:
+    """The replicas that stay: healthy, and nobody else holds their chips."""
+    if job.previous is None:
+        return []
+    kept = []
+    for placement in survivors(cluster, request, job.previous):
+        node, chips = cluster.index[placement.node], mask_of(placement.chips)
+        if cluster.free.item(node) & chips == chips:
+            block = _block_of(job, placement)
+            mark = placement.mark
+            kept.append(Seat(placement.replica, node, chips, block, mark))
+    return kept
+
+
+def _block_of(job: Job, placement: Placement) -> int | None:
+    if job.network is not Network.SUPERPODS:
+        return None
+    written = placement.block
+    return placement.replica // job.block_nodes if written is None else written
+
+
+def barred_nodes(cluster: Cluster, job: Job, kept: Sequence[Seat]) -> Barred:
+    """The nodes no replacement may use."""
+    failed = [] if job.previous is None else job.previous.failed_nodes
+    barred = {
+        Reason.FAILED_BEFORE: [cluster.index[n] for n in failed if n in cluster.index],
+        Reason.OWN_POD: [s.node for s in kept if job.network is not Network.NONE],
+    }
+    return {reason: nodes for reason, nodes in barred.items() if nodes}
+
+
+def missing_replicas(job: Job, kept: Sequence[Seat]) -> list[int]:
+    """The replicas that have no seat."""
+    seated = {seat.replica for seat in kept}
+    return [replica for replica in range(job.replicas) if replica not in seated]
+
+
+class Stay(Struct, frozen=True):
+    """Where the pods that stay stand, as the switch rules see it.
+
+    ``crosses``: they are running, and the job crosses its leaves already.
+    """
+
+    leaves: Ints
+    slots: Ints
+    marks: Sequence[Mark]
+    crosses: bool
+
+    @property
+    def home(self) -> Ints:
+        """The leaves they are under."""
+        return np.unique(self.leaves)
+
+    def home_in(self, state: LeafState) -> Ints:
+        """The leaves of which their pods say *state*."""
+        said = [mark.state is state for mark in self.marks]
+        return np.unique(self.leaves[np.array(said, np.bool_)])
+
+
+def repaired_under_leaves(
+    cluster: Cluster, request: Request, job: Job, settings: Settings
+) -> list[Seat] | None:
+    """The kept replicas and new seats for the others, by the switch rule."""
+    assert job.job_type is not None
+    kept = kept_seats(cluster, request, job)
+    missing = missing_replicas(job, kept)
+    ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
+    ground = ground_of(cluster, ranks, settings)
+    nodes = np.array([seat.node for seat in kept], np.int64)
+    stay = Stay(
+        leaves=cluster.leaf[nodes],
+        slots=cluster.slot[nodes],
+        marks=[seat.mark or NO_MARK for seat in kept],
+        crosses=_crosses(cluster, job),
+    )
+    rows = _replacements(ground, stay, len(missing), job, settings)
+    if rows is None:
+        return None
+    picked = list(_assigned(cluster, ground, rows, job, missing))
+    return sorted(_remarked(cluster, kept + picked, job, settings), key=_replica)
+
+
+def _crosses(cluster: Cluster, job: Job) -> bool:
+    """Whether pods of *job* still run, and it crosses leaves."""
+    assert job.previous is not None
+    known = [p.node for p in job.previous.placements if p.node in cluster.index]
+    leaves = {cluster.leaf.item(cluster.index[node]) for node in known}
+    return job.previous.keep is Keep.PODS and len(leaves) > 1
+
+
+def _replica(seat: Seat) -> int:
+    return seat.replica
+
+
+def _replacements(
+    ground: Ground, stay: Stay, n: int, job: Job, settings: Settings
+) -> Rows | None:
+    if not len(stay.leaves):
+        return None  # nothing stays: the whole job is placed anew
+    match settings.switch_mode:
+        case SwitchMode.SINGLE_LAYER:
+            return _at_home(ground, stay, n) if len(stay.home) == 1 else None
+        case SwitchMode.SPINE_LEAF_1:
+            return repair_1(ground, stay, n, job, settings)
+        case _:
+            return repair_2(ground, stay, n, job, settings.shared_leaves)
+
+
+def _at_home(ground: Ground, stay: Stay, n: int) -> Rows | None:
+    """*n* more nodes under the one leaf of the job."""
+    own = np.zeros(len(ground.free), np.bool_)
+    own[stay.home] = True
+    return one_leaf(ground, n, own) if n else []
+
+
+def repair_1(
+    ground: Ground, stay: Stay, n: int, job: Job, settings: Settings
+) -> Rows | None:
+    """1.0: at home, else at the least used slots under leaves nobody else crosses."""
+    assert job.job_type is not None
+    inside = len(stay.home) == 1
+    if inside and (rows := _at_home(ground, stay, n)) is not None:
+        return rows
+    # A leaf is open if nobody crosses it: more pods than it has nodes say so.
+    never_inside = int(ground.free.max(initial=0)) + 1
+    open_ = open_leaves(ground, never_inside, job.job_type, settings)
+    if stay.crosses:
+        open_[stay.home] = True
+    if job.job_type is JobType.PADDING or not open_[stay.home].all():
+        return None
+    at = least_used(ground, stay, n, np.flatnonzero(open_[ground.leaf]))
+    if at is None:
+        return None
+    slots = np.concatenate([stay.slots, ground.slot[at]])
+    load = np.bincount(slots, minlength=ground.leaf_size)
+    even = load.max() - load.min() <= 1
+    if not even and job.job_type is JobType.FOUNDATION:
+        return None
+    return [Row(np.array([one])) for one in at.tolist()]
+
+
+def least_used(ground: Ground, stay: Stay, n: int, allowed: Ints) -> Ints | None:
+    """*n* of the *allowed* nodes, one by one at the slot with the lowest load (D29).
+
+    At one slot: leaves of the job first, then the leaf with the fewest free nodes, then
+    the order of leaves.
+    """
+    leaf = ground.leaf
+    foreign = ~np.isin(leaf[allowed], stay.home)
+    order = np.lexsort((leaf[allowed], ground.free[leaf[allowed]], foreign))
+    queues: dict[int, list[int]] = {}
+    for at in allowed[order][::-1].tolist():
+        queues.setdefault(ground.slot.item(at), []).append(at)
+    load = np.bincount(stay.slots, minlength=ground.leaf_size).tolist()
+    chosen = []
+    for _pod in range(n):
+        slot = min(
+            (s for s in queues if queues[s]), key=lambda s: (load[s], s), default=-1
+        )
+        if slot < 0:
+            return None
+        chosen.append(queues[slot].pop())
+        load[slot] += 1
+    return np.array(chosen, np.int64)
+
+
+def repair_2(ground: Ground, stay: Stay, n: int, job: Job, budget: int) -> Rows | None:
+    """2.0: under the leaves it uses, else under idle and then shared ones."""
+    exclusive = stay.home_in(LeafState.EXCLUSIVE)
+    shared = stay.home_in(LeafState.SHARED)
+    if not len(exclusive) and not len(shared):
+        return _at_home(ground, stay, n) if len(stay.home) == 1 else None
+    taken = (ground.state[exclusive] != LeafState.IDLE).any()
+    taken |= (ground.state[shared] == LeafState.EXCLUSIVE).any()
+    if taken and not stay.crosses:
+        return None  # somebody else crosses a leaf that was the job's
+    rows, n = _used(ground, n, exclusive, LeafState.EXCLUSIVE)
+    more, n = _used(ground, n, shared, LeafState.SHARED)
+    rows += more
+    if n == 0:
+        return rows
+    unused = _without(ground, stay.home)
+    further = _further(unused, n, max(0, budget - len(shared)))
+    if further is None and job.job_type is JobType.COMMON:
+        further = over_capacity(unused, n)
+    return None if further is None else rows + further
+
+
+def _used(ground: Ground, n: int, leaves: Ints, state: LeafState) -> tuple[Rows, int]:
+    """Up to *n* nodes under leaves the job uses already, fewest free first."""
+    order = leaves[np.argsort(ground.free[leaves], kind="stable")]
+    return fill(ground, n, order.tolist(), state)
+
+
+def _without(ground: Ground, leaves: Ints) -> Ground:
+    """The ground with no free nodes under *leaves*."""
+    keep = ~np.isin(ground.leaf, leaves)
+    free = ground.free.copy()
+    free[leaves] = 0
+    return Ground(
+        nodes=ground.nodes[keep],
+        slot=ground.slot[keep],
+        starts=np.concatenate([[0], np.cumsum(free)]),
+        free=free,
+        leaf_size=ground.leaf_size,
+        crossed=ground.crossed,
+        foundation=ground.foundation,
+        common=ground.common,
+        state=ground.state,
+        sick=ground.sick,
+    )
+
+
+def _further(ground: Ground, n: int, budget: int) -> Rows | None:
+    """Nodes under idle leaves the job does not use yet, then under shared ones."""
+    rows: Rows = []
+    for leaf in ascending(ground, ground.group(LeafState.IDLE)).tolist():
+        free = ground.free.item(leaf)
+        if free >= n:
+            whole = free == n or not budget
+            state = LeafState.EXCLUSIVE if whole else LeafState.SHARED
+            return rows + fill(ground, n, [leaf], state)[0]
+        more, n = fill(ground, n, [leaf], LeafState.EXCLUSIVE)
+        rows += more
+    shared = ascending(ground, ground.group(LeafState.SHARED))
+    if budget == 0 or ground.free[shared][-budget:].sum() < n:
+        return None
+    leaves = shared_leaves(ground.free, shared, n, budget)
+    return rows + fill(ground, n, leaves, LeafState.SHARED)[0]
+
+
+def _assigned(
+    cluster: Cluster, ground: Ground, rows: Rows, job: Job, missing: Sequence[int]
+) -> Iterator[Seat]:
+    """New nodes for the missing replicas; the slot a replica had, if there is one."""
+    picks = [
+        (at, Mark(job.job_type, row.state, row.healthy))
+        for row in rows
+        for at in row.at.tolist()
+    ]
+    before = _slots_before(cluster, job)
+    left = []
+    for replica in missing:
+        same = [p for p in picks if ground.slot.item(p[0]) == before.get(replica)]
+        if same:
+            picks.remove(same[0])
+            yield Seat(replica, ground.nodes.item(same[0][0]), mark=same[0][1])
+        else:
+            left.append(replica)
+    for replica, (at, mark) in zip(left, picks, strict=True):
+        yield Seat(replica, ground.nodes.item(at), mark=mark)
+
+
+def _slots_before(cluster: Cluster, job: Job) -> Mapping[int, int]:
+    assert job.previous is not None
+    return {
+        placement.replica: cluster.slot.item(cluster.index[placement.node])
+        for placement in job.previous.placements
+        if placement.node in cluster.index
+    }
+
+
+def _remarked(
+    cluster: Cluster, seats: Sequence[Seat], job: Job, settings: Settings
+) -> Iterator[Seat]:
+    """In 1.0 the pods of a job that now crosses leaves all say so (D13)."""
+    crosses = len({cluster.leaf.item(seat.node) for seat in seats}) > 1
+    first = settings.switch_mode is SwitchMode.SPINE_LEAF_1
+    for seat in seats:
+        mark = seat.mark or NO_MARK
+        if first:
+            mark = Mark(
+                job.job_type, LeafState.EXCLUSIVE if crosses else LeafState.IDLE
+            )
+        yield Seat(seat.replica, seat.node, seat.chips, mark=mark)
+
+
+def repaired_in_superpods(
+    cluster: Cluster, request: Request, job: Job, settings: Settings, level: Level
+) -> list[Seat] | None:
+    """The kept replicas and new seats for the others, block by block.
+
+    A block that lost some of its pods is filled up in its SuperPoD; one that lost all
+    of them is placed anew. At the level of blocks, one that cannot be filled up is
+    placed anew as well.
+    """
+    kept = kept_seats(cluster, request, job)
+    while True:
+        ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
+        superpods = superpods_of(cluster, ranks)
+        repair = _Repair(cluster, superpods, _members(job), kept)
+        short = repair.short
+        if not short:
+            return repair.seats(cut_of(job, settings))
+        if level is Level.PODS:
+            return None
+        kept = [seat for seat in kept if seat.block not in short]
+
+
+def _members(job: Job) -> dict[int, list[int]]:
+    """Block -> its replicas."""
+    assert job.previous is not None
+    block = {p.replica: _block_of(job, p) for p in job.previous.placements}
+    members: dict[int, list[int]] = {}
+    for replica in range(job.replicas):
+        own = block.get(replica)
+        members.setdefault(
+            replica // job.block_nodes if own is None else own, []
+        ).append(replica)
+    return dict(sorted(members.items()))
+
+
+class _Repair:
+    """The blocks of a job, those that stay and those that are placed anew."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        superpods: Superpods,
+        members: Mapping[int, list[int]],
+        kept: Sequence[Seat],
+    ) -> None:
+        self._superpods, self._members = superpods, members
+        self._kept = {seat.replica: seat for seat in kept}
+        self._taken = dict.fromkeys(superpods.nodes, 0)
+        self._filled: list[Seat] = []
+        self._moving: list[int] = []
+        self.short: set[int] = set()
+        """Blocks that cannot be filled up in their SuperPoD."""
+        for block, replicas in members.items():
+            missing = [r for r in replicas if r not in self._kept]
+            if len(missing) == len(replicas):
+                self._moving.append(block)
+            elif missing:
+                stays = next(r for r in replicas if r in self._kept)
+                home = cluster.superpod.item(self._kept[stays].node)
+                self._fill(block, home, missing)
+
+    def _fill(self, block: int, home: int, missing: Sequence[int]) -> None:
+        start = self._taken.get(home, 0)
+        nodes = self._superpods.nodes.get(home, np.empty(0, np.int64))
+        chosen = np.sort(nodes[start : start + len(missing)]).tolist()
+        if len(chosen) < len(missing):
+            self.short.add(block)
+            return
+        self._taken[home] = start + len(missing)
+        self._filled += [
+            Seat(replica, node, block=block)
+            for replica, node in zip(missing, chosen, strict=True)
+        ]
+
+    def seats(self, cut: Cut) -> list[Seat] | None:
+        """Every replica's seat, or None where the moving blocks find no room."""
+        replicas = [r for block in self._moving for r in self._members[block]]
+        left = Superpods(
+            {s: nodes[self._taken[s] :] for s, nodes in self._superpods.nodes.items()}
+        )
+        blocks, rest = divmod(len(replicas), cut.size)
+        moved = Cut(blocks, cut.size, cut.reserve, cut.soft, rest)
+        parts = choose_parts(left.free, moved) if replicas else []
+        if parts is None:
+            return None
+        new = max(self._members) + 1
+        ids = [*self._moving, *range(new, new + len(parts))]
+        dealt = deal_blocks(left, zip(ids, parts, strict=False), replicas)
+        return sorted([*self._kept.values(), *self._filled, *dealt], key=_replica)

@@ -1,0 +1,53 @@
+"""Checks that several parts of a scenario share; each raises one ``BadInput``."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
+from typing import Final, NoReturn
+
+from ringleaf.model.product import Product
+from ringleaf.policies.products import find_product, similar_product
+from ringleaf.simulator.format import WANTED
+from ringleaf.simulator.source import BadInput, brief
+
+MAX_NAME: Final = 253
+
+
+def known_product(path: str, name: str) -> Product:
+    """The product called *name*."""
+    product = find_product(name)
+    if product is None:
+        hint = similar_product(name)
+        raise BadInput(f"{path} is {brief(name)}, want {WANTED['product']}", hint)
+    return product
+
+
+def good_name(path: str, name: str) -> str:
+    """*name*, if people can read it."""
+    if not (name and name.isprintable() and len(name) <= MAX_NAME):
+        want = f"1 to {MAX_NAME} printable characters"
+        raise BadInput(f"{path} is {brief(name)}, want {want}")
+    return name
+
+
+def new_name(path: str, name: str, taken: Iterable[str]) -> None:
+    """Refuse the name of a job that another one has."""
+    good_name(f"{path}.name", name)
+    if name in taken:
+        raise BadInput(f"{path}.name is {brief(name)}, already the name of a job")
+
+
+def good_chips(path: str, listed: Iterable[int], n_chips: int) -> None:
+    """Refuse chips that the node does not have."""
+    for i, chip in enumerate(listed):
+        if chip >= n_chips:
+            raise BadInput(
+                f"{path}[{i}] is {chip}, want a chip from 0 to {n_chips - 1}"
+            )
+
+
+def unknown_node(path: str, name: str, nodes: Iterable[str]) -> NoReturn:
+    """Refuse the name of a node that there is not."""
+    close = get_close_matches(name, list(islice(nodes, 100)), n=1)  # slow where many
+    hint = f"did you mean {close[0]!r}?" if close else "nodes are listed under nodes"
+    raise BadInput(f"{path} is {brief(name)}, want the name of a node", hint)

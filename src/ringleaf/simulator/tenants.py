@@ -1,0 +1,253 @@
+"""Jobs that hold chips, or held them before a fault: ``running`` and ``previous``.
+
+What their pods say of the leaf switches is read from their annotations; where there are
+none it follows from the placements; an entry under ``leaves`` wins.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ringleaf.model.job import Keep, Previous, Schema, type_of
+from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.settings import Settings
+from ringleaf.policies.marks import Leaves, implied_marks
+from ringleaf.simulator.checks import good_chips, known_product, new_name, unknown_node
+from ringleaf.simulator.format import (
+    JobEntry,
+    LeafEntry,
+    PlacementEntry,
+    PreviousEntry,
+    ScenarioEntry,
+)
+from ringleaf.simulator.source import BadInput, brief
+
+RANK: Final = "hccl/rankIndex"
+BLOCK: Final = "super-pod-rank"
+STATE: Final = "isSharedTor"
+HEALTH: Final = "isHealthy"
+
+CROSSED_BY: Final[Mapping[Schema, JobType]] = MappingProxyType(
+    {Schema.LARGE_MODEL: JobType.FOUNDATION, Schema.NORMAL: JobType.COMMON}
+)
+"""What a job that crosses leaves must be: padding jobs never do."""
+
+
+class Stands(Struct, frozen=True):
+    """Node -> its number of chips, and its leaf if it has one."""
+
+    sizes: Mapping[str, int]
+    leaf: Mapping[str, str]
+
+    def leaves(self, placements: Iterable[Placement]) -> Leaves:
+        """The leaves under which *placements* stand."""
+        return frozenset(self.leaf.get(placement.node) for placement in placements)
+
+
+class Tenants(Struct, frozen=True):
+    """What running jobs hold, and what other jobs held before a fault."""
+
+    running: Mapping[str, tuple[Placement, ...]]
+    previous: Mapping[str, Previous]
+
+
+def read_tenants(entry: ScenarioEntry, stands: Stands, settings: Settings) -> Tenants:
+    """Read who holds what, each chip at most once."""
+    reader = _Reader(stands)
+    names: dict[str, JobEntry] = {}
+    running = {}
+    for i, job in enumerate(entry.running):
+        new_name(f"running[{i}]", job.name, names)
+        names[job.name] = job
+        if job.product is not None:
+            known_product(f"running[{i}].product", job.product)
+        path = f"running[{i}].placements"
+        running[job.name] = tuple(reader.placements(path, job.placements))
+    previous = {}
+    for i, later in enumerate(entry.jobs):
+        new_name(f"jobs[{i}]", later.name, names)
+        names[later.name] = later
+        if later.previous is not None:
+            before = reader.previous(f"jobs[{i}].previous", later, later.previous)
+            previous[later.name] = before
+    alive = running | {
+        name: before.placements
+        for name, before in previous.items()
+        if before.keep is Keep.PODS
+    }
+    marks = _Marks(names, stands, settings, entry.leaves)
+    return Tenants(
+        running={
+            name: tuple(marks.of(name, held, alive, stripped=True))
+            for name, held in running.items()
+        },
+        previous={
+            name: replace(
+                before,
+                placements=tuple(
+                    marks.of(
+                        name, before.placements, {**alive, name: before.placements}
+                    )
+                ),
+            )
+            for name, before in previous.items()
+        },
+    )
+
+
+class _Reader:
+    """Reads placements; remembers who holds which chip."""
+
+    def __init__(self, stands: Stands) -> None:
+        self._sizes = stands.sizes
+        self._holder: dict[tuple[str, int], str] = {}
+
+    def previous(self, path: str, job: JobEntry, entry: PreviousEntry) -> Previous:
+        """Where a job ran before a fault; pods that still run hold their chips."""
+        for i, name in enumerate(entry.failed_nodes):
+            if name not in self._sizes:
+                unknown_node(f"{path}.failed-nodes[{i}]", name, self._sizes)
+        failed = set(entry.failed_nodes)
+        if entry.keep is Keep.JOB:
+            failed |= set(self._sizes)  # nothing of it holds chips any more
+        placements = tuple(
+            self.placements(f"{path}.placements", entry.placements, failed)
+        )
+        self._check_replicas(f"{path}.placements", placements, job.replicas)
+        return Previous(placements, tuple(entry.failed_nodes), entry.keep)
+
+    def _check_replicas(
+        self, path: str, placements: Iterable[Placement], replicas: int
+    ) -> None:
+        seen: dict[int, str] = {}
+        for i, placement in enumerate(placements):
+            own = f"{path}[{i}]"
+            if placement.replica >= replicas:
+                raise BadInput(
+                    f"{own}.replica is {placement.replica}, want 0 to {replicas - 1}"
+                )
+            if seen.setdefault(placement.replica, own) != own:
+                raise BadInput(
+                    f"{own}.replica is {placement.replica}, "
+                    f"already that of {seen[placement.replica]}"
+                )
+
+    def placements(
+        self,
+        path: str,
+        entries: Iterable[PlacementEntry],
+        free: frozenset[str] | set[str] = frozenset(),
+    ) -> Iterator[Placement]:
+        """The placements of one job; on the *free* nodes it holds nothing any more."""
+        for i, entry in enumerate(entries):
+            own = f"{path}[{i}]"
+            if entry.node not in self._sizes:
+                unknown_node(f"{own}.node", entry.node, self._sizes)
+            good_chips(f"{own}.chips", entry.chips, self._sizes[entry.node])
+            if entry.node not in free:
+                self._claim(own, entry)
+            rank = _number(own, entry, RANK, range(1_000_000))
+            yield Placement(
+                replica=entry.replica if rank is None else rank,
+                node=entry.node,
+                chips=tuple(entry.chips),
+                block=_number(own, entry, BLOCK, range(1_000_000)),
+                mark=_mark(own, entry),
+            )
+
+    def _claim(self, path: str, entry: PlacementEntry) -> None:
+        for k, chip in enumerate(entry.chips):
+            own = f"{path}.chips[{k}]"
+            other = self._holder.setdefault((entry.node, chip), own)
+            if other != own:
+                raise BadInput(
+                    f"{own} is {chip} of node {brief(entry.node)}, "
+                    f"already held by {other}"
+                )
+
+
+def _number(path: str, entry: PlacementEntry, key: str, among: range) -> int | None:
+    """The number in an annotation, if it is there."""
+    text = entry.annotations.get(key)
+    if text is None:
+        return None
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else -1  # noqa: PLR2004
+    if number not in among:
+        raise BadInput(
+            f"{path}.annotations['{key}'] is {brief(text)}, "
+            f'want "{among[0]}" to "{among[-1]}"'
+        )
+    return number
+
+
+def _mark(path: str, entry: PlacementEntry) -> Mark | None:
+    """What the annotations say of the leaf, if they say anything."""
+    state = _number(path, entry, STATE, range(3))
+    health = _number(path, entry, HEALTH, range(2))
+    if state is None and health is None:
+        return None
+    return Mark(state=LeafState(state or 0), healthy=health != 1)
+
+
+class _Marks:
+    """What the pods of jobs say of their leaves."""
+
+    def __init__(
+        self,
+        jobs: Mapping[str, JobEntry],
+        stands: Stands,
+        settings: Settings,
+        leaves: Mapping[str, LeafEntry],
+    ) -> None:
+        self._jobs, self._stands = jobs, stands
+        self._settings, self._leaves = settings, leaves
+
+    def of(
+        self,
+        name: str,
+        placements: Iterable[Placement],
+        alive: Mapping[str, tuple[Placement, ...]],
+        *,
+        stripped: bool = False,
+    ) -> Iterator[Placement]:
+        """*placements* with their marks, among the jobs *alive*.
+
+        *stripped* of what an entry under ``leaves`` says better.
+        """
+        kind = self._type(name)
+        crossing = {
+            other: leaves
+            for other, held in alive.items()
+            if self._type(other) and len(leaves := self._stands.leaves(held)) > 1
+        }
+        implied = implied_marks(crossing, self._settings) if name in crossing else {}
+        for placement in placements:
+            leaf = self._stands.leaf.get(placement.node)
+            mark = placement.mark or implied.get(leaf) or Mark()
+            mark = replace(mark, job_type=kind)
+            if leaf is not None and leaf in self._leaves:
+                mark = _overruled(mark, self._leaves[leaf], stripped=stripped)
+            yield replace(placement, mark=mark)
+
+    def _type(self, name: str) -> JobType | None:
+        job = self._jobs[name]
+        return type_of(schema_of(job), job.replicas)
+
+
+def schema_of(job: JobEntry) -> Schema | None:
+    """The label ``tor-affinity``; the word null means none."""
+    label = job.tor_affinity
+    return None if label in (None, "null") else Schema(label)
+
+
+def _overruled(mark: Mark, leaf: LeafEntry, *, stripped: bool) -> Mark:
+    """*mark* where an entry under ``leaves`` knows better."""
+    if leaf.state is not None and (stripped or mark.state is not LeafState.IDLE):
+        given = LeafState.IDLE if stripped else LeafState[leaf.state.upper()]
+        mark = replace(mark, state=given)
+    if leaf.healthy is not None:
+        mark = replace(mark, healthy=True if stripped else leaf.healthy)
+    return mark
