@@ -1,0 +1,1 @@
+"""Objects of Kubernetes, as the vendor's components read and write them."""

@@ -1,0 +1,1 @@
+"""Objects of Kubernetes in, values out, and back."""
