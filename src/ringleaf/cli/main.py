@@ -2,6 +2,7 @@
 
 import os
 import sys
+from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +25,27 @@ ScenarioFile = Annotated[
     typer.Argument(metavar="FILE", help="Scenario file, YAML or JSON; - for stdin."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+TopologyFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="ConfigMap basic-tor-node-cm, its tor_info, or CSV; - for stdin.",
+    ),
+]
+NodeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--node", metavar="COLUMN", help="CSV: the column of the node; else the first."
+    ),
+]
+LeafColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--leaf",
+        metavar="COLUMN[,COLUMN...]",
+        help="CSV: the columns that together name the leaf; else the last.",
+    ),
+]
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback
@@ -53,6 +75,7 @@ def main(
       ringleaf plan examples/node-a-or-b.yaml
       ringleaf explain examples/why-waiting.yaml --job big --node n2
       ringleaf products atlas-800t-a2 --table
+      ringleaf topology check examples/topology/basic-tor-node-cm.yaml
     """  # noqa: D301 - \b keeps the lines apart
     del version
     if context.invoked_subcommand is None:
@@ -149,6 +172,123 @@ def demo(*, json: AsJson = False) -> None:
     from ringleaf.cli.plan import show_demo
 
     raise typer.Exit(show_demo(as_json=json))
+
+
+topology = typer.Typer(rich_markup_mode=None)
+app.add_typer(topology, name="topology")
+
+
+class Form(StrEnum):
+    """What a topology can be converted to."""
+
+    CONFIGMAP = "configmap"
+    JSON = "json"
+    SCENARIO = "scenario"
+    CSV = "csv"
+
+
+@topology.callback(invoke_without_command=True)
+def topology_group(context: typer.Context) -> None:
+    """Check, draw or convert a list of leaf switches and the nodes under them.
+
+    \b
+    Examples:
+      ringleaf topology check examples/topology/basic-tor-node-cm.yaml
+      ringleaf topology draw examples/topology/basic-tor-node-cm.yaml
+      ringleaf topology convert examples/topology/racks.csv --to configmap
+    """  # noqa: D301
+    if context.invoked_subcommand is None:
+        print(context.get_help())  # noqa: T201
+        raise typer.Exit(2)
+
+
+@topology.command("check")
+def topology_check(
+    file: TopologyFile,
+    *,
+    node: NodeColumn = None,
+    leaf: LeafColumns = None,
+    json: AsJson = False,
+) -> None:
+    """Say what is wrong with a topology, one line each, and draw it.
+
+    Exit status 0 when it has no problems (it may have warnings), 1 when it has some.
+
+    \b
+    Examples:
+      ringleaf topology check examples/topology/basic-tor-node-cm.yaml
+      ringleaf topology check examples/topology/broken.yaml
+      ringleaf topology check examples/topology/racks.csv --leaf room,rack --json
+    """  # noqa: D301
+    from ringleaf.cli.topology import Columns, check_file
+
+    raise typer.Exit(check_file(file, Columns(node, leaf), as_json=json))
+
+
+@topology.command("draw")
+def topology_draw(
+    file: TopologyFile,
+    *,
+    svg: Annotated[
+        str | None,
+        typer.Option("--svg", metavar="OUT.svg", help="Write an SVG drawing too."),
+    ] = None,
+    node: NodeColumn = None,
+    leaf: LeafColumns = None,
+) -> None:
+    """Draw a topology: leaves as rows below the spine, slots as columns.
+
+    A topology with problems is drawn as far as it goes; check tells them.
+
+    \b
+    Examples:
+      ringleaf topology draw examples/topology/basic-tor-node-cm.yaml
+      ringleaf topology draw examples/topology/racks.csv --leaf room,rack
+    """  # noqa: D301
+    from ringleaf.cli.topology import Columns, draw_file
+
+    raise typer.Exit(draw_file(file, Columns(node, leaf), svg))
+
+
+@topology.command("convert")
+def topology_convert(
+    file: TopologyFile,
+    *,
+    to: Annotated[Form, typer.Option("--to", help="What to print.")],
+    product: Annotated[
+        str | None,
+        typer.Option(
+            "--product",
+            metavar="NAME",
+            help="Product of the nodes, for scenarios and CSV; else atlas-800t-a2.",
+        ),
+    ] = None,
+    node: NodeColumn = None,
+    leaf: LeafColumns = None,
+    leaf_size: Annotated[
+        int | None,
+        typer.Option(
+            "--leaf-size",
+            metavar="N",
+            min=1,
+            help="Nodes per leaf; else what the file says, CSV: the largest leaf.",
+        ),
+    ] = None,
+) -> None:
+    """Print a topology as a ConfigMap, its tor_info, a scenario or CSV.
+
+    Exit status 1 when the topology has problems: they are told, nothing is printed.
+
+    \b
+    Examples:
+      ringleaf topology convert examples/topology/racks.csv --to configmap
+      ringleaf topology convert examples/topology/basic-tor-node-cm.yaml --to scenario
+      ringleaf topology convert examples/topology/basic-tor-node-cm.yaml --to csv
+    """  # noqa: D301
+    from ringleaf.cli.topology import Columns, convert_file
+
+    columns = Columns(node, leaf)
+    raise typer.Exit(convert_file(file, to.value, columns, product, leaf_size))
 
 
 def run() -> None:

@@ -1,0 +1,462 @@
+"""``ringleaf topology``: leaf switches and their nodes, checked, drawn, converted."""
+
+import csv
+import io
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from ringleaf.cli.draw import chip_words
+from ringleaf.cli.failure import BadUse, report, warn
+from ringleaf.cli.output import print_json, progress
+from ringleaf.cli.svg import drawing
+from ringleaf.kube.topology import (
+    DOUBLE,
+    MAX_BYTES,
+    MAX_NAME,
+    SINGLE,
+    BadTopology,
+    config_map,
+    read_topology,
+    tor_info,
+)
+from ringleaf.model.placement import LeafState
+from ringleaf.model.product import Product
+from ringleaf.model.topology import (
+    Server,
+    Switch,
+    Topology,
+    problems_of,
+    quoted,
+    seats,
+    topology_of,
+    warnings_of,
+)
+from ringleaf.policies.products import find_product, similar_product
+from ringleaf.simulator import source
+from ringleaf.simulator.scenario import load
+
+STDIN: Final = "-"
+DEFAULT_PRODUCT: Final = "atlas-800t-a2"
+
+MAX_LEAVES: Final = 32
+"""Leaves drawn at most."""
+
+MAX_INDENT: Final = 28
+"""Columns of a leaf's address at most."""
+
+EMPTY: Final = "·"
+
+
+class Columns(Struct, frozen=True):
+    """The columns of a CSV file that name a node and its leaf."""
+
+    node: str | None = None
+    leaf: str | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any was named."""
+        return (self.node or self.leaf) is not None
+
+
+def check_file(file: str, columns: Columns, *, as_json: bool) -> int:
+    """Print what is wrong with a topology, and draw it; the exit status."""
+    _shown, topology, noted = _read(file, columns)
+    problems = problems_of(topology)
+    warnings = [*noted, *warnings_of(topology)]
+    if as_json:
+        print_json(_plain(topology, problems, warnings))
+    else:
+        console = Console(highlight=False)
+        for line in problems:
+            _line(console, Text.assemble(("problem: ", "bold red"), line))
+        for line in warnings:
+            _line(console, Text.assemble(("warning: ", "yellow"), line))
+        verdict = _count(len(problems), "problem") if problems else "no problems"
+        also = f", {_count(len(warnings), 'warning')}" if warnings else ""
+        _line(console, Text(f"{_summary(topology)}: {verdict}{also}", style="bold"))
+        _draw(console, topology)
+    return 1 if problems else 0
+
+
+def draw_file(file: str, columns: Columns, svg: str | None) -> int:
+    """Draw a topology on the terminal and, if asked, into a file; the exit status."""
+    _shown, topology, _noted = _read(file, columns)
+    if svg is not None:
+        _write(svg, drawing(topology, _summary(topology)))
+    console = Console(highlight=False)
+    _line(console, Text(_summary(topology), style="bold"))
+    _draw(console, topology)
+    return 0
+
+
+def convert_file(
+    file: str, to: str, columns: Columns, product: str | None, leaf_size: int | None
+) -> int:
+    """Print a topology in another form, unless it has problems; the exit status."""
+    made_of = _product(product or DEFAULT_PRODUCT)
+    shown, topology, noted = _read(file, columns, leaf_size, made_of.chips)
+    for line in noted:
+        warn(f"{shown}: {line}")
+    problems = problems_of(topology)
+    for line in problems:
+        report(f"{shown}: {line}")
+    if problems:
+        return 1
+    text = _FORMS[to](topology, made_of)
+    _check_form(shown, to, text)
+    sys.stdout.write(text)
+    return 0
+
+
+def _product(name: str) -> Product:
+    product = find_product(name)
+    if product is None:
+        hint = similar_product(name)
+        raise BadUse(
+            f"--product is {name!r}, want a product of the catalogue; hint: {hint}"
+        )
+    return product
+
+
+def _read(
+    file: str, columns: Columns, leaf_size: int | None = None, chips: int | None = None
+) -> tuple[str, Topology, list[str]]:
+    """How the file is called, its topology, and warnings about the file."""
+    shown = "standard input" if file == STDIN else file or "''"
+    try:
+        with progress(what=f"reading {shown}"):
+            text = _text(_bytes(file))
+            if _is_csv(file, text, columns):
+                return shown, _from_csv(text, columns, leaf_size, chips), []
+            topology, warnings = read_topology(_document(text))
+    except (BadTopology, source.BadInput) as error:
+        raise BadUse(f"{shown}: {error}") from None
+    except OSError as error:
+        raise BadUse(f"{shown}: {error.strerror or error}") from None
+    except ValueError as error:  # a path with a NUL byte
+        raise BadUse(f"{shown!r}: {error}") from None
+    if leaf_size is not None:
+        topology = msgspec.structs.replace(topology, leaf_size=leaf_size)
+    return shown, topology, warnings
+
+
+def _bytes(file: str) -> bytes:
+    if file == STDIN:
+        if sys.stdin is None:
+            raise BadUse("standard input is closed, want a topology")
+        return sys.stdin.buffer.read(source.MAX_BYTES + 1)
+    with Path(file).open("rb") as stream:
+        return stream.read(source.MAX_BYTES + 1)
+
+
+def _text(data: bytes) -> str:
+    if len(data) > source.MAX_BYTES:
+        raise BadTopology(f"more than {source.MAX_BYTES} bytes of text, want fewer")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadTopology(
+            f"byte {error.start} is {data[error.start]:#04x}, want UTF-8 text",
+            "a topology is YAML, JSON or CSV",
+        ) from None
+    if not re.search(r"^\s*[^\s#-]", text, re.MULTILINE):
+        raise BadTopology("the file is empty, want a ConfigMap, its tor_info, or CSV")
+    return text
+
+
+def _document(text: str) -> object:
+    found = source.documents(text.encode())
+    if len(found) > 1:
+        raise BadTopology(f"{len(found)} documents, want one")
+    return found[0]
+
+
+def _is_csv(file: str, text: str, columns: Columns) -> bool:
+    """Columns are named, or the file is, or its first line looks like a header."""
+    first = text.lstrip().partition("\n")[0]
+    header = "," in first and ":" not in first and first[0] not in "{[#"
+    return columns.given or file.lower().endswith(".csv") or header
+
+
+def _from_csv(
+    text: str, columns: Columns, leaf_size: int | None, chips: int | None
+) -> Topology:
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        return topology_of(_pairs(rows, columns), leaf_size, chips)
+    except csv.Error as error:
+        raise BadTopology(f"line {rows.line_num}: no CSV: {error}") from None
+
+
+def _pairs(rows: Any, columns: Columns) -> Iterator[tuple[str, tuple[str, ...]]]:  # noqa: ANN401 - csv's reader has no name
+    """Node and leaf of every row, blank rows left out."""
+    header: list[str] = next((row for row in rows if row), [])
+    if len(header) < 2:  # noqa: PLR2004 - a node and a leaf
+        raise BadTopology(f"the header is {header}, want columns for node and leaf")
+    node = _column(header, "--node", columns.node or header[0])
+    leaf = [
+        _column(header, "--leaf", name)
+        for name in (columns.leaf.split(",") if columns.leaf else header[-1:])
+    ]
+    for row in rows:
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise BadTopology(
+                f"line {rows.line_num} has {len(row)} columns, want {len(header)}"
+            )
+        for i in (node, *leaf):
+            if not (row[i] and row[i].isprintable() and len(row[i]) <= MAX_NAME):
+                raise BadTopology(
+                    f"line {rows.line_num}: {header[i]} is {quoted(row[i])}, "
+                    f"want 1 to {MAX_NAME} printable characters"
+                )
+        yield row[node], tuple(row[i] for i in leaf)
+
+
+def _column(header: Sequence[str], option: str, name: str) -> int:
+    if header.count(name) != 1:
+        has = ", ".join(map(quoted, header))
+        raise BadTopology(f"{option} is {quoted(name)}, want one column of {has}")
+    return header.index(name)
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadUse(f"--svg {file or repr(file)}: {error.strerror or error}") from None
+    except ValueError as error:  # a path with a NUL byte
+        raise BadUse(f"--svg {file!r}: {error}") from None
+
+
+def _count(n: int, what: str, several: str | None = None) -> str:
+    """So many of them.
+
+    >>> _count(1, "leaf", "leaves"), _count(2, "leaf", "leaves")
+    ('1 leaf', '2 leaves')
+    """
+    return f"{n} {what if n == 1 else several or what + 's'}"
+
+
+def _summary(topology: Topology) -> str:
+    sizes = [len(switch.servers) for switch in topology.switches] or [0]
+    few, many = min(sizes), max(sizes)
+    each = f"{few} to {many}" if few != many else f"{many}"
+    leaves = _count(len(topology.switches), "leaf", "leaves")
+    nodes = _count(topology.n_nodes, "node")
+    layers = "one layer" if topology.single_layer else "two layers"
+    return (
+        f"{leaves}, {nodes}, {each} under each leaf of {topology.leaf_size}, {layers}"
+    )
+
+
+def _plain(
+    topology: Topology, problems: list[str], warnings: list[str]
+) -> dict[str, Any]:
+    return {
+        "leaf-size": topology.leaf_size,
+        "leaves": len(topology.switches),
+        "nodes": topology.n_nodes,
+        "level": SINGLE if topology.single_layer else DOUBLE,
+        "problems": problems,
+        "warnings": warnings,
+        "topology": [_plain_leaf(switch) for switch in topology.switches],
+    }
+
+
+def _plain_leaf(switch: Switch) -> dict[str, Any]:
+    return {
+        "leaf": switch.address,
+        "id": switch.number,
+        **_condition(switch),
+        "nodes": [
+            {"node": server.address, "slot": server.slot}
+            | ({} if server.chips is None else {"chips": server.chips})
+            for server in switch.servers
+        ],
+    }
+
+
+def _condition(switch: Switch) -> dict[str, Any]:
+    """What of the leaf is not as usual."""
+    state = {} if switch.state is LeafState.IDLE else {"state": switch.state_word}
+    return state | ({} if switch.healthy else {"healthy": False})
+
+
+def _scenario(topology: Topology, product: Product) -> str:
+    """A scenario in JSON, a node per line."""
+    settings = {
+        "nodes-per-leaf": topology.leaf_size,
+        "tor-level": SINGLE if topology.single_layer else DOUBLE,
+    }
+    leaves = {s.address: _condition(s) for s in topology.switches if _condition(s)}
+    nodes = [
+        _node(switch, server, product)
+        for switch in topology.switches
+        for server in switch.servers
+    ]
+    parts = [f'"settings":{_json(settings)}']
+    if leaves:
+        parts.append(f'"leaves":{_json(leaves)}')
+    parts.append('"nodes":[\n  ' + ",\n  ".join(map(_json, nodes)) + "\n ]")
+    return "{" + ",\n ".join(parts) + "}\n"
+
+
+def _node(switch: Switch, server: Server, product: Product) -> dict[str, Any]:
+    node: dict[str, Any] = {"name": server.address, "product": product.key}
+    if product.sized or server.chips not in (None, product.chips):
+        node["chips"] = product.chips if server.chips is None else server.chips
+    return {**node, "leaf": switch.address, "slot": server.slot}
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _csv(topology: Topology, _product: Product) -> str:
+    """A node and its leaf per line, in slot order."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(["node", "leaf"])
+    for switch in topology.switches:
+        for server in sorted(switch.servers, key=lambda server: server.slot):
+            rows.writerow([server.address, switch.address])
+    return out.getvalue()
+
+
+_FORMS: Final[dict[str, Callable[[Topology, Product], str]]] = {
+    "configmap": lambda topology, _product: config_map(topology),
+    "json": lambda topology, _product: tor_info(topology),
+    "scenario": _scenario,
+    "csv": _csv,
+}
+
+
+def _check_form(shown: str, to: str, text: str) -> None:
+    """What was made can be used: a scenario loads, a ConfigMap is small enough."""
+    if to == "configmap" and len(text) > MAX_BYTES:
+        warn(
+            f"{shown}: the ConfigMap has {len(text)} bytes, "
+            f"want at most {MAX_BYTES}: Kubernetes takes no larger one"
+        )
+    if to == "scenario":
+        try:
+            load(text.encode())
+        except source.BadInput as error:
+            raise BadUse(f"{shown}: as a scenario, {error}") from None
+
+
+def _line(console: Console, text: Text) -> None:
+    """One line: where it goes to a file or a pipe it is never broken."""
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+def _draw(console: Console, topology: Topology) -> None:
+    """Leaves as rows under the spine, slots as columns."""
+    shown = topology.switches[:MAX_LEAVES]
+    more = topology.switches[MAX_LEAVES:]
+    if not shown:
+        return
+    names = ["leaf", *(switch.address for switch in shown)]
+    indent = min(max(map(cell_len, names)), MAX_INDENT, console.width // 3)
+    notes = [Text(), *(_notes(switch, topology.leaf_size) for switch in shown)]
+    room = console.width - indent - len("├─ ") - 2
+    room -= max(note.cell_len for note in notes)
+    heads, rows = _rows(shown, topology.leaf_size, max(room, 1))
+    single = topology.single_layer
+    _line(console, Text("one layer, no spine" if single else "spine", "dim"))
+    for i, (name, row) in enumerate(zip(names, [heads, *rows], strict=True)):
+        branch = "│  " if i == 0 else "├─ " if more or i < len(shown) else "└─ "
+        branch = "   " if single else branch
+        label = Text(name, "bold" if i else "dim")
+        label.truncate(indent, overflow="ellipsis", pad=True)
+        line = Text.assemble((branch, "dim"), label, "  ", row, notes[i])
+        line.rstrip()
+        line.truncate(console.width, overflow="ellipsis")
+        _line(console, line)
+    if more:
+        nodes = _count(sum(len(switch.servers) for switch in more), "node")
+        leaves = _count(len(more), "more leaf", "more leaves")
+        branch = "   " if single else "└─ "
+        _line(console, Text(f"{branch}… and {leaves} with {nodes}", "dim"))
+
+
+def _notes(switch: Switch, leaf_size: int) -> Text:
+    """What is to be said of a leaf beside its nodes."""
+    told = []
+    n_nodes = len(switch.servers)
+    if n_nodes != leaf_size:
+        told.append((f"{n_nodes} of {leaf_size}" if n_nodes else "no nodes", "dim"))
+    if others := seats(switch, leaf_size)[1]:
+        told.append((f"{len(others)} out of place", "bold red"))
+    if switch.state is not LeafState.IDLE:
+        told.append((switch.state_word, "yellow"))
+    if not switch.healthy:
+        told.append(("unhealthy", "red"))
+    note = Text(", ").join(Text(*each) for each in told)
+    return Text("  ") + note if told else note
+
+
+def _rows(
+    switches: Sequence[Switch], leaf_size: int, room: int
+) -> tuple[Text, list[Text]]:
+    """The head and the nodes of every leaf: names, else slots, else runs of slots."""
+    seated = [seats(switch, leaf_size)[0] for switch in switches]
+    n_slots = max(1, *map(len, seated))
+    names = [s.address for row in seated for s in row if s is not None]
+    for cut in (0, _common(names)):
+        labels = [[_label(server, cut) for server in row] for row in seated]
+        heads = [f"slot {i}" for i in range(n_slots)]
+        width = max(cell_len(label) for row in [heads, *labels] for label in row)
+        if n_slots * (width + 2) - 2 <= room:
+            return _cells(heads, width, 2), [_cells(row, width, 2) for row in labels]
+    slots = [[EMPTY if s is None else str(s.slot) for s in row] for row in seated]
+    width = max(cell_len(label) for row in slots for label in row or [""])
+    if n_slots * (width + 1) - 1 <= room:
+        return Text("slots", "dim"), [_cells(row, width, 1) for row in slots]
+    return Text("slots", "dim"), [
+        Text(_clipped(chip_words({s.slot for s in switch.servers}), room))
+        for switch in switches
+    ]
+
+
+def _cells(labels: Sequence[str], width: int, gap: int) -> Text:
+    cells = []
+    for label in labels:
+        quiet = label == EMPTY or label.startswith("slot ")
+        cell = Text(label, "dim" if quiet else "cyan")
+        cell.truncate(width, pad=True)
+        cells.append(cell)
+    return Text(" " * gap).join(cells)
+
+
+def _label(server: Server | None, cut: int) -> str:
+    if server is None:
+        return EMPTY
+    return f"…{server.address[cut:]}" if cut else server.address
+
+
+def _common(names: Sequence[str]) -> int:
+    """Characters that all names begin with, up to a dot or the like.
+
+    >>> _common(["10.1.0.1", "10.1.0.12"]), _common(["a", "ab"])
+    (7, 0)
+    """
+    first, last = min(names, default=""), max(names, default="")
+    marks = [i + 1 for i, letter in enumerate(first) if letter in ".-:/_"]
+    return max((at for at in marks if last[:at] == first[:at]), default=0)
+
+
+def _clipped(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
