@@ -4,7 +4,12 @@ A case is a document of ``cases/*.yaml``: a scenario, and besides
 
 ``expect``
     for every job its verdict; of a placed one ``placements`` as ``{node: chips}``, of
-    several pods a list of those in rank order; of others the full words.
+    several pods a list of those in rank order; of others the full words. Instead of
+    ``placements`` there may be ``nodes``, their names in rank order, or
+    ``superpods``; besides them ``logical``, the logical SuperPoDs, and
+    ``annotations``, of which only the keys written there are looked at. Of these
+    three, one value stands for every pod where all pods agree, else a list in rank
+    order; null is a pod without that annotation.
 ``never``
     what must not happen, whatever else changes: ``{job, node}``, narrowed by ``chips``
     of that node, or ``{job, verdict}``.
@@ -59,22 +64,45 @@ def outcomes(case: Case) -> dict[str, Expected]:
     (scenario,) = load(yaml.safe_dump(dict(case.scenario)).encode())
     cluster, decisions = decide_all(scenario)
     answers = [answer(cluster, decision) for decision in decisions]
-    return {told["job"]: _expected(told) for told in answers}
+    return {
+        told["job"]: _expected(told, case.expect.get(told["job"], {}))
+        for told in answers
+    }
 
 
-def _expected(told: Mapping[str, Any]) -> Expected:
+def _expected(told: Mapping[str, Any], asked: Expected) -> Expected:
+    """One answer in the words, and with the keys, of what was *asked*."""
     if told["verdict"] == "placed":
-        placed = [{p["node"]: list(p["chips"])} for p in told["placements"]]
-        one = len(placed) == 1
-        kept: Expected = {
-            "verdict": "placed",
-            "placements": placed[0] if one else placed,
-        }
+        kept: Expected = {"verdict": "placed"} | _placed(told, asked)
     else:
         keys = ("verdict", "missing", "reasons", "message", "hint")
         kept = {key: _plain(told[key]) for key in keys if key in told}
     warnings = {"warnings": list(told["warnings"])} if "warnings" in told else {}
     return kept | warnings
+
+
+def _placed(told: Mapping[str, Any], asked: Expected) -> Expected:
+    """Where a placed job is, and what is written on its pods."""
+    placements, written = told["placements"], told["annotations"]
+    several = [{p["node"]: list(p["chips"])} for p in placements]
+    known: Expected = {
+        "placements": several[0] if len(several) == 1 else several,
+        "nodes": [p["node"] for p in placements],
+        "superpods": _in_short([p.get("superpod") for p in placements]),
+        "logical": _in_short([p.get("logical-superpod") for p in placements]),
+        "annotations": {
+            key: _in_short([pod.get(key) for pod in written])
+            for key in asked.get("annotations", {})
+        },
+    }
+    where = {"placements", "nodes", "superpods"}
+    keys = {*asked} if where & {*asked} else {"placements", *asked}
+    return {key: value for key, value in known.items() if key in keys}
+
+
+def _in_short(values: list[Any]) -> object:
+    """One value where all agree."""
+    return values[0] if values.count(values[0]) == len(values) else values
 
 
 def _plain(value: object) -> object:
@@ -88,6 +116,8 @@ def happened(never: Mapping[str, Any], found: Expected) -> bool:
         return bool(found["verdict"] == never["verdict"])
     placements = found.get("placements", {})
     several = placements if isinstance(placements, list) else [placements]
+    if never.get("node") in found.get("nodes", []):
+        return True
     return any(
         node == never["node"] and {*chips} & {*never.get("chips", chips)}
         for placement in several
