@@ -85,7 +85,7 @@ def choose_parts(free: Mapping[int, int], cut: Cut) -> list[Part] | None:
         return whole + [Part(order[0], cut.rest)] * (cut.rest > 0)
     if not fits(free, cut):
         return None
-    return list(_block_by_block(dict(free), cut))
+    return [part for visit in visits(free, cut) for part in visit.parts]
 
 
 def fits(free: Mapping[int, int], cut: Cut) -> bool:
@@ -107,16 +107,31 @@ def cell_of(free: int, cut: Cut) -> tuple[int, int]:
     return (free - cut.reserve) % cut.size, (free - cut.reserve) // cut.size
 
 
-def _block_by_block(free: dict[int, int], cut: Cut) -> Iterator[Part]:
-    """Take blocks where the least is left over, then from the reserve, then parts."""
+class Visit(Struct, frozen=True):
+    """A SuperPoD that was looked at, what it had free, and what was taken there."""
+
+    superpod: int
+    free: int
+    parts: tuple[Part, ...]
+
+
+def visits(given: Mapping[int, int], cut: Cut) -> Iterator[Visit]:
+    """Block by block, for as long as something is wanted.
+
+    First where the least is left over besides the reserve: SuperPoDs that hold no more
+    blocks than are wanted, then larger ones. Then from the reserve, and then parts of
+    blocks, most free nodes first.
+    """
+    free = dict(given)
     want = cut.blocks
 
-    def take(superpod: int, keep: int) -> Iterator[Part]:
+    def take(superpod: int, keep: int) -> Visit:
         nonlocal want
-        count = min(want, max(0, free[superpod] - keep) // cut.size)
+        had = free[superpod]
+        count = min(want, max(0, had - keep) // cut.size)
         free[superpod] -= count * cut.size
         want -= count
-        yield from [Part(superpod, cut.size)] * count
+        return Visit(superpod, had, (Part(superpod, cut.size),) * count)
 
     cells = {superpod: cell_of(nodes, cut) for superpod, nodes in free.items()}
     current, small = (-1, -1), False
@@ -124,18 +139,20 @@ def _block_by_block(free: dict[int, int], cut: Cut) -> Iterator[Part]:
         if cells[superpod] != current:  # a cell is entered if it is not too large
             current = cells[superpod]
             small = 1 <= current[1] <= want
-        if small:
-            yield from take(superpod, cut.reserve)
-    wide = [s for s in cells if cells[s][1] > want]
+        if small and want:
+            yield take(superpod, cut.reserve)
+    wide = [s for s in cells if cells[s][1] > want > 0]
     for superpod in sorted(wide, key=lambda s: (cells[s][1], cells[s][0], s)):
-        yield from take(superpod, cut.reserve)
+        if want:
+            yield take(superpod, cut.reserve)
     for superpod in _most_first(free):
-        yield from take(superpod, 0)
+        if want and free[superpod] >= cut.size:
+            yield take(superpod, 0)
     left = want * cut.size + cut.rest
     for superpod in _most_first(free):
         if count := min(left, free[superpod], cut.size):
             left -= count
-            yield Part(superpod, count)
+            yield Visit(superpod, free[superpod], (Part(superpod, count),))
 
 
 def _most_first(free: Mapping[int, int]) -> list[int]:
