@@ -33,6 +33,21 @@ LETTERS: Final = ascii_letters.swapcase().replace(HELD, "")
 LATER: Final = "*"
 """The jobs for which no letter is left."""
 
+FREE, PARTLY, SEVERAL = "·", "-", "+"
+CHIP_MARKS: Final = (
+    ("0", "", "free"),
+    (HELD, "dim", "held"),
+    (FAULTY, "bold red", "faulty"),
+    (NETWORK_FAULTY, "red", "network-faulty"),
+)
+UNIT_MARKS: Final = (
+    (SEVERAL, "bold", "several jobs"),
+    (FREE, "", "free node"),
+    (PARTLY, "dim", "partly free"),
+    (HELD, "dim", "held"),
+    (FAULTY, "bold red", "not ready"),
+)
+
 
 def marks(decisions: Iterable[Decision]) -> dict[str, tuple[str, str]]:
     """Placed job -> the letter and style it is drawn with."""
@@ -49,11 +64,14 @@ def marks(decisions: Iterable[Decision]) -> dict[str, tuple[str, str]]:
 def draw(console: Console, cluster: Cluster, decisions: Sequence[Decision]) -> None:
     """Draw the nodes concerned, and say what the marks mean."""
     nodes = _concerned(cluster, decisions)
+    given = marks(decisions)
+    owners = _owners(cluster, decisions)
+    if len(nodes) > MAX_NODES and _units(cluster):
+        _draw_units(console, cluster, nodes, owners, given)
+        return
     shown = nodes[:MAX_NODES]
     if not shown:
         return
-    given = marks(decisions)
-    owners = _owners(cluster, decisions)
     indents = [cell_len(cluster.names[node]) + 4 for node in shown]
     indent = max((i for i in indents if i <= MAX_INDENT), default=4)
     product = None
@@ -81,7 +99,81 @@ def _concerned(cluster: Cluster, decisions: Sequence[Decision]) -> list[int]:
         names = {p.node for decision in placed for p in decision.placements}
         nodes = {cluster.index[name] for name in names}
     catalogue = list(PRODUCTS)
-    return sorted(nodes, key=lambda n: (catalogue.index(cluster.product_of(n).key), n))
+
+    def key(node: int) -> tuple[int, ...]:
+        """Products as in the catalogue; nodes by where they stand, then by name."""
+        product = catalogue.index(cluster.product_of(node).key)
+        leaf, slot = cluster.leaf.item(node), cluster.slot.item(node)
+        superpod = cluster.superpod.item(node)
+        return (product, superpod, leaf, slot if leaf != NOWHERE else 0, node)
+
+    return sorted(nodes, key=key)
+
+
+def _units(cluster: Cluster) -> bool:
+    """Whether nodes stand under leaves or in SuperPoDs."""
+    return bool(len(cluster.leaves) or (cluster.superpod != NOWHERE).any())
+
+
+def _unit(cluster: Cluster, node: int) -> str:
+    """What the node stands in."""
+    leaf, superpod = cluster.leaf_of(node), cluster.superpod.item(node)
+    if leaf is not None:
+        return f"leaf {leaf.name}"
+    return "elsewhere" if superpod == NOWHERE else f"SuperPoD {superpod}"
+
+
+def _draw_units(
+    console: Console,
+    cluster: Cluster,
+    nodes: Sequence[int],
+    owners: dict[tuple[int, int], str],
+    given: dict[str, tuple[str, str]],
+) -> None:
+    """One line per leaf or SuperPoD, one cell per node."""
+    concerned = {_unit(cluster, node) for node in nodes}
+    under = cluster.by_leaf.tolist()
+    elsewhere = (cluster.leaf == NOWHERE).nonzero()[0].tolist()
+    units: dict[str, list[int]] = {}
+    for node in [*under, *elsewhere]:
+        if (unit := _unit(cluster, node)) in concerned:
+            units.setdefault(unit, []).append(node)
+    jobs: dict[int, set[str]] = {}
+    for (node, _chip), name in owners.items():
+        jobs.setdefault(node, set()).add(name)
+    shown = list(units)[:MAX_NODES]
+    width = max(len(unit) for unit in shown)
+    for unit in shown:
+        line = Text(f"  {unit.ljust(width)}  ")
+        for i, node in enumerate(units[unit]):
+            line.append(" " * (i > 0 and i % 8 == 0))
+            line.append_text(_node_cell(cluster, node, jobs.get(node, set()), given))
+        console.print(line, soft_wrap=True)
+    if len(units) > len(shown):
+        more = len(units) - len(shown)
+        console.print(Text(f"  … and {more} more leaves or SuperPoDs", style="dim"))
+    seen = {name for node in jobs for name in jobs[node]}
+    _legend(console, {name: given[name] for name in given if name in seen}, UNIT_MARKS)
+
+
+def _node_cell(
+    cluster: Cluster,
+    node: int,
+    jobs: set[str],
+    given: dict[str, tuple[str, str]],
+) -> Text:
+    """One node as one character."""
+    if len(jobs) == 1:
+        letter, style = given[next(iter(jobs))]
+        return Text(letter, style=style)
+    if jobs:
+        return Text(SEVERAL, style="bold")
+    free = cluster.free.item(node) & cluster.healthy.item(node)
+    if not cluster.ready.item(node):
+        return Text(FAULTY, style="bold red")
+    if free.bit_count() == cluster.size.item(node):
+        return Text(FREE)
+    return Text(PARTLY if free else HELD, style="dim")
 
 
 def _owners(
@@ -179,7 +271,11 @@ def _standing(cluster: Cluster, node: int) -> Text:
     return Text(f" {told}" if told else "", style="dim")
 
 
-def _legend(console: Console, given: dict[str, tuple[str, str]]) -> None:
+def _legend(
+    console: Console,
+    given: dict[str, tuple[str, str]],
+    other: Sequence[tuple[str, str, str]] = CHIP_MARKS,
+) -> None:
     """What the marks mean, broken between entries only."""
     entries = [
         (letter, style, name)
@@ -188,12 +284,7 @@ def _legend(console: Console, given: dict[str, tuple[str, str]]) -> None:
     ]
     if len(entries) < len(given):
         entries.append((LATER, "bold", "later jobs"))
-    entries += [
-        ("0", "", "free"),
-        (HELD, "dim", "held"),
-        (FAULTY, "bold red", "faulty"),
-        (NETWORK_FAULTY, "red", "network-faulty"),
-    ]
+    entries += other
     named = [Text.assemble((mark, style), f" {word}") for mark, style, word in entries]
     spaced = [Text(" ") + entry for entry in named]
     for line in _packed(spaced, console.width - 1):

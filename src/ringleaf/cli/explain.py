@@ -1,5 +1,6 @@
 """``ringleaf explain``."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ def explain_job(
     if as_json:
         print_json(_plain(session, decision, found))
     else:
-        _print(Console(highlight=False), decision, found)
+        _print(Console(highlight=False), session, decision, found, top)
     return 0 if isinstance(decision, Placed) else 1
 
 
@@ -94,11 +95,19 @@ def _plain(
     session: Session, decision: Decision, found: Survey | None
 ) -> dict[str, Any]:
     told = msgspec.to_builtins(found) if found is not None else {}
-    kebab = {key.replace("_", "-"): value for key, value in told.items()}
-    return {"decision": answer(session.cluster, decision), **kebab}
+    for key in ("leaves", "superpods"):
+        if not told.get(key):
+            told.pop(key, None)
+    return {"decision": answer(session.cluster, decision), **told}
 
 
-def _print(console: Console, decision: Decision, found: Survey | None) -> None:
+def _print(
+    console: Console,
+    session: Session,
+    decision: Decision,
+    found: Survey | None,
+    top: int,
+) -> None:
     word = verdict(decision)
     head = Text.assemble(
         f"job {decision.job.name!r} ({decision.job.product.key}, "
@@ -121,7 +130,65 @@ def _print(console: Console, decision: Decision, found: Survey | None) -> None:
     for warning in decision.warnings:
         console.print(_indented(f"warning: {warning}"))
     if found is not None:
+        _print_network(console, session, decision, found, top)
         _print_survey(console, found, waits=isinstance(decision, Waiting))
+
+
+def _print_network(
+    console: Console, session: Session, decision: Decision, found: Survey, top: int
+) -> None:
+    """The leaves or SuperPoDs the network rule chose among."""
+    cluster, taken = session.cluster, Counter[str | int]()
+    placements = decision.placements if isinstance(decision, Placed) else ()
+    for placement in placements:
+        node = cluster.index[placement.node]
+        leaf = cluster.leaf_of(node) if found.leaves else None
+        taken[leaf.name if leaf else cluster.superpod.item(node)] += 1
+    if found.leaves:
+        views = sorted(found.leaves, key=lambda v: (-taken[v.leaf], -v.fitting))
+        rows = [
+            (
+                view.leaf,
+                str(view.fitting),
+                view.state,
+                _few(view.crossed_by) if view.crossed_by else "",
+                "closed" if view.closed else f"{taken[view.leaf] or ''}",
+            )
+            for view in views
+        ]
+        columns = ("leaf", "fitting", "state", "crossed by", "taken")
+        _network_table(console, "Leaves", columns, rows, top)
+    if found.superpods:
+        rows = [
+            (
+                str(view.visited or ""),
+                str(view.superpod),
+                str(view.fitting),
+                str(view.queue),
+                f"{taken[view.superpod] or ''}",
+            )
+            for view in found.superpods
+        ]
+        columns = ("visit", "SuperPoD", "fitting", "queue", "taken")
+        _network_table(console, "SuperPoDs", columns, rows, top)
+
+
+def _network_table(
+    console: Console,
+    what: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    top: int,
+) -> None:
+    shown = rows[:top]
+    of = f"{len(shown)} of {len(rows)}" if len(rows) > len(shown) else str(len(rows))
+    console.print(f"\n{what} with their fitting nodes: {of}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in shown:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
 
 
 def _print_survey(console: Console, found: Survey, *, waits: bool) -> None:

@@ -4,7 +4,7 @@ Everything here reads the same ranks and reasons as ``Session.decide``; nothing 
 decided a second time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,8 @@ from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Reason
 from ringleaf.model.job import Job, Network
+from ringleaf.model.placement import LeafState
+from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.chips import NEVER, written_order
 from ringleaf.policies.fit import (
     FITS,
@@ -24,9 +26,17 @@ from ringleaf.policies.fit import (
     reach,
     request_of,
 )
-from ringleaf.policies.obstacles import job_reasons
+from ringleaf.policies.gang import cut_of
+from ringleaf.policies.obstacles import closed_leaves, job_reasons
 from ringleaf.policies.repair import kept_seats
-from ringleaf.policies.superpods import superpod_order
+from ringleaf.policies.superpods import (
+    queue_of,
+    superpod_order,
+    superpods_of,
+    visit_order,
+    visits,
+)
+from ringleaf.policies.switches import Ground, ground_of
 from ringleaf.policies.words import rank_words, refusal_words
 
 MAX_ENDINGS: Final = 200
@@ -50,13 +60,34 @@ class Refused(Struct, frozen=True):
     rule: str
 
 
-class Survey(Struct, frozen=True):
+class LeafView(Struct, frozen=True, rename="kebab"):
+    """A leaf as the job finds it: fitting nodes, state, and who crosses it."""
+
+    leaf: str
+    fitting: int
+    state: str
+    crossed_by: tuple[str, ...]
+    closed: bool
+
+
+class SuperpodView(Struct, frozen=True, rename="kebab"):
+    """A SuperPoD as the job finds it, and when it was looked at, from 1."""
+
+    superpod: int
+    fitting: int
+    queue: int
+    visited: int | None = None
+
+
+class Survey(Struct, frozen=True, rename="kebab"):
     """What a legal job finds in the cluster before it is decided."""
 
     fitting: int
     best: tuple[Candidate, ...]
     refused: Mapping[Reason, tuple[str, ...]]
     enough_to_end: tuple[str, ...]
+    leaves: tuple[LeafView, ...] = ()
+    superpods: tuple[SuperpodView, ...] = ()
 
 
 def survey(session: Session, job: Job, most: int) -> Survey:
@@ -78,7 +109,52 @@ def survey(session: Session, job: Job, most: int) -> Survey:
             if (reasons == i).any()
         },
         enough_to_end=enough_to_end(session, job) if waits else (),
+        leaves=tuple(_leaves(session, job)),
+        superpods=tuple(_superpods(session, job)),
     )
+
+
+def _leaves(session: Session, job: Job) -> Iterator[LeafView]:
+    """Every leaf, if the job is placed by them."""
+    if job.network is not Network.SWITCHES:
+        return
+    cluster, settings = session.cluster, session.settings
+    ground = ground_of(cluster, node_ranks(cluster, request_of(job)), settings)
+    closed = closed_leaves(ground, job, settings)
+    for i, leaf in enumerate(cluster.leaves):
+        yield LeafView(
+            leaf=leaf.name,
+            fitting=ground.free.item(i),
+            state=_state(ground, i, settings),
+            crossed_by=tuple(sorted(cluster.spine.jobs_crossing(i))),
+            closed=closed.item(i),
+        )
+
+
+def _state(ground: Ground, leaf: int, settings: Settings) -> str:
+    """What is known of a leaf's links to the spine."""
+    if settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
+        return "busy" if ground.crossed.item(leaf) else "idle"
+    state = LeafState(ground.state.item(leaf)).name.lower()
+    return f"{state}, unhealthy" if ground.sick.item(leaf) else state
+
+
+def _superpods(session: Session, job: Job) -> Iterator[SuperpodView]:
+    """Every SuperPoD with fitting nodes, if several pods are placed in them.
+
+    In the order in which they are looked at: those that hold the whole job and keep
+    their reserve, else block by block.
+    """
+    if job.network is not Network.SUPERPODS or job.replicas == 1:
+        return
+    cluster = session.cluster
+    free = superpods_of(cluster, node_ranks(cluster, request_of(job))).free
+    cut = cut_of(job, session.settings)
+    order = visit_order(free, cut) or [v.superpod for v in visits(free, cut)]
+    place = {superpod: i for i, superpod in enumerate(dict.fromkeys(order), 1)}
+    for superpod in sorted(free, key=lambda s: (place.get(s, len(free) + 1), s)):
+        nodes = free[superpod]
+        yield SuperpodView(superpod, nodes, queue_of(nodes, cut), place.get(superpod))
 
 
 def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:

@@ -48,6 +48,10 @@ MANY: Final = 64
 """A gang of this many replicas asks for room before it takes any."""
 
 
+MAX_ENDINGS: Final = 8
+"""Jobs in the way that are tried, for the hint, as the one whose end is enough."""
+
+
 class Session:
     """Decides jobs one after the other; each sees what the earlier ones took."""
 
@@ -180,7 +184,8 @@ class Session:
             room = capacity(cluster, request)
         missing = max(1, job.replicas - len(kept) - room)
         counts = reason_counts(reasons)
-        ways = obstacle.ways or tuple(self._ways_out(job, request, missing, counts))
+        ways = [*self._endings(job, obstacle), *obstacle.ways]
+        ways = ways or [*self._ways_out(job, request, missing, counts)]
         return Waiting(
             job=job,
             missing=missing,
@@ -203,6 +208,15 @@ class Session:
         in_superpods = job.network is Network.SUPERPODS
         asked = superpod_obstacle if in_superpods else switch_obstacle
         return asked(cluster, request, job, settings, ranks)
+
+    def _endings(self, job: Job, obstacle: Obstacle) -> Iterator[str]:
+        """The first job in the way whose end would be enough."""
+        for other in obstacle.jobs[:MAX_ENDINGS]:
+            with Statement(self.cluster) as statement:
+                statement.release(other)
+                if self.fits_now(job):
+                    yield f"the end of job {other!r} would be enough"
+                    return
 
     def _next_level(self, job: Job) -> Iterator[str]:
         """What restarting more of the job would bring."""

@@ -48,10 +48,11 @@ MAX_NAMES = 5
 
 
 class Obstacle(Struct, frozen=True):
-    """Why the rule refuses, and what would help."""
+    """Why the rule refuses, what would help, and the jobs in the way."""
 
     because: str = ""
     ways: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
 
 
 def job_reasons(
@@ -100,9 +101,10 @@ def switch_obstacle(
         ways = [f"enough would be room for {more}: {need_words(request)}"]
     else:
         because = _shape_words(cluster, ground, closed, job, settings)
-        ways = list(_endings(cluster, ground, job, settings))
+        ways = []
     ways += _smaller(ground, job, settings)
-    return Obstacle(because, tuple(ways))
+    jobs = _crossing(cluster, closed.nonzero()[0].tolist())
+    return Obstacle(because, tuple(ways), tuple(jobs))
 
 
 def closed_leaves(ground: Ground, job: Job, settings: Settings) -> Flags:
@@ -199,21 +201,6 @@ def _slot_words(ground: Ground, job: Job) -> str:
 def _passes(ground: Ground, job: Job, settings: Settings) -> bool:
     assert job.job_type is not None
     return choose_rows(ground, job.replicas, job.job_type, settings) is not None
-
-
-def _endings(
-    cluster: Cluster, ground: Ground, job: Job, settings: Settings
-) -> Iterator[str]:
-    """The first job whose end would open enough leaves (1.0)."""
-    (crossed,) = ground.crossed.nonzero()
-    if settings.switch_mode is not SwitchMode.SPINE_LEAF_1:
-        return
-    for name in _crossing(cluster, crossed.tolist())[:MAX_TRIES]:
-        count = cluster.spine.crossing.copy()
-        count[cluster.spine.leaves_of(name)] -= 1
-        if _passes(replace(ground, crossed=count > 0), job, settings):
-            yield f"the end of job {name!r} would be enough"
-            return
 
 
 def _smaller(ground: Ground, job: Job, settings: Settings) -> Iterator[str]:

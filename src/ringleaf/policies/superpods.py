@@ -115,44 +115,61 @@ class Visit(Struct, frozen=True):
     parts: tuple[Part, ...]
 
 
-def visits(given: Mapping[int, int], cut: Cut) -> Iterator[Visit]:
-    """Block by block, for as long as something is wanted.
+def visits(free: Mapping[int, int], cut: Cut) -> Iterator[Visit]:
+    """Block by block, for as long as something is wanted."""
+    taker = _Taker(free, cut)
+    yield from taker.beside_the_reserve()
+    yield from taker.from_the_reserve()
+    yield from taker.parts_of_blocks()
 
-    First where the least is left over besides the reserve: SuperPoDs that hold no more
-    blocks than are wanted, then larger ones. Then from the reserve, and then parts of
-    blocks, most free nodes first.
-    """
-    free = dict(given)
-    want = cut.blocks
 
-    def take(superpod: int, keep: int) -> Visit:
-        nonlocal want
-        had = free[superpod]
-        count = min(want, max(0, had - keep) // cut.size)
-        free[superpod] -= count * cut.size
-        want -= count
-        return Visit(superpod, had, (Part(superpod, cut.size),) * count)
+class _Taker:
+    """Takes blocks from SuperPoDs until there are enough."""
 
-    cells = {superpod: cell_of(nodes, cut) for superpod, nodes in free.items()}
-    current, small = (-1, -1), False
-    for superpod in sorted(cells, key=lambda s: (*cells[s], s)):
-        if cells[superpod] != current:  # a cell is entered if it is not too large
-            current = cells[superpod]
-            small = 1 <= current[1] <= want
-        if small and want:
-            yield take(superpod, cut.reserve)
-    wide = [s for s in cells if cells[s][1] > want > 0]
-    for superpod in sorted(wide, key=lambda s: (cells[s][1], cells[s][0], s)):
-        if want:
-            yield take(superpod, cut.reserve)
-    for superpod in _most_first(free):
-        if want and free[superpod] >= cut.size:
-            yield take(superpod, 0)
-    left = want * cut.size + cut.rest
-    for superpod in _most_first(free):
-        if count := min(left, free[superpod], cut.size):
-            left -= count
-            yield Visit(superpod, free[superpod], (Part(superpod, count),))
+    def __init__(self, free: Mapping[int, int], cut: Cut) -> None:
+        self._free, self._cut, self._want = dict(free), cut, cut.blocks
+
+    def _take(self, superpod: int, keep: int) -> Visit:
+        had, size = self._free[superpod], self._cut.size
+        count = min(self._want, max(0, had - keep) // size)
+        self._free[superpod] -= count * size
+        self._want -= count
+        return Visit(superpod, had, (Part(superpod, size),) * count)
+
+    def beside_the_reserve(self) -> Iterator[Visit]:
+        """Where the least is left over, from SuperPoDs with no more than is wanted.
+
+        Then from larger ones. A cell of the grid is entered if its column is not above
+        the blocks still wanted, and then read to its end.
+        """
+        reserve = self._cut.reserve
+        cells = {s: cell_of(nodes, self._cut) for s, nodes in self._free.items()}
+        current, small = (-1, -1), False
+        for superpod in sorted(cells, key=lambda s: (*cells[s], s)):
+            if cells[superpod] != current:
+                current = cells[superpod]
+                small = 1 <= current[1] <= self._want
+            if small and self._want:
+                yield self._take(superpod, reserve)
+        wide = [s for s in cells if cells[s][1] > self._want]
+        for superpod in sorted(wide, key=lambda s: (cells[s][1], cells[s][0], s)):
+            if self._want:
+                yield self._take(superpod, reserve)
+
+    def from_the_reserve(self) -> Iterator[Visit]:
+        """As many blocks as a SuperPoD can give, most free nodes first."""
+        for superpod in _most_first(self._free):
+            if self._want and self._free[superpod] >= self._cut.size:
+                yield self._take(superpod, 0)
+
+    def parts_of_blocks(self) -> Iterator[Visit]:
+        """What is still wanted, at most a block from each, most free nodes first."""
+        left = self._want * self._cut.size + self._cut.rest
+        for superpod in _most_first(self._free):
+            nodes = self._free[superpod]
+            if count := min(left, nodes, self._cut.size):
+                left -= count
+                yield Visit(superpod, nodes, (Part(superpod, count),))
 
 
 def _most_first(free: Mapping[int, int]) -> list[int]:
