@@ -167,7 +167,7 @@ def test_reasons_are_asked_in_this_order_and_read_so_after_a_count() -> None:
         ("no-superpod", "outside every SuperPoD"),
         ("no-topology", "under no known leaf switch"),
         ("failed-before", "on which this job failed"),
-        ("own-pod", "that hold a pod of this job already"),
+        ("own-pod", "with a pod of this job already"),
         ("too-small", "too small even when empty"),
         ("faulty-chips", "held back by faulty chips even when empty"),
         ("network-faulty", "held back by network-faulty chips"),

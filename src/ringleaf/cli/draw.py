@@ -115,7 +115,7 @@ def _units(cluster: Cluster) -> bool:
     return bool(len(cluster.leaves) or (cluster.superpod != NOWHERE).any())
 
 
-def _unit(cluster: Cluster, node: int) -> str:
+def unit_of(cluster: Cluster, node: int) -> str:
     """What the node stands in."""
     leaf, superpod = cluster.leaf_of(node), cluster.superpod.item(node)
     if leaf is not None:
@@ -131,12 +131,12 @@ def _draw_units(
     given: dict[str, tuple[str, str]],
 ) -> None:
     """One line per leaf or SuperPoD, one cell per node."""
-    concerned = {_unit(cluster, node) for node in nodes}
+    concerned = {unit_of(cluster, node) for node in nodes}
     under = cluster.by_leaf.tolist()
     elsewhere = (cluster.leaf == NOWHERE).nonzero()[0].tolist()
     units: dict[str, list[int]] = {}
     for node in [*under, *elsewhere]:
-        if (unit := _unit(cluster, node)) in concerned:
+        if (unit := unit_of(cluster, node)) in concerned:
             units.setdefault(unit, []).append(node)
     jobs: dict[int, set[str]] = {}
     for (node, _chip), name in owners.items():

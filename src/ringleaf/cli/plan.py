@@ -1,5 +1,6 @@
 """``ringleaf plan`` and ``ringleaf demo``."""
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
 
@@ -7,13 +8,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.draw import chip_words, draw, marks
+from ringleaf.cli.draw import chip_words, draw, marks, unit_of
 from ringleaf.cli.output import counted, print_json
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
+from ringleaf.model.job import Network
 from ringleaf.simulator.answer import decide_all, plain
 from ringleaf.simulator.scenario import Scenario, load
+
+MAX_PLACES = 4
+"""Places told in one cell of the table."""
 
 VERDICT_STYLES = {"placed": "green", "waiting": "yellow", "invalid": "red"}
 
@@ -53,7 +58,7 @@ def _print(
         console.print(Text(_plain(scenario.about)), style="italic")
         console.print()
     if decisions:
-        console.print(_table(decisions))
+        console.print(_table(cluster, decisions))
         for decision in decisions:
             _reasons(console, decision)
         console.print()
@@ -70,7 +75,7 @@ def verdict(decision: Decision) -> str:
     return type(decision).__name__.lower()
 
 
-def _table(decisions: list[Decision]) -> Table:
+def _table(cluster: Cluster, decisions: list[Decision]) -> Table:
     given = marks(decisions)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("", "job", "product", "wanted", "verdict", "where"):
@@ -84,20 +89,30 @@ def _table(decisions: list[Decision]) -> Table:
             Text(decision.job.product.key),
             decision.job.wanted,
             Text(word, style=VERDICT_STYLES[word]),
-            Text(_where(decision)),
+            Text(_where(cluster, decision)),
         )
     return table
 
 
-def _where(decision: Decision) -> str:
+def _where(cluster: Cluster, decision: Decision) -> str:
     if isinstance(decision, Invalid):
         return "never"
     if isinstance(decision, Waiting):
         return f"{decision.missing} of {decision.job.replicas} pods short"
-    shown = decision.placements[:4]
-    places = [f"{p.node} [{chip_words(p.chips)}]" for p in shown]
-    more = len(decision.placements) - len(shown)
-    return "; ".join(places) + (f"; … {more} more" if more else "")
+    network = decision.job.network is not Network.NONE
+    if network and len(decision.placements) > MAX_PLACES:
+        nodes = (cluster.index[p.node] for p in decision.placements)
+        units = Counter(unit_of(cluster, node) for node in nodes)
+        told = [f"{count} in {unit}" for unit, count in units.items()]
+        return _first(told)
+    return _first([f"{p.node} [{chip_words(p.chips)}]" for p in decision.placements])
+
+
+def _first(places: Sequence[str]) -> str:
+    """The first of *places*, and how many more there are."""
+    more = len(places) - MAX_PLACES
+    shown = "; ".join(places[:MAX_PLACES])
+    return f"{shown}; … {more} more" if more > 0 else shown
 
 
 def _reasons(console: Console, decision: Decision) -> None:

@@ -42,7 +42,7 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.NO_SUPERPOD: "outside every SuperPoD",
     Reason.NO_TOPOLOGY: "under no known leaf switch",
     Reason.FAILED_BEFORE: "on which this job failed",
-    Reason.OWN_POD: "that hold a pod of this job already",
+    Reason.OWN_POD: "with a pod of this job already",
     Reason.TOO_SMALL: "too small even when empty",
     Reason.FAULTY_CHIPS: "held back by faulty chips even when empty",
     Reason.NETWORK_FAULTY: "held back by network-faulty chips",

@@ -133,8 +133,9 @@ def _block_problem(job: Job, settings: Settings) -> str | None:
     if total % block:
         return f"{said}, which does not divide the {total} chips of the job"
     if block // node > settings.superpod_size:
+        whole = "without sp-block the job is one block: " * (job.sp_block is None)
         return (
-            f"a block of {block // node} nodes is larger than a SuperPoD of "
+            f"{whole}{block // node} nodes, more than a SuperPoD of "
             f"{settings.superpod_size} (super-pod-size)"
         )
     return None
