@@ -193,9 +193,10 @@ def _network_table(
 
 def _print_survey(console: Console, found: Survey, *, waits: bool) -> None:
     if found.best:
+        by = "by chip rank" if found.leaves or found.superpods else "in rank order"
         console.print(
             f"\nNodes that fit one pod: {found.fitting}; the best {len(found.best)} "
-            "in rank order, earlier terms weigh more:"
+            f"{by}, earlier terms weigh more:"
         )
         console.print(_candidates(found.best))
     if found.refused:

@@ -307,4 +307,4 @@ def _block_words(cluster: Cluster, job: Job, ranks: Ints) -> str:
             for s in sorted(homes)
         ]
     )
-    return f" in the SuperPoD of their block: {rooms}" if rooms else ""
+    return f" in the SuperPoD of the block: {rooms}" if rooms else ""
