@@ -80,7 +80,8 @@ def test_a_console_block_begins_with_a_command() -> None:
 def test_the_readme_shows_the_demo_a_plan_and_an_explanation() -> None:
     commands = [t.command for t in transcripts() if t.where.startswith("README.md")]
 
-    assert [command.split()[1] for command in commands] == ["demo", "plan", "explain"]
+    shown = [command.split()[1] for command in commands]
+    assert shown == ["demo", "plan", "explain", "plan"]
 
 
 @pytest.mark.parametrize(

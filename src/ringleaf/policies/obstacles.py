@@ -16,6 +16,7 @@ from ringleaf.model.decision import Reason
 from ringleaf.model.job import Firmness, Job, Network, Schema
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.admission import is_legal
 from ringleaf.policies.chips import Ints
 from ringleaf.policies.fit import (
@@ -274,7 +275,10 @@ def repair_obstacle(
     if job.network is not Network.SWITCHES:
         return Obstacle(f"{lost} and {need_words(request)} is wanted for each")
     ground = ground_of(cluster, ranks, settings)
-    home = np.unique(cluster.leaf[[seat.node for seat in kept]]).tolist()
+    leaves = cluster.leaf[[seat.node for seat in kept]]
+    if NOWHERE in leaves:
+        return Obstacle(f"{lost}, but a pod that stays is under no known leaf")
+    home = np.unique(leaves).tolist()
     names = few([cluster.leaves[leaf].name for leaf in home])
     has = int(ground.free[home].sum())
     rule = {

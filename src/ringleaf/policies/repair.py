@@ -21,6 +21,7 @@ from ringleaf.model.job import Job, Keep, Network, Previous
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, JobType, LeafState, Mark, Placement
 from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import Ints
 from ringleaf.policies.fit import Barred, Request, node_ranks, reach
 from ringleaf.policies.gang import Seat, cut_of, deal_blocks
@@ -112,18 +113,23 @@ def missing_replicas(job: Job, kept: Sequence[Seat]) -> list[int]:
 class Stay(Struct, frozen=True):
     """Where the pods that stay stand, as the switch rules see it.
 
-    ``crosses``: they are running, and the job crosses its leaves already.
+    ``running``: they never went, so nobody can have taken a leaf that they cross.
     """
 
     leaves: Ints
     slots: Ints
     marks: Sequence[Mark]
-    crosses: bool
+    running: bool
 
     @property
     def home(self) -> Ints:
         """The leaves they are under."""
         return np.unique(self.leaves)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether they cross leaves now."""
+        return self.running and len(self.home) > 1
 
     def home_in(self, state: LeafState) -> Ints:
         """The leaves of which their pods say *state*."""
@@ -135,7 +141,7 @@ def repaired_under_leaves(
     cluster: Cluster, request: Request, job: Job, settings: Settings
 ) -> list[Seat] | None:
     """The kept replicas and new seats for the others, by the switch rule."""
-    assert job.job_type is not None
+    assert job.previous is not None
     kept = kept_seats(cluster, request, job)
     missing = missing_replicas(job, kept)
     ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
@@ -145,21 +151,13 @@ def repaired_under_leaves(
         leaves=cluster.leaf[nodes],
         slots=cluster.slot[nodes],
         marks=[seat.mark or NO_MARK for seat in kept],
-        crosses=_crosses(cluster, job),
+        running=job.previous.keep is Keep.PODS,
     )
     rows = _replacements(ground, stay, len(missing), job, settings)
     if rows is None:
         return None
     picked = list(_assigned(cluster, ground, rows, job, missing))
     return sorted(_remarked(cluster, kept + picked, job, settings), key=_replica)
-
-
-def _crosses(cluster: Cluster, job: Job) -> bool:
-    """Whether pods of *job* still run, and it crosses leaves."""
-    assert job.previous is not None
-    known = [p.node for p in job.previous.placements if p.node in cluster.index]
-    leaves = {cluster.leaf.item(cluster.index[node]) for node in known}
-    return job.previous.keep is Keep.PODS and len(leaves) > 1
 
 
 def _replica(seat: Seat) -> int:
@@ -169,8 +167,8 @@ def _replica(seat: Seat) -> int:
 def _replacements(
     ground: Ground, stay: Stay, n: int, job: Job, settings: Settings
 ) -> Rows | None:
-    if not len(stay.leaves):
-        return None  # nothing stays: the whole job is placed anew
+    if not len(stay.leaves) or NOWHERE in stay.leaves:
+        return None  # nothing stays, or not under a leaf: the job is placed anew
     match settings.switch_mode:
         case SwitchMode.SINGLE_LAYER:
             return _at_home(ground, stay, n) if len(stay.home) == 1 else None
@@ -244,10 +242,8 @@ def repair_2(ground: Ground, stay: Stay, n: int, job: Job, budget: int) -> Rows 
     shared = stay.home_in(LeafState.SHARED)
     if not len(exclusive) and not len(shared):
         return _at_home(ground, stay, n) if len(stay.home) == 1 else None
-    taken = (ground.state[exclusive] != LeafState.IDLE).any()
-    taken |= (ground.state[shared] == LeafState.EXCLUSIVE).any()
-    if taken and not stay.crosses:
-        return None  # somebody else crosses a leaf that was the job's
+    if _taken(ground, stay, exclusive, shared):
+        return None
     rows, n = _used(ground, n, exclusive, LeafState.EXCLUSIVE)
     more, n = _used(ground, n, shared, LeafState.SHARED)
     rows += more
@@ -258,6 +254,14 @@ def repair_2(ground: Ground, stay: Stay, n: int, job: Job, budget: int) -> Rows 
     if further is None and job.job_type is JobType.COMMON:
         further = over_capacity(unused, n)
     return None if further is None else rows + further
+
+
+def _taken(ground: Ground, stay: Stay, exclusive: Ints, shared: Ints) -> bool:
+    """Whether somebody else crosses a leaf that was the job's alone."""
+    if stay.running:
+        return bool(not stay.crosses and ground.crossed[exclusive].any())
+    taken = (ground.state[exclusive] != LeafState.IDLE).any()
+    return bool(taken or (ground.state[shared] == LeafState.EXCLUSIVE).any())
 
 
 def _used(ground: Ground, n: int, leaves: Ints, state: LeafState) -> tuple[Rows, int]:
@@ -337,12 +341,18 @@ def _slots_before(cluster: Cluster, job: Job) -> Mapping[int, int]:
 def _remarked(
     cluster: Cluster, seats: Sequence[Seat], job: Job, settings: Settings
 ) -> Iterator[Seat]:
-    """In 1.0 the pods of a job that now crosses leaves all say so (D13)."""
+    """What the pods say once the job is whole again.
+
+    In 1.0 they say whether it crosses leaves (D13). In 2.0 a job inside one leaf says
+    nothing, unless pods that never went have said more before.
+    """
+    assert job.previous is not None
     crosses = len({cluster.leaf.item(seat.node) for seat in seats}) > 1
     first = settings.switch_mode is SwitchMode.SPINE_LEAF_1
+    quiet = not crosses and job.previous.keep is Keep.JOB
     for seat in seats:
         mark = seat.mark or NO_MARK
-        if first:
+        if first or quiet:
             mark = Mark(
                 job.job_type, LeafState.EXCLUSIVE if crosses else LeafState.IDLE
             )
