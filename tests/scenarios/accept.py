@@ -49,7 +49,7 @@ def _flow(value: object) -> str:
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_flow, value)) + "]"
-    plain = re.fullmatch(r"[a-z][a-z0-9-]*", str(value)) and value not in _WORDS
+    plain = re.fullmatch(r"[a-z][A-Za-z0-9/-]*", str(value)) and value not in _WORDS
     return str(value) if plain or isinstance(value, int) else json.dumps(value)
 
 

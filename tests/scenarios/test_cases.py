@@ -78,6 +78,32 @@ jobs: [{name: j, chips: 1}]
     assert after == text + block + "---\n" + text + block
 
 
+def test_expect_may_be_told_in_short() -> None:
+    text = """\
+about: A story.
+nodes:
+  - {name: "p{i}", count: 3, product: atlas-9000-a3, superpod: 5}
+  - {name: q, product: atlas-9000-a3, superpod: 6}
+jobs:
+  - {name: two, replicas: 2, chips: 8}
+  - {name: soft, replicas: 2, chips: 8, super-pod-affinity: soft}
+expect:
+  two: {verdict: placed, nodes: [], annotations: {hccl/rankIndex: "", isHealthy: ""}}
+  soft: {verdict: placed, superpods: [], logical: []}
+"""
+
+    after = accepted(text)
+
+    assert after.splitlines()[-5:] == [
+        "  two:",
+        "    verdict: placed",
+        "    nodes: [p0, p1]",
+        '    annotations: {hccl/rankIndex: ["0", "1"], isHealthy: null}',
+        "  soft: {verdict: placed, superpods: [5, 6], logical: [0, 1]}",
+    ]
+    assert accepted(after) == after
+
+
 @pytest.mark.parametrize(
     ("never", "found", "forbidden"),
     [
@@ -98,6 +124,12 @@ jobs: [{name: j, chips: 1}]
             {"verdict": "placed", "placements": [{"b": [1]}, {"a": [2, 3]}]},
             True,
             id="one pod of several is on one of the chips",
+        ),
+        pytest.param(
+            {"job": "j", "node": "a"},
+            {"verdict": "placed", "nodes": ["b", "a"]},
+            True,
+            id="one pod of several is on the node",
         ),
         pytest.param(
             {"job": "j", "node": "a"},
