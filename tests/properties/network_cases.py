@@ -1,0 +1,356 @@
+"""Random small networks: leaves and SuperPoDs, tenants, and jobs that mostly fit.
+
+A case speaks the oracle's language; ``document`` says the same as a scenario file.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from ringleaf.simulator.scenario import Scenario, load
+from tests.network_oracle import NetJob, Note, Pod, Spot, World, crossers, with_pods
+from tests.oracle import OracleJob, OracleNode
+
+A2: Final = "atlas-800t-a2"
+RINGS: Final = "atlas-800-9000"
+A3: Final = "atlas-900-a3"
+EVERY: Final = frozenset(range(8))
+STATES: Final = ("idle", "shared", "exclusive")
+LABELS: Final = ("large-model-schema", "normal-schema", None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A world, jobs to come, and after each the earlier one that ends, if any."""
+
+    world: World
+    jobs: tuple[NetJob, ...]
+    ends: tuple[int | None, ...] = ()
+
+    @property
+    def steps(self) -> Iterator[tuple[NetJob, NetJob | None]]:
+        """Every job that comes, and the one that ends after it."""
+        for number, job in enumerate(self.jobs):
+            end = self.ends[number] if self.ends else None
+            yield job, None if end is None else self.jobs[end]
+
+
+def document(case: Case) -> dict[str, Any]:
+    """The case as a scenario document."""
+    world = case.world
+    settings: dict[str, Any] = {
+        "nslb-version": "2.0" if world.mode == "2.0" else "1.0",
+        "tor-level": "single_layer" if world.mode == "single" else "double_layer",
+        "shared-tor-num": world.budget,
+        "share-common-leaves": world.share_common,
+        "reserve-nodes": world.reserve,
+        "job-requests": "per-pod",
+    }
+    if world.given_m is not None:
+        settings["nodes-per-leaf"] = world.given_m
+    return {
+        "settings": settings,
+        "nodes": [_node(spot) for spot in world.spots],
+        "leaves": {leaf: _note(leaf, note) for leaf, note in world.notes.items()},
+        "running": _running(world.pods),
+        "jobs": [_job(job) for job in case.jobs],
+    }
+
+
+def scenario(case: Case) -> Scenario:
+    (found,) = load(json.dumps(document(case)).encode())
+    return found
+
+
+def _node(spot: Spot) -> dict[str, Any]:
+    node = spot.node
+    written: dict[str, Any] = {
+        "name": node.name,
+        "product": node.product,
+        "free": sorted(node.free),
+        "faulty": sorted(node.faulty),
+        "network-faulty": sorted(node.network_faulty),
+        "sub-healthy": node.sub_healthy,
+        "ready": node.ready,
+    }
+    if spot.leaf is not None:
+        written |= {"leaf": spot.leaf, "slot": spot.slot}
+    if node.superpod is not None:
+        written["superpod"] = node.superpod
+    return written
+
+
+def _note(leaf: str, note: Note) -> dict[str, Any]:
+    written: dict[str, Any] = {"address": f"address of {leaf}"}
+    if note.state is not None:
+        written["state"] = STATES[note.state]
+    if note.healthy is not None:
+        written["healthy"] = note.healthy
+    if note.crossed_by:
+        written["cross-leaf-jobs"] = list(note.crossed_by)
+    return written
+
+
+def _running(pods: Sequence[Pod]) -> list[dict[str, Any]]:
+    jobs = {pod.job.name: pod.job for pod in pods}
+    return [
+        _job(job)
+        | {"placements": [placement(p) for p in pods if p.job.name == job.name]}
+        for job in jobs.values()
+    ]
+
+
+def placement(pod: Pod) -> dict[str, Any]:
+    """A pod as an entry under ``placements``, with what is written on it."""
+    written: dict[str, Any] = {
+        "replica": pod.replica,
+        "node": pod.node,
+        "chips": list(pod.chips),
+    }
+    if pod.state is not None:
+        written["annotations"] = {
+            "isSharedTor": str(pod.state),
+            "isHealthy": str(int(not pod.healthy)),
+        }
+    return written
+
+
+def _job(job: NetJob) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "name": job.name,
+        "product": job.pod.product,
+        "replicas": job.replicas,
+        "chips": job.pod.chips,
+    }
+    if job.label is not None:
+        written["tor-affinity"] = job.label
+    if job.block is not None:
+        written["sp-block"] = job.block
+    if job.soft:
+        written["super-pod-affinity"] = "soft"
+    return written
+
+
+# Nodes under leaves
+
+
+@st.composite
+def leaf_nodes(draw: st.DrawFn, name: str, product: str, *, calm: bool) -> OracleNode:
+    """A node of eight chips: in three cases of four wholly free and healthy."""
+    plain = OracleNode(name, product, 8, EVERY)
+    if calm or draw(st.sampled_from([True, True, True, False])):
+        return plain
+    if draw(st.sampled_from([False] * 6 + [True])):
+        return replace(plain, product=A2 if product == RINGS else RINGS)
+    return draw(worn(plain))
+
+
+@st.composite
+def worn(draw: st.DrawFn, plain: OracleNode) -> OracleNode:
+    """The node with one thing wrong."""
+    chip = st.integers(0, plain.chips - 1)
+    few = st.frozensets(chip, max_size=2)
+    match draw(st.sampled_from(["taken", "sub", "sub", "faulty", "network", "away"])):
+        case "taken":
+            return replace(plain, free=plain.free - draw(st.frozensets(chip)))
+        case "sub":
+            return replace(plain, sub_healthy=True)
+        case "faulty":
+            return replace(plain, faulty=draw(few))
+        case "network":
+            return replace(plain, network_faulty=draw(few))
+    return replace(plain, ready=False)
+
+
+@st.composite
+def leaf_spots(
+    draw: st.DrawFn, product: str, m: int, max_nodes: int
+) -> tuple[Spot, ...]:
+    """Leaves of up to *m* nodes, and now and then a node under none."""
+    n_leaves = draw(st.integers(1, max(1, min(6, max_nodes // m))))
+    calm = draw(st.booleans())
+    ragged = draw(st.booleans())
+    where: list[tuple[str | None, int]] = []
+    for number in range(n_leaves):
+        slots = list(range(m))
+        if ragged and number:
+            slots = sorted(draw(st.sets(st.sampled_from(slots), min_size=1)))
+        where += [(f"L{number}", slot) for slot in slots]
+    if draw(st.sampled_from([False, False, False, True])):
+        where.append((None, 0))
+    if draw(st.booleans()):
+        where = draw(st.permutations(where))
+    names = [f"n{i:02}" for i in range(len(where))]
+    if draw(st.booleans()):
+        names = draw(st.permutations(names))
+    return tuple(
+        Spot(draw(leaf_nodes(name, product, calm=calm)), leaf, slot)
+        for name, (leaf, slot) in zip(names, where, strict=True)
+    )
+
+
+# Tenants
+
+
+@st.composite
+def tenants(draw: st.DrawFn, world: World, product: str) -> World:
+    """Up to three jobs that already run, one pod per node, some across leaves."""
+    for number in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
+        chips = draw(st.sampled_from([1, 2, 8, 8]))
+        room = [
+            spot
+            for spot in world.spots
+            if spot.node.product == product and len(spot.node.free) >= chips
+        ]
+        if not room:
+            break
+        some = draw(
+            st.lists(
+                st.sampled_from(room),
+                min_size=1,
+                max_size=4,
+                unique_by=lambda s: s.name,
+            )
+        )
+        pod = OracleJob(product, chips, len(some))
+        job = NetJob(f"tenant-{number}", pod, draw(st.sampled_from(LABELS)))
+        pods = [
+            Pod(job, i, spot.name, tuple(sorted(spot.node.free))[:chips])
+            for i, spot in enumerate(some)
+        ]
+        world = with_pods(world, pods)
+    return world
+
+
+@st.composite
+def notes(draw: st.DrawFn, world: World) -> World:
+    """Entries under ``leaves``; states only where no pods speak of them."""
+    found: dict[str, Note] = {}
+    for leaf in world.leaves:
+        if draw(st.sampled_from([True, True, False])):
+            continue
+        note = Note()
+        if draw(st.booleans()):
+            by = st.lists(st.sampled_from(LABELS[:2]), max_size=2)
+            note = replace(note, crossed_by=tuple(str(label) for label in draw(by)))
+        if world.mode == "2.0" and not crossers(world, leaf):
+            note = replace(
+                note,
+                state=draw(st.sampled_from([0, 1, 1, 2, None])),
+                healthy=draw(st.sampled_from([True, True, None, False])),
+            )
+        found[leaf] = note
+    return replace(world, notes=found)
+
+
+# Jobs and cases
+
+
+@st.composite
+def leaf_jobs(
+    draw: st.DrawFn, world: World, product: str, name: str, *, labelled: bool = False
+) -> NetJob:
+    """A job that would often fit: whole nodes mostly, up to the size of the cluster."""
+    legal = [1, 2, 4, 8] if product == RINGS else list(range(1, 9))
+    chips = draw(st.one_of(st.just(8), st.just(8), st.sampled_from(legal)))
+    free = sum(1 for spot in world.spots if len(spot.node.free) >= chips)
+    most = max(1, min(free, 3 * world.m))
+    around_m = st.integers(1, world.m + 1)
+    replicas = draw(st.one_of(st.integers(1, most), st.integers(min(4, most), most),
+                              around_m))  # fmt: skip
+    labels = LABELS[:2] if labelled else (*LABELS[:2], *LABELS)
+    label = draw(st.sampled_from(labels))
+    return NetJob(name, OracleJob(product, chips, replicas), label)
+
+
+@st.composite
+def leaf_worlds(
+    draw: st.DrawFn, mode: str | None = None, max_nodes: int = 18
+) -> tuple[World, str]:
+    product = draw(st.sampled_from([A2, A2, RINGS]))
+    m = draw(st.sampled_from([2, 3, 4, 4]))
+    world = World(
+        spots=draw(leaf_spots(product, m, max_nodes)),
+        mode=mode or draw(st.sampled_from(["1.0", "2.0", "single"])),
+        given_m=draw(st.sampled_from([None, m])),
+        budget=draw(st.sampled_from([1, 2])),
+        share_common=draw(st.sampled_from([False, False, True])),
+    )
+    world = draw(tenants(world, product))
+    return draw(notes(world)), product
+
+
+@st.composite
+def leaf_cases(
+    draw: st.DrawFn,
+    mode: str | None = None,
+    max_jobs: int = 5,
+    max_nodes: int = 18,
+    *,
+    labelled: bool = False,
+) -> Case:
+    world, product = draw(leaf_worlds(mode, max_nodes))
+    n_jobs = draw(st.integers(1, max_jobs))
+    jobs = tuple(
+        draw(leaf_jobs(world, product, f"job-{i}", labelled=labelled))
+        for i in range(n_jobs)
+    )
+    return Case(world, jobs, draw(endings(n_jobs)))
+
+
+@st.composite
+def endings(draw: st.DrawFn, n_jobs: int) -> tuple[int | None, ...]:
+    """After each job, now and then one of those before it ends."""
+    return tuple(
+        draw(st.one_of(st.none(), st.none(), st.integers(0, i))) for i in range(n_jobs)
+    )
+
+
+# SuperPoDs
+
+
+@st.composite
+def superpod_nodes(draw: st.DrawFn, name: str, superpod: int) -> OracleNode:
+    plain = OracleNode(name, A3, 16, frozenset(range(16)), superpod=superpod)
+    if draw(st.sampled_from([True, True, False])):
+        return plain
+    if draw(st.sampled_from([False] * 6 + [True])):
+        return replace(plain, superpod=None)
+    return draw(worn(plain))
+
+
+@st.composite
+def superpod_jobs(draw: st.DrawFn, name: str, room: int) -> NetJob:
+    """Blocks of one to four nodes; now and then one pod of a part of a node."""
+    if draw(st.sampled_from([False, False, False, False, True])):
+        chips = draw(st.sampled_from([1, 1, 2, 4, 8, 16]))
+        return NetJob(name, OracleJob(A3, chips, 1))
+    block = draw(st.integers(1, 4))
+    blocks = draw(st.integers(1, max(1, min(6, room // block))))
+    job = NetJob(name, OracleJob(A3, 16, block * blocks), block=16 * block)
+    if blocks == 1 and draw(st.booleans()):
+        job = replace(job, block=None)
+    return replace(job, soft=draw(st.booleans()))
+
+
+@st.composite
+def superpod_cases(draw: st.DrawFn, max_jobs: int = 4, max_size: int = 9) -> Case:
+    sizes = draw(st.lists(st.integers(1, max_size), min_size=1, max_size=4))
+    where = [number for number, size in enumerate(sizes) for _ in range(size)]
+    names = [f"n{i:02}" for i in range(len(where))]
+    if draw(st.booleans()):
+        names = draw(st.permutations(names))
+    spots = tuple(
+        Spot(draw(superpod_nodes(name, superpod)))
+        for name, superpod in zip(names, where, strict=True)
+    )
+    reserve = draw(st.sampled_from([0, 1, 2, 2, 3]))
+    jobs = tuple(
+        draw(superpod_jobs(f"job-{i}", len(spots)))
+        for i in range(draw(st.integers(1, max_jobs)))
+    )
+    world = World(spots, mode="superpods", reserve=reserve)
+    return Case(world, jobs, draw(endings(len(jobs))))
