@@ -3,11 +3,19 @@
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
-from ringleaf.model.job import Job
-from ringleaf.model.settings import Settings
-from ringleaf.policies.admission import admit, in_words, is_legal, legal_words
+from ringleaf.model.job import Firmness, Job, Schema
+from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.policies.admission import (
+    admit,
+    in_words,
+    is_legal,
+    legal_words,
+    warnings_of,
+)
+from ringleaf.policies.products import PRODUCTS
 from tests.chips import PER_POD, a_job
 
 STRICT: Final = Settings()
@@ -357,3 +365,179 @@ def test_legal_requests_in_words(job: Job, settings: Settings, words: str) -> No
 )
 def test_numbers_as_people_write_them(numbers: list[int], words: str) -> None:
     assert in_words(numbers) == words
+
+
+NOT_NAMED: Final = (
+    "the vendor names no switch affinity 2.0 for atlas-800-9000; "
+    "it is placed by the same rule"
+)
+
+
+def a3(pods: int, block: int | None, chips: int = 16, key: str = "atlas-900-a3") -> Job:
+    """A job in SuperPoDs."""
+    return Job("j", PRODUCTS[key], chips, pods, sp_block=block)
+
+
+@pytest.mark.parametrize(
+    ("job", "problem", "hint"),
+    [
+        pytest.param(
+            a3(1, 16, 8, "atlas-800t-a2"),
+            "sp-block is 16, but atlas-800t-a2 has no logical SuperPoDs",
+            (
+                "leave sp-block out; it is for atlas-800t-a3, atlas-900-a3, "
+                "a200t-a3-box8, atlas-9000-a3"
+            ),
+            id="no SuperPoDs",
+        ),
+        pytest.param(
+            a3(4, 0),
+            "sp-block is 0, want a multiple of the 16 chips of a node",
+            "sp-block: 16 is the nearest that fits, 1 node a block",
+            id="nothing",
+        ),
+        pytest.param(
+            a3(4, 24),
+            "sp-block is 24, want a multiple of the 16 chips of a node",
+            "sp-block: 16 is the nearest that fits, 1 node a block",
+            id="half a node",
+        ),
+        pytest.param(
+            a3(4, 8),
+            "sp-block is 8, want a multiple of the 16 chips of a node",
+            "sp-block: 16 is the nearest that fits, 1 node a block",
+            id="less than a node",
+        ),
+        pytest.param(
+            a3(6, 64),
+            "sp-block is 64, which does not divide the 96 chips of the job",
+            "sp-block: 48 is the nearest that fits, 3 nodes a block",
+            id="does not divide",
+        ),
+        pytest.param(
+            a3(1, 32),
+            "sp-block is 32, a job of one pod is one block of its 16 chips",
+            "sp-block: 16 is the nearest that fits, 1 node a block",
+            id="one pod, two nodes",
+        ),
+        pytest.param(
+            a3(100, 800),
+            "50 nodes, more than a SuperPoD of 48 (super-pod-size)",
+            "sp-block: 400 is the nearest that fits, 25 nodes a block",
+            id="larger than a SuperPoD",
+        ),
+        pytest.param(
+            a3(50, None),
+            (
+                "without sp-block the job is one block: 50 nodes, "
+                "more than a SuperPoD of 48 (super-pod-size)"
+            ),
+            "sp-block: 400 is the nearest that fits, 25 nodes a block",
+            id="a whole job that is larger",
+        ),
+        pytest.param(
+            a3(2, 16, 8, "atlas-800t-a3"),
+            (
+                "2 x 8 chips: a job of several pods in SuperPoDs takes whole nodes, "
+                "16 chips in each pod"
+            ),
+            "ask for 2 x 16 chips",
+            id="parts of nodes",
+        ),
+    ],
+)
+def test_a_block_that_cannot_be_is_refused_with_the_nearest_that_can(
+    job: Job, problem: str, hint: str
+) -> None:
+    found = admit(job, Settings())
+
+    assert found is not None
+    assert (found.problem, found.hint) == (problem, hint)
+    assert not is_legal(job, Settings())
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        a3(4, 32),
+        a3(4, None),
+        a3(48, None),
+        a3(1, 16),
+        a3(1, 8, 8),
+        a3(1, None, 2),
+        a3(2, 32, 16, "atlas-800t-a3"),
+        a3(2, 8, 8, "atlas-9000-a3"),
+    ],
+    ids=lambda job: f"{job.product.key}, {job.wanted}, {job.sp_block}",
+)
+def test_a_block_that_can_be_is_admitted(job: Job) -> None:
+    assert admit(job, Settings()) is None
+
+
+@pytest.mark.parametrize(
+    ("affinity", "problem", "hint"),
+    [
+        (
+            None,
+            "virtual NPU 'vir04': parts of chips are not placed",
+            "ask for whole chips",
+        ),
+        (
+            Schema.NORMAL,
+            "virtual NPU 'vir04' with tor-affinity, which is for whole chips",
+            "ask for whole chips, or leave tor-affinity out",
+        ),
+    ],
+    ids=["alone", "with tor-affinity"],
+)
+def test_a_virtual_npu_is_invalid(
+    affinity: Schema | None, problem: str, hint: str
+) -> None:
+    job = Job("j", PRODUCTS["atlas-800t-a2"], 1, vnpu="vir04", tor_affinity=affinity)
+
+    found = admit(job, Settings())
+
+    assert found is not None
+    assert (found.problem, found.hint) == (problem, hint)
+
+
+def test_the_hint_for_a_wrong_request_forgets_the_block() -> None:
+    found = admit(a3(1, 3, 3), Settings())
+
+    assert found is not None
+    assert found.hint.startswith("ask for 1 x 4 chips")
+
+
+@pytest.mark.parametrize(
+    ("job", "settings", "warnings"),
+    [
+        pytest.param(
+            replace(a3(2, 32), tor_affinity=Schema.NORMAL),
+            Settings(),
+            ("tor-affinity has no effect: the SuperPoD rule places this job",),
+            id="both networks",
+        ),
+        pytest.param(
+            replace(a_job("atlas-800t-a2", 8), superpod_affinity=Firmness.SOFT),
+            Settings(),
+            ("super-pod-affinity has no effect on atlas-800t-a2",),
+            id="soft without SuperPoDs",
+        ),
+        pytest.param(
+            replace(a_job("atlas-800-9000", 8), tor_affinity=Schema.NORMAL),
+            Settings(switch_mode=SwitchMode.SPINE_LEAF_2),
+            (NOT_NAMED,),
+            id="a mode the vendor does not name",
+        ),
+        pytest.param(
+            replace(a_job("atlas-800t-a2", 8), tor_affinity=Schema.NORMAL),
+            Settings(switch_mode=SwitchMode.SPINE_LEAF_2),
+            (),
+            id="a mode the vendor names",
+        ),
+    ],
+)
+def test_what_has_no_effect_in_the_network_is_warned_of(
+    job: Job, settings: Settings, warnings: tuple[str, ...]
+) -> None:
+    assert warnings_of(job, settings) == warnings

@@ -140,8 +140,8 @@ class Session:
             reserve = self.settings.reserve_nodes
             return best_in_superpods(cluster, request, reserve, barred)
         ranks = node_ranks(cluster, request, barred)
-        best = int(ranks.argmin()) if len(ranks) else 0
-        return None if not len(ranks) or ranks.item(best) == NEVER else best
+        (fitting,) = (ranks != NEVER).nonzero()
+        return int(fitting[ranks[fitting].argmin()]) if len(fitting) else None
 
     def _take(
         self, statement: Statement, job: Job, request: Request, seat: Seat

@@ -216,10 +216,14 @@ def counted(number: int, noun: str) -> str:
 
     >>> counted(0, "chip"), counted(1, "chip"), counted(2, "other mesh")
     ('no chips', '1 chip', '2 other meshes')
+    >>> counted(3, "leaf")
+    '3 leaves'
     """
     return f"{number or 'no'} {noun if number == 1 else plural(noun)}"
 
 
 def plural(noun: str) -> str:
     """More than one of them."""
+    if noun.endswith("leaf"):
+        return f"{noun[:-1]}ves"
     return noun + ("es" if noun.endswith("sh") else "s")

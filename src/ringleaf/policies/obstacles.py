@@ -141,7 +141,7 @@ def _closed_words(cluster: Cluster, ground: Ground, closed: Flags) -> str:
         f"{counted(len(leaves), 'leaf')} {'has' if one else 'have'} {fewest} or more "
         f"fitting nodes but already {'carries' if one else 'carry'} "
         f"a cross-leaf job{named}"
-    ).replace("leafs", "leaves")
+    )
 
 
 def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
@@ -293,7 +293,7 @@ def repair_obstacle(
     under = f"{plural('leaf') if len(home) > 1 else 'leaf'} {names}"
     return Obstacle(
         f"{lost} ({rule}); the other pods are under {under}, "
-        f"with {counted(has, 'other fitting node')}".replace("leafs", "leaves")
+        f"with {counted(has, 'other fitting node')}"
     )
 
 

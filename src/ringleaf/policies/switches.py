@@ -106,6 +106,8 @@ def choose_rows(
     ground: Ground, n: int, job_type: JobType, settings: Settings
 ) -> Rows | None:
     """The nodes of a job of *n* pods under the switch affinity in force."""
+    if not len(ground.free):
+        return None  # no topology is known
     match settings.switch_mode:
         case SwitchMode.SINGLE_LAYER:
             return single_layer(ground, n)

@@ -1,0 +1,105 @@
+"""What a job finds between nodes, taken apart."""
+
+from msgspec.structs import replace
+from tests.leaves import A2, A3, TWO, before, hold, large, leaves, superpods
+
+from ringleaf.framework.explain import LeafView, Refused, SuperpodView, look_at, survey
+from ringleaf.framework.session import Session
+from ringleaf.model.decision import Reason
+from ringleaf.model.job import Job
+from ringleaf.model.placement import LeafState
+from ringleaf.model.settings import Settings
+from ringleaf.model.spine import Leaf
+
+
+def test_leaves_are_told_with_who_crosses_them() -> None:
+    cluster = leaves("A ####", "B ####", "C ####")
+    hold(cluster, "other", "A0 B0")
+
+    found = survey(Session(cluster), large(5), most=3)
+
+    assert found.leaves == (
+        LeafView("A", 3, "busy", ("other",), closed=True),
+        LeafView("B", 3, "busy", ("other",), closed=True),
+        LeafView("C", 4, "idle", (), closed=False),
+    )
+    assert found.superpods == ()
+    assert found.refused[Reason.LEAF_CLOSED] == ("A1", "A2", "A3", "B1", "B2", "B3")
+    assert found.enough_to_end == ("other",)
+
+
+def test_states_of_leaves_are_told_in_2_0() -> None:
+    known = (
+        Leaf("A", state=LeafState.SHARED, healthy=False),
+        Leaf("B", state=LeafState.EXCLUSIVE),
+    )
+    cluster = leaves("A ####", "B ####", "C ####", known=known)
+
+    found = survey(Session(cluster, TWO), large(4), most=1)
+
+    assert [view.state for view in found.leaves] == [
+        "shared, unhealthy",
+        "exclusive",
+        "idle",
+    ]
+
+
+def test_superpods_are_told_in_the_order_of_visits() -> None:
+    session = Session(superpods(26, 18, 17, 3), Settings(reserve_nodes=2))
+    job = Job("j", A3, 16, 16, sp_block=128)
+
+    found = survey(session, job, most=1)
+
+    assert found.superpods == (
+        SuperpodView(1, 18, queue=1, visited=1),
+        SuperpodView(0, 26, queue=1, visited=2),
+        SuperpodView(2, 17, queue=1),
+        SuperpodView(3, 3, queue=3),
+    )
+
+
+def test_block_by_block_the_visits_are_told_until_nothing_is_wanted() -> None:
+    session = Session(superpods(9, 3, 5), Settings(reserve_nodes=1))
+    job = Job("j", A3, 16, 12, sp_block=64)
+
+    found = survey(session, job, most=1)
+
+    assert found.superpods == (
+        SuperpodView(2, 5, queue=1, visited=1),
+        SuperpodView(0, 9, queue=1, visited=2),
+        SuperpodView(1, 3, queue=3),
+    )
+
+
+def test_one_pod_and_plain_jobs_have_no_such_views() -> None:
+    one = survey(Session(superpods(4)), Job("j", A3, 16), most=1)
+    plain = survey(Session(leaves("A ##")), Job("j", A2, 8, 2), most=1)
+
+    assert (one.superpods, one.leaves) == ((), ())
+    assert (plain.superpods, plain.leaves) == ((), ())
+
+
+def test_a_node_of_the_job_itself_is_told_as_such() -> None:
+    cluster = leaves("A ####")
+    hold(cluster, "j", "A0 A1")
+    job = replace(large(3), previous=before("A0 A1 A2", failed="A2"))
+    session = Session(cluster)
+
+    found = [look_at(session, job, f"A{i}") for i in range(4)]
+
+    reasons = [each.reason if isinstance(each, Refused) else None for each in found]
+    assert reasons == [Reason.OWN_POD, Reason.OWN_POD, Reason.FAILED_BEFORE, None]
+    assert cluster.holdings.keys() == {"j"}
+
+
+def test_a_closed_leaf_refuses_its_nodes_and_says_why() -> None:
+    cluster = leaves("A ####", "B ####")
+    hold(cluster, "other", "A0 B0")
+
+    found = look_at(Session(cluster), large(5), "A1")
+
+    assert found == Refused(
+        "A1",
+        Reason.LEAF_CLOSED,
+        "the job would cross leaf A, which already carries a cross-leaf job: other",
+    )

@@ -1,0 +1,325 @@
+"""What holds a job back in the network, in words."""
+
+import pytest
+from msgspec.structs import replace
+
+from ringleaf.framework.session import Session
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.decision import Reason, Waiting
+from ringleaf.model.job import Firmness, Job, Keep, Previous
+from ringleaf.model.mask import chips_of, full_mask
+from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.settings import Settings
+from ringleaf.model.spine import Leaf
+from tests.leaves import (
+    A2,
+    A3,
+    SINGLE,
+    TWO,
+    before,
+    common,
+    hold,
+    large,
+    leaves,
+    superpods,
+)
+
+EXCLUSIVE = Mark(JobType.FOUNDATION, LeafState.EXCLUSIVE)
+
+
+def waiting(cluster: Cluster, job: Job, settings: Settings | None = None) -> Waiting:
+    decision = Session(cluster, settings).decide(job)
+    assert isinstance(decision, Waiting)
+    return decision
+
+
+def test_no_topology() -> None:
+    cluster = Cluster([replace(node, leaf=None) for node in _nodes(3)])
+
+    found = waiting(cluster, common(2))
+
+    assert found.because == "no topology is known"
+    assert found.reasons == {Reason.NO_TOPOLOGY: 3}
+    assert found.hint == (
+        "say under which leaf each node stands, or leave tor-affinity out"
+    )
+
+
+def _nodes(count: int) -> list[Node]:
+    return [Node(f"n{i}", A2, 8, 0xFF) for i in range(count)]
+
+
+def test_closed_leaves_are_told_with_the_jobs_that_close_them() -> None:
+    cluster = leaves("A ####", "B ####", "C ####", "D ####")
+    hold(cluster, "job-2", "A0 B0")
+    hold(cluster, "job-1", "C0")
+    hold(cluster, "job-1", "D0")
+
+    found = waiting(cluster, large(5))
+
+    assert found.because == (
+        "4 leaves have 3 or more fitting nodes but already carry a cross-leaf job: "
+        "job-1, job-2"
+    )
+    assert found.reasons == {Reason.TOO_FEW_CHIPS: 4, Reason.LEAF_CLOSED: 12}
+    assert (found.fitting, found.missing) == (0, 5)
+    assert found.hint == (
+        "the end of job 'job-1' would be enough; 3 x 8 chips would be placed now"
+    )
+
+
+def test_one_closed_leaf_is_told_in_the_singular() -> None:
+    known = (Leaf("A", crossed_by=(JobType.FOUNDATION,)),)
+    cluster = leaves("A ####", "B ####", known=known)
+
+    found = waiting(cluster, large(6))
+
+    assert found.because == (
+        "1 leaf has 4 or more fitting nodes but already carries a cross-leaf job"
+    )
+
+
+def test_the_end_of_no_single_job_need_be_enough() -> None:
+    cluster = leaves("A ####", "B ####", "C ####", "D ####")
+    hold(cluster, "x", "A0 B0")
+    hold(cluster, "y", "C0 D0")
+
+    found = waiting(cluster, large(12))
+
+    assert found.hint == "3 x 8 chips would be placed now"
+
+
+@pytest.mark.parametrize(
+    ("settings", "who"),
+    [
+        (Settings(), "a padding job"),
+        (TWO, "a padding job"),
+        (SINGLE, "a job in a single-layer network"),
+    ],
+    ids=["1.0", "2.0", "single-layer"],
+)
+def test_a_job_that_stays_inside_wants_one_leaf(settings: Settings, who: str) -> None:
+    found = waiting(leaves("A ##..", "B ##.."), large(3), settings)
+
+    assert found.because == (
+        f"{who} stays under one leaf and wants 3 nodes there; "
+        "leaf A has the most, 2 of at most 4"
+    )
+    assert (found.missing, found.fitting) == (1, 4)
+
+
+def test_a_padding_job_that_would_pass_as_a_common_one_is_told_so() -> None:
+    found = waiting(leaves("A ##..", "B ..##"), large(3))
+
+    assert found.hint == (
+        "as normal-schema it would be placed now; 2 x 8 chips would be placed now"
+    )
+
+
+def test_uneven_slots() -> None:
+    found = waiting(leaves("A ##..", "B ##..", "C ##.."), large(5))
+
+    assert found.because == (
+        "5 nodes want 2 complete leaves (there are 0) "
+        "or every slot loaded alike, and slot 2 has 0 of 1 nodes"
+    )
+    assert found.hint.startswith("as normal-schema it would be placed now")
+
+
+def test_too_few_nodes_at_all() -> None:
+    cluster = leaves("A ####", "B ####")
+    hold(cluster, "x", "A0 B0")
+
+    found = waiting(cluster, large(8))
+
+    assert found.because == (
+        "2 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x"
+    )
+    assert found.hint == (
+        "the end of job 'x' would be enough; enough would be room for 2 more pods: "
+        "8 free chips on one node; 3 x 8 chips would be placed now"
+    )
+
+
+def test_too_few_nodes_and_nothing_closed() -> None:
+    found = waiting(leaves("A ##..", "B #..."), large(4))
+
+    assert found.because == ""
+    assert found.missing == 1
+
+
+def test_the_shared_budget() -> None:
+    known = tuple(Leaf(name, state=LeafState.SHARED) for name in "ABC")
+    cluster = leaves("A ####", "B ####", "C ####", "D ####", known=known)
+
+    found = waiting(cluster, large(13), TWO)
+
+    assert found.because == (
+        "idle leaves have 4 fitting nodes and the best 2 shared ones 8 more"
+    )
+    assert found.hint.startswith("as normal-schema it would be placed now; 12 x 8")
+
+
+def test_exclusive_and_unhealthy_leaves_are_closed_to_foundation_jobs() -> None:
+    known = (Leaf("B", state=LeafState.SHARED, healthy=False),)
+    cluster = leaves("A ####", "B ####", "C ####", "D ####", known=known)
+    hold(cluster, "x", "C0 D0", EXCLUSIVE)
+
+    found = waiting(cluster, large(9), TWO)
+
+    assert found.reasons[Reason.LEAF_CLOSED] == 10
+    assert found.because == (
+        "3 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x"
+    )
+
+
+def test_leaves_of_foundation_jobs_are_closed_to_common_ones() -> None:
+    cluster = leaves("A ####", "B ####", "C ####")
+    hold(cluster, "x", "A0 B0", EXCLUSIVE)
+
+    found = waiting(cluster, common(6), TWO)
+
+    assert found.reasons[Reason.LEAF_CLOSED] == 6
+
+
+class TestSuperpods:
+    """Blocks that find no room."""
+
+    def test_hard_blocks(self) -> None:
+        found = waiting(superpods(3, 3, 3), Job("j", A3, 16, 8, sp_block=64))
+
+        assert found.because == (
+            "2 blocks of 4 nodes are wanted, each in one SuperPoD, and there is room "
+            "for 0: SuperPoD 0 has 3, SuperPoD 1 has 3, SuperPoD 2 has 3"
+        )
+        assert found.hint == "8 x 16 chips with sp-block: 16 would be placed now"
+        assert (found.missing, found.fitting) == (1, 9)
+
+    def test_one_block(self) -> None:
+        found = waiting(superpods(2, 2), Job("j", A3, 16, 3))
+
+        assert found.because.startswith("1 block of 3 nodes is wanted")
+        assert found.hint == "3 x 16 chips with sp-block: 16 would be placed now"
+
+    def test_fewer_blocks_where_nothing_smaller_helps(self) -> None:
+        found = waiting(superpods(2, 2), Job("j", A3, 16, 6, sp_block=16))
+
+        assert found.because == ""
+        assert found.hint == (
+            "enough would be room for 2 more pods: 8 completely free modules of one "
+            "node; 4 x 16 chips with sp-block: 16 would be placed now"
+        )
+
+    def test_soft(self) -> None:
+        job = Job("j", A3, 16, 6, sp_block=32, superpod_affinity=Firmness.SOFT)
+
+        found = waiting(superpods(2, 3), job)
+
+        assert found.hint.endswith(
+            "4 x 16 chips with sp-block: 32 and super-pod-affinity: soft "
+            "would be placed now"
+        )
+
+    def test_soft_is_offered_where_smaller_blocks_are_illegal(self) -> None:
+        """Blocks of one node always divide, so soft comes after them."""
+        found = waiting(superpods(1), Job("j", A3, 16, 2, sp_block=16))
+
+        assert found.hint.endswith("1 x 16 chips with sp-block: 16 would be placed now")
+
+    def test_a_lost_block(self) -> None:
+        chips = chips_of(full_mask(16))
+        names = ("p0-00", "p0-01", "p1-00", "p1-01")
+        placements = tuple(Placement(i, n, chips) for i, n in enumerate(names))
+        job = Job(
+            "j", A3, 16, 4, sp_block=32, previous=Previous(placements, ("p1-00",))
+        )
+        cluster = superpods(2, 2, 2)
+        hold(cluster, "j", "p0-00 p0-01 p1-01")
+
+        found = waiting(cluster, job)
+
+        assert found.because == (
+            "1 pod must be replaced in the SuperPoD of the block: "
+            "SuperPoD 1 has no other fitting nodes"
+        )
+        assert found.hint == "restarting its block would place it now"
+
+    def test_a_pod_that_is_lost_with_its_chips_has_no_node_to_name(self) -> None:
+        chips = chips_of(full_mask(16))
+        placements = (Placement(0, "p0-00", chips), Placement(1, "gone", chips))
+        job = Job("j", A3, 16, 2, previous=Previous(placements))
+
+        found = waiting(superpods(1), job)
+
+        assert found.because == "1 pod must be replaced"
+
+
+class TestRepair:
+    """Pods that find no place again."""
+
+    def previous(self, nodes: str, failed: str) -> Previous:
+        return before(nodes, failed, Keep.PODS, Mark(JobType.FOUNDATION))
+
+    def test_a_padding_job(self) -> None:
+        cluster = leaves("A ###.", "B ####")
+        hold(cluster, "j", "A0 A2")
+        job = replace(large(3), previous=self.previous("A0 A1 A2", "A1"))
+
+        found = waiting(cluster, job)
+
+        assert found.because == (
+            "1 pod must be replaced (the job stays under its leaf); "
+            "the other pods are under leaf A, with no other fitting nodes"
+        )
+        assert found.hint == "restarting the whole job would place it now"
+        assert found.reasons == {
+            Reason.FAILED_BEFORE: 1,
+            Reason.OWN_POD: 2,
+            Reason.TOO_FEW_CHIPS: 1,
+        }
+
+    def test_uneven_slots(self) -> None:
+        cluster = leaves("A ####", "B ##.#")
+        hold(cluster, "j", "A0 A1 A3 B0 B1")
+        previous = self.previous("A0 A1 A2 A3 B0 B1", "A2")
+
+        found = waiting(cluster, replace(large(6), previous=previous))
+
+        assert found.because == (
+            "1 pod must be replaced (a slot that is used least, under a leaf that no "
+            "other job crosses); the other pods are under leaves A, B, "
+            "with 1 other fitting node"
+        )
+        assert found.hint == "restarting the whole job would not place it now either"
+
+    def test_the_budget_of_2_0(self) -> None:
+        cluster = leaves("A ##..", "B ##..")
+        hold(cluster, "x", "B0 B1", EXCLUSIVE)
+        hold(cluster, "j", "A0", EXCLUSIVE)
+        previous = before("A0 A1", "A1", Keep.PODS, EXCLUSIVE)
+
+        found = waiting(cluster, replace(common(2), previous=previous), TWO)
+
+        assert "a leaf the job uses, an idle one" in found.because
+
+    def test_a_pod_under_no_leaf(self) -> None:
+        cluster = Cluster(
+            [*_nodes(1), *(replace(n, name=f"m{n.name}", leaf="A") for n in _nodes(1))]
+        )
+        hold(cluster, "j", "n0")
+        previous = self.previous("n0 mn0", "mn0")
+
+        found = waiting(cluster, replace(common(2), previous=previous))
+
+        assert found.because == (
+            "1 pod must be replaced, but a pod that stays is under no known leaf"
+        )
+
+    def test_a_job_that_was_deleted_whole_is_told_as_a_new_one(self) -> None:
+        cluster = leaves("A ##..")
+        previous = before("A0 A1", "A0 A1", Keep.JOB)
+
+        found = waiting(cluster, replace(large(2), previous=previous))
+
+        assert found.reasons == {Reason.FAILED_BEFORE: 2, Reason.TOO_FEW_CHIPS: 2}
+        assert found.because == ""
