@@ -52,8 +52,8 @@ def test_the_vendor_chose_the_same_nodes_under_the_leaves(mode: str) -> None:
     def same(case: Vector) -> bool:
         found, wanted = outcome(case), case["expect"]
         nodes = [placement["node"] for placement in found.get("placements", ())]
-        verdict = found["verdict"] == wanted["verdict"]
-        return verdict and nodes == wanted.get("nodes", [])
+        same_verdict = found["verdict"] == wanted["verdict"]
+        return bool(same_verdict and nodes == wanted.get("nodes", []))
 
     assert len(cases) > 200
     assert not [case for case in cases if not same(case)][:1]

@@ -155,12 +155,13 @@ class TestSwitches1:
         assert waits is None
         assert moves == "A3 A1 A2"
 
-    def test_when_nothing_stays_the_job_is_placed_anew(self) -> None:
-        cluster = leaves("A ####", "B ####")
+    @pytest.mark.parametrize("keep", Keep)
+    def test_when_nothing_stays_the_job_is_placed_anew(self, keep: Keep) -> None:
+        cluster = leaves("A ####", "B .###")
 
-        found = repaired(cluster, large(2), before("A0 A1", "A0 A1", Keep.JOB))
+        found = repaired(cluster, large(3), before("A0 A1 A2", "A0 A1 A2", keep))
 
-        assert found == "A2 A3"
+        assert found == "B1 B2 B3"
 
 
 class TestSwitches2:
@@ -320,7 +321,8 @@ class TestSuperpods:
     def previous(
         self, nodes: str, failed: str, keep: Keep = Keep.PODS, blocks: str = ""
     ) -> Previous:
-        written = [int(b) for b in blocks.split()] or [None] * len(nodes.split())
+        written: list[int | None] = [int(block) for block in blocks.split()]
+        written = written or [None] * len(nodes.split())
         return Previous(
             tuple(
                 Placement(rank, node, self.ALL, block=block)

@@ -24,7 +24,7 @@ from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import Ints
 from ringleaf.policies.fit import Barred, Request, node_ranks, reach
-from ringleaf.policies.gang import Seat, cut_of, deal_blocks
+from ringleaf.policies.gang import Seat, cut_of, deal_blocks, switch_seats
 from ringleaf.policies.superpods import Cut, Superpods, choose_parts, superpods_of
 from ringleaf.policies.switches import (
     Ground,
@@ -82,7 +82,8 @@ def kept_seats(cluster: Cluster, request: Request, job: Job) -> list[Seat]:
         node, chips = cluster.index[placement.node], mask_of(placement.chips)
         if cluster.free.item(node) & chips == chips:
             block = _block_of(job, placement)
-            mark = placement.mark
+            switched = job.network is Network.SWITCHES
+            mark = placement.mark if switched else None
             kept.append(Seat(placement.replica, node, chips, block, mark))
     return kept
 
@@ -145,6 +146,8 @@ def repaired_under_leaves(
     kept = kept_seats(cluster, request, job)
     missing = missing_replicas(job, kept)
     ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
+    if not kept:
+        return switch_seats(cluster, job, settings, ranks)
     ground = ground_of(cluster, ranks, settings)
     nodes = np.array([seat.node for seat in kept], np.int64)
     stay = Stay(
@@ -167,8 +170,8 @@ def _replica(seat: Seat) -> int:
 def _replacements(
     ground: Ground, stay: Stay, n: int, job: Job, settings: Settings
 ) -> Rows | None:
-    if not len(stay.leaves) or NOWHERE in stay.leaves:
-        return None  # nothing stays, or not under a leaf: the job is placed anew
+    if NOWHERE in stay.leaves:
+        return None
     match settings.switch_mode:
         case SwitchMode.SINGLE_LAYER:
             return _at_home(ground, stay, n) if len(stay.home) == 1 else None

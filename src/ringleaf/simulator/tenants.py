@@ -227,10 +227,12 @@ class _Marks:
         for placement in placements:
             leaf = self._stands.leaf.get(placement.node)
             mark = placement.mark or implied.get(leaf) or Mark()
-            mark = replace(mark, job_type=kind)
-            if leaf is not None and leaf in self._leaves:
-                mark = _overruled(mark, self._leaves[leaf], stripped=stripped)
-            yield replace(placement, mark=mark)
+            known = None if leaf is None else self._leaves.get(leaf)
+            if known is not None and stripped:
+                mark = _stripped(mark, known)
+            elif known is not None and placement.mark is None:
+                mark = _overruled(mark, known)
+            yield replace(placement, mark=replace(mark, job_type=kind))
 
     def _type(self, name: str) -> JobType | None:
         job = self._jobs[name]
@@ -243,11 +245,17 @@ def schema_of(job: JobEntry) -> Schema | None:
     return None if label in (None, "null") else Schema(label)
 
 
-def _overruled(mark: Mark, leaf: LeafEntry, *, stripped: bool) -> Mark:
-    """*mark* where an entry under ``leaves`` knows better."""
-    if leaf.state is not None and (stripped or mark.state is not LeafState.IDLE):
-        given = LeafState.IDLE if stripped else LeafState[leaf.state.upper()]
-        mark = replace(mark, state=given)
-    if leaf.healthy is not None:
-        mark = replace(mark, healthy=True if stripped else leaf.healthy)
-    return mark
+def _stripped(mark: Mark, leaf: LeafEntry) -> Mark:
+    """*mark* without what an entry under ``leaves`` says itself."""
+    return replace(
+        mark,
+        state=mark.state if leaf.state is None else LeafState.IDLE,
+        healthy=mark.healthy if leaf.healthy is None else True,
+    )
+
+
+def _overruled(mark: Mark, leaf: LeafEntry) -> Mark:
+    """What pods of a job that crosses the leaf say, where an entry knows better."""
+    if mark.state is LeafState.IDLE or leaf.state in (None, "idle"):
+        return mark
+    return Mark(state=LeafState[leaf.state.upper()], healthy=leaf.healthy is not False)
