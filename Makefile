@@ -24,6 +24,8 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/decide.py
+	@$(BIN)/python benchmarks/gangs.py
+	@$(BIN)/python benchmarks/optimum.py
 
 mutate: $(VENV)/.dev
 	@$(BIN)/python -m tests.mutate
