@@ -1,6 +1,7 @@
 """Deciding jobs over the one cluster. Start reading here: ``Session.decide``."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
@@ -86,7 +87,7 @@ class Session:
         """Hold chips for every replica, or return None with some of them held."""
         if job.name in self.cluster.holdings:
             statement.release(job.name)
-        if job.network is Network.NONE or _one_pod(job):
+        if request.network is Network.NONE or _one_pod(job):
             return self._one_by_one(statement, job, request, level)
         seats = self._seats(job, request, level)
         if seats is None:
@@ -111,20 +112,25 @@ class Session:
         """The best node for one replica after the other."""
         if job.replicas >= MANY and job.previous is None and not self.fits_now(job):
             return None
-        kept = [] if level is Level.JOB else kept_seats(self.cluster, request, job)
-        placements = [self._take(statement, job, request, seat) for seat in kept]
-        barred = barred_nodes(self.cluster, job, ())
-        block = 0 if job.network is Network.SUPERPODS else None
-        for replica in missing_replicas(job, kept):
-            node = self._best(request) if not barred else self._best_of(job, request)
+        placements: list[Placement] = []
+        replicas: Sequence[int] = range(job.replicas)
+        if level is not Level.JOB:
+            kept = kept_seats(self.cluster, request, job)
+            placements = [self._take(statement, job, request, seat) for seat in kept]
+            replicas = missing_replicas(job, kept)
+        block = 0 if request.network is Network.SUPERPODS else None
+        for replica in replicas:
+            node = self._best(job, request)
             if node is None:
                 return None
             seat = Seat(replica, node, block=block)
             placements.append(self._take(statement, job, request, seat))
-        return sorted(placements, key=lambda placement: placement.replica)
+        return sorted(placements, key=attrgetter("replica"))
 
-    def _best(self, request: Request) -> int | None:
+    def _best(self, job: Job, request: Request) -> int | None:
         """The node for the next replica."""
+        if job.previous is not None:
+            return self._best_of(job, request)
         if request.network is Network.SUPERPODS:
             return best_in_superpods(self.cluster, request, self.settings.reserve_nodes)
         preference = self._preferences.get(request)

@@ -96,6 +96,8 @@ def _part_fault(job: Job) -> tuple[str, str] | None:
 
 def _block_fault(job: Job, settings: Settings) -> tuple[str, str] | None:
     """What is wrong with how *job* is cut into blocks, and the way out."""
+    if job.sp_block is None and not job.product.superpod:
+        return None
     product, block = job.product, job.block_chips
     if job.sp_block is not None and not product.blocks:
         takers = ", ".join(p.key for p in PRODUCTS.values() if p.blocks)
@@ -103,8 +105,6 @@ def _block_fault(job: Job, settings: Settings) -> tuple[str, str] | None:
             f"sp-block is {block}, but {product.key} has no logical SuperPoDs",
             f"leave sp-block out; it is for {takers}",
         )
-    if job.network is not Network.SUPERPODS:
-        return None
     problem = _block_problem(job, settings)
     if problem is None:
         return None
@@ -189,6 +189,9 @@ def _legal(job: Job, settings: Settings) -> Iterator[Job]:
 
 def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
     """What of *job* has no effect, and what the vendor does not promise."""
+    asks = job.strategy or job.distributed or job.tor_affinity or job.superpod_affinity
+    if not asks:
+        return ()
     product, network = job.product, job.network
     blocks = network is Network.SUPERPODS
     idle = {

@@ -20,6 +20,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Cluster
+from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import NEVER, Ints
 from ringleaf.policies.fit import NOBODY, Barred, Request, node_ranks
 
@@ -151,13 +152,15 @@ class _Taker:
                 small = 1 <= current[1] <= self._want
             if small and self._want:
                 yield self._take(superpod, reserve)
-        wide = [s for s in cells if cells[s][1] > self._want]
+        wide = [s for s in cells if cells[s][1] > self._want > 0]
         for superpod in sorted(wide, key=lambda s: (cells[s][1], cells[s][0], s)):
             if self._want:
                 yield self._take(superpod, reserve)
 
     def from_the_reserve(self) -> Iterator[Visit]:
         """As many blocks as a SuperPoD can give, most free nodes first."""
+        if not self._want:
+            return
         for superpod in _most_first(self._free):
             if self._want and self._free[superpod] >= self._cut.size:
                 yield self._take(superpod, 0)
@@ -165,6 +168,8 @@ class _Taker:
     def parts_of_blocks(self) -> Iterator[Visit]:
         """What is still wanted, at most a block from each, most free nodes first."""
         left = self._want * self._cut.size + self._cut.rest
+        if not left:
+            return
         for superpod in _most_first(self._free):
             nodes = self._free[superpod]
             if count := min(left, nodes, self._cut.size):
@@ -190,10 +195,15 @@ class Superpods(Struct, frozen=True):
 def superpods_of(cluster: Cluster, ranks: Ints) -> Superpods:
     """The fitting nodes of every SuperPoD."""
     (nodes,) = (ranks != NEVER).nonzero()
-    nodes = nodes[np.lexsort((ranks[nodes], cluster.superpod[nodes]))]
-    ids, starts = np.unique(cluster.superpod[nodes], return_index=True)
-    groups = np.split(nodes, starts[1:]) if len(ids) else []
-    return Superpods(dict(zip(ids.tolist(), groups, strict=True)))
+    own = ranks[nodes]
+    if len(own) and own.min() != own.max():
+        nodes = nodes[np.argsort(own, kind="stable")]
+    nodes = nodes[np.argsort(cluster.superpod[nodes], kind="stable")]
+    where = cluster.superpod[nodes]
+    last = np.flatnonzero(np.diff(where, append=NOWHERE))
+    ends = (last + 1).tolist()
+    bounds = zip(where[last].tolist(), [0, *ends], ends, strict=False)
+    return Superpods({superpod: nodes[a:b] for superpod, a, b in bounds})
 
 
 def best_in_superpods(
