@@ -485,7 +485,7 @@ def test_a_block_that_can_be_is_admitted(job: Job) -> None:
         (
             Schema.NORMAL,
             "virtual NPU 'vir04' with tor-affinity, which is for whole chips",
-            "ask for whole chips, or leave tor-affinity out",
+            "ask for whole chips",
         ),
     ],
     ids=["alone", "with tor-affinity"],

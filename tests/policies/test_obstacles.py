@@ -136,8 +136,7 @@ def test_too_few_nodes_at_all() -> None:
         "2 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x"
     )
     assert found.hint == (
-        "the end of job 'x' would be enough; enough would be room for 2 more pods: "
-        "8 free chips on one node; 3 x 8 chips would be placed now"
+        "the end of job 'x' would be enough; 3 x 8 chips would be placed now"
     )
 
 
@@ -155,7 +154,7 @@ def test_the_shared_budget() -> None:
     found = waiting(cluster, large(13), TWO)
 
     assert found.because == (
-        "idle leaves have 4 fitting nodes and the best 2 shared ones 8 more"
+        "idle leaves have 4 fitting nodes and the 2 best shared ones 8 more"
     )
     assert found.hint.startswith("as normal-schema it would be placed now; 12 x 8")
 
@@ -169,7 +168,8 @@ def test_exclusive_and_unhealthy_leaves_are_closed_to_foundation_jobs() -> None:
 
     assert found.reasons[Reason.LEAF_CLOSED] == 10
     assert found.because == (
-        "3 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x"
+        "2 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x; "
+        "1 leaf has 4 or more fitting nodes but is unhealthy"
     )
 
 
@@ -204,10 +204,14 @@ class TestSuperpods:
     def test_fewer_blocks_where_nothing_smaller_helps(self) -> None:
         found = waiting(superpods(2, 2), Job("j", A3, 16, 6, sp_block=16))
 
-        assert found.because == ""
+        assert found.because == (
+            "6 blocks of 1 node are wanted, each in one SuperPoD, and there is room "
+            "for 4: SuperPoD 0 has 2, SuperPoD 1 has 2"
+        )
         assert found.hint == (
-            "enough would be room for 2 more pods: 8 completely free modules of one "
-            "node; 4 x 16 chips with sp-block: 16 would be placed now"
+            "at least 2 more nodes must have 8 completely free modules "
+            "with a healthy network; "
+            "4 x 16 chips with sp-block: 16 would be placed now"
         )
 
     def test_soft(self) -> None:
@@ -322,4 +326,4 @@ class TestRepair:
         found = waiting(cluster, replace(large(2), previous=previous))
 
         assert found.reasons == {Reason.FAILED_BEFORE: 2, Reason.TOO_FEW_CHIPS: 2}
-        assert found.because == ""
+        assert found.because.startswith("a padding job stays under one leaf")

@@ -42,6 +42,7 @@ from ringleaf.policies.repair import (
     missing_replicas,
     repaired_in_superpods,
     repaired_under_leaves,
+    without_pods,
 )
 from ringleaf.policies.superpods import best_in_superpods
 
@@ -158,6 +159,7 @@ class Session:
         if taken is None:
             usable = cluster.free.item(node) & reach(cluster, request).item(node)
             taken = request.table.taken(usable)
+            assert taken.bit_count() == job.chips, "a seat without its chips"
         mark = seat.mark or NO_MARK
         statement.allocate(job.name, node, taken, seat.replica, mark)
         chips = written_order(request.row, taken)
@@ -169,7 +171,8 @@ class Session:
         """Whether *job*, placed anew, would be placed now."""
         request = request_of(job)
         if job.network is Network.NONE or _one_pod(job):
-            return capacity(self.cluster, request) >= job.replicas
+            barred = barred_nodes(self.cluster, job, ())
+            return capacity(self.cluster, request, barred) >= job.replicas
         return self._seats(job, request, Level.JOB) is not None
 
     def _waiting(self, job: Job, request: Request) -> Waiting:
@@ -191,6 +194,7 @@ class Session:
         missing = max(1, job.replicas - len(kept) - room)
         counts = reason_counts(reasons)
         ways = [*self._endings(job, obstacle), *obstacle.ways]
+        ways += self._other_ways(obstacle)
         ways = ways or [*self._ways_out(job, request, missing, counts)]
         return Waiting(
             job=job,
@@ -224,6 +228,13 @@ class Session:
                     yield f"the end of job {other!r} would be enough"
                     return
 
+    def _other_ways(self, obstacle: Obstacle) -> Iterator[str]:
+        """The first other job that would be placed now."""
+        for words, other in obstacle.others:
+            if is_legal(other, self.settings) and self.fits_now(other):
+                yield f"{words} would be placed now"
+                return
+
     def _next_level(self, job: Job) -> Iterator[str]:
         """What restarting more of the job would bring."""
         assert job.previous is not None
@@ -247,7 +258,7 @@ class Session:
         room = f"room for {counted(missing, 'more pod')}: " if job.replicas > 1 else ""
         network = " with a healthy network" if Reason.NETWORK_FAULTY in reasons else ""
         yield f"enough would be {room}{need_words(request)}{network}"
-        anew = replace(job, previous=None, sp_block=None)
+        anew = replace(job, previous=without_pods(job), sp_block=None)
         smaller = (replace(anew, chips=n) for n in reversed(range(1, job.chips)))
         fewer = replace(anew, replicas=max(1, job.replicas - missing))
         for other in (*smaller, fewer):

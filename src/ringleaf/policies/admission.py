@@ -88,7 +88,7 @@ def _part_fault(job: Job) -> tuple[str, str] | None:
     if job.tor_affinity is not None:
         return (
             f"virtual NPU {job.vnpu!r} with tor-affinity, which is for whole chips",
-            "ask for whole chips, or leave tor-affinity out",
+            "ask for whole chips",
         )
     problem = f"virtual NPU {job.vnpu!r}: parts of chips are not placed"
     return problem, "ask for whole chips"

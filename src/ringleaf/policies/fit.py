@@ -168,7 +168,7 @@ def reason_counts(reasons: NDArray[np.int8]) -> dict[Reason, int]:
     return {r: n for r, n in zip(REASONS, counts.tolist(), strict=True) if n}
 
 
-def capacity(cluster: Cluster, request: Request) -> int:
+def capacity(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> int:
     """How many replicas the cluster can hold now, by the chips alone.
 
     Replicas of one job are alike and never compete for different groups, so taking
@@ -176,8 +176,11 @@ def capacity(cluster: Cluster, request: Request) -> int:
     rule a node holds one replica of a job.
     """
     if request.network is not Network.NONE:
-        return int((node_ranks(cluster, request) != NEVER).sum())
-    (nodes,) = eligible(cluster, request).nonzero()
+        return int((node_ranks(cluster, request, barred) != NEVER).sum())
+    right = eligible(cluster, request)
+    for nodes_barred in barred.values():
+        right[nodes_barred] = False
+    (nodes,) = right.nonzero()
     usable = cluster.free[nodes] & reach(cluster, request)[nodes]
     masks, counts = np.unique(usable, return_counts=True)
     total = 0

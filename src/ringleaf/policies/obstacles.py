@@ -4,7 +4,7 @@ The rule that refused is asked again with one condition lifted at a time; the co
 whose absence would have let the job pass is the one that is named.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -29,8 +29,13 @@ from ringleaf.policies.fit import (
     plural,
 )
 from ringleaf.policies.gang import Seat, cut_of
-from ringleaf.policies.repair import barred_nodes, kept_seats, missing_replicas
-from ringleaf.policies.superpods import choose_parts, superpods_of
+from ringleaf.policies.repair import (
+    barred_nodes,
+    kept_seats,
+    missing_replicas,
+    without_pods,
+)
+from ringleaf.policies.superpods import Cut, choose_parts, superpods_of
 from ringleaf.policies.switches import (
     Flags,
     Ground,
@@ -49,11 +54,15 @@ MAX_NAMES = 5
 
 
 class Obstacle(Struct, frozen=True):
-    """Why the rule refuses, what would help, and the jobs in the way."""
+    """Why the rule refuses, what would help, and the jobs in the way.
+
+    ``others`` are jobs that may be placed instead, each with its words.
+    """
 
     because: str = ""
     ways: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
+    others: tuple[tuple[str, Job], ...] = ()
 
 
 def job_reasons(
@@ -96,16 +105,19 @@ def switch_obstacle(
         )
     ground = ground_of(cluster, ranks, settings)
     closed = closed_leaves(ground, job, settings)
-    if len(ground.nodes) < job.replicas:
-        because = _closed_words(cluster, ground, closed) if closed.any() else ""
-        more = counted(job.replicas - len(ground.nodes), "more pod")
-        ways = [f"enough would be room for {more}: {need_words(request)}"]
-    else:
-        because = _shape_words(cluster, ground, closed, job, settings)
-        ways = []
+    because = _shape_words(cluster, ground, closed, job, settings)
+    ways = []
+    if not because:
+        more = counted(job.replicas - len(ground.nodes), "more node")
+        ways.append(f"at least {more} must have {_need(request)}")
     ways += _smaller(ground, job, settings)
     jobs = _crossing(cluster, closed.nonzero()[0].tolist())
     return Obstacle(because, tuple(ways), tuple(jobs))
+
+
+def _need(request: Request) -> str:
+    """What a node must have, said of nodes."""
+    return need_words(request).removesuffix(" on one node").removesuffix(" of one node")
 
 
 def closed_leaves(ground: Ground, job: Job, settings: Settings) -> Flags:
@@ -131,17 +143,33 @@ def stays_inside(job: Job, settings: Settings) -> bool:
     return single or job.job_type is JobType.PADDING
 
 
-def _closed_words(cluster: Cluster, ground: Ground, closed: Flags) -> str:
-    (leaves,) = closed.nonzero()
+def _closed_words(
+    cluster: Cluster, ground: Ground, closed: Flags, job: Job, settings: Settings
+) -> str:
+    """How many leaves are closed to the job, and who closes them."""
+    common = job.job_type is JobType.COMMON
+    second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
+    kind = "cross-leaf foundation" if common and second else "cross-leaf"
+    told = []
+    (crossed,) = (closed & ~ground.sick).nonzero()
+    if len(crossed):
+        jobs = _crossing(cluster, crossed.tolist())
+        carries = "carries" if len(crossed) == 1 else "carry"
+        named = f": {few(jobs)}" if jobs else ""
+        told.append(
+            f"{_room(ground, crossed)} but already {carries} a {kind} job{named}"
+        )
+    (sick,) = (closed & ground.sick).nonzero()
+    if len(sick):
+        are = "is" if len(sick) == 1 else "are"
+        told.append(f"{_room(ground, sick)} but {are} unhealthy")
+    return "; ".join(told)
+
+
+def _room(ground: Ground, leaves: NDArray[np.intp]) -> str:
+    have = "has" if len(leaves) == 1 else "have"
     fewest = ground.free[leaves].min()
-    jobs = _crossing(cluster, leaves.tolist())
-    named = f": {few(jobs)}" if jobs else ""
-    one = len(leaves) == 1
-    return (
-        f"{counted(len(leaves), 'leaf')} {'has' if one else 'have'} {fewest} or more "
-        f"fitting nodes but already {'carries' if one else 'carry'} "
-        f"a cross-leaf job{named}"
-    )
+    return f"{counted(len(leaves), 'leaf')} {have} {fewest} or more fitting nodes"
 
 
 def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
@@ -151,11 +179,13 @@ def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
 def _shape_words(
     cluster: Cluster, ground: Ground, closed: Flags, job: Job, settings: Settings
 ) -> str:
-    """Why enough fitting nodes are not enough."""
+    """The rule that refuses; nothing where there are too few nodes for any rule."""
     if stays_inside(job, settings):
         return _inside_words(cluster, ground, job, settings)
     if closed.any():
-        return _closed_words(cluster, ground, closed)
+        return _closed_words(cluster, ground, closed, job, settings)
+    if len(ground.nodes) < job.replicas:
+        return ""
     if settings.switch_mode is SwitchMode.SPINE_LEAF_2:
         return _budget_words(ground, settings)
     return _slot_words(ground, job)
@@ -168,7 +198,7 @@ def _inside_words(
     who = "a job in a single-layer network" if single else "a padding job"
     most = int(ground.free.argmax())
     return (
-        f"{who} stays under one leaf and wants {job.replicas} nodes there; "
+        f"{who} stays under one leaf and wants {counted(job.replicas, 'node')} there; "
         f"leaf {cluster.leaves[most].name} has the most, {ground.free[most]} "
         f"of at most {ground.leaf_size}"
     )
@@ -176,26 +206,35 @@ def _inside_words(
 
 def _budget_words(ground: Ground, settings: Settings) -> str:
     idle = int(ground.free[ground.group(LeafState.IDLE)].sum())
-    whole = capacity_2(ground, settings.shared_leaves)
+    budget = settings.shared_leaves
+    best = "the best shared one" if budget == 1 else f"the {budget} best shared ones"
     return (
-        f"idle leaves have {counted(idle, 'fitting node')} and the best "
-        f"{settings.shared_leaves} shared ones {whole - idle} more"
+        f"idle leaves have {counted(idle, 'fitting node')} and {best} "
+        f"{capacity_2(ground, budget) - idle} more"
     )
 
 
 def _slot_words(ground: Ground, job: Job) -> str:
     """1.0: neither whole leaves nor evenly loaded slots."""
+    positions = positions_of(ground, np.ones(len(ground.free), np.bool_))
+    if job.replicas < ground.leaf_size:
+        slots = int((positions.lengths > 0).sum())
+        return (
+            f"no leaf has {counted(job.replicas, 'fitting node')}, "
+            f"and nodes at different slots are only {slots}"
+        )
     full, rest = shape(job.replicas, ground.leaf_size)
     complete = int((ground.free == ground.leaf_size).sum())
-    positions = positions_of(ground, np.ones(len(ground.free), np.bool_))
-    lengths = positions.lengths.tolist()
     wanted = [full + 1] * rest + [full] * (ground.leaf_size - rest)
-    pairs = zip(positions.slots.tolist(), lengths, wanted, strict=True)
-    short = sorted((s, has, want) for s, has, want in pairs if has < want)
+    pairs = zip(
+        positions.slots.tolist(), positions.lengths.tolist(), wanted, strict=True
+    )
+    short = sorted((slot, has, want) for slot, has, want in pairs if has < want)
     slot, has, want = short[0]
     return (
-        f"{job.replicas} nodes want {full + 1} complete leaves (there are {complete}) "
-        f"or every slot loaded alike, and slot {slot} has {has} of {want} nodes"
+        f"{job.replicas} nodes want {counted(full + 1, 'complete leaf')} (there "
+        f"{'is' if complete == 1 else 'are'} {complete}) or every slot loaded alike, "
+        f"and slot {slot} has {has} of {want} nodes"
     )
 
 
@@ -222,25 +261,30 @@ def superpod_obstacle(
     """What holds back a job of several pods in SuperPoDs."""
     free = superpods_of(cluster, ranks).free
     cut = cut_of(job, settings)
+    because = "" if cut.soft else _room_for_blocks(free, cut)
     ways = []
-    if sum(free.values()) < cut.nodes:
-        because = ""
-        more = counted(cut.nodes - sum(free.values()), "more pod")
-        ways.append(f"enough would be room for {more}: {need_words(request)}")
-    else:
-        has = sum(nodes // cut.size for nodes in free.values())
-        most = sorted(free, key=lambda s: (-free[s], s))
-        shown = few([f"SuperPoD {s} has {free[s]}" for s in most])
-        because = (
-            f"{counted(cut.blocks, 'block')} of {counted(cut.size, 'node')} "
-            f"{'is' if cut.blocks == 1 else 'are'} wanted, each in one SuperPoD, and "
-            f"there is room for {has}: {shown}"
-        )
+    if (short := cut.nodes - sum(free.values())) > 0:
+        healthy = " with a healthy network" * request.heeds_network
+        more = counted(short, "more node")
+        ways.append(f"at least {more} must have {_need(request)}{healthy}")
     for other in _other_cuts(job, settings):
         if choose_parts(free, cut_of(other, settings)) is not None:
             ways.append(f"{_cut_words(other)} would be placed now")
             break
-    return Obstacle(because, tuple(ways))
+    one = replace(job, sp_block=job.replicas * job.chips, previous=without_pods(job))
+    others = [(_cut_words(one), one)] * (job.n_blocks > 1)
+    return Obstacle(because, tuple(ways), others=tuple(others))
+
+
+def _room_for_blocks(free: Mapping[int, int], cut: Cut) -> str:
+    has = sum(nodes // cut.size for nodes in free.values())
+    most = sorted(free, key=lambda s: (-free[s], s))
+    shown = few([f"SuperPoD {s} has {free[s]}" for s in most]) or "none has any"
+    return (
+        f"{counted(cut.blocks, 'block')} of {counted(cut.size, 'node')} "
+        f"{'is' if cut.blocks == 1 else 'are'} wanted, each in one SuperPoD, and "
+        f"there is room for {has}: {shown}"
+    )
 
 
 def _other_cuts(job: Job, settings: Settings) -> Iterator[Job]:
@@ -288,7 +332,9 @@ def repair_obstacle(
         SwitchMode.SPINE_LEAF_2: "a leaf the job uses, an idle one, or a shared one "
         "within its budget",
     }[settings.switch_mode]
-    if stays_inside(job, settings):
+    inside = {seat.mark.state for seat in kept if seat.mark} == {LeafState.IDLE}
+    second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
+    if stays_inside(job, settings) or (inside and second):
         rule = "the job stays under its leaf"
     under = f"{plural('leaf') if len(home) > 1 else 'leaf'} {names}"
     return Obstacle(

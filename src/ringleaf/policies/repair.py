@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
@@ -103,6 +104,13 @@ def barred_nodes(cluster: Cluster, job: Job, kept: Sequence[Seat]) -> Barred:
         Reason.OWN_POD: [s.node for s in kept if job.network is not Network.NONE],
     }
     return {reason: nodes for reason, nodes in barred.items() if nodes}
+
+
+def without_pods(job: Job) -> Previous | None:
+    """What is left of the past of *job* when all its pods are placed anew."""
+    if job.previous is None:
+        return None
+    return Previous((), job.previous.failed_nodes, Keep.JOB)
 
 
 def missing_replicas(job: Job, kept: Sequence[Seat]) -> list[int]:
@@ -274,22 +282,10 @@ def _used(ground: Ground, n: int, leaves: Ints, state: LeafState) -> tuple[Rows,
 
 
 def _without(ground: Ground, leaves: Ints) -> Ground:
-    """The ground with no free nodes under *leaves*."""
-    keep = ~np.isin(ground.leaf, leaves)
+    """The ground with no free nodes under *leaves*; the others stand where they did."""
     free = ground.free.copy()
     free[leaves] = 0
-    return Ground(
-        nodes=ground.nodes[keep],
-        slot=ground.slot[keep],
-        starts=np.concatenate([[0], np.cumsum(free)]),
-        free=free,
-        leaf_size=ground.leaf_size,
-        crossed=ground.crossed,
-        foundation=ground.foundation,
-        common=ground.common,
-        state=ground.state,
-        sick=ground.sick,
-    )
+    return replace(ground, free=free)
 
 
 def _further(ground: Ground, n: int, budget: int) -> Rows | None:

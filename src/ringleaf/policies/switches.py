@@ -37,13 +37,14 @@ class Ground(Struct, frozen=True):
     """What one request finds under the leaves.
 
     ``nodes`` are the fitting nodes under any leaf: by leaf, inside a leaf by chip rank
-    and then by slot (D31). ``slot`` says where each stands, ``starts`` where the nodes
-    of each leaf begin (and, once more, end). ``crossed`` leaves carry a job that
+    and then by slot (D31). ``rank`` and ``slot`` are theirs; ``starts`` is where the
+    nodes of each leaf begin (and, once more, end). ``crossed`` leaves carry a job that
     crosses them, ``foundation`` leaves a foundation job that does; ``common`` leaves
     have common jobs only; ``state`` and ``sick`` matter to 2.0.
     """
 
     nodes: Ints
+    rank: Ints
     slot: Ints
     starts: Ints
     free: Ints
@@ -57,7 +58,7 @@ class Ground(Struct, frozen=True):
     @property
     def leaf(self) -> Ints:
         """The leaf of each of ``nodes``."""
-        return np.repeat(np.arange(len(self.free)), self.free)
+        return np.repeat(np.arange(len(self.free)), np.diff(self.starts))
 
     def under(self, leaf: int, count: int) -> Ints:
         """Where the best *count* nodes of *leaf* stand in ``nodes``."""
@@ -79,6 +80,7 @@ def ground_of(cluster: Cluster, ranks: Ints, settings: Settings) -> Ground:
     spine = cluster.spine
     return Ground(
         nodes=nodes,
+        rank=ranks[nodes],
         slot=cluster.slot[nodes],
         starts=np.concatenate([[0], np.cumsum(free)]),
         free=free,
@@ -234,12 +236,17 @@ def logical_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
     lengths = positions.lengths
     if n < size:
         last = lengths.item(n - 1) - 1  # of the rows with n nodes, the shortest
-        return [Row(positions.row(last)[:n])] if last >= 0 else None
+        return [Row(best_of(ground, positions.row(last), n))] if last >= 0 else None
     full, rest = shape(n, size)
     if lengths.item(rest - 1) <= full or lengths.item(size - 1) < full:
         return None
     rows = [Row(positions.row(number)) for number in range(full)]
-    return [*rows, Row(positions.row(full)[:rest])]
+    return [*rows, Row(best_of(ground, positions.row(full), rest))]
+
+
+def best_of(ground: Ground, row: Ints, count: int) -> Ints:
+    """The *count* nodes of a logical leaf with the best chip rank (D31)."""
+    return row[np.argsort(ground.rank[row], kind="stable")][:count]
 
 
 def anything(ground: Ground, n: int, open_: Flags) -> Rows | None:
