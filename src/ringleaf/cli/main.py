@@ -162,7 +162,7 @@ def products(
 
 @app.command()
 def demo(*, json: AsJson = False) -> None:
-    """Fill a small cluster of every product with a mixed list of jobs.
+    """Fill two small clusters with jobs: every product; leaf switches and SuperPoDs.
 
     \b
     Examples:
