@@ -11,7 +11,18 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from ringleaf.simulator.scenario import Scenario, load
-from tests.network_oracle import NetJob, Note, Pod, Spot, World, crossers, with_pods
+from tests.network_oracle import (
+    NetJob,
+    Note,
+    Pod,
+    Spot,
+    World,
+    candidates,
+    crossers,
+    is_crossed,
+    leaf_groups,
+    with_pods,
+)
 from tests.oracle import OracleJob, OracleNode
 
 A2: Final = "atlas-800t-a2"
@@ -138,10 +149,17 @@ def _job(job: NetJob) -> dict[str, Any]:
 
 
 @st.composite
-def leaf_nodes(draw: st.DrawFn, name: str, product: str, *, calm: bool) -> OracleNode:
-    """A node of eight chips: in three cases of four wholly free and healthy."""
+def leaf_nodes(draw: st.DrawFn, name: str, product: str, texture: str) -> OracleNode:
+    """A node of eight chips; the texture says what may be wrong with it.
+
+    Calm: nothing. Holes, sparse: one node in three, one in two is taken whole, so that
+    leaves are rarely complete. Mixed: one in four has something else.
+    """
     plain = OracleNode(name, product, 8, EVERY)
-    if calm or draw(st.sampled_from([True, True, True, False])):
+    odds = {"holes": [False, False, True], "sparse": [False, True]}.get(texture)
+    if odds and draw(st.sampled_from(odds)):
+        return replace(plain, free=frozenset())
+    if texture != "mixed" or draw(st.sampled_from([True, True, True, False])):
         return plain
     if draw(st.sampled_from([False] * 6 + [True])):
         return replace(plain, product=A2 if product == RINGS else RINGS)
@@ -170,8 +188,9 @@ def leaf_spots(
     draw: st.DrawFn, product: str, m: int, max_nodes: int
 ) -> tuple[Spot, ...]:
     """Leaves of up to *m* nodes, and now and then a node under none."""
-    n_leaves = draw(st.integers(1, max(1, min(6, max_nodes // m))))
-    calm = draw(st.booleans())
+    most = max(1, min(6, max_nodes // m))
+    n_leaves = draw(st.one_of(st.integers(1, most), st.integers(most // 2 + 1, most)))
+    texture = draw(st.sampled_from(["calm", "holes", "sparse", "mixed", "mixed"]))
     ragged = draw(st.booleans())
     where: list[tuple[str | None, int]] = []
     for number in range(n_leaves):
@@ -187,7 +206,7 @@ def leaf_spots(
     if draw(st.booleans()):
         names = draw(st.permutations(names))
     return tuple(
-        Spot(draw(leaf_nodes(name, product, calm=calm)), leaf, slot)
+        Spot(draw(leaf_nodes(name, product, texture)), leaf, slot)
         for name, (leaf, slot) in zip(names, where, strict=True)
     )
 
@@ -198,7 +217,7 @@ def leaf_spots(
 @st.composite
 def tenants(draw: st.DrawFn, world: World, product: str) -> World:
     """Up to three jobs that already run, one pod per node, some across leaves."""
-    for number in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
+    for number in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))):
         chips = draw(st.sampled_from([1, 2, 8, 8]))
         room = [
             spot
@@ -230,7 +249,7 @@ def notes(draw: st.DrawFn, world: World) -> World:
     """Entries under ``leaves``; states only where no pods speak of them."""
     found: dict[str, Note] = {}
     for leaf in world.leaves:
-        if draw(st.sampled_from([True, True, False])):
+        if draw(st.booleans()):
             continue
         note = Note()
         if draw(st.booleans()):
@@ -239,14 +258,30 @@ def notes(draw: st.DrawFn, world: World) -> World:
         if world.mode == "2.0" and not crossers(world, leaf):
             note = replace(
                 note,
-                state=draw(st.sampled_from([0, 1, 1, 2, None])),
-                healthy=draw(st.sampled_from([True, True, None, False])),
+                state=draw(st.sampled_from([1, 1, 1, 2, 0, None])),
+                healthy=draw(st.sampled_from([True, True, True, None, False])),
             )
         found[leaf] = note
     return replace(world, notes=found)
 
 
 # Jobs and cases
+
+
+def edge_sizes(world: World, job: NetJob) -> list[int]:
+    """Replicas that make a job cross leaves and take almost all that is open."""
+    rooms = {leaf: len(spots) for leaf, spots in candidates(world, job).items()}
+    if world.mode != "2.0":
+        free = [room for leaf, room in rooms.items() if not is_crossed(world, leaf)]
+        low, high = max(rooms.values(), default=0) + 1, sum(free)
+        rare = range(max(4, low), min(world.m, high + 1))  # one logical leaf
+    else:
+        groups = leaf_groups(world)
+        low = sum(rooms[leaf] for leaf in groups["I"]) + 1
+        shared = sorted((rooms[leaf] for leaf in groups["S"]), reverse=True)
+        high = low - 1 + sum(shared[: world.budget])
+        rare = range(low + sum(shared[:1]), high + 1)  # two shared leaves
+    return [*range(low, high + 1), *[*rare] * 3] or [world.m]
 
 
 @st.composite
@@ -258,9 +293,11 @@ def leaf_jobs(
     chips = draw(st.one_of(st.just(8), st.just(8), st.sampled_from(legal)))
     free = sum(1 for spot in world.spots if len(spot.node.free) >= chips)
     most = max(1, min(free, 3 * world.m))
-    around_m = st.integers(1, world.m + 1)
-    replicas = draw(st.one_of(st.integers(1, most), st.integers(min(4, most), most),
-                              around_m))  # fmt: skip
+    small = st.integers(1, world.m + 1)
+    four = st.integers(min(4, most), most)
+    large = st.integers(min(world.m, most), most)
+    edge = st.sampled_from(edge_sizes(world, NetJob("", OracleJob(product, chips, 2))))
+    replicas = draw(st.one_of(small, four, large, edge, edge))
     labels = LABELS[:2] if labelled else (*LABELS[:2], *LABELS)
     label = draw(st.sampled_from(labels))
     return NetJob(name, OracleJob(product, chips, replicas), label)
@@ -268,15 +305,15 @@ def leaf_jobs(
 
 @st.composite
 def leaf_worlds(
-    draw: st.DrawFn, mode: str | None = None, max_nodes: int = 18
+    draw: st.DrawFn, mode: str | None = None, max_nodes: int = 24
 ) -> tuple[World, str]:
     product = draw(st.sampled_from([A2, A2, RINGS]))
-    m = draw(st.sampled_from([2, 3, 4, 4]))
+    m = draw(st.sampled_from([2, 3, 4, 4, 5, 6, 6]))
     world = World(
         spots=draw(leaf_spots(product, m, max_nodes)),
         mode=mode or draw(st.sampled_from(["1.0", "2.0", "single"])),
         given_m=draw(st.sampled_from([None, m])),
-        budget=draw(st.sampled_from([1, 2])),
+        budget=draw(st.sampled_from([1, 2, 2])),
         share_common=draw(st.sampled_from([False, False, True])),
     )
     world = draw(tenants(world, product))
@@ -288,7 +325,7 @@ def leaf_cases(
     draw: st.DrawFn,
     mode: str | None = None,
     max_jobs: int = 5,
-    max_nodes: int = 18,
+    max_nodes: int = 24,
     *,
     labelled: bool = False,
 ) -> Case:
@@ -299,6 +336,28 @@ def leaf_cases(
         for i in range(n_jobs)
     )
     return Case(world, jobs, draw(endings(n_jobs)))
+
+
+@st.composite
+def scattered_cases(draw: st.DrawFn, mode: str) -> Case:
+    """No leaf is near complete, so that whoever crosses must take from many."""
+    m = draw(st.sampled_from([4, 5, 6, 6]))
+    spots: list[Spot] = []
+    for number in range(draw(st.integers(3, 6))):
+        open_ = draw(st.sets(st.integers(0, m - 1), min_size=1, max_size=m - 2))
+        for slot in range(m):
+            free = EVERY if slot in open_ else frozenset[int]()
+            node = OracleNode(f"n{len(spots):02}", A2, 8, free)
+            spots.append(Spot(node, f"L{number}", slot))
+    world = World(tuple(spots), mode=mode, budget=draw(st.sampled_from([1, 2, 2])))
+    if mode == "2.0" or draw(st.booleans()):
+        world = draw(notes(world))
+    sizes = st.sampled_from(edge_sizes(world, NetJob("", OracleJob(A2, 8, 2))))
+    jobs = tuple(
+        NetJob(f"job-{i}", OracleJob(A2, 8, draw(sizes)), draw(st.sampled_from(kind)))
+        for i, kind in enumerate([LABELS[:2], LABELS[:1]])
+    )
+    return Case(world, jobs)
 
 
 @st.composite
@@ -333,7 +392,7 @@ def superpod_jobs(draw: st.DrawFn, name: str, room: int) -> NetJob:
     job = NetJob(name, OracleJob(A3, 16, block * blocks), block=16 * block)
     if blocks == 1 and draw(st.booleans()):
         job = replace(job, block=None)
-    return replace(job, soft=draw(st.booleans()))
+    return replace(job, soft=draw(st.sampled_from([False, True, True])))
 
 
 @st.composite
