@@ -85,6 +85,7 @@ TRAINING: Final[Document] = {
             "super-pod-affinity": "soft",
             "strategy": "chip",
             "distributed": False,
+            "vnpu": None,
             "previous": {
                 "placements": [{"replica": 0, "node": "a1", "chips": [0]}],
                 "failed-nodes": ["a1"],
@@ -104,6 +105,24 @@ TRAINING: Final[Document] = {
     "jobs": [
         {"name": "train", "replicas": 2, "chips": 4, "product": "atlas-800t-a2"},
         {"name": "eval", "chips": 1, "tor-affinity": None, "distributed": True},
+        {
+            "name": "back",
+            "replicas": 2,
+            "chips": 2,
+            "tor-affinity": "large-model-schema",
+            "previous": {
+                "placements": [
+                    {
+                        "replica": 0,
+                        "node": "b1",
+                        "chips": [0, 1],
+                        "annotations": {"hccl/rankIndex": "0"},
+                    },
+                    {"replica": 1, "node": "b2", "chips": [4, 5]},
+                ],
+                "failed-nodes": ["b2"],
+            },
+        },
     ],
 }
 
@@ -132,7 +151,10 @@ PODS: Final[Document] = {
         {"name": "s0-{i}", "count": 4, "product": "atlas-900-a3", "superpod": 0},
         {"name": "s1-{i}", "count": 2, "product": "atlas-900-a3", "superpod": 1},
     ],
-    "jobs": [{"name": "solo", "chips": 4}, {"name": "whole", "chips": 16}],
+    "jobs": [
+        {"name": "solo", "chips": 4},
+        {"name": "whole", "chips": 16, "replicas": 2, "sp-block": 16},
+    ],
 }
 
 MINIMAL: Final[Document] = {"nodes": [{"name": "n", "product": "atlas-800-9000"}]}
@@ -445,11 +467,26 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
     (TRAINING, ("jobs", 0, "replicas"), 1_000_001),
     (TRAINING, ("jobs", 0, "chips"), "4"),
     (TRAINING, ("jobs", 0, "strategy"), "any"),
-    (TRAINING, ("jobs", 0, "tor-affinity"), "large-model-schema"),
     (TRAINING, ("jobs", 0, "tor-affinity"), "huge"),
-    (TRAINING, ("jobs", 0, "sp-block"), 16),
-    (TRAINING, ("jobs", 0, "super-pod-affinity"), "hard"),
-    (TRAINING, ("jobs", 0, "previous"), {"placements": []}),
+    (TRAINING, ("jobs", 0, "sp-block"), -16),
+    (TRAINING, ("jobs", 0, "super-pod-affinity"), "harder"),
+    (TRAINING, ("jobs", 0, "previous"), {"failed-nodes": []}),
+    (TRAINING, ("jobs", 0, "vnpu"), 4),
+    (TRAINING, ("jobs", 2, "replicas"), 1),
+    (TRAINING, ("jobs", 2, "previous", "failed-nodes"), ["b7"]),
+    (TRAINING, ("jobs", 2, "previous", "placements", 1, "replica"), 0),
+    (TRAINING, ("jobs", 2, "previous", "placements", 0, "node"), "c1"),
+    (TRAINING, ("jobs", 2, "previous", "placements", 0, "chips"), [8]),
+    (
+        TRAINING,
+        ("jobs", 2, "previous", "placements", 0, "annotations"),
+        {"hccl/rankIndex": "first"},
+    ),
+    (
+        TRAINING,
+        ("running", 0, "placements", 0, "annotations"),
+        {"isSharedTor": "shared"},
+    ),
     (TRAINING, ("jobs", 0, "placements"), []),
     (INFERENCE, ("nodes", 0, "chips"), None),
     (INFERENCE, ("nodes", 0, "chips"), 65),
@@ -458,7 +495,7 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
     (INFERENCE, ("nodes", 2, "faulty"), [64]),
     (INFERENCE, ("jobs", 0, "product"), None),
     (INFERENCE, ("running", 0, "placements", 0, "chips"), [8]),
-    (PODS, ("jobs", 1, "replicas"), 2),
+    (PODS, ("jobs", 1, "sp-block"), "16"),
     (PODS, ("jobs", 0, "name"), "whole"),
     (PODS, ("nodes", 0, "count"), 99_999),
     (PODS, ("nodes", 1, "name"), "s0-{i}"),
