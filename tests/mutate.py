@@ -34,6 +34,8 @@ TABLES = {
     "ringleaf.policies.rules": ["tests/policies/test_rules.py"],
     "ringleaf.policies.products": ["tests/policies/test_products.py"],
     "ringleaf.model.decision": ["tests/policies/test_words.py"],
+    "ringleaf.policies.words": ["tests/policies/test_words.py"],
+    "ringleaf.simulator.tenants": ["tests/simulator/test_tenants.py"],
     "ringleaf.simulator.format": ["tests/simulator/test_scenario.py"],
 }
 THEN = ["tests/policies", "tests/scenarios", "tests/properties/test_exhaustive.py"]
@@ -52,6 +54,8 @@ ONLY = {
         "_ROWS",
     },
     "ringleaf.model.decision": {"Reason", "REASON_WORDS"},
+    "ringleaf.policies.words": {"SAME_EVERYWHERE"},
+    "ringleaf.simulator.tenants": {"CROSSED_BY", "RANK", "BLOCK", "STATE", "HEALTH"},
     "ringleaf.simulator.format": {"WANTED", "ELEMENT_WANTED", "_ENTRIES"},
 }
 

@@ -253,7 +253,9 @@ def repair_2(ground: Ground, stay: Stay, n: int, job: Job, budget: int) -> Rows 
     shared = stay.home_in(LeafState.SHARED)
     if not len(exclusive) and not len(shared):
         return _at_home(ground, stay, n) if len(stay.home) == 1 else None
-    if _taken(ground, stay, exclusive, shared):
+    common = job.job_type is JobType.COMMON
+    mine = shared[ground.foundation[shared]] if common else shared
+    if _taken(ground, stay, exclusive, mine):
         return None
     rows, n = _used(ground, n, exclusive, LeafState.EXCLUSIVE)
     more, n = _used(ground, n, shared, LeafState.SHARED)
