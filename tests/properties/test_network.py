@@ -61,7 +61,7 @@ from tests.properties.play import (
 
 cp_model: Any = pytest.importorskip("ortools.sat.python.cp_model")
 
-EXAMPLES = 120
+EXAMPLES = 100
 MODES = ("1.0", "2.0", "single")
 
 

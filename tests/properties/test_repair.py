@@ -1,0 +1,371 @@
+"""What must hold after every fault: who stays, who moves, and where to."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from ringleaf.model.decision import Decision, Placed, Waiting
+from ringleaf.simulator.format import read_entry
+from ringleaf.simulator.scenario import build
+from tests.network_oracle import (
+    IDLE,
+    LEGAL,
+    SHARED,
+    NetJob,
+    Pod,
+    Spot,
+    World,
+    exists_legal,
+    leaf_states,
+    legal_sets,
+    shape_of,
+    superpod_nodes,
+    with_pods,
+)
+from tests.oracle import choose
+from tests.properties.network_cases import (
+    Case,
+    document,
+    leaf_cases,
+    placement,
+    superpod_cases,
+)
+from tests.properties.play import play, pods_of
+
+EXAMPLES = 80
+MODES = ("1.0", "2.0", "single", "superpods")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A job that ran, what broke, and who else is there by now.
+
+    `world` is without the job and after the fault; `pods` is where the job was.
+    """
+
+    world: World
+    job: NetJob
+    pods: tuple[Pod, ...]
+    blocks: tuple[int | None, ...]
+    failed: tuple[str, ...]
+    keep: str
+
+    def is_healthy(self, pod: Pod) -> bool:
+        """Whether a pod may stay: node and chips are well, and nobody has them."""
+        node = self.world.spot(pod.node).node
+        bad = node.faulty | (node.network_faulty if self.heeds else frozenset())
+        ok = node.ready and pod.node not in self.failed and not bad & set(pod.chips)
+        return ok and node.free >= set(pod.chips)
+
+    @property
+    def heeds(self) -> bool:
+        """Whether the network of its chips matters to the job."""
+        if self.world.mode == "superpods":
+            return shape_of(self.job).blocks > 1
+        return self.job.replicas > 1
+
+    @property
+    def staying(self) -> list[Pod]:
+        return [pod for pod in self.pods if self.is_healthy(pod)]
+
+    def spots(self, pods: Sequence[Pod]) -> list[Spot]:
+        return [self.world.spot(pod.node) for pod in pods]
+
+    @property
+    def room(self) -> World:
+        """What is left beside the pods that stay."""
+        return with_pods(self.world, self.staying)
+
+    def decide(self) -> Decision:
+        entry = document(Case(self.world, (self.job,)))
+        entry["jobs"][0]["previous"] = {
+            "placements": [
+                _placement(pod, block)
+                for pod, block in zip(self.pods, self.blocks, strict=True)
+            ],
+            "failed-nodes": list(self.failed),
+            "keep": self.keep,
+        }
+        opened = build(read_entry(entry))
+        return opened.open().decide(opened.jobs[0])
+
+
+def _placement(pod: Pod, block: int | None) -> dict[str, Any]:
+    written = placement(pod)
+    if block is not None:
+        written.setdefault("annotations", {})["super-pod-rank"] = str(block)
+    return written
+
+
+@st.composite
+def faults(draw: st.DrawFn, mode: str, keep: str | None = None) -> Fault:
+    """Place jobs by the rules, break nodes of the first, let others come meanwhile."""
+    cases = (
+        superpod_cases(max_jobs=4)
+        if mode == "superpods"
+        else leaf_cases(mode, max_jobs=4, max_nodes=12, labelled=True)
+    )
+    case = draw(cases)
+    game = play(case)
+    queue = list(case.jobs)
+    placed = None
+    while queue and placed is None:
+        job = queue.pop(0)
+        decision = game.decide(job)
+        if isinstance(decision, Placed) and job.replicas > 1:
+            placed = decision
+    assume(placed is not None)
+    assert placed is not None
+    pods = pods_of(job, placed)
+    for other in queue[:1]:
+        game.decide(other)
+    names = draw(
+        st.lists(
+            st.sampled_from([pod.node for pod in pods]),
+            min_size=1,
+            max_size=draw(st.sampled_from([1, 1, 2, 8])),
+            unique=True,
+        )
+    )
+    failed, world = [], without_notes_of(case.world, pods)
+    broken: dict[str, frozenset[int]] = {}
+    for name in names:
+        if draw(st.sampled_from([True, True, False])):
+            failed.append(name)
+        else:
+            chips = next(pod.chips for pod in pods if pod.node == name)
+            broken[name] = frozenset(draw(st.sets(st.sampled_from(chips), min_size=1)))
+    spots = tuple(
+        replace(s, node=replace(s.node, faulty=s.node.faulty | broken[s.name]))
+        if s.name in broken
+        else s
+        for s in world.spots
+    )
+    world = replace(world, spots=spots)
+    tenants = {pod.job.name for pod in case.world.pods} | {job.name}
+    others = [pod for pod in game.world.pods if pod.job.name not in tenants]
+    world = with_pods(world, others)
+    fault = Fault(
+        world,
+        job,
+        tuple(pods),
+        tuple(p.block for p in placed.placements),
+        tuple(failed),
+        keep or draw(st.sampled_from(["pods", "job"])),
+    )
+    return draw(meanwhile(fault, queue[1:]))
+
+
+def without_notes_of(world: World, pods: Sequence[Pod]) -> World:
+    """The world without notes of leaves that the job uses itself."""
+    own = {world.spot(pod.node).leaf for pod in pods}
+    notes = {leaf: note for leaf, note in world.notes.items() if leaf not in own}
+    return replace(world, notes=notes)
+
+
+@st.composite
+def meanwhile(draw: st.DrawFn, fault: Fault, late: Sequence[NetJob]) -> Fault:
+    """Others may come before the job is repaired; they see only the pods that run."""
+    if not late or draw(st.booleans()):
+        return fault
+    running = fault.staying if fault.keep == "pods" else []
+    world = with_pods(fault.world, running)
+    game = play(Case(world, tuple(late)))
+    came: list[Pod] = []
+    for job in late:
+        decision = game.decide(job)
+        if isinstance(decision, Placed):
+            came += pods_of(job, decision)
+    return replace(fault, world=with_pods(fault.world, came))
+
+
+def blocks_of(fault: Fault) -> dict[int, list[Pod]]:
+    """Block -> its pods before the fault."""
+    found: dict[int, list[Pod]] = {}
+    for pod, block in zip(fault.pods, fault.blocks, strict=True):
+        assert block is not None
+        found.setdefault(block, []).append(pod)
+    return found
+
+
+def can_stay_whole(fault: Fault) -> bool:
+    """Whether some legal answer leaves every pod that may stay where it is."""
+    if fault.world.mode == "superpods":
+        return can_fill_up(fault)
+    fixed = fault.spots(fault.staying)
+    sets = legal_sets(fault.world, fault.job, fixed, fault.failed)
+    return any(keeps_its_states(fault, spots) for spots in sets)
+
+
+def keeps_its_states(fault: Fault, spots: Sequence[Spot]) -> bool:
+    """2.0: what the pods that stay say of their leaves remains true.
+
+    Pods that say 0 stay under their one leaf, and a leaf they call shared counts
+    towards the budget, though nobody else may be there.
+    """
+    staying = fault.staying
+    if fault.world.mode != "2.0" or not staying:
+        return True
+    if all(pod.state == IDLE for pod in staying):
+        return len({spot.leaf for spot in spots}) == 1
+    shared = {fault.world.spot(p.node).leaf for p in staying if p.state == SHARED}
+    states = leaf_states(fault.world)
+    shared |= {s.leaf for s in spots if s.leaf and states[s.leaf][0] == SHARED}
+    return fault.job.kind == "common" or len(shared) <= fault.world.budget
+
+
+def without_failed(world: World, failed: Sequence[str]) -> World:
+    """The world in which the failed nodes take no pods."""
+    spots = tuple(
+        replace(s, node=replace(s.node, ready=s.node.ready and s.name not in failed))
+        for s in world.spots
+    )
+    return replace(world, spots=spots)
+
+
+def can_fill_up(fault: Fault) -> bool:
+    """SuperPoDs: blocks that lost some pods in their SuperPoD, the others anywhere."""
+    staying = {pod.node for pod in fault.staying}
+    usable = without_failed(fault.room, fault.failed)
+    free = {s: len(spots) for s, spots in superpod_nodes(usable, fault.job).items()}
+    moving: list[int] = []
+    for pods in blocks_of(fault).values():
+        kept = [pod for pod in pods if pod.node in staying]
+        if not kept:
+            moving.append(len(pods))
+            continue
+        home = fault.world.spot(kept[0].node).node.superpod
+        assert home is not None
+        free[home] = free.get(home, 0) - (len(pods) - len(kept))
+        if free[home] < 0:
+            return False
+    size = shape_of(fault.job).block
+    if fault.job.soft:
+        return sum(moving) <= sum(free.values())
+    return sum(count // size for count in free.values()) >= len(moving)
+
+
+def is_legal_so_far(fault: Fault) -> bool:
+    """Whether the pods that stay break no rule by themselves."""
+    staying = fault.spots(fault.staying)
+    leaves = {spot.leaf for spot in staying}
+    if fault.world.mode == "superpods" or len(leaves) <= 1:
+        return True
+    common = replace(fault.job, label="normal-schema")
+    job = common if fault.world.mode == "1.0" else fault.job
+    return LEGAL[fault.world.mode](fault.world, job, staying)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_after_a_fault_as_little_moves_as_the_rules_allow(mode: str) -> None:
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(faults(mode))
+    def check(fault: Fault) -> None:
+        decision = fault.decide()
+        if isinstance(decision, Placed):
+            check_who_moved(fault, decision)
+            if is_legal_so_far(fault):
+                check_rules(fault, decision)
+        else:
+            assert isinstance(decision, Waiting)
+            check_nothing_was_left(fault)
+
+    check()
+
+
+def check_who_moved(fault: Fault, placed: Placed) -> None:
+    """Healthy pods stay, unless every answer with all of them in place is illegal.
+
+    Nothing goes to a failed node, and no two pods to one.
+    """
+    after = {p.replica: (p.node, p.chips) for p in placed.placements}
+    nodes = {node for node, _ in after.values()}
+    assert sorted(after) == list(range(fault.job.replicas))
+    assert len(nodes) == fault.job.replicas
+    assert not nodes & set(fault.failed)
+    stay = {pod.replica: (pod.node, pod.chips) for pod in fault.staying}
+    moved = [replica for replica, was in stay.items() if after[replica] != was]
+    if fault.keep == "pods":
+        assert not moved
+    elif moved and is_legal_so_far(fault) and not was_over_budget(fault):
+        assert not can_stay_whole(fault)
+    for replica, (name, chips) in after.items():
+        if stay.get(replica) != (name, chips):
+            check_chips(fault, name, chips)
+
+
+def was_over_budget(fault: Fault) -> bool:
+    """2.0: a common job that exceeded its budget may be placed anew as a whole."""
+    return any(not pod.healthy for pod in fault.pods)
+
+
+def check_chips(fault: Fault, name: str, chips: tuple[int, ...]) -> None:
+    """A pod that moved has the chips that any pod would get on its node."""
+    node = fault.world.spot(name).node
+    if fault.world.mode == "superpods" and fault.heeds:
+        node = replace(node, free=node.free - node.network_faulty)
+    choice = choose(node, fault.job.pod)
+    assert choice is not None
+    assert choice[1] == chips
+
+
+def check_rules(fault: Fault, placed: Placed) -> None:
+    """The job as a whole obeys the rule under which it was placed."""
+    mode = fault.world.mode
+    spots = [fault.world.spot(p.node) for p in placed.placements]
+    assert LEGAL[mode](fault.world, fault.job, spots)
+    if mode == "superpods":
+        homes: dict[int | None, list[int | None]] = {}
+        for p, spot in zip(placed.placements, spots, strict=True):
+            homes.setdefault(p.block, []).append(spot.node.superpod)
+        assert all(len(set(home)) == 1 for home in homes.values())
+        assert max(map(len, homes.values())) <= shape_of(fault.job).block
+    elif fault.keep == "job" and len({spot.leaf for spot in spots}) == 1:
+        marks = [p.mark for p in placed.placements if p.mark is not None]
+        assert {(int(m.state), m.healthy) for m in marks} == {(IDLE, True)}
+
+
+def check_nothing_was_left(fault: Fault) -> None:
+    """A job waits only if no legal answer keeps what runs, or none exists at all."""
+    if is_legal_so_far(fault):
+        assert not can_stay_whole(fault)
+    if fault.keep == "job":
+        anew = without_failed(fault.world, fault.failed)
+        assert shut_out(anew, fault.job) or not exists_legal(anew, fault.job)
+
+
+def shut_out(world: World, job: NetJob) -> bool:
+    """2.0: a job of M pods is not offered one busy leaf; see the exceptions there."""
+    return world.mode == "2.0" and job.replicas == world.m
+
+
+def test_the_properties_are_not_vacuous() -> None:
+    """Faults leave jobs that stay, that move in part, that move whole, that wait."""
+    seen: Counter[str] = Counter()
+
+    def tally(fault: Fault) -> None:
+        decision = fault.decide()
+        who = f"{fault.world.mode} {fault.keep}"
+        seen[f"{who} {type(decision).__name__}"] += 1
+        if isinstance(decision, Placed) and fault.staying:
+            after = {p.replica: p.node for p in decision.placements}
+            stayed = all(after[pod.replica] == pod.node for pod in fault.staying)
+            seen[f"{who} {'all stayed' if stayed else 'some moved'}"] += 1
+
+    for mode in MODES:
+        bounds = settings(
+            max_examples=100,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        bounds(given(faults(mode))(tally))()
+    wanted = [f"{mode} {keep} all stayed" for mode in MODES for keep in ("pods", "job")]
+    wanted += [f"{mode} pods Waiting" for mode in MODES]
+    wanted += [f"{mode} job some moved" for mode in MODES]
+    assert not {key for key in wanted if not seen[key]}, seen
