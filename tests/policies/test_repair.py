@@ -268,6 +268,18 @@ class TestSwitches2:
         assert [p.node for p in decision.placements] == ["A0", "A1", "A2", "A3"]
         assert {p.mark for p in decision.placements} == {Mark(JobType.FOUNDATION)}
 
+    def test_a_common_job_returns_to_a_leaf_that_it_must_share_now(self) -> None:
+        cluster = leaves("A ####", "B ####", "C ....")
+        sick = Mark(JobType.COMMON, LeafState.SHARED, healthy=False)
+        hold(cluster, "x", "A3 B3", sick)
+        alone = Mark(JobType.COMMON, LeafState.EXCLUSIVE)
+        previous = before("A0 A1 A2 B0", "B0", Keep.JOB, alone)
+
+        decision = self._decided(cluster, common(4), previous)
+
+        assert [p.node for p in decision.placements] == ["A0", "A1", "A2", "B1"]
+        assert {p.mark for p in decision.placements} == {sick}
+
     def _decided(
         self,
         cluster: Cluster,
@@ -450,3 +462,24 @@ class TestPlain:
         assert decision.because == (
             "1 pod must be replaced and 8 free chips on one node is wanted for each"
         )
+
+    def test_a_hint_does_not_count_on_failed_nodes(self) -> None:
+        cluster = leaves("A ###")
+        previous = before("A0 A1", "A0 A1", Keep.JOB)
+
+        decision = Session(cluster).decide(
+            replace(Job("j", A2, 8, 2), previous=previous)
+        )
+
+        assert isinstance(decision, Waiting)
+        assert decision.hint == (
+            "enough would be room for 1 more pod: 8 free chips on one node; "
+            "2 x 4 chips would be placed now"
+        )
+
+    def test_the_load_of_slots_grows_with_every_replacement(self) -> None:
+        cluster = leaves("A ####", "B ####", "C ##..")
+
+        found = repaired(cluster, large(8), before("A0 A1 A2 A3 B0 B1 B2 B3", "B0 B1"))
+
+        assert found == "A0 A1 A2 A3 C0 C1 B2 B3"

@@ -292,16 +292,11 @@ def check_who_moved(fault: Fault, placed: Placed) -> None:
     moved = [replica for replica, was in stay.items() if after[replica] != was]
     if fault.keep == "pods":
         assert not moved
-    elif moved and is_legal_so_far(fault) and not was_over_budget(fault):
+    elif moved and is_legal_so_far(fault):
         assert not can_stay_whole(fault)
     for replica, (name, chips) in after.items():
         if stay.get(replica) != (name, chips):
             check_chips(fault, name, chips)
-
-
-def was_over_budget(fault: Fault) -> bool:
-    """2.0: a common job that exceeded its budget may be placed anew as a whole."""
-    return any(not pod.healthy for pod in fault.pods)
 
 
 def check_chips(fault: Fault, name: str, chips: tuple[int, ...]) -> None:

@@ -168,7 +168,8 @@ def repaired_under_leaves(
     if rows is None:
         return None
     picked = list(_assigned(cluster, ground, rows, job, missing))
-    return sorted(_remarked(cluster, kept + picked, job, settings), key=_replica)
+    seats = kept + picked
+    return sorted(_remarked(cluster, ground, seats, job, settings), key=_replica)
 
 
 def _replica(seat: Seat) -> int:
@@ -253,9 +254,7 @@ def repair_2(ground: Ground, stay: Stay, n: int, job: Job, budget: int) -> Rows 
     shared = stay.home_in(LeafState.SHARED)
     if not len(exclusive) and not len(shared):
         return _at_home(ground, stay, n) if len(stay.home) == 1 else None
-    common = job.job_type is JobType.COMMON
-    mine = shared[ground.foundation[shared]] if common else shared
-    if _taken(ground, stay, exclusive, mine):
+    if _taken(ground, stay, job):
         return None
     rows, n = _used(ground, n, exclusive, LeafState.EXCLUSIVE)
     more, n = _used(ground, n, shared, LeafState.SHARED)
@@ -269,10 +268,18 @@ def repair_2(ground: Ground, stay: Stay, n: int, job: Job, budget: int) -> Rows 
     return None if further is None else rows + further
 
 
-def _taken(ground: Ground, stay: Stay, exclusive: Ints, shared: Ints) -> bool:
-    """Whether somebody else crosses a leaf that was the job's alone."""
+def _taken(ground: Ground, stay: Stay, job: Job) -> bool:
+    """Whether somebody else crosses a leaf so that the job may not return to it.
+
+    A common job may return wherever no foundation job crosses.
+    """
+    exclusive = stay.home_in(LeafState.EXCLUSIVE)
     if stay.running:
         return bool(not stay.crosses and ground.crossed[exclusive].any())
+    shared = stay.home_in(LeafState.SHARED)
+    if job.job_type is JobType.COMMON:
+        exclusive = exclusive[ground.foundation[exclusive]]
+        shared = shared[ground.foundation[shared]]
     taken = (ground.state[exclusive] != LeafState.IDLE).any()
     return bool(taken or (ground.state[shared] == LeafState.EXCLUSIVE).any())
 
@@ -340,23 +347,30 @@ def _slots_before(cluster: Cluster, job: Job) -> Mapping[int, int]:
 
 
 def _remarked(
-    cluster: Cluster, seats: Sequence[Seat], job: Job, settings: Settings
+    cluster: Cluster,
+    ground: Ground,
+    seats: Sequence[Seat],
+    job: Job,
+    settings: Settings,
 ) -> Iterator[Seat]:
     """What the pods say once the job is whole again.
 
     In 1.0 they say whether it crosses leaves (D13). In 2.0 a job inside one leaf says
-    nothing, unless pods that never went have said more before.
+    nothing, unless pods that never went have said more before; a leaf that was the
+    job's alone and is not any more is shared beyond the budget.
     """
     assert job.previous is not None
     crosses = len({cluster.leaf.item(seat.node) for seat in seats}) > 1
     first = settings.switch_mode is SwitchMode.SPINE_LEAF_1
-    quiet = not crosses and job.previous.keep is Keep.JOB
+    back = job.previous.keep is Keep.JOB
     for seat in seats:
         mark = seat.mark or NO_MARK
-        if first or quiet:
-            mark = Mark(
-                job.job_type, LeafState.EXCLUSIVE if crosses else LeafState.IDLE
-            )
+        others = ground.state.item(cluster.leaf.item(seat.node)) != LeafState.IDLE
+        if first or (back and not crosses):
+            state = LeafState.EXCLUSIVE if crosses else LeafState.IDLE
+            mark = Mark(job.job_type, state)
+        elif back and others and mark.state is LeafState.EXCLUSIVE:
+            mark = Mark(job.job_type, LeafState.SHARED, healthy=False)
         yield Seat(seat.replica, seat.node, seat.chips, mark=mark)
 
 

@@ -118,6 +118,7 @@ def build(entry: ScenarioEntry) -> Scenario:
     stands = Stands(
         sizes={name: group.chips for group in groups for name in group.names},
         leaf={n: g.entry.leaf for g in groups for n in g.names if g.entry.leaf},
+        lost={name: _lost(group) for group in groups for name in group.names},
     )
     slots = _slots(entry, groups)
     tenants = read_tenants(entry, stands, settings)
@@ -225,6 +226,14 @@ def _group(index: int, entry: NodeEntry) -> _Group:
     ):
         good_chips(f"{path}.{key}", listed, chips)
     return _Group(path, entry, product, chips, names)
+
+
+def _lost(group: _Group) -> frozenset[int]:
+    """The chips that no pod can keep: faulty, or of a node that is not ready."""
+    entry = group.entry
+    if not entry.ready:
+        return frozenset(range(group.chips))
+    return frozenset([*entry.faulty, *entry.network_faulty])
 
 
 def _size(path: str, entry: NodeEntry, product: Product) -> int:

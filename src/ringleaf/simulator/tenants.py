@@ -37,10 +37,11 @@ CROSSED_BY: Final[Mapping[Schema, JobType]] = MappingProxyType(
 
 
 class Stands(Struct, frozen=True):
-    """Node -> its number of chips, and its leaf if it has one."""
+    """Node -> its number of chips, its leaf if any, the chips no pod can keep."""
 
     sizes: Mapping[str, int]
     leaf: Mapping[str, str]
+    lost: Mapping[str, frozenset[int]]
 
     def leaves(self, placements: Iterable[Placement]) -> Leaves:
         """The leaves under which *placements* stand."""
@@ -102,7 +103,7 @@ class _Reader:
     """Reads placements; remembers who holds which chip."""
 
     def __init__(self, stands: Stands) -> None:
-        self._sizes = stands.sizes
+        self._sizes, self._lost = stands.sizes, stands.lost
         self._holder: dict[tuple[str, int], str] = {}
 
     def previous(self, path: str, job: JobEntry, entry: PreviousEntry) -> Previous:
@@ -139,15 +140,22 @@ class _Reader:
         self,
         path: str,
         entries: Iterable[PlacementEntry],
-        free: frozenset[str] | set[str] = frozenset(),
+        free: set[str] | None = None,
     ) -> Iterator[Placement]:
-        """The placements of one job; on the *free* nodes it holds nothing any more."""
+        """The placements of one job.
+
+        Of a job of before, pods on the *free* nodes hold nothing any more, nor do
+        those that lost a chip.
+        """
         for i, entry in enumerate(entries):
             own = f"{path}[{i}]"
             if entry.node not in self._sizes:
                 unknown_node(f"{own}.node", entry.node, self._sizes)
             good_chips(f"{own}.chips", entry.chips, self._sizes[entry.node])
-            if entry.node not in free:
+            gone = free is not None and (
+                entry.node in free or self._lost[entry.node] & {*entry.chips}
+            )
+            if not gone:
                 self._claim(own, entry)
             rank = _number(own, entry, RANK, range(1_000_000))
             yield Placement(
