@@ -28,7 +28,7 @@ def test_a_job_under_one_leaf_crosses_nothing() -> None:
 
     assert spine.crossing.tolist() == [0, 0, 0]
     assert spine.uncommon.tolist() == [1, 0, 0]
-    assert list(spine.jobs_crossing(0)) == []
+    assert spine.jobs_crossing(0) == []
 
 
 def test_a_second_leaf_makes_the_job_cross_both() -> None:
@@ -41,7 +41,7 @@ def test_a_second_leaf_makes_the_job_cross_both() -> None:
     assert spine.crossing.tolist() == [1, 0, 1]
     assert spine.foundation.tolist() == [1, 0, 1]
     assert spine.state.tolist() == [2, 0, 2]
-    assert list(spine.jobs_crossing(2)) == ["j"]
+    assert spine.jobs_crossing(2) == ["j"]
     assert spine.leaves_of("j") == [0, 2]
 
 

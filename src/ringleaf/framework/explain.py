@@ -121,12 +121,13 @@ def _leaves(session: Session, job: Job) -> Iterator[LeafView]:
     cluster, settings = session.cluster, session.settings
     ground = ground_of(cluster, node_ranks(cluster, request_of(job)), settings)
     closed = closed_leaves(ground, job, settings)
+    crossings = cluster.spine.crossings()
     for i, leaf in enumerate(cluster.leaves):
         yield LeafView(
             leaf=leaf.name,
             fitting=ground.free.item(i),
             state=_state(ground, i, settings),
-            crossed_by=tuple(sorted(cluster.spine.jobs_crossing(i))),
+            crossed_by=tuple(crossings.get(i, ())),
             closed=closed.item(i),
         )
 

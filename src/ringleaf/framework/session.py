@@ -195,7 +195,8 @@ class Session:
         counts = reason_counts(reasons)
         ways = [*self._endings(job, obstacle), *obstacle.ways]
         ways += self._other_ways(obstacle)
-        ways = ways or [*self._ways_out(job, request, missing, counts)]
+        if not ways:
+            ways = [*self._ways_out(job, request, missing, counts)]
         return Waiting(
             job=job,
             missing=missing,
@@ -209,12 +210,19 @@ class Session:
     def _obstacle(self, job: Job, request: Request, kept: Sequence[Seat]) -> Obstacle:
         """What in the network, or in the repair, holds *job* back."""
         cluster, settings = self.cluster, self.settings
-        ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
-        if job.previous is not None and kept:
+        if kept and job.previous is not None:
+            ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
             found = repair_obstacle(cluster, request, job, settings, ranks)
-            return replace(found, ways=tuple(self._next_level(job)))
+            if job.previous.keep is Keep.PODS:
+                return replace(found, ways=tuple(self._next_level(job)))
+            anew = self._obstacle(job, request, ())
+            because = "; placed anew: ".join(
+                filter(None, [found.because, anew.because])
+            )
+            return replace(anew, because=because)
         if job.network is Network.NONE or _one_pod(job):
             return Obstacle()
+        ranks = node_ranks(cluster, request, barred_nodes(cluster, job, ()))
         in_superpods = job.network is Network.SUPERPODS
         asked = superpod_obstacle if in_superpods else switch_obstacle
         return asked(cluster, request, job, settings, ranks)
@@ -238,21 +246,23 @@ class Session:
     def _next_level(self, job: Job) -> Iterator[str]:
         """What restarting more of the job would bring."""
         assert job.previous is not None
-        if job.previous.keep is Keep.PODS:
-            whole = replace(job, previous=replace(job.previous, keep=Keep.JOB))
-            request = request_of(job)
-            for level in levels_of(whole)[1:]:
-                with Statement(self.cluster) as statement:
-                    if self._place(statement, whole, request, level) is not None:
-                        what = "its block" if level is Level.BLOCKS else "the whole job"
-                        yield f"restarting {what} would place it now"
-                        return
-            yield "restarting the whole job would not place it now either"
+        whole = replace(job, previous=replace(job.previous, keep=Keep.JOB))
+        request = request_of(job)
+        for level in levels_of(whole)[1:]:
+            with Statement(self.cluster) as statement:
+                if self._place(statement, whole, request, level) is not None:
+                    what = "its block" if level is Level.BLOCKS else "the whole job"
+                    yield f"restarting {what} would place it now"
+                    return
+        yield "restarting the whole job would not place it now either"
 
     def _ways_out(
         self, job: Job, request: Request, missing: int, reasons: Mapping[Reason, int]
     ) -> Iterator[str]:
         """What would have been enough, and what fits now instead."""
+        if request.network is not Network.NONE and not _one_pod(job):
+            yield "nothing smaller would be placed now; other jobs must end first"
+            return
         if reasons.get(Reason.OTHER_PRODUCT, 0) == len(self.cluster):
             yield f"no node is {job.product.key}"
         room = f"room for {counted(missing, 'more pod')}: " if job.replicas > 1 else ""

@@ -5,7 +5,7 @@ Per leaf this counts the jobs that cross it and what the pods under it say; ever
 is kept as pods come and go, and going takes back exactly what coming did.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -64,11 +64,18 @@ class Spine:
         """The leaves that are not healthy: some job there exceeds its budget."""
         return self._sick > 0
 
-    def jobs_crossing(self, leaf: int) -> Iterator[str]:
+    def jobs_crossing(self, leaf: int) -> list[str]:
         """The names of the jobs that cross *leaf*, as far as they are known."""
-        for job, places in self._pods.items():
-            if leaf in places and len(places) > 1:
-                yield job
+        return self.crossings().get(leaf, [])
+
+    def crossings(self) -> dict[int, list[str]]:
+        """Leaf -> the names of the jobs that cross it, in their order."""
+        found: dict[int, list[str]] = {}
+        for job, places in sorted(self._pods.items()):
+            if len(places) > 1:
+                for leaf in places:
+                    found.setdefault(leaf, []).append(job)
+        return found
 
     def leaves_of(self, job: str) -> list[int]:
         """The leaves under which *job* holds chips."""

@@ -173,7 +173,8 @@ def _room(ground: Ground, leaves: NDArray[np.intp]) -> str:
 
 
 def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
-    return sorted({j for leaf in leaves for j in cluster.spine.jobs_crossing(leaf)})
+    crossings = cluster.spine.crossings()
+    return sorted({job for leaf in leaves for job in crossings.get(leaf, ())})
 
 
 def _shape_words(
@@ -248,11 +249,25 @@ def _smaller(ground: Ground, job: Job, settings: Settings) -> Iterator[str]:
     common = replace(job, tor_affinity=Schema.NORMAL, previous=None)
     if job.tor_affinity is not Schema.NORMAL and _passes(ground, common, settings):
         yield "as normal-schema it would be placed now"
-    for n in range(job.replicas - 1, max(0, job.replicas - MAX_TRIES), -1):
+    for n in _fewer(job.replicas):
         fewer = replace(job, replicas=n, previous=None)
         if is_legal(fewer, settings) and _passes(ground, fewer, settings):
             yield f"{fewer.wanted} would be placed now"
             return
+
+
+def _fewer(n: int) -> list[int]:
+    """Smaller numbers, from close by to far away.
+
+    >>> _fewer(5), _fewer(300)[62:]
+    ([4, 3, 2, 1], [237, 236, 118, 59, 29, 14, 7, 3, 1])
+    """
+    near = list(range(n - 1, max(0, n - 1 - MAX_TRIES), -1))
+    far = near[-1] if near else 0
+    while far > 1:
+        far //= 2
+        near.append(far)
+    return near
 
 
 def superpod_obstacle(

@@ -111,7 +111,7 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
 def _closed_words(cluster: Cluster, node: int) -> str:
     """Who keeps the leaf of *node* closed."""
     leaf = cluster.leaf.item(node)
-    jobs = sorted(cluster.spine.jobs_crossing(leaf))
+    jobs = cluster.spine.jobs_crossing(leaf)
     named = f": {', '.join(jobs)}" if jobs else ""
     return (
         f"the job would cross leaf {cluster.leaves[leaf].name}, "
