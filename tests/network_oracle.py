@@ -299,7 +299,7 @@ def place_1(world: World, job: NetJob) -> list[str] | None:
     if len(complete) >= rows + 1:
         whole = [spot for spots in complete[:rows] for spot in spots]
         return _names(whole + best_of(complete[rows], last + 1, job))
-    logical = _logical(queue, n, m)
+    logical = _logical(queue, n, m, job)
     if logical is not None:
         return _names(logical)
     if job.kind == "common":
@@ -307,8 +307,13 @@ def place_1(world: World, job: NetJob) -> list[str] | None:
     return None
 
 
-def _logical(queue: Sequence[Sequence[Spot]], n: int, m: int) -> list[Spot] | None:
-    """Step E: one node of each position makes a logical leaf."""
+def _logical(
+    queue: Sequence[Sequence[Spot]], n: int, m: int, job: NetJob
+) -> list[Spot] | None:
+    """Step E: one node of each position makes a logical leaf.
+
+    D31: where it has more nodes than are wanted, the best chip rank first.
+    """
     rows, last = divmod(n - 1, m)
     lists: list[list[Spot]] = [[] for _ in range(m)]
     for spots in queue:
@@ -324,11 +329,15 @@ def _logical(queue: Sequence[Sequence[Spot]], n: int, m: int) -> list[Spot] | No
     def by_slot(spots: Sequence[Spot]) -> list[Spot]:
         return sorted(spots, key=lambda spot: spot.slot)
 
+    def best(i: int, count: int) -> list[Spot]:
+        wanted = sorted(row(i), key=lambda spot: chip_rank(spot, job))
+        return by_slot(wanted[:count])
+
     if n < m:
         deep = max(i for i in range(len(lists[0])) if len(row(i)) >= n)
-        return by_slot(row(deep)[:n])
+        return best(deep, n)
     whole = [spot for i in range(rows) for spot in by_slot(row(i))]
-    return whole + by_slot(row(rows)[: last + 1])
+    return whole + best(rows, last + 1)
 
 
 def _anywhere(queue: Sequence[Sequence[Spot]], n: int, job: NetJob) -> list[str] | None:
