@@ -232,10 +232,11 @@ class TestSwitches2:
 
         assert repaired(cluster, large(4), previous, one) is None
 
-    def test_a_common_job_goes_beyond_it(self) -> None:
+    @pytest.mark.parametrize("healthy", [True, False])
+    def test_a_common_job_goes_beyond_it(self, *, healthy: bool) -> None:
         cluster = leaves("A ##..", "B ###.", "C #...")
         hold(cluster, "x", "B0 C0", Mark(JobType.COMMON, LeafState.SHARED))
-        mark = Mark(JobType.COMMON, LeafState.SHARED)
+        mark = Mark(JobType.COMMON, LeafState.SHARED, healthy)
         previous = before("A0 A1", "", Keep.PODS, mark)
         one = replace(TWO, shared_leaves=1)
 
@@ -244,6 +245,37 @@ class TestSwitches2:
         sick = Mark(JobType.COMMON, LeafState.SHARED, healthy=False)
         assert [p.node for p in decision.placements] == ["A0", "A1", "B1", "B2"]
         assert decision.placements[3].mark == sick
+
+    def test_but_not_where_it_shares_a_leaf_with_a_foundation_job(self) -> None:
+        cluster = leaves("A ###.", "B ###.", "C #...")
+        hold(cluster, "x", "A2 C0", SHARED)
+        previous = before(
+            "A0 A1", "", Keep.PODS, Mark(JobType.COMMON, LeafState.SHARED)
+        )
+        hold(cluster, "y", "B0", Mark(JobType.COMMON, LeafState.SHARED))
+        one = replace(TWO, shared_leaves=1)
+
+        assert repaired(cluster, common(4), previous, one) is None
+
+    def test_a_job_that_was_deleted_whole_has_its_budget_back(self) -> None:
+        cluster = leaves("A ##..", "B ##..", "C ###.", "D #...")
+        hold(cluster, "x", "C0 D0", Mark(JobType.COMMON, LeafState.SHARED))
+        previous = Previous(
+            (
+                *before("A0 A1", mark=EXCLUSIVE).placements,
+                Placement(2, "B0", chips_of(0xFF), mark=SHARED),
+                Placement(3, "B1", chips_of(0xFF), mark=SHARED),
+            ),
+            (),
+            Keep.JOB,
+        )
+        one = replace(TWO, shared_leaves=1)
+
+        decision = self._decided(cluster, large(6), previous, one)
+
+        nodes = [p.node for p in decision.placements]
+        assert nodes == ["A0", "A1", "B0", "B1", "C1", "C2"]
+        assert [p.mark for p in decision.placements] == [EXCLUSIVE] * 4 + [SHARED] * 2
 
     def test_a_job_that_was_deleted_whole_finds_its_leaf_taken(self) -> None:
         cluster = leaves("A ####", "B ####", "C ####")

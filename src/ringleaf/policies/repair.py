@@ -157,19 +157,48 @@ def repaired_under_leaves(
     if not kept:
         return switch_seats(cluster, job, settings, ranks)
     ground = ground_of(cluster, ranks, settings)
+    for seats in (kept, _marked_anew(cluster, ground, kept, job)):
+        stay = _stay(cluster, seats, job)
+        rows = _replacements(ground, stay, len(missing), job, settings)
+        if rows is not None:
+            every = [*seats, *_assigned(cluster, ground, rows, job, missing)]
+            return sorted(
+                _remarked(cluster, ground, every, job, settings), key=_replica
+            )
+        if stay.running or settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
+            break
+    return None
+
+
+def _stay(cluster: Cluster, kept: Sequence[Seat], job: Job) -> Stay:
+    assert job.previous is not None
     nodes = np.array([seat.node for seat in kept], np.int64)
-    stay = Stay(
+    return Stay(
         leaves=cluster.leaf[nodes],
         slots=cluster.slot[nodes],
         marks=[seat.mark or NO_MARK for seat in kept],
         running=job.previous.keep is Keep.PODS,
     )
-    rows = _replacements(ground, stay, len(missing), job, settings)
-    if rows is None:
-        return None
-    picked = list(_assigned(cluster, ground, rows, job, missing))
-    seats = kept + picked
-    return sorted(_remarked(cluster, ground, seats, job, settings), key=_replica)
+
+
+def _marked_anew(
+    cluster: Cluster, ground: Ground, kept: Sequence[Seat], job: Job
+) -> list[Seat]:
+    """The seats with what their pods would say today, whatever they said before.
+
+    A leaf that nobody else crosses is the job's alone, so that its budget for shared
+    leaves is free again. Pods of a job inside one leaf have nothing to say.
+    """
+    found = []
+    for seat in kept:
+        leaf = cluster.leaf.item(seat.node)
+        if (seat.mark or NO_MARK).state is LeafState.IDLE:
+            return list(kept)
+        alone = ground.state.item(leaf) == LeafState.IDLE
+        state = LeafState.EXCLUSIVE if alone else LeafState.SHARED
+        mark = Mark(job.job_type, state, not ground.sick.item(leaf))
+        found.append(replace(seat, mark=mark))
+    return found
 
 
 def _replica(seat: Seat) -> int:
@@ -263,7 +292,9 @@ def repair_2(ground: Ground, stay: Stay, n: int, job: Job, budget: int) -> Rows 
         return rows
     unused = _without(ground, stay.home)
     further = _further(unused, n, max(0, budget - len(shared)))
-    if further is None and job.job_type is JobType.COMMON:
+    # Beyond its budget a common job shares no leaf with a foundation job.
+    common = job.job_type is JobType.COMMON
+    if further is None and common and not ground.foundation[shared].any():
         further = over_capacity(unused, n)
     return None if further is None else rows + further
 
