@@ -1,0 +1,463 @@
+"""What a configuration may say: actions, votes, flags, plugins, arguments.
+
+Names, defaults and spellings are Volcano's, so that its configurations load as they
+are; docs/configuration.md is made from these tables.
+
+Source: Volcano ``pkg/scheduler/conf``, ``plugins/*``, ``actions/*``; the vendor's
+``plugin/factory.go`` for init-params.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+
+from ringleaf.model.settings import JobRequests
+
+Value = bool | int | float | str | tuple[Any, ...] | None
+"""What an argument can be once it is read."""
+
+
+MAX_NUMBER: Final = 1_000_000
+"""The greatest number that any argument takes."""
+
+
+class Kind(StrEnum):
+    """What an argument wants; the value is the words for people."""
+
+    WHOLE = "a whole number"
+    NUMBER = "a number"
+    SWITCH = "true or false"
+    CHOICE = "one of"
+    TEXT = "text"
+    NAMES = "names, separated by commas"
+    POINTS = "a list of {utilization, score}"
+
+
+class Argument(Struct, frozen=True):
+    """One argument; a key that ends in ``<resource>`` stands for any resource.
+
+    Args:
+        key: As it is written.
+        kind: What it wants.
+        default: What counts without it.
+        meaning: One sentence.
+        low: The least legal number.
+        high: The greatest legal number.
+        choices: The legal texts.
+        without: What counts without it, in words, where the default is None.
+        has_effect: Whether Ringleaf heeds it; if not, setting it is a warning.
+
+    """
+
+    key: str
+    kind: Kind
+    default: Value
+    meaning: str
+    low: int = 0
+    high: int = MAX_NUMBER
+    choices: tuple[str, ...] = ()
+    without: str = "none"
+    has_effect: bool = True
+
+    @property
+    def wanted(self) -> str:
+        """What it wants, for messages.
+
+        >>> ACTIONS["preempt"].arguments["minCandidateNodesPercentage"].wanted
+        'a whole number from 0 to 100'
+        """
+        if self.choices:
+            return " or ".join(f'"{choice}"' for choice in self.choices)
+        if self.kind in (Kind.WHOLE, Kind.NUMBER):
+            return f"{self.kind} from {self.low} to {self.high}"
+        return self.kind
+
+
+class Action(Struct, frozen=True):
+    """One verb of the cycle."""
+
+    name: str
+    meaning: str
+    arguments: Mapping[str, Argument]
+
+
+class Vote(Struct, frozen=True):
+    """A question that plugins answer, and how their answers combine."""
+
+    name: str
+    meaning: str
+    combined: str
+
+
+class Flag(Struct, frozen=True):
+    """A switch of a plugin's votes; Volcano spells some *enable* and some *enabled*."""
+
+    key: str
+    default: bool
+    votes: tuple[str, ...]
+
+
+class Plugin(Struct, frozen=True):
+    """One voter."""
+
+    name: str
+    meaning: str
+    votes: tuple[str, ...]
+    arguments: Mapping[str, Argument]
+
+
+_Row = TypeVar("_Row", Action, Vote, Plugin)
+
+
+def _keyed(*arguments: Argument) -> Mapping[str, Argument]:
+    return MappingProxyType({argument.key: argument for argument in arguments})
+
+
+def _named(*rows: _Row) -> Mapping[str, _Row]:
+    return MappingProxyType({row.name: row for row in rows})
+
+
+def _whole(
+    key: str, default: int | None, meaning: str, low: int = 0, high: int = MAX_NUMBER
+) -> Argument:
+    return Argument(key, Kind.WHOLE, default, meaning, low, high)
+
+
+def _switch(key: str, meaning: str, *, default: bool) -> Argument:
+    return Argument(key, Kind.SWITCH, default, meaning)
+
+
+_CACHE: Final = _switch(
+    "predicateErrorCacheEnable",
+    "Whether a refusal of a node counts for all pods alike until the cycle ends.",
+    default=True,
+)
+
+ACTIONS: Final = _named(
+    Action("enqueue", "Lets waiting jobs in, queue by queue, while no plugin objects.",
+           _keyed()),
+    Action("allocate", "Places jobs whose pods request something, all pods or none.",
+           _keyed(_CACHE)),
+    Action("backfill", "Places pods that request nothing.",
+           _keyed(_CACHE)),
+    Action("preempt", "Evicts pods of the same queue for a starving job that outranks "
+                      "them.",
+           _keyed(
+               _CACHE,
+               _switch("enableTopologyAwarePreemption",
+                       "Whether evictions are tried out against pod affinity and "
+                       "spreading; it knows no network.", default=False),
+               _whole("topologyAwarePreemptWorkerNum", 16,
+                      "Workers that try evictions out at once.", low=1),
+               _whole("minCandidateNodesPercentage", 10,
+                      "Share of the nodes to try at least.", high=100),
+               _whole("minCandidateNodesAbsolute", 1, "Nodes to try at least."),
+               _whole("maxCandidateNodesAbsolute", 100, "Nodes to try at most."),
+           )),
+    Action("reclaim", "Evicts pods of queues above their share for a starving job of a "
+                      "queue below its own.",
+           _keyed(_CACHE)),
+)  # fmt: skip
+"""The actions, in the order in which they are usually run."""
+
+REFUSED_ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "gangpreempt": "'preempt' evicts inside a queue",
+        "gangreclaim": "'reclaim' evicts across queues",
+        "shuffle": "leave it out: only Volcano's plugins rescheduling and tdm feed it",
+    }
+)
+"""Actions of Volcano that Ringleaf does not have, and what to do.
+
+They are refused rather than accepted without effect: who configures an eviction counts
+on it.
+"""
+
+_FIRST: Final = "the first plugin with a preference decides"
+_ALL: Final = "every plugin must agree"
+_ANY: Final = "one plugin suffices"
+_VICTIMS: Final = (
+    "victims on whom a tier's plugins agree; the first tier that names some decides"
+)
+_PERMIT: Final = "one objection refuses; a permit ends the round after its tier"
+_TIER: Final = "all plugins of the first tier that has an opinion must agree"
+_SUM: Final = "scores are added up"
+_ANSWER: Final = "the first plugin that answers"
+
+VOTES: Final = _named(
+    Vote("JobOrder", "which job is next", _FIRST),
+    Vote("QueueOrder", "which queue is next", _FIRST),
+    Vote("TaskOrder", "which pod of a job is next", _FIRST),
+    Vote("SubJobOrder", "which group of pods is next", _FIRST),
+    Vote("ClusterOrder", "which cluster is next", _FIRST),
+    Vote("JobValid", "whether a job can be placed at all", _ALL),
+    Vote("PrePredicate", "whether to look for a node for this pod", _ALL),
+    Vote("Predicate", "whether a node may take this pod", _ALL),
+    Vote("JobReady", "whether enough pods have a place", _ALL),
+    Vote("SubJobReady", "whether enough pods of a group have a place", _ALL),
+    Vote("Allocatable", "whether the queue may take this pod", _ALL),
+    Vote("Preemptive", "whether the queue may evict for this pod", _ALL),
+    Vote("Overused", "whether the queue has more than its share", _ANY),
+    Vote("Victim", "whom to evict without a successor", _ANY),
+    Vote("Preemptable", "whom to evict in the same queue", _VICTIMS),
+    Vote("Reclaimable", "whom to evict in other queues", _VICTIMS),
+    Vote("JobPipelined", "whether enough pods have or await a place", _PERMIT),
+    Vote("SubJobPipelined", "the same for a group of pods", _PERMIT),
+    Vote("JobEnqueueable", "whether to let a job in", _PERMIT),
+    Vote("JobStarving", "whether a job may evict", _TIER),
+    Vote("NodeOrder", "how well a node suits", _SUM),
+    Vote("HyperNodeOrder", "how well a part of the network suits", _SUM),
+    Vote("BestNode", "which of the nodes is taken", _ANSWER),
+    Vote("HyperNodeGradient", "in which order parts of the network are tried", _ANSWER),
+    Vote("TargetJob", "for which job nodes are reserved", _ANSWER),
+    Vote("ReservedNodes", "which nodes are reserved", _ANSWER),
+)
+
+FLAGS: Final[Mapping[str, Flag]] = MappingProxyType(
+    {
+        key: Flag(key, default, tuple(votes.split()))
+        for key, default, votes in (
+            ("enableJobOrder", True, "JobOrder"),
+            ("enableHierarchy", False, ""),
+            ("enableJobReady", True, "JobReady"),
+            ("enableJobPipelined", True, "JobPipelined"),
+            ("enableTaskOrder", True, "TaskOrder"),
+            ("enablePreemptable", True, "Preemptable"),
+            ("enableReclaimable", True, "Reclaimable"),
+            ("enablePreemptive", True, "Preemptive"),
+            ("enableQueueOrder", True, "QueueOrder"),
+            ("enabledClusterOrder", False, "ClusterOrder"),
+            ("enablePredicate", True, "Predicate PrePredicate"),
+            ("enableBestNode", True, "BestNode"),
+            ("enableNodeOrder", True, "NodeOrder"),
+            ("enableTargetJob", True, "TargetJob"),
+            ("enableReservedNodes", True, "ReservedNodes"),
+            ("enableJobEnqueued", True, "JobEnqueueable"),
+            ("enabledVictim", True, "Victim"),
+            ("enableJobStarving", True, "JobStarving"),
+            ("enabledOverused", True, "Overused"),
+            ("enabledAllocatable", True, "Allocatable"),
+            ("enabledHyperNodeOrder", True, "HyperNodeOrder"),
+            ("enabledSubJobReady", True, "SubJobReady"),
+            ("enabledSubJobPipelined", True, "SubJobPipelined"),
+            ("enabledSubJobOrder", True, "SubJobOrder"),
+            ("enabledHyperNodeGradient", True, "HyperNodeGradient"),
+        )
+    }
+)
+"""JobValid has no flag; ``enableHierarchy`` is not about a vote but about drf."""
+
+HIERARCHY: Final = "enableHierarchy"
+DEFAULT_FLAGS: Final = frozenset(flag.key for flag in FLAGS.values() if flag.default)
+FLAG_OF: Final = {vote: flag.key for flag in FLAGS.values() for vote in flag.votes}
+
+
+def _filters(*names: str) -> Iterator[Argument]:
+    for name, what in (each.split(": ") for each in names):
+        meaning = f"Whether {what} count."
+        yield _switch(f"predicate.{name}Enable", meaning, default=True)
+
+
+def _weights(*rows: tuple[str, int, str]) -> Iterator[Argument]:
+    for name, default, what in rows:
+        yield _whole(f"{name}.weight", default, f"Weight of {what}; 0 leaves it out.")
+
+
+PLUGINS: Final = _named(
+    Plugin("priority", "Higher priority first; it may evict lower priority.",
+           ("JobOrder", "TaskOrder", "Preemptable", "JobStarving"), _keyed()),
+    Plugin("gang", "All pods of a job or none.",
+           ("JobValid", "JobOrder", "JobReady", "JobPipelined", "Preemptable",
+            "Reclaimable", "JobStarving"), _keyed()),
+    Plugin("conformance", "Pods of the system are never evicted.",
+           ("Preemptable", "Reclaimable"), _keyed()),
+    Plugin("affinity", "Chips that are wired together, nodes under one leaf, blocks in "
+                       "one SuperPoD.",
+           ("JobValid", "Predicate", "NodeOrder"),
+           _keyed(
+               _switch("sum-scores",
+                       "Whether the affinity is added to the scores of other plugins, "
+                       "as in Volcano, instead of counting first.", default=False),
+           )),
+    Plugin("drf", "The job with the smallest dominant share first.",
+           ("JobOrder", "Preemptable"), _keyed()),
+    Plugin("overcommit", "Lets jobs in up to a multiple of what the cluster has.",
+           ("JobEnqueueable",),
+           _keyed(
+               Argument("overcommit-factor", Kind.NUMBER, 1.2,
+                        "Multiple of the cluster that may be let in.", 1),
+               Argument("overcommit-factor.<resource>", Kind.NUMBER, None,
+                        "The same for one resource.", 1, without="overcommit-factor"),
+           )),
+    Plugin("predicates", "Kubernetes' own conditions: selectors, taints, ports, "
+                         "volumes.",
+           ("PrePredicate", "Predicate"),
+           _keyed(
+               *_filters(
+                   "NodeAffinity: node selectors and node affinity",
+                   "NodePorts: host ports",
+                   "TaintToleration: taints",
+                   "PodAffinity: affinity and anti-affinity to other pods",
+                   "NodeVolumeLimits: limits on the volumes of a node",
+                   "VolumeZone: zones of volumes",
+                   "PodTopologySpread: spreading constraints",
+                   "VolumeBinding: volumes that are not bound yet",
+                   "DynamicResourceAllocation: resource claims",
+               ),
+               _switch("predicate.CacheEnable",
+                       "Whether a verdict counts for pods alike.", default=False),
+               _whole("volumebinding.weight", 1, "Weight of the fit of volumes."),
+               _whole("volumebinding.bindTimeoutSeconds", 600,
+                      "Seconds to wait for a volume to be bound."),
+               Argument("volumebinding.shape", Kind.POINTS, None,
+                        "How full volumes score, point by point.",
+                        without="Kubernetes' own"),
+               _whole("dynamicresources.filterTimeoutSeconds", 10,
+                      "Seconds that looking for devices may take; 0 is no limit."),
+           )),
+    Plugin("proportion", "Queues share the cluster by weight, within guarantee and "
+                         "capability.",
+           ("QueueOrder", "Overused", "Allocatable", "Preemptive", "JobEnqueueable",
+            "Reclaimable"), _keyed()),
+    Plugin("nodeorder", "Kubernetes' own preferences: balance, affinity, images.",
+           ("NodeOrder",),
+           _keyed(*_weights(
+               ("leastrequested", 1, "nodes with the most left"),
+               ("mostrequested", 0, "nodes with the least left"),
+               ("nodeaffinity", 2, "preferred node affinity"),
+               ("podaffinity", 2, "preferred affinity to other pods"),
+               ("balancedresource", 1, "even use of CPU and memory"),
+               ("tainttoleration", 3, "nodes with few taints to tolerate"),
+               ("imagelocality", 1, "nodes that have the images"),
+               ("podtopologyspread", 2, "spreading constraints"),
+           ))),
+    Plugin("binpack", "Fills nodes that are in use before others.",
+           ("NodeOrder",),
+           _keyed(
+               _whole("binpack.weight", 1,
+                      "Weight of the whole plugin; 0 turns it off."),
+               _whole("binpack.cpu", 1, "Weight of CPU."),
+               _whole("binpack.memory", 1, "Weight of memory."),
+               Argument("binpack.resources", Kind.NAMES, (),
+                        "Further resources to pack by; chips only if they are listed."),
+               Argument("binpack.resources.<resource>", Kind.WHOLE, None,
+                        "Weight of one of them.", 0, without="1"),
+           )),
+)  # fmt: skip
+"""The plugins; each votes only where its flags let it."""
+
+AFFINITY: Final = "affinity"
+AFFINITY_ALIAS: Final = re.compile(r"topology910|npu|volcano-npu(_v\S+)?")
+HIERARCHY_VOTES: Final = ("QueueOrder", "Reclaimable")
+"""Where drf votes too once ``enableHierarchy`` is true."""
+
+REFUSED_PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "capacity": "'proportion' shares the cluster between queues",
+        "cdp": "leave it out: pods are not kept from eviction for a time",
+        "deviceshare": "leave it out: chips are given whole, by 'affinity'",
+        "extender": "leave it out: no other scheduler is asked",
+        "network-topology-aware": "'affinity' knows leaf switches and SuperPoDs",
+        "nodegroup": "leave it out: node selectors keep queues apart",
+        "numaaware": "leave it out: cores of a node are the kubelet's business",
+        "pdb": "leave it out: disruption budgets are not read",
+        "rescheduling": "leave it out: running pods are not moved for balance",
+        "resource-strategy-fit": "'binpack' and 'nodeorder' weigh resources",
+        "resourcequota": "'proportion' limits queues by their capability",
+        "sla": "leave it out: waiting times do not change the order",
+        "task-topology": "leave it out: pods of a job are placed by 'affinity'",
+        "tdm": "leave it out: nodes are not shared by time of day",
+        "usage": "leave it out: measured load is not read",
+    }
+)
+"""Plugins of Volcano that Ringleaf does not have, and what to do."""
+
+
+def _no_effect(argument: Argument) -> Argument:
+    return Argument(
+        argument.key,
+        argument.kind,
+        argument.default,
+        argument.meaning,
+        argument.low,
+        argument.high,
+        has_effect=False,
+    )
+
+
+PARAMETERS: Final = _keyed(
+    Argument("nslb-version", Kind.CHOICE, "1.0", "Version of switch affinity.",
+             choices=("1.0", "2.0")),
+    _whole("shared-tor-num", 2,
+           "Shared leaves that one foundation job may use in 2.0.", low=1, high=2),
+    Argument("nodes-per-leaf", Kind.WHOLE, None, "Nodes that one leaf connects.", 1,
+             without="the size of the largest leaf"),
+    _switch("share-common-leaves",
+            "Whether common jobs may cross leaves that carry common jobs only (D12).",
+            default=False),
+    _whole("super-pod-size", 48, "Nodes of a SuperPoD.", low=1),
+    _whole("reserve-nodes", 2, "Nodes of a SuperPoD that are kept back for repairs."),
+    Argument("job-requests", Kind.CHOICE, JobRequests.STRICT.value,
+             "How atlas-800-9000 reads the rule for jobs of several pods (D1).",
+             choices=tuple(JobRequests)),
+    *map(_no_effect, (
+        _whole("grace-over-time", 900,
+               "Seconds a faulty pod has to end by itself.", low=2, high=3600),
+        _switch("presetVirtualDevice",
+                "Whether virtual NPUs are made beforehand only.", default=False),
+        _switch("useClusterInfoManager",
+                "Whether chips are read from the cluster's summary.", default=True),
+        _switch("self-maintain-available-card",
+                "Whether the scheduler counts free chips itself.", default=True),
+        _switch("forceEnqueue",
+                "Whether jobs with chips are always let in.", default=True),
+        _switch("prefer-previous-node",
+                "Whether a job that comes back prefers its old nodes.", default=False),
+        Argument("resource-level-config", Kind.TEXT, None,
+                 "Levels of the network for multi-level scheduling."),
+    )),
+)  # fmt: skip
+"""``init-params``. Source: the vendor's factory.go; nodes-per-leaf, share-common-leaves
+and job-requests are Ringleaf's own. Numbers may stand in quotes, as the vendor's do.
+"""
+
+INIT_PARAMS: Final = "init-params"
+ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "tor-level": "tor_level stands in the ConfigMap basic-tor-node-cm",
+        "tor_level": "it stands in the ConfigMap basic-tor-node-cm",
+        "sum-scores": "it is an argument of the plugin 'affinity'",
+    }
+)
+"""Names that are no init-params, and where they belong."""
+
+ANY_RESOURCE: Final = "<resource>"
+"""How the key of an argument ends that stands for any resource."""
+
+DEFAULT_ACTIONS: Final = ("enqueue", "allocate", "backfill")
+DEFAULT_TIERS: Final = (
+    ("priority", "gang", "conformance", "affinity"),
+    ("drf", "predicates", "proportion", "nodeorder", "binpack"),
+)
+"""What counts without a file, and for what a file leaves out (D34)."""
+
+
+def find_argument(known: Mapping[str, Argument], key: object) -> Argument | None:
+    """The row for *key*, also where one row stands for any resource.
+
+    >>> find_argument(PLUGINS["binpack"].arguments, "binpack.resources.a/b").meaning
+    'Weight of one of them.'
+    """
+    if not isinstance(key, str) or key.endswith((ANY_RESOURCE, ".")):
+        return None
+    of_any = (
+        argument
+        for pattern, argument in known.items()
+        if pattern.endswith(ANY_RESOURCE)
+        and key.startswith(pattern.removesuffix(ANY_RESOURCE))
+    )
+    return known.get(key) or next(of_any, None)

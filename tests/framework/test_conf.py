@@ -1,0 +1,936 @@
+"""The configuration: what the tables say, what loads, what is refused."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from ringleaf.framework.conf import DEFAULT, Conf, PluginConf, Refused, read_conf
+from ringleaf.framework.vocabulary import (
+    ACTIONS,
+    FLAG_OF,
+    FLAGS,
+    PARAMETERS,
+    PLUGINS,
+    REFUSED_ACTIONS,
+    REFUSED_PLUGINS,
+    VOTES,
+    Argument,
+    Kind,
+)
+from ringleaf.model.settings import JobRequests, Settings, SwitchMode
+
+EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "conf"
+TIER_1: Final = ["priority", "gang", "conformance", "affinity"]
+TIER_2: Final = ["drf", "predicates", "proportion", "nodeorder", "binpack"]
+
+
+def conf_of(text: str) -> Conf:
+    conf = read_conf(yaml.safe_load(text))
+    assert isinstance(conf, Conf), conf
+    return conf
+
+
+def problems_of(text: str) -> list[str]:
+    refused = read_conf(yaml.safe_load(text))
+    assert isinstance(refused, Refused), refused
+    return [str(problem) for problem in refused.problems]
+
+
+def warnings_of(text: str) -> list[str]:
+    return [str(warning) for warning in conf_of(text).warnings]
+
+
+def plugin_of(entry: str) -> PluginConf:
+    conf = conf_of(f"actions: allocate\ntiers: [{{plugins: [{entry}]}}]")
+    return conf.tiers[0][0]
+
+
+def plugin_problems(entry: str) -> list[str]:
+    return problems_of(f"actions: allocate\ntiers: [{{plugins: [{entry}]}}]")
+
+
+def parameters(text: str) -> str:
+    """A configuration with these init-params."""
+    return (
+        "actions: allocate\n"
+        "tiers: [{plugins: [{name: affinity}]}]\n"
+        f"configurations: [{{name: init-params, arguments: {text}}}]"
+    )
+
+
+def names(conf: Conf) -> list[list[str]]:
+    return [[plugin.name for plugin in tier] for tier in conf.tiers]
+
+
+# What the tables must say, written out from Volcano's source once more.
+
+
+def test_the_flags_are_volcanos_in_its_mixed_spelling() -> None:
+    enable = {
+        "JobOrder",
+        "Hierarchy",
+        "JobReady",
+        "JobPipelined",
+        "TaskOrder",
+        "Preemptable",
+        "Reclaimable",
+        "Preemptive",
+        "QueueOrder",
+        "Predicate",
+        "BestNode",
+        "NodeOrder",
+        "TargetJob",
+        "ReservedNodes",
+        "JobEnqueued",
+        "JobStarving",
+    }
+    enabled = {
+        "ClusterOrder",
+        "Victim",
+        "Overused",
+        "Allocatable",
+        "HyperNodeOrder",
+        "SubJobReady",
+        "SubJobPipelined",
+        "SubJobOrder",
+        "HyperNodeGradient",
+    }
+
+    assert set(FLAGS) == {f"enable{x}" for x in enable} | {
+        f"enabled{x}" for x in enabled
+    }
+    assert {key for key, flag in FLAGS.items() if not flag.default} == {
+        "enableHierarchy",
+        "enabledClusterOrder",
+    }
+
+
+def test_every_vote_but_that_on_validity_has_a_flag() -> None:
+    assert set(VOTES) - set(FLAG_OF) == {"JobValid"}
+    assert set(FLAG_OF) <= set(VOTES)
+
+
+def test_who_votes_where() -> None:
+    assert {name: plugin.votes for name, plugin in PLUGINS.items()} == {
+        "priority": ("JobOrder", "TaskOrder", "Preemptable", "JobStarving"),
+        "gang": (
+            "JobValid",
+            "JobOrder",
+            "JobReady",
+            "JobPipelined",
+            "Preemptable",
+            "Reclaimable",
+            "JobStarving",
+        ),
+        "conformance": ("Preemptable", "Reclaimable"),
+        "affinity": ("JobValid", "Predicate", "NodeOrder"),
+        "drf": ("JobOrder", "Preemptable"),
+        "overcommit": ("JobEnqueueable",),
+        "predicates": ("PrePredicate", "Predicate"),
+        "proportion": (
+            "QueueOrder",
+            "Overused",
+            "Allocatable",
+            "Preemptive",
+            "JobEnqueueable",
+            "Reclaimable",
+        ),
+        "nodeorder": ("NodeOrder",),
+        "binpack": ("NodeOrder",),
+    }
+
+
+def test_the_defaults_of_plugin_arguments() -> None:
+    defaults = {
+        key: argument.default
+        for plugin in PLUGINS.values()
+        for key, argument in plugin.arguments.items()
+    }
+
+    assert defaults == {
+        "sum-scores": False,
+        "overcommit-factor": 1.2,
+        "overcommit-factor.<resource>": None,
+        "predicate.NodeAffinityEnable": True,
+        "predicate.NodePortsEnable": True,
+        "predicate.TaintTolerationEnable": True,
+        "predicate.PodAffinityEnable": True,
+        "predicate.NodeVolumeLimitsEnable": True,
+        "predicate.VolumeZoneEnable": True,
+        "predicate.PodTopologySpreadEnable": True,
+        "predicate.VolumeBindingEnable": True,
+        "predicate.DynamicResourceAllocationEnable": True,
+        "predicate.CacheEnable": False,
+        "volumebinding.weight": 1,
+        "volumebinding.bindTimeoutSeconds": 600,
+        "volumebinding.shape": None,
+        "dynamicresources.filterTimeoutSeconds": 10,
+        "leastrequested.weight": 1,
+        "mostrequested.weight": 0,
+        "nodeaffinity.weight": 2,
+        "podaffinity.weight": 2,
+        "balancedresource.weight": 1,
+        "tainttoleration.weight": 3,
+        "imagelocality.weight": 1,
+        "podtopologyspread.weight": 2,
+        "binpack.weight": 1,
+        "binpack.cpu": 1,
+        "binpack.memory": 1,
+        "binpack.resources": (),
+        "binpack.resources.<resource>": None,
+    }
+
+
+def test_the_defaults_of_action_arguments() -> None:
+    cache = {"predicateErrorCacheEnable": True}
+
+    assert {
+        name: {key: argument.default for key, argument in action.arguments.items()}
+        for name, action in ACTIONS.items()
+    } == {
+        "enqueue": {},
+        "allocate": cache,
+        "backfill": cache,
+        "preempt": {
+            **cache,
+            "enableTopologyAwarePreemption": False,
+            "topologyAwarePreemptWorkerNum": 16,
+            "minCandidateNodesPercentage": 10,
+            "minCandidateNodesAbsolute": 1,
+            "maxCandidateNodesAbsolute": 100,
+        },
+        "reclaim": cache,
+    }
+
+
+def test_the_defaults_of_init_params_and_which_count() -> None:
+    assert {key: (a.default, a.has_effect) for key, a in PARAMETERS.items()} == {
+        "nslb-version": ("1.0", True),
+        "shared-tor-num": (2, True),
+        "nodes-per-leaf": (None, True),
+        "share-common-leaves": (False, True),
+        "super-pod-size": (48, True),
+        "reserve-nodes": (2, True),
+        "job-requests": ("strict", True),
+        "grace-over-time": (900, False),
+        "presetVirtualDevice": (False, False),
+        "useClusterInfoManager": (True, False),
+        "self-maintain-available-card": (True, False),
+        "forceEnqueue": (True, False),
+        "prefer-previous-node": (False, False),
+        "resource-level-config": (None, False),
+    }
+
+
+def every_argument() -> list[Argument]:
+    rows: list[Any] = [*ACTIONS.values(), *PLUGINS.values()]
+    tables = [row.arguments for row in rows] + [PARAMETERS]
+    return [argument for table in tables for argument in table.values()]
+
+
+@pytest.mark.parametrize("argument", every_argument(), ids=lambda each: each.key)
+def test_every_argument_has_a_meaning_and_a_legal_default(argument: Argument) -> None:
+    assert argument.meaning[0].isupper()
+    assert argument.meaning.endswith(".")
+    assert argument.meaning.startswith("Whether ") is (argument.kind is Kind.SWITCH)
+    if argument.kind in (Kind.WHOLE, Kind.NUMBER) and argument.default is not None:
+        assert isinstance(argument.default, int | float)
+        assert argument.low <= argument.default <= argument.high
+
+
+def test_no_name_is_both_known_and_refused() -> None:
+    assert not set(ACTIONS) & set(REFUSED_ACTIONS)
+    assert not set(PLUGINS) & set(REFUSED_PLUGINS)
+
+
+# What must load.
+
+
+def test_d34_without_a_file_the_default_counts() -> None:
+    example = conf_of((EXAMPLES / "default.conf").read_text())
+
+    assert DEFAULT.actions == ("enqueue", "allocate", "backfill")
+    assert names(DEFAULT) == [TIER_1, TIER_2]
+    assert DEFAULT.settings == Settings()
+    assert DEFAULT.warnings == ()
+    assert example == DEFAULT
+
+
+def test_what_a_file_leaves_out_is_the_default_with_a_warning() -> None:
+    conf = read_conf({})
+
+    assert isinstance(conf, Conf)
+    assert (conf.actions, names(conf)) == (DEFAULT.actions, names(DEFAULT))
+    assert [str(each) for each in conf.warnings] == [
+        "no actions are configured: the default counts, enqueue, allocate, backfill",
+        (
+            "no tiers are configured: the default counts, priority, gang, conformance, "
+            "affinity; drf, predicates, proportion, nodeorder, binpack"
+        ),
+    ]
+
+
+def test_the_guides_chart_has_no_actions_and_gets_the_default() -> None:
+    conf = conf_of((EXAMPLES / "guide-chart.conf").read_text())
+
+    assert conf.actions == ("enqueue", "allocate", "backfill")
+    assert names(conf) == [TIER_1, TIER_2]
+    assert conf.tiers[0][3].written == "topology910"
+
+
+def test_the_guides_default_once_mended() -> None:
+    conf = conf_of((EXAMPLES / "guide-default.conf").read_text())
+
+    assert names(conf) == [["priority", "gang", "affinity"], TIER_2[:-1]]
+    assert conf.warnings == ()
+
+
+def test_volcanos_built_in_default() -> None:
+    conf = conf_of((EXAMPLES / "volcano-default.conf").read_text())
+
+    assert names(conf) == [TIER_1[:-1], ["overcommit", *TIER_2[:-1]]]
+    assert [str(each) for each in conf.warnings] == [
+        (
+            "no tier has the plugin 'affinity' (topology910, volcano-npu): "
+            "how chips are wired together does not count"
+        )
+    ]
+
+
+def test_volcanos_helm_chart() -> None:
+    conf = conf_of((EXAMPLES / "volcano-helm.conf").read_text())
+    changed = {p.name: p.changed for tier in conf.tiers for p in tier if p.changed}
+
+    assert names(conf) == [TIER_1[:-1], ["overcommit", *TIER_2]]
+    assert changed == {
+        "gang": {"enablePreemptable": False},
+        "drf": {"enablePreemptable": False},
+    }
+    assert conf.tiers[1][1].votes == ("JobOrder",)
+
+
+def test_the_vendors_configuration() -> None:
+    manifest = yaml.safe_load((EXAMPLES / "vendor.yaml").read_text())
+    conf = conf_of(manifest["data"]["volcano-scheduler.conf"])
+    voters = [p.name for tier in conf.tiers for p in tier if "NodeOrder" in p.votes]
+
+    assert names(conf) == [["gang", "affinity", "priority", "conformance"], TIER_2]
+    assert voters == ["affinity", "nodeorder"]
+    assert conf.settings == Settings()
+    assert conf.parameters["prefer-previous-node"] is True
+    assert [str(each) for each in conf.warnings] == [
+        f"init-params: argument {key!r} has no effect"
+        for key in (
+            "grace-over-time",
+            "presetVirtualDevice",
+            "useClusterInfoManager",
+            "self-maintain-available-card",
+            "forceEnqueue",
+            "prefer-previous-node",
+        )
+    ]
+
+
+def test_a_configuration_that_sets_a_lot() -> None:
+    conf = conf_of((EXAMPLES / "busy.conf").read_text())
+    overcommit, _drf, predicates, _proportion, nodeorder, binpack = conf.tiers[1]
+
+    assert conf.actions == ("enqueue", "allocate", "preempt", "reclaim", "backfill")
+    assert conf.action_arguments["preempt"]["minCandidateNodesPercentage"] == 20
+    assert overcommit.arguments == {"overcommit-factor": 1.5}
+    assert predicates.arguments["predicate.VolumeZoneEnable"] is False
+    assert nodeorder.arguments["imagelocality.weight"] == 5
+    assert nodeorder.arguments["nodeaffinity.weight"] == 2
+    assert binpack.arguments == {
+        "binpack.weight": 10,
+        "binpack.cpu": 1,
+        "binpack.memory": 1,
+        "binpack.resources": ("huawei.com/Ascend910",),
+        "binpack.resources.huawei.com/Ascend910": 5,
+    }
+    assert conf.settings == Settings(
+        switch_mode=SwitchMode.SPINE_LEAF_2, superpod_size=96, reserve_nodes=4
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "affinity",
+        "topology910",
+        "npu",
+        "volcano-npu",
+        "volcano-npu_v7.3.0_linux-aarch64",
+    ],
+)
+def test_the_names_of_the_affinity_plugin(name: str) -> None:
+    plugin = plugin_of(f"{{name: {name}, arguments: {{sum-scores: 'true'}}}}")
+
+    assert (plugin.name, plugin.written) == ("affinity", name)
+    assert plugin.arguments == {"sum-scores": True}
+
+
+# Flags and votes.
+
+
+def test_a_flag_takes_a_vote_away() -> None:
+    plugin = plugin_of("{name: predicates, enablePredicate: false}")
+
+    assert plugin.votes == ()
+    assert plugin.changed == {"enablePredicate": False}
+
+
+def test_no_flag_takes_the_vote_on_validity_away() -> None:
+    off = ", ".join(f"{flag}: false" for flag in FLAGS)
+    plugin = plugin_of(f"{{name: gang, {off}}}")
+
+    assert plugin.votes == ("JobValid",)
+    assert plugin.enabled == frozenset()
+
+
+def test_hierarchy_gives_drf_two_votes_and_others_none() -> None:
+    drf = plugin_of("{name: drf, enableHierarchy: true, enableReclaimable: false}")
+    gang = plugin_of("{name: gang, enableHierarchy: true}")
+
+    assert drf.votes == ("JobOrder", "Preemptable", "QueueOrder")
+    assert gang.votes == PLUGINS["gang"].votes
+    assert (drf.heeds("enableHierarchy"), gang.heeds("enableHierarchy")) == (
+        True,
+        False,
+    )
+
+
+def test_a_flag_without_a_vote_is_legal_and_changes_nothing() -> None:
+    plugin = plugin_of("{name: gang, enableNodeOrder: false}")
+
+    assert not plugin.heeds("enableNodeOrder")
+    assert plugin.heeds("enableJobOrder")
+    assert plugin.votes == PLUGINS["gang"].votes
+
+
+# Values.
+
+
+@pytest.mark.parametrize(
+    ("plugin", "key", "written", "value"),
+    [
+        ("nodeorder", "nodeaffinity.weight", "5", 5),
+        ("overcommit", "overcommit-factor", "2", 2.0),
+        ("overcommit", "overcommit-factor", "1.0", 1.0),
+        ("overcommit", "overcommit-factor.cpu", "3.5", 3.5),
+        ("predicates", "predicate.CacheEnable", "true", True),
+        ("predicates", "predicate.CacheEnable", "'True'", True),
+        ("predicates", "predicate.NodePortsEnable", "'false'", False),
+        ("binpack", "binpack.resources", "'a, b/c,,'", ("a", "b/c")),
+        ("predicates", "volumebinding.shape", "[]", ()),
+        (
+            "predicates",
+            "volumebinding.shape",
+            "[{utilization: 0, score: 0}, {utilization: 100, score: 10}]",
+            ((0, 0), (100, 10)),
+        ),
+    ],
+)
+def test_what_an_argument_takes(
+    plugin: str, key: str, written: str, value: object
+) -> None:
+    found = plugin_of(f"{{name: {plugin}, arguments: {{{key}: {written}}}}}")
+
+    assert found.arguments[key] == value
+    assert type(found.arguments[key]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "key", "written", "line"),
+    [
+        (
+            "nodeorder",
+            "nodeaffinity.weight",
+            "'5'",
+            (
+                "is '5', want a whole number from 0 to 1000000; "
+                "hint: write 5 without quotes; Volcano would pass over it"
+            ),
+        ),
+        ("nodeorder", "nodeaffinity.weight", "1.5", "is 1.5, want a whole number fr"),
+        ("nodeorder", "nodeaffinity.weight", "true", "is true, want a whole number"),
+        ("nodeorder", "nodeaffinity.weight", "-1", "is -1, want a whole number from"),
+        ("nodeorder", "nodeaffinity.weight", "1000001", "is 1000001, want a whole nu"),
+        ("nodeorder", "nodeaffinity.weight", "", "is null, want a whole number from"),
+        ("nodeorder", "nodeaffinity.weight", "five", "is 'five', want a whole number"),
+        (
+            "overcommit",
+            "overcommit-factor",
+            "'1.5'",
+            (
+                "is '1.5', want a number from 1 to 1000000; "
+                "hint: write 1.5 without quotes; Volcano would pass over it"
+            ),
+        ),
+        ("overcommit", "overcommit-factor", "0.9", "is 0.9, want a number from 1 to"),
+        ("overcommit", "overcommit-factor", ".inf", "is inf, want a number from 1 to"),
+        ("overcommit", "overcommit-factor", ".nan", "is nan, want a number from 1 to"),
+        ("overcommit", "overcommit-factor", "yes", "is true, want a number from 1 to"),
+        ("predicates", "predicate.CacheEnable", "'on'", "is 'on', want true or false"),
+        ("predicates", "predicate.CacheEnable", "1", "is 1, want true or false"),
+        ("binpack", "binpack.resources", "[a]", "is a list, want names, separated by"),
+        ("binpack", "binpack.resources.a", "{}", "is a mapping, want a whole number"),
+        ("predicates", "volumebinding.shape", "x", "is 'x', want a list of {utilizat"),
+        ("predicates", "volumebinding.shape", "[1]", "is a list, want a list of {uti"),
+        (
+            "predicates",
+            "volumebinding.shape",
+            "[{utilization: a, score: 1}]",
+            "is a list, want a list of {utilization, score}",
+        ),
+    ],
+)
+def test_what_an_argument_does_not_take(
+    plugin: str, key: str, written: str, line: str
+) -> None:
+    entry = f"{{name: {plugin}, arguments: {{{key}: {written}}}}}"
+    (problem,) = plugin_problems(entry)
+
+    assert problem.startswith(f"plugin '{plugin}': argument '{key}' {line}")
+    assert problem.count("hint:") == line.count("hint:")
+
+
+def test_a_number_too_large_for_floating_point_is_refused() -> None:
+    digits = "1" * 400
+    (problem,) = plugin_problems(
+        f"{{name: overcommit, arguments: {{overcommit-factor: {digits}}}}}"
+    )
+
+    assert problem.startswith("plugin 'overcommit': argument 'overcommit-factor' is 11")
+    assert len(problem) < 200
+
+
+def test_a_weight_of_a_resource_that_is_not_listed_has_no_effect() -> None:
+    listed = "binpack.resources: a, "
+    entry = "{{name: binpack, arguments: {{{}binpack.resources.a: 2}}}}"
+    text = "actions: allocate\ntiers: [{{plugins: [{{name: npu}}, {}]}}]"
+
+    assert warnings_of(text.format(entry.format(listed))) == []
+    assert warnings_of(text.format(entry.format(""))) == [
+        (
+            "plugin 'binpack': argument 'binpack.resources.a' has no effect: "
+            "'a' is not listed in binpack.resources"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "field", "value"),
+    [
+        ("{nslb-version: '2.0'}", "switch_mode", SwitchMode.SPINE_LEAF_2),
+        ("{nslb-version: 2.0}", "switch_mode", SwitchMode.SPINE_LEAF_2),
+        ("{shared-tor-num: '1'}", "shared_leaves", 1),
+        ("{shared-tor-num: 1}", "shared_leaves", 1),
+        ("{nodes-per-leaf: '4'}", "nodes_per_leaf", 4),
+        ("{share-common-leaves: 'true'}", "share_common_leaves", True),
+        ("{super-pod-size: '8'}", "superpod_size", 8),
+        ("{reserve-nodes: '0'}", "reserve_nodes", 0),
+        ("{job-requests: per-pod}", "job_requests", JobRequests.PER_POD),
+    ],
+)
+def test_init_params_become_settings(written: str, field: str, value: object) -> None:
+    conf = conf_of(parameters(written))
+
+    assert getattr(conf.settings, field) == value
+    assert conf.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        ("{nslb-version: '3.0'}", "'nslb-version' is '3.0', want \"1.0\" or \"2.0\""),
+        ("{nslb-version: 2}", '\'nslb-version\' is 2, want "1.0" or "2.0"'),
+        (
+            "{shared-tor-num: 3}",
+            "'shared-tor-num' is 3, want a whole number from 1 to 2",
+        ),
+        (
+            "{job-requests: lax}",
+            "'job-requests' is 'lax', want \"strict\" or \"per-pod\"",
+        ),
+        ("{forceEnqueue: 'yes'}", "'forceEnqueue' is 'yes', want true or false"),
+        (
+            "{grace-over-time: '1'}",
+            "'grace-over-time' is 1, want a whole number from 2 to 3600",
+        ),
+        (
+            "{resource-level-config: {}}",
+            "'resource-level-config' is a mapping, want text",
+        ),
+        (
+            "{super-pod-size: many}",
+            "'super-pod-size' is 'many', want a whole number from 1 to 1000000",
+        ),
+    ],
+)
+def test_init_params_that_are_no_use_are_refused(written: str, line: str) -> None:
+    assert problems_of(parameters(written)) == [f"init-params: argument {line}"]
+
+
+@pytest.mark.parametrize(("size", "reserve", "kept"), [(8, 8, 2), (2, 5, 0), (1, 2, 0)])
+def test_a_reserve_as_large_as_the_superpod_is_replaced(
+    size: int, reserve: int, kept: int
+) -> None:
+    text = parameters(f"{{super-pod-size: {size}, reserve-nodes: {reserve}}}")
+    conf = conf_of(text)
+
+    assert conf.settings.reserve_nodes == kept
+    assert conf.parameters["reserve-nodes"] == kept
+    assert [str(each) for each in conf.warnings] == [
+        (
+            f"init-params: argument 'reserve-nodes' is {reserve}, "
+            f"not below super-pod-size {size}: {kept} is used"
+        )
+    ]
+
+
+# What is refused, word for word (D22).
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("5", ["the configuration is 5, want a mapping with actions, tiers"]),
+        ("[]", ["the configuration is a list, want a mapping with actions, tiers"]),
+        (
+            "action: allocate",
+            [
+                (
+                    "the configuration has the unknown key 'action'; "
+                    "hint: did you mean 'actions'?"
+                )
+            ],
+        ),
+        (
+            "5: x",
+            [
+                (
+                    "the configuration has the unknown key 5; hint: it may have actions, "
+                    "tiers, configurations, metrics"
+                )
+            ],
+        ),
+        ("actions: ''", ["actions is '', want names, separated by commas"]),
+        ("actions: [a]", ["actions is a list, want names, separated by commas"]),
+        (
+            "actions: enqueue, alocate",
+            ["unknown action 'alocate'; hint: did you mean 'allocate'?"],
+        ),
+        (
+            "actions: enqueue,, allocate",
+            [
+                (
+                    "unknown action ''; hint: actions are enqueue, allocate, backfill, "
+                    "preempt, reclaim"
+                )
+            ],
+        ),
+        (
+            "actions: allocate, gangPreempt",
+            ["unknown action 'gangPreempt'; hint: did you mean 'gangpreempt'?"],
+        ),
+        (
+            "actions: allocate, gangpreempt",
+            [
+                (
+                    "action 'gangpreempt' is one of Volcano's that Ringleaf has not; "
+                    "hint: 'preempt' evicts inside a queue"
+                )
+            ],
+        ),
+        ("tiers: 5", ["tiers is 5, want a list of tiers"]),
+        ("tiers: [5]", ["tiers[0] is 5, want a mapping with plugins"]),
+        (
+            "tiers: [{plugin: []}]",
+            ["tiers[0] has the unknown key 'plugin'; hint: did you mean 'plugins'?"],
+        ),
+        (
+            "tiers: [{plugins: {}}]",
+            ["tiers[0].plugins is a mapping, want a list of pl"],
+        ),
+        ("configurations: {}", ["configurations is a mapping, want a list of {name, "]),
+        (
+            "configurations: [x]",
+            ["configurations[0] is 'x', want a mapping with name, "],
+        ),
+        (
+            "configurations: [{arguments: {}}]",
+            ["configurations[0].name is missing, want a name"],
+        ),
+        (
+            "configurations: [{name: x}, {name: x}]",
+            ["configurations name 'x' twice, want once"],
+        ),
+        (
+            "configurations: [{name: init-params, arguments: 5}]",
+            ["init-params: arguments is 5, want a mapping"],
+        ),
+        (
+            "configurations: [{name: init-params, arguments: {super-pod: 5}}]",
+            [
+                (
+                    "init-params: unknown argument 'super-pod'; "
+                    "hint: did you mean 'super-pod-size'?"
+                )
+            ],
+        ),
+        (
+            "configurations: [{name: init-params, arguments: {tor-level: x}}]",
+            [
+                (
+                    "init-params: unknown argument 'tor-level'; hint: tor_level stands in "
+                    "the ConfigMap basic-tor-node-cm"
+                )
+            ],
+        ),
+        (
+            "configurations: [{name: allocate, arguments: {x: 1}}]",
+            [
+                (
+                    "action 'allocate': unknown argument 'x'; hint: action 'allocate' "
+                    "takes predicateErrorCacheEnable"
+                )
+            ],
+        ),
+        (
+            "configurations: [{name: enqueue, arguments: {x: 1}}]",
+            [
+                (
+                    "action 'enqueue': unknown argument 'x'; hint: action 'enqueue' takes "
+                    "no arguments"
+                )
+            ],
+        ),
+        (
+            (
+                "configurations: [{name: preempt, arguments: {minCandidateNodesPercentage: "
+                "101}}]"
+            ),
+            [
+                (
+                    "action 'preempt': argument 'minCandidateNodesPercentage' is 101, want "
+                    "a whole number from 0 to 100"
+                )
+            ],
+        ),
+    ],
+)
+def test_d22_what_is_wrong_is_told_word_for_word(text: str, lines: list[str]) -> None:
+    problems = problems_of(text)
+
+    assert len(problems) == len(lines)
+    for problem, line in zip(problems, lines, strict=True):
+        assert problem.startswith(line)
+        assert ("hint:" in problem) is ("hint:" in line)
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        ("5", "tiers[0].plugins[0] is 5, want a mapping with name, arguments"),
+        ("{}", "tiers[0].plugins[0].name is missing, want a name"),
+        ("null", "tiers[0].plugins[0].name is missing, want a name"),
+        ("{name: 5}", "tiers[0].plugins[0].name is 5, want a name"),
+        ("{name: ''}", "tiers[0].plugins[0].name is '', want a name"),
+        ("{name: binpak}", "unknown plugin 'binpak'; hint: did you mean 'binpack'?"),
+        ("{name: Topology910}", "unknown plugin 'Topology910'; hint: did you mean 'to"),
+        (
+            "{name: zzz}",
+            (
+                "unknown plugin 'zzz'; hint: plugins are priority, gang, conformance, "
+                "affinity, drf, overcommit, predicates, proportion, nodeorder, binpack"
+            ),
+        ),
+        (
+            "{name: gang, enabledJobOrder: true}",
+            (
+                "tiers[0].plugins[0] has the unknown flag 'enabledJobOrder'; "
+                "hint: did you mean 'enableJobOrder'?"
+            ),
+        ),
+        (
+            "{name: proportion, enableOverused: true}",
+            (
+                "tiers[0].plugins[0] has the unknown flag 'enableOverused'; "
+                "hint: did you mean 'enabledOverused'?"
+            ),
+        ),
+        (
+            "{name: gang, argument: {}}",
+            (
+                "tiers[0].plugins[0] has the unknown key 'argument'; "
+                "hint: did you mean 'arguments'?"
+            ),
+        ),
+        (
+            "{name: gang, enableJobOrder: 'false'}",
+            (
+                "plugin 'gang': enableJobOrder is 'false', want true or false; "
+                "hint: write false without quotes; Volcano would pass over it"
+            ),
+        ),
+        (
+            "{name: gang, enableJobOrder: 1}",
+            "plugin 'gang': enableJobOrder is 1, want true or false",
+        ),
+        (
+            "{name: gang, arguments: {weight: 1}}",
+            (
+                "plugin 'gang': unknown argument 'weight'; "
+                "hint: plugin 'gang' takes no arguments"
+            ),
+        ),
+        (
+            "{name: gang, arguments: [1]}",
+            "plugin 'gang': arguments is a list, want a mapping",
+        ),
+        (
+            "{name: binpack, arguments: {5: 1}}",
+            "plugin 'binpack': unknown argument 5; hint: plugin 'binpack' takes",
+        ),
+        (
+            "{name: binpack, arguments: {binpack.resources.: 1}}",
+            "plugin 'binpack': unknown argument 'binpack.resources.'; hint: did you me",
+        ),
+        (
+            "{name: binpack, arguments: {binpack.resources.<resource>: 1}}",
+            "plugin 'binpack': unknown argument 'binpack.resources.<resource>'; hint: ",
+        ),
+    ],
+)
+def test_d22_what_is_wrong_with_a_plugin(entry: str, line: str) -> None:
+    (problem,) = plugin_problems(entry)
+
+    assert problem.startswith(line)
+
+
+@pytest.mark.parametrize("name", REFUSED_PLUGINS)
+def test_d22_a_plugin_of_volcanos_that_we_have_not_is_named(name: str) -> None:
+    assert plugin_problems(f"{{name: {name}}}") == [
+        (
+            f"plugin '{name}' is one of Volcano's that Ringleaf has not; "
+            f"hint: {REFUSED_PLUGINS[name]}"
+        )
+    ]
+
+
+def test_the_plugins_of_volcano_that_we_have_not() -> None:
+    assert set(REFUSED_PLUGINS) == set(
+        [
+            "capacity",
+            "cdp",
+            "deviceshare",
+            "extender",
+            "network-topology-aware",
+            "nodegroup",
+            "numaaware",
+            "pdb",
+            "rescheduling",
+            "resource-strategy-fit",
+            "resourcequota",
+            "sla",
+            "task-topology",
+            "tdm",
+            "usage",
+        ]
+    )
+    assert set(REFUSED_ACTIONS) == {"gangpreempt", "gangreclaim", "shuffle"}
+
+
+def test_a_plugin_stands_once() -> None:
+    assert plugin_problems("{name: npu}, {name: gang}, {name: topology910}") == [
+        (
+            "plugin 'affinity' is configured twice, want once; "
+            "hint: first at tiers[0].plugins[0]"
+        )
+    ]
+
+
+def test_hierarchical_drf_and_proportion_are_not_in_one_tier() -> None:
+    drf = "{name: drf, enableHierarchy: true}"
+    apart = f"tiers: [{{plugins: [{drf}]}}, {{plugins: [{{name: proportion}}]}}]"
+
+    assert plugin_problems(f"{drf}, {{name: proportion}}") == [
+        (
+            "'drf' with enableHierarchy and 'proportion' are in one tier, want one; "
+            "hint: both would share the cluster between queues"
+        )
+    ]
+    assert names(conf_of(apart)) == [["drf"], ["proportion"]]
+
+
+def test_all_problems_are_told_at_once_with_their_places() -> None:
+    refused = read_conf(yaml.safe_load((EXAMPLES / "broken.conf").read_text()))
+
+    assert isinstance(refused, Refused)
+    assert [problem.path for problem in refused.problems] == [
+        ("actions",),
+        ("tiers", 0, "plugins", 1, "enabledJobOrder"),
+        ("tiers", 0, "plugins", 3, "name"),
+        ("tiers", 1, "plugins", 2, "arguments", "leastrequested.weight"),
+        ("tiers", 1, "plugins", 2, "arguments", "leastrequest.weight"),
+        ("tiers", 1, "plugins", 3, "name"),
+        ("tiers", 1, "plugins"),
+        ("configurations", 0, "arguments", "super-pod-size"),
+        ("configurations", 0, "arguments", "tor-level"),
+    ]
+
+
+# What is accepted without effect.
+
+
+def test_d22_configurations_of_others_are_kept_with_one_warning() -> None:
+    text = "actions: allocate\ntiers: [{plugins: [{name: npu}]}]\nconfigurations:\n"
+    conf = conf_of(text + "- {name: theirs, arguments: {a: {b: 1}}}\n- {name: more}")
+
+    assert conf.others == {"theirs": {"a": {"b": 1}}, "more": None}
+    assert [str(each) for each in conf.warnings] == [
+        "configurations for 'theirs' belong to others and have no effect",
+        "configurations for 'more' belong to others and have no effect",
+    ]
+
+
+def test_a_slip_in_the_name_of_configurations_is_hinted_at() -> None:
+    text = "tiers: [{plugins: [{name: npu}]}]\nactions: allocate\n"
+
+    assert warnings_of(text + "configurations: [{name: init-param}]") == [
+        (
+            "configurations for 'init-param' belong to others and have no effect; "
+            "hint: did you mean 'init-params'?"
+        )
+    ]
+
+
+def test_other_things_without_effect_are_warned_of() -> None:
+    text = (
+        "actions: enqueue\n"
+        "tiers: [{plugins: [{name: npu}]}]\n"
+        "metrics: {type: prometheus}\n"
+        "configurations: [{name: preempt, arguments: "
+        "{minCandidateNodesAbsolute: 2}}]"
+    )
+
+    assert warnings_of(text) == [
+        "metrics has no effect: only Volcano's plugin 'usage' reads it",
+        "'allocate' is not among the actions: no job is placed",
+        "arguments of action 'preempt' have no effect: it does not run",
+    ]
+
+
+def test_a_tier_may_be_empty() -> None:
+    assert conf_of("tiers: [{plugins: []}, {plugins: }, {}]").tiers == ((), (), ())
+
+
+def test_nothing_said_is_nothing_set() -> None:
+    text = "actions: allocate\ntiers: [{plugins: [{name: npu, arguments: }]}]\n"
+    conf = conf_of(text + "configurations:")
+
+    assert conf.tiers[0][0].arguments == {"sum-scores": False}
+    assert conf.warnings == ()
