@@ -245,6 +245,24 @@ def test_no_name_is_both_known_and_refused() -> None:
     assert not set(PLUGINS) & set(REFUSED_PLUGINS)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *ACTIONS,
+        *PLUGINS,
+        *FLAGS,
+        *PARAMETERS,
+        *REFUSED_ACTIONS,
+        *REFUSED_PLUGINS,
+        *(argument.key for argument in every_argument()),
+    ],
+)
+def test_every_name_is_documented(name: str) -> None:
+    page = EXAMPLES.parents[1] / "docs" / "configuration.md"
+
+    assert f"| `{name}` | " in page.read_text(encoding="utf-8")
+
+
 # What must load.
 
 
@@ -475,6 +493,7 @@ def test_what_an_argument_takes(
         ("overcommit", "overcommit-factor", "yes", "is true, want a number from 1 to"),
         ("predicates", "predicate.CacheEnable", "'on'", "is 'on', want true or false"),
         ("predicates", "predicate.CacheEnable", "1", "is 1, want true or false"),
+        ("binpack", "binpack.resources", r'"\e[1m"', r"is '\x1b[1m', want names, "),
         ("binpack", "binpack.resources", "[a]", "is a list, want names, separated by"),
         ("binpack", "binpack.resources.a", "{}", "is a mapping, want a whole number"),
         ("predicates", "volumebinding.shape", "x", "is 'x', want a list of {utilizat"),
@@ -612,8 +631,8 @@ def test_a_reserve_as_large_as_the_superpod_is_replaced(
             "5: x",
             [
                 (
-                    "the configuration has the unknown key 5; hint: it may have actions, "
-                    "tiers, configurations, metrics"
+                    "the configuration has the unknown key 5; hint: it may have "
+                    "actions, tiers, configurations, metrics"
                 )
             ],
         ),
@@ -640,7 +659,7 @@ def test_a_reserve_as_large_as_the_superpod_is_replaced(
             "actions: allocate, gangpreempt",
             [
                 (
-                    "action 'gangpreempt' is one of Volcano's that Ringleaf has not; "
+                    "action 'gangpreempt' is Volcano's and not in Ringleaf; "
                     "hint: 'preempt' evicts inside a queue"
                 )
             ],
@@ -685,8 +704,8 @@ def test_a_reserve_as_large_as_the_superpod_is_replaced(
             "configurations: [{name: init-params, arguments: {tor-level: x}}]",
             [
                 (
-                    "init-params: unknown argument 'tor-level'; hint: tor_level stands in "
-                    "the ConfigMap basic-tor-node-cm"
+                    "init-params: unknown argument 'tor-level'; hint: tor_level stands "
+                    "in the ConfigMap basic-tor-node-cm"
                 )
             ],
         ),
@@ -703,20 +722,20 @@ def test_a_reserve_as_large_as_the_superpod_is_replaced(
             "configurations: [{name: enqueue, arguments: {x: 1}}]",
             [
                 (
-                    "action 'enqueue': unknown argument 'x'; hint: action 'enqueue' takes "
-                    "no arguments"
+                    "action 'enqueue': unknown argument 'x'; hint: action 'enqueue' "
+                    "takes no arguments"
                 )
             ],
         ),
         (
             (
-                "configurations: [{name: preempt, arguments: {minCandidateNodesPercentage: "
-                "101}}]"
+                "configurations: [{name: preempt, arguments: "
+                "{minCandidateNodesPercentage: 101}}]"
             ),
             [
                 (
-                    "action 'preempt': argument 'minCandidateNodesPercentage' is 101, want "
-                    "a whole number from 0 to 100"
+                    "action 'preempt': argument 'minCandidateNodesPercentage' is 101, "
+                    "want a whole number from 0 to 100"
                 )
             ],
         ),
@@ -796,6 +815,10 @@ def test_d22_what_is_wrong_is_told_word_for_word(text: str, lines: list[str]) ->
             "plugin 'binpack': unknown argument 5; hint: plugin 'binpack' takes",
         ),
         (
+            r'{name: binpack, arguments: {"binpack.resources.\e": 1}}',
+            r"plugin 'binpack': unknown argument 'binpack.resources.\x1b'; hint: did y",
+        ),
+        (
             "{name: binpack, arguments: {binpack.resources.: 1}}",
             "plugin 'binpack': unknown argument 'binpack.resources.'; hint: did you me",
         ),
@@ -815,32 +838,30 @@ def test_d22_what_is_wrong_with_a_plugin(entry: str, line: str) -> None:
 def test_d22_a_plugin_of_volcanos_that_we_have_not_is_named(name: str) -> None:
     assert plugin_problems(f"{{name: {name}}}") == [
         (
-            f"plugin '{name}' is one of Volcano's that Ringleaf has not; "
+            f"plugin '{name}' is Volcano's and not in Ringleaf; "
             f"hint: {REFUSED_PLUGINS[name]}"
         )
     ]
 
 
 def test_the_plugins_of_volcano_that_we_have_not() -> None:
-    assert set(REFUSED_PLUGINS) == set(
-        [
-            "capacity",
-            "cdp",
-            "deviceshare",
-            "extender",
-            "network-topology-aware",
-            "nodegroup",
-            "numaaware",
-            "pdb",
-            "rescheduling",
-            "resource-strategy-fit",
-            "resourcequota",
-            "sla",
-            "task-topology",
-            "tdm",
-            "usage",
-        ]
-    )
+    assert set(REFUSED_PLUGINS) == {
+        "capacity",
+        "cdp",
+        "deviceshare",
+        "extender",
+        "network-topology-aware",
+        "nodegroup",
+        "numaaware",
+        "pdb",
+        "rescheduling",
+        "resource-strategy-fit",
+        "resourcequota",
+        "sla",
+        "task-topology",
+        "tdm",
+        "usage",
+    }
     assert set(REFUSED_ACTIONS) == {"gangpreempt", "gangreclaim", "shuffle"}
 
 

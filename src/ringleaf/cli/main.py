@@ -76,6 +76,7 @@ def main(
       ringleaf explain examples/why-waiting.yaml --job big --node n2
       ringleaf products atlas-800t-a2 --table
       ringleaf topology check examples/topology/basic-tor-node-cm.yaml
+      ringleaf conf check examples/conf/vendor.yaml
     """  # noqa: D301 - \b keeps the lines apart
     del version
     if context.invoked_subcommand is None:
@@ -291,6 +292,51 @@ def topology_convert(
     raise typer.Exit(convert_file(file, to.value, columns, product, leaf_size))
 
 
+conf = typer.Typer(rich_markup_mode=None)
+app.add_typer(conf, name="conf")
+
+
+@conf.callback(invoke_without_command=True)
+def conf_group(context: typer.Context) -> None:
+    """Check and explain a scheduler configuration, volcano-scheduler.conf.
+
+    \b
+    Examples:
+      ringleaf conf check examples/conf/vendor.yaml
+      ringleaf conf check examples/conf/broken.conf
+    """  # noqa: D301
+    if context.invoked_subcommand is None:
+        print(context.get_help())  # noqa: T201
+        raise typer.Exit(2)
+
+
+@conf.command("check")
+def conf_check(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="volcano-scheduler.conf, or a ConfigMap with it; - for stdin.",
+        ),
+    ],
+    *,
+    json: AsJson = False,
+) -> None:
+    """Say what is wrong with a configuration, one line each, or what it does.
+
+    Exit status 0 when it has no problems (it may have warnings), 1 when it has some.
+
+    \b
+    Examples:
+      ringleaf conf check examples/conf/vendor.yaml
+      ringleaf conf check examples/conf/broken.conf
+      ringleaf conf check examples/conf/busy.conf --json
+    """  # noqa: D301
+    from ringleaf.cli.conf import check_file
+
+    raise typer.Exit(check_file(file, as_json=json))
+
+
 def run() -> None:
     """Run the command line; bad input is one line and exit status 2."""
     _prepare_streams()
@@ -315,7 +361,8 @@ def run() -> None:
 
 def _one_line(error: typer.TyperException) -> str:
     """What was wrong with the call, and where to read how it goes."""
-    told = getattr(error, "format_message", error.__str__)().removesuffix(".")
+    message = getattr(error, "format_message", error.__str__)()
+    told = " ".join(message.split()).removesuffix(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "ringleaf"
     return f"{told}; hint: {command} --help"

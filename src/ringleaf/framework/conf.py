@@ -193,7 +193,7 @@ def _actions(notes: _Notes, found: object) -> tuple[str, ...]:
     names = tuple(name.strip() for name in found.split(","))
     for name in names:
         if name in REFUSED_ACTIONS:
-            text = f"action {quoted(name)} is one of Volcano's that Ringleaf has not"
+            text = f"action {quoted(name)} is Volcano's and not in Ringleaf"
             notes.refuse(path, text, REFUSED_ACTIONS[name])
         elif name not in ACTIONS:
             known = (*ACTIONS, *REFUSED_ACTIONS)
@@ -270,7 +270,7 @@ def _plugin(notes: _Notes, path: Path, found: object) -> PluginConf | None:
         return None
     name = AFFINITY if AFFINITY_ALIAS.fullmatch(written) else written
     if name in REFUSED_PLUGINS:
-        text = f"plugin {quoted(name)} is one of Volcano's that Ringleaf has not"
+        text = f"plugin {quoted(name)} is Volcano's and not in Ringleaf"
         notes.refuse((*path, "name"), text, REFUSED_PLUGINS[name])
         return None
     if name not in PLUGINS:
@@ -506,7 +506,7 @@ def _as_text(_argument: Argument, found: object) -> Value:
 
 
 def _as_names(_argument: Argument, found: object) -> Value:
-    if not isinstance(found, str):
+    if not isinstance(found, str) or not found.isprintable():
         return None
     return tuple(name.strip() for name in found.split(",") if name.strip())
 

@@ -452,7 +452,9 @@ def find_argument(known: Mapping[str, Argument], key: object) -> Argument | None
     >>> find_argument(PLUGINS["binpack"].arguments, "binpack.resources.a/b").meaning
     'Weight of one of them.'
     """
-    if not isinstance(key, str) or key.endswith((ANY_RESOURCE, ".")):
+    if not isinstance(key, str) or not key.isprintable():
+        return None
+    if key.endswith((ANY_RESOURCE, ".")):
         return None
     of_any = (
         argument
