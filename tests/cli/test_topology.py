@@ -519,10 +519,16 @@ def test_to_a_scenario_that_can_be_planned(ringleaf: Ringleaf, written: Write) -
     document = json.loads(text)
 
     assert document["settings"] == {"nodes-per-leaf": 4, "tor-level": "double_layer"}
-    assert document["leaves"] == {
+    conditions: dict[str, dict[str, object]] = {
+        "10.0.0.1": {},
         "10.0.0.2": {"state": "shared"},
         "10.0.0.3": {"state": "exclusive"},
+        "10.0.0.4": {},
         "10.0.0.5": {"state": "shared", "healthy": False},
+        "10.0.0.6": {},
+    }
+    assert document["leaves"] == {
+        address: {"address": address, **known} for address, known in conditions.items()
     }
     assert document["nodes"][4] == {
         "name": "10.1.1.1",

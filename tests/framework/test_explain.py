@@ -3,11 +3,19 @@
 from msgspec.structs import replace
 from tests.leaves import A2, A3, TWO, before, hold, large, leaves, superpods
 
-from ringleaf.framework.explain import LeafView, Refused, SuperpodView, look_at, survey
+from ringleaf.framework.explain import (
+    LeafView,
+    Refused,
+    SuperpodView,
+    enough_to_end,
+    look_at,
+    survey,
+)
 from ringleaf.framework.session import Session
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import Job
-from ringleaf.model.placement import LeafState
+from ringleaf.model.job import Job, Previous
+from ringleaf.model.mask import chips_of, full_mask
+from ringleaf.model.placement import LeafState, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.model.spine import Leaf
 
@@ -16,7 +24,8 @@ def test_leaves_are_told_with_who_crosses_them() -> None:
     cluster = leaves("A ####", "B ####", "C ####")
     hold(cluster, "other", "A0 B0")
 
-    found = survey(Session(cluster), large(5), most=3)
+    session, job = Session(cluster), large(5)
+    found = survey(session, job, most=3)
 
     assert found.leaves == (
         LeafView("A", 3, "busy", ("other",), closed=True),
@@ -25,7 +34,7 @@ def test_leaves_are_told_with_who_crosses_them() -> None:
     )
     assert found.superpods == ()
     assert found.refused[Reason.LEAF_CLOSED] == ("A1", "A2", "A3", "B1", "B2", "B3")
-    assert found.enough_to_end == ("other",)
+    assert enough_to_end(session, job) == ("other",)
 
 
 def test_states_of_leaves_are_told_in_2_0() -> None:
@@ -103,3 +112,61 @@ def test_a_closed_leaf_refuses_its_nodes_and_says_why() -> None:
         Reason.LEAF_CLOSED,
         "the job would cross leaf A, which already carries a cross-leaf job: other",
     )
+
+
+def test_a_node_full_of_the_job_itself_refuses_more() -> None:
+    """Without a network rule its pods that stay hold their chips."""
+    cluster = leaves("A ##")
+    hold(cluster, "j", "A0")
+    job = replace(Job("j", A2, 8, 2), previous=before("A0"))
+    session = Session(cluster)
+
+    found = look_at(session, job, "A0")
+    waits = survey(session, replace(job, replicas=3), most=1)
+
+    assert isinstance(found, Refused)
+    assert found.reason is Reason.TOO_FEW_CHIPS
+    assert waits.refused == {Reason.TOO_FEW_CHIPS: ("A0",)}
+    assert waits.fitting == 1
+
+
+def test_a_repaired_job_finds_its_own_leaves_open() -> None:
+    cluster = leaves("A ####", "B ####", "C ####")
+    nodes = "A0 A1 A2 A3 B0 B1 B2 B3"
+    job = replace(large(8), previous=before(nodes, "B0"))
+    hold(cluster, "fix", nodes.replace("B0 ", ""))
+    session = Session(cluster)
+    job = replace(job, name="fix")
+
+    found = survey(session, job, most=1)
+
+    assert found.leaves == (
+        LeafView("A", 0, "idle", (), closed=False),
+        LeafView("B", 0, "idle", (), closed=False),
+        LeafView("C", 4, "idle", (), closed=False),
+    )
+    assert enough_to_end(session, job) == ()
+
+
+def test_a_repaired_job_visits_no_superpods_in_order() -> None:
+    cluster = superpods(2, 3)
+    chips = chips_of(full_mask(16))
+    placements = tuple(
+        Placement(i, name, chips) for i, name in enumerate(("p0-00", "p0-01"))
+    )
+    job = Job("j", A3, 16, 2, previous=Previous(placements, ("p0-00",)))
+    hold(cluster, "j", "p0-01")
+
+    found = survey(Session(cluster), job, most=1)
+
+    assert found.superpods == (SuperpodView(1, 3, queue=2),)
+
+
+def test_the_end_of_a_job_can_make_room_for_a_repair() -> None:
+    cluster = leaves("A ####")
+    hold(cluster, "j", "A0")
+    hold(cluster, "other", "A2")
+    hold(cluster, "far", "A3")
+    job = replace(large(2), previous=before("A0 A1", "A1"))
+
+    assert enough_to_end(Session(cluster), job) == ("far", "other")

@@ -42,7 +42,6 @@ def test_a_second_leaf_makes_the_job_cross_both() -> None:
     assert spine.foundation.tolist() == [1, 0, 1]
     assert spine.state.tolist() == [2, 0, 2]
     assert spine.jobs_crossing(2) == ["j"]
-    assert spine.leaves_of("j") == [0, 2]
 
 
 def test_a_third_leaf_is_counted_once() -> None:
@@ -63,7 +62,6 @@ def test_a_pod_outside_every_leaf_makes_the_job_cross_too() -> None:
     spine.enter("j", 1, NO_MARK)
 
     assert spine.crossing.tolist() == [0, 1, 0]
-    assert spine.leaves_of("j") == [1]
 
 
 def test_shared_is_said_before_exclusive_before_idle() -> None:
@@ -114,4 +112,3 @@ def test_going_takes_back_what_coming_did(order: tuple[int, ...]) -> None:
 
     assert during != before
     assert counts(spine) == before
-    assert spine.leaves_of("j") == []

@@ -3,7 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from ringleaf.framework.explain import survey
 from ringleaf.framework.session import Session
+from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.job import Firmness, Job, Keep, Previous
@@ -75,7 +77,7 @@ def test_one_closed_leaf_is_told_in_the_singular() -> None:
     found = waiting(cluster, large(6))
 
     assert found.because == (
-        "1 leaf has 4 or more fitting nodes but already carries a cross-leaf job"
+        "1 leaf has 4 fitting nodes but already carries a cross-leaf job"
     )
 
 
@@ -136,7 +138,8 @@ def test_too_few_nodes_at_all() -> None:
         "2 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x"
     )
     assert found.hint == (
-        "the end of job 'x' would be enough; 3 x 8 chips would be placed now"
+        "the end of job 'x' would be enough; at least 2 more nodes must have "
+        "8 free chips; 3 x 8 chips would be placed now"
     )
 
 
@@ -169,7 +172,7 @@ def test_exclusive_and_unhealthy_leaves_are_closed_to_foundation_jobs() -> None:
     assert found.reasons[Reason.LEAF_CLOSED] == 10
     assert found.because == (
         "2 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x; "
-        "1 leaf has 4 or more fitting nodes but is unhealthy"
+        "1 leaf has 4 fitting nodes but is unhealthy"
     )
 
 
@@ -327,3 +330,64 @@ class TestRepair:
 
         assert found.reasons == {Reason.FAILED_BEFORE: 2, Reason.TOO_FEW_CHIPS: 2}
         assert found.because.startswith("a padding job stays under one leaf")
+
+
+def test_a_common_job_within_its_capacity_finds_no_leaf_closed() -> None:
+    known = (Leaf("B", state=LeafState.SHARED, crossed_by=(JobType.FOUNDATION,)),)
+    cluster = leaves("A ####", "B ####", known=known)
+
+    found = survey(Session(cluster, TWO), common(6), most=1)
+
+    assert [view.closed for view in found.leaves] == [False, False]
+    assert found.refused == {}
+
+
+def test_a_job_of_as_many_pods_as_a_leaf_has_finds_it_closed() -> None:
+    cluster = leaves("A ####", "B ####")
+    hold(cluster, "x", "B0", EXCLUSIVE)
+    hold(cluster, "x", "A0", EXCLUSIVE)
+    with Statement(cluster) as statement:
+        statement.release("x")
+        statement.hold("x", cluster.index["A0"], 0x0F, 0, EXCLUSIVE)
+        statement.hold("x", cluster.index["B0"], 0x0F, 1, EXCLUSIVE)
+        statement.commit()
+
+    found = waiting(cluster, large(4, chips=4), TWO)
+
+    assert found.because == (
+        "2 leaves have 4 or more fitting nodes but already carry a cross-leaf job: x"
+    )
+    assert found.hint.startswith("the end of job 'x' would be enough")
+
+
+def test_a_smaller_block_is_offered_only_if_its_network_is_healthy() -> None:
+    nodes = [
+        Node("a", A3, 16, 0xFFFF, network_faulty=1, superpod=0),
+        Node("b", A3, 16, 0xFFFF, superpod=1),
+    ]
+
+    found = waiting(Cluster(nodes), Job("j", A3, 16, 2))
+
+    assert "sp-block: 16" not in found.hint
+    assert (
+        found.hint == "nothing smaller would be placed now; other jobs must end first"
+    )
+
+
+def test_a_pod_lost_to_a_faulty_chip_names_its_superpod() -> None:
+    chips = chips_of(full_mask(16))
+    nodes = [
+        Node("p0", A3, 16, 0xFFFF, faulty=8, superpod=0),
+        Node("p1", A3, 16, 0xFFFF, superpod=0),
+        *(Node(f"q{i}", A3, 16, 0xFFFF, superpod=1) for i in range(2)),
+    ]
+    placements = tuple(Placement(i, f"p{i}", chips) for i in range(2))
+    cluster = Cluster(nodes)
+    hold(cluster, "j", "p1")
+
+    found = waiting(cluster, Job("j", A3, 16, 2, previous=Previous(placements)))
+
+    assert found.because == (
+        "1 pod must be replaced in the SuperPoD of the block: "
+        "SuperPoD 0 has no other fitting nodes"
+    )

@@ -10,6 +10,7 @@ from ringleaf.model.job import Firmness, Job, Keep, Previous
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
 from ringleaf.model.settings import Settings
+from ringleaf.policies.products import PRODUCTS
 from tests.leaves import (
     A2,
     A3,
@@ -492,7 +493,7 @@ class TestPlain:
 
         assert isinstance(decision, Waiting)
         assert decision.because == (
-            "1 pod must be replaced and 8 free chips on one node is wanted for each"
+            "1 pod must be replaced, each wants 8 free chips on one node"
         )
 
     def test_a_hint_does_not_count_on_failed_nodes(self) -> None:
@@ -515,3 +516,39 @@ class TestPlain:
         found = repaired(cluster, large(8), before("A0 A1 A2 A3 B0 B1 B2 B3", "B0 B1"))
 
         assert found == "A0 A1 A2 A3 C0 C1 B2 B3"
+
+    @pytest.mark.parametrize(
+        ("nodes", "settings"),
+        [("A0 B0", Settings()), ("A0 B0", SINGLE), ("A0 A1 B0 B1", Settings())],
+        ids=["padding across leaves", "single-layer across leaves", "uneven slots"],
+    )
+    def test_a_job_that_lost_nothing_stays_whatever_the_rule(
+        self, nodes: str, settings: Settings
+    ) -> None:
+        cluster = leaves("A ####", "B ####", "C ####")
+        job = large(len(nodes.split()))
+
+        assert repaired(cluster, job, before(nodes, "C3"), settings) == nodes
+
+    def test_a_pod_with_other_chips_than_asked_is_lost(self) -> None:
+        cluster = leaves("A ###")
+        previous = Previous(
+            (
+                Placement(0, "A0", (0, 1)),
+                Placement(1, "A1", chips_of(0xFF)),
+            ),
+            keep=Keep.JOB,
+        )
+
+        found = repaired(cluster, Job("j", A2, 8, 2), previous)
+
+        assert found == "A0 A1"
+
+    def test_a_pod_on_another_product_is_lost(self) -> None:
+        nodes = [
+            Node("a", PRODUCTS["atlas-800-9000"], 8, 0xFF),
+            Node("b", A2, 8, 0xFF),
+        ]
+        job = replace(Job("j", A2, 8), previous=before("a", "", Keep.JOB))
+
+        assert nodes_of(Cluster(nodes), job) == "b"

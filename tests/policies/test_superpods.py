@@ -1,4 +1,4 @@
-"""The SuperPoD of a job of one pod."""
+"""The SuperPoDs of jobs of one pod, and of blocks that are split."""
 
 import pytest
 
@@ -6,10 +6,11 @@ from ringleaf.framework.explain import survey
 from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
-from ringleaf.model.job import Job
+from ringleaf.model.job import Firmness, Job
 from ringleaf.model.mask import mask_of
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
+from tests.leaves import nodes_of
 
 A3 = PRODUCTS["atlas-900-a3"]
 WHOLE = range(16)
@@ -91,3 +92,22 @@ def test_the_order_of_an_explanation_is_by_rank_and_then_by_superpod() -> None:
 
     order = [candidate.node for candidate in best]
     assert order == ["z", "b0", "b1", "b2", "a0", "a1", "a2", "a3"]
+
+
+def test_a_split_block_avoids_chips_whose_network_is_faulty() -> None:
+    """Its parts speak over the network; a whole block does not."""
+    nodes = [
+        Node(f"p{superpod}-{i}", A3, 16, 0xFFFF, network_faulty=bad, superpod=superpod)
+        for superpod, bad in ((0, 1), (1, 0), (2, 0))
+        for i in range(2)
+    ]
+    soft = Job("j", A3, 16, 2, superpod_affinity=Firmness.SOFT)
+    reserve = Settings(reserve_nodes=0)
+
+    whole = nodes_of(Cluster(nodes[:2]), soft, reserve)
+    split = nodes_of(Cluster([nodes[0], nodes[2], nodes[4]]), soft, reserve)
+    waits = nodes_of(Cluster([nodes[0], nodes[2]]), soft, reserve)
+
+    assert whole == "p0-0 p0-1"
+    assert split == "p1-0 p2-0"
+    assert waits is None

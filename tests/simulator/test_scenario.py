@@ -562,14 +562,14 @@ def test_an_unknown_key_is_told_with_the_keys_that_may_stand_there(
         ),
         pytest.param(
             moved("{replica: 2, node: a, chips: [0]}"),
-            "jobs[0].previous.placements[0].replica is 2, want 0 to 1",
+            "jobs[0].previous.placements[0] has rank 2, want 0 to 1",
             id="previous: more replicas than the job has",
         ),
         pytest.param(
             moved(
                 "{replica: 0, node: a, chips: [0]}, {replica: 0, node: a, chips: [1]}"
             ),
-            "jobs[0].previous.placements[1].replica is 0, "
+            "jobs[0].previous.placements[1] has rank 0, "
             "already that of jobs[0].previous.placements[0]",
             id="previous: one replica twice",
         ),

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
+from ringleaf.model.job import Network
 from ringleaf.model.mask import mask_of, runs_of
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.products import PRODUCTS
@@ -67,7 +68,17 @@ def draw(console: Console, cluster: Cluster, decisions: Sequence[Decision]) -> N
     given = marks(decisions)
     owners = _owners(cluster, decisions)
     if len(nodes) > MAX_NODES and _units(cluster):
-        _draw_units(console, cluster, nodes, owners, given)
+        blocks = {
+            cluster.products.index(decision.job.product)
+            for decision in decisions
+            if isinstance(decision, Placed)
+            and decision.job.network is Network.SUPERPODS
+        }
+        unit = {
+            node: unit_of(cluster, node, superpod=cluster.product.item(node) in blocks)
+            for node in range(len(cluster))
+        }
+        _draw_units(console, cluster, nodes, unit, owners=owners, given=given)
         return
     shown = nodes[:MAX_NODES]
     if not shown:
@@ -115,28 +126,30 @@ def _units(cluster: Cluster) -> bool:
     return bool(len(cluster.leaves) or (cluster.superpod != NOWHERE).any())
 
 
-def unit_of(cluster: Cluster, node: int) -> str:
-    """What the node stands in."""
-    leaf, superpod = cluster.leaf_of(node), cluster.superpod.item(node)
-    if leaf is not None:
-        return f"leaf {leaf.name}"
-    return "elsewhere" if superpod == NOWHERE else f"SuperPoD {superpod}"
+def unit_of(cluster: Cluster, node: int, *, superpod: bool = False) -> str:
+    """What the node stands in: its leaf, or its SuperPoD if that is what counts."""
+    leaf, number = cluster.leaf_of(node), cluster.superpod.item(node)
+    if number != NOWHERE and (superpod or leaf is None):
+        return f"SuperPoD {number}"
+    return "elsewhere" if leaf is None else f"leaf {leaf.name}"
 
 
 def _draw_units(
     console: Console,
     cluster: Cluster,
     nodes: Sequence[int],
+    unit_of_node: dict[int, str],
+    *,
     owners: dict[tuple[int, int], str],
     given: dict[str, tuple[str, str]],
 ) -> None:
     """One line per leaf or SuperPoD, one cell per node."""
-    concerned = {unit_of(cluster, node) for node in nodes}
+    concerned = {unit_of_node[node] for node in nodes}
     under = cluster.by_leaf.tolist()
     elsewhere = (cluster.leaf == NOWHERE).nonzero()[0].tolist()
     units: dict[str, list[int]] = {}
     for node in [*under, *elsewhere]:
-        if (unit := unit_of(cluster, node)) in concerned:
+        if (unit := unit_of_node[node]) in concerned:
             units.setdefault(unit, []).append(node)
     jobs: dict[int, set[str]] = {}
     for (node, _chip), name in owners.items():

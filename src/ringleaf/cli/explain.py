@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -14,7 +15,14 @@ from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import counted, print_json
 from ringleaf.cli.plan import VERDICT_STYLES, verdict
 from ringleaf.cli.scenario import read_scenarios
-from ringleaf.framework.explain import Candidate, Refused, Survey, look_at, survey
+from ringleaf.framework.explain import (
+    Candidate,
+    Refused,
+    Survey,
+    enough_to_end,
+    look_at,
+    survey,
+)
 from ringleaf.framework.session import Session
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.job import Job
@@ -40,6 +48,8 @@ def explain_job(
         return _explain_node(session, job, node, as_json=as_json)
     found = survey(session, job, top) if is_legal(job, session.settings) else None
     decision = session.decide(job)
+    if found is not None and isinstance(decision, Waiting):
+        found = replace(found, enough_to_end=enough_to_end(session, job))
     if as_json:
         print_json(_plain(session, decision, found))
     else:

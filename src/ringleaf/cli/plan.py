@@ -102,7 +102,8 @@ def _where(cluster: Cluster, decision: Decision) -> str:
     network = decision.job.network is not Network.NONE
     if network and len(decision.placements) > MAX_PLACES:
         nodes = (cluster.index[p.node] for p in decision.placements)
-        units = Counter(unit_of(cluster, node) for node in nodes)
+        blocks = decision.job.network is Network.SUPERPODS
+        units = Counter(unit_of(cluster, node, superpod=blocks) for node in nodes)
         told = [f"{count} in {unit}" for unit, count in units.items()]
         return _first(told)
     return _first([f"{p.node} [{chip_words(p.chips)}]" for p in decision.placements])

@@ -300,7 +300,11 @@ def _scenario(topology: Topology, product: Product) -> str:
         "nodes-per-leaf": topology.leaf_size,
         "tor-level": SINGLE if topology.single_layer else DOUBLE,
     }
-    leaves = {s.address: _condition(s) for s in topology.switches if _condition(s)}
+    leaves = {
+        switch.address: {"address": switch.address, **_condition(switch)}
+        for switch in topology.switches
+        if switch.servers
+    }
     nodes = [
         _node(switch, server, product)
         for switch in topology.switches

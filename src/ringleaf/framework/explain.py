@@ -4,7 +4,7 @@ Everything here reads the same ranks and reasons as ``Session.decide``; nothing 
 decided a second time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,9 +26,9 @@ from ringleaf.policies.fit import (
     reach,
     request_of,
 )
-from ringleaf.policies.gang import cut_of
+from ringleaf.policies.gang import Seat, cut_of
 from ringleaf.policies.obstacles import closed_leaves, job_reasons
-from ringleaf.policies.repair import kept_seats
+from ringleaf.policies.repair import barred_nodes
 from ringleaf.policies.superpods import (
     queue_of,
     superpod_order,
@@ -85,7 +85,7 @@ class Survey(Struct, frozen=True, rename="kebab"):
     fitting: int
     best: tuple[Candidate, ...]
     refused: Mapping[Reason, tuple[str, ...]]
-    enough_to_end: tuple[str, ...]
+    enough_to_end: tuple[str, ...] = ()
     leaves: tuple[LeafView, ...] = ()
     superpods: tuple[SuperpodView, ...] = ()
 
@@ -93,33 +93,33 @@ class Survey(Struct, frozen=True, rename="kebab"):
 def survey(session: Session, job: Job, most: int) -> Survey:
     """The best *most* nodes in rank order, the refused ones by reason."""
     cluster, request = session.cluster, request_of(job)
-    reasons = _reasons(session, job)
-    order = _order(session, request)
-    order = order[reasons[order] == FITS]
-    waits = not session.fits_now(job)
-    return Survey(
-        fitting=len(order),
-        best=tuple(
-            _candidate(session, request, node, place)
-            for place, node in enumerate(order[:most].tolist(), 1)
-        ),
-        refused={
-            reason: tuple(cluster.names[n] for n in (reasons == i).nonzero()[0])
-            for i, reason in enumerate(REASONS)
-            if (reasons == i).any()
-        },
-        enough_to_end=enough_to_end(session, job) if waits else (),
-        leaves=tuple(_leaves(session, job)),
-        superpods=tuple(_superpods(session, job)),
-    )
+    with session.as_found_by(job) as kept:
+        reasons = job_reasons(cluster, request, job, session.settings, kept)
+        order = _order(session, request, reasons)
+        return Survey(
+            fitting=len(order),
+            best=tuple(
+                _candidate(session, request, node, place)
+                for place, node in enumerate(order[:most].tolist(), 1)
+            ),
+            refused={
+                reason: tuple(cluster.names[n] for n in (reasons == i).nonzero()[0])
+                for i, reason in enumerate(REASONS)
+                if (reasons == i).any()
+            },
+            leaves=tuple(_leaves(session, job, kept)),
+            superpods=tuple(_superpods(session, job, kept)),
+        )
 
 
-def _leaves(session: Session, job: Job) -> Iterator[LeafView]:
+def _leaves(session: Session, job: Job, kept: Sequence[Seat]) -> Iterator[LeafView]:
     """Every leaf, if the job is placed by them."""
     if job.network is not Network.SWITCHES:
         return
     cluster, settings = session.cluster, session.settings
-    ground = ground_of(cluster, node_ranks(cluster, request_of(job)), settings)
+    barred = barred_nodes(cluster, job, kept)
+    ranks = node_ranks(cluster, request_of(job), barred)
+    ground = ground_of(cluster, ranks, settings)
     closed = closed_leaves(ground, job, settings)
     crossings = cluster.spine.crossings()
     for i, leaf in enumerate(cluster.leaves):
@@ -140,18 +140,23 @@ def _state(ground: Ground, leaf: int, settings: Settings) -> str:
     return f"{state}, unhealthy" if ground.sick.item(leaf) else state
 
 
-def _superpods(session: Session, job: Job) -> Iterator[SuperpodView]:
-    """Every SuperPoD with fitting nodes, if several pods are placed in them.
+def _superpods(
+    session: Session, job: Job, kept: Sequence[Seat]
+) -> Iterator[SuperpodView]:
+    """Every SuperPoD with fitting nodes, if several pods are placed in them anew.
 
     In the order in which they are looked at: those that hold the whole job and keep
-    their reserve, else block by block.
+    their reserve, else block by block. Repairs look at the SuperPoD of the block.
     """
     if job.network is not Network.SUPERPODS or job.replicas == 1:
         return
     cluster = session.cluster
-    free = superpods_of(cluster, node_ranks(cluster, request_of(job))).free
+    barred = barred_nodes(cluster, job, kept)
+    free = superpods_of(cluster, node_ranks(cluster, request_of(job), barred)).free
     cut = cut_of(job, session.settings)
-    order = visit_order(free, cut) or [v.superpod for v in visits(free, cut)]
+    order = []
+    if not kept:
+        order = visit_order(free, cut) or [v.superpod for v in visits(free, cut)]
     place = {superpod: i for i, superpod in enumerate(dict.fromkeys(order), 1)}
     for superpod in sorted(free, key=lambda s: (place.get(s, len(free) + 1), s)):
         nodes = free[superpod]
@@ -162,43 +167,41 @@ def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:
     """What the job finds on one node."""
     cluster, request = session.cluster, request_of(job)
     node = cluster.index[name]
-    reasons = _reasons(session, job)
-    reason = reasons.item(node)
-    if reason == FITS:
-        order = _order(session, request)
-        place = int((order[reasons[order] == FITS] == node).argmax()) + 1
-        return _candidate(session, request, node, place)
-    why = REASONS[reason]
-    return Refused(name, why, refusal_words(cluster, request, node, why))
+    with session.as_found_by(job) as kept:
+        reasons = job_reasons(cluster, request, job, session.settings, kept)
+        reason = reasons.item(node)
+        if reason == FITS:
+            order = _order(session, request, reasons).tolist()
+            return _candidate(session, request, node, order.index(node) + 1)
+        why = REASONS[reason]
+        return Refused(name, why, refusal_words(cluster, request, node, why))
 
 
 def enough_to_end(session: Session, job: Job) -> tuple[str, ...]:
-    """The jobs of which the end of any one would let *job* be placed."""
+    """The jobs of which the end of any one would let the waiting *job* be placed."""
     cluster = session.cluster
     enough = []
-    for other in sorted(cluster.holdings)[:MAX_ENDINGS]:
+    for other in sorted(cluster.holdings.keys() - {job.name})[:MAX_ENDINGS]:
         with Statement(cluster) as statement:
             statement.release(other)
-            if session.fits_now(job):
+            if _placeable(session, job):
                 enough.append(other)
     return tuple(enough)
 
 
-def _reasons(session: Session, job: Job) -> NDArray[np.int8]:
-    """Why *job* cannot use each node; what it holds itself counts as its own."""
-    cluster, request = session.cluster, request_of(job)
-    with Statement(cluster) as statement:
-        if job.name in cluster.holdings:
-            statement.release(job.name)
-        kept = kept_seats(cluster, request, job)
-        return job_reasons(cluster, request, job, session.settings, kept)
+def _placeable(session: Session, job: Job) -> bool:
+    if job.previous is None:
+        return session.fits_now(job)
+    return session.would_place(job)
 
 
-def _order(session: Session, request: Request) -> NDArray[np.intp]:
+def _order(
+    session: Session, request: Request, reasons: NDArray[np.int8]
+) -> NDArray[np.intp]:
     """The fitting nodes, best first."""
     cluster = session.cluster
     ranks = node_ranks(cluster, request)
-    (nodes,) = (ranks != NEVER).nonzero()
+    (nodes,) = ((ranks != NEVER) & (reasons == FITS)).nonzero()
     if request.network is Network.SUPERPODS:
         reserve = session.settings.reserve_nodes
         where = cluster.superpod[nodes]

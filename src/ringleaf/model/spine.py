@@ -77,10 +77,6 @@ class Spine:
                     found.setdefault(leaf, []).append(job)
         return found
 
-    def leaves_of(self, job: str) -> list[int]:
-        """The leaves under which *job* holds chips."""
-        return [leaf for leaf in self._pods.get(job, {}) if leaf != NOWHERE]
-
     def enter(self, job: str, leaf: int, mark: Mark) -> None:
         """A pod of *job* comes to a node under *leaf* (or under none)."""
         places = self._pods.setdefault(job, {})

@@ -58,8 +58,13 @@ def cut_of(job: Job, settings: Settings) -> Cut:
         blocks=job.n_blocks,
         size=job.block_nodes,
         reserve=settings.reserve_nodes,
-        soft=job.superpod_affinity is Firmness.SOFT,
+        soft=may_be_split(job),
     )
+
+
+def may_be_split(job: Job) -> bool:
+    """Whether blocks of *job* may lie in several SuperPoDs, as a last resort."""
+    return job.superpod_affinity is Firmness.SOFT
 
 
 def superpod_seats(

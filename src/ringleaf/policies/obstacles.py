@@ -1,10 +1,11 @@
 """What in the network holds a waiting job back, in the user's words.
 
-The rule that refused is asked again with one condition lifted at a time; the condition
-whose absence would have let the job pass is the one that is named.
+Causes are asked in the order in which they bind: too few nodes at all, leaves that are
+closed to the job, the shape that its rule wants.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 from msgspec import Struct
@@ -31,11 +32,10 @@ from ringleaf.policies.fit import (
 from ringleaf.policies.gang import Seat, cut_of
 from ringleaf.policies.repair import (
     barred_nodes,
-    kept_seats,
     missing_replicas,
     without_pods,
 )
-from ringleaf.policies.superpods import Cut, choose_parts, superpods_of
+from ringleaf.policies.superpods import Cut, superpods_of
 from ringleaf.policies.switches import (
     Flags,
     Ground,
@@ -48,7 +48,7 @@ from ringleaf.policies.switches import (
 )
 
 MAX_TRIES = 64
-"""Smaller jobs, and jobs whose end might help, that are tried for a hint."""
+"""Smaller jobs that are tried for a hint."""
 
 MAX_NAMES = 5
 
@@ -107,8 +107,9 @@ def switch_obstacle(
     closed = closed_leaves(ground, job, settings)
     because = _shape_words(cluster, ground, closed, job, settings)
     ways = []
-    if not because:
-        more = counted(job.replicas - len(ground.nodes), "more node")
+    short = job.replicas - len(ground.nodes)
+    if short > 0 and not stays_inside(job, settings):
+        more = counted(short, "more node")
         ways.append(f"at least {more} must have {_need(request)}")
     ways += _smaller(ground, job, settings)
     jobs = _crossing(cluster, closed.nonzero()[0].tolist())
@@ -126,15 +127,20 @@ def closed_leaves(ground: Ground, job: Job, settings: Settings) -> Flags:
     none = np.zeros(len(ground.free), np.bool_)
     if stays_inside(job, settings):
         return none
-    small = np.greater(ground.free, 0) & np.less(ground.free, job.replicas)
     if settings.switch_mode is SwitchMode.SPINE_LEAF_1:
         open_ = open_leaves(ground, job.replicas, job.job_type, settings)
-        return small & ~open_
-    crossed = ground.sick | ground.group(LeafState.EXCLUSIVE)
+        return ~open_ & np.greater(ground.free, 0)
     if job.job_type is JobType.COMMON:
+        if job.replicas <= capacity_2(ground, settings.shared_leaves):
+            return none
         shared = ground.group(LeafState.SHARED) | ground.group(LeafState.EXCLUSIVE)
         crossed = shared & ground.foundation
-    return small & crossed
+    else:
+        crossed = ground.sick | ground.group(LeafState.EXCLUSIVE)
+    inside = np.greater_equal(ground.free, job.replicas)
+    if job.replicas >= ground.leaf_size:
+        inside = none
+    return crossed & ~inside & np.greater(ground.free, 0)
 
 
 def stays_inside(job: Job, settings: Settings) -> bool:
@@ -168,8 +174,10 @@ def _closed_words(
 
 def _room(ground: Ground, leaves: NDArray[np.intp]) -> str:
     have = "has" if len(leaves) == 1 else "have"
-    fewest = ground.free[leaves].min()
-    return f"{counted(len(leaves), 'leaf')} {have} {fewest} or more fitting nodes"
+    fewest = counted(int(ground.free[leaves].min()), "fitting node")
+    if len(leaves) > 1:
+        fewest = f"{ground.free[leaves].min()} or more fitting nodes"
+    return f"{counted(len(leaves), 'leaf')} {have} {fewest}"
 
 
 def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
@@ -282,13 +290,9 @@ def superpod_obstacle(
         healthy = " with a healthy network" * request.heeds_network
         more = counted(short, "more node")
         ways.append(f"at least {more} must have {_need(request)}{healthy}")
-    for other in _other_cuts(job, settings):
-        if choose_parts(free, cut_of(other, settings)) is not None:
-            ways.append(f"{_cut_words(other)} would be placed now")
-            break
-    one = replace(job, sp_block=job.replicas * job.chips, previous=without_pods(job))
-    others = [(_cut_words(one), one)] * (job.n_blocks > 1)
-    return Obstacle(because, tuple(ways), others=tuple(others))
+    cuts = islice(_other_cuts(job, settings), MAX_TRIES)
+    others = tuple((_cut_words(other), other) for other in cuts)
+    return Obstacle(because, tuple(ways), others=others)
 
 
 def _room_for_blocks(free: Mapping[int, int], cut: Cut) -> str:
@@ -297,20 +301,23 @@ def _room_for_blocks(free: Mapping[int, int], cut: Cut) -> str:
     shown = few([f"SuperPoD {s} has {free[s]}" for s in most]) or "none has any"
     return (
         f"{counted(cut.blocks, 'block')} of {counted(cut.size, 'node')} "
-        f"{'is' if cut.blocks == 1 else 'are'} wanted, each in one SuperPoD, and "
+        f"{'is' if cut.blocks == 1 else 'are'} wanted{', each' * (cut.blocks > 1)} "
+        "in one SuperPoD, and "
         f"there is room for {has}: {shown}"
     )
 
 
 def _other_cuts(job: Job, settings: Settings) -> Iterator[Job]:
-    """The same job with smaller blocks, split blocks, or fewer of them."""
-    job = replace(job, previous=None)
+    """The same job with smaller blocks, split blocks, one block, or fewer of them."""
+    job = replace(job, previous=without_pods(job))
     for nodes in range(job.block_nodes - 1, 0, -1):
         smaller = replace(job, sp_block=nodes * job.product.chips)
         if is_legal(smaller, settings):
             yield smaller
     if job.superpod_affinity is not Firmness.SOFT:
         yield replace(job, superpod_affinity=Firmness.SOFT)
+    if job.n_blocks > 1:
+        yield replace(job, sp_block=job.replicas * job.chips)
     for blocks in range(job.n_blocks - 1, 0, -1):
         size = job.block_nodes
         yield replace(job, replicas=blocks * size, sp_block=size * job.product.chips)
@@ -323,16 +330,21 @@ def _cut_words(job: Job) -> str:
 
 
 def repair_obstacle(
-    cluster: Cluster, request: Request, job: Job, settings: Settings, ranks: Ints
+    cluster: Cluster,
+    request: Request,
+    job: Job,
+    settings: Settings,
+    ranks: Ints,
+    *,
+    kept: Sequence[Seat],
 ) -> Obstacle:
     """What holds the replacement of failed pods back; *ranks* of where they may go."""
-    kept = kept_seats(cluster, request, job)
     missing = missing_replicas(job, kept)
     lost = f"{counted(len(missing), 'pod')} must be replaced"
     if job.network is Network.SUPERPODS:
-        return Obstacle(f"{lost}{_block_words(cluster, job, ranks)}")
+        return Obstacle(f"{lost}{_block_words(cluster, job, ranks, missing)}")
     if job.network is not Network.SWITCHES:
-        return Obstacle(f"{lost} and {need_words(request)} is wanted for each")
+        return Obstacle(f"{lost}, each wants {need_words(request)}")
     ground = ground_of(cluster, ranks, settings)
     leaves = cluster.leaf[[seat.node for seat in kept]]
     if NOWHERE in leaves:
@@ -358,13 +370,16 @@ def repair_obstacle(
     )
 
 
-def _block_words(cluster: Cluster, job: Job, ranks: Ints) -> str:
+def _block_words(
+    cluster: Cluster, job: Job, ranks: Ints, missing: Sequence[int]
+) -> str:
+    """The SuperPoDs of the pods that are *missing*, and what they have left."""
     assert job.previous is not None
     free = superpods_of(cluster, ranks).free
     homes = {
         cluster.superpod.item(cluster.index[p.node])
         for p in job.previous.placements
-        if p.node in job.previous.failed_nodes and p.node in cluster.index
+        if p.replica in set(missing) and p.node in cluster.index
     }
     rooms = few(
         [

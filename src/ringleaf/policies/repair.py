@@ -9,6 +9,7 @@ waits; with every pod, first whole blocks move and then the whole job.
 Sources: "Rescheduling Upon Faults"; decision D17.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
@@ -24,7 +25,7 @@ from ringleaf.model.placement import NO_MARK, JobType, LeafState, Mark, Placemen
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import Ints
-from ringleaf.policies.fit import Barred, Request, node_ranks, reach
+from ringleaf.policies.fit import Barred, Request, node_ranks, of_product, reach
 from ringleaf.policies.gang import Seat, cut_of, deal_blocks, switch_seats
 from ringleaf.policies.superpods import Cut, Superpods, choose_parts, superpods_of
 from ringleaf.policies.switches import (
@@ -63,14 +64,16 @@ def levels_of(job: Job) -> tuple[Level, ...]:
 def survivors(
     cluster: Cluster, request: Request, previous: Previous
 ) -> Iterator[Placement]:
-    """The placements whose node and chips are healthy."""
+    """The placements whose node and chips are healthy, and are what the job asks."""
+    right = of_product(cluster, request.product) & cluster.ready
     for placement in previous.placements:
         node = cluster.index.get(placement.node)
         if node is None or placement.node in previous.failed_nodes:
             continue
         within = reach(cluster, request).item(node)
         chips = mask_of(placement.chips)
-        if cluster.ready.item(node) and chips & within == chips:
+        whole = chips.bit_count() == request.row.asked and chips & within == chips
+        if whole and right.item(node):
             yield placement
 
 
@@ -156,6 +159,8 @@ def repaired_under_leaves(
     ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
     if not kept:
         return switch_seats(cluster, job, settings, ranks)
+    if not missing and job.previous.keep is Keep.PODS:
+        return kept  # nothing was lost
     ground = ground_of(cluster, ranks, settings)
     for seats in (kept, _marked_anew(cluster, ground, kept, job)):
         stay = _stay(cluster, seats, job)
@@ -350,22 +355,23 @@ def _assigned(
     cluster: Cluster, ground: Ground, rows: Rows, job: Job, missing: Sequence[int]
 ) -> Iterator[Seat]:
     """New nodes for the missing replicas; the slot a replica had, if there is one."""
-    picks = [
-        (at, Mark(job.job_type, row.state, row.healthy))
-        for row in rows
-        for at in row.at.tolist()
-    ]
+    by_slot: dict[int, deque[Seat]] = {}
+    for row in rows:
+        mark = Mark(job.job_type, row.state, row.healthy)
+        for at in row.at.tolist():
+            seat = Seat(0, ground.nodes.item(at), mark=mark)
+            by_slot.setdefault(ground.slot.item(at), deque()).append(seat)
     before = _slots_before(cluster, job)
     left = []
     for replica in missing:
-        same = [p for p in picks if ground.slot.item(p[0]) == before.get(replica)]
+        same = by_slot.get(before.get(replica, NOWHERE))
         if same:
-            picks.remove(same[0])
-            yield Seat(replica, ground.nodes.item(same[0][0]), mark=same[0][1])
+            yield replace(same.popleft(), replica=replica)
         else:
             left.append(replica)
-    for replica, (at, mark) in zip(left, picks, strict=True):
-        yield Seat(replica, ground.nodes.item(at), mark=mark)
+    rest = (seat for seats in by_slot.values() for seat in seats)
+    for replica, seat in zip(left, rest, strict=True):
+        yield replace(seat, replica=replica)
 
 
 def _slots_before(cluster: Cluster, job: Job) -> Mapping[int, int]:

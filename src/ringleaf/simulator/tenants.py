@@ -79,21 +79,13 @@ def read_tenants(entry: ScenarioEntry, stands: Stands, settings: Settings) -> Te
         for name, before in previous.items()
         if before.keep is Keep.PODS
     }
-    marks = _Marks(names, stands, settings, entry.leaves)
+    marks = _Marks(names, stands, settings, entry.leaves, alive)
     return Tenants(
         running={
-            name: tuple(marks.of(name, held, alive, stripped=True))
-            for name, held in running.items()
+            name: tuple(marks.running(name, held)) for name, held in running.items()
         },
         previous={
-            name: replace(
-                before,
-                placements=tuple(
-                    marks.of(
-                        name, before.placements, {**alive, name: before.placements}
-                    )
-                ),
-            )
+            name: replace(before, placements=tuple(marks.previous(name, before)))
             for name, before in previous.items()
         },
     )
@@ -128,11 +120,11 @@ class _Reader:
             own = f"{path}[{i}]"
             if placement.replica >= replicas:
                 raise BadInput(
-                    f"{own}.replica is {placement.replica}, want 0 to {replicas - 1}"
+                    f"{own} has rank {placement.replica}, want 0 to {replicas - 1}"
                 )
             if seen.setdefault(placement.replica, own) != own:
                 raise BadInput(
-                    f"{own}.replica is {placement.replica}, "
+                    f"{own} has rank {placement.replica}, "
                     f"already that of {seen[placement.replica]}"
                 )
 
@@ -201,7 +193,7 @@ def _mark(path: str, entry: PlacementEntry) -> Mark | None:
 
 
 class _Marks:
-    """What the pods of jobs say of their leaves."""
+    """What the pods of jobs say of their leaves, among the jobs *alive*."""
 
     def __init__(
         self,
@@ -209,38 +201,50 @@ class _Marks:
         stands: Stands,
         settings: Settings,
         leaves: Mapping[str, LeafEntry],
+        alive: Mapping[str, tuple[Placement, ...]],
     ) -> None:
         self._jobs, self._stands = jobs, stands
         self._settings, self._leaves = settings, leaves
-
-    def of(
-        self,
-        name: str,
-        placements: Iterable[Placement],
-        alive: Mapping[str, tuple[Placement, ...]],
-        *,
-        stripped: bool = False,
-    ) -> Iterator[Placement]:
-        """*placements* with their marks, among the jobs *alive*.
-
-        *stripped* of what an entry under ``leaves`` says better.
-        """
-        kind = self._type(name)
-        crossing = {
-            other: leaves
-            for other, held in alive.items()
-            if self._type(other) and len(leaves := self._stands.leaves(held)) > 1
+        self._crossing = {
+            name: where
+            for name, held in alive.items()
+            if self._type(name) and len(where := stands.leaves(held)) > 1
         }
-        implied = implied_marks(crossing, self._settings) if name in crossing else {}
-        for placement in placements:
-            leaf = self._stands.leaf.get(placement.node)
-            mark = placement.mark or implied.get(leaf) or Mark()
-            known = None if leaf is None else self._leaves.get(leaf)
-            if known is not None and stripped:
+        self._implied = implied_marks(self._crossing, settings)
+
+    def running(self, name: str, held: Iterable[Placement]) -> Iterator[Placement]:
+        """Placements of a running job, without what ``leaves`` says better."""
+        implied = self._implied if name in self._crossing else {}
+        for placement in held:
+            mark = self._own(placement, implied)
+            if (known := self._known(placement)) is not None:
                 mark = _stripped(mark, known)
-            elif known is not None and placement.mark is None:
+            yield self._typed(name, placement, mark)
+
+    def previous(self, name: str, before: Previous) -> Iterator[Placement]:
+        """Placements of before, as if the job were still there."""
+        implied = self._implied if name in self._crossing else {}
+        where = self._stands.leaves(before.placements)
+        if before.keep is Keep.JOB and self._type(name) and len(where) > 1:
+            crossing = {**self._crossing, name: where}
+            implied = implied_marks(crossing, self._settings)
+        for placement in before.placements:
+            mark = self._own(placement, implied)
+            known = self._known(placement)
+            if known is not None and placement.mark is None:
                 mark = _overruled(mark, known)
-            yield replace(placement, mark=replace(mark, job_type=kind))
+            yield self._typed(name, placement, mark)
+
+    def _own(self, placement: Placement, implied: Mapping[str | None, Mark]) -> Mark:
+        leaf = self._stands.leaf.get(placement.node)
+        return placement.mark or implied.get(leaf) or Mark()
+
+    def _known(self, placement: Placement) -> LeafEntry | None:
+        leaf = self._stands.leaf.get(placement.node)
+        return None if leaf is None else self._leaves.get(leaf)
+
+    def _typed(self, name: str, placement: Placement, mark: Mark) -> Placement:
+        return replace(placement, mark=replace(mark, job_type=self._type(name)))
 
     def _type(self, name: str) -> JobType | None:
         job = self._jobs[name]

@@ -1,0 +1,134 @@
+"""Why a job waits: counts of nodes, the rule that binds, and what would help.
+
+Hints are decisions that are tried and taken back.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from ringleaf.framework.statement import Statement
+from ringleaf.model.decision import Reason, Waiting
+from ringleaf.model.job import Job, Keep, Network
+from ringleaf.policies.admission import is_legal, warnings_of
+from ringleaf.policies.fit import (
+    FITS,
+    Request,
+    capacity,
+    counted,
+    need_words,
+    node_ranks,
+    reason_counts,
+    request_of,
+)
+from ringleaf.policies.gang import Seat
+from ringleaf.policies.obstacles import (
+    Obstacle,
+    job_reasons,
+    repair_obstacle,
+    superpod_obstacle,
+    switch_obstacle,
+)
+from ringleaf.policies.repair import Level, barred_nodes, levels_of, without_pods
+
+if TYPE_CHECKING:
+    from ringleaf.framework.session import Session
+
+MAX_ENDINGS: Final = 8
+"""Jobs in the way that are tried, for the hint, as the one whose end is enough."""
+
+
+def told_to_wait(session: "Session", job: Job, request: Request) -> Waiting:
+    """The decision on a job that cannot be placed now."""
+    cluster, settings = session.cluster, session.settings
+    with session.as_found_by(job) as kept:
+        reasons = job_reasons(cluster, request, job, settings, kept)
+        obstacle = _obstacle(session, job, request, kept)
+        fitting = int((reasons == FITS).sum())
+        room = fitting
+        if request.network is Network.NONE:
+            room = capacity(cluster, request, barred_nodes(cluster, job, ()))
+        missing = max(1, job.replicas - len(kept) - room)
+        counts = reason_counts(reasons)
+        ways = [*_endings(session, job, obstacle), *obstacle.ways]
+        ways += _others(session, obstacle)
+        if not ways:
+            ways += _ways_out(session, job, missing, counts)
+    return Waiting(
+        job=job,
+        missing=missing,
+        fitting=fitting,
+        reasons=counts,
+        hint="; ".join(ways),
+        because=obstacle.because,
+        warnings=warnings_of(job, settings),
+    )
+
+
+def _obstacle(
+    session: "Session", job: Job, request: Request, kept: Sequence[Seat]
+) -> Obstacle:
+    """What in the network, or in the repair, holds *job* back."""
+    cluster, settings = session.cluster, session.settings
+    ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
+    if kept:
+        found = repair_obstacle(cluster, request, job, settings, ranks, kept=kept)
+        return replace(found, ways=tuple(_next_level(session, job)))
+    if request.network is Network.SWITCHES:
+        return switch_obstacle(cluster, request, job, settings, ranks)
+    if request.network is Network.SUPERPODS and job.replicas > 1:
+        return superpod_obstacle(cluster, request, job, settings, ranks)
+    return Obstacle()
+
+
+def _endings(session: "Session", job: Job, obstacle: Obstacle) -> Iterator[str]:
+    """The first job in the way whose end would be enough."""
+    for other in obstacle.jobs[:MAX_ENDINGS]:
+        with Statement(session.cluster) as statement:
+            statement.release(other)
+            if session.fits_now(job):
+                yield f"the end of job {other!r} would be enough"
+                return
+
+
+def _others(session: "Session", obstacle: Obstacle) -> Iterator[str]:
+    """The first other job that would be placed now."""
+    for words, other in obstacle.others:
+        if is_legal(other, session.settings) and session.fits_now(other):
+            yield f"{words} would be placed now"
+            return
+
+
+def _next_level(session: "Session", job: Job) -> Iterator[str]:
+    """What restarting more of the job would bring."""
+    assert job.previous is not None
+    whole = replace(job, previous=replace(job.previous, keep=Keep.JOB))
+    for level in levels_of(whole)[1:]:
+        if session.would_place(whole, level):
+            what = "its block" if level is Level.BLOCKS else "the whole job"
+            yield f"restarting {what} would place it now"
+            return
+    yield "restarting the whole job would not place it now either"
+
+
+def _ways_out(
+    session: "Session", job: Job, missing: int, reasons: Mapping[Reason, int]
+) -> Iterator[str]:
+    """What would have been enough, and what fits now instead."""
+    request = request_of(job)
+    if request.network is not Network.NONE and job.replicas > 1:
+        yield "nothing smaller would be placed now; other jobs must end first"
+        return
+    if reasons.get(Reason.OTHER_PRODUCT, 0) == len(session.cluster):
+        yield f"no node is {job.product.key}"
+    room = f"room for {counted(missing, 'more pod')}: " if job.replicas > 1 else ""
+    network = " with a healthy network" if Reason.NETWORK_FAULTY in reasons else ""
+    yield f"enough would be {room}{need_words(request)}{network}"
+    anew = replace(job, previous=without_pods(job), sp_block=None)
+    smaller = (replace(anew, chips=n) for n in reversed(range(1, job.chips)))
+    fewer = replace(anew, replicas=max(1, job.replicas - missing))
+    for other in (*smaller, fewer):
+        if is_legal(other, session.settings) and session.fits_now(other):
+            yield f"{other.wanted} would be placed now"
+            return
