@@ -505,12 +505,15 @@ def shape_of(job: NetJob) -> Shape:
     return Shape(job.replicas, max(1, (job.block or total) // size))
 
 
-def superpod_nodes(world: World, job: NetJob) -> dict[int, list[Spot]]:
+def superpod_nodes(
+    world: World, job: NetJob, *, split: bool = False
+) -> dict[int, list[Spot]]:
     """SuperPoD -> its nodes that hold one pod; best first, then by name (D31).
 
-    A job of several blocks talks over RoCE and keeps off network-faulty chips.
+    A job of several blocks, or of parts of one, talks over RoCE and keeps off
+    network-faulty chips.
     """
-    over_roce = shape_of(job).blocks > 1
+    over_roce = split or shape_of(job).blocks > 1
     found: dict[int, list[Spot]] = {}
     for spot in world.spots:
         node = spot.node
@@ -526,7 +529,12 @@ def superpod_nodes(world: World, job: NetJob) -> dict[int, list[Spot]]:
 
 def place_superpods(world: World, job: NetJob) -> list[tuple[str, int]] | None:
     """Node and block of every rank, in rank order."""
-    nodes = superpod_nodes(world, job)
+    splits = job.soft and job.replicas > 1 and shape_of(job).blocks == 1
+    if splits:
+        whole_block = place_superpods(world, replace(job, soft=False))
+        if whole_block is not None:
+            return whole_block
+    nodes = superpod_nodes(world, job, split=splits)
     if job.replicas == 1:
         nodes = _tying(nodes, job)
     shape = shape_of(job)

@@ -164,6 +164,9 @@ def test_reasons_are_asked_in_this_order_and_read_so_after_a_count() -> None:
     assert [(str(reason), reason.words) for reason in REASONS] == [
         ("other-product", "of another product"),
         ("not-ready", "not ready"),
+        ("cordoned", "cordoned"),
+        ("not-selected", "without the labels the job selects"),
+        ("tainted", "with a taint the job does not tolerate"),
         ("no-superpod", "outside every SuperPoD"),
         ("no-topology", "under no known leaf switch"),
         ("failed-before", "on which this job failed"),
@@ -173,6 +176,7 @@ def test_reasons_are_asked_in_this_order_and_read_so_after_a_count() -> None:
         ("network-faulty", "held back by network-faulty chips"),
         ("too-few-chips", "with too few free chips"),
         ("not-wired-together", "with enough free chips, but not wired together"),
+        ("too-few-resources", "with the chips, but too few other resources"),
         ("leaf-closed", "under a leaf that is closed to this job"),
     ]
 

@@ -8,6 +8,14 @@ from msgspec.structs import replace
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
+from ringleaf.model.demand import (
+    NOTHING,
+    Demand,
+    Effect,
+    Operator,
+    Requirement,
+    Taint,
+)
 from ringleaf.model.job import Job
 from ringleaf.model.product import Term
 from ringleaf.policies.fit import REASONS, node_ranks, node_reasons, request_of
@@ -330,6 +338,8 @@ NETWORK_REFUSALS: Final = {
     Reason.NO_TOPOLOGY: (
         "a job with tor-affinity needs a leaf switch, the node is under none"
     ),
+    Reason.CORDONED: "the node is cordoned and takes no new pods",
+    Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
     Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",
     Reason.OWN_POD: "a pod of this job is here; under a network rule a node holds one",
     Reason.LEAF_CLOSED: (
@@ -367,8 +377,45 @@ def test_a_closed_leaf_is_told_with_the_jobs_that_close_it() -> None:
     )
 
 
+def demanding(node: Node, demand: Demand) -> str:
+    """What *node* says to a pod of *demand*, and that it refuses it at all."""
+    cluster, job = Cluster([node]), a_job("atlas-800t-a2", 1)
+    request = request_of(replace(job, demand=demand))
+    reason = REASONS[node_reasons(cluster, request).item(0)]
+    return f"{reason}: {refusal_words(cluster, request, 0, reason)}"
+
+
+def test_a_taint_is_named() -> None:
+    taint = Taint("npu", Effect.NO_SCHEDULE, "train")
+    node = replace(a_node("n", "atlas-800t-a2", "01234567"), taints=(taint,))
+
+    assert demanding(node, NOTHING) == (
+        "tainted: the job does not tolerate the taint npu=train:NoSchedule"
+    )
+
+
+def test_the_first_resource_that_is_short_is_named() -> None:
+    node = a_node("n", "atlas-800t-a2", "01234567")
+    node = replace(node, resources={"cpu": 4_000, "memory": 2**30 * 1000})
+    pod = Demand(resources=(("cpu", 4_000), ("memory", 2**31 * 1000)))
+
+    assert demanding(node, pod) == (
+        "too-few-resources: a pod needs 2Gi memory, the node has 1Gi"
+    )
+
+
+def test_a_cordoned_node_and_one_that_is_not_selected_say_so() -> None:
+    node = a_node("n", "atlas-800t-a2", "01234567")
+    east = Demand(required=(Requirement("zone", Operator.IN, ("east",)),))
+
+    assert demanding(replace(node, cordoned=True), NOTHING).startswith("cordoned: ")
+    assert demanding(node, east).startswith("not-selected: ")
+    assert demanding(replace(node, cordoned=True), east).startswith("cordoned: ")
+
+
 def test_every_reason_has_a_refusal() -> None:
-    assert {*REFUSALS, *NETWORK_REFUSALS} == {*Reason}
+    told = {Reason.TAINTED, Reason.TOO_FEW_RESOURCES}
+    assert {*REFUSALS, *NETWORK_REFUSALS} | told == {*Reason}
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,10 @@ TRAINING: Final[Document] = {
             "slot": 0,
             "superpod": 0,
             "ready": True,
+            "unschedulable": False,
             "labels": {"zone": "z1", "rack.io/row": "7"},
+            "taints": [{"key": "npu", "value": "x", "effect": "PreferNoSchedule"}],
+            "resources": {"cpu": 64, "memory": "512Gi"},
         },
         {"name": "a1", "product": "atlas-800t-a2", "leaf": "A", "slot": 1},
         {"name": "b{i}", "product": "Atlas 800I A2", "count": 3, "leaf": "B"},
@@ -104,7 +107,29 @@ TRAINING: Final[Document] = {
     ],
     "jobs": [
         {"name": "train", "replicas": 2, "chips": 4, "product": "atlas-800t-a2"},
-        {"name": "eval", "chips": 1, "tor-affinity": None, "distributed": True},
+        {
+            "name": "eval",
+            "chips": 1,
+            "tor-affinity": None,
+            "distributed": True,
+            "resources": {"cpu": "500m"},
+            "node-selector": {"zone": "z1"},
+            "node-affinity": [
+                {
+                    "match-expressions": [
+                        {"key": "zone", "operator": "In", "values": ["z1"]}
+                    ]
+                }
+            ],
+            "tolerations": [
+                {
+                    "key": "npu",
+                    "operator": "Equal",
+                    "value": "x",
+                    "effect": "NoSchedule",
+                }
+            ],
+        },
         {
             "name": "back",
             "replicas": 2,
@@ -472,6 +497,11 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
     (TRAINING, ("jobs", 0, "super-pod-affinity"), "harder"),
     (TRAINING, ("jobs", 0, "previous"), {"failed-nodes": []}),
     (TRAINING, ("jobs", 0, "vnpu"), 4),
+    (TRAINING, ("jobs", 1, "resources", "cpu"), "a lot"),
+    (TRAINING, ("jobs", 1, "node-selector"), ["zone"]),
+    (TRAINING, ("jobs", 1, "tolerations", 0, "effect"), "Never"),
+    (TRAINING, ("nodes", 0, "taints", 0, "effect"), None),
+    (TRAINING, ("nodes", 0, "resources"), {"cpu": -1}),
     (TRAINING, ("jobs", 2, "replicas"), 1),
     (TRAINING, ("jobs", 2, "previous", "failed-nodes"), ["b7"]),
     (TRAINING, ("jobs", 2, "previous", "placements", 1, "replica"), 0),

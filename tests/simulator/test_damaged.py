@@ -38,6 +38,10 @@ ENTRIES = (
     form.PlacementEntry,
     form.PreviousEntry,
     form.JobEntry,
+    form.TaintEntry,
+    form.TermEntry,
+    form.RequirementEntry,
+    form.TolerationEntry,
 )
 
 

@@ -653,6 +653,7 @@ def test_the_least_scenario_has_defaults_for_everything() -> None:
         ),
         leaves=(),
         running={},
+        demands={},
         jobs=(),
         warnings=(),
     )
@@ -688,6 +689,7 @@ def test_every_key_of_a_node_and_a_job_is_read() -> None:
             sub_healthy=True,
             superpod=3,
             leaf="A",
+            labels={"zone": "z"},
         ),
     )
     assert found.jobs == (

@@ -65,12 +65,18 @@ class Preference:
             self._refresh(node)
         self._seen = len(changes)
 
+    def _has_room(self, node: int) -> bool:
+        demand = self._request.demand
+        return not demand.resources or self._cluster.fleet.has_room(node, demand)
+
     def _refresh(self, node: int) -> None:
         rank = base = self._base.item(node)
-        if base != NEVER:
+        if base != NEVER and self._has_room(node):
             usable = self._cluster.free.item(node) & self._reach.item(node)
             own = self._table.rank(usable)
             rank = NEVER if own == NEVER else base + own
+        elif base != NEVER:
+            rank = NEVER
         if rank != self._ranks.item(node):
             self._ranks[node] = rank
             if rank != NEVER:

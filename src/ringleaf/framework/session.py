@@ -150,7 +150,7 @@ class Session:
             taken = request.table.taken(usable)
             assert taken.bit_count() == job.chips, "a seat without its chips"
         mark = seat.mark or NO_MARK
-        statement.allocate(job.name, node, taken, seat.replica, mark)
+        statement.allocate(job.name, node, taken, seat.replica, mark, demand=job.demand)
         chips = written_order(request.row, taken)
         return Placement(
             seat.replica, cluster.names[node], chips, seat.block, seat.mark

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Self
 
 from ringleaf.model.cluster import Cluster, Holding
+from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.placement import NO_MARK, Mark
 
 
@@ -26,21 +27,36 @@ class Statement:
         self.rollback()
 
     def allocate(
-        self, job: str, node: int, chips: int, replica: int = 0, mark: Mark = NO_MARK
+        self,
+        job: str,
+        node: int,
+        chips: int,
+        replica: int = 0,
+        mark: Mark = NO_MARK,
+        *,
+        demand: Demand = NOTHING,
     ) -> None:
         """Give *chips* of *node* to *job*; they must be free and healthy (D18)."""
         usable = self._cluster.free.item(node) & self._cluster.healthy.item(node)
         assert chips & usable == chips, "a chip was given that is not usable"
-        self.hold(job, node, chips, replica, mark)
+        self.hold(job, node, chips, replica, mark, demand=demand)
 
     def hold(
-        self, job: str, node: int, chips: int, replica: int = 0, mark: Mark = NO_MARK
+        self,
+        job: str,
+        node: int,
+        chips: int,
+        replica: int = 0,
+        mark: Mark = NO_MARK,
+        *,
+        demand: Demand = NOTHING,
     ) -> None:
         """*job* holds *chips* of *node*, whatever their health."""
         cluster = self._cluster
         free = cluster.free.item(node)
+        cluster.fleet.use(node, demand, 1)
         cluster.write_free(node, free & ~chips)
-        holding = Holding(node, chips, replica, mark)
+        holding = Holding(node, chips, replica, mark, demand)
         cluster.holdings.setdefault(job, []).append(holding)
         if cluster.leaves:
             cluster.spine.enter(job, cluster.leaf.item(node), mark)
@@ -51,6 +67,7 @@ class Statement:
         holding = holdings[job].pop()
         if not holdings[job]:
             del holdings[job]
+        cluster.fleet.use(node, holding.demand, -1)
         cluster.write_free(node, free)
         if cluster.leaves:
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
@@ -70,6 +87,7 @@ class Statement:
         cluster.terminating.discard(job)
         for holding in holdings:
             free = cluster.free.item(holding.node)
+            cluster.fleet.use(holding.node, holding.demand, -1)
             cluster.write_free(holding.node, free | holding.chips)
             if cluster.leaves:
                 leaf = cluster.leaf.item(holding.node)
@@ -82,6 +100,7 @@ class Statement:
         cluster = self._cluster
         for holding in holdings:
             free = cluster.free.item(holding.node)
+            cluster.fleet.use(holding.node, holding.demand, 1)
             cluster.write_free(holding.node, free & ~holding.chips)
             if cluster.leaves:
                 leaf = cluster.leaf.item(holding.node)

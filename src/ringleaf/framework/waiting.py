@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Reason, Waiting
+from ringleaf.model.demand import amount_words
 from ringleaf.model.job import Job, Keep, Network
 from ringleaf.policies.admission import is_legal, warnings_of
 from ringleaf.policies.fit import (
@@ -124,7 +125,10 @@ def _ways_out(
         yield f"no node is {job.product.key}"
     room = f"room for {counted(missing, 'more pod')}: " if job.replicas > 1 else ""
     network = " with a healthy network" if Reason.NETWORK_FAULTY in reasons else ""
-    yield f"enough would be {room}{need_words(request)}{network}"
+    used = "".join(
+        f" and {amount_words(amount)} {name}" for name, amount in job.demand.resources
+    )
+    yield f"enough would be {room}{need_words(request)}{used}{network}"
     anew = replace(job, previous=without_pods(job), sp_block=None)
     smaller = (replace(anew, chips=n) for n in reversed(range(1, job.chips)))
     fewer = replace(anew, replicas=max(1, job.replicas - missing))

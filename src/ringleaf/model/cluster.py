@@ -13,9 +13,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from ringleaf.model.demand import NOTHING, Demand, Taint
+from ringleaf.model.fleet import Fleet
 from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.placement import NO_MARK, Mark
 from ringleaf.model.product import Product
@@ -39,6 +41,10 @@ class Node(Struct, frozen=True):
     superpod: int | None = None
     leaf: str | None = None
     slot: int = 0
+    cordoned: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    resources: Mapping[str, int] = field(default_factory=dict)
 
 
 class Holding(Struct, frozen=True):
@@ -48,6 +54,7 @@ class Holding(Struct, frozen=True):
     chips: int
     replica: int = 0
     mark: Mark = NO_MARK
+    demand: Demand = NOTHING
 
 
 class Cluster:
@@ -80,6 +87,12 @@ class Cluster:
         self.healthy = everything & ~faulty
         self.sound = self.healthy & ~network_faulty
         self.ready = _array((node.ready for node in listed), np.bool_)
+        self.cordoned = _array((node.cordoned for node in listed), np.bool_)
+        self.fleet = Fleet(
+            [node.labels for node in listed],
+            [node.taints for node in listed],
+            [node.resources for node in listed],
+        )
         self.sub_healthy = _array((node.sub_healthy for node in listed), np.bool_)
         self.superpod = _array(
             (NOWHERE if n.superpod is None else n.superpod for n in listed), np.int64

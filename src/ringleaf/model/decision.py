@@ -19,6 +19,9 @@ class Reason(StrEnum):
 
     OTHER_PRODUCT = "other-product"
     NOT_READY = "not-ready"
+    CORDONED = "cordoned"
+    NOT_SELECTED = "not-selected"
+    TAINTED = "tainted"
     NO_SUPERPOD = "no-superpod"
     NO_TOPOLOGY = "no-topology"
     FAILED_BEFORE = "failed-before"
@@ -28,6 +31,7 @@ class Reason(StrEnum):
     NETWORK_FAULTY = "network-faulty"
     TOO_FEW_CHIPS = "too-few-chips"
     NOT_WIRED_TOGETHER = "not-wired-together"
+    TOO_FEW_RESOURCES = "too-few-resources"
     LEAF_CLOSED = "leaf-closed"
 
     @property
@@ -39,6 +43,9 @@ class Reason(StrEnum):
 REASON_WORDS: Mapping[Reason, str] = {
     Reason.OTHER_PRODUCT: "of another product",
     Reason.NOT_READY: "not ready",
+    Reason.CORDONED: "cordoned",
+    Reason.NOT_SELECTED: "without the labels the job selects",
+    Reason.TAINTED: "with a taint the job does not tolerate",
     Reason.NO_SUPERPOD: "outside every SuperPoD",
     Reason.NO_TOPOLOGY: "under no known leaf switch",
     Reason.FAILED_BEFORE: "on which this job failed",
@@ -48,6 +55,7 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.NETWORK_FAULTY: "held back by network-faulty chips",
     Reason.TOO_FEW_CHIPS: "with too few free chips",
     Reason.NOT_WIRED_TOGETHER: "with enough free chips, but not wired together",
+    Reason.TOO_FEW_RESOURCES: "with the chips, but too few other resources",
     Reason.LEAF_CLOSED: "under a leaf that is closed to this job",
 }
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
 
@@ -85,6 +86,7 @@ class Job(Struct, frozen=True):
         sp_block: Chips of one logical SuperPoD.
         superpod_affinity: Whether logical SuperPoDs may be split (soft).
         vnpu: The template of the virtual NPU it asks for, if it asks for a part of one.
+        demand: What each pod asks of its node besides chips.
         previous: Where it was before a fault.
 
     """
@@ -99,6 +101,7 @@ class Job(Struct, frozen=True):
     sp_block: int | None = None
     superpod_affinity: Firmness | None = None
     vnpu: str | None = None
+    demand: Demand = NOTHING
     previous: Previous | None = None
 
     @property

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.decision import Reason
+from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.job import Job, Network
 from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.product import Product, Row
@@ -46,6 +47,7 @@ class Request(Struct, frozen=True):
     row: Row
     heeds_network: bool
     network: Network = Network.NONE
+    demand: Demand = NOTHING
 
     @property
     def table(self) -> RowTable:
@@ -59,14 +61,15 @@ def _request(
     row: Row,
     heeds_network: bool,  # noqa: FBT001
     network: Network,
+    demand: Demand,
 ) -> Request:
-    return Request(product, row, heeds_network, network)
+    return Request(product, row, heeds_network, network, demand)
 
 
 def request_of(job: Job) -> Request:
     """The request of a legal *job*; jobs that ask the same share one."""
     row = rule_for(job)[job.chips]
-    return _request(job.product, row, heeds_network(job), job.network)
+    return _request(job.product, row, heeds_network(job), job.network, job.demand)
 
 
 def heeds_network(job: Job) -> bool:
@@ -85,8 +88,13 @@ def reach(cluster: Cluster, request: Request) -> Masks:
 
 
 def eligible(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
-    """The nodes of the right product that take pods at all."""
-    right = of_product(cluster, request.product) & cluster.ready
+    """The nodes of the right product that take such pods at all."""
+    right = of_product(cluster, request.product) & cluster.ready & ~cluster.cordoned
+    demand = request.demand
+    if demand.required or demand.terms:
+        right &= cluster.fleet.selected(demand)
+    if cluster.fleet.tainted:
+        right &= cluster.fleet.tolerated(demand.tolerations)
     if request.network is Network.SUPERPODS:
         right &= cluster.superpod != NOWHERE
     if request.network is Network.SWITCHES:
@@ -104,7 +112,10 @@ def of_product(cluster: Cluster, product: Product) -> NDArray[np.bool_]:
 def node_ranks(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> Ints:
     """The rank of every node, ``NEVER`` where it cannot hold a replica."""
     ranks = np.full(len(cluster), NEVER, np.int64)
-    (nodes,) = eligible(cluster, request).nonzero()
+    right = eligible(cluster, request)
+    if request.demand.resources:
+        right &= cluster.fleet.roomy(request.demand)
+    (nodes,) = right.nonzero()
     usable = cluster.free[nodes] & reach(cluster, request)[nodes]
     own = request.table.ranks(usable)
     ranks[nodes] = np.where(
@@ -128,6 +139,9 @@ def node_reasons(
 
     rule_out(Reason.OTHER_PRODUCT, ~of_product(cluster, request.product))
     rule_out(Reason.NOT_READY, ~cluster.ready)
+    rule_out(Reason.CORDONED, cluster.cordoned)
+    rule_out(Reason.NOT_SELECTED, ~cluster.fleet.selected(request.demand))
+    rule_out(Reason.TAINTED, ~cluster.fleet.tolerated(request.demand.tolerations))
     if request.network is Network.SUPERPODS:
         rule_out(Reason.NO_SUPERPOD, cluster.superpod == NOWHERE)
     if request.network is Network.SWITCHES:
@@ -154,6 +168,7 @@ def node_reasons(
     few[nodes] = np.bitwise_count(free & within) < request.row.asked
     rule_out(Reason.TOO_FEW_CHIPS, few)
     rule_out(Reason.NOT_WIRED_TOGETHER, refused(free & within))
+    rule_out(Reason.TOO_FEW_RESOURCES, ~cluster.fleet.roomy(request.demand))
     return reasons
 
 
@@ -182,14 +197,17 @@ def capacity(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> int
         right[nodes_barred] = False
     (nodes,) = right.nonzero()
     usable = cluster.free[nodes] & reach(cluster, request)[nodes]
-    masks, counts = np.unique(usable, return_counts=True)
-    total = 0
-    while len(masks):
-        fits = request.table.ranks(masks) != NEVER
-        masks, counts = masks[fits], counts[fits]
-        total += int(counts.sum())
-        masks &= ~read(request.row, request.product.chips, masks).taken
-    return total
+    masks, which = np.unique(usable, return_inverse=True)
+    fits = np.zeros(len(masks), np.int64)
+    while True:
+        open_ = request.table.ranks(masks) != NEVER
+        if not open_.any():
+            break
+        fits += open_
+        taken = read(request.row, request.product.chips, masks).taken
+        masks = np.where(open_, masks & ~taken, masks)
+    most = cluster.fleet.pods_that_fit(request.demand)[nodes]
+    return int(np.minimum(fits[which], most).sum())
 
 
 def need_words(request: Request) -> str:

@@ -79,8 +79,7 @@ def survivors(
 
 def kept_seats(cluster: Cluster, request: Request, job: Job) -> list[Seat]:
     """The replicas that stay: healthy, and nobody else holds their chips."""
-    if job.previous is None:
-        return []
+    assert job.previous is not None
     kept = []
     for placement in survivors(cluster, request, job.previous):
         node, chips = cluster.index[placement.node], mask_of(placement.chips)

@@ -1,10 +1,11 @@
 """Ranks and refusals in words; the numbers come from the readings, not from here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
+from ringleaf.model.demand import amount_words
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.product import Term
 from ringleaf.policies.chips import rank_terms
@@ -54,6 +55,8 @@ def _term_words(request: Request, term: Term, value: int) -> str:
 
 SAME_EVERYWHERE: Final[Mapping[Reason, str]] = {
     Reason.NOT_READY: "the node is not ready and takes no pods",
+    Reason.CORDONED: "the node is cordoned and takes no new pods",
+    Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
     Reason.NO_TOPOLOGY: "a job with tor-affinity needs a leaf switch, "
     "the node is under none",
     Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",
@@ -68,6 +71,8 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
     """The one rule that refuses a node: wanted against found."""
     if reason in SAME_EVERYWHERE:
         return SAME_EVERYWHERE[reason]
+    if reason in _OF_THE_NODE:
+        return _OF_THE_NODE[reason](cluster, request, node)
     product, asked = request.product, request.row.asked
     size = cluster.size.item(node)
     within = reach(cluster, request).item(node)
@@ -80,8 +85,6 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
             return f"the job wants {product.key}, the node is {found}"
         case Reason.NO_SUPERPOD:
             return "the job is placed in SuperPoDs, the node stands in none"
-        case Reason.LEAF_CLOSED:
-            return _closed_words(cluster, node)
         case Reason.TOO_SMALL:
             return f"a pod needs {need}, the node has {counted(size, 'chip')} in all"
         case Reason.FAULTY_CHIPS:
@@ -108,7 +111,25 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
             )
 
 
-def _closed_words(cluster: Cluster, node: int) -> str:
+def _short_words(cluster: Cluster, request: Request, node: int) -> str:
+    """The first resource of which the node has too little."""
+    fleet = cluster.fleet
+    name, amount, room = next(
+        (name, amount, fleet.room_of(node, name))
+        for name, amount in request.demand.resources
+        if fleet.room_of(node, name) < amount
+    )
+    return (
+        f"a pod needs {amount_words(amount)} {name}, the node has {amount_words(room)}"
+    )
+
+
+def _taint_words(cluster: Cluster, request: Request, node: int) -> str:
+    taint = cluster.fleet.worst_taint(node, request.demand.tolerations)
+    return f"the job does not tolerate the taint {taint}"
+
+
+def _closed_words(cluster: Cluster, _request: Request, node: int) -> str:
     """Who keeps the leaf of *node* closed."""
     leaf = cluster.leaf.item(node)
     jobs = cluster.spine.jobs_crossing(leaf)
@@ -117,6 +138,13 @@ def _closed_words(cluster: Cluster, node: int) -> str:
         f"the job would cross leaf {cluster.leaves[leaf].name}, "
         f"which already carries a cross-leaf job{named}"
     )
+
+
+_OF_THE_NODE: Final[Mapping[Reason, Callable[[Cluster, Request, int], str]]] = {
+    Reason.TAINTED: _taint_words,
+    Reason.TOO_FEW_RESOURCES: _short_words,
+    Reason.LEAF_CLOSED: _closed_words,
+}
 
 
 def _chips(mask: int) -> str:

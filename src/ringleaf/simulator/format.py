@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 import msgspec
 from msgspec import Meta, Struct, field
 
+from ringleaf.model.demand import Effect, Match, Operator
 from ringleaf.model.job import Firmness, Keep, Schema, Strategy
 from ringleaf.model.settings import JobRequests
 from ringleaf.simulator.source import BadInput, brief
@@ -41,6 +42,14 @@ class SettingsEntry(_Entry, frozen=True):
     share_common_leaves: bool = False
 
 
+class TaintEntry(_Entry, frozen=True):
+    """One of a node's ``taints``."""
+
+    key: str
+    effect: Effect
+    value: str | None = None
+
+
 class NodeEntry(_Entry, frozen=True):
     """One of ``nodes``, or ``count`` alike."""
 
@@ -56,7 +65,10 @@ class NodeEntry(_Entry, frozen=True):
     slot: Index | None = None
     superpod: Index | None = None
     ready: bool = True
+    unschedulable: bool = False
     labels: dict[str, str] = field(default_factory=dict)
+    taints: list[TaintEntry] = field(default_factory=list)
+    resources: dict[str, int | float | str] = field(default_factory=dict)
 
 
 class LeafEntry(_Entry, frozen=True):
@@ -85,6 +97,29 @@ class PreviousEntry(_Entry, frozen=True):
     keep: Keep = Keep.PODS
 
 
+class RequirementEntry(_Entry, frozen=True):
+    """One of a term's ``match-expressions``."""
+
+    key: str
+    operator: Operator
+    values: list[str] = field(default_factory=list)
+
+
+class TermEntry(_Entry, frozen=True):
+    """One of a job's ``node-affinity``."""
+
+    match_expressions: list[RequirementEntry]
+
+
+class TolerationEntry(_Entry, frozen=True):
+    """One of a job's ``tolerations``."""
+
+    key: str | None = None
+    operator: Match = Match.EQUAL
+    value: str | None = None
+    effect: Effect | None = None
+
+
 class JobEntry(_Entry, frozen=True):
     """One of ``jobs``."""
 
@@ -98,6 +133,10 @@ class JobEntry(_Entry, frozen=True):
     strategy: Strategy | None = None
     distributed: bool = False
     vnpu: str | None = None
+    resources: dict[str, int | float | str] = field(default_factory=dict)
+    node_selector: dict[str, str] = field(default_factory=dict)
+    node_affinity: list[TermEntry] = field(default_factory=list)
+    tolerations: list[TolerationEntry] = field(default_factory=list)
     previous: PreviousEntry | None = None
 
 
@@ -145,7 +184,13 @@ WANTED: Final[Mapping[str, str]] = {
     "slot": _FROM_0,
     "superpod": _FROM_0,
     "ready": "true or false",
+    "unschedulable": "true or false",
     "labels": "a mapping of text to text",
+    "taints": "a list of taints",
+    "resources": "a mapping of resources to amounts",
+    "key": "text",
+    "effect": "NoSchedule, PreferNoSchedule or NoExecute",
+    "value": "text",
     "leaves": "a mapping of leaf names to their state",
     "state": "idle, shared or exclusive",
     "healthy": "true or false",
@@ -160,6 +205,12 @@ WANTED: Final[Mapping[str, str]] = {
     "strategy": "card or chip",
     "distributed": "true or false",
     "vnpu": "the template of a virtual NPU",
+    "node-selector": "a mapping of text to text",
+    "node-affinity": "a list of terms",
+    "match-expressions": "a list of requirements",
+    "operator": "an operator of Kubernetes",
+    "values": "a list of texts",
+    "tolerations": "a list of tolerations",
     "previous": "a mapping with placements",
     "placements": "a list of placements",
     "replica": _FROM_0,
@@ -177,6 +228,9 @@ ELEMENT_WANTED: Final[Mapping[str, str]] = {
     "failed-nodes": "the name of a node",
     "labels": "text",
     "annotations": "text",
+    "resources": "an amount such as 4, 500m or 64Gi",
+    "node-selector": "text",
+    "values": "text",
 }
 
 
@@ -244,6 +298,10 @@ _ENTRIES: Final[Mapping[str, type[Struct]]] = {
     "jobs": JobEntry,
     "placements": PlacementEntry,
     "previous": PreviousEntry,
+    "taints": TaintEntry,
+    "node-affinity": TermEntry,
+    "match-expressions": RequirementEntry,
+    "tolerations": TolerationEntry,
 }
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Keep
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import NO_MARK, LeafState, Placement
@@ -24,6 +25,7 @@ from ringleaf.policies.admission import is_legal
 from ringleaf.policies.fit import request_of
 from ringleaf.policies.repair import survivors
 from ringleaf.simulator.checks import good_chips, good_name, known_product
+from ringleaf.simulator.demands import demand_of, resources_of, taints_of
 from ringleaf.simulator.format import (
     MAX_NODES,
     WANTED,
@@ -61,6 +63,7 @@ class Scenario(Struct, frozen=True):
     nodes: tuple[Node, ...]
     leaves: tuple[Leaf, ...]
     running: Mapping[str, tuple[Placement, ...]]
+    demands: Mapping[str, Demand]
     jobs: tuple[Job, ...]
     warnings: tuple[str, ...]
 
@@ -69,12 +72,11 @@ class Scenario(Struct, frozen=True):
         cluster = Cluster(self.nodes, self.leaves)
         with Statement(cluster) as statement:
             for name, placements in self.running.items():
-                _hold(statement, cluster, name, placements)
+                _hold(statement, cluster, name, placements, self.demands[name])
             for job in self.jobs:
                 if job.previous is not None and job.previous.keep is Keep.PODS:
-                    _hold(
-                        statement, cluster, job.name, self._still_running(cluster, job)
-                    )
+                    still = self._still_running(cluster, job)
+                    _hold(statement, cluster, job.name, still, job.demand)
             statement.commit()
         return Session(cluster, self.settings)
 
@@ -87,12 +89,16 @@ class Scenario(Struct, frozen=True):
 
 
 def _hold(
-    statement: Statement, cluster: Cluster, job: str, placements: Iterable[Placement]
+    statement: Statement,
+    cluster: Cluster,
+    job: str,
+    placements: Iterable[Placement],
+    demand: Demand,
 ) -> None:
     for placement in placements:
         node, chips = cluster.index[placement.node], mask_of(placement.chips)
         mark = placement.mark or NO_MARK
-        statement.hold(job, node, chips, placement.replica, mark)
+        statement.hold(job, node, chips, placement.replica, mark, demand=demand)
 
 
 def load(data: bytes) -> list[Scenario]:
@@ -134,6 +140,10 @@ def build(entry: ScenarioEntry) -> Scenario:
         nodes=tuple(node for group in groups for node in _nodes(group, held, slots)),
         leaves=tuple(_leaves(entry)),
         running=tenants.running,
+        demands={
+            job.name: demand_of(f"running[{i}]", job)
+            for i, job in enumerate(entry.running)
+        },
         jobs=tuple(jobs),
         warnings=tuple(warnings),
     )
@@ -315,6 +325,7 @@ def _nodes(
     entry, everything = group.entry, full_mask(group.chips)
     free = everything if entry.free is None else mask_of(entry.free)
     faulty, network_faulty = mask_of(entry.faulty), mask_of(entry.network_faulty)
+    taints, resources = taints_of(entry), resources_of(group.path, entry.resources)
     for name in group.names:
         yield Node(
             name=name,
@@ -328,6 +339,10 @@ def _nodes(
             superpod=entry.superpod,
             leaf=entry.leaf,
             slot=slots.get(name, 0),
+            cordoned=entry.unschedulable,
+            labels=entry.labels,
+            taints=taints,
+            resources=resources,
         )
 
 
@@ -347,6 +362,7 @@ def _jobs(
             sp_block=job.sp_block,
             superpod_affinity=job.super_pod_affinity,
             vnpu=job.vnpu,
+            demand=demand_of(f"jobs[{i}]", job),
             previous=tenants.previous.get(job.name),
         )
 

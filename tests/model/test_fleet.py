@@ -1,0 +1,212 @@
+"""What nodes have besides chips, against what Kubernetes says of it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from ringleaf.model.demand import (
+    NOTHING,
+    UNLIMITED,
+    Demand,
+    Effect,
+    Match,
+    Operator,
+    Requirement,
+    Taint,
+    Toleration,
+    amount_words,
+)
+from ringleaf.model.fleet import Fleet
+
+LABELS: list[Mapping[str, str]] = [
+    {"zone": "east", "rack": "7"},
+    {"zone": "west", "rack": "12"},
+    {"zone": "east"},
+    {"rack": "-3"},
+    {"rack": "seven"},
+]
+TRAIN = Taint("npu", Effect.NO_SCHEDULE, "train")
+GONE = Taint("gone", Effect.NO_EXECUTE)
+SOFT = Taint("busy", Effect.PREFER_NO_SCHEDULE)
+TAINTS = [(), (TRAIN,), (SOFT,), (TRAIN, GONE), ()]
+
+
+def fleet(*resources: Mapping[str, int]) -> Fleet:
+    have = list(resources) or [{}] * len(LABELS)
+    return Fleet(LABELS, TAINTS, have)
+
+
+def those(flags: np.ndarray) -> list[int]:
+    return np.flatnonzero(flags).tolist()
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "nodes"),
+    [
+        ("zone", Operator.IN, ("east", "north"), [0, 2]),
+        ("zone", Operator.IN, ("north",), []),
+        ("zone", Operator.NOT_IN, ("east",), [1, 3, 4]),
+        ("zone", Operator.EXISTS, (), [0, 1, 2]),
+        ("zone", Operator.DOES_NOT_EXIST, (), [3, 4]),
+        ("rack", Operator.GREATER, ("6",), [0, 1]),
+        ("rack", Operator.GREATER, ("7",), [1]),
+        ("rack", Operator.LESS, ("7",), [3]),
+        ("row", Operator.EXISTS, (), []),
+        ("row", Operator.NOT_IN, ("1",), [0, 1, 2, 3, 4]),
+    ],
+    ids=str,
+)
+def test_a_requirement_selects_nodes(
+    key: str, operator: Operator, values: tuple[str, ...], nodes: list[int]
+) -> None:
+    demand = Demand(required=(Requirement(key, operator, values),))
+
+    assert those(fleet().selected(demand)) == nodes
+
+
+def test_all_that_is_required_must_hold() -> None:
+    east = Requirement("zone", Operator.IN, ("east",))
+    racked = Requirement("rack", Operator.EXISTS)
+
+    assert those(fleet().selected(Demand(required=(east, racked)))) == [0]
+
+
+def test_of_terms_one_must_hold_whole_besides() -> None:
+    east = Requirement("zone", Operator.IN, ("east",))
+    racked = Requirement("rack", Operator.EXISTS)
+    west = Requirement("zone", Operator.IN, ("west",))
+
+    either = Demand(terms=((east, racked), (west,)))
+    both = Demand(required=(east,), terms=((east, racked), (west,)))
+
+    assert those(fleet().selected(either)) == [0, 1]
+    assert those(fleet().selected(both)) == [0]
+
+
+def test_nothing_asked_selects_every_node() -> None:
+    assert those(fleet().selected(NOTHING)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "taint", "covers"),
+    [
+        (Toleration("npu", value="train"), TRAIN, True),
+        (Toleration("npu", value="serve"), TRAIN, False),
+        (Toleration("npu"), TRAIN, False),
+        (Toleration("npu", Match.EXISTS), TRAIN, True),
+        (Toleration("gpu", Match.EXISTS), TRAIN, False),
+        (Toleration(None, Match.EXISTS), TRAIN, True),
+        (Toleration(None), TRAIN, False),
+        (Toleration("npu", Match.EXISTS, effect=Effect.NO_SCHEDULE), TRAIN, True),
+        (Toleration("npu", Match.EXISTS, effect=Effect.NO_EXECUTE), TRAIN, False),
+        (Toleration("gone"), GONE, True),
+    ],
+    ids=str,
+)
+def test_a_toleration_covers_a_taint(
+    toleration: Toleration,
+    taint: Taint,
+    covers: bool,  # noqa: FBT001
+) -> None:
+    assert toleration.covers(taint) is covers
+
+
+def test_taints_keep_pods_away_that_do_not_tolerate_them_all() -> None:
+    train = Toleration("npu", Match.EXISTS)
+
+    assert those(fleet().tolerated(())) == [0, 2, 4]
+    assert those(fleet().tolerated((train,))) == [0, 1, 2, 4]
+    assert those(fleet().tolerated((train, Toleration("gone")))) == [0, 1, 2, 3, 4]
+
+
+def test_the_first_taint_that_keeps_a_pod_away_is_told() -> None:
+    train = Toleration("npu", Match.EXISTS)
+
+    assert str(fleet().worst_taint(3, ())) == "npu=train:NoSchedule"
+    assert str(fleet().worst_taint(3, (train,))) == "gone:NoExecute"
+
+
+def test_a_fleet_knows_whether_it_has_taints_at_all() -> None:
+    assert fleet().tainted
+    assert not Fleet(LABELS, [()] * 5, [{}] * 5).tainted
+
+
+HAVE: list[Mapping[str, int]] = [
+    {"cpu": 64_000, "memory": 100},
+    {"cpu": 10_000},
+    {},
+    {"cpu": 30_000, "memory": 59},
+    {"cpu": 0},
+]
+POD = Demand(resources=(("cpu", 30_000), ("memory", 60)))
+
+
+def test_nodes_have_room_or_not() -> None:
+    found = fleet(*HAVE)
+
+    assert those(found.roomy(POD)) == [0, 2]
+    assert [found.has_room(node, POD) for node in range(5)] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_resource_that_no_node_counts_is_unlimited() -> None:
+    odd = Demand(resources=(("disk", 5),))
+
+    assert those(fleet(*HAVE).roomy(odd)) == [0, 1, 2, 3, 4]
+    assert fleet(*HAVE).room_of(0, "disk") == UNLIMITED
+
+
+def test_so_many_pods_fit() -> None:
+    cpu = Demand(resources=(("cpu", 30_000), ("memory", 0)))
+
+    most = fleet(*HAVE).pods_that_fit(cpu).tolist()
+
+    assert most[:2] + most[3:] == [2, 0, 1, 0]
+    assert most[2] > 10**9
+
+
+def test_what_a_pod_uses_is_given_back_when_it_goes() -> None:
+    found = fleet(*HAVE)
+    before = found.room.copy()
+
+    found.use(0, Demand(resources=(("disk", 5),)), 1)
+    for node in range(5):
+        found.use(node, POD, 1)
+    during = found.room.copy()
+    for node in range(5):
+        found.use(node, POD, -1)
+
+    assert during[:, 0].tolist() == [34_000, 40]
+    assert during[:, 2].tolist() == [UNLIMITED, UNLIMITED]
+    assert (found.room == before).all()
+
+
+def test_a_node_may_be_overdrawn_and_then_holds_nothing_more() -> None:
+    found = fleet(*HAVE)
+
+    found.use(4, POD, 1)
+
+    assert found.room_of(4, "cpu") == -30_000
+    assert found.pods_that_fit(POD).tolist()[4] == 0
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (0, "0"),
+        (1_000, "1"),
+        (1_500, "1500m"),
+        (250, "250m"),
+        (3 * 2**20 * 1000, "3Mi"),
+        (2**50 * 1000, "1Pi"),
+        (1_000_000, "1000"),
+    ],
+)
+def test_amounts_as_people_write_them(amount: int, words: str) -> None:
+    assert amount_words(amount) == words
