@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.output import counted, print_json
+from ringleaf.cli.output import counted, print_json, shortened
 from ringleaf.cli.plan import VERDICT_STYLES, verdict
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.framework.explain import (
@@ -63,14 +63,9 @@ def _holding(scenarios: Sequence[Scenario], file: str, name: str) -> Scenario:
         if any(job.name == name for job in scenario.jobs):
             return scenario
     names = [job.name for scenario in scenarios for job in scenario.jobs]
-    raise BadUse(f"--job is {name!r}, want a job of {file}; hint: it has {_few(names)}")
-
-
-def _few(names: Sequence[str]) -> str:
-    """The first of *names*, and how many more there are."""
-    more = len(names) - MAX_NAMES
-    shown = ", ".join(names[:MAX_NAMES]) or "none"
-    return f"{shown}, … {more} more" if more > 0 else shown
+    raise BadUse(
+        f"--job is {name!r}, want a job of {file}; hint: it has {shortened(names, MAX_NAMES)}"
+    )
 
 
 def _explain_node(session: Session, job: Job, node: str, *, as_json: bool) -> int:
@@ -161,7 +156,7 @@ def _print_network(
                 view.leaf,
                 str(view.fitting),
                 view.state,
-                _few(view.crossed_by) if view.crossed_by else "",
+                shortened(view.crossed_by, MAX_NAMES) if view.crossed_by else "",
                 "closed" if view.closed else f"{taken[view.leaf] or ''}",
             )
             for view in views
@@ -213,10 +208,12 @@ def _print_survey(console: Console, found: Survey, *, waits: bool) -> None:
         console.print("\nRefused nodes:")
     for reason, names in found.refused.items():
         console.print(
-            _indented(f"{len(names)} {reason.words} ({reason}): {_few(names)}")
+            _indented(
+                f"{len(names)} {reason.words} ({reason}): {shortened(names, MAX_NAMES)}"
+            )
         )
     if found.enough_to_end:
-        enough = _few(found.enough_to_end)
+        enough = shortened(found.enough_to_end, MAX_NAMES)
         console.print(
             Text(f"\nThe end of any one of these jobs would be enough: {enough}")
         )

@@ -55,3 +55,14 @@ def counted(items: Sequence[_T], what: str) -> Iterable[_T]:
         for item in items:
             yield item
             shown.advance(shown.task_ids[0])
+
+
+def shortened(items: Sequence[str], most: int, joint: str = ", ") -> str:
+    """The first *most* of *items*, and how many more there are.
+
+    >>> shortened("abc", 2), shortened([], 2)
+    ('a, b, … 1 more', 'none')
+    """
+    more = len(items) - most
+    shown = joint.join(items[:most]) or "none"
+    return f"{shown}{joint}… {more} more" if more > 0 else shown

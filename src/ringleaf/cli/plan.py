@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.draw import chip_words, draw, marks, unit_of
-from ringleaf.cli.output import counted, print_json
+from ringleaf.cli.output import counted, print_json, shortened
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
@@ -105,15 +105,9 @@ def _where(cluster: Cluster, decision: Decision) -> str:
         blocks = decision.job.network is Network.SUPERPODS
         units = Counter(unit_of(cluster, node, superpod=blocks) for node in nodes)
         told = [f"{count} in {unit}" for unit, count in units.items()]
-        return _first(told)
-    return _first([f"{p.node} [{chip_words(p.chips)}]" for p in decision.placements])
-
-
-def _first(places: Sequence[str]) -> str:
-    """The first of *places*, and how many more there are."""
-    more = len(places) - MAX_PLACES
-    shown = "; ".join(places[:MAX_PLACES])
-    return f"{shown}; … {more} more" if more > 0 else shown
+        return shortened(told, MAX_PLACES, "; ")
+    places = [f"{p.node} [{chip_words(p.chips)}]" for p in decision.placements]
+    return shortened(places, MAX_PLACES, "; ")
 
 
 def _reasons(console: Console, decision: Decision) -> None:
