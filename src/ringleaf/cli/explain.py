@@ -63,9 +63,8 @@ def _holding(scenarios: Sequence[Scenario], file: str, name: str) -> Scenario:
         if any(job.name == name for job in scenario.jobs):
             return scenario
     names = [job.name for scenario in scenarios for job in scenario.jobs]
-    raise BadUse(
-        f"--job is {name!r}, want a job of {file}; hint: it has {shortened(names, MAX_NAMES)}"
-    )
+    has = shortened(names, MAX_NAMES)
+    raise BadUse(f"--job is {name!r}, want a job of {file}; hint: it has {has}")
 
 
 def _explain_node(session: Session, job: Job, node: str, *, as_json: bool) -> int:
