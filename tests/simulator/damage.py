@@ -274,7 +274,13 @@ WRONG_TAGS: Final = (
     "!<tag:example.com,2000:x> [a]",
 )
 
-FREE_MAPPINGS: Final = {"labels", "annotations", "leaves"}
+FREE_MAPPINGS: Final = {
+    "labels",
+    "annotations",
+    "leaves",
+    "resources",
+    "node-selector",
+}
 REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "": ["nodes"],
     "nodes": ["name", "product"],
