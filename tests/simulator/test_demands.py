@@ -130,6 +130,10 @@ AT = "jobs[0].node-affinity[0].match-expressions[0]"
             f"jobs[0].tolerations[0].effect is 'Never', {EFFECT}",
         ),
         (
+            job("tolerations: [{}]"),
+            "jobs[0].tolerations[0].key is missing, want a key, or operator: Exists",
+        ),
+        (
             term("key: a, operator: In"),
             f"{AT}.values has 0, want one or more values for In",
         ),

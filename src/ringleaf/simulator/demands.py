@@ -6,12 +6,18 @@ from typing import Final
 
 from ringleaf.model.demand import (
     Demand,
+    Match,
     Operator,
     Requirement,
     Taint,
     Toleration,
 )
-from ringleaf.simulator.format import JobEntry, NodeEntry, RequirementEntry
+from ringleaf.simulator.format import (
+    JobEntry,
+    NodeEntry,
+    RequirementEntry,
+    TolerationEntry,
+)
 from ringleaf.simulator.source import BadInput, brief
 
 _QUANTITY: Final = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,3}))?([A-Za-z]{0,2})")
@@ -69,10 +75,17 @@ def demand_of(path: str, entry: JobEntry) -> Demand:
             for i, term in enumerate(entry.node_affinity)
         ),
         tolerations=tuple(
-            Toleration(t.key, t.operator, t.value or "", t.effect)
-            for t in entry.tolerations
+            _toleration(f"{path}.tolerations[{i}]", each)
+            for i, each in enumerate(entry.tolerations)
         ),
     )
+
+
+def _toleration(path: str, entry: TolerationEntry) -> Toleration:
+    """A toleration; without a key it must be of every taint."""
+    if entry.key is None and entry.operator is not Match.EXISTS:
+        raise BadInput(f"{path}.key is missing, want a key, or operator: Exists")
+    return Toleration(entry.key, entry.operator, entry.value or "", entry.effect)
 
 
 def _requirement(path: str, entry: RequirementEntry) -> Requirement:
