@@ -1,9 +1,7 @@
 """``ringleaf conf``: a scheduler configuration, checked and explained."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -13,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.failure import BadUse
-from ringleaf.cli.output import print_json
+from ringleaf.cli.file import bytes_of, name_of, one_line
+from ringleaf.cli.output import print_json, print_line, so_many
 from ringleaf.framework.conf import Conf, PluginConf, Refused, Remark, read_conf
 from ringleaf.framework.vocabulary import (
     ACTIONS,
@@ -27,7 +25,6 @@ from ringleaf.framework.vocabulary import (
 )
 from ringleaf.simulator import source
 
-STDIN: Final = "-"
 KEYS: Final = ("volcano-scheduler.conf", "volcano-scheduler-ci.conf")
 """Keys of a ConfigMap that hold a configuration; the first there is counts."""
 
@@ -54,7 +51,7 @@ class Source(Struct, frozen=True):
 
 def check_file(file: str, *, as_json: bool) -> int:
     """Print what is wrong with a configuration, or what it does; the exit status."""
-    shown = "standard input" if file == STDIN else file or "''"
+    shown = name_of(file)
     read = _read(file, shown)
     conf = read_conf(read.document)
     problems = conf.problems if isinstance(conf, Refused) else ()
@@ -66,42 +63,21 @@ def check_file(file: str, *, as_json: bool) -> int:
     console = Console(highlight=False)
     _remarks(console, told, "problem: ", "bold red")
     _remarks(console, warnings, "warning: ", "yellow")
-    verdict = _count(len(told), "problem") if told else "no problems"
-    also = f", {_count(len(warnings), 'warning')}" if warnings else ""
-    _line(console, Text(f"{shown}: {verdict}{also}", style="bold"))
+    verdict = so_many(len(told), "problem") if told else "no problems"
+    also = f", {so_many(len(warnings), 'warning')}" if warnings else ""
+    print_line(console, Text(f"{shown}: {verdict}{also}", style="bold"))
     if isinstance(conf, Conf):
         _explain(console, conf)
     return 1 if problems else 0
 
 
 def _read(file: str, shown: str) -> Source:
-    try:
-        return _configuration(_text(_bytes(file)))
-    except source.BadInput as error:
-        raise BadUse(f"{shown}: {error}") from None
-    except OSError as error:
-        raise BadUse(f"{shown}: {error.strerror or error}") from None
-    except ValueError as error:  # a path with a NUL byte
-        raise BadUse(f"{shown!r}: {error}") from None
-
-
-def _bytes(file: str) -> bytes:
-    if file == STDIN:
-        if sys.stdin is None:
-            raise BadUse(f"standard input is closed, want {WANTED}")
-        return sys.stdin.buffer.read(source.MAX_BYTES + 1)
-    with Path(file).open("rb") as stream:
-        return stream.read(source.MAX_BYTES + 1)
+    with one_line(shown, source.BadInput):
+        return _configuration(_text(bytes_of(file, WANTED)))
 
 
 def _text(data: bytes) -> str:
-    if len(data) > source.MAX_BYTES:
-        raise source.BadInput(f"more than {source.MAX_BYTES} bytes of text, want fewer")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        found = f"byte {error.start} is {data[error.start]:#04x}"
-        raise source.BadInput(f"{found}, want UTF-8 text") from None
+    text = source.decoded(data)
     if not _SAYS_SOMETHING.search(text):
         raise source.BadInput(f"the file is empty, want {WANTED}")
     return text
@@ -160,7 +136,9 @@ def _indent_hint(text: str, error: str) -> str | None:
     missing = _indent(first) - _indent(bad)
     if missing <= 0:
         return None
-    return f"line {at[1]} starts {_count(missing, 'column')} further left than the rest"
+    return (
+        f"line {at[1]} starts {so_many(missing, 'column')} further left than the rest"
+    )
 
 
 def _indent(line: str) -> int:
@@ -358,18 +336,4 @@ def _grid(rows: Iterable[tuple[str, str, list[str]]]) -> RenderableType:
 
 def _remarks(console: Console, lines: Iterable[str], head: str, style: str) -> None:
     for line in lines:
-        _line(console, Text.assemble((head, style), line))
-
-
-def _line(console: Console, text: Text) -> None:
-    """One line: where it goes to a file or a pipe it is never broken."""
-    console.print(text, soft_wrap=not console.is_terminal)
-
-
-def _count(n: int, what: str) -> str:
-    """So many of them.
-
-    >>> _count(1, "problem"), _count(2, "problem")
-    ('1 problem', '2 problems')
-    """
-    return f"{n} {what}{'' if n == 1 else 's'}"
+        print_line(console, Text.assemble((head, style), line))

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 PATIENCE_S: Final = 1.0
 """Work that takes longer says on a terminal that it is under way."""
@@ -66,3 +67,17 @@ def shortened(items: Sequence[str], most: int, joint: str = ", ") -> str:
     more = len(items) - most
     shown = joint.join(items[:most]) or "none"
     return f"{shown}{joint}… {more} more" if more > 0 else shown
+
+
+def print_line(console: Console, text: Text) -> None:
+    """Print one line: where it goes to a file or a pipe it is never broken."""
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+def so_many(n: int, what: str, several: str | None = None) -> str:
+    """So many of them.
+
+    >>> so_many(1, "leaf", "leaves"), so_many(2, "leaf", "leaves"), so_many(0, "node")
+    ('1 leaf', '2 leaves', '0 nodes')
+    """
+    return f"{n} {what if n == 1 else several or what + 's'}"

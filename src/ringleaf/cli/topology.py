@@ -16,7 +16,8 @@ from rich.text import Text
 
 from ringleaf.cli.draw import chip_words
 from ringleaf.cli.failure import BadUse, report, warn
-from ringleaf.cli.output import print_json, progress
+from ringleaf.cli.file import bytes_of, name_of, one_line
+from ringleaf.cli.output import print_json, print_line, progress, so_many
 from ringleaf.cli.svg import drawing
 from ringleaf.kube.topology import (
     DOUBLE,
@@ -44,7 +45,6 @@ from ringleaf.policies.products import find_product, similar_product
 from ringleaf.simulator import source
 from ringleaf.simulator.scenario import load
 
-STDIN: Final = "-"
 DEFAULT_PRODUCT: Final = "atlas-800t-a2"
 
 MAX_LEAVES: Final = 32
@@ -78,12 +78,14 @@ def check_file(file: str, columns: Columns, *, as_json: bool) -> int:
     else:
         console = Console(highlight=False)
         for line in problems:
-            _line(console, Text.assemble(("problem: ", "bold red"), line))
+            print_line(console, Text.assemble(("problem: ", "bold red"), line))
         for line in warnings:
-            _line(console, Text.assemble(("warning: ", "yellow"), line))
-        verdict = _count(len(problems), "problem") if problems else "no problems"
-        also = f", {_count(len(warnings), 'warning')}" if warnings else ""
-        _line(console, Text(f"{_summary(topology)}: {verdict}{also}", style="bold"))
+            print_line(console, Text.assemble(("warning: ", "yellow"), line))
+        verdict = so_many(len(problems), "problem") if problems else "no problems"
+        also = f", {so_many(len(warnings), 'warning')}" if warnings else ""
+        print_line(
+            console, Text(f"{_summary(topology)}: {verdict}{also}", style="bold")
+        )
         _draw(console, topology)
     return 1 if problems else 0
 
@@ -94,7 +96,7 @@ def draw_file(file: str, columns: Columns, svg: str | None) -> int:
     if svg is not None:
         _write(svg, drawing(topology, _summary(topology)))
     console = Console(highlight=False)
-    _line(console, Text(_summary(topology), style="bold"))
+    print_line(console, Text(_summary(topology), style="bold"))
     _draw(console, topology)
     return 0
 
@@ -132,43 +134,20 @@ def _read(
     file: str, columns: Columns, leaf_size: int | None = None, chips: int | None = None
 ) -> tuple[str, Topology, list[str]]:
     """How the file is called, its topology, and warnings about the file."""
-    shown = "standard input" if file == STDIN else file or "''"
-    try:
-        with progress(what=f"reading {shown}"):
-            text = _text(_bytes(file))
-            if _is_csv(file, text, columns):
-                return shown, _from_csv(text, columns, leaf_size, chips), []
-            topology, warnings = read_topology(_document(text))
-    except (BadTopology, source.BadInput) as error:
-        raise BadUse(f"{shown}: {error}") from None
-    except OSError as error:
-        raise BadUse(f"{shown}: {error.strerror or error}") from None
-    except ValueError as error:  # a path with a NUL byte
-        raise BadUse(f"{shown!r}: {error}") from None
+    shown = name_of(file)
+    bad = (BadTopology, source.BadInput)
+    with one_line(shown, *bad), progress(what=f"reading {shown}"):
+        text = _text(bytes_of(file, "a topology"))
+        if _is_csv(file, text, columns):
+            return shown, _from_csv(text, columns, leaf_size, chips), []
+        topology, warnings = read_topology(_document(text))
     if leaf_size is not None:
         topology = msgspec.structs.replace(topology, leaf_size=leaf_size)
     return shown, topology, warnings
 
 
-def _bytes(file: str) -> bytes:
-    if file == STDIN:
-        if sys.stdin is None:
-            raise BadUse("standard input is closed, want a topology")
-        return sys.stdin.buffer.read(source.MAX_BYTES + 1)
-    with Path(file).open("rb") as stream:
-        return stream.read(source.MAX_BYTES + 1)
-
-
 def _text(data: bytes) -> str:
-    if len(data) > source.MAX_BYTES:
-        raise BadTopology(f"more than {source.MAX_BYTES} bytes of text, want fewer")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadTopology(
-            f"byte {error.start} is {data[error.start]:#04x}, want UTF-8 text",
-            "a topology is YAML, JSON or CSV",
-        ) from None
+    text = source.decoded(data, "a topology is YAML, JSON or CSV")
     if not re.search(r"^\s*[^\s#-]", text, re.MULTILINE):
         raise BadTopology("the file is empty, want a ConfigMap, its tor_info, or CSV")
     return text
@@ -240,21 +219,12 @@ def _write(file: str, text: str) -> None:
         raise BadUse(f"--svg {file!r}: {error}") from None
 
 
-def _count(n: int, what: str, several: str | None = None) -> str:
-    """So many of them.
-
-    >>> _count(1, "leaf", "leaves"), _count(2, "leaf", "leaves")
-    ('1 leaf', '2 leaves')
-    """
-    return f"{n} {what if n == 1 else several or what + 's'}"
-
-
 def _summary(topology: Topology) -> str:
     sizes = [len(switch.servers) for switch in topology.switches] or [0]
     few, many = min(sizes), max(sizes)
     each = f"{few} to {many}" if few != many else f"{many}"
-    leaves = _count(len(topology.switches), "leaf", "leaves")
-    nodes = _count(topology.n_nodes, "node")
+    leaves = so_many(len(topology.switches), "leaf", "leaves")
+    nodes = so_many(topology.n_nodes, "node")
     layers = "one layer" if topology.single_layer else "two layers"
     return (
         f"{leaves}, {nodes}, {each} under each leaf of {topology.leaf_size}, {layers}"
@@ -361,11 +331,6 @@ def _check_form(shown: str, to: str, text: str) -> None:
             raise BadUse(f"{shown}: as a scenario, {error}") from None
 
 
-def _line(console: Console, text: Text) -> None:
-    """One line: where it goes to a file or a pipe it is never broken."""
-    console.print(text, soft_wrap=not console.is_terminal)
-
-
 def _draw(console: Console, topology: Topology) -> None:
     """Leaves as rows under the spine, slots as columns."""
     shown = topology.switches[:MAX_LEAVES]
@@ -379,7 +344,7 @@ def _draw(console: Console, topology: Topology) -> None:
     room -= max(note.cell_len for note in notes)
     heads, rows = _rows(shown, topology.leaf_size, max(room, 1))
     single = topology.single_layer
-    _line(console, Text("one layer, no spine" if single else "spine", "dim"))
+    print_line(console, Text("one layer, no spine" if single else "spine", "dim"))
     for i, (name, row) in enumerate(zip(names, [heads, *rows], strict=True)):
         branch = "│  " if i == 0 else "├─ " if more or i < len(shown) else "└─ "
         branch = "   " if single else branch
@@ -388,12 +353,12 @@ def _draw(console: Console, topology: Topology) -> None:
         line = Text.assemble((branch, "dim"), label, "  ", row, notes[i])
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
-        _line(console, line)
+        print_line(console, line)
     if more:
-        nodes = _count(sum(len(switch.servers) for switch in more), "node")
-        leaves = _count(len(more), "more leaf", "more leaves")
+        nodes = so_many(sum(len(switch.servers) for switch in more), "node")
+        leaves = so_many(len(more), "more leaf", "more leaves")
         branch = "   " if single else "└─ "
-        _line(console, Text(f"{branch}… and {leaves} with {nodes}", "dim"))
+        print_line(console, Text(f"{branch}… and {leaves} with {nodes}", "dim"))
 
 
 def _notes(switch: Switch, leaf_size: int) -> Text:

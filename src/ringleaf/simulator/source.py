@@ -39,15 +39,7 @@ class BadInput(Exception):  # noqa: N818 - it reads as what happened
 
 def documents(data: bytes) -> list[Any]:
     """The documents of *data*; raises ``BadInput`` when there are none to be had."""
-    if len(data) > MAX_BYTES:
-        raise BadInput(f"more than {MAX_BYTES} bytes of text, want fewer")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            f"byte {error.start} is {data[error.start]:#04x}, want UTF-8 text",
-            "a scenario is a YAML or JSON file",
-        ) from None
+    text = decoded(data, "a scenario is a YAML or JSON file")
     found = _json(text) if text.lstrip()[:1] in ("{", "[") else None
     if found is None:
         found = _yaml(text)
@@ -58,6 +50,18 @@ def documents(data: bytes) -> list[Any]:
             "a scenario has at least the key 'nodes'",
         )
     return found
+
+
+def decoded(data: bytes, hint: str | None = None) -> str:
+    """The text of *data*, within limits; *hint* is for bytes that are no text."""
+    if len(data) > MAX_BYTES:
+        raise BadInput(f"more than {MAX_BYTES} bytes of text, want fewer")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"byte {error.start} is {data[error.start]:#04x}, want UTF-8 text", hint
+        ) from None
 
 
 def _json(text: str) -> list[Any] | None:
