@@ -5,20 +5,18 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import Final
 
-from msgspec.structs import replace
-
 from ringleaf.framework.preference import Preference
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waiting import told_to_wait
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
-from ringleaf.model.job import Firmness, Job, Keep, Network
+from ringleaf.model.job import Job, Keep, Network
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.admission import admit, warnings_of
 from ringleaf.policies.chips import NEVER, written_order
 from ringleaf.policies.fit import Request, capacity, node_ranks, reach, request_of
-from ringleaf.policies.gang import Seat, may_be_split, superpod_seats, switch_seats
+from ringleaf.policies.gang import Seat, superpod_seats, switch_seats
 from ringleaf.policies.repair import (
     Level,
     barred_nodes,
@@ -84,17 +82,10 @@ class Session:
                 return repaired_in_superpods(cluster, request, job, settings, level)
             return repaired_under_leaves(cluster, request, job, settings)
         barred = barred_nodes(cluster, job, ())
+        if in_superpods:
+            return superpod_seats(cluster, request, job, settings, barred)
         ranks = node_ranks(cluster, request, barred)
-        if not in_superpods:
-            return switch_seats(cluster, job, settings, ranks)
-        if may_be_split(job) and not request.heeds_network:
-            whole = replace(job, superpod_affinity=Firmness.HARD)
-            if seats := superpod_seats(cluster, whole, settings, ranks):
-                return seats
-            # Parts of a block speak over the network.
-            heeding = replace(request, heeds_network=True)
-            ranks = node_ranks(cluster, heeding, barred)
-        return superpod_seats(cluster, job, settings, ranks)
+        return switch_seats(cluster, job, settings, ranks)
 
     def _one_by_one(
         self, statement: Statement, job: Job, request: Request, level: Level
@@ -119,25 +110,19 @@ class Session:
 
     def _best(self, job: Job, request: Request) -> int | None:
         """The node for the next replica."""
-        if job.previous is not None:
-            return self._best_of(job, request)
-        if request.network is Network.SUPERPODS:
-            return best_in_superpods(self.cluster, request, self.settings.reserve_nodes)
-        preference = self._preferences.get(request)
-        if preference is None:
-            preference = Preference(self.cluster, request)
-            self._preferences[request] = preference
-        return preference.best()
-
-    def _best_of(self, job: Job, request: Request) -> int | None:
-        """The node for the next replica of a job that may not use every node."""
         cluster, barred = self.cluster, barred_nodes(self.cluster, job, ())
         if request.network is Network.SUPERPODS:
             reserve = self.settings.reserve_nodes
             return best_in_superpods(cluster, request, reserve, barred)
-        ranks = node_ranks(cluster, request, barred)
-        (fitting,) = (ranks != NEVER).nonzero()
-        return int(fitting[ranks[fitting].argmin()]) if len(fitting) else None
+        if barred:
+            ranks = node_ranks(cluster, request, barred)
+            (fitting,) = (ranks != NEVER).nonzero()
+            return int(fitting[ranks[fitting].argmin()]) if len(fitting) else None
+        preference = self._preferences.get(request)
+        if preference is None:
+            preference = Preference(cluster, request)
+            self._preferences[request] = preference
+        return preference.best()
 
     def _take(
         self, statement: Statement, job: Job, request: Request, seat: Seat

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.job import Firmness, Job
 from ringleaf.model.placement import JobType, Mark
 from ringleaf.model.settings import Settings
 from ringleaf.policies.chips import Ints
+from ringleaf.policies.fit import Barred, Request, node_ranks
 from ringleaf.policies.superpods import Cut, Part, Superpods, choose_parts, superpods_of
 from ringleaf.policies.switches import Ground, Row, choose_rows, ground_of
 
@@ -58,21 +60,31 @@ def cut_of(job: Job, settings: Settings) -> Cut:
         blocks=job.n_blocks,
         size=job.block_nodes,
         reserve=settings.reserve_nodes,
-        soft=may_be_split(job),
+        soft=job.superpod_affinity is Firmness.SOFT,
     )
 
 
-def may_be_split(job: Job) -> bool:
-    """Whether blocks of *job* may lie in several SuperPoDs, as a last resort."""
-    return job.superpod_affinity is Firmness.SOFT
-
-
 def superpod_seats(
-    cluster: Cluster, job: Job, settings: Settings, ranks: Ints
+    cluster: Cluster, request: Request, job: Job, settings: Settings, barred: Barred
 ) -> list[Seat] | None:
-    """The nodes of *job* in SuperPoDs, block by block, inside a block by name."""
+    """The nodes of *job* in SuperPoDs, block by block, inside a block by name.
+
+    Parts of a block speak over the network: a job that does not heed it as a whole does
+    so once its block is split.
+    """
+    ranks = node_ranks(cluster, request, barred)
+    cut = cut_of(job, settings)
+    if cut.soft and not request.heeds_network:
+        whole = _chosen(cluster, job, replace(cut, soft=False), ranks)
+        if whole is not None:
+            return whole
+        ranks = node_ranks(cluster, replace(request, heeds_network=True), barred)
+    return _chosen(cluster, job, cut, ranks)
+
+
+def _chosen(cluster: Cluster, job: Job, cut: Cut, ranks: Ints) -> list[Seat] | None:
     superpods = superpods_of(cluster, ranks)
-    parts = choose_parts(superpods.free, cut_of(job, settings))
+    parts = choose_parts(superpods.free, cut)
     if parts is None:
         return None
     return list(deal_blocks(superpods, enumerate(parts), range(job.replicas)))

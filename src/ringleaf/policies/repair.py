@@ -25,7 +25,7 @@ from ringleaf.model.placement import NO_MARK, JobType, LeafState, Mark, Placemen
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import Ints
-from ringleaf.policies.fit import Barred, Request, node_ranks, of_product, reach
+from ringleaf.policies.fit import NOBODY, Barred, Request, node_ranks, of_product, reach
 from ringleaf.policies.gang import Seat, cut_of, deal_blocks, switch_seats
 from ringleaf.policies.superpods import Cut, Superpods, choose_parts, superpods_of
 from ringleaf.policies.switches import (
@@ -100,7 +100,9 @@ def _block_of(job: Job, placement: Placement) -> int | None:
 
 def barred_nodes(cluster: Cluster, job: Job, kept: Sequence[Seat]) -> Barred:
     """The nodes no replacement may use."""
-    failed = [] if job.previous is None else job.previous.failed_nodes
+    if job.previous is None:
+        return NOBODY
+    failed = job.previous.failed_nodes
     barred = {
         Reason.FAILED_BEFORE: [cluster.index[n] for n in failed if n in cluster.index],
         Reason.OWN_POD: [s.node for s in kept if job.network is not Network.NONE],
