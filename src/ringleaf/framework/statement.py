@@ -5,7 +5,7 @@ remembers how to take every write back. Leaving the ``with`` block without ``com
 takes everything back, bit by bit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Self
 
 from ringleaf.model.cluster import Cluster, Holding
@@ -61,6 +61,8 @@ class Statement:
         if cluster.leaves:
             cluster.spine.enter(job, cluster.leaf.item(node), mark)
         self._undo.append(lambda: self._unhold(job, node, free))
+        if cluster.watchers:
+            cluster.tell(job, holding, 1)
 
     def _unhold(self, job: str, node: int, free: int) -> None:
         cluster, holdings = self._cluster, self._cluster.holdings
@@ -71,6 +73,7 @@ class Statement:
         cluster.write_free(node, free)
         if cluster.leaves:
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
+        cluster.tell(job, holding, -1)
 
     def terminate(self, job: str) -> None:
         """*job* is asked to end; it keeps its chips until it is released (D20)."""
@@ -86,12 +89,7 @@ class Statement:
         was_terminating = job in cluster.terminating
         cluster.terminating.discard(job)
         for holding in holdings:
-            free = cluster.free.item(holding.node)
-            cluster.fleet.use(holding.node, holding.demand, -1)
-            cluster.write_free(holding.node, free | holding.chips)
-            if cluster.leaves:
-                leaf = cluster.leaf.item(holding.node)
-                cluster.spine.leave(job, leaf, holding.mark)
+            self._go(job, holding)
         self._undo.append(lambda: self._unrelease(job, holdings, was_terminating))
 
     def _unrelease(
@@ -99,15 +97,49 @@ class Statement:
     ) -> None:
         cluster = self._cluster
         for holding in holdings:
-            free = cluster.free.item(holding.node)
-            cluster.fleet.use(holding.node, holding.demand, 1)
-            cluster.write_free(holding.node, free & ~holding.chips)
-            if cluster.leaves:
-                leaf = cluster.leaf.item(holding.node)
-                cluster.spine.enter(job, leaf, holding.mark)
+            self._come(job, holding)
         cluster.holdings[job] = holdings
         if was_terminating:
             cluster.terminating.add(job)
+
+    def release_pods(self, job: str, replicas: Collection[int]) -> None:
+        """Some pods of *job* are gone; what they held is free again."""
+        cluster = self._cluster
+        before = cluster.holdings[job]
+        gone = [holding for holding in before if holding.replica in replicas]
+        if len(gone) == len(before):
+            self.release(job)
+            return
+        left = [holding for holding in before if holding.replica not in replicas]
+        cluster.holdings[job] = left
+        for holding in gone:
+            self._go(job, holding)
+        self._undo.append(lambda: self._unrelease_pods(job, before, gone))
+
+    def _unrelease_pods(
+        self, job: str, before: list[Holding], gone: Iterable[Holding]
+    ) -> None:
+        for holding in gone:
+            self._come(job, holding)
+        self._cluster.holdings[job] = before
+
+    def _go(self, job: str, holding: Holding) -> None:
+        """One pod goes."""
+        cluster, node = self._cluster, holding.node
+        cluster.fleet.use(node, holding.demand, -1)
+        cluster.write_free(node, cluster.free.item(node) | holding.chips)
+        if cluster.leaves:
+            cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
+        cluster.tell(job, holding, -1)
+
+    def _come(self, job: str, holding: Holding) -> None:
+        """One pod that went comes back."""
+        cluster, node = self._cluster, holding.node
+        cluster.fleet.use(node, holding.demand, 1)
+        cluster.write_free(node, cluster.free.item(node) & ~holding.chips)
+        if cluster.leaves:
+            cluster.spine.enter(job, cluster.leaf.item(node), holding.mark)
+        cluster.tell(job, holding, 1)
 
     def commit(self) -> None:
         """Keep everything; the cluster's version moves if anything changed."""

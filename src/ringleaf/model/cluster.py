@@ -9,7 +9,7 @@ sound for a job that heeds the network.
 Only a ``Statement`` (``ringleaf.framework.statement``) writes to it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,6 +57,10 @@ class Holding(Struct, frozen=True):
     demand: Demand = NOTHING
 
 
+Watcher = Callable[[str, Holding, int], None]
+"""Told of every pod that comes (1) or goes (-1): job, what it holds, which of both."""
+
+
 class Cluster:
     """Every node's chips, and which job holds which of them.
 
@@ -65,7 +69,8 @@ class Cluster:
 
     ``version`` counts committed statements. ``changes`` lists the nodes whose free
     chips changed since ``epoch`` began, for indexes that follow the cluster; a new
-    epoch tells them to start over.
+    epoch tells them to start over. ``watchers`` are told of every pod at once, also of
+    those that are tried and taken back.
     """
 
     def __init__(self, nodes: Iterable[Node], leaves: Iterable[Leaf] = ()) -> None:
@@ -116,6 +121,7 @@ class Cluster:
         )
         self.holdings: dict[str, list[Holding]] = {}
         self.terminating: set[str] = set()
+        self.watchers: list[Watcher] = []
         self.version = 0
         self.epoch = 0
         self.changes: list[int] = []
@@ -137,6 +143,19 @@ class Cluster:
         """The nodes of the largest leaf."""
         sizes = np.bincount(self.leaf[self.by_leaf], minlength=1)
         return int(sizes.max())
+
+    def tell(self, job: str, holding: Holding, by: int) -> None:
+        """A pod came (``by`` 1) or went (``by`` -1)."""
+        for watcher in self.watchers:
+            watcher(job, holding, by)
+
+    def amounts_of(self, holding: Holding) -> dict[str, int]:
+        """What a pod uses: its chips, as its product counts them, and the rest."""
+        amounts = dict(holding.demand.resources)
+        if holding.chips:
+            chips = self.product_of(holding.node).resource
+            amounts[chips] = amounts.get(chips, 0) + 1000 * holding.chips.bit_count()
+        return amounts
 
     def write_free(self, node: int, free: int) -> None:
         """Make *free* the free chips of *node*, and note the change."""

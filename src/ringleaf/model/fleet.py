@@ -89,7 +89,11 @@ def _repelling(
 
 
 class Fleet:
-    """Labels, taints and resources of every node, in the order of the cluster."""
+    """Labels, taints and resources of every node, in the order of the cluster.
+
+    ``allocatable`` is what nodes have for pods, ``room`` what of it is left: one line
+    per resource, one column per node.
+    """
 
     def __init__(
         self,
@@ -109,6 +113,7 @@ class Fleet:
             [[own.get(name, UNLIMITED) for own in resources] for name in self.names],
             np.int64,
         ).reshape(len(self.names), len(resources))
+        self.allocatable = self.room.copy()
 
     def selected(self, demand: Demand) -> Flags:
         """The nodes whose labels are as *demand* wants."""

@@ -1,6 +1,7 @@
 """A job: identical pods that start together or not at all."""
 
 from enum import StrEnum
+from itertools import count, islice
 from typing import Final
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from msgspec import Struct
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
+from ringleaf.model.queue import DEFAULT_QUEUE
 
 FOUNDATION_FROM: Final = 4
 """Replicas from which ``large-model-schema`` means foundation, not padding."""
@@ -70,10 +72,33 @@ class Previous(Struct, frozen=True):
     keep: Keep = Keep.PODS
 
 
+class Role(Struct, frozen=True):
+    """Pods of a job that are alike.
+
+    Args:
+        name: Its name, unique in the job.
+        chips: Chips of one pod; 0 for pods that only help.
+        replicas: Pods.
+        least: Pods of this role without which the job does not start.
+        demand: What each pod asks of its node besides chips.
+        ranks: The ranks its pods were given (``hccl/rankIndex``), if they were.
+
+    """
+
+    name: str
+    chips: int
+    replicas: int = 1
+    least: int | None = None
+    demand: Demand = NOTHING
+    ranks: tuple[int, ...] = ()
+
+
 class Job(Struct, frozen=True):
     """*replicas* pods that each ask for *chips* chips of *product*.
 
     Replica numbers are ranks: the pod with ``hccl/rankIndex`` 3 is replica 3.
+    A job of several ``roles`` has pods that differ; *chips*, *replicas* and *demand*
+    are then those of its pods with chips.
 
     Args:
         name: Its name, unique in a cluster.
@@ -88,6 +113,15 @@ class Job(Struct, frozen=True):
         vnpu: The template of the virtual NPU it asks for, if it asks for a part of one.
         demand: What each pod asks of its node besides chips.
         previous: Where it was before a fault.
+        roles: Pods that differ, role by role; none where all pods are alike.
+        least: Pods that must start together (``minMember``); none means all.
+        queue: The queue it waits in.
+        priority: Higher goes first.
+        created: When it was made, in seconds; the older goes first among equals.
+        estimate_s: Seconds after which it is sure to have ended, once started.
+        preemptable: Whether its pods may be evicted.
+        preempts: Whether others may be evicted for it.
+        critical: Pods of the system, which nobody evicts.
 
     """
 
@@ -103,6 +137,15 @@ class Job(Struct, frozen=True):
     vnpu: str | None = None
     demand: Demand = NOTHING
     previous: Previous | None = None
+    roles: tuple[Role, ...] = ()
+    least: int | None = None
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    created: float = 0.0
+    estimate_s: float | None = None
+    preemptable: bool = True
+    preempts: bool = True
+    critical: bool = False
 
     @property
     def wanted(self) -> str:
@@ -113,6 +156,40 @@ class Job(Struct, frozen=True):
         '4 x 8 chips'
         """
         return f"{self.replicas} x {self.chips} chips"
+
+    @property
+    def n_pods(self) -> int:
+        """Pods of all roles."""
+        return sum(role.replicas for role in self.roles) or self.replicas
+
+    @property
+    def min_pods(self) -> int:
+        """Pods that must start together."""
+        return self.n_pods if self.least is None else min(self.least, self.n_pods)
+
+    @property
+    def crew(self) -> tuple[tuple[Role, tuple[int, ...]], ...]:
+        """Every role with the numbers of its pods.
+
+        Pods with chips come first, by their ranks; the others are numbered after them.
+        A job without roles is one role without a name.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> roles = Role("driver", 0), Role("worker", 8, 2)
+        >>> job = Job("j", PRODUCTS["atlas-800t-a2"], 8, 2, roles=roles)
+        >>> [(role.name, replicas) for role, replicas in job.crew]
+        [('worker', (0, 1)), ('driver', (2,))]
+        """
+        roles = self.roles or (
+            Role("", self.chips, self.replicas, self.least, self.demand),
+        )
+        numbered = []
+        taken = {rank for role in roles for rank in role.ranks}
+        free = (number for number in count() if number not in taken)
+        for role in sorted(roles, key=lambda role: role.chips == 0):
+            numbers = role.ranks or tuple(islice(free, role.replicas))
+            numbered.append((role, numbers))
+        return tuple(numbered)
 
     @property
     def network(self) -> Network:

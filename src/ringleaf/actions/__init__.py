@@ -1,0 +1,1 @@
+"""The verbs of the cycle, in the order of the configuration."""

@@ -1,0 +1,108 @@
+"""How a job stands: what it is, what it holds, how long it waits."""
+
+from enum import StrEnum
+
+from ringleaf.model.amounts import add, scaled
+from ringleaf.model.job import Job, Role
+from ringleaf.model.placement import Placement
+
+
+class Phase(StrEnum):
+    """How far a job has come."""
+
+    PENDING = "pending"
+    """Not let in yet: the queue is full."""
+    INQUEUE = "inqueue"
+    """Let in, waits for chips."""
+    RUNNING = "running"
+    """Started: at least the pods that must start together hold what they asked."""
+
+
+class Standing:
+    """One job that the engine knows; the engine alone writes to it."""
+
+    def __init__(self, job: Job, number: int = 0, arrived: float = 0.0) -> None:
+        self.job = job
+        self.least = min_amounts(job)
+        """What the pods ask that must start together."""
+        self.number = number
+        """Its place in the order of arrival."""
+        self.arrived = arrived
+        self.waiting_since = arrived
+        self.started: float | None = None
+        self.phase = Phase.PENDING
+        self.placements: dict[int, Placement] = {}
+        """Replica -> where it is, for pods that hold something."""
+        self.terminating: set[int] = set()
+        """Replicas that hold something still, and are asked to end."""
+        self.finished: set[int] = set()
+        """Replicas that ended well."""
+        self.promised: set[int] = set()
+        """Replicas for which room is held that is not free yet."""
+        self.allocated: dict[str, int] = {}
+        """What its pods use now."""
+        self.evicted_by: set[str] = set()
+        """The jobs for which its pods were evicted."""
+        self.evicted_in: int = -1
+        """How many jobs had arrived when it was evicted last."""
+
+    @property
+    def ready(self) -> int:
+        """Pods that run, are about to, or ended well."""
+        return len(self.placements) - len(self.terminating) + len(self.finished)
+
+    @property
+    def missing(self) -> list[int]:
+        """Replicas that hold nothing and have not ended."""
+        gone = self.placements.keys() | self.finished
+        return [n for _role, own in self.job.crew for n in own if n not in gone]
+
+    @property
+    def surplus(self) -> int:
+        """Pods beyond those that must start together."""
+        return max(0, self.ready - self.job.min_pods)
+
+    def ready_in(self, replicas: tuple[int, ...]) -> int:
+        """How many of *replicas* run, are about to, or ended well."""
+        alive = (self.placements.keys() - self.terminating) | self.finished
+        return sum(replica in alive for replica in replicas)
+
+
+def pod_amounts(job: Job, role: Role) -> dict[str, int]:
+    """What one pod of *role* asks: its chips, as the product counts them, and the rest.
+
+    >>> from ringleaf.policies.products import PRODUCTS
+    >>> pod_amounts(Job("j", PRODUCTS["atlas-800t-a2"], 8), Role("", 8))
+    {'huawei.com/Ascend910': 8000}
+    """
+    amounts = dict(role.demand.resources)
+    if role.chips:
+        chips = job.product.resource
+        amounts[chips] = amounts.get(chips, 0) + 1000 * role.chips
+    return amounts
+
+
+def job_amounts(job: Job) -> dict[str, int]:
+    """What all pods of *job* ask."""
+    total: dict[str, int] = {}
+    for role, replicas in job.crew:
+        add(total, scaled(pod_amounts(job, role), len(replicas)))
+    return total
+
+
+def min_amounts(job: Job) -> dict[str, int]:
+    """What the pods ask that must start together (``minResources``).
+
+    Of every role the pods it cannot do without, then pods with chips first.
+    """
+    total: dict[str, int] = {}
+    left = job.min_pods
+    needs = [(role, min(role.least or 0, len(own))) for role, own in job.crew]
+    for role, need in needs:
+        add(total, scaled(pod_amounts(job, role), min(need, left)))
+        left -= min(need, left)
+    for role, own in job.crew:
+        more = min(len(own) - min(role.least or 0, len(own)), left)
+        add(total, scaled(pod_amounts(job, role), more))
+        left -= more
+    return total

@@ -1,0 +1,143 @@
+"""What plugins may look at: the cluster, the queues, how every job stands, the time.
+
+The view also keeps account: what each queue uses, and what its jobs ask. It hears of
+every pod that comes and goes from the cluster, also of those that are tried and taken
+back, so the accounts are right at any moment.
+"""
+
+from collections.abc import Callable, Iterable
+
+from ringleaf.framework.standing import Phase, Standing, job_amounts
+from ringleaf.model.amounts import NONE, Amounts, add
+from ringleaf.model.cluster import Cluster, Holding
+from ringleaf.model.demand import UNLIMITED
+from ringleaf.model.queue import DEFAULT_QUEUE, Queue
+from ringleaf.model.settings import Settings
+
+Handler = Callable[[Standing, Holding, dict[str, int], int], None]
+"""Told of every pod that comes (1) or goes (-1), with what it uses."""
+
+
+class Account:
+    """What the jobs of one queue use and ask."""
+
+    def __init__(self) -> None:
+        self.allocated: dict[str, int] = {}
+        """What pods use that run or are about to."""
+        self.requested: dict[str, int] = {}
+        """What all pods ask that have not ended, running ones among them."""
+        self.inqueue: dict[str, int] = {}
+        """What jobs that were let in still need before they can start."""
+        self.elastic: dict[str, int] = {}
+        """What running jobs use beyond what they need to go on."""
+        self.jobs: dict[str, Standing] = {}
+        """Its jobs, in the order of arrival."""
+        self._owed: dict[str, Amounts] = {}
+        self._spare: dict[str, Amounts] = {}
+
+    def settle(self, standing: Standing) -> None:
+        """Count anew what *standing* adds to ``inqueue`` and ``elastic``."""
+        name, least = standing.job.name, standing.least
+        used = standing.allocated
+        self._drop(name)
+        if standing.phase is Phase.INQUEUE:
+            owed = {r: max(0, n - used.get(r, 0)) for r, n in least.items()}
+            self._owed[name] = owed
+            add(self.inqueue, owed)
+        if used:
+            spare = {r: max(0, n - least.get(r, 0)) for r, n in used.items()}
+            self._spare[name] = spare
+            add(self.elastic, spare)
+
+    def _drop(self, name: str) -> None:
+        add(self.inqueue, self._owed.pop(name, NONE), -1)
+        add(self.elastic, self._spare.pop(name, NONE), -1)
+
+    def forget(self, standing: Standing) -> None:
+        """A job of the queue is gone."""
+        del self.jobs[standing.job.name]
+        self._drop(standing.job.name)
+
+
+class View:
+    """The state that plugins vote on; they read it and nothing else."""
+
+    def __init__(
+        self, cluster: Cluster, settings: Settings, queues: Iterable[Queue] = ()
+    ) -> None:
+        self.settings = settings
+        self.queues = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
+        self.queues |= {queue.name: queue for queue in queues}
+        self.standings: dict[str, Standing] = {}
+        self.accounts: dict[str, Account] = {}
+        self.now = 0.0
+        self.version = 0
+        """Moves with every change of accounts, queues or nodes."""
+        self.handlers: list[Handler] = []
+        self.cluster = cluster
+        self.watch(cluster)
+
+    def watch(self, cluster: Cluster) -> None:
+        """Look at *cluster* from now on; its pods must be those of before."""
+        self.cluster = cluster
+        self.total = total_of(cluster)
+        cluster.watchers.append(self._pod)
+        self.version += 1
+
+    def account(self, queue: str) -> Account:
+        """The account of *queue*, opened when it is first asked for."""
+        return self.accounts.setdefault(queue, Account())
+
+    def enter(self, standing: Standing) -> None:
+        """A job arrives."""
+        job = standing.job
+        self.standings[job.name] = standing
+        account = self.account(job.queue)
+        account.jobs[job.name] = standing
+        add(account.requested, job_amounts(job))
+        self.version += 1
+
+    def leave(self, standing: Standing) -> None:
+        """A job is gone; its pods went before."""
+        job = standing.job
+        del self.standings[job.name]
+        account = self.account(job.queue)
+        account.forget(standing)
+        add(account.requested, job_amounts(job), -1)
+        self.version += 1
+
+    def move(self, standing: Standing, phase: Phase) -> None:
+        """A job comes to *phase*."""
+        standing.phase = phase
+        self.account(standing.job.queue).settle(standing)
+        self.version += 1
+
+    def _pod(self, job: str, holding: Holding, by: int) -> None:
+        standing = self.standings.get(job)
+        if standing is None:
+            return
+        amounts = self.cluster.amounts_of(holding)
+        add(standing.allocated, amounts, by)
+        account = self.account(standing.job.queue)
+        add(account.allocated, amounts, by)
+        account.settle(standing)
+        self.version += 1
+        for handler in self.handlers:
+            handler(standing, holding, amounts, by)
+
+
+def total_of(cluster: Cluster) -> dict[str, int]:
+    """What all nodes that take pods have for them, in thousandths.
+
+    A resource that some node has without limit is not counted.
+    """
+    total: dict[str, int] = {}
+    for i, product in enumerate(cluster.products):
+        chips = cluster.size[(cluster.product == i) & cluster.ready].sum()
+        total[product.resource] = total.get(product.resource, 0) + 1000 * int(chips)
+    fleet = cluster.fleet
+    for row, name in enumerate(fleet.names):
+        have = fleet.allocatable[row]
+        if (have < UNLIMITED // 2).all():
+            total[name] = total.get(name, 0) + int(have[cluster.ready].sum())
+    return total

@@ -1,0 +1,1 @@
+"""The voters that Ringleaf brings."""
