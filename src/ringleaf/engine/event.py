@@ -1,0 +1,112 @@
+"""What happens outside: the engine's only input.
+
+Every event says what is so now, not what changed, so that hearing it twice is hearing
+it once.
+"""
+
+from msgspec import Struct
+
+from ringleaf.framework.conf import Conf
+from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
+from ringleaf.model.queue import Queue
+from ringleaf.model.spine import Leaf
+
+
+class JobArrived(Struct, frozen=True):
+    """A job is there; *placements* are those of its pods that run already.
+
+    A job of the same name as one that is known is that job, changed.
+    """
+
+    job: Job
+    placements: tuple[Placement, ...] = ()
+    started: float | None = None
+
+
+class JobGone(Struct, frozen=True):
+    """A job ended or was deleted; what its pods held is free."""
+
+    job: str
+
+
+class PodsGone(Struct, frozen=True):
+    """Pods ended or were deleted; what they held is free.
+
+    A pod that *succeeded* is done; any other is placed again.
+    """
+
+    job: str
+    replicas: tuple[int, ...]
+    succeeded: bool = False
+
+
+class PodsEnding(Struct, frozen=True):
+    """Pods are asked to end; they hold what they hold until they are gone (D20)."""
+
+    job: str
+    replicas: tuple[int, ...]
+
+
+class BindFailed(Struct, frozen=True):
+    """Pods could not be bound as instructed; they hold nothing."""
+
+    job: str
+    replicas: tuple[int, ...]
+
+
+class NodesChanged(Struct, frozen=True):
+    """Nodes are new or changed; ``free`` are the chips that no known pod holds."""
+
+    nodes: tuple[Node, ...]
+
+
+class NodesGone(Struct, frozen=True):
+    """Nodes are no longer there."""
+
+    names: tuple[str, ...]
+
+
+class LeavesChanged(Struct, frozen=True):
+    """What is known of leaf switches besides their pods, all of it."""
+
+    leaves: tuple[Leaf, ...]
+
+
+class QueueChanged(Struct, frozen=True):
+    """A queue is new or changed."""
+
+    queue: Queue
+
+
+class QueueGone(Struct, frozen=True):
+    """A queue is no longer there; its jobs wait."""
+
+    name: str
+
+
+class ConfChanged(Struct, frozen=True):
+    """The configuration is another one."""
+
+    conf: Conf
+
+
+class Woke(Struct, frozen=True):
+    """Nothing but time has passed."""
+
+
+Event = (
+    JobArrived
+    | JobGone
+    | PodsGone
+    | PodsEnding
+    | BindFailed
+    | NodesChanged
+    | NodesGone
+    | LeavesChanged
+    | QueueChanged
+    | QueueGone
+    | ConfChanged
+    | Woke
+)
