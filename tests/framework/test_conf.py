@@ -128,7 +128,7 @@ def test_who_votes_where() -> None:
         "affinity": ("JobValid", "Predicate", "NodeOrder"),
         "drf": ("JobOrder", "Preemptable"),
         "overcommit": ("JobEnqueueable",),
-        "predicates": ("PrePredicate", "Predicate"),
+        "predicates": ("Predicate",),
         "proportion": (
             "QueueOrder",
             "Overused",
@@ -312,7 +312,7 @@ def test_volcanos_built_in_default() -> None:
     assert [str(each) for each in conf.warnings] == [
         (
             "no tier has the plugin 'affinity' (topology910, volcano-npu): "
-            "how chips are wired together does not count"
+            "it is in force all the same"
         )
     ]
 

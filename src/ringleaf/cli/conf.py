@@ -18,7 +18,6 @@ from ringleaf.framework.vocabulary import (
     ACTIONS,
     FLAGS,
     PARAMETERS,
-    PLUGINS,
     Argument,
     Value,
     find_argument,
@@ -265,15 +264,14 @@ def _action_lines(conf: Conf, name: str) -> Iterator[str]:
 
 
 def _plugin_lines(plugin: PluginConf) -> Iterator[str]:
-    known = PLUGINS[plugin.name]
-    yield known.meaning
+    yield plugin.about.meaning
     if plugin.written != plugin.name:
         yield f"written {plugin.written!r} in the file"
     yield f"votes: {', '.join(plugin.votes) or 'none'}"
     for flag, value in plugin.changed.items():
         said = "" if plugin.heeds(flag) else ", which changes nothing here"
         yield f"{flag}: {_shown(value)} (default {_shown(not value)}){said}"
-    yield from _argument_lines(known.arguments, plugin.arguments)
+    yield from _argument_lines(plugin.about.arguments, plugin.arguments)
 
 
 def _argument_lines(

@@ -9,11 +9,13 @@ effect is a warning. What may be said stands in ``vocabulary``.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, Final, TypeGuard
 
 import msgspec
 from msgspec import Struct
 
+from ringleaf.framework.plugin import Plugin, votes_of
 from ringleaf.framework.vocabulary import (
     ACTIONS,
     AFFINITY,
@@ -35,6 +37,7 @@ from ringleaf.framework.vocabulary import (
     Argument,
     Kind,
     Value,
+    Voter,
     find_argument,
 )
 from ringleaf.model.settings import Settings
@@ -52,6 +55,7 @@ class PluginConf(Struct, frozen=True):
         written: The name in the file, which may be an alias.
         enabled: The flags in force, set or by default.
         arguments: Every argument with its value, set or by default.
+        about: What it does, where it could vote, which arguments it takes.
 
     """
 
@@ -59,6 +63,7 @@ class PluginConf(Struct, frozen=True):
     written: str
     enabled: frozenset[str]
     arguments: Mapping[str, Value]
+    about: Voter
 
     @property
     def votes(self) -> tuple[str, ...]:
@@ -87,7 +92,7 @@ class PluginConf(Struct, frozen=True):
 
     def _all_votes(self) -> tuple[str, ...]:
         extra = HIERARCHY_VOTES if HIERARCHY in self.enabled else ()
-        return PLUGINS[self.name].votes + (extra if self.name == "drf" else ())
+        return self.about.votes + (extra if self.name == "drf" else ())
 
 
 class Remark(Struct, frozen=True):
@@ -131,19 +136,28 @@ class Refused(Struct, frozen=True):
     warnings: tuple[Remark, ...] = ()
 
 
-def read_conf(document: object) -> Conf | Refused:
-    """The configuration in *document*, plain values; or everything wrong with it."""
+Others = Mapping[str, type[Plugin]]
+"""Plugins that others wrote, by name."""
+
+NO_OTHERS: Final[Others] = MappingProxyType({})
+
+
+def read_conf(document: object, others: Others = NO_OTHERS) -> Conf | Refused:
+    """The configuration in *document*, plain values; or everything wrong with it.
+
+    Tiers may name *others* besides Ringleaf's own plugins.
+    """
     notes = _Notes([], [])
     parts = _mapping(notes, (), document, _PARTS) or {}
     if "metrics" in parts:
         text = "metrics has no effect: only Volcano's plugin 'usage' reads it"
         notes.warn(("metrics",), text)
     actions = _actions(notes, parts.get("actions"))
-    tiers = _tiers(notes, parts.get("tiers"))
+    tiers = _tiers(notes, parts.get("tiers"), others)
     entries = _entries(notes, parts.get("configurations"))
     parameters = _parameters(notes, entries)
     action_arguments = _action_arguments(notes, entries, actions)
-    others = _others(notes, entries)
+    unread = _others(notes, entries)
     settings = _settings(notes, entries, parameters)
     if notes.problems:
         return Refused(tuple(notes.problems), tuple(notes.warnings))
@@ -153,7 +167,7 @@ def read_conf(document: object) -> Conf | Refused:
         settings,
         {**parameters, "reserve-nodes": settings.reserve_nodes},
         action_arguments,
-        others,
+        unread,
         tuple(notes.warnings),
     )
 
@@ -204,7 +218,9 @@ def _actions(notes: _Notes, found: object) -> tuple[str, ...]:
     return names
 
 
-def _tiers(notes: _Notes, found: object) -> tuple[tuple[PluginConf, ...], ...]:
+def _tiers(
+    notes: _Notes, found: object, others: Others
+) -> tuple[tuple[PluginConf, ...], ...]:
     if found is None:
         default = "; ".join(", ".join(tier) for tier in DEFAULT_TIERS)
         notes.warn((), f"no tiers are configured: the default counts, {default}")
@@ -213,20 +229,20 @@ def _tiers(notes: _Notes, found: object) -> tuple[tuple[PluginConf, ...], ...]:
         ]
     seen: dict[str, Path] = {}
     tiers = tuple(
-        _tier(notes, ("tiers", i), tier, seen)
+        _tier(notes, ("tiers", i), tier, seen, others)
         for i, tier in enumerate(_list(notes, ("tiers",), found, "a list of tiers"))
     )
     if AFFINITY not in seen:
         notes.warn(
             ("tiers",),
             "no tier has the plugin 'affinity' (topology910, volcano-npu): "
-            "how chips are wired together does not count",
+            "it is in force all the same",
         )
     return tiers
 
 
 def _tier(
-    notes: _Notes, path: Path, found: object, seen: dict[str, Path]
+    notes: _Notes, path: Path, found: object, seen: dict[str, Path], others: Others
 ) -> tuple[PluginConf, ...]:
     """The plugins of one tier; *seen* learns where each stands."""
     path = (*path, "plugins")
@@ -234,7 +250,7 @@ def _tier(
     entries = tier.get("plugins")
     plugins = []
     for i, entry in enumerate(_list(notes, path, entries, "a list of plugins")):
-        plugin = _plugin(notes, (*path, i), entry)
+        plugin = _plugin(notes, (*path, i), entry, others)
         if plugin is None:
             continue
         if plugin.name in seen:
@@ -262,32 +278,45 @@ def _refuse_two_shares(
         )
 
 
-def _plugin(notes: _Notes, path: Path, found: object) -> PluginConf | None:
+def _plugin(
+    notes: _Notes, path: Path, found: object, others: Others
+) -> PluginConf | None:
     keys = ("name", "arguments", *FLAGS)
     entry = _mapping(notes, path, found, keys)
     written = None if entry is None else _name(notes, path, entry)
     if entry is None or written is None:
         return None
     name = AFFINITY if AFFINITY_ALIAS.fullmatch(written) else written
-    if name in REFUSED_PLUGINS:
-        text = f"plugin {quoted(name)} is Volcano's and not in Ringleaf"
-        notes.refuse((*path, "name"), text, REFUSED_PLUGINS[name])
-        return None
-    if name not in PLUGINS:
-        known = (*PLUGINS, *REFUSED_PLUGINS, "topology910", "volcano-npu")
-        hint = _closest(name, known) or f"plugins are {', '.join(PLUGINS)}"
-        notes.refuse((*path, "name"), f"unknown plugin {quoted(name)}", hint)
+    about = _about(notes, (*path, "name"), name, others)
+    if about is None:
         return None
     who = f"plugin {quoted(written)}"
-    arguments = _arguments(
-        notes,
-        _Entry((*path, "arguments"), entry.get("arguments")),
-        PLUGINS[name].arguments,
-        who,
-    )
-    _warn_of_unlisted(notes, (*path, "arguments"), arguments)
+    given = _Entry((*path, "arguments"), entry.get("arguments"))
+    arguments = _arguments(notes, given, about.arguments, who)
+    _warn_of_unlisted(notes, given.path, arguments)
     flags = _flags(notes, path, entry, who)
-    return PluginConf(name, written, flags, arguments)
+    return PluginConf(name, written, flags, arguments, about)
+
+
+def _about(notes: _Notes, path: Path, name: str, others: Others) -> Voter | None:
+    """What is known of the plugin *name*; None for a plugin that is nobody's."""
+    if name in others and name in PLUGINS:
+        text = f"plugin {quoted(name)} is Ringleaf's and somebody else's too, want one"
+        notes.refuse(path, text, "the other must be uninstalled or renamed")
+    if name in PLUGINS:
+        return PLUGINS[name]
+    if name in others:
+        plugin = others[name]
+        return Voter(name, plugin.meaning, votes_of(plugin), plugin.arguments)
+    if name in REFUSED_PLUGINS:
+        text = f"plugin {quoted(name)} is Volcano's and not in Ringleaf"
+        notes.refuse(path, text, REFUSED_PLUGINS[name])
+        return None
+    own = (*PLUGINS, *others)
+    known = (*own, *REFUSED_PLUGINS, "topology910", "volcano-npu")
+    hint = _closest(name, known) or f"plugins are {', '.join(own)}"
+    notes.refuse(path, f"unknown plugin {quoted(name)}", hint)
+    return None
 
 
 def _name(notes: _Notes, path: Path, entry: Mapping[str, object]) -> str | None:

@@ -85,8 +85,8 @@ class Action(Struct, frozen=True):
     arguments: Mapping[str, Argument]
 
 
-class Vote(Struct, frozen=True):
-    """A question that plugins answer, and how their answers combine."""
+class Question(Struct, frozen=True):
+    """What plugins vote on, and how their answers combine."""
 
     name: str
     meaning: str
@@ -101,8 +101,8 @@ class Flag(Struct, frozen=True):
     votes: tuple[str, ...]
 
 
-class Plugin(Struct, frozen=True):
-    """One voter."""
+class Voter(Struct, frozen=True):
+    """A plugin as it is described: where it votes, which arguments it takes."""
 
     name: str
     meaning: str
@@ -110,7 +110,7 @@ class Plugin(Struct, frozen=True):
     arguments: Mapping[str, Argument]
 
 
-_Row = TypeVar("_Row", Action, Vote, Plugin)
+_Row = TypeVar("_Row", Action, Question, Voter)
 
 
 def _keyed(*arguments: Argument) -> Mapping[str, Argument]:
@@ -186,35 +186,39 @@ _VICTIMS: Final = (
 _PERMIT: Final = "one objection refuses; a permit ends the round after its tier"
 _TIER: Final = "all plugins of the first tier that has an opinion must agree"
 _SUM: Final = "scores are added up"
+_TOLD: Final = "every plugin is told"
 _ANSWER: Final = "the first plugin that answers"
 
 VOTES: Final = _named(
-    Vote("JobOrder", "which job is next", _FIRST),
-    Vote("QueueOrder", "which queue is next", _FIRST),
-    Vote("TaskOrder", "which pod of a job is next", _FIRST),
-    Vote("SubJobOrder", "which group of pods is next", _FIRST),
-    Vote("ClusterOrder", "which cluster is next", _FIRST),
-    Vote("JobValid", "whether a job can be placed at all", _ALL),
-    Vote("PrePredicate", "whether to look for a node for this pod", _ALL),
-    Vote("Predicate", "whether a node may take this pod", _ALL),
-    Vote("JobReady", "whether enough pods have a place", _ALL),
-    Vote("SubJobReady", "whether enough pods of a group have a place", _ALL),
-    Vote("Allocatable", "whether the queue may take this pod", _ALL),
-    Vote("Preemptive", "whether the queue may evict for this pod", _ALL),
-    Vote("Overused", "whether the queue has more than its share", _ANY),
-    Vote("Victim", "whom to evict without a successor", _ANY),
-    Vote("Preemptable", "whom to evict in the same queue", _VICTIMS),
-    Vote("Reclaimable", "whom to evict in other queues", _VICTIMS),
-    Vote("JobPipelined", "whether enough pods have or await a place", _PERMIT),
-    Vote("SubJobPipelined", "the same for a group of pods", _PERMIT),
-    Vote("JobEnqueueable", "whether to let a job in", _PERMIT),
-    Vote("JobStarving", "whether a job may evict", _TIER),
-    Vote("NodeOrder", "how well a node suits", _SUM),
-    Vote("HyperNodeOrder", "how well a part of the network suits", _SUM),
-    Vote("BestNode", "which of the nodes is taken", _ANSWER),
-    Vote("HyperNodeGradient", "in which order parts of the network are tried", _ANSWER),
-    Vote("TargetJob", "for which job nodes are reserved", _ANSWER),
-    Vote("ReservedNodes", "which nodes are reserved", _ANSWER),
+    Question("JobOrder", "which job is next", _FIRST),
+    Question("QueueOrder", "which queue is next", _FIRST),
+    Question("TaskOrder", "which pod of a job is next", _FIRST),
+    Question("SubJobOrder", "which group of pods is next", _FIRST),
+    Question("ClusterOrder", "which cluster is next", _FIRST),
+    Question("JobValid", "whether a job can be placed at all", _ALL),
+    Question("PrePredicate", "whether to look for a node for this pod", _ALL),
+    Question("Predicate", "whether a node may take this pod", _ALL),
+    Question("JobReady", "whether enough pods have a place", _ALL),
+    Question("SubJobReady", "whether enough pods of a group have a place", _ALL),
+    Question("Allocatable", "whether the queue may take this pod", _ALL),
+    Question("Preemptive", "whether the queue may evict for this pod", _ALL),
+    Question("Overused", "whether the queue has more than its share", _ANY),
+    Question("Victim", "whom to evict without a successor", _ANY),
+    Question("Preemptable", "whom to evict in the same queue", _VICTIMS),
+    Question("Reclaimable", "whom to evict in other queues", _VICTIMS),
+    Question("JobPipelined", "whether enough pods have or await a place", _PERMIT),
+    Question("SubJobPipelined", "the same for a group of pods", _PERMIT),
+    Question("JobEnqueueable", "whether to let a job in", _PERMIT),
+    Question("JobEnqueued", "that a job was let in", _TOLD),
+    Question("JobStarving", "whether a job may evict", _TIER),
+    Question("NodeOrder", "how well a node suits", _SUM),
+    Question("HyperNodeOrder", "how well a part of the network suits", _SUM),
+    Question("BestNode", "which of the nodes is taken", _ANSWER),
+    Question(
+        "HyperNodeGradient", "in which order parts of the network are tried", _ANSWER
+    ),
+    Question("TargetJob", "for which job nodes are reserved", _ANSWER),
+    Question("ReservedNodes", "which nodes are reserved", _ANSWER),
 )
 
 FLAGS: Final[Mapping[str, Flag]] = MappingProxyType(
@@ -236,7 +240,7 @@ FLAGS: Final[Mapping[str, Flag]] = MappingProxyType(
             ("enableNodeOrder", True, "NodeOrder"),
             ("enableTargetJob", True, "TargetJob"),
             ("enableReservedNodes", True, "ReservedNodes"),
-            ("enableJobEnqueued", True, "JobEnqueueable"),
+            ("enableJobEnqueued", True, "JobEnqueueable JobEnqueued"),
             ("enabledVictim", True, "Victim"),
             ("enableJobStarving", True, "JobStarving"),
             ("enabledOverused", True, "Overused"),
@@ -268,14 +272,14 @@ def _weights(*rows: tuple[str, int, str]) -> Iterator[Argument]:
 
 
 PLUGINS: Final = _named(
-    Plugin("priority", "Higher priority first; it may evict lower priority.",
+    Voter("priority", "Higher priority first; it may evict lower priority.",
            ("JobOrder", "TaskOrder", "Preemptable", "JobStarving"), _keyed()),
-    Plugin("gang", "All pods of a job or none.",
+    Voter("gang", "All pods of a job or none.",
            ("JobValid", "JobOrder", "JobReady", "JobPipelined", "Preemptable",
             "Reclaimable", "JobStarving"), _keyed()),
-    Plugin("conformance", "Pods of the system are never evicted.",
+    Voter("conformance", "Pods of the system are never evicted.",
            ("Preemptable", "Reclaimable"), _keyed()),
-    Plugin("affinity", "Chips that are wired together, nodes under one leaf, blocks in "
+    Voter("affinity", "Chips that are wired together, nodes under one leaf, blocks in "
                        "one SuperPoD.",
            ("JobValid", "Predicate", "NodeOrder"),
            _keyed(
@@ -283,9 +287,9 @@ PLUGINS: Final = _named(
                        "Whether the affinity is added to the scores of other plugins, "
                        "as in Volcano, instead of counting first.", default=False),
            )),
-    Plugin("drf", "The job with the smallest dominant share first.",
+    Voter("drf", "The job with the smallest dominant share first.",
            ("JobOrder", "Preemptable"), _keyed()),
-    Plugin("overcommit", "Lets jobs in up to a multiple of what the cluster has.",
+    Voter("overcommit", "Lets jobs in up to a multiple of what the cluster has.",
            ("JobEnqueueable",),
            _keyed(
                Argument("overcommit-factor", Kind.NUMBER, 1.2,
@@ -293,9 +297,9 @@ PLUGINS: Final = _named(
                Argument("overcommit-factor.<resource>", Kind.NUMBER, None,
                         "The same for one resource.", 1, without="overcommit-factor"),
            )),
-    Plugin("predicates", "Kubernetes' own conditions: selectors, taints, ports, "
+    Voter("predicates", "Kubernetes' own conditions: selectors, taints, ports, "
                          "volumes.",
-           ("PrePredicate", "Predicate"),
+           ("Predicate",),
            _keyed(
                *_filters(
                    "NodeAffinity: node selectors and node affinity",
@@ -319,11 +323,11 @@ PLUGINS: Final = _named(
                _whole("dynamicresources.filterTimeoutSeconds", 10,
                       "Seconds that looking for devices may take; 0 is no limit."),
            )),
-    Plugin("proportion", "Queues share the cluster by weight, within guarantee and "
+    Voter("proportion", "Queues share the cluster by weight, within guarantee and "
                          "capability.",
            ("QueueOrder", "Overused", "Allocatable", "Preemptive", "JobEnqueueable",
             "Reclaimable"), _keyed()),
-    Plugin("nodeorder", "Kubernetes' own preferences: balance, affinity, images.",
+    Voter("nodeorder", "Kubernetes' own preferences: balance, affinity, images.",
            ("NodeOrder",),
            _keyed(*_weights(
                ("leastrequested", 1, "nodes with the most left"),
@@ -335,7 +339,7 @@ PLUGINS: Final = _named(
                ("imagelocality", 1, "nodes that have the images"),
                ("podtopologyspread", 2, "spreading constraints"),
            ))),
-    Plugin("binpack", "Fills nodes that are in use before others.",
+    Voter("binpack", "Fills nodes that are in use before others.",
            ("NodeOrder",),
            _keyed(
                _whole("binpack.weight", 1,

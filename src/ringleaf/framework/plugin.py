@@ -1,0 +1,207 @@
+"""What a plugin is: answers to the questions that the scheduler asks.
+
+A plugin is a class with some of the methods below; a method that it defines is a vote,
+and a flag of the configuration can take the vote away. How the votes of several plugins
+combine stands in ``votes``; docs/plugins.md shows how to write one.
+
+Four of the hooks are those of the Ascend 910 guide: ``job_valid`` is its validJobFn,
+``predicate`` its AddPredicateFn, ``node_order`` its AddBatchNodeOrderFn, and
+``pod_came`` with ``pod_went`` its AddEventHandler.
+
+Source: Volcano ``pkg/scheduler/framework/session_plugins.go`` for the questions.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ringleaf.framework.standing import Standing
+from ringleaf.framework.view import View
+from ringleaf.framework.vocabulary import Argument, Value
+from ringleaf.model.amounts import Amounts
+from ringleaf.model.cluster import Holding
+from ringleaf.model.fleet import Flags
+from ringleaf.model.job import Job, Role
+from ringleaf.model.queue import Queue
+
+Nodes = NDArray[np.int64]
+"""Indexes of nodes."""
+Scores = NDArray[np.float64]
+"""A number for each of some nodes, higher is better."""
+
+
+class Key(Protocol):
+    """Anything that sorts; lower goes first."""
+
+    def __lt__(self, other: Any, /) -> bool:  # noqa: ANN401 - of its own kind
+        """Whether it goes before *other*."""
+
+
+class Vote(IntEnum):
+    """An answer that may be none."""
+
+    PERMIT = 1
+    ABSTAIN = 0
+    REJECT = -1
+
+
+class Victim(Struct, frozen=True):
+    """A pod that may be evicted: its job and its number."""
+
+    job: str
+    replica: int
+
+
+class Plugin:
+    """One voter, made once and kept as long as its configuration.
+
+    It reads ``view``, which is always as things stand, and keeps no other account than
+    what it counts in ``pod_came`` and ``pod_went``. It answers the same whenever it is
+    asked the same: no clock but ``view.now``, no dice.
+    """
+
+    meaning: ClassVar[str] = "A plugin of somebody else."
+    """What it does, in one sentence, for ``ringleaf conf check``."""
+    arguments: ClassVar[Mapping[str, Argument]] = MappingProxyType({})
+    """The arguments it takes, by key; others are refused."""
+
+    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+        self.view = view
+        self.values = arguments
+        """Every argument with its value, set or by default."""
+
+    def job_valid(self, standing: Standing) -> str | None:
+        """None when the job can be placed some day, else why not (validJobFn)."""
+        raise NotImplementedError
+
+    def job_order(self, standing: Standing) -> Key:
+        """Where the job stands among those of its queue; lower goes first."""
+        raise NotImplementedError
+
+    def queue_order(self, queue: Queue) -> Key:
+        """Where the queue stands among queues; lower goes first."""
+        raise NotImplementedError
+
+    def task_order(self, standing: Standing, role: Role) -> Key:
+        """Where pods of *role* stand among those of their job; lower goes first."""
+        raise NotImplementedError
+
+    def predicate(self, job: Job, role: Role) -> Flags | None:
+        """The nodes of the cluster that may take a pod of *role* (AddPredicateFn).
+
+        None where all may.
+        """
+        raise NotImplementedError
+
+    def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
+        """How well *nodes* suit a pod of *role* (AddBatchNodeOrderFn).
+
+        The weight is multiplied in already. None where the plugin has nothing to say.
+        """
+        raise NotImplementedError
+
+    def job_ready(self, standing: Standing) -> bool:
+        """Whether enough pods have a place for the job to start."""
+        raise NotImplementedError
+
+    def job_pipelined(self, standing: Standing) -> Vote:
+        """Whether enough pods have or await a place."""
+        raise NotImplementedError
+
+    def job_enqueueable(self, standing: Standing) -> Vote:
+        """Whether to let the job in."""
+        raise NotImplementedError
+
+    def job_enqueued(self, standing: Standing) -> None:
+        """The job was let in."""
+        raise NotImplementedError
+
+    def job_starving(self, standing: Standing) -> bool:
+        """Whether others may be evicted for the job."""
+        raise NotImplementedError
+
+    def overused(self, queue: Queue) -> bool:
+        """Whether the queue has its share or more."""
+        raise NotImplementedError
+
+    def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
+        """Whether the queue may take a pod that uses *amounts*."""
+        raise NotImplementedError
+
+    def preemptive(self, queue: Queue, amounts: Amounts) -> bool:
+        """Whether others may be evicted for a pod of the queue that uses *amounts*."""
+        raise NotImplementedError
+
+    def preemptable(
+        self, evictor: Standing, victims: Sequence[Victim]
+    ) -> list[Victim] | None:
+        """Which of *victims*, of the same queue, may go for *evictor*.
+
+        None where the plugin leaves it to others.
+        """
+        raise NotImplementedError
+
+    def reclaimable(
+        self, evictor: Standing, victims: Sequence[Victim]
+    ) -> list[Victim] | None:
+        """Which of *victims*, of other queues, may go for *evictor*.
+
+        None where the plugin leaves it to others.
+        """
+        raise NotImplementedError
+
+    def pod_came(self, standing: Standing, holding: Holding, amounts: Amounts) -> None:
+        """A pod of the job holds something now, if only for a try (AddEventHandler)."""
+        raise NotImplementedError
+
+    def pod_went(self, standing: Standing, holding: Holding, amounts: Amounts) -> None:
+        """A pod of the job holds it no more (AddEventHandler)."""
+        raise NotImplementedError
+
+
+HOOKS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "JobValid": "job_valid",
+        "JobOrder": "job_order",
+        "QueueOrder": "queue_order",
+        "TaskOrder": "task_order",
+        "Predicate": "predicate",
+        "NodeOrder": "node_order",
+        "JobReady": "job_ready",
+        "JobPipelined": "job_pipelined",
+        "JobEnqueueable": "job_enqueueable",
+        "JobEnqueued": "job_enqueued",
+        "JobStarving": "job_starving",
+        "Overused": "overused",
+        "Allocatable": "allocatable",
+        "Preemptive": "preemptive",
+        "Preemptable": "preemptable",
+        "Reclaimable": "reclaimable",
+    }
+)
+"""Vote → the method that gives it."""
+
+EVENTS: Final = ("pod_came", "pod_went")
+"""The methods that are told of pods; no flag silences them."""
+
+
+def defines(plugin: type[Plugin], method: str) -> bool:
+    """Whether *plugin* has a *method* of its own."""
+    return getattr(plugin, method) is not getattr(Plugin, method)
+
+
+def votes_of(plugin: type[Plugin]) -> tuple[str, ...]:
+    """Where *plugin* votes, if its flags let it.
+
+    >>> class Patient(Plugin):
+    ...     def job_order(self, standing):
+    ...         return -standing.arrived
+    >>> votes_of(Patient)
+    ('JobOrder',)
+    """
+    return tuple(vote for vote, method in HOOKS.items() if defines(plugin, method))
