@@ -12,6 +12,7 @@ from ringleaf.model.demand import (
     Effect,
     Match,
     Operator,
+    Preferred,
     Requirement,
     Taint,
     Toleration,
@@ -210,3 +211,100 @@ def test_a_node_may_be_overdrawn_and_then_holds_nothing_more() -> None:
 )
 def test_amounts_as_people_write_them(amount: int, words: str) -> None:
     assert amount_words(amount) == words
+
+
+def test_preferences_of_nodes_add_up_where_they_hold_whole() -> None:
+    east = Requirement("zone", Operator.IN, ("east",))
+    racked = Requirement("rack", Operator.EXISTS)
+    demand = Demand(prefers=(Preferred(10, (east,)), Preferred(3, (east, racked))))
+
+    assert fleet().liked(demand).tolist() == [13, 0, 10, 0, 0]
+
+
+def test_a_preference_without_requirements_is_none() -> None:
+    assert fleet().liked(Demand(prefers=(Preferred(5, ()),))).tolist() == [0] * 5
+
+
+def test_taints_that_only_ask_are_counted_unless_tolerated() -> None:
+    found = Fleet(LABELS, [(SOFT,), (SOFT, TRAIN, SOFT), (TRAIN,), (), ()], [{}] * 5)
+
+    assert found.disliked(()).tolist() == [1, 2, 0, 0, 0]
+    assert found.disliked((Toleration("busy"),)).tolist() == [0] * 5
+
+
+def rebuilt(
+    labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, int]
+) -> tuple[Fleet, Fleet]:
+    """A fleet whose node 1 changed, and one that was made so; pods use both alike."""
+    changed = fleet(*HAVE)
+    changed.selected(Demand(required=(Requirement("zone", Operator.EXISTS),)))
+    for node in (0, 1, 2):
+        changed.use(node, ODD, 1)
+    changed.change(1, labels, taints, resources)
+    made = Fleet(
+        [LABELS[0], labels, *LABELS[2:]],
+        [TAINTS[0], taints, *TAINTS[2:]],
+        [HAVE[0], resources, *HAVE[2:]],
+    )
+    for node in (0, 1, 2):
+        made.use(node, ODD, 1)
+    return changed, made
+
+
+ODD = Demand(resources=(("cpu", 5_000), ("disk", 7), ("memory", 3)))
+CHANGES = [
+    pytest.param({"zone": "north", "row": "4"}, (), {"cpu": 10_000}, id="labels"),
+    pytest.param({}, (), {"cpu": 10_000}, id="a label is gone"),
+    pytest.param(LABELS[1], (GONE, TRAIN), {"cpu": 10_000}, id="a new list of taints"),
+    pytest.param(LABELS[1], (), {"cpu": 4_000}, id="less than is used"),
+    pytest.param(LABELS[1], (), {}, id="a resource is counted no more"),
+    pytest.param(LABELS[1], (), {"cpu": 1, "memory": 2}, id="one is counted anew"),
+    pytest.param(LABELS[1], (), {"disk": 50, "aux": 1}, id="resources never seen"),
+]
+
+
+@pytest.mark.parametrize(("labels", "taints", "resources"), CHANGES)
+def test_a_node_that_changed_is_as_one_that_was_made_so(
+    labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, int]
+) -> None:
+    changed, made = rebuilt(labels, taints, resources)
+    away = (Toleration("npu", Match.EXISTS),)
+
+    for key in ("zone", "rack", "row"):
+        for operator in (Operator.EXISTS, Operator.IN):
+            wanted = Demand(required=(Requirement(key, operator, ("north", "west")),))
+            assert those(changed.selected(wanted)) == those(made.selected(wanted))
+    assert those(changed.tolerated(away)) == those(made.tolerated(away))
+    for name in ("cpu", "memory", "disk", "aux"):
+        for node in range(5):
+            assert changed.room_of(node, name) == made.room_of(node, name)
+    assert those(changed.roomy(ODD)) == those(made.roomy(ODD))
+    assert changed.version == 1
+
+
+@pytest.mark.parametrize(("labels", "taints", "resources"), CHANGES)
+def test_a_node_that_changes_there_and_back_is_as_before(
+    labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, int]
+) -> None:
+    changed, _made = rebuilt(labels, taints, resources)
+    before = fleet(*HAVE)
+
+    changed.change(1, LABELS[1], TAINTS[1], HAVE[1])
+    for node in (0, 1, 2):
+        changed.use(node, ODD, -1)
+
+    for node in range(5):
+        for name in ("cpu", "memory", "disk"):
+            assert changed.room_of(node, name) == before.room_of(node, name)
+    assert those(changed.tolerated(())) == those(before.tolerated(()))
+
+
+def test_a_fleet_is_without_taints_once_the_last_is_gone() -> None:
+    found = Fleet(LABELS, [(), (TRAIN,), (), (), ()], [{}] * 5)
+
+    found.change(1, LABELS[1], (), {})
+    after = found.tainted
+    found.change(0, LABELS[0], (SOFT,), {})
+
+    assert not after
+    assert found.tainted

@@ -1,9 +1,10 @@
-"""What a pod asks of a node besides chips: resources, labels, tolerated taints.
+"""What a pod asks besides chips: of its node, and of the pods around it.
 
 The words are Kubernetes'. Amounts are whole thousandths (milli), so that "500m" of a
 CPU is exact.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -83,21 +84,125 @@ class Operator(StrEnum):
 
 
 class Requirement(Struct, frozen=True):
-    """What a label of the node must be."""
+    """What a label must be, of a node or of a pod."""
 
     key: str
     operator: Operator
     values: tuple[str, ...] = ()
 
+    def accepts(self, value: str | None) -> bool:
+        """Whether a label with *value* is as required; None for no such label.
 
-class Demand(Struct, frozen=True):
-    """What each pod of a job asks of its node besides chips.
+        >>> Requirement("rack", Operator.NOT_IN, ("7",)).accepts(None)
+        True
+        >>> Requirement("rack", Operator.LESS, ("7",)).accepts("-3")
+        True
+        """
+        match self.operator:
+            case Operator.EXISTS:
+                return value is not None
+            case Operator.DOES_NOT_EXIST:
+                return value is None
+            case Operator.NOT_IN:
+                return value not in self.values
+            case Operator.IN:
+                return value in self.values
+        return value is not None and self._compares(value)
+
+    def _compares(self, value: str) -> bool:
+        """Whole numbers only; any other label does not match."""
+        if not (value.removeprefix("-").isdecimal() and value.isascii()):
+            return False
+        bound = int(self.values[0])
+        greater = self.operator is Operator.GREATER
+        return int(value) > bound if greater else int(value) < bound
+
+
+Selector = tuple[Requirement, ...] | None
+"""Which pods are meant: those whose labels are all as required; None means no pod."""
+
+
+def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """Whether a pod with *labels* is meant.
+
+    >>> selects((), {}), selects(None, {})
+    (True, False)
+    """
+    return selector is not None and all(
+        each.accepts(labels.get(each.key)) for each in selector
+    )
+
+
+ANY_NAMESPACE: Final = "*"
+"""Among the namespaces of a term: every namespace (an empty ``namespaceSelector``)."""
+
+
+class PodTerm(Struct, frozen=True):
+    """Other pods, and how far away they count as neighbours.
+
+    Args:
+        key: The label of nodes; where it is equal, pods are neighbours.
+        selector: The pods that are meant.
+        namespaces: Where they are; none means the namespace of the pod that asks.
+
+    """
+
+    key: str
+    selector: Selector = ()
+    namespaces: tuple[str, ...] = ()
+
+
+class Spread(Struct, frozen=True):
+    """A wish for pods to be spread evenly over the values of a node label.
+
+    Args:
+        key: The label of nodes.
+        max_skew: How many more pods one value may have than the value with the fewest.
+        selector: The pods that are counted, in the namespace of the pod that asks.
+        hard: Whether other nodes are refused (``DoNotSchedule``), or only liked less
+            (``ScheduleAnyway``).
+        min_domains: With fewer values than this, the fewest pods count as 0.
+
+    """
+
+    key: str
+    max_skew: int = 1
+    selector: Selector = ()
+    hard: bool = True
+    min_domains: int | None = None
+
+
+class Preferred(Struct, frozen=True):
+    """Requirements on a node that add *weight* (1 to 100) where all of them hold."""
+
+    weight: int
+    term: tuple[Requirement, ...]
+
+
+class PreferredPods(Struct, frozen=True):
+    """Neighbours each of whom adds *weight* (1 to 100), or takes it off."""
+
+    weight: int
+    term: PodTerm
+
+
+class Demand(Struct, frozen=True, cache_hash=True):
+    """What each pod of a job asks besides chips, and what it is to other pods.
 
     Args:
         resources: Name and amount in thousandths, by name.
         required: Requirements that must all hold (``node-selector``).
         terms: Lists of requirements of which one must hold whole (node affinity).
         tolerations: Taints that do not keep the pod away.
+        ports: Ports of the node, as ``TCP/8080``.
+        labels: Labels of the pod itself.
+        namespace: Where the pod is.
+        near: Pods of each term must be neighbours (pod affinity).
+        apart: Pods of no term may be neighbours (pod anti-affinity).
+        spread: Over what its like are spread.
+        prefers: Nodes it would rather have (preferred node affinity).
+        prefers_near: Neighbours it would rather have.
+        prefers_apart: Neighbours it would rather not have.
 
     """
 
@@ -105,6 +210,15 @@ class Demand(Struct, frozen=True):
     required: tuple[Requirement, ...] = ()
     terms: tuple[tuple[Requirement, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    ports: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    namespace: str = "default"
+    near: tuple[PodTerm, ...] = ()
+    apart: tuple[PodTerm, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    prefers: tuple[Preferred, ...] = ()
+    prefers_near: tuple[PreferredPods, ...] = ()
+    prefers_apart: tuple[PreferredPods, ...] = ()
 
 
 NOTHING: Final = Demand()

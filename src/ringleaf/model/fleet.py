@@ -9,16 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ringleaf.model.demand import (
-    UNLIMITED,
-    Demand,
-    Operator,
-    Requirement,
-    Taint,
-    Toleration,
-)
+from ringleaf.model.demand import UNLIMITED, Demand, Requirement, Taint, Toleration
 
 Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 
 ABSENT = -1
 """The code of a label that a node does not have."""
@@ -28,53 +22,26 @@ class Column:
     """One label of every node: a code per node, and the value of each code."""
 
     def __init__(self, labels: Sequence[Mapping[str, str]], key: str) -> None:
-        self.values: list[str] = []
-        known: dict[str, int] = {}
-        codes = []
-        for own in labels:
-            value = own.get(key)
-            if value is None:
-                codes.append(ABSENT)
-                continue
-            if value not in known:
-                known[value] = len(known)
-                self.values.append(value)
-            codes.append(known[value])
-        self.codes = np.array(codes, np.int64)
+        self._known: dict[str, int] = {}
+        self.codes = np.array([self._code(own.get(key)) for own in labels], np.int64)
+
+    def _code(self, value: str | None) -> int:
+        return ABSENT if value is None else self._known.setdefault(value, self.size)
+
+    @property
+    def size(self) -> int:
+        """How many values the label has had."""
+        return len(self._known)
+
+    def change(self, node: int, value: str | None) -> None:
+        """The label of *node* is *value* from now on."""
+        self.codes[node] = self._code(value)
 
     def matches(self, requirement: Requirement) -> Flags:
         """The nodes whose label is as required."""
-        match requirement.operator:
-            case Operator.EXISTS:
-                return np.not_equal(self.codes, ABSENT)
-            case Operator.DOES_NOT_EXIST:
-                return np.equal(self.codes, ABSENT)
-            case Operator.NOT_IN:
-                return ~self._among(requirement.values)
-            case Operator.IN:
-                return self._among(requirement.values)
-        return self._compared(requirement)
-
-    def _among(self, values: Iterable[str]) -> Flags:
-        wanted = set(values)
-        codes = [code for code, value in enumerate(self.values) if value in wanted]
-        return np.isin(self.codes, codes)
-
-    def _compared(self, requirement: Requirement) -> Flags:
-        """Whole numbers only; any other label does not match."""
-        bound = int(requirement.values[0])
-        greater = requirement.operator is Operator.GREATER
-        codes = [
-            code
-            for code, value in enumerate(self.values)
-            if _is_whole(value)
-            and (int(value) > bound if greater else int(value) < bound)
-        ]
-        return np.isin(self.codes, codes)
-
-
-def _is_whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and text.isascii()
+        # The last entry is that of nodes without the label: ABSENT counts from the end.
+        fine = [requirement.accepts(value) for value in (*self._known, None)]
+        return np.array(fine, np.bool_)[self.codes]
 
 
 def _repelling(
@@ -88,11 +55,19 @@ def _repelling(
     ]
 
 
+def _disliked(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
+    """How many taints ask a pod to go elsewhere, and it does not tolerate them."""
+    return sum(
+        not taint.repels and not any(each.covers(taint) for each in tolerations)
+        for taint in taints
+    )
+
+
 class Fleet:
     """Labels, taints and resources of every node, in the order of the cluster.
 
     ``allocatable`` is what nodes have for pods, ``room`` what of it is left: one line
-    per resource, one column per node.
+    per resource, one column per node. ``version`` moves when a node changes.
     """
 
     def __init__(
@@ -101,19 +76,73 @@ class Fleet:
         taints: Sequence[tuple[Taint, ...]],
         resources: Sequence[Mapping[str, int]],
     ) -> None:
-        self._labels = labels
+        self.version = 0
+        self._labels = list(labels)
         self._columns: dict[str, Column] = {}
-        kinds = list(dict.fromkeys(taints))
-        number = {kind: i for i, kind in enumerate(kinds)}
-        self._taints = kinds
-        self._taint_kind = np.array([number[kind] for kind in taints], np.int64)
-        self.tainted = any(kinds)
+        self._kinds: dict[tuple[Taint, ...], int] = {}
+        self._taint_kind = np.array([self._kind(own) for own in taints], np.int64)
+        self._n_tainted = sum(map(bool, taints))
         self.names = sorted({name for own in resources for name in own})
+        self._row = {name: row for row, name in enumerate(self.names)}
         self.room = np.array(
             [[own.get(name, UNLIMITED) for own in resources] for name in self.names],
             np.int64,
         ).reshape(len(self.names), len(resources))
         self.allocatable = self.room.copy()
+        self._uncounted: dict[tuple[int, str], int] = {}
+
+    def _kind(self, taints: tuple[Taint, ...]) -> int:
+        return self._kinds.setdefault(taints, len(self._kinds))
+
+    @property
+    def tainted(self) -> bool:
+        """Whether any node has a taint."""
+        return self._n_tainted > 0
+
+    def change(
+        self,
+        node: int,
+        labels: Mapping[str, str],
+        taints: tuple[Taint, ...],
+        resources: Mapping[str, int],
+    ) -> None:
+        """*node* has these labels, taints and resources from now on.
+
+        What pods use there stays used, also of resources that were not counted yet.
+        """
+        self.version += 1
+        self._labels[node] = labels
+        for key, column in self._columns.items():
+            column.change(node, labels.get(key))
+        self._n_tainted += bool(taints) - bool(self._taints_of(node))
+        self._taint_kind[node] = self._kind(taints)
+        for name in sorted(resources):
+            self._add_row(name)
+        for name, row in self._row.items():
+            self._resize(node, name, row, resources.get(name, UNLIMITED))
+
+    def _add_row(self, name: str) -> None:
+        """Count a resource that no node had so far."""
+        if name in self._row:
+            return
+        self._row[name] = len(self.names)
+        self.names.append(name)
+        fresh = np.full((1, len(self._labels)), UNLIMITED, np.int64)
+        self.room = np.concatenate([self.room, fresh])
+        self.allocatable = np.concatenate([self.allocatable, fresh])
+
+    def _resize(self, node: int, name: str, row: int, have: int) -> None:
+        """*node* has *have* of a resource from now on."""
+        used = self.allocatable.item(row, node) - self.room.item(row, node)
+        used += self._uncounted.pop((node, name), 0)
+        self.allocatable[row, node] = self.room[row, node] = have
+        self._take(node, name, used)
+
+    def labels_of(self, key: str) -> Column:
+        """One label of every node."""
+        if key not in self._columns:
+            self._columns[key] = Column(self._labels, key)
+        return self._columns[key]
 
     def selected(self, demand: Demand) -> Flags:
         """The nodes whose labels are as *demand* wants."""
@@ -125,46 +154,59 @@ class Fleet:
     def _all(self, requirements: Iterable[Requirement]) -> Flags:
         found = np.ones(len(self._labels), np.bool_)
         for requirement in requirements:
-            found &= self._column(requirement.key).matches(requirement)
+            found &= self.labels_of(requirement.key).matches(requirement)
         return found
 
-    def _column(self, key: str) -> Column:
-        if key not in self._columns:
-            self._columns[key] = Column(self._labels, key)
-        return self._columns[key]
+    def liked(self, demand: Demand) -> Ints:
+        """The weights of what *demand* prefers of nodes, added up for each.
+
+        A preference without requirements is no preference.
+        """
+        found = np.zeros(len(self._labels), np.int64)
+        for each in demand.prefers:
+            if each.term:
+                found += each.weight * self._all(each.term)
+        return found
+
+    def disliked(self, tolerations: Sequence[Toleration]) -> Ints:
+        """How many taints of each node ask such a pod to go elsewhere."""
+        counts = [_disliked(kind, tolerations) for kind in self._kinds]
+        return np.array(counts, np.int64)[self._taint_kind]
 
     def tolerated(self, tolerations: Sequence[Toleration]) -> Flags:
         """The nodes whose taints keep no such pod away."""
-        fine = [not _repelling(kind, tolerations) for kind in self._taints]
+        fine = [not _repelling(kind, tolerations) for kind in self._kinds]
         return np.array(fine, np.bool_)[self._taint_kind]
 
     def worst_taint(self, node: int, tolerations: Sequence[Toleration]) -> Taint:
         """The first taint of *node* that keeps such a pod away."""
-        kind = self._taints[self._taint_kind.item(node)]
-        return _repelling(kind, tolerations)[0]
+        return _repelling(self._taints_of(node), tolerations)[0]
+
+    def _taints_of(self, node: int) -> tuple[Taint, ...]:
+        return list(self._kinds)[self._taint_kind.item(node)]
 
     def roomy(self, demand: Demand) -> Flags:
         """The nodes that have what one more pod of *demand* uses up."""
         found = np.ones(len(self._labels), np.bool_)
         for name, amount in demand.resources:
-            if name in self.names:
-                found &= self.room[self.names.index(name)] >= amount
+            if name in self._row:
+                found &= self.room[self._row[name]] >= amount
         return found
 
     def pods_that_fit(self, demand: Demand) -> NDArray[np.int64]:
         """How many pods of *demand* each node has room for."""
         most = np.full(len(self._labels), UNLIMITED, np.int64)
         for name, amount in demand.resources:
-            if name in self.names and amount:
-                room = np.maximum(self.room[self.names.index(name)], 0)
+            if name in self._row and amount:
+                room = np.maximum(self.room[self._row[name]], 0)
                 most = np.minimum(most, room // amount)
         return most
 
     def room_of(self, node: int, name: str) -> int:
         """How much of a resource *node* has left."""
-        if name not in self.names:
+        if name not in self._row:
             return UNLIMITED
-        return self.room.item(self.names.index(name), node)
+        return self.room.item(self._row[name], node)
 
     def has_room(self, node: int, demand: Demand) -> bool:
         """Whether *node* has room for one more pod of *demand*."""
@@ -175,7 +217,14 @@ class Fleet:
     def use(self, node: int, demand: Demand, by: int) -> None:
         """A pod of *demand* comes to *node* (``by`` 1) or goes (``by`` -1)."""
         for name, amount in demand.resources:
-            if name in self.names:
-                row = self.names.index(name)
-                if self.room.item(row, node) < UNLIMITED // 2:
-                    self.room[row, node] -= by * amount
+            self._take(node, name, by * amount)
+
+    def _take(self, node: int, name: str, amount: int) -> None:
+        row = self._row.get(name)
+        if row is not None and self.allocatable.item(row, node) < UNLIMITED:
+            self.room[row, node] -= amount
+        elif amount:
+            # Kept for the day the node says how much it has.
+            used = self._uncounted.pop((node, name), 0) + amount
+            if used:
+                self._uncounted[node, name] = used
