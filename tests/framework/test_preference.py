@@ -1,5 +1,7 @@
 """The heap of one request against a scan of all nodes, through random histories."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -10,24 +12,46 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from numpy.typing import NDArray
 
-from ringleaf.framework.preference import Preference
+from ringleaf.framework.preference import Preference, Score, best_by_scan
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
-from ringleaf.policies.chips import NEVER
-from ringleaf.policies.fit import node_ranks, request_of
+from ringleaf.policies.chips import MAX_RANK, NEVER, Ints, rank_terms
+from ringleaf.policies.fit import Request, node_ranks, request_of
 from ringleaf.policies.products import PRODUCTS
 
 KEYS = ("atlas-800-9000", "atlas-800t-a2", "atlas-300i-duo")
 
 
-def best_by_scan(cluster: Cluster, job: Job) -> int | None:
+def lowest(cluster: Cluster, job: Job) -> int | None:
     ranks = node_ranks(cluster, request_of(job))
     (nodes,) = (ranks != NEVER).nonzero()
     return int(nodes[ranks[nodes].argmin()]) if len(nodes) else None
+
+
+def emptier(cluster: Cluster) -> Score:
+    """Nodes with more free chips are better, in steps that are no whole numbers."""
+    return lambda nodes: np.bitwise_count(cluster.free[nodes]) // 2 * 120.25
+
+
+def liked(
+    cluster: Cluster, request: Request, *, summed: bool
+) -> Iterator[tuple[int, float, int]]:
+    """Every fitting node with what decides, the name last; counted by hand."""
+    for node, rank in enumerate(node_ranks(cluster, request).tolist()):
+        if rank == NEVER:
+            continue
+        score = cluster.free.item(node).bit_count() // 2 * 120.25
+        if summed:
+            terms = rank_terms(request.row, rank % MAX_RANK)
+            first, *further = [terms[term] for term in request.row.rank_by]
+            yield rank // MAX_RANK, -score + 800 * first + 100 * sum(further), node
+        else:
+            yield rank, -score, node
 
 
 class History(RuleBasedStateMachine):
@@ -49,13 +73,23 @@ class History(RuleBasedStateMachine):
             request_of(job): Preference(self.cluster, request_of(job))
             for job in self.probes[::2]
         }
+        self.scored = {
+            (request_of(job), summed): Preference(
+                self.cluster,
+                request_of(job),
+                emptier(self.cluster),
+                summed=summed,
+            )
+            for job in self.probes[1::2]
+            for summed in (False, True)
+        }
         self.n_jobs = 0
 
     @rule(key=st.sampled_from(KEYS), chips=st.sampled_from([1, 2, 4, 8]))
     def place(self, key: str, chips: int) -> None:
         self.n_jobs += 1
         job = Job(f"job-{self.n_jobs}", PRODUCTS[key], chips)
-        expected = best_by_scan(self.cluster, job)
+        expected = lowest(self.cluster, job)
 
         decision = self.session.decide(job)
 
@@ -88,7 +122,19 @@ class History(RuleBasedStateMachine):
             request = request_of(job)
             if request not in self.preferences:
                 continue
-            assert self.preferences[request].best() == best_by_scan(self.cluster, job)
+            assert self.preferences[request].best() == lowest(self.cluster, job)
+
+    @invariant()
+    def every_heap_with_scores_agrees_with_a_scan(self) -> None:
+        for (request, summed), preference in self.scored.items():
+            expected = min(
+                liked(self.cluster, request, summed=summed), default=(0, 0.0, None)
+            )
+
+            assert preference.best() == expected[-1]
+            assert expected[-1] == best_by_scan(
+                self.cluster, request, score=emptier(self.cluster), summed=summed
+            )
 
     @invariant()
     def chips_are_free_or_held_by_one(self) -> None:
@@ -116,3 +162,32 @@ def test_a_heap_that_is_never_asked_is_rebuilt_when_it_has_grown_stale() -> None
             statement.allocate("x", 1, 1 << (time % 8))
             assert preference.best() == 1
         assert preference.best() == 0
+
+
+def test_only_changed_nodes_are_scored_again_and_all_in_one_go() -> None:
+    a2 = PRODUCTS["atlas-800t-a2"]
+    cluster = Cluster(Node(f"n{i}", a2, 8, 0xFF) for i in range(5))
+    asked: list[list[int]] = []
+
+    def score(nodes: Ints) -> NDArray[np.float64]:
+        asked.append(nodes.tolist())
+        return nodes.astype(np.float64)
+
+    preference = Preference(cluster, request_of(Job("probe", a2, 1)), score)
+    assert preference.best() == 4
+    with Statement(cluster) as statement:
+        for node, chips in ((3, 0x1), (1, 0x1), (3, 0x2), (4, 0x1)):
+            statement.allocate("x", node, chips)
+        assert preference.best() == 3
+
+    assert asked == [[0, 1, 2, 3, 4], [1, 3, 4]]
+
+
+def test_scores_beyond_all_measure_are_compared_still() -> None:
+    a2 = PRODUCTS["atlas-800t-a2"]
+    cluster = Cluster(Node(f"n{i}", a2, 8, 0xFF) for i in range(3))
+    scores = np.array([-1e30, 1e30, 1.0])
+    request = request_of(Job("probe", a2, 1))
+
+    assert Preference(cluster, request, lambda nodes: scores[nodes]).best() == 1
+    assert best_by_scan(cluster, request, score=lambda nodes: scores[nodes]) == 1

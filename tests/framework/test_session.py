@@ -1,13 +1,19 @@
 """Deciding jobs one after the other."""
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
+from ringleaf.framework.preference import Score
 from ringleaf.framework.session import MANY, Session
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed, Waiting
-from ringleaf.model.job import Job
+from ringleaf.model.fleet import Flags
+from ringleaf.model.job import Job, Role
 from ringleaf.model.mask import mask_of
 from ringleaf.model.product import Product
+from ringleaf.policies.chips import Ints
 from ringleaf.policies.products import PRODUCTS
 
 # Product, chips asked, and two nodes of the same network status: the groups the pod
@@ -69,3 +75,81 @@ def test_a_large_gang_that_does_not_fit_waits_without_touching_the_cluster() -> 
     assert (large.missing, large.fitting) == (1, 40)
     assert not session.cluster.changes
     assert isinstance(session.decide(Job("fits", product, 1, MANY + 16)), Placed)
+
+
+A2 = PRODUCTS["atlas-800t-a2"]
+
+
+def whole(*names: str) -> Cluster:
+    return Cluster(node(name, A2, [*range(8)]) for name in names)
+
+
+def nodes_of(session: Session, job: Job) -> list[str]:
+    decision = session.decide(job)
+    assert isinstance(decision, Placed)
+    return [placement.node for placement in decision.placements]
+
+
+def later(nodes: Ints) -> NDArray[np.float64]:
+    """The later name is better."""
+    return nodes.astype(np.float64)
+
+
+def test_d26_scores_decide_where_ranks_tie() -> None:
+    cluster = Cluster(
+        [node("a", A2, [0, 1]), node("b", A2, [0, 1]), node("c", A2, [0])]
+    )
+    session = Session(cluster, scorer=lambda _job, _role: later)
+
+    assert nodes_of(session, Job("one", A2, 1, 3)) == ["c", "b", "b"]
+
+
+def test_d26_summed_scores_outweigh_the_rank_but_not_health() -> None:
+    cluster = Cluster(
+        [
+            node("a", A2, [0]),
+            node("b", A2, [0, 1]),
+            replace(node("c", A2, [0, 1, 2]), faulty=0x80),
+        ]
+    )
+    session = Session(
+        cluster,
+        scorer=lambda _job, _role: lambda nodes: 801 * later(nodes),
+        sum_scores=True,
+    )
+
+    assert nodes_of(session, Job("one", A2, 1, 3)) == ["b", "b", "a"]
+
+
+def test_pods_that_ask_the_same_share_one_score() -> None:
+    asked = []
+
+    def scorer(job: Job, role: Role) -> Score:
+        asked.append((job.name, role.chips))
+        return later
+
+    session = Session(whole("a", "b"), scorer=scorer)
+
+    assert nodes_of(session, Job("one", A2, 4, 2)) == ["b", "b"]
+    assert nodes_of(session, Job("two", A2, 4, 2)) == ["a", "a"]
+    assert asked == [("one", 4)]
+
+
+def test_nodes_that_a_plugin_refuses_are_asked_before_every_pod() -> None:
+    """No two pods on one node, as pod anti-affinity would have it."""
+    cluster = whole("a", "b", "c")
+
+    def bars(job: Job, _role: Role) -> Flags:
+        own = [holding.node for holding in cluster.holdings.get(job.name, ())]
+        return ~np.isin(np.arange(3), own)
+
+    session = Session(cluster, scorer=lambda _job, _role: later, bars=bars)
+
+    assert nodes_of(session, Job("apart", A2, 1, 3)) == ["c", "b", "a"]
+    assert isinstance(session.decide(Job("many", A2, 1, 4)), Waiting)
+
+
+def test_bars_that_allow_everything_change_nothing() -> None:
+    session = Session(whole("a", "b"), bars=lambda _job, _role: None)
+
+    assert nodes_of(session, Job("one", A2, 8, 2)) == ["a", "b"]

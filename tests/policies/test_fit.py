@@ -5,14 +5,19 @@ from typing import Final
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import Job
+from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.job import Job, Role
 from ringleaf.policies.chips import NEVER
 from ringleaf.policies.fit import (
+    BOUNDLESS,
     FITS,
     REASONS,
+    Barred,
+    Request,
     capacity,
     eligible,
     need_words,
@@ -167,6 +172,7 @@ def test_reasons_are_asked_in_this_order_and_read_so_after_a_count() -> None:
         ("cordoned", "cordoned"),
         ("not-selected", "without the labels the job selects"),
         ("tainted", "with a taint the job does not tolerate"),
+        ("refused", "refused by a plugin"),
         ("no-superpod", "outside every SuperPoD"),
         ("no-topology", "under no known leaf switch"),
         ("failed-before", "on which this job failed"),
@@ -378,3 +384,62 @@ def test_jobs_that_ask_the_same_share_one_request() -> None:
 )
 def test_what_one_pod_needs_in_words(job: Job, words: str) -> None:
     assert need_words(request_of(job)) == words
+
+
+def helper(demand: Demand = NOTHING) -> Request:
+    """What a pod without chips asks."""
+    return request_of(a_job("atlas-800t-a2", 8), Role("driver", 0, demand=demand))
+
+
+def test_a_pod_without_chips_fits_every_node_that_takes_pods_equally_well() -> None:
+    cluster = Cluster(
+        [
+            a_node("busy", "atlas-800t-a2", "........"),
+            replace(a_node("cordoned", "atlas-800t-a2", "01234567"), cordoned=True),
+            a_node("down", "atlas-800t-a2", "01234567", ready=False),
+            a_node("faulty", "atlas-800t-a2", "xxxxxxxx"),
+            a_node("other", "atlas-310p", "01"),
+            a_node("sick", "atlas-800t-a2", "01234567", sub_healthy=True),
+        ]
+    )
+
+    ranks = node_ranks(cluster, helper())
+
+    assert ranks.tolist() == [0, NEVER, NEVER, 0, 0, 0]
+    assert reason_counts(node_reasons(cluster, helper())) == {
+        Reason.NOT_READY: 1,
+        Reason.CORDONED: 1,
+    }
+    assert capacity(cluster, helper()) == 4 * BOUNDLESS
+    assert need_words(helper()) == "a node that takes pods"
+
+
+def test_a_pod_without_chips_needs_its_other_resources() -> None:
+    node = a_node("n", "atlas-800t-a2", "........")
+    cluster = Cluster(
+        replace(node, name=name, resources={"cpu": cpu}) for name, cpu in SMALL.items()
+    )
+    request = helper(Demand(resources=(("cpu", 3),)))
+
+    assert node_ranks(cluster, request).tolist() == [NEVER, 0, 0]
+    assert capacity(cluster, request) == 3
+    assert reason_counts(node_reasons(cluster, request)) == {
+        Reason.TOO_FEW_RESOURCES: 1
+    }
+
+
+SMALL = {"a": 2, "b": 3, "c": 8}
+
+
+def test_a_plugin_refuses_before_the_network_and_after_taints() -> None:
+    cluster = Cluster(a_node(name, "atlas-900-a3", PAIRS_16) for name in "abc")
+    request = request_of(a_job("atlas-900-a3", 16))
+    barred: Barred = {
+        Reason.REFUSED: np.array([0, 1]),
+        Reason.FAILED_BEFORE: [1, 2],
+    }
+
+    assert reason_counts(node_reasons(cluster, request, barred)) == {
+        Reason.REFUSED: 2,
+        Reason.FAILED_BEFORE: 1,
+    }

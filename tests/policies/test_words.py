@@ -340,6 +340,7 @@ NETWORK_REFUSALS: Final = {
     ),
     Reason.CORDONED: "the node is cordoned and takes no new pods",
     Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
+    Reason.REFUSED: "a plugin refuses the node to the job",
     Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",
     Reason.OWN_POD: "a pod of this job is here; under a network rule a node holds one",
     Reason.LEAF_CLOSED: (

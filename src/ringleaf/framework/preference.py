@@ -1,55 +1,157 @@
 """The nodes that fit one request, best first, kept up to date as the cluster changes.
 
-A heap of ``rank << NODE_BITS | node``. Each change of the cluster pushes the node with
-its new rank; entries whose rank is no longer the node's are dropped when they reach
-the top. Finding the best node therefore does not depend on the number of nodes, and
-a request nobody makes costs nothing.
+A heap of ``key << NODE_BITS | node``. The key is the rank; where other plugins score
+nodes, it is the rank and then the score upside down (D26). Each change of the cluster
+pushes the node with its new key; entries whose key is no longer the node's are dropped
+when they reach the top. Finding the best node therefore does not depend on the number
+of nodes, and a request nobody makes costs nothing.
+
+Where scores are summed up as in Volcano, a rank counts as a score: a step of its first
+term costs 8 of the vendor's raw points, a step of any further term 1, and a raw point
+is 100. Health stays first.
 """
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Cluster
-from ringleaf.policies.chips import MAX_RANK, NEVER
-from ringleaf.policies.fit import Request, eligible, node_ranks, reach
+from ringleaf.policies.chips import BASE, MAX_RANK, NEVER, Ints
+from ringleaf.policies.fit import (
+    NOBODY,
+    Barred,
+    Request,
+    eligible,
+    health_ranks,
+    node_ranks,
+    reach,
+)
+
+Floats = NDArray[np.float64]
+Score = Callable[[Ints], Floats]
+"""How well some nodes suit a pod as they are now; higher is better."""
 
 NODE_BITS: Final = 24
 _NODE: Final = (1 << NODE_BITS) - 1
+
+SCORE_BITS: Final = 48
+_FINEST: Final = 1 << 16
+"""Scores that differ by less than one of so many parts are equal."""
+_MIDDLE: Final = 1 << SCORE_BITS - 1
+
+RAW_POINT: Final = 100
+FIRST_TERM: Final = 8
+
+
+def points_of(request: Request, ranks: Ints) -> Ints:
+    """The ranks of fitting nodes as a score, without their health.
+
+    >>> from ringleaf.model.job import Job
+    >>> from ringleaf.policies.fit import request_of
+    >>> from ringleaf.policies.products import PRODUCTS
+    >>> request = request_of(Job("j", PRODUCTS["atlas-800t-a2"], 2))
+    >>> points_of(request, np.array([0, 1, 2])).tolist()
+    [0, -800, -1600]
+    """
+    points = np.zeros(len(ranks), np.int64)
+    left = ranks % MAX_RANK
+    for place in reversed(range(len(request.row.rank_by))):
+        left, term = np.divmod(left, BASE)
+        points -= term * (RAW_POINT * (1 if place else FIRST_TERM))
+    return points
+
+
+def weighed(
+    request: Request, ranks: Ints, scores: Floats, *, summed: bool
+) -> tuple[Ints, Ints]:
+    """Two numbers for each of some fitting nodes, lower is better, the first first."""
+    if summed:
+        scores = scores + points_of(request, ranks)
+        ranks = ranks // MAX_RANK
+    steps = np.clip(np.rint(scores * _FINEST), 1 - _MIDDLE, _MIDDLE - 1)
+    return ranks, _MIDDLE - steps.astype(np.int64)
+
+
+def best_by_scan(
+    cluster: Cluster,
+    request: Request,
+    barred: Barred = NOBODY,
+    score: Score | None = None,
+    *,
+    summed: bool = False,
+) -> int | None:
+    """The best node now, found by looking at all of them."""
+    ranks = node_ranks(cluster, request, barred)
+    (nodes,) = (ranks != NEVER).nonzero()
+    if not len(nodes):
+        return None
+    own = ranks[nodes]
+    if score is None:
+        return int(nodes[own.argmin()])
+    first, then = weighed(request, own, score(nodes), summed=summed)
+    return int(nodes[np.lexsort((then, first))[0]])
 
 
 class Preference:
     """The order in which one request likes the nodes of one cluster."""
 
-    def __init__(self, cluster: Cluster, request: Request) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        request: Request,
+        score: Score | None = None,
+        *,
+        summed: bool = False,
+    ) -> None:
         assert len(cluster) <= _NODE, "more nodes than an entry can name"
         self._cluster = cluster
         self._table = request.table
         self._request = request
+        self._score, self._summed = score, summed
         self._reach = reach(cluster, request)
-        handicap = cluster.handicap * MAX_RANK
-        self._base = np.where(eligible(cluster, request), handicap, NEVER)
+        health = health_ranks(cluster, request)
+        self._base = np.where(eligible(cluster, request), health, NEVER)
         self._start_over()
 
     def _start_over(self) -> None:
         cluster = self._cluster
         ranks = node_ranks(cluster, self._request)
         (nodes,) = (ranks != NEVER).nonzero()
-        entries = ranks[nodes] << NODE_BITS | nodes
-        entries.sort()
-        self._ranks = ranks
-        self._heap: list[int] = entries.tolist()
+        self._keys: list[int] = ranks.tolist()
+        self._heap: list[int]
+        if self._score is None:
+            entries = ranks[nodes] << NODE_BITS | nodes
+            entries.sort()
+            self._heap = entries.tolist()
+        else:
+            self._heap = []
+            listed = nodes.tolist()
+            keys = self._keys_of(nodes, ranks[nodes])
+            for node, key in zip(listed, keys, strict=True):
+                self._keys[node] = key
+                self._heap.append(key << NODE_BITS | node)
+            self._heap.sort()
         self._epoch = cluster.epoch
         self._seen = len(cluster.changes)
 
+    def _keys_of(self, nodes: Ints, ranks: Ints) -> list[int]:
+        """The keys of some fitting nodes, from their ranks and scores."""
+        assert self._score is not None
+        scores = self._score(nodes)
+        first, then = weighed(self._request, ranks, scores, summed=self._summed)
+        pairs = zip(first.tolist(), then.tolist(), strict=True)
+        return [rank << SCORE_BITS | step for rank, step in pairs]
+
     def best(self) -> int | None:
-        """The node with the lowest rank now, the lowest name among equals."""
+        """The node with the lowest key now, the lowest name among equals."""
         self._catch_up()
-        heap, ranks = self._heap, self._ranks
+        heap, keys = self._heap, self._keys
         while heap:
-            rank, node = heap[0] >> NODE_BITS, heap[0] & _NODE
-            if ranks.item(node) == rank:
+            key, node = heap[0] >> NODE_BITS, heap[0] & _NODE
+            if keys[node] == key:
                 return node
             heappop(heap)
         return None
@@ -61,23 +163,37 @@ class Preference:
         if self._epoch != cluster.epoch or behind > len(cluster) or stale:
             self._start_over()
             return
-        for node in changes[self._seen :]:
-            self._refresh(node)
+        if self._score is None:
+            for node in changes[self._seen :]:
+                self._write(node, self._rank(node))
+        elif behind:
+            self._score_again(sorted(set(changes[self._seen :])))
         self._seen = len(changes)
+
+    def _score_again(self, changed: list[int]) -> None:
+        """Give *changed* nodes new keys; those that fit are scored in one go."""
+        ranks = np.array([self._rank(node) for node in changed], np.int64)
+        fits = ranks != NEVER
+        nodes = np.array(changed, np.int64)[fits]
+        keys = dict.fromkeys(changed, NEVER)
+        keys |= zip(nodes.tolist(), self._keys_of(nodes, ranks[fits]), strict=True)
+        for node, key in keys.items():
+            self._write(node, key)
 
     def _has_room(self, node: int) -> bool:
         demand = self._request.demand
         return not demand.resources or self._cluster.fleet.has_room(node, demand)
 
-    def _refresh(self, node: int) -> None:
-        rank = base = self._base.item(node)
-        if base != NEVER and self._has_room(node):
-            usable = self._cluster.free.item(node) & self._reach.item(node)
-            own = self._table.rank(usable)
-            rank = NEVER if own == NEVER else base + own
-        elif base != NEVER:
-            rank = NEVER
-        if rank != self._ranks.item(node):
-            self._ranks[node] = rank
-            if rank != NEVER:
-                heappush(self._heap, rank << NODE_BITS | node)
+    def _rank(self, node: int) -> int:
+        base = self._base.item(node)
+        if base == NEVER or not self._has_room(node):
+            return NEVER
+        usable = self._cluster.free.item(node) & self._reach.item(node)
+        own = self._table.rank(usable)
+        return NEVER if own == NEVER else base + own
+
+    def _write(self, node: int, key: int) -> None:
+        if key != self._keys[node]:
+            self._keys[node] = key
+            if key != NEVER:
+                heappush(self._heap, key << NODE_BITS | node)

@@ -1,21 +1,29 @@
 """Deciding jobs over the one cluster. Start reading here: ``Session.decide``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Final
 
-from ringleaf.framework.preference import Preference
+from ringleaf.framework.preference import Preference, Score, best_by_scan
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waiting import told_to_wait
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.decision import Decision, Placed
-from ringleaf.model.job import Job, Keep, Network
+from ringleaf.model.decision import Decision, Placed, Reason
+from ringleaf.model.fleet import Flags
+from ringleaf.model.job import Job, Keep, Network, Role
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.admission import admit, warnings_of
-from ringleaf.policies.chips import NEVER, written_order
-from ringleaf.policies.fit import Request, capacity, node_ranks, reach, request_of
+from ringleaf.policies.chips import written_order
+from ringleaf.policies.fit import (
+    Barred,
+    Request,
+    capacity,
+    node_ranks,
+    reach,
+    request_of,
+)
 from ringleaf.policies.gang import Seat, superpod_seats, switch_seats
 from ringleaf.policies.repair import (
     Level,
@@ -32,12 +40,38 @@ MANY: Final = 64
 """A gang of this many replicas asks for room before it takes any."""
 
 
-class Session:
-    """Decides jobs one after the other; each sees what the earlier ones took."""
+Scorer = Callable[[Job, Role], Score | None]
+"""How other plugins score nodes for a pod of a role; it may depend on the role's chips
+and demand, so that pods that ask the same share what is known of the nodes."""
 
-    def __init__(self, cluster: Cluster, settings: Settings | None = None) -> None:
+Bars = Callable[[Job, Role], Flags | None]
+"""The nodes that other plugins allow to the next pod of a role; None: all of them."""
+
+
+class Session:
+    """Decides jobs one after the other; each sees what the earlier ones took.
+
+    Args:
+        cluster: Where they are placed.
+        settings: What the operator chose.
+        scorer: Decides where affinity ranks tie (D26), but under no network rule.
+        bars: Keeps pods off nodes, for reasons of other plugins.
+        sum_scores: Whether the affinity rank is a score among others.
+
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Settings | None = None,
+        *,
+        scorer: Scorer | None = None,
+        bars: Bars | None = None,
+        sum_scores: bool = False,
+    ) -> None:
         self.cluster = cluster
         self.settings = settings or Settings()
+        self._scorer, self._bars, self._sum_scores = scorer, bars, sum_scores
         self._preferences: dict[Request, Preference] = {}
 
     def decide(self, job: Job) -> Decision:
@@ -81,7 +115,7 @@ class Session:
             if in_superpods:
                 return repaired_in_superpods(cluster, request, job, settings, level)
             return repaired_under_leaves(cluster, request, job, settings)
-        barred = barred_nodes(cluster, job, ())
+        barred = self.barred(job)
         if in_superpods:
             return superpod_seats(cluster, request, job, settings, barred)
         ranks = node_ranks(cluster, request, barred)
@@ -110,19 +144,32 @@ class Session:
 
     def _best(self, job: Job, request: Request) -> int | None:
         """The node for the next replica."""
-        cluster, barred = self.cluster, barred_nodes(self.cluster, job, ())
+        cluster, barred = self.cluster, self.barred(job)
         if request.network is Network.SUPERPODS:
             reserve = self.settings.reserve_nodes
             return best_in_superpods(cluster, request, reserve, barred)
+        summed = self._sum_scores
         if barred:
-            ranks = node_ranks(cluster, request, barred)
-            (fitting,) = (ranks != NEVER).nonzero()
-            return int(fitting[ranks[fitting].argmin()]) if len(fitting) else None
+            score = self._score(job)
+            return best_by_scan(cluster, request, barred, score, summed=summed)
         preference = self._preferences.get(request)
         if preference is None:
-            preference = Preference(cluster, request)
+            preference = Preference(cluster, request, self._score(job), summed=summed)
             self._preferences[request] = preference
         return preference.best()
+
+    def _score(self, job: Job) -> Score | None:
+        return None if self._scorer is None else self._scorer(job, job.crew[0][0])
+
+    def barred(self, job: Job, kept: Sequence[Seat] = ()) -> Barred:
+        """The nodes that *job* may not use, whatever they have free, and why."""
+        barred = barred_nodes(self.cluster, job, kept)
+        if self._bars is None:
+            return barred
+        allowed = self._bars(job, job.crew[0][0])
+        if allowed is None:
+            return barred
+        return {Reason.REFUSED: (~allowed).nonzero()[0], **barred}
 
     def _take(
         self, statement: Statement, job: Job, request: Request, seat: Seat
@@ -145,7 +192,7 @@ class Session:
         """Whether *job*, placed anew, would be placed now."""
         request = request_of(job)
         if one_by_one(job):
-            barred = barred_nodes(self.cluster, job, ())
+            barred = self.barred(job)
             return capacity(self.cluster, request, barred) >= job.replicas
         return self._seats(job, request, Level.JOB) is not None
 

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     CORDONED = "cordoned"
     NOT_SELECTED = "not-selected"
     TAINTED = "tainted"
+    REFUSED = "refused"
     NO_SUPERPOD = "no-superpod"
     NO_TOPOLOGY = "no-topology"
     FAILED_BEFORE = "failed-before"
@@ -46,6 +47,7 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.CORDONED: "cordoned",
     Reason.NOT_SELECTED: "without the labels the job selects",
     Reason.TAINTED: "with a taint the job does not tolerate",
+    Reason.REFUSED: "refused by a plugin",
     Reason.NO_SUPERPOD: "outside every SuperPoD",
     Reason.NO_TOPOLOGY: "under no known leaf switch",
     Reason.FAILED_BEFORE: "on which this job failed",

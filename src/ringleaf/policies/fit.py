@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.decision import Reason
 from ringleaf.model.demand import NOTHING, Demand
-from ringleaf.model.job import Job, Network
+from ringleaf.model.job import Job, Network, Role
 from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.product import Product, Row
 from ringleaf.model.spine import NOWHERE
@@ -34,14 +34,42 @@ from ringleaf.policies.products import rule_for
 REASONS: Final = tuple(Reason)
 FITS: Final = -1
 
-Barred = Mapping[Reason, Sequence[int]]
+Barred = Mapping[Reason, Sequence[int] | NDArray[np.intp]]
 """Nodes that one job may not use, whatever they have free, and why."""
 
 NOBODY: Final[Barred] = MappingProxyType({})
 
+NO_CHIPS: Final = Row(asked=0, width=1, first=(), rest=(), rank_by=())
+"""The row of pods that only help: nothing is taken, all nodes are alike."""
+
+BOUNDLESS: Final = 1 << 31
+"""Pods that fit a node which nothing limits."""
+
+
+class _NoChips:
+    """Every mask serves a pod without chips equally well."""
+
+    def ranks(self, usable: Masks) -> Ints:
+        """No mask is better than another."""
+        return np.zeros(len(usable), np.int64)
+
+    def rank(self, _usable: int) -> int:
+        """No mask is better than another."""
+        return 0
+
+    def taken(self, _usable: int) -> int:
+        """Nothing is taken."""
+        return 0
+
+
+_NOTHING_TAKEN: Final = _NoChips()
+
 
 class Request(Struct, frozen=True):
-    """What one replica of a legal job asks of a node."""
+    """What one replica of a legal job asks of a node.
+
+    A pod without chips asks for no product and follows no network rule.
+    """
 
     product: Product
     row: Row
@@ -52,6 +80,8 @@ class Request(Struct, frozen=True):
     @property
     def table(self) -> RowTable:
         """The row's ranks and chips for every mask."""
+        if self.row is NO_CHIPS:
+            return _NOTHING_TAKEN
         return table_of(self.row, self.product.chips)
 
 
@@ -66,10 +96,16 @@ def _request(
     return Request(product, row, heeds_network, network, demand)
 
 
-def request_of(job: Job) -> Request:
-    """The request of a legal *job*; jobs that ask the same share one."""
-    row = rule_for(job)[job.chips]
-    return _request(job.product, row, heeds_network(job), job.network, job.demand)
+def request_of(job: Job, role: Role | None = None) -> Request:
+    """The request of a legal *job*, or of one of its roles.
+
+    Jobs that ask the same share one.
+    """
+    chips, demand = (role or job).chips, (role or job).demand
+    if role is not None and not chips:
+        return _request(job.product, NO_CHIPS, False, Network.NONE, demand)  # noqa: FBT003
+    row = rule_for(job)[chips]
+    return _request(job.product, row, heeds_network(job), job.network, demand)
 
 
 def heeds_network(job: Job) -> bool:
@@ -89,7 +125,7 @@ def reach(cluster: Cluster, request: Request) -> Masks:
 
 def eligible(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
     """The nodes of the right product that take such pods at all."""
-    right = of_product(cluster, request.product) & cluster.ready & ~cluster.cordoned
+    right = of_right_product(cluster, request) & cluster.ready & ~cluster.cordoned
     demand = request.demand
     if demand.required or demand.terms:
         right &= cluster.fleet.selected(demand)
@@ -109,6 +145,20 @@ def of_product(cluster: Cluster, product: Product) -> NDArray[np.bool_]:
     return np.equal(cluster.product, own)
 
 
+def of_right_product(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
+    """The nodes of the product that the request wants; all where it wants none."""
+    if request.row is NO_CHIPS:
+        return np.ones(len(cluster), np.bool_)
+    return of_product(cluster, request.product)
+
+
+def health_ranks(cluster: Cluster, request: Request) -> Ints:
+    """What the health of every node adds to its rank; nothing without chips."""
+    if request.row is NO_CHIPS:
+        return np.zeros(len(cluster), np.int64)
+    return cluster.handicap * MAX_RANK
+
+
 def node_ranks(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> Ints:
     """The rank of every node, ``NEVER`` where it cannot hold a replica."""
     ranks = np.full(len(cluster), NEVER, np.int64)
@@ -118,9 +168,8 @@ def node_ranks(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> I
     (nodes,) = right.nonzero()
     usable = cluster.free[nodes] & reach(cluster, request)[nodes]
     own = request.table.ranks(usable)
-    ranks[nodes] = np.where(
-        own == NEVER, NEVER, cluster.handicap[nodes] * MAX_RANK + own
-    )
+    health = health_ranks(cluster, request)[nodes]
+    ranks[nodes] = np.where(own == NEVER, NEVER, health + own)
     for nodes_barred in barred.values():
         ranks[nodes_barred] = NEVER
     return ranks
@@ -137,19 +186,23 @@ def node_reasons(
         reasons[open_ & where] = REASONS.index(reason)
         open_[where] = False
 
-    rule_out(Reason.OTHER_PRODUCT, ~of_product(cluster, request.product))
+    def rule_out_barred(reason: Reason) -> None:
+        where = np.zeros(len(cluster), np.bool_)
+        where[barred.get(reason, [])] = True
+        rule_out(reason, where)
+
+    rule_out(Reason.OTHER_PRODUCT, ~of_right_product(cluster, request))
     rule_out(Reason.NOT_READY, ~cluster.ready)
     rule_out(Reason.CORDONED, cluster.cordoned)
     rule_out(Reason.NOT_SELECTED, ~cluster.fleet.selected(request.demand))
     rule_out(Reason.TAINTED, ~cluster.fleet.tolerated(request.demand.tolerations))
+    rule_out_barred(Reason.REFUSED)
     if request.network is Network.SUPERPODS:
         rule_out(Reason.NO_SUPERPOD, cluster.superpod == NOWHERE)
     if request.network is Network.SWITCHES:
         rule_out(Reason.NO_TOPOLOGY, cluster.leaf == NOWHERE)
-    for reason, nodes_barred in barred.items():
-        where = np.zeros(len(cluster), np.bool_)
-        where[nodes_barred] = True
-        rule_out(reason, where)
+    rule_out_barred(Reason.FAILED_BEFORE)
+    rule_out_barred(Reason.OWN_POD)
     (nodes,) = open_.nonzero()
     free, within = cluster.free[nodes], reach(cluster, request)[nodes]
     healthy = cluster.healthy[nodes]
@@ -196,6 +249,9 @@ def capacity(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> int
     for nodes_barred in barred.values():
         right[nodes_barred] = False
     (nodes,) = right.nonzero()
+    most = np.minimum(cluster.fleet.pods_that_fit(request.demand)[nodes], BOUNDLESS)
+    if request.row is NO_CHIPS:
+        return int(most.sum())
     usable = cluster.free[nodes] & reach(cluster, request)[nodes]
     masks, which = np.unique(usable, return_inverse=True)
     fits = np.zeros(len(masks), np.int64)
@@ -206,7 +262,6 @@ def capacity(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> int
         fits += open_
         taken = read(request.row, request.product.chips, masks).taken
         masks = np.where(open_, masks & ~taken, masks)
-    most = cluster.fleet.pods_that_fit(request.demand)[nodes]
     return int(np.minimum(fits[which], most).sum())
 
 
@@ -219,6 +274,8 @@ def need_words(request: Request) -> str:
     '2 free chips in one ring'
     """
     row, group = request.row, request.product.group
+    if row is NO_CHIPS:
+        return "a node that takes pods"
     chips = counted(row.asked, "free chip")
     if row.halves:
         return f"{row.asked // 2} free chips in each {group} of one node"

@@ -57,6 +57,7 @@ SAME_EVERYWHERE: Final[Mapping[Reason, str]] = {
     Reason.NOT_READY: "the node is not ready and takes no pods",
     Reason.CORDONED: "the node is cordoned and takes no new pods",
     Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
+    Reason.REFUSED: "a plugin refuses the node to the job",
     Reason.NO_TOPOLOGY: "a job with tor-affinity needs a leaf switch, "
     "the node is under none",
     Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",
