@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.view import View
 from ringleaf.framework.vocabulary import Argument, Value
-from ringleaf.model.amounts import Amounts
+from ringleaf.model.amounts import NONE, Amounts
 from ringleaf.model.cluster import Holding
 from ringleaf.model.fleet import Flags
 from ringleaf.model.job import Job, Role
@@ -74,6 +74,16 @@ class Plugin:
         self.view = view
         self.values = arguments
         """Every argument with its value, set or by default."""
+
+    def uses(self, victims: Sequence[Victim]) -> list[Amounts]:
+        """What each of *victims* uses now, in their order."""
+        cluster = self.view.cluster
+        held = {
+            Victim(job, holding.replica): cluster.amounts_of(holding)
+            for job in dict.fromkeys(victim.job for victim in victims)
+            for holding in cluster.holdings.get(job, ())
+        }
+        return [held.get(victim, NONE) for victim in victims]
 
     def job_valid(self, standing: Standing) -> str | None:
         """None when the job can be placed some day, else why not (validJobFn)."""
@@ -205,3 +215,11 @@ def votes_of(plugin: type[Plugin]) -> tuple[str, ...]:
     ('JobOrder',)
     """
     return tuple(vote for vote, method in HOOKS.items() if defines(plugin, method))
+
+
+def occupied(standing: Standing) -> int:
+    """Pods that have a place, await one, or ended well."""
+    if not standing.promised:
+        return standing.ready
+    placed = standing.placements.keys() - standing.terminating
+    return len(placed | standing.finished | standing.promised)

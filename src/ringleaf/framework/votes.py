@@ -6,10 +6,13 @@ Volcano's, so that a configuration means here what it means there.
 Source: Volcano ``pkg/scheduler/framework/session_plugins.go``. Where we differ: a tier
 that agrees on no victim ends the round, while Volcano goes on to the next tier if it
 was the first plugin that named nobody.
+
+The plugin ``affinity`` is not asked about nodes here: a session places by its rules in
+any case (D18), and weighs its ranks against the scores of the others itself (D26).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -27,6 +30,7 @@ from ringleaf.framework.plugin import (
 )
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.view import Handler, View
+from ringleaf.framework.vocabulary import AFFINITY
 from ringleaf.model.amounts import Amounts
 from ringleaf.model.cluster import Holding
 from ringleaf.model.fleet import Flags
@@ -35,6 +39,9 @@ from ringleaf.model.queue import Queue
 
 Victims = Callable[[Standing, Sequence[Victim]], list[Victim] | None]
 Opinion = Callable[[Standing], Vote]
+
+_BY_SESSION: Final = ("Predicate", "NodeOrder")
+"""What a session asks the rules of affinity itself."""
 
 
 class Votes:
@@ -137,13 +144,19 @@ class Votes:
         return (*keys, role.chips == 0, place)
 
     def predicate(self, job: Job, role: Role) -> Flags | None:
-        """The nodes that no plugin refuses to a pod; None where none refuses any."""
+        """The nodes that no plugin but affinity refuses to a pod.
+
+        None where none refuses any.
+        """
         found = (predicate(job, role) for predicate in self._predicate)
         allowed = [flags for flags in found if flags is not None]
         return np.logical_and.reduce(allowed) if allowed else None
 
     def node_scores(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
-        """The scores of all plugins for *nodes*, added up; None where nobody scores."""
+        """The scores of all plugins but affinity for *nodes*, added up.
+
+        None where nobody scores.
+        """
         found = (order(job, role, nodes) for order in self._node_order)
         scores = [each for each in found if each is not None]
         return np.sum(scores, axis=0) if scores else None
@@ -202,6 +215,8 @@ class _Seat(Struct, frozen=True):
     plugin: Plugin
 
     def votes_in(self, vote: str) -> bool:
+        if self.conf.name == AFFINITY and vote in _BY_SESSION:
+            return False
         return vote in self.conf.votes and defines(type(self.plugin), HOOKS[vote])
 
 

@@ -1,0 +1,24 @@
+"""Pods of the system are never evicted.
+
+Source: Volcano ``pkg/scheduler/plugins/conformance``: pods of kube-system and those
+with a priority class of the system.
+"""
+
+from collections.abc import Sequence
+
+from ringleaf.framework.plugin import Plugin, Victim
+from ringleaf.framework.standing import Standing
+
+
+class Conformance(Plugin):
+    """Votes by ``Job.critical``."""
+
+    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """All pods but those of the system."""
+        del evictor
+        standings = self.view.standings
+        return [each for each in victims if not standings[each.job].job.critical]
+
+    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """All pods but those of the system."""
+        return self.preemptable(evictor, victims)

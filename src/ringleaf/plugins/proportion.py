@@ -1,0 +1,213 @@
+"""Queues share the cluster by weight, within guarantee and capability.
+
+Two limits follow for each queue, resource by resource. Its *real capability* is the
+most it may ever use: its capability, and what the guarantees of others leave. What it
+*deserves* is its part now: the cluster is filled like vessels of different width, each
+to the same level times its weight, but at least to its guarantee and at most to what
+its jobs ask and its real capability allows. What a queue does not need so falls to the
+others. A resource that the cluster does not count is limited by the capability alone.
+
+Where we differ from Volcano: it raises queues to their guarantees after it has shared
+the cluster out, and so gives away more than there is; here the guarantees are part of
+the filling, also those of queues without jobs, and the parts never exceed the cluster.
+A victim must use something of which its queue has too much.
+
+Source: Volcano ``pkg/scheduler/plugins/proportion``.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Final
+
+from msgspec import Struct
+
+from ringleaf.framework.plugin import Plugin, Victim, Vote
+from ringleaf.framework.standing import Standing
+from ringleaf.framework.view import Account, View
+from ringleaf.framework.vocabulary import Value
+from ringleaf.model.amounts import NONE, Amounts, add
+from ringleaf.model.queue import Queue
+
+
+class Part(Struct, frozen=True):
+    """The limits of one queue; a resource that they do not name is not limited."""
+
+    capability: Mapping[str, int]
+    """The most it may ever use."""
+    deserved: Mapping[str, int]
+    """Its part of the cluster now."""
+
+
+class Claim(Struct, frozen=True):
+    """What a queue can be given of one resource; without a weight just the low."""
+
+    weight: int
+    low: int
+    high: int
+
+
+_UNLIMITED: Final = Part(NONE, NONE)
+
+
+class Proportion(Plugin):
+    """Votes by what queues deserve."""
+
+    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+        super().__init__(view, arguments)
+        self._version = -1
+        self._basis: Basis | None = None
+        self._parts: dict[str, Part] = {}
+
+    def part(self, queue: str) -> Part:
+        """The limits of *queue* now."""
+        if self._version != self.view.version:
+            self._version = self.view.version
+            self._catch_up()
+        return self._parts.get(queue, _UNLIMITED)
+
+    def _catch_up(self) -> None:
+        """Share the cluster out again if what the parts depend on has changed."""
+        view = self.view
+        asked = {name: each.requested for name, each in view.accounts.items()}
+        if (view.total, view.queues, asked) != self._basis:
+            kept = {name: dict(amounts) for name, amounts in asked.items()}
+            self._basis = dict(view.total), dict(view.queues), kept
+            self._parts = parts_of(*self._basis)
+
+    def share(self, queue: Queue) -> float:
+        """How much of its part *queue* uses, of the resource it uses most."""
+        used = self.view.account(queue.name).allocated
+        deserved = self.part(queue.name).deserved
+        return max((_ratio(used.get(r, 0), n) for r, n in deserved.items()), default=0)
+
+    def queue_order(self, queue: Queue) -> tuple[int, float]:
+        """Higher priority first, then the queue that uses less of its part."""
+        return -queue.priority, self.share(queue)
+
+    def overused(self, queue: Queue) -> bool:
+        """Whether it uses its part or more of every resource that its jobs ask."""
+        account = self.view.account(queue.name)
+        asked = [name for name, amount in account.requested.items() if amount]
+        deserved, used = self.part(queue.name).deserved, account.allocated
+        return bool(asked) and all(
+            name in deserved and deserved[name] <= used.get(name, 0) for name in asked
+        )
+
+    def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
+        """Whether it is open, and its part has room for *amounts*."""
+        used = self.view.account(queue.name).allocated
+        deserved = self.part(queue.name).deserved
+        return queue.is_open and all(
+            amount + used.get(name, 0) <= deserved[name]
+            for name, amount in amounts.items()
+            if amount and name in deserved
+        )
+
+    def preemptive(self, queue: Queue, amounts: Amounts) -> bool:
+        """The same: a queue evicts for what it deserves."""
+        return self.allocatable(queue, amounts)
+
+    def job_enqueueable(self, standing: Standing) -> Vote:
+        """Permit while what is let in stays within the real capability."""
+        queue = self.view.queues.get(standing.job.queue)
+        if queue is None or not queue.is_open:
+            return Vote.REJECT
+        account = self.view.account(queue.name)
+        most = self.part(queue.name).capability
+        for name, amount in standing.least.items():
+            if amount and name in most and amount + _taken(account, name) > most[name]:
+                return Vote.REJECT
+        return Vote.PERMIT
+
+    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """Pods of queues that use more than they deserve, until they do no more."""
+        del evictor
+        left: dict[str, dict[str, int]] = {}
+        chosen = []
+        for victim, uses in zip(victims, self.uses(victims), strict=True):
+            queue = self.view.standings[victim.job].job.queue
+            if queue not in left:
+                left[queue] = dict(self.view.account(queue).allocated)
+            used, deserved = left[queue], self.part(queue).deserved
+            if any(used[name] > deserved.get(name, used[name]) for name in uses):
+                add(used, uses, -1)
+                chosen.append(victim)
+        return chosen
+
+
+def _taken(account: Account, name: str) -> int:
+    """What a queue uses of a resource and has promised, but for what it could spare."""
+    used, owed = account.allocated.get(name, 0), account.inqueue.get(name, 0)
+    return used + owed - account.elastic.get(name, 0)
+
+
+def _ratio(used: int, most: int) -> float:
+    return used / most if most else float(used > 0)
+
+
+Basis = tuple[dict[str, int], dict[str, Queue], dict[str, dict[str, int]]]
+"""What the parts depend on: the cluster, the queues, and what the jobs of each ask."""
+
+
+def parts_of(
+    total: Amounts, queues: Mapping[str, Queue], asked: Mapping[str, Amounts]
+) -> dict[str, Part]:
+    """The limits of every queue; a queue that is gone deserves nothing.
+
+    >>> queues = {"a": Queue("a", weight=3), "b": Queue("b")}
+    >>> asked = {"a": {"cpu": 9000}, "b": {"cpu": 9000}}
+    >>> parts = parts_of({"cpu": 8000}, queues, asked)
+    >>> [dict(parts[name].deserved) for name in "ab"]
+    [{'cpu': 6000}, {'cpu': 2000}]
+    """
+    gone = {name: Queue(name, 0) for name in asked if name not in queues}
+    listed = [*queues.values(), *gone.values()]
+    most = {each.name: dict(each.capability) for each in listed}
+    deserved = {each.name: dict(each.capability) for each in listed}
+    for name, amount in total.items():
+        kept = sum(each.guarantee.get(name, 0) for each in listed)
+        claims = []
+        for each in listed:
+            own = each.guarantee.get(name, 0)
+            real = max(0, amount - kept) + own
+            real = most[each.name][name] = min(real, each.capability.get(name, real))
+            # Guarantees beyond the cluster shrink alike.
+            low = own * amount // kept if kept > amount else own
+            wanted = min(real, asked.get(each.name, NONE).get(name, 0))
+            high = max(low, wanted) if each.weight else low
+            claims.append(Claim(each.weight, low, high))
+        for each, part in zip(listed, filled(amount, claims), strict=True):
+            deserved[each.name][name] = part
+    return {each.name: Part(most[each.name], deserved[each.name]) for each in listed}
+
+
+def filled(total: int, claims: Sequence[Claim]) -> list[int]:
+    """How much of *total* each claim gets: the same level times its weight.
+
+    No less than its low and no more than its high; in whole numbers, rounded down, so
+    never more than *total* together.
+
+    >>> filled(90, [Claim(1, 0, 100), Claim(2, 0, 100)])
+    [30, 60]
+    >>> filled(90, [Claim(1, 0, 100), Claim(2, 0, 10), Claim(1, 60, 60)])
+    [20, 10, 60]
+    """
+    if sum(claim.high for claim in claims) <= total:
+        return [claim.high for claim in claims]
+
+    def reached(level: Fraction) -> Fraction:
+        return sum((_at(claim, level) for claim in claims), Fraction(0))
+
+    bounds = (n for claim in claims for n in (claim.low, claim.high))
+    weights = (claim.weight for claim in claims for _bound in range(2))
+    levels = sorted({Fraction(n, w) for n, w in zip(bounds, weights, strict=True) if w})
+    # Below the first level nobody gets more than the low, which fits for certain.
+    here = levels[bisect_right(levels, Fraction(total), key=reached) - 1]
+    rising = sum(c.weight for c in claims if c.low <= here * c.weight < c.high)
+    level = here + (total - reached(here)) / rising
+    return [int(_at(claim, level)) for claim in claims]
+
+
+def _at(claim: Claim, level: Fraction) -> Fraction:
+    return max(Fraction(claim.low), min(Fraction(claim.high), level * claim.weight))
