@@ -1,1 +1,22 @@
 """The verbs of the cycle, in the order of the configuration."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ringleaf.actions.allocate import allocate
+from ringleaf.actions.backfill import backfill
+from ringleaf.actions.enqueue import enqueue
+from ringleaf.actions.preempt import preempt
+from ringleaf.actions.reclaim import reclaim
+from ringleaf.framework.cycle import Cycle
+
+VERBS: Final[Mapping[str, Callable[[Cycle], None]]] = MappingProxyType(
+    {
+        "enqueue": enqueue,
+        "allocate": allocate,
+        "backfill": backfill,
+        "preempt": preempt,
+        "reclaim": reclaim,
+    }
+)

@@ -1,5 +1,6 @@
 """How a job stands: what it is, what it holds, how long it waits."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from ringleaf.model.amounts import add, scaled
@@ -22,9 +23,9 @@ class Standing:
     """One job that the engine knows; the engine alone writes to it."""
 
     def __init__(self, job: Job, number: int = 0, arrived: float = 0.0) -> None:
-        self.job = job
-        self.least = min_amounts(job)
-        """What the pods ask that must start together."""
+        self.finished: set[int] = set()
+        """Replicas that ended well."""
+        self.become(job)
         self.number = number
         """Its place in the order of arrival."""
         self.arrived = arrived
@@ -35,8 +36,6 @@ class Standing:
         """Replica -> where it is, for pods that hold something."""
         self.terminating: set[int] = set()
         """Replicas that hold something still, and are asked to end."""
-        self.finished: set[int] = set()
-        """Replicas that ended well."""
         self.promised: set[int] = set()
         """Replicas for which room is held that is not free yet."""
         self.allocated: dict[str, int] = {}
@@ -45,6 +44,32 @@ class Standing:
         """The jobs for which its pods were evicted."""
         self.evicted_in: int = -1
         """How many jobs had arrived when it was evicted last."""
+        self.told = ""
+        """What was last said of it."""
+
+    def become(self, job: Job) -> None:
+        """Be *job* from now on; its pods stay where they are."""
+        self.job = job
+        self.crew = job.crew
+        self.total = job_amounts(job)
+        """What all its pods ask that have not ended."""
+        self.least = min_amounts(job)
+        """What the pods ask that must start together."""
+        self.asks_nothing = not self.total
+        """Whether its pods ask for no chips and no resources at all."""
+        done, self.finished = self.finished, set()
+        self.finish(done)
+
+    def finish(self, replicas: Iterable[int]) -> dict[str, int]:
+        """Pods ended well; what they had asked."""
+        new = {*replicas} - self.finished
+        asked: dict[str, int] = {}
+        for role, own in self.crew:
+            done = sum(replica in new for replica in own)
+            add(asked, scaled(pod_amounts(self.job, role), done))
+        self.finished |= new
+        add(self.total, asked, -1)
+        return asked
 
     @property
     def ready(self) -> int:
@@ -54,8 +79,13 @@ class Standing:
     @property
     def missing(self) -> list[int]:
         """Replicas that hold nothing and have not ended."""
-        gone = self.placements.keys() | self.finished
-        return [n for _role, own in self.job.crew for n in own if n not in gone]
+        held, done = self.placements, self.finished
+        return [
+            n
+            for _role, own in self.crew
+            for n in own
+            if n not in held and n not in done
+        ]
 
     @property
     def surplus(self) -> int:

@@ -56,6 +56,7 @@ class Statement:
         free = cluster.free.item(node)
         cluster.fleet.use(node, demand, 1)
         cluster.write_free(node, free & ~chips)
+        cluster.taken[node] = cluster.taken.item(node) | chips
         holding = Holding(node, chips, replica, mark, demand)
         cluster.holdings.setdefault(job, []).append(holding)
         if cluster.leaves:
@@ -71,6 +72,7 @@ class Statement:
             del holdings[job]
         cluster.fleet.use(node, holding.demand, -1)
         cluster.write_free(node, free)
+        cluster.taken[node] = cluster.taken.item(node) & ~holding.chips
         if cluster.leaves:
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, -1)
@@ -128,6 +130,7 @@ class Statement:
         cluster, node = self._cluster, holding.node
         cluster.fleet.use(node, holding.demand, -1)
         cluster.write_free(node, cluster.free.item(node) | holding.chips)
+        cluster.taken[node] = cluster.taken.item(node) & ~holding.chips
         if cluster.leaves:
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, -1)
@@ -137,6 +140,7 @@ class Statement:
         cluster, node = self._cluster, holding.node
         cluster.fleet.use(node, holding.demand, 1)
         cluster.write_free(node, cluster.free.item(node) & ~holding.chips)
+        cluster.taken[node] = cluster.taken.item(node) | holding.chips
         if cluster.leaves:
             cluster.spine.enter(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, 1)

@@ -7,7 +7,7 @@ back, so the accounts are right at any moment.
 
 from collections.abc import Callable, Iterable
 
-from ringleaf.framework.standing import Phase, Standing, job_amounts
+from ringleaf.framework.standing import Phase, Standing
 from ringleaf.model.amounts import NONE, Amounts, add
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import UNLIMITED
@@ -80,8 +80,12 @@ class View:
     def watch(self, cluster: Cluster) -> None:
         """Look at *cluster* from now on; its pods must be those of before."""
         self.cluster = cluster
-        self.total = total_of(cluster)
         cluster.watchers.append(self._pod)
+        self.count()
+
+    def count(self) -> None:
+        """Count anew what all nodes have."""
+        self.total = total_of(self.cluster)
         self.version += 1
 
     def account(self, queue: str) -> Account:
@@ -94,22 +98,31 @@ class View:
         self.standings[job.name] = standing
         account = self.account(job.queue)
         account.jobs[job.name] = standing
-        add(account.requested, job_amounts(job))
+        add(account.requested, standing.total)
+        add(account.allocated, standing.allocated)
+        account.settle(standing)
         self.version += 1
 
     def leave(self, standing: Standing) -> None:
-        """A job is gone; its pods went before."""
+        """A job is gone, with what it asked and used."""
         job = standing.job
         del self.standings[job.name]
         account = self.account(job.queue)
         account.forget(standing)
-        add(account.requested, job_amounts(job), -1)
+        add(account.requested, standing.total, -1)
+        add(account.allocated, standing.allocated, -1)
         self.version += 1
 
     def move(self, standing: Standing, phase: Phase) -> None:
         """A job comes to *phase*."""
         standing.phase = phase
         self.account(standing.job.queue).settle(standing)
+        self.version += 1
+
+    def finish(self, standing: Standing, replicas: Iterable[int]) -> None:
+        """Pods ended well; they ask for nothing any more."""
+        asked = standing.finish(replicas)
+        add(self.account(standing.job.queue).requested, asked, -1)
         self.version += 1
 
     def _pod(self, job: str, holding: Holding, by: int) -> None:

@@ -70,7 +70,7 @@ class Cluster:
     ``version`` counts committed statements. ``changes`` lists the nodes whose free
     chips changed since ``epoch`` began, for indexes that follow the cluster; a new
     epoch tells them to start over. ``watchers`` are told of every pod at once, also of
-    those that are tried and taken back.
+    those that are tried and taken back. ``taken`` are the chips that pods hold.
     """
 
     def __init__(self, nodes: Iterable[Node], leaves: Iterable[Leaf] = ()) -> None:
@@ -119,6 +119,7 @@ class Cluster:
             + MAX_CHIPS
             - np.bitwise_count(self.healthy)
         )
+        self.taken = np.zeros(len(listed), np.uint64)
         self.holdings: dict[str, list[Holding]] = {}
         self.terminating: set[str] = set()
         self.watchers: list[Watcher] = []
@@ -143,6 +144,25 @@ class Cluster:
         """The nodes of the largest leaf."""
         sizes = np.bincount(self.leaf[self.by_leaf], minlength=1)
         return int(sizes.max())
+
+    def change(self, at: int, node: Node) -> None:
+        """The node at index *at* is as *node* says from now on.
+
+        It stands where it stood and is the same product; chips that pods hold stay
+        taken, whatever *node* says is free.
+        """
+        healthy = full_mask(node.chips) & ~node.faulty
+        self.healthy[at] = healthy
+        self.sound[at] = healthy & ~node.network_faulty
+        self.ready[at] = node.ready
+        self.cordoned[at] = node.cordoned
+        self.sub_healthy[at] = node.sub_healthy
+        sick = node.sub_healthy * (MAX_CHIPS + 1)
+        self.handicap[at] = sick + MAX_CHIPS - healthy.bit_count()
+        self.fleet.change(at, node.labels, node.taints, node.resources)
+        self.free[at] = node.free & ~self.taken.item(at)
+        self.version += 1
+        self.epoch += 1
 
     def tell(self, job: str, holding: Holding, by: int) -> None:
         """A pod came (``by`` 1) or went (``by`` -1)."""

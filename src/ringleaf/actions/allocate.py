@@ -1,0 +1,26 @@
+"""Place jobs that ask for something: all the pods they cannot do without, or none.
+
+First those with a reservation, then queue by queue, job by job. A job that has waited
+too long gets a reservation (``reserve``).
+"""
+
+from ringleaf.actions.reserve import book_what_ends, reserve
+from ringleaf.actions.turns import Turns
+from ringleaf.framework.cycle import Cycle
+
+
+def allocate(cycle: Cycle) -> None:
+    """Place whoever can be, in the order of queues and jobs."""
+    for booking in list(cycle.bookings.values()):
+        if booking.failed_at != cycle.supply:
+            cycle.redeem(booking)
+    turns = Turns(cycle, cycle.waiting)
+    while (line := turns.next()) is not None:
+        queue = cycle.view.queues.get(turns.queue)
+        if queue is not None and cycle.votes.overused(queue):
+            cycle.failed.append(line)
+            cycle.pass_over(line)
+            turns.drop()
+        elif not cycle.attempt(line):
+            book_what_ends(cycle, line)
+    reserve(cycle)

@@ -1,0 +1,17 @@
+"""Place jobs whose pods ask for nothing; queues and their shares do not matter."""
+
+from ringleaf.actions.turns import Turns
+from ringleaf.framework.cycle import Cycle
+
+
+def backfill(cycle: Cycle) -> None:
+    """Place whoever can be."""
+    turns = Turns(cycle, cycle.modest)
+    while (line := turns.next()) is not None:
+        _key, standing = line.front
+        found = cycle.place(standing, standing.job.n_pods)
+        if isinstance(found, tuple):
+            cycle.start(standing, found)
+        else:
+            cycle.modest.close(line, found.message)
+            cycle.tell_waiting(standing, found)

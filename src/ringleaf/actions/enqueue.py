@@ -1,0 +1,34 @@
+"""Let waiting jobs in, queue by queue, while no plugin objects.
+
+A job that is let in may be placed; one that is not costs its queue nothing.
+"""
+
+from ringleaf.actions.turns import Turns
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.instruction import Verdict
+from ringleaf.framework.standing import Phase
+
+
+def enqueue(cycle: Cycle) -> None:
+    """Let in whoever may be, in the order of queues and jobs."""
+    turns = Turns(cycle, cycle.pending)
+    while (line := turns.next()) is not None:
+        _key, standing = line.front
+        job = standing.job
+        if job.queue in cycle.view.queues and cycle.votes.job_enqueueable(standing):
+            cycle.stop_waiting(job.name)
+            cycle.votes.job_enqueued(standing)
+            cycle.view.move(standing, Phase.INQUEUE)
+            cycle.wait(standing)
+            continue
+        told = (
+            f"job {job.name!r} waits: wants {job.wanted}; "
+            f"queue {job.queue!r} has no room for it"
+        )
+        if job.queue not in cycle.view.queues:
+            told = (
+                f"job {job.name!r} waits: wants {job.wanted}; "
+                f"there is no queue {job.queue!r}"
+            )
+        cycle.pending.hold_back(line, told)
+        cycle.tell(standing, Verdict.WAITING, told)

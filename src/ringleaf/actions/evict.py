@@ -1,0 +1,159 @@
+"""Evictions for a whole job: who may go, who does, and the place that is kept.
+
+Nothing is evicted before it is certain that the job then fits, all of it, where its
+topology wants it. The place is reserved for it until those who hold it are gone.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from ringleaf.actions.reserve import free_enders, tell_booking
+from ringleaf.actions.victims import Choice, Prey, fewest_victims
+from ringleaf.framework.booking import Booking
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.instruction import Verdict
+from ringleaf.framework.plugin import Victim
+from ringleaf.framework.standing import Standing
+from ringleaf.framework.statement import Statement
+from ringleaf.model.decision import Placed
+from ringleaf.policies.fit import counted
+
+Agree = Callable[[Standing, Sequence[Victim]], list[Victim]]
+
+
+class Hunt(Struct, frozen=True):
+    """How an action evicts: its name, its arguments, and the plugins' votes."""
+
+    action: str
+    agree: Agree
+    min_run_s: float
+    preview: bool
+
+
+def hunt_of(cycle: Cycle, action: str, agree: Agree) -> Hunt:
+    """The hunt of an action as it is configured."""
+    arguments = cycle.arguments(action)
+    min_run_s = arguments["min-run-seconds"]
+    assert isinstance(min_run_s, int)
+    return Hunt(action, agree, min_run_s, arguments["preview"] is True)
+
+
+def evict_for(
+    cycle: Cycle, standing: Standing, candidates: Iterable[Standing], hunt: Hunt
+) -> bool:
+    """Evict the fewest pods so that *standing* fits; whether a place is kept for it."""
+    prey = list(_prey(cycle, standing, candidates, hunt))
+    if not prey:
+        return False
+
+    def fits(chosen: Sequence[Choice]) -> Placed | None:
+        return _fits_without(cycle, standing, chosen)
+
+    found = fewest_victims(prey, fits)
+    if found is None:
+        return False
+    chosen, placed = found
+    if hunt.preview:
+        cycle.tell(standing, Verdict.WOULD_EVICT, _words(standing, chosen, "would"))
+        return False
+    cycle.tell(standing, Verdict.EVICTS, _words(standing, chosen, "will"))
+    _keep(cycle, standing, placed, chosen)
+    for choice in chosen:
+        victim = cycle.view.standings[choice.job]
+        cycle.evict(victim, choice.pods, standing.job.name, hunt.action)
+    return True
+
+
+def _prey(
+    cycle: Cycle, standing: Standing, candidates: Iterable[Standing], hunt: Hunt
+) -> Iterable[Prey]:
+    """What the candidates can give up, by the plugins' votes."""
+    able = [other for other in candidates if _may_go(cycle, standing, other, hunt)]
+    able.sort(key=cycle.votes.job_key, reverse=True)
+    victims = [
+        Victim(other.job.name, replica)
+        for other in able
+        for replica in sorted(other.placements, reverse=True)
+    ]
+    agreed: dict[str, list[int]] = {}
+    for victim in hunt.agree(standing, victims) if victims else ():
+        agreed.setdefault(victim.job, []).append(victim.replica)
+    for other in able:
+        pods = tuple(agreed.get(other.job.name, ()))
+        whole = len(pods) == len(other.placements)
+        if pods and (whole or other.surplus):
+            yield Prey(
+                other.job.name, pods, other.surplus, whole, _loss(cycle, other, pods)
+            )
+
+
+def _may_go(cycle: Cycle, standing: Standing, other: Standing, hunt: Hunt) -> bool:
+    """Whether pods of *other* may be asked to end for *standing* at all.
+
+    Nobody twice while no job has arrived since, nobody for whom it was evicted itself,
+    and nobody who is in the way of another reservation already.
+    """
+    if other is standing or not other.placements or other.terminating:
+        return False
+    if not other.job.preemptable or other.started is None:
+        return False
+    if other.evicted_in == cycle.arrivals or other.job.name in standing.evicted_by:
+        return False
+    if any(other.job.name in each.blockers for each in cycle.bookings.values()):
+        return False
+    cycle.wake_at(other.started + hunt.min_run_s)
+    return cycle.now - other.started >= hunt.min_run_s
+
+
+def _loss(cycle: Cycle, other: Standing, pods: Iterable[int]) -> tuple[float, ...]:
+    """Chip-seconds of work that each pod loses."""
+    assert other.started is not None
+    seconds = cycle.now - other.started
+    return tuple(seconds * len(other.placements[pod].chips) for pod in pods)
+
+
+def _fits_without(
+    cycle: Cycle, standing: Standing, chosen: Sequence[Choice]
+) -> Placed | None:
+    """Where the job would be placed if the *chosen* pods were gone."""
+    queue = cycle.view.queues[standing.job.queue]
+    with Statement(cycle.view.cluster) as statement:
+        for other in free_enders(cycle):
+            statement.release_pods(other.job.name, other.terminating)
+        for choice in chosen:
+            statement.release_pods(choice.job, choice.pods)
+        if not cycle.votes.allocatable(queue, standing.least):
+            return None
+        return cycle.session.preview(standing.job, standing.job.min_pods)
+
+
+def _keep(
+    cycle: Cycle, standing: Standing, placed: Placed, chosen: Sequence[Choice]
+) -> None:
+    """Reserve the place, in the way of which the victims still are."""
+    booking = Booking(
+        standing.job, placed.placements, since=cycle.now, why="evicts", aged=False
+    )
+    for choice in chosen:
+        booking.elsewhere.add(choice.job)
+        booking.blockers[choice.job] = cycle.view.standings[choice.job]
+    booking.blocked_by(free_enders(cycle))
+    cycle.book(standing, booking)
+    tell_booking(cycle, standing, booking)
+
+
+def _words(standing: Standing, chosen: Sequence[Choice], verb: str) -> str:
+    """Who goes, what is lost."""
+    if not chosen:
+        return f"job {standing.job.name!r} {verb} wait for pods that are ending"
+    pods = sum(choice.n_pods for choice in chosen)
+    lost = sum(choice.loss for choice in chosen)
+    who = ", ".join(
+        f"{choice.job!r}{' (surplus)' * (not choice.n_needed)}" for choice in chosen[:4]
+    )
+    more = f" and {len(chosen) - 4} more" if len(chosen) > 4 else ""  # noqa: PLR2004
+    return (
+        f"job {standing.job.name!r} {verb} evict {counted(pods, 'pod')} of "
+        f"{who}{more}; {lost:,.0f} chip-seconds are lost"
+    )

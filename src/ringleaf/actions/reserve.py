@@ -1,0 +1,199 @@
+"""Reservations: big jobs do not starve.
+
+A job that has waited too long gets the place where it can start soonest, in the shape
+of its topology. Others may use it in the meantime only if they are sure to end in time.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from ringleaf.framework.booking import Booking, ends_at, place_words
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.instruction import Verdict
+from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.statement import Statement
+from ringleaf.framework.waitlist import Line
+from ringleaf.model.decision import Placed
+
+FAIR: Final = "fair"
+STRICT: Final = "strict"
+OFF: Final = "off"
+
+
+def reserve(cycle: Cycle) -> None:
+    """Give a reservation to who has waited too long, one a queue or one in all."""
+    arguments = cycle.arguments("allocate")
+    mode, after = arguments["reservation"], arguments["reservation-after-seconds"]
+    if mode == OFF or not (cycle.waiting or cycle.pending):
+        return
+    assert isinstance(after, int)
+    aged = [booking for booking in cycle.bookings.values() if booking.aged]
+    if mode == STRICT:
+        if not aged:
+            _reserve_one(cycle, cycle.view.accounts, after)
+        return
+    taken = {booking.job.queue for booking in aged}
+    for queue in cycle.view.accounts:
+        if queue not in taken:
+            _reserve_one(cycle, [queue], after)
+
+
+def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
+    """A reservation for the first in order of those of *queues* who are overdue."""
+    due = False
+    for queue in queues:
+        for waitlist in (cycle.waiting, cycle.pending):
+            oldest = waitlist.oldest(queue)
+            if oldest is not None:
+                cycle.wake_at(oldest.waiting_since + after)
+                due |= oldest.waiting_since + after <= cycle.now
+    if not due:
+        return
+    overdue = _overdue(cycle, {*queues}, after)
+    for standing in sorted(overdue, key=cycle.votes.job_key):
+        booking = _plan(cycle, standing)
+        if booking is not None:
+            cycle.book(standing, booking)
+            tell_booking(cycle, standing, booking)
+            return
+        cycle.hopeless[standing.job.name] = cycle.structure
+
+
+def _overdue(cycle: Cycle, queues: set[str], after: int) -> Iterator[Standing]:
+    """Who has waited too long, also to be let in; who will have, and when, is noted."""
+    for standing in chain(cycle.waiting, cycle.pending):
+        name, due = standing.job.name, standing.waiting_since + after
+        if standing.job.queue not in queues or standing.phase is Phase.RUNNING:
+            continue
+        if due > cycle.now:
+            cycle.wake_at(due)
+        elif cycle.hopeless.get(name) != cycle.structure:
+            yield standing
+
+
+def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
+    """Where *standing* can start soonest, as others end one after the other.
+
+    Who is in the way of another reservation ends for that one.
+    """
+    spoken_for = {n for booking in cycle.bookings.values() for n in booking.blockers}
+    enders = sorted(
+        (
+            other
+            for other in cycle.view.standings.values()
+            if other.placements and other.job.name not in spoken_for
+        ),
+        key=lambda other: (ends_at(other), other.number),
+    )
+    found = _soonest(cycle, standing, enders)
+    if found is None:
+        return None
+    count, placed = found
+    since = standing.waiting_since
+    booking = Booking(
+        standing.job, placed.placements, since=cycle.now, why=f"{since}", aged=True
+    )
+    booking.blocked_by(enders[:count])
+    if count:
+        last = enders[count - 1]
+        if last.job.name not in booking.blockers:
+            booking.elsewhere.add(last.job.name)
+            booking.blockers[last.job.name] = last
+    return booking
+
+
+def _soonest(
+    cycle: Cycle, standing: Standing, enders: list[Standing]
+) -> tuple[int, Placed] | None:
+    """The fewest of *enders*, in their order, after which the job fits, and where.
+
+    Ever larger steps until it fits, then halves of the last step.
+    """
+    ended, step = 0, 1
+    with Statement(cycle.view.cluster) as statement:
+        while (placed := _fits(cycle, standing)) is None:
+            if ended == len(enders):
+                return None
+            more = enders[ended : ended + step]
+            if (found := _within(cycle, standing, more)) is not None:
+                count, placed = found
+                return ended + count, placed
+            for other in more:
+                statement.release(other.job.name)
+            ended += len(more)
+            step *= 2
+        return ended, placed
+
+
+def _within(
+    cycle: Cycle, standing: Standing, enders: list[Standing]
+) -> tuple[int, Placed] | None:
+    """The fewest of the first *enders* that are enough, if all of them are."""
+    found = None
+    low, high = 0, len(enders)
+    while low < high or found is None:
+        middle = high if found is None else (low + high) // 2
+        with Statement(cycle.view.cluster) as statement:
+            for other in enders[:middle]:
+                statement.release(other.job.name)
+            placed = _fits(cycle, standing)
+        if placed is not None:
+            found, high = (middle, placed), middle
+        elif found is None:
+            return None
+        else:
+            low = middle + 1
+    return found
+
+
+def _fits(cycle: Cycle, standing: Standing) -> Placed | None:
+    """Where the job would be placed now, within its quota."""
+    limit = cycle.quota(standing)
+    return None if limit is None else cycle.session.preview(standing.job, limit)
+
+
+def book_what_ends(cycle: Cycle, line: Line) -> None:
+    """Reserve what pods hold that are asked to end, if that is enough for a job.
+
+    Otherwise it would go to whoever asks first once they are gone.
+    """
+    if not line or cycle.waiting.is_open(line):
+        return
+    enders = free_enders(cycle)
+    _key, standing = line.front
+    if not enders or standing.phase is Phase.RUNNING:
+        return
+    with Statement(cycle.view.cluster) as statement:
+        for other in enders:
+            statement.release_pods(other.job.name, other.terminating)
+        placed = _fits(cycle, standing)
+    if placed is None:
+        return
+    booking = Booking(
+        standing.job, placed.placements, since=cycle.now, why="ends", aged=False
+    )
+    booking.blocked_by(enders)
+    cycle.book(standing, booking)
+    tell_booking(cycle, standing, booking)
+
+
+def free_enders(cycle: Cycle) -> list[Standing]:
+    """Jobs with pods that are asked to end, for nobody in particular."""
+    if not cycle.ends:
+        return []
+    spoken_for = {n for booking in cycle.bookings.values() for n in booking.blockers}
+    return [s for name, s in cycle.ends.items() if name not in spoken_for]
+
+
+def tell_booking(cycle: Cycle, standing: Standing, booking: Booking) -> None:
+    """Say where a job will start, and who is there still."""
+    where = place_words(cycle.view.cluster, booking.job, booking.placements)
+    who = ", ".join(repr(name) for name in [*booking.blockers][:3])
+    more = len(booking.blockers) - 3
+    wait = f", free when {who}{f' and {more} more' * (more > 0)} ended" if who else ""
+    cycle.tell(
+        standing,
+        Verdict.RESERVED,
+        f"job {standing.job.name!r} has a reservation: {where}{wait}",
+    )

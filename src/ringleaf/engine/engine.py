@@ -1,0 +1,417 @@
+"""The engine: events in, instructions out. Start reading at ``Engine.handle``.
+
+It is a pure function of the events so far: no clock, no dice, no I/O. The same events
+at the same times give the same instructions, byte for byte.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from ringleaf.actions import VERBS
+from ringleaf.engine.event import (
+    BindFailed,
+    ConfChanged,
+    Event,
+    JobArrived,
+    JobGone,
+    LeavesChanged,
+    NodesChanged,
+    NodesGone,
+    PodsEnding,
+    PodsGone,
+    QueueChanged,
+    QueueGone,
+    Woke,
+)
+from ringleaf.framework.booking import Booking
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.instruction import Instruction, WakeAt
+from ringleaf.framework.plugin import Plugin
+from ringleaf.framework.preference import Score
+from ringleaf.framework.session import Session
+from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.statement import Statement
+from ringleaf.framework.view import View
+from ringleaf.framework.votes import Votes
+from ringleaf.framework.waiting import told_to_wait
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.decision import Decision, Placed
+from ringleaf.model.demand import Demand
+from ringleaf.model.job import Job, Role
+from ringleaf.model.mask import mask_of
+from ringleaf.model.placement import NO_MARK
+from ringleaf.model.queue import Queue
+from ringleaf.model.spine import Leaf
+from ringleaf.plugins import PLUGINS
+from ringleaf.plugins.predicates import Predicates, without_predicates
+from ringleaf.policies.admission import admit
+from ringleaf.policies.fit import request_of
+
+SAME_PLACE: Final = ("product", "chips", "superpod", "leaf", "slot")
+"""Where a node stands; one that moves is another node."""
+
+
+class Engine:
+    """A cluster being scheduled.
+
+    Args:
+        nodes: The nodes at the beginning.
+        leaves: What is known of leaf switches besides the pods under them.
+        queues: The queues at the beginning; there is always one named default.
+        conf: The configuration.
+        plugins: Name -> class of every plugin a configuration may name.
+
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        leaves: Iterable[Leaf] = (),
+        queues: Iterable[Queue] = (),
+        conf: Conf = DEFAULT,
+        plugins: Mapping[str, type[Plugin]] = PLUGINS,
+    ) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._leaves = tuple(leaves)
+        self._plugins = plugins
+        self._given: dict[str, Job] = {}
+        self._arrived = 0
+        self._wake = inf
+        cluster = Cluster(self._nodes.values(), self._leaves)
+        self.view = View(cluster, conf.settings, queues)
+        votes = Votes(conf.tiers, self.view, plugins)
+        self.cycle = Cycle(self.view, self._session(conf, votes), votes, conf)
+        self._seen = self.view.version
+        self._apply: Mapping[type, Callable[[Any], None]] = {
+            JobArrived: self._job_arrived,
+            JobGone: self._job_gone,
+            PodsGone: self._pods_gone,
+            PodsEnding: self._pods_ending,
+            BindFailed: self._bind_failed,
+            NodesChanged: self._nodes_changed,
+            NodesGone: self._nodes_gone,
+            LeavesChanged: self._leaves_changed,
+            QueueChanged: self._queue_changed,
+            QueueGone: self._queue_gone,
+            ConfChanged: self._conf_changed,
+            Woke: self._woke,
+        }
+
+    def handle(self, event: Event, now: float) -> list[Instruction]:
+        """What is to be done after *event*."""
+        return self.handle_all([event], now)
+
+    def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:
+        """What is to be done after *events*, which happened together."""
+        cycle = self.cycle
+        cycle.begin(now)
+        for event in events:
+            self._apply[type(event)](event)
+        if self.view.version != self._seen:
+            cycle.pending.accounts_changed()
+            cycle.waiting.accounts_changed()
+        for action in cycle.conf.actions:
+            VERBS[action](cycle)
+        self._seen = self.view.version
+        if cycle.wake != inf and (cycle.wake != self._wake or self._wake <= now):
+            cycle.out.append(WakeAt(cycle.wake))
+            self._wake = cycle.wake
+        return cycle.out
+
+    @property
+    def bookings(self) -> Mapping[str, Booking]:
+        """Reservations by the name of the job that waits."""
+        return self.cycle.bookings
+
+    def explain(self, name: str) -> Decision:
+        """Where a job is, or why it waits, with what would help."""
+        cycle, standing = self.cycle, self.view.standings[name]
+        job, cluster = standing.job, self.view.cluster
+        if standing.placements:
+            return Placed(job, tuple(standing.placements.values()))
+        if (never := admit(job, self.view.settings)) is not None:
+            return never
+        with Statement(cluster) as statement:
+            if name in cycle.bookings:
+                cycle.bookings[name].let_go(statement, cluster)
+            waiting = told_to_wait(cycle.session, job, request_of(job))
+        booked = name not in cycle.bookings and standing.told
+        return replace(waiting, because=standing.told) if booked else waiting
+
+    # Jobs and pods.
+
+    def _job_arrived(self, event: JobArrived) -> None:
+        name = event.job.name
+        if self._given.get(name) == event.job:
+            return
+        job = self._effective(event.job)
+        standing = self.view.standings.get(name)
+        self._given[name] = event.job
+        if standing is not None:
+            self._job_changed(standing, job)
+            return
+        self._arrived += 1
+        self.cycle.arrivals += 1
+        standing = Standing(job, self._arrived, self.view.now)
+        self.view.enter(standing)
+        if event.placements:
+            self._hold(standing, event)
+        else:
+            self._wait(standing)
+
+    def _hold(self, standing: Standing, event: JobArrived) -> None:
+        """Pods of a new job run already."""
+        cluster, job = self.view.cluster, standing.job
+        demands = {n: role.demand for role, own in standing.crew for n in own}
+        with Statement(cluster) as statement:
+            for placement in event.placements:
+                if placement.node in cluster.index:
+                    statement.hold(
+                        job.name,
+                        cluster.index[placement.node],
+                        mask_of(placement.chips),
+                        placement.replica,
+                        placement.mark or NO_MARK,
+                        demand=demands.get(placement.replica, job.demand),
+                    )
+                    standing.placements[placement.replica] = placement
+            statement.commit()
+        standing.started = self.view.now if event.started is None else event.started
+        self._wait_if_short(standing)
+
+    def _job_changed(self, standing: Standing, job: Job) -> None:
+        """A known job is another now; its pods stay where they are."""
+        self.cycle.stop_waiting(job.name)
+        self.view.leave(standing)
+        standing.become(job)
+        self.view.enter(standing)
+        if job.name not in self.cycle.bookings:
+            self._wait_if_short(standing)
+
+    def _effective(self, job: Job) -> Job:
+        """*job* with what counts of its demands by the configuration."""
+        plugin = self.cycle.votes.plugins.get("predicates")
+        strip = plugin.effective if isinstance(plugin, Predicates) else _resources_only
+        roles = tuple(replace(role, demand=strip(role.demand)) for role in job.roles)
+        demand = strip(job.demand)
+        if demand == job.demand and roles == job.roles:
+            return job
+        return replace(job, demand=demand, roles=roles)
+
+    def _wait(self, standing: Standing) -> None:
+        """A job that holds nothing waits from the beginning."""
+        standing.started = None
+        standing.waiting_since = self.view.now
+        enqueue = "enqueue" in self.cycle.conf.actions
+        self.view.move(standing, Phase.PENDING if enqueue else Phase.INQUEUE)
+        self.cycle.wait(standing)
+
+    def _wait_if_short(self, standing: Standing) -> None:
+        """A job waits for the pods it lacks, not while some of its pods are ending."""
+        name = standing.job.name
+        self.cycle.stop_waiting(name)
+        if name in self.cycle.bookings or standing.terminating:
+            return
+        if not standing.placements:
+            if standing.missing:
+                self._wait(standing)
+            return
+        self.view.move(standing, Phase.RUNNING)
+        if standing.missing:
+            self.cycle.wait(standing)
+
+    def _job_gone(self, event: JobGone) -> None:
+        standing = self.view.standings.get(event.job)
+        if standing is None:
+            return
+        cycle = self.cycle
+        cycle.stop_waiting(event.job)
+        if event.job in cycle.bookings:
+            cycle.give_up(cycle.bookings[event.job])
+        self._release(standing, (*standing.placements,))
+        cycle.hopeless.pop(event.job, None)
+        cycle.ends.pop(event.job, None)
+        self.view.leave(standing)
+        del self._given[event.job]
+
+    def _pods_gone(self, event: PodsGone) -> None:
+        standing = self.view.standings.get(event.job)
+        if standing is None:
+            return
+        self._release(standing, event.replicas)
+        if event.succeeded:
+            self.view.finish(standing, event.replicas)
+        self._wait_if_short(standing)
+
+    def _bind_failed(self, event: BindFailed) -> None:
+        self._pods_gone(PodsGone(event.job, event.replicas))
+
+    def _pods_ending(self, event: PodsEnding) -> None:
+        standing = self.view.standings.get(event.job)
+        if standing is None:
+            return
+        ending = standing.placements.keys() & {*event.replicas}
+        if ending - standing.terminating:
+            standing.terminating |= ending
+            self.cycle.ends[event.job] = standing
+            self.cycle.stop_waiting(event.job)
+
+    def _release(self, standing: Standing, replicas: Iterable[int]) -> None:
+        """Pods hold nothing any more."""
+        name, cluster = standing.job.name, self.view.cluster
+        held = standing.placements.keys() & {*replicas}
+        if not held:
+            return
+        nodes = {standing.placements[replica].node for replica in held}
+        for replica in held:
+            del standing.placements[replica]
+        standing.terminating -= held
+        if not standing.terminating:
+            self.cycle.ends.pop(name, None)
+        with Statement(cluster) as statement:
+            if name in cluster.holdings:
+                statement.release_pods(name, held)
+            statement.commit()
+        indexes = [cluster.index[node] for node in nodes if node in cluster.index]
+        self.cycle.freed({cluster.product_of(node): None for node in indexes})
+
+    # Nodes, leaves, queues, configuration, time.
+
+    def _nodes_changed(self, event: NodesChanged) -> None:
+        changed = [n for n in event.nodes if self._nodes.get(n.name) != n]
+        if not changed:
+            return
+        moved = [n for n in changed if not self._in_place(n)]
+        self._nodes |= {node.name: node for node in changed}
+        if moved:
+            self._rebuild()
+            return
+        cluster = self.view.cluster
+        for node in changed:
+            cluster.change(cluster.index[node.name], node)
+        self._nodes_are_new({node.product: None for node in changed})
+
+    def _in_place(self, node: Node) -> bool:
+        """Whether *node* stands where it stood."""
+        known = self._nodes.get(node.name)
+        return known is not None and all(
+            getattr(known, key) == getattr(node, key) for key in SAME_PLACE
+        )
+
+    def _nodes_gone(self, event: NodesGone) -> None:
+        gone = self._nodes.keys() & {*event.names}
+        if not gone:
+            return
+        for standing in list(self.view.standings.values()):
+            lost = [r for r, p in standing.placements.items() if p.node in gone]
+            if lost:
+                self._release(standing, lost)
+                self._wait_if_short(standing)
+        for name in gone:
+            del self._nodes[name]
+        self._rebuild()
+
+    def _leaves_changed(self, event: LeavesChanged) -> None:
+        if self._leaves != event.leaves:
+            self._leaves = event.leaves
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        """Nodes came, went or moved: the cluster is made anew; pods stay."""
+        cycle, old = self.cycle, self.view.cluster
+        for booking in list(cycle.bookings.values()):
+            cycle.give_up(booking)
+            cycle.wait(self.view.standings[booking.job.name])
+        cluster = Cluster(self._nodes.values(), self._leaves)
+        with Statement(cluster) as statement:
+            for job, holdings in old.holdings.items():
+                for held in holdings:
+                    statement.hold(
+                        job,
+                        cluster.index[old.names[held.node]],
+                        held.chips,
+                        held.replica,
+                        held.mark,
+                        demand=held.demand,
+                    )
+            statement.commit()
+        self.view.watch(cluster)
+        self._nodes_are_new(cluster.products)
+
+    def _nodes_are_new(self, products: Iterable[Any]) -> None:
+        """Whatever was known of nodes is to be looked at again."""
+        cycle = self.cycle
+        self.view.count()
+        cycle.session = self._session(cycle.conf, cycle.votes)
+        cycle.structure += 1
+        for booking in list(cycle.bookings.values()):
+            cycle.give_up(booking)
+            cycle.wait(self.view.standings[booking.job.name])
+        cycle.freed(products)
+
+    def _queue_changed(self, event: QueueChanged) -> None:
+        self.view.queues[event.queue.name] = event.queue
+        self.view.version += 1
+
+    def _queue_gone(self, event: QueueGone) -> None:
+        self.view.queues.pop(event.name, None)
+        self.view.version += 1
+
+    def _conf_changed(self, event: ConfChanged) -> None:
+        cycle, conf = self.cycle, event.conf
+        cycle.votes.retire()
+        cycle.conf = conf
+        self.view.settings = conf.settings
+        cycle.votes = Votes(conf.tiers, self.view, self._plugins)
+        cycle.session = self._session(conf, cycle.votes)
+        for booking in list(cycle.bookings.values()):
+            cycle.give_up(booking)
+        for standing in self.view.standings.values():
+            job = self._effective(self._given[standing.job.name])
+            cycle.stop_waiting(job.name)
+            if job != standing.job:
+                self.view.leave(standing)
+                standing.become(job)
+                self.view.enter(standing)
+            since = standing.waiting_since
+            self._wait_if_short(standing)
+            standing.waiting_since = since
+        cycle.structure += 1
+
+    def _woke(self, _event: Woke) -> None:
+        """Somebody may be old enough now to be evicted, or to get a reservation."""
+        if {"preempt", "reclaim"} & {*self.cycle.conf.actions}:
+            self.cycle.waiting.everything_changed()
+
+    def _session(self, conf: Conf, votes: Votes) -> Session:
+        """A session that heeds what plugins say of nodes."""
+        affinity = [p for tier in conf.tiers for p in tier if p.name == "affinity"]
+        summed = any(p.arguments.get("sum-scores") is True for p in affinity)
+
+        def scorer(job: Job, role: Role) -> Score | None:
+            if votes.node_scores(job, role, np.zeros(1, np.int64)) is None:
+                return None
+            return lambda nodes: _scores(votes, job, role, nodes)
+
+        return Session(
+            self.view.cluster,
+            conf.settings,
+            scorer=scorer,
+            bars=votes.predicate,
+            sum_scores=summed,
+        )
+
+
+def _scores(votes: Votes, job: Job, role: Role, nodes: Any) -> Any:  # noqa: ANN401
+    found = votes.node_scores(job, role, nodes)
+    return np.zeros(len(nodes)) if found is None else found
+
+
+def _resources_only(demand: Demand) -> Demand:
+    """What counts of *demand* where no plugin looks at nodes."""
+    return without_predicates(demand)

@@ -1,0 +1,151 @@
+"""A reservation: the nodes and chips where a waiting job will start.
+
+What of it is free already is held in the cluster under a name of its own, so that
+nobody else finds it free, and the leaves that the job will cross count as crossed.
+What is not free yet is held as soon as it is.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from math import inf
+
+from ringleaf.framework.standing import Standing
+from ringleaf.framework.statement import Statement
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.job import Job, Network
+from ringleaf.model.mask import mask_of
+from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.policies.fit import counted
+
+
+class Booking:
+    """Where *job* will start, and who is there still."""
+
+    def __init__(
+        self,
+        job: Job,
+        placements: tuple[Placement, ...],
+        *,
+        since: float,
+        why: str,
+        aged: bool,
+    ) -> None:
+        self.job = job
+        self.placements = placements
+        self.since = since
+        self.why = why
+        self.aged = aged
+        """Made because the job waited long, not because others end for it."""
+        self.blockers: dict[str, Standing] = {}
+        """The jobs that hold some of it."""
+        self.elsewhere: set[str] = set()
+        """Of the blockers, those that are in the way without holding any of it."""
+        self.holder = f"{job.name} (reserved)"
+        self.failed_at = -1
+        """The supply with which the job was tried in vain."""
+
+    @property
+    def ready_at(self) -> float:
+        """When the last job that holds some of it is sure to have ended."""
+        return max(map(ends_at, self.blockers.values()), default=self.since)
+
+    @property
+    def nodes(self) -> set[str]:
+        """The nodes it is on."""
+        return {placement.node for placement in self.placements}
+
+    def yields_to(self, standing: Standing, now: float, *, strict: bool) -> bool:
+        """Whether *standing* may use it in the meantime: it is sure to end in time.
+
+        While it is not known when the reservation can begin, any job that ends may;
+        strictly, none may.
+        """
+        estimate = standing.job.estimate_s
+        if estimate is None or not self.aged:
+            return False
+        ready_at = self.ready_at
+        if ready_at == inf and strict:
+            return False
+        return now + estimate <= ready_at
+
+    def hold(self, cluster: Cluster) -> None:
+        """Hold what of it is free."""
+        demands = _demands(self.job)
+        with Statement(cluster) as statement:
+            self.let_go(statement, cluster)
+            for placement in self.placements:
+                node = cluster.index[placement.node]
+                chips = mask_of(placement.chips) & cluster.free.item(node)
+                demand = demands.get(placement.replica, NOTHING)
+                mark = placement.mark or NO_MARK
+                statement.hold(
+                    self.holder, node, chips, placement.replica, mark, demand=demand
+                )
+            statement.commit()
+
+    def let_go(self, statement: Statement, cluster: Cluster) -> None:
+        """Hold nothing of it."""
+        if self.holder in cluster.holdings:
+            statement.release(self.holder)
+
+    def blocked_by(self, standings: Iterable[Standing]) -> None:
+        """Note who of *standings* holds some of it."""
+        self.blockers |= {s.job.name: s for s in standings if self._meets(s)}
+
+    def unblock(self) -> None:
+        """Forget who holds none of it any more."""
+        self.blockers = {
+            name: standing
+            for name, standing in self.blockers.items()
+            if standing.placements and (name in self.elsewhere or self._meets(standing))
+        }
+
+    def _meets(self, standing: Standing) -> bool:
+        """Whether pods of *standing* hold chips of it, or use the same nodes."""
+        own: dict[str, int] = {}
+        for placement in self.placements:
+            own[placement.node] = own.get(placement.node, 0) | mask_of(placement.chips)
+        return any(
+            p.node in own
+            and (mask_of(p.chips) & own[p.node] or (uses_more and not p.chips))
+            for uses_more in [bool(_uses(self.job))]
+            for p in standing.placements.values()
+        )
+
+
+def _uses(job: Job) -> bool:
+    """Whether pods of *job* use more than chips."""
+    return any(role.demand.resources for role, _own in job.crew)
+
+
+def place_words(
+    cluster: Cluster, job: Job, placements: Iterable[Placement], most: int = 4
+) -> str:
+    """Where pods are, in the shape of the job's topology."""
+    nodes = [cluster.index[placement.node] for placement in placements]
+    if job.network is Network.SUPERPODS:
+        units = Counter(f"SuperPoD {cluster.superpod.item(node)}" for node in nodes)
+    elif job.network is Network.SWITCHES:
+        leaves = (cluster.leaf_of(node) for node in nodes)
+        units = Counter(f"leaf {leaf.name!r}" for leaf in leaves if leaf)
+    else:
+        units = Counter(cluster.names[node] for node in nodes)
+    places = [
+        f"{unit} ({counted(n, 'pod')})" if n > 1 else unit for unit, n in units.items()
+    ]
+    more = f" and {len(places) - most} more" if len(places) > most else ""
+    return ", ".join(places[:most]) + more
+
+
+def ends_at(standing: Standing) -> float:
+    """When a job is sure to have ended; jobs that are asked to end do so at once."""
+    if standing.terminating or standing.started is None:
+        return standing.waiting_since if not standing.placements else 0.0
+    if standing.job.estimate_s is None:
+        return inf
+    return standing.started + standing.job.estimate_s
+
+
+def _demands(job: Job) -> dict[int, Demand]:
+    return {n: role.demand for role, own in job.crew for n in own}

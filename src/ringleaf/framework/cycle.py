@@ -1,0 +1,367 @@
+"""What the actions of a cycle work on: who waits, what is reserved, what to say.
+
+The actions decide whom to try; ``Cycle.attempt`` tries one job, with its quota and the
+reservations of others, and writes down what comes of it.
+"""
+
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import Final
+
+from ringleaf.framework.booking import Booking
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.instruction import (
+    Bind,
+    Evict,
+    Instruction,
+    Report,
+    Verdict,
+    WakeAt,
+)
+from ringleaf.framework.session import Session
+from ringleaf.framework.standing import Phase, Standing, pod_amounts
+from ringleaf.framework.statement import Statement
+from ringleaf.framework.view import View
+from ringleaf.framework.votes import Votes
+from ringleaf.framework.waitlist import Line, Waitlist
+from ringleaf.model.amounts import add
+from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
+from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
+from ringleaf.model.product import Product
+from ringleaf.policies.admission import admit
+from ringleaf.policies.annotations import pod_annotations
+
+NEVER: Final = inf
+
+
+class Cycle:
+    """The state between actions; one per engine, begun anew for every cycle."""
+
+    def __init__(self, view: View, session: Session, votes: Votes, conf: Conf) -> None:
+        self.view, self.session, self.votes, self.conf = view, session, votes, conf
+        self.pending = Waitlist()
+        """Jobs that are not let in yet."""
+        self.waiting = Waitlist()
+        """Jobs that are let in and wait for chips, and running ones short of pods."""
+        self.modest = Waitlist()
+        """Jobs that are let in and ask for nothing, neither chips nor resources."""
+        self.bookings: dict[str, Booking] = {}
+        """Reservations by the name of the job that waits."""
+        self.hopeless: dict[str, int] = {}
+        """Jobs for which no reservation could be made, and when: see ``structure``."""
+        self.structure = 0
+        """Moves when nodes change or a reservation ends."""
+        self.supply = 0
+        """Moves whenever something is free that was not."""
+        self.arrivals = 0
+        self.out: list[Instruction] = []
+        self.failed: list[Line] = []
+        """Lines whose first job was tried in this cycle in vain."""
+        self.wake = NEVER
+        """The earliest time at which something changes by itself."""
+        self.ends: dict[str, Standing] = {}
+        """Jobs with pods that are asked to end."""
+
+    def begin(self, now: float) -> None:
+        """A new cycle begins."""
+        self.view.now = now
+        self.out = []
+        self.failed = []
+        self.wake = NEVER
+
+    @property
+    def now(self) -> float:
+        """The time of this cycle."""
+        return self.view.now
+
+    def arguments(self, action: str) -> dict[str, object]:
+        """The arguments of an action, all of them."""
+        return dict(self.conf.action_arguments.get(action, {}))
+
+    def wake_at(self, time: float) -> None:
+        """Something changes by itself at *time*."""
+        if time > self.now:
+            self.wake = min(self.wake, time)
+
+    def freed(self, products: Iterable[Product]) -> None:
+        """Something is free that was not."""
+        self.supply += 1
+        self.waiting.supply(products)
+        for booking in self.bookings.values():
+            booking.unblock()
+            booking.hold(self.view.cluster)
+
+    def wait(self, standing: Standing) -> None:
+        """A job waits: to be let in, or for chips."""
+        key = self.votes.job_key(standing)
+        if standing.phase is Phase.PENDING:
+            self.pending.add(standing, key)
+        elif standing.asks_nothing:
+            self.modest.add(standing, key)
+        else:
+            self.waiting.add(standing, key)
+
+    def stop_waiting(self, name: str) -> None:
+        """A job waits for nothing."""
+        for waitlist in (self.pending, self.waiting, self.modest):
+            if name in waitlist:
+                waitlist.remove(name)
+
+    def attempt(self, line: Line) -> bool:
+        """Try the first job of *line*; whether it was placed, or left the line."""
+        _key, standing = line.front
+        job = standing.job
+        if standing.phase is not Phase.RUNNING and (why := self._refusal(standing)):
+            self.tell(standing, Verdict.INVALID, why)
+            self.stop_waiting(job.name)
+            return True
+        limit = self.quota(standing)
+        if limit is None:
+            told = self._share_words(standing)
+            self.waiting.hold_back(line, told)
+            self.failed.append(line)
+            self.tell(standing, Verdict.WAITING, told)
+            return False
+        found = self.place(standing, limit)
+        if isinstance(found, tuple):
+            self.start(standing, found)
+            return True
+        self.waiting.close(line, found.message)
+        self.failed.append(line)
+        self.tell_waiting(standing, found)
+        return False
+
+    def pass_over(self, line: Line) -> None:
+        """The queue of *line* has its share; nobody in it is tried."""
+        _key, standing = line.front
+        told = (
+            f"job {standing.job.name!r} waits: wants {standing.job.wanted}; "
+            f"queue {standing.job.queue!r} has its share"
+        )
+        self.tell(standing, Verdict.WAITING, told)
+
+    def _refusal(self, standing: Standing) -> str | None:
+        """Why a job can never be placed, with the way out."""
+        never = admit(standing.job, self.view.settings)
+        if never is not None:
+            return f"{never.message}; hint: {never.hint}"
+        return self.votes.job_valid(standing)
+
+    def quota(self, standing: Standing) -> int | None:
+        """How many pods may run by the accounts of the queue; None when too few."""
+        job, allowed = standing.job, self.votes.allocatable
+        queue = self.view.queues.get(job.queue)
+        if queue is None:
+            return None
+        held = len(standing.placements)
+        if not held and not standing.finished and allowed(queue, standing.total):
+            return job.n_pods
+        asks = list(_asks(job, standing))
+        low = max(1, job.min_pods - standing.ready)
+        if held and allowed(queue, _sum(asks)):
+            return held + len(asks)
+        if low >= len(asks) or not allowed(queue, _sum(asks[:low])):
+            return None
+        high = len(asks)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if allowed(queue, _sum(asks[:middle])):
+                low = middle
+            else:
+                high = middle
+        return held + low
+
+    def _share_words(self, standing: Standing) -> str:
+        job = standing.job
+        queue = self.view.queues.get(job.queue)
+        head = f"job {job.name!r} waits: wants {job.wanted}"
+        if queue is None:
+            return f"{head}; there is no queue {job.queue!r}"
+        if not queue.is_open:
+            return f"{head}; queue {job.queue!r} is closed"
+        return f"{head}, more than queue {job.queue!r} may use now"
+
+    def place(
+        self, standing: Standing, limit: int
+    ) -> tuple[Placement, ...] | Waiting | Invalid:
+        """Places for the pods of a job, held; where others reserved only as they may.
+
+        A job for which nothing is free but what is about to be gets a reservation.
+        """
+        found = self._placed(standing, limit)
+        if isinstance(found, tuple) or not self.bookings:
+            return found
+        strict = self.arguments("allocate").get("reservation") == "strict"
+        yielding = [
+            booking
+            for booking in self.bookings.values()
+            if booking.job.name != standing.job.name
+            and booking.yields_to(standing, self.now, strict=strict)
+        ]
+        return self._placed_among(standing, limit, yielding) if yielding else found
+
+    def _placed(
+        self, standing: Standing, limit: int
+    ) -> tuple[Placement, ...] | Waiting | Invalid:
+        """Places for the pods of a job that has none, or has too few."""
+        job, session = standing.job, self.session
+        if standing.placements:
+            held = tuple(standing.placements.values())
+            more = session.join(job, held, limit)
+            return more or _short(standing)
+        decision: Decision = session.decide(job, limit=limit, hints=False)
+        return decision.placements if isinstance(decision, Placed) else decision
+
+    def _placed_among(
+        self, standing: Standing, limit: int, bookings: Iterable[Booking]
+    ) -> tuple[Placement, ...] | Waiting | Invalid:
+        """The same, with what the *bookings* hold free besides."""
+        cluster = self.view.cluster
+        with Statement(cluster) as statement:
+            for booking in bookings:
+                booking.let_go(statement, cluster)
+            found = self._placed(standing, limit)
+            if isinstance(found, tuple):
+                statement.commit()
+                standing.placements |= {p.replica: p for p in found}
+                for booking in bookings:
+                    booking.hold(cluster)
+                    booking.blocked_by([standing])
+            return found
+
+    def redeem(self, booking: Booking) -> bool:
+        """Try a job that has a reservation, with it and everything else that is free.
+
+        A reservation that is all free, and does not help, is given up.
+        """
+        standing = self.view.standings[booking.job.name]
+        cluster = self.view.cluster
+        limit = self.quota(standing)
+        if limit is not None:
+            with Statement(cluster) as statement:
+                booking.let_go(statement, cluster)
+                found = self._placed(standing, limit)
+                if isinstance(found, tuple):
+                    statement.commit()
+                    del self.bookings[booking.job.name]
+                    self.structure += 1
+                    self.start(standing, found)
+                    return True
+        booking.failed_at = self.supply
+        if not booking.blockers:
+            self.give_up(booking)
+            self.wait(standing)
+        return False
+
+    def book(self, standing: Standing, booking: Booking) -> None:
+        """A reservation is made; its job waits for it and in no line.
+
+        As long as it does, its queue keeps no room for it besides.
+        """
+        while booking.holder in self.view.standings:
+            booking.holder += "'"
+        self.stop_waiting(standing.job.name)
+        self.view.move(standing, Phase.PENDING)
+        self.bookings[standing.job.name] = booking
+        booking.failed_at = self.supply
+        booking.hold(self.view.cluster)
+
+    def give_up(self, booking: Booking) -> None:
+        """A reservation is no more; what it held is free."""
+        del self.bookings[booking.job.name]
+        self.structure += 1
+        cluster = self.view.cluster
+        with Statement(cluster) as statement:
+            booking.let_go(statement, cluster)
+            statement.commit()
+        self.freed([booking.job.product])
+
+    def start(self, standing: Standing, placements: tuple[Placement, ...]) -> None:
+        """Pods were placed: bind them; the job waits only for pods it still lacks."""
+        job = standing.job
+        self.stop_waiting(job.name)
+        standing.placements |= {p.replica: p for p in placements}
+        placed = Placed(job, placements)
+        cluster = self.view.cluster
+        written = tuple(pod_annotations(cluster, placed, p) for p in placements)
+        self.out.append(Bind(job.name, placements, written))
+        standing.told = ""
+        if standing.phase is not Phase.RUNNING:
+            standing.started = self.now
+            self.view.move(standing, Phase.RUNNING)
+        if standing.missing:
+            self.wait(standing)
+
+    def evict(
+        self, victim: Standing, replicas: tuple[int, ...], by: str, action: str
+    ) -> None:
+        """Ask pods to end, for the job *by*."""
+        name = victim.job.name
+        victim.terminating |= {*replicas}
+        victim.evicted_by.add(by)
+        victim.evicted_in = self.arrivals
+        self.ends[name] = victim
+        self.stop_waiting(name)
+        self.out.append(Evict(name, replicas, by, action))
+
+    def tell_waiting(self, standing: Standing, found: Waiting | Invalid) -> None:
+        """Say why a job waits, if it is news."""
+        if isinstance(found, Invalid):
+            self.tell(standing, Verdict.INVALID, found.message, found.hint)
+            self.stop_waiting(standing.job.name)
+        elif standing.told != found.message:
+            standing.told = found.message
+            self.out.append(
+                Report(
+                    standing.job.name,
+                    Verdict.WAITING,
+                    found.message,
+                    found.hint,
+                    found.missing,
+                    found.reasons,
+                )
+            )
+
+    def tell(
+        self, standing: Standing, verdict: Verdict, message: str, hint: str = ""
+    ) -> None:
+        """Say something of a job, if it is news."""
+        if standing.told != message:
+            standing.told = message
+            self.out.append(Report(standing.job.name, verdict, message, hint))
+
+    def finish(self) -> list[Instruction]:
+        """What the cycle came to."""
+        if self.wake is not NEVER:
+            self.out.append(WakeAt(self.wake))
+        return self.out
+
+
+def _asks(job: Job, standing: Standing) -> Iterator[dict[str, int]]:
+    """What each pod asks that a job lacks."""
+    missing = {*standing.missing}
+    for role, own in standing.crew:
+        for replica in own:
+            if replica in missing:
+                yield pod_amounts(job, role)
+
+
+def _sum(asks: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for ask in asks:
+        add(total, ask)
+    return total
+
+
+def _short(standing: Standing) -> Waiting:
+    """A running job that lacks pods finds no room for more."""
+    missing = len(standing.missing)
+    return Waiting(
+        job=standing.job,
+        missing=missing,
+        fitting=0,
+        reasons={},
+        hint="",
+        because=f"{standing.ready} pods run",
+    )

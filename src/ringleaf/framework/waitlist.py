@@ -1,0 +1,174 @@
+"""Jobs that wait, kept so that nothing is looked at again for no reason.
+
+Jobs of one queue that ask for the same stand in one *line*, the first in job order in
+front. When the job in front finds no room, none behind it does: the line is closed. It
+opens again when something is free that its jobs could use.
+"""
+
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from msgspec.structs import replace
+
+from ringleaf.framework.standing import Standing
+from ringleaf.model.job import Job
+from ringleaf.model.product import Product
+
+Key = tuple[Any, ...]
+
+
+class Line:
+    """Jobs of one queue that ask for the same, the first in job order in front."""
+
+    def __init__(self, ask: Job) -> None:
+        self.ask = ask
+        self.needs_chips = all(role.chips for role, _own in ask.crew)
+        self.told = ""
+        """Why it is closed."""
+        self._heap: list[tuple[Key, int, Standing]] = []
+        self._serial: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._serial)
+
+    def __iter__(self) -> Iterator[Standing]:
+        """Its jobs, in no particular order."""
+        return (entry[2] for entry in self._heap if self._alive(entry))
+
+    def push(self, key: Key, serial: int, standing: Standing) -> None:
+        """A job joins the line."""
+        self._serial[standing.job.name] = serial
+        heappush(self._heap, (key, serial, standing))
+
+    def drop(self, name: str) -> None:
+        """A job leaves the line."""
+        del self._serial[name]
+
+    @property
+    def front(self) -> tuple[Key, Standing]:
+        """The first of it, with its key; the line must not be empty."""
+        while not self._alive(self._heap[0]):
+            heappop(self._heap)
+        key, _serial, standing = self._heap[0]
+        return key, standing
+
+    def _alive(self, entry: tuple[Key, int, Standing]) -> bool:
+        return self._serial.get(entry[2].job.name) == entry[1]
+
+
+class Waitlist:
+    """All lines, queue by queue, the open ones apart."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Job, Line] = {}
+        self._line: dict[str, Line] = {}
+        self._open: dict[str, dict[Line, None]] = {}
+        self._closed: dict[Product | None, dict[Line, None]] = {}
+        self._held_back: dict[Line, None] = {}
+        self._serial = 0
+        self._since: dict[str, list[tuple[float, int, Standing]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._line
+
+    def __iter__(self) -> Iterator[Standing]:
+        """Everybody who waits, line by line."""
+        return (standing for line in self._lines.values() for standing in line)
+
+    def add(self, standing: Standing, key: Key) -> Line:
+        """A job begins to wait; a new line is open."""
+        job = standing.job
+        alone = standing.placements or job.previous is not None
+        ask = replace(job, name=job.name if alone else "", created=0.0, priority=0)
+        line = self._lines.get(ask)
+        if line is None:
+            line = self._lines[ask] = Line(ask)
+            self._open.setdefault(job.queue, {})[line] = None
+        self._serial += 1
+        line.push(key, self._serial, standing)
+        self._line[job.name] = line
+        since = self._since.setdefault(job.queue, [])
+        heappush(since, (standing.waiting_since, self._serial, standing))
+        return line
+
+    def oldest(self, queue: str) -> Standing | None:
+        """Who of *queue* waits longest."""
+        heap = self._since.get(queue, [])
+        while heap:
+            since, _serial, standing = heap[0]
+            if standing.job.name in self._line and since == standing.waiting_since:
+                return standing
+            heappop(heap)
+        return None
+
+    def remove(self, name: str) -> None:
+        """A job waits no longer."""
+        line = self._line.pop(name)
+        line.drop(name)
+        if not line:
+            del self._lines[line.ask]
+            self._shut(line)
+            for closed in self._closed.values():
+                closed.pop(line, None)
+            self._held_back.pop(line, None)
+
+    def line_of(self, name: str) -> Line:
+        """Where a job waits."""
+        return self._line[name]
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues with open lines."""
+        return [name for name, lines in self._open.items() if lines]
+
+    def is_open(self, line: Line) -> bool:
+        """Whether *line* is open; an empty one is not."""
+        return line in self._open.get(line.ask.queue, ())
+
+    def open_lines(self, queue: str) -> list[tuple[Key, int, Line]]:
+        """The open lines of *queue* as a heap by the job in front."""
+        lines = enumerate(self._open.get(queue, ()))
+        heap = [(line.front[0], number, line) for number, line in lines]
+        heapify(heap)
+        return heap
+
+    def close(self, line: Line, told: str = "") -> None:
+        """Nobody in *line* finds room until something of its product is free."""
+        self._shut(line)
+        line.told = told
+        product = line.ask.product if line.needs_chips else None
+        self._closed.setdefault(product, {})[line] = None
+
+    def hold_back(self, line: Line, told: str = "") -> None:
+        """Nobody in *line* may start until the accounts of queues have changed."""
+        self._shut(line)
+        line.told = told
+        self._held_back[line] = None
+
+    def _shut(self, line: Line) -> None:
+        self._open.get(line.ask.queue, {}).pop(line, None)
+
+    def supply(self, products: Iterable[Product]) -> None:
+        """Something of *products* is free that was not."""
+        for product in (None, *products):
+            self._reopen(self._closed.pop(product, {}))
+
+    def accounts_changed(self) -> None:
+        """Queues use more or less than before."""
+        held_back, self._held_back = self._held_back, {}
+        self._reopen(held_back)
+
+    def everything_changed(self) -> None:
+        """Look at everybody again."""
+        closed, self._closed = self._closed, {}
+        for lines in closed.values():
+            self._reopen(lines)
+        self.accounts_changed()
+
+    def _reopen(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            self._open.setdefault(line.ask.queue, {})[line] = None
