@@ -84,7 +84,12 @@ def _prey(
         whole = len(pods) == len(other.placements)
         if pods and (whole or other.surplus):
             yield Prey(
-                other.job.name, pods, other.surplus, whole, _loss(cycle, other, pods)
+                job=other.job.name,
+                pods=pods,
+                surplus=other.surplus,
+                whole=whole,
+                loss=_loss(cycle, other, pods),
+                kept=_kept(other, pods),
             )
 
 
@@ -104,6 +109,16 @@ def _may_go(cycle: Cycle, standing: Standing, other: Standing, hunt: Hunt) -> bo
         return False
     cycle.wake_at(other.started + hunt.min_run_s)
     return cycle.now - other.started >= hunt.min_run_s
+
+
+def _kept(other: Standing, pods: Iterable[int]) -> frozenset[int]:
+    """The pods that their roles cannot do without, the lowest numbers first."""
+    kept: set[int] = set()
+    for role, own in other.crew:
+        if role.least and other.job.roles:
+            spare = max(0, other.ready_in(own) - role.least)
+            kept |= {*sorted({*own} & {*pods}, reverse=True)[spare:]}
+    return frozenset(kept)
 
 
 def _loss(cycle: Cycle, other: Standing, pods: Iterable[int]) -> tuple[float, ...]:

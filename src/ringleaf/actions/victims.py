@@ -30,6 +30,7 @@ class Prey(Struct, frozen=True):
         surplus: How many of them it can do without.
         whole: Whether all of its pods may go; *pods* are then all of them.
         loss: Chip-seconds that each of the pods loses.
+        kept: Pods that stay unless all go, because their role is short of others.
 
     """
 
@@ -38,6 +39,17 @@ class Prey(Struct, frozen=True):
     surplus: int
     whole: bool
     loss: tuple[float, ...]
+    kept: frozenset[int] = frozenset()
+
+    @property
+    def spare(self) -> tuple[int, ...]:
+        """The pods that may go alone, no more than the surplus of them."""
+        return tuple(pod for pod in self.pods if pod not in self.kept)
+
+    @property
+    def some(self) -> int:
+        """How many may go without the rest."""
+        return min(self.surplus, len(self.spare))
 
 
 class Choice(Struct, frozen=True, order=True):
@@ -70,9 +82,9 @@ def choices_of(prey: Prey) -> Iterator[Choice]:
     """What one job can give up: nothing, some of its surplus, everything."""
     yield Choice(0, 0, 0.0, prey.job, ())
     lost = dict(zip(prey.pods, prey.loss, strict=True))
-    some = min(prey.surplus, len(prey.pods))
+    some = prey.some
     for n_pods in range(1, some + 1):
-        for pods in combinations(prey.pods, n_pods):
+        for pods in combinations(prey.spare, n_pods):
             loss = sum(lost[pod] for pod in pods)
             yield Choice(n_pods, 0, loss, prey.job, pods)
     if prey.whole and len(prey.pods) > some:
@@ -128,12 +140,14 @@ def _who_can_stay(
 
 def _units(prey: Prey) -> Iterator[Choice]:
     """What goes or stays as one: each pod of a surplus, and the rest."""
-    some = min(prey.surplus, len(prey.pods))
-    if prey.whole and some < len(prey.pods):
-        rest = prey.pods[some:]
-        yield Choice(len(rest), len(rest), sum(prey.loss[some:]), prey.job, rest)
-    for pod, loss in zip(prey.pods[:some], prey.loss, strict=False):
-        yield Choice(1, 0, loss, prey.job, (pod,))
+    lost = dict(zip(prey.pods, prey.loss, strict=True))
+    alone = prey.spare[: prey.some]
+    rest = tuple(pod for pod in prey.pods if pod not in alone)
+    if prey.whole and rest:
+        loss = sum(lost[pod] for pod in rest)
+        yield Choice(len(rest), len(rest), loss, prey.job, rest)
+    for pod in alone:
+        yield Choice(1, 0, lost[pod], prey.job, (pod,))
 
 
 def _joined(units: Sequence[Choice], prey: Sequence[Prey]) -> list[Choice]:

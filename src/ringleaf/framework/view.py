@@ -90,7 +90,10 @@ class View:
 
     def account(self, queue: str) -> Account:
         """The account of *queue*, opened when it is first asked for."""
-        return self.accounts.setdefault(queue, Account())
+        found = self.accounts.get(queue)
+        if found is None:
+            found = self.accounts[queue] = Account()
+        return found
 
     def enter(self, standing: Standing) -> None:
         """A job arrives."""
