@@ -213,6 +213,36 @@ def test_amounts_as_people_write_them(amount: int, words: str) -> None:
     assert amount_words(amount) == words
 
 
+def test_what_nodes_have_is_0_where_they_do_not_say() -> None:
+    found = fleet(*HAVE)
+    cpu = found.have("cpu")
+
+    assert cpu is not None
+    assert cpu.tolist() == [64_000, 10_000, 0, 30_000, 0]
+    assert found.have("disk") is None
+    assert fleet(*[{"cpu": 0}] * 5).have("cpu") is None
+
+
+def test_what_pods_use_is_0_where_nodes_do_not_say() -> None:
+    found = fleet(*HAVE)
+    for node in range(5):
+        found.use(node, POD, 1)
+
+    assert found.used("cpu", np.array([0, 2, 4])).tolist() == [30_000, 0, 30_000]
+    assert [found.used_on("memory", node) for node in range(4)] == [60, 0, 0, 60]
+
+
+def test_what_a_node_has_follows_its_changes() -> None:
+    found = fleet(*HAVE)
+    before = found.have("disk")
+    found.change(2, {}, (), {"disk": 9})
+    after = found.have("disk")
+
+    assert before is None
+    assert after is not None
+    assert after.tolist() == [0, 0, 9, 0, 0]
+
+
 def test_preferences_of_nodes_add_up_where_they_hold_whole() -> None:
     east = Requirement("zone", Operator.IN, ("east",))
     racked = Requirement("rack", Operator.EXISTS)

@@ -208,6 +208,28 @@ class Fleet:
             return UNLIMITED
         return self.room.item(self._row[name], node)
 
+    def have(self, name: str) -> Ints | None:
+        """What every node has of a resource, 0 where it does not say.
+
+        None where no node says.
+        """
+        if name not in self._row:
+            return None
+        row = self.allocatable[self._row[name]]
+        have = np.where(row < UNLIMITED, row, 0)
+        return have if have.any() else None
+
+    def used(self, name: str, nodes: Ints) -> Ints:
+        """What pods use on *nodes* of a resource that some node has; 0 if unsaid."""
+        row = self._row[name]
+        found: Ints = self.allocatable[row][nodes] - self.room[row][nodes]
+        return found
+
+    def used_on(self, name: str, node: int) -> int:
+        """What pods use on *node* of a resource that some node has; 0 if unsaid."""
+        row = self._row[name]
+        return self.allocatable.item(row, node) - self.room.item(row, node)
+
     def has_room(self, node: int, demand: Demand) -> bool:
         """Whether *node* has room for one more pod of *demand*."""
         return all(
