@@ -1,12 +1,15 @@
 """The configuration: what the tables say, what loads, what is refused."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pytest
 import yaml
 
 from ringleaf.framework.conf import DEFAULT, Conf, PluginConf, Refused, read_conf
+from ringleaf.framework.plugin import Plugin
+from ringleaf.framework.standing import Standing
 from ringleaf.framework.vocabulary import (
     ACTIONS,
     FLAG_OF,
@@ -114,7 +117,7 @@ def test_every_vote_but_that_on_validity_has_a_flag() -> None:
 
 def test_who_votes_where() -> None:
     assert {name: plugin.votes for name, plugin in PLUGINS.items()} == {
-        "priority": ("JobOrder", "TaskOrder", "Preemptable", "JobStarving"),
+        "priority": ("JobOrder", "Preemptable", "JobStarving"),
         "gang": (
             "JobValid",
             "JobOrder",
@@ -185,23 +188,29 @@ def test_the_defaults_of_plugin_arguments() -> None:
 
 def test_the_defaults_of_action_arguments() -> None:
     cache = {"predicateErrorCacheEnable": True}
+    evicting = {"min-run-seconds": 0, "preview": False}
 
     assert {
         name: {key: argument.default for key, argument in action.arguments.items()}
         for name, action in ACTIONS.items()
     } == {
         "enqueue": {},
-        "allocate": cache,
+        "allocate": {
+            **cache,
+            "reservation": "fair",
+            "reservation-after-seconds": 300,
+        },
         "backfill": cache,
         "preempt": {
             **cache,
+            **evicting,
             "enableTopologyAwarePreemption": False,
             "topologyAwarePreemptWorkerNum": 16,
             "minCandidateNodesPercentage": 10,
             "minCandidateNodesAbsolute": 1,
             "maxCandidateNodesAbsolute": 100,
         },
-        "reclaim": cache,
+        "reclaim": {**cache, **evicting},
     }
 
 
@@ -339,7 +348,8 @@ def test_the_vendors_configuration() -> None:
     assert conf.settings == Settings()
     assert conf.parameters["prefer-previous-node"] is True
     assert [str(each) for each in conf.warnings] == [
-        f"init-params: argument {key!r} has no effect"
+        f"init-params: argument {key!r} has no effect: "
+        "there is no such choice in Ringleaf"
         for key in (
             "grace-over-time",
             "presetVirtualDevice",
@@ -942,7 +952,137 @@ def test_other_things_without_effect_are_warned_of() -> None:
         "metrics has no effect: only Volcano's plugin 'usage' reads it",
         "'allocate' is not among the actions: no job is placed",
         "arguments of action 'preempt' have no effect: it does not run",
+        (
+            "action 'preempt': argument 'minCandidateNodesAbsolute' has no effect: "
+            "all nodes are looked at"
+        ),
     ]
+
+
+def test_which_arguments_of_actions_and_plugins_have_no_effect() -> None:
+    rows = [*ACTIONS.values(), *PLUGINS.values()]
+
+    assert {
+        argument.key: argument.idle
+        for row in rows
+        for argument in row.arguments.values()
+        if not argument.has_effect
+    } == {
+        "predicateErrorCacheEnable": "pods that are alike are always judged together",
+        "enableTopologyAwarePreemption": TRIED_OUT,
+        "topologyAwarePreemptWorkerNum": TRIED_OUT,
+        "minCandidateNodesPercentage": "all nodes are looked at",
+        "minCandidateNodesAbsolute": "all nodes are looked at",
+        "maxCandidateNodesAbsolute": "all nodes are looked at",
+        "predicate.CacheEnable": "pods that are alike are always judged together",
+        "predicate.NodeVolumeLimitsEnable": "volumes are not looked at",
+        "predicate.VolumeZoneEnable": "volumes are not looked at",
+        "predicate.VolumeBindingEnable": "volumes are not looked at",
+        "volumebinding.weight": "volumes are not looked at",
+        "volumebinding.bindTimeoutSeconds": "volumes are not looked at",
+        "volumebinding.shape": "volumes are not looked at",
+        "predicate.DynamicResourceAllocationEnable": CLAIMS,
+        "dynamicresources.filterTimeoutSeconds": CLAIMS,
+        "imagelocality.weight": "nodes do not tell which images they have",
+    }
+
+
+TRIED_OUT: Final = "evictions are always tried out against all rules"
+CLAIMS: Final = "resource claims are not looked at"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        pytest.param("off", "off", id="YAML reads a bare off as false"),
+        pytest.param("'off'", "off", id="off in quotes"),
+        pytest.param("strict", "strict", id="a bare word"),
+    ],
+)
+def test_reservations_are_off_fair_or_strict(written: str, read: str) -> None:
+    text = (
+        "actions: allocate\ntiers: [{plugins: [{name: npu}]}]\n"
+        f"configurations: [{{name: allocate, arguments: {{reservation: {written}}}}}]"
+    )
+
+    assert conf_of(text).action_arguments["allocate"]["reservation"] == read
+
+
+def test_another_word_for_reservations_is_a_problem() -> None:
+    text = "configurations: [{name: allocate, arguments: {reservation: true}}]"
+
+    assert problems_of(text) == [
+        (
+            "action 'allocate': argument 'reservation' is true, "
+            'want "off" or "fair" or "strict"'
+        )
+    ]
+
+
+class Night(Plugin):
+    """A plugin of somebody else."""
+
+    meaning = "Night jobs keep to their zone."
+    arguments: ClassVar[Mapping[str, Argument]] = {
+        "zone": Argument("zone", Kind.TEXT, "night", "The zone of night jobs.")
+    }
+
+    def job_order(self, standing: Standing) -> float:
+        return -standing.arrived
+
+
+def with_night(entry: str, others: dict[str, type[Plugin]]) -> Conf | Refused:
+    text = f"actions: allocate\ntiers: [{{plugins: [{{name: npu}}, {entry}]}}]"
+    return read_conf(yaml.safe_load(text), others)
+
+
+def test_a_plugin_of_others_is_one_among_all() -> None:
+    entry = "{name: night, enableJobOrder: false, arguments: {zone: dark}}"
+    conf = with_night(entry, {"night": Night})
+
+    assert isinstance(conf, Conf)
+    night = conf.tiers[0][1]
+    assert (night.about.meaning, night.about.votes) == (Night.meaning, ("JobOrder",))
+    assert (night.arguments, night.votes) == ({"zone": "dark"}, ())
+
+
+@pytest.mark.parametrize(
+    ("entry", "others", "problem"),
+    [
+        pytest.param(
+            "{name: night, arguments: {zon: dark}}",
+            {"night": Night},
+            "plugin 'night': unknown argument 'zon'; hint: did you mean 'zone'?",
+            id="its arguments are checked",
+        ),
+        pytest.param(
+            "{name: nigth}",
+            {"night": Night},
+            "unknown plugin 'nigth'; hint: did you mean 'night'?",
+            id="its name is among the known",
+        ),
+        pytest.param(
+            "{name: gang}",
+            {"gang": Night},
+            (
+                "plugin 'gang' is Ringleaf's and somebody else's too, want one; "
+                "hint: the other must be uninstalled or renamed"
+            ),
+            id="it may not take the name of one of Ringleaf's",
+        ),
+    ],
+)
+def test_what_is_refused_of_others(
+    entry: str, others: dict[str, type[Plugin]], problem: str
+) -> None:
+    refused = with_night(entry, others)
+
+    assert isinstance(refused, Refused)
+    assert [str(each) for each in refused.problems] == [problem]
+
+
+def test_others_may_bring_a_plugin_of_volcano_that_ringleaf_has_not() -> None:
+    assert isinstance(with_night("{name: sla}", {"sla": Night}), Conf)
 
 
 def test_a_tier_may_be_empty() -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.output import print_json, print_line, so_many
+from ringleaf.cli.plugins import installed_plugins
 from ringleaf.framework.conf import Conf, PluginConf, Refused, Remark, read_conf
 from ringleaf.framework.vocabulary import (
     ACTIONS,
@@ -28,10 +29,7 @@ KEYS: Final = ("volcano-scheduler.conf", "volcano-scheduler-ci.conf")
 """Keys of a ConfigMap that hold a configuration; the first there is counts."""
 
 WANTED: Final = f"a configuration, or a ConfigMap with {KEYS[0]}"
-HONEST: Final = (
-    "This release reads and checks configurations; docs/configuration.md says which "
-    "parts take effect where."
-)
+MORE: Final = "docs/configuration.md says what every part means."
 
 _USUAL: Final = "by default: "
 _GO: Final = re.compile(r"\s*(var |const )?\w+\s*:?=\s*`")
@@ -52,7 +50,7 @@ def check_file(file: str, *, as_json: bool) -> int:
     """Print what is wrong with a configuration, or what it does; the exit status."""
     shown = name_of(file)
     read = _read(file, shown)
-    conf = read_conf(read.document)
+    conf = read_conf(read.document, installed_plugins())
     problems = conf.problems if isinstance(conf, Refused) else ()
     told, warnings = _told(read, problems), _told(read, conf.warnings)
     if as_json:
@@ -256,7 +254,7 @@ def _explain(console: Console, conf: Conf) -> None:
     console.print(Text("init-params", style="bold"))
     console.print(_parameters(conf))
     console.print()
-    console.print(Text(HONEST))
+    console.print(Text(MORE))
 
 
 def _action_lines(conf: Conf, name: str) -> Iterator[str]:
@@ -277,11 +275,16 @@ def _plugin_lines(plugin: PluginConf) -> Iterator[str]:
 def _argument_lines(
     known: Mapping[str, Argument], values: Mapping[str, Value]
 ) -> Iterator[str]:
-    """A line for each argument that is not at its default, one for all that are."""
+    """A line for each argument that is not at its default, one for all that are.
+
+    Those without effect have a warning where they are set.
+    """
     usual = []
     for key, value in values.items():
         argument = find_argument(known, key)
         assert argument is not None, key
+        if argument.idle:
+            continue
         if value == argument.default:
             usual.append(f"{key} {_default(argument)}")
         else:

@@ -380,10 +380,6 @@ def _parameters(notes: _Notes, entries: Mapping[str, _Entry]) -> Mapping[str, Va
     if isinstance(entry.arguments, dict):
         plain = {key: _loose(key, found) for key, found in entry.arguments.items()}
         entry = _Entry(entry.path, plain)
-        for key in plain:
-            if key in PARAMETERS and not PARAMETERS[key].has_effect:
-                text = f"{INIT_PARAMS}: argument {quoted(key)} has no effect"
-                notes.warn((*entry.path, key), text)
     return _arguments(notes, entry, PARAMETERS, INIT_PARAMS)
 
 
@@ -483,8 +479,11 @@ def _arguments(
             is_, want = _told(found), argument.wanted
             text = f"{who}: argument {quoted(key)} is {is_}, want {want}"
             notes.refuse((*entry.path, key), text, _unquote(found, argument.kind))
-        else:
-            values[key] = value
+            continue
+        values[key] = value
+        if argument.idle:
+            text = f"{who}: argument {quoted(key)} has no effect: {argument.idle}"
+            notes.warn((*entry.path, key), text)
     return values
 
 
@@ -525,8 +524,9 @@ def _as_switch(_argument: Argument, found: object) -> Value:
 
 
 def _as_choice(argument: Argument, found: object) -> Value:
-    # nslb-version is often written as a number: 2.0 without quotes.
-    text = str(found)
+    # nslb-version is often written as a number, 2.0 without quotes; YAML reads a bare
+    # off as false.
+    text = "off" if found is False else str(found)
     return text if text in argument.choices else None
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.model.settings import JobRequests
 
@@ -49,7 +50,7 @@ class Argument(Struct, frozen=True):
         high: The greatest legal number.
         choices: The legal texts.
         without: What counts without it, in words, where the default is None.
-        has_effect: Whether Ringleaf heeds it; if not, setting it is a warning.
+        idle: Why Ringleaf does not heed it, if so; setting it is then a warning.
 
     """
 
@@ -61,7 +62,12 @@ class Argument(Struct, frozen=True):
     high: int = MAX_NUMBER
     choices: tuple[str, ...] = ()
     without: str = "none"
-    has_effect: bool = True
+    idle: str = ""
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether Ringleaf heeds it."""
+        return not self.idle
 
     @property
     def wanted(self) -> str:
@@ -131,36 +137,69 @@ def _switch(key: str, meaning: str, *, default: bool) -> Argument:
     return Argument(key, Kind.SWITCH, default, meaning)
 
 
-_CACHE: Final = _switch(
-    "predicateErrorCacheEnable",
-    "Whether a refusal of a node counts for all pods alike until the cycle ends.",
-    default=True,
+def _idle(why: str, *arguments: Argument) -> Iterator[Argument]:
+    """The same arguments, accepted without effect."""
+    return (replace(argument, idle=why) for argument in arguments)
+
+
+_CACHE: Final = replace(
+    _switch(
+        "predicateErrorCacheEnable",
+        "Whether a refusal of a node counts for all pods alike until the cycle ends.",
+        default=True,
+    ),
+    idle="pods that are alike are always judged together",
+)
+_EVICTING: Final = (
+    _whole(
+        "min-run-seconds",
+        0,
+        "Seconds that a job runs at least before its pods may be evicted.",
+    ),
+    _switch(
+        "preview",
+        "Whether it is only said who would be evicted, and nobody is.",
+        default=False,
+    ),
 )
 
 ACTIONS: Final = _named(
     Action("enqueue", "Lets waiting jobs in, queue by queue, while no plugin objects.",
            _keyed()),
     Action("allocate", "Places jobs whose pods request something, all pods or none.",
-           _keyed(_CACHE)),
+           _keyed(
+               _CACHE,
+               Argument("reservation", Kind.CHOICE, "fair",
+                        "Who gets the next place where it fits, once it has waited too "
+                        "long: one job of each queue (fair), one job in all (strict), "
+                        "nobody (off).", choices=("off", "fair", "strict")),
+               _whole("reservation-after-seconds", 300,
+                      "Seconds of waiting that are too long."),
+           )),
     Action("backfill", "Places pods that request nothing.",
            _keyed(_CACHE)),
     Action("preempt", "Evicts pods of the same queue for a starving job that outranks "
                       "them.",
            _keyed(
                _CACHE,
-               _switch("enableTopologyAwarePreemption",
-                       "Whether evictions are tried out against pod affinity and "
-                       "spreading; it knows no network.", default=False),
-               _whole("topologyAwarePreemptWorkerNum", 16,
-                      "Workers that try evictions out at once.", low=1),
-               _whole("minCandidateNodesPercentage", 10,
-                      "Share of the nodes to try at least.", high=100),
-               _whole("minCandidateNodesAbsolute", 1, "Nodes to try at least."),
-               _whole("maxCandidateNodesAbsolute", 100, "Nodes to try at most."),
+               *_EVICTING,
+               *_idle("evictions are always tried out against all rules",
+                   _switch("enableTopologyAwarePreemption",
+                           "Whether evictions are tried out against pod affinity and "
+                           "spreading; it knows no network.", default=False),
+                   _whole("topologyAwarePreemptWorkerNum", 16,
+                          "Workers that try evictions out at once.", low=1),
+               ),
+               *_idle("all nodes are looked at",
+                   _whole("minCandidateNodesPercentage", 10,
+                          "Share of the nodes to try at least.", high=100),
+                   _whole("minCandidateNodesAbsolute", 1, "Nodes to try at least."),
+                   _whole("maxCandidateNodesAbsolute", 100, "Nodes to try at most."),
+               ),
            )),
     Action("reclaim", "Evicts pods of queues above their share for a starving job of a "
                       "queue below its own.",
-           _keyed(_CACHE)),
+           _keyed(_CACHE, *_EVICTING)),
 )  # fmt: skip
 """The actions, in the order in which they are usually run."""
 
@@ -273,7 +312,7 @@ def _weights(*rows: tuple[str, int, str]) -> Iterator[Argument]:
 
 PLUGINS: Final = _named(
     Voter("priority", "Higher priority first; it may evict lower priority.",
-           ("JobOrder", "TaskOrder", "Preemptable", "JobStarving"), _keyed()),
+           ("JobOrder", "Preemptable", "JobStarving"), _keyed()),
     Voter("gang", "All pods of a job or none.",
            ("JobValid", "JobOrder", "JobReady", "JobPipelined", "Preemptable",
             "Reclaimable", "JobStarving"), _keyed()),
@@ -306,22 +345,30 @@ PLUGINS: Final = _named(
                    "NodePorts: host ports",
                    "TaintToleration: taints",
                    "PodAffinity: affinity and anti-affinity to other pods",
-                   "NodeVolumeLimits: limits on the volumes of a node",
-                   "VolumeZone: zones of volumes",
                    "PodTopologySpread: spreading constraints",
-                   "VolumeBinding: volumes that are not bound yet",
-                   "DynamicResourceAllocation: resource claims",
                ),
-               _switch("predicate.CacheEnable",
-                       "Whether a verdict counts for pods alike.", default=False),
-               _whole("volumebinding.weight", 1, "Weight of the fit of volumes."),
-               _whole("volumebinding.bindTimeoutSeconds", 600,
-                      "Seconds to wait for a volume to be bound."),
-               Argument("volumebinding.shape", Kind.POINTS, None,
-                        "How full volumes score, point by point.",
-                        without="Kubernetes' own"),
-               _whole("dynamicresources.filterTimeoutSeconds", 10,
-                      "Seconds that looking for devices may take; 0 is no limit."),
+               *_idle("pods that are alike are always judged together",
+                   _switch("predicate.CacheEnable",
+                           "Whether a verdict counts for pods alike.", default=False),
+               ),
+               *_idle("volumes are not looked at",
+                   *_filters(
+                       "NodeVolumeLimits: limits on the volumes of a node",
+                       "VolumeZone: zones of volumes",
+                       "VolumeBinding: volumes that are not bound yet",
+                   ),
+                   _whole("volumebinding.weight", 1, "Weight of the fit of volumes."),
+                   _whole("volumebinding.bindTimeoutSeconds", 600,
+                          "Seconds to wait for a volume to be bound."),
+                   Argument("volumebinding.shape", Kind.POINTS, None,
+                            "How full volumes score, point by point.",
+                            without="Kubernetes' own"),
+               ),
+               *_idle("resource claims are not looked at",
+                   *_filters("DynamicResourceAllocation: resource claims"),
+                   _whole("dynamicresources.filterTimeoutSeconds", 10,
+                          "Seconds that looking for devices may take; 0 is no limit."),
+               ),
            )),
     Voter("proportion", "Queues share the cluster by weight, within guarantee and "
                          "capability.",
@@ -329,16 +376,19 @@ PLUGINS: Final = _named(
             "Reclaimable"), _keyed()),
     Voter("nodeorder", "Kubernetes' own preferences: balance, affinity, images.",
            ("NodeOrder",),
-           _keyed(*_weights(
-               ("leastrequested", 1, "nodes with the most left"),
-               ("mostrequested", 0, "nodes with the least left"),
-               ("nodeaffinity", 2, "preferred node affinity"),
-               ("podaffinity", 2, "preferred affinity to other pods"),
-               ("balancedresource", 1, "even use of CPU and memory"),
-               ("tainttoleration", 3, "nodes with few taints to tolerate"),
-               ("imagelocality", 1, "nodes that have the images"),
-               ("podtopologyspread", 2, "spreading constraints"),
-           ))),
+           _keyed(
+               *_weights(
+                   ("leastrequested", 1, "nodes with the most left"),
+                   ("mostrequested", 0, "nodes with the least left"),
+                   ("nodeaffinity", 2, "preferred node affinity"),
+                   ("podaffinity", 2, "preferred affinity to other pods"),
+                   ("balancedresource", 1, "even use of CPU and memory"),
+                   ("tainttoleration", 3, "nodes with few taints to tolerate"),
+                   ("podtopologyspread", 2, "spreading constraints"),
+               ),
+               *_idle("nodes do not tell which images they have",
+                   *_weights(("imagelocality", 1, "nodes that have the images"))),
+           )),
     Voter("binpack", "Fills nodes that are in use before others.",
            ("NodeOrder",),
            _keyed(
@@ -381,18 +431,6 @@ REFUSED_PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
 """Plugins of Volcano that Ringleaf does not have, and what to do."""
 
 
-def _no_effect(argument: Argument) -> Argument:
-    return Argument(
-        argument.key,
-        argument.kind,
-        argument.default,
-        argument.meaning,
-        argument.low,
-        argument.high,
-        has_effect=False,
-    )
-
-
 PARAMETERS: Final = _keyed(
     Argument("nslb-version", Kind.CHOICE, "1.0", "Version of switch affinity.",
              choices=("1.0", "2.0")),
@@ -408,7 +446,7 @@ PARAMETERS: Final = _keyed(
     Argument("job-requests", Kind.CHOICE, JobRequests.STRICT.value,
              "How atlas-800-9000 reads the rule for jobs of several pods (D1).",
              choices=tuple(JobRequests)),
-    *map(_no_effect, (
+    *_idle("there is no such choice in Ringleaf",
         _whole("grace-over-time", 900,
                "Seconds a faulty pod has to end by itself.", low=2, high=3600),
         _switch("presetVirtualDevice",
@@ -423,7 +461,7 @@ PARAMETERS: Final = _keyed(
                 "Whether a job that comes back prefers its old nodes.", default=False),
         Argument("resource-level-config", Kind.TEXT, None,
                  "Levels of the network for multi-level scheduling."),
-    )),
+    ),
 )  # fmt: skip
 """``init-params``. Source: the vendor's factory.go; nodes-per-leaf, share-common-leaves
 and job-requests are Ringleaf's own. Numbers may stand in quotes, as the vendor's do.
