@@ -1,0 +1,304 @@
+"""Kubernetes' own preferences among nodes, each from 0 to 100 times its weight.
+
+- ``leastrequested``: what would be left of CPU and memory with the pod, in percent;
+  ``mostrequested``: what would be in use. The mean of both resources. A pod that asks
+  for no CPU or memory counts as one that asks for 100m and 200Mi.
+- ``balancedresource``: 100, less the standard deviation of the shares in use of CPU
+  and memory, in percent. Not for pods that ask for neither.
+- ``nodeaffinity``: the weights of the pod's preferences that hold, as a part of the
+  most that any node has.
+- ``tainttoleration``: 100, less the taints that ask such pods to go elsewhere, as a
+  part of the most that any node has.
+- ``podaffinity``: the weights of neighbours that the pod likes or that like it, less
+  those that dislike each other, between the least (0) and the most (100) of any node.
+- ``podtopologyspread``: 100 where the fewest pods like it are, less elsewhere.
+- ``imagelocality`` is 0 everywhere: nodes do not tell which images they have.
+
+Scores are whole numbers, as Kubernetes' are. A resource of which a node does not say
+how much it has does not count on it.
+
+Where we differ, on purpose: what Kubernetes measures against the other candidates of
+this moment, we measure against all nodes of the cluster, so that a score does not
+depend on who else is a candidate. What is the same for all nodes is left out.
+
+Source: Kubernetes ``pkg/scheduler/framework/plugins/{noderesources,nodeaffinity,
+tainttoleration,interpodaffinity,podtopologyspread}``; defaults and keys: Volcano
+``pkg/scheduler/plugins/nodeorder``.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+
+from ringleaf.framework.plugin import Nodes, Plugin, Scores
+from ringleaf.framework.view import View
+from ringleaf.framework.vocabulary import Value
+from ringleaf.model.demand import Demand
+from ringleaf.model.fleet import Fleet, Ints
+from ringleaf.model.job import Job, Role
+from ringleaf.model.neighbours import Neighbours, Tally, neighbours_of
+
+FULL: Final = 100
+"""The best score."""
+
+RESOURCES: Final = {"cpu": 100, "memory": 200 * 2**20 * 1000}
+"""The resources that count → what a pod counts for that asks for none of it."""
+
+DEFAULTS: Final = {
+    "leastrequested": 1,
+    "mostrequested": 0,
+    "nodeaffinity": 2,
+    "podaffinity": 2,
+    "balancedresource": 1,
+    "tainttoleration": 3,
+    "podtopologyspread": 2,
+}
+
+FEW: Final = 8
+"""Up to so many nodes, plain numbers are faster than arrays."""
+
+MOST_KEPT: Final = 64
+"""Kinds of pods whose preferences are kept."""
+
+
+_Number: TypeAlias = Any
+"""A number of one node, or an array of those of many: the formulas are the same."""
+
+
+class _Line(NamedTuple):
+    """One resource of one node or many."""
+
+    have: _Number
+    some: _Number
+    """What nodes have, or 1 where it is nothing: to divide by."""
+    used: _Number
+    padding: _Number
+    """What pods count for there that ask nothing."""
+
+
+class _Arithmetic(NamedTuple):
+    """What differs between numbers and arrays."""
+
+    lesser: Callable[[_Number, _Number], _Number]
+    floor: Callable[[_Number], _Number]
+
+
+_ONE: Final = _Arithmetic(min, math.floor)
+_MANY: Final = _Arithmetic(np.minimum, np.floor)
+
+
+class _Gauge(Struct, frozen=True):
+    """CPU and memory of all nodes, as far as they are counted."""
+
+    fleet: Fleet
+    version: int
+    have: dict[str, Ints]
+    n_counted: Ints
+    """How many of the resources each node counts, at least 1."""
+    half: Scores
+    """One half where a node counts both, else 0."""
+
+
+class _Asked(Struct, frozen=True):
+    """What a pod asks, resource by resource."""
+
+    plain: tuple[int, ...]
+    padded: tuple[int, ...]
+    """The same, with what counts for a pod that asks nothing."""
+
+
+class _Kept(Struct, frozen=True):
+    """Scores of all nodes, and of what state they are."""
+
+    index: Neighbours
+    version: tuple[int, int]
+    scores: Ints | None
+
+
+class NodeOrder(Plugin):
+    """Likes nodes as Kubernetes' own scheduler does."""
+
+    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+        super().__init__(view, arguments)
+        self._least = self._weight("leastrequested")
+        self._most = self._weight("mostrequested")
+        self._balanced = self._weight("balancedresource")
+        self._node_affinity = self._weight("nodeaffinity")
+        self._taints = self._weight("tainttoleration")
+        self._pod_affinity = self._weight("podaffinity")
+        self._spread = self._weight("podtopologyspread")
+        self._gauge: _Gauge | None = None
+        self._kept: dict[Demand, _Kept] = {}
+
+    def _weight(self, name: str) -> int:
+        value = self.values.get(f"{name}.weight")
+        return value if isinstance(value, int) else DEFAULTS[name]
+
+    def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
+        """How well *nodes* suit a pod of *role*; None where all suit alike."""
+        del job
+        pod = role.demand
+        index = neighbours_of(self.view.cluster)
+        resources = self._resources(pod, nodes, index)
+        preferences = self._preferences(pod, index)
+        if preferences is None:
+            return resources
+        own = preferences[nodes].astype(np.float64)
+        return own if resources is None else own + resources
+
+    def _resources(self, pod: Demand, nodes: Nodes, index: Neighbours) -> Scores | None:
+        """The scores for CPU and memory; None where no node counts them."""
+        gauge = self._read_gauge()
+        if not gauge.have:
+            return None
+        asked = _asked(pod.resources, tuple(gauge.have))
+        if len(nodes) > FEW:
+            lines = [_many(gauge, name, nodes, index.bare(name)) for name in gauge.have]
+            n_counted, half = gauge.n_counted[nodes], gauge.half[nodes]
+            found: Scores = self._rate(asked, lines, n_counted, half, _MANY)
+            return found
+        return np.array(
+            [
+                self._rate(
+                    asked,
+                    [_one(gauge, name, node, index.bare(name)) for name in gauge.have],
+                    gauge.n_counted.item(node),
+                    gauge.half.item(node),
+                    _ONE,
+                )
+                for node in nodes.tolist()
+            ],
+            np.float64,
+        )
+
+    def _rate(
+        self,
+        asked: _Asked,
+        lines: Sequence[_Line],
+        n_counted: _Number,
+        half: _Number,
+        of: _Arithmetic,
+    ) -> _Number:
+        """The scores of nodes with these *lines*, one for each resource."""
+        left, taken, shares = 0, 0, []
+        for line, plain, padded in zip(lines, asked.plain, asked.padded, strict=True):
+            load = of.lesser(line.used + line.padding + padded, line.have)
+            if self._least:
+                left += (line.have - load) * FULL // line.some
+            if self._most:
+                taken += load * FULL // line.some
+            shares.append(of.lesser((line.used + plain) / line.some, 1.0))
+        total = self._least * (left // n_counted) + self._most * (taken // n_counted)
+        if self._balanced and any(asked.plain):
+            apart = abs(shares[0] - shares[-1]) * half
+            total = total + self._balanced * of.floor((1 - apart) * FULL)
+        return total * 1.0
+
+    def _read_gauge(self) -> _Gauge:
+        """The gauge of the cluster as its nodes are."""
+        fleet, gauge = self.view.cluster.fleet, self._gauge
+        if gauge is None or gauge.fleet is not fleet or gauge.version != fleet.version:
+            gauge = self._gauge = _gauge_of(fleet)
+        return gauge
+
+    def _preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
+        """The scores of all nodes for what *pod* prefers; None where they are equal."""
+        version = self.view.cluster.fleet.version, index.version
+        kept = self._kept.get(pod)
+        if kept is None or kept.index is not index or kept.version != version:
+            scores = self._read_preferences(pod, index)
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            kept = self._kept[pod] = _Kept(index, version, scores)
+        return kept.scores
+
+    def _read_preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
+        fleet = self.view.cluster.fleet
+        weighed = (
+            (self._node_affinity, node_affinity),
+            (self._taints, taint_toleration),
+            (self._pod_affinity, pod_affinity),
+            (self._spread, topology_spread),
+        )
+        found = [
+            weight * scores
+            for weight, scorer in weighed
+            if weight and (scores := scorer(pod, fleet, index)) is not None
+        ]
+        return np.add.reduce(found) if found else None
+
+
+def node_affinity(pod: Demand, fleet: Fleet, _index: Neighbours) -> Ints | None:
+    """The weights of preferences that hold, against the most of any node."""
+    liked = fleet.liked(pod) if pod.prefers else _NOTHING
+    most = liked.max(initial=0)
+    return liked * FULL // most if most else None
+
+
+def taint_toleration(pod: Demand, fleet: Fleet, _index: Neighbours) -> Ints | None:
+    """Few taints that ask such a pod to go elsewhere, against the most of any node."""
+    disliked = fleet.disliked(pod.tolerations) if fleet.tainted else _NOTHING
+    most = disliked.max(initial=0)
+    return FULL - disliked * FULL // most if most else None
+
+
+def pod_affinity(pod: Demand, _fleet: Fleet, index: Neighbours) -> Ints | None:
+    """The weights of neighbours, between the least and the most of any node.
+
+    What a running pod requires of its neighbours adds nothing, as in Volcano.
+    """
+    liking = index.liking(pod)
+    if liking is None:
+        return None
+    least, most = liking.min(), liking.max()
+    return (liking - least) * FULL // (most - least) if most > least else None
+
+
+def topology_spread(pod: Demand, _fleet: Fleet, index: Neighbours) -> Ints | None:
+    """Few pods like it, between those of the emptiest and the fullest node.
+
+    Nodes that lack a label of a soft constraint, or that the pod does not select,
+    score 0.
+    """
+    found = index.crowding(pod)
+    if found is None or not found[1].any():
+        return None
+    crowd, counted = found
+    least, most = crowd[counted].min(), crowd[counted].max()
+    score = (most + least - crowd) * FULL // most if most else np.full(len(crowd), FULL)
+    return np.where(counted, score, 0)
+
+
+_NOTHING: Final = np.zeros(0, np.int64)
+
+
+def _gauge_of(fleet: Fleet) -> _Gauge:
+    found = {name: have for name in RESOURCES if (have := fleet.have(name)) is not None}
+    counted = [have > 0 for have in found.values()]
+    n_counted = np.maximum(np.add.reduce(counted, dtype=np.int64), 1)
+    half = np.where(np.logical_and.reduce(counted), 0.5, 0.0)
+    return _Gauge(fleet, fleet.version, found, n_counted, half)
+
+
+def _many(gauge: _Gauge, name: str, nodes: Nodes, bare: Tally) -> _Line:
+    have = gauge.have[name][nodes]
+    used = gauge.fleet.used(name, nodes)
+    return _Line(have, np.maximum(have, 1), used, RESOURCES[name] * bare.counts[nodes])
+
+
+def _one(gauge: _Gauge, name: str, node: int, bare: Tally) -> _Line:
+    have = gauge.have[name].item(node)
+    used = gauge.fleet.used_on(name, node)
+    return _Line(have, have or 1, used, RESOURCES[name] * bare.counts.item(node))
+
+
+@lru_cache(maxsize=1024)
+def _asked(resources: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> _Asked:
+    given = dict(resources)
+    plain = tuple(given.get(name, 0) for name in names)
+    padded = tuple(given.get(name, 0) or RESOURCES[name] for name in names)
+    return _Asked(plain, padded)
