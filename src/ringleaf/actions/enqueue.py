@@ -1,6 +1,7 @@
 """Let waiting jobs in, queue by queue, while no plugin objects.
 
-A job that is let in may be placed; one that is not costs its queue nothing.
+A job that is let in may be placed; one that is not costs its queue nothing. It may
+still evict others, and get a reservation: a full queue is no reason to starve in it.
 """
 
 from ringleaf.actions.turns import Turns
@@ -31,4 +32,5 @@ def enqueue(cycle: Cycle) -> None:
                 f"there is no queue {job.queue!r}"
             )
         cycle.pending.hold_back(line, told)
+        cycle.failed.append(line)
         cycle.tell(standing, Verdict.WAITING, told)

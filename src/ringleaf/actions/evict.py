@@ -4,7 +4,7 @@ Nothing is evicted before it is certain that the job then fits, all of it, where
 topology wants it. The place is reserved for it until those who hold it are gone.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from ringleaf.framework.instruction import Verdict
 from ringleaf.framework.plugin import Victim
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.statement import Statement
+from ringleaf.framework.waitlist import Line
 from ringleaf.model.decision import Placed
 from ringleaf.policies.fit import counted
 
@@ -37,6 +38,14 @@ def hunt_of(cycle: Cycle, action: str, agree: Agree) -> Hunt:
     min_run_s = arguments["min-run-seconds"]
     assert isinstance(min_run_s, int)
     return Hunt(action, agree, min_run_s, arguments["preview"] is True)
+
+
+def fresh(cycle: Cycle, action: str) -> Iterator[Line]:
+    """The lines tried in vain, but those for which nothing has moved since."""
+    for line in cycle.failed:
+        if line.hunted.get(action) != cycle.moves:
+            yield line
+            line.hunted[action] = cycle.moves
 
 
 def evict_for(

@@ -1,6 +1,6 @@
 """Evict pods of queues above their share for a job of a queue below its own."""
 
-from ringleaf.actions.evict import evict_for, hunt_of
+from ringleaf.actions.evict import evict_for, fresh, hunt_of
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.standing import Standing
 
@@ -8,7 +8,7 @@ from ringleaf.framework.standing import Standing
 def reclaim(cycle: Cycle) -> None:
     """For every job tried in vain whose queue may, as the plugins allow."""
     hunt = hunt_of(cycle, "reclaim", cycle.votes.reclaimable)
-    for line in cycle.failed:
+    for line in fresh(cycle, hunt.action):
         while line:
             _key, standing = line.front
             if not _may_reclaim(cycle, standing):

@@ -4,8 +4,9 @@ A job that has waited too long gets the place where it can start soonest, in the
 of its topology. Others may use it in the meantime only if they are sure to end in time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
+from math import inf
 from typing import Final
 
 from ringleaf.framework.booking import Booking, ends_at, place_words
@@ -41,16 +42,8 @@ def reserve(cycle: Cycle) -> None:
 
 def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
     """A reservation for the first in order of those of *queues* who are overdue."""
-    due = False
-    for queue in queues:
-        for waitlist in (cycle.waiting, cycle.pending):
-            oldest = waitlist.oldest(queue)
-            if oldest is not None:
-                cycle.wake_at(oldest.waiting_since + after)
-                due |= oldest.waiting_since + after <= cycle.now
-    if not due:
-        return
-    overdue = _overdue(cycle, {*queues}, after)
+    listed = [queue for queue in queues if _is_due(cycle, queue, after)]
+    overdue = [one for queue in listed for one in _overdue(cycle, queue, after)]
     for standing in sorted(overdue, key=cycle.votes.job_key):
         booking = _plan(cycle, standing)
         if booking is not None:
@@ -60,16 +53,38 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
         cycle.hopeless[standing.job.name] = cycle.structure
 
 
-def _overdue(cycle: Cycle, queues: set[str], after: int) -> Iterator[Standing]:
-    """Who has waited too long, also to be let in; who will have, and when, is noted."""
+def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
+    """Whether somebody of *queue* may be overdue; else it is noted when."""
+    lists = (cycle.waiting.oldest(queue), cycle.pending.oldest(queue))
+    since = min((one.waiting_since for one in lists if one), default=inf)
+    cycle.wake_at(since + after)
+    if since + after > cycle.now:
+        return False
+    structure, until = cycle.barren.get(queue, (-1, inf))
+    if structure != cycle.structure or until <= cycle.now:
+        return True
+    cycle.wake_at(until)
+    return False
+
+
+def _overdue(cycle: Cycle, queue: str, after: int) -> list[Standing]:
+    """Who of *queue* has waited too long, also to be let in.
+
+    When nobody has, or none of them can be helped, it is noted until when that is so.
+    """
+    found, until = [], inf
     for standing in chain(cycle.waiting, cycle.pending):
-        name, due = standing.job.name, standing.waiting_since + after
-        if standing.job.queue not in queues or standing.phase is Phase.RUNNING:
+        due = standing.waiting_since + after
+        if standing.job.queue != queue or standing.phase is Phase.RUNNING:
             continue
         if due > cycle.now:
-            cycle.wake_at(due)
-        elif cycle.hopeless.get(name) != cycle.structure:
-            yield standing
+            until = min(until, due)
+        elif cycle.hopeless.get(standing.job.name) != cycle.structure:
+            found.append(standing)
+    cycle.wake_at(until)
+    if not found:
+        cycle.barren[queue] = cycle.structure, until
+    return found
 
 
 def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
@@ -147,9 +162,9 @@ def _within(
     return found
 
 
-def _fits(cycle: Cycle, standing: Standing) -> Placed | None:
+def _fits(cycle: Cycle, standing: Standing, *, overdue: bool = True) -> Placed | None:
     """Where the job would be placed now, within its quota."""
-    limit = cycle.quota(standing)
+    limit = cycle.quota(standing, overdue=overdue)
     return None if limit is None else cycle.session.preview(standing.job, limit)
 
 
@@ -167,7 +182,7 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
     with Statement(cycle.view.cluster) as statement:
         for other in enders:
             statement.release_pods(other.job.name, other.terminating)
-        placed = _fits(cycle, standing)
+        placed = _fits(cycle, standing, overdue=False)
     if placed is None:
         return
     booking = Booking(

@@ -4,7 +4,7 @@ It is a pure function of the events so far: no clock, no dice, no I/O. The same 
 at the same times give the same instructions, byte for byte.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from ringleaf.engine.event import (
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.instruction import Instruction, WakeAt
+from ringleaf.framework.instruction import Instruction, Report, Verdict, WakeAt
 from ringleaf.framework.plugin import Plugin
 from ringleaf.framework.preference import Score
 from ringleaf.framework.session import Session
@@ -40,7 +40,7 @@ from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
 from ringleaf.framework.waiting import told_to_wait
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.decision import Decision, Placed
+from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
 from ringleaf.model.mask import mask_of
@@ -80,6 +80,7 @@ class Engine:
         self._leaves = tuple(leaves)
         self._plugins = plugins
         self._given: dict[str, Job] = {}
+        self._invalid: dict[str, Invalid] = {}
         self._arrived = 0
         self._wake = inf
         cluster = Cluster(self._nodes.values(), self._leaves)
@@ -130,12 +131,12 @@ class Engine:
 
     def explain(self, name: str) -> Decision:
         """Where a job is, or why it waits, with what would help."""
+        if name in self._invalid:
+            return self._invalid[name]
         cycle, standing = self.cycle, self.view.standings[name]
         job, cluster = standing.job, self.view.cluster
         if standing.placements:
             return Placed(job, tuple(standing.placements.values()))
-        if (never := admit(job, self.view.settings)) is not None:
-            return never
         with Statement(cluster) as statement:
             if name in cycle.bookings:
                 cycle.bookings[name].let_go(statement, cluster)
@@ -155,6 +156,13 @@ class Engine:
         if standing is not None:
             self._job_changed(standing, job)
             return
+        never = None if event.placements else admit(job, self.view.settings)
+        if never is not None:
+            self._invalid[name] = never
+            told = Report(name, Verdict.INVALID, never.message, never.hint)
+            self.cycle.out.append(told)
+            return
+        self._invalid.pop(name, None)
         self._arrived += 1
         self.cycle.arrivals += 1
         standing = Standing(job, self._arrived, self.view.now)
@@ -226,6 +234,8 @@ class Engine:
             self.cycle.wait(standing)
 
     def _job_gone(self, event: JobGone) -> None:
+        self._given.pop(event.job, None)
+        self._invalid.pop(event.job, None)
         standing = self.view.standings.get(event.job)
         if standing is None:
             return
@@ -237,7 +247,6 @@ class Engine:
         cycle.hopeless.pop(event.job, None)
         cycle.ends.pop(event.job, None)
         self.view.leave(standing)
-        del self._given[event.job]
 
     def _pods_gone(self, event: PodsGone) -> None:
         standing = self.view.standings.get(event.job)
@@ -278,7 +287,7 @@ class Engine:
                 statement.release_pods(name, held)
             statement.commit()
         indexes = [cluster.index[node] for node in nodes if node in cluster.index]
-        self.cycle.freed({cluster.product_of(node): None for node in indexes})
+        self.cycle.freed({cluster.product_of(node): None for node in indexes}, nodes)
 
     # Nodes, leaves, queues, configuration, time.
 
@@ -288,6 +297,7 @@ class Engine:
             return
         moved = [n for n in changed if not self._in_place(n)]
         self._nodes |= {node.name: node for node in changed}
+        self._give_up({node.name for node in changed})
         if moved:
             self._rebuild()
             return
@@ -312,6 +322,7 @@ class Engine:
             if lost:
                 self._release(standing, lost)
                 self._wait_if_short(standing)
+        self._give_up(gone)
         for name in gone:
             del self._nodes[name]
         self._rebuild()
@@ -321,12 +332,17 @@ class Engine:
             self._leaves = event.leaves
             self._rebuild()
 
+    def _give_up(self, nodes: Collection[str]) -> None:
+        """Reservations on *nodes* are no more; they are no longer what they were."""
+        cycle = self.cycle
+        for booking in list(cycle.bookings.values()):
+            if not booking.nodes.isdisjoint(nodes):
+                cycle.give_up(booking)
+                cycle.wait(self.view.standings[booking.job.name])
+
     def _rebuild(self) -> None:
         """Nodes came, went or moved: the cluster is made anew; pods stay."""
-        cycle, old = self.cycle, self.view.cluster
-        for booking in list(cycle.bookings.values()):
-            cycle.give_up(booking)
-            cycle.wait(self.view.standings[booking.job.name])
+        old = self.view.cluster
         cluster = Cluster(self._nodes.values(), self._leaves)
         with Statement(cluster) as statement:
             for job, holdings in old.holdings.items():
@@ -349,18 +365,20 @@ class Engine:
         self.view.count()
         cycle.session = self._session(cycle.conf, cycle.votes)
         cycle.structure += 1
-        for booking in list(cycle.bookings.values()):
-            cycle.give_up(booking)
-            cycle.wait(self.view.standings[booking.job.name])
         cycle.freed(products)
 
     def _queue_changed(self, event: QueueChanged) -> None:
         self.view.queues[event.queue.name] = event.queue
-        self.view.version += 1
+        self._accounts_are_new()
 
     def _queue_gone(self, event: QueueGone) -> None:
         self.view.queues.pop(event.name, None)
+        self._accounts_are_new()
+
+    def _accounts_are_new(self) -> None:
         self.view.version += 1
+        self.cycle.structure += 1
+        self.cycle.moves += 1
 
     def _conf_changed(self, event: ConfChanged) -> None:
         cycle, conf = self.cycle, event.conf
@@ -381,12 +399,17 @@ class Engine:
             since = standing.waiting_since
             self._wait_if_short(standing)
             standing.waiting_since = since
+        for name in list(self._invalid):
+            self._job_arrived(JobArrived(self._given.pop(name)))
         cycle.structure += 1
+        cycle.moves += 1
 
     def _woke(self, _event: Woke) -> None:
         """Somebody may be old enough now to be evicted, or to get a reservation."""
         if {"preempt", "reclaim"} & {*self.cycle.conf.actions}:
+            self.cycle.moves += 1
             self.cycle.waiting.everything_changed()
+            self.cycle.pending.everything_changed()
 
     def _session(self, conf: Conf, votes: Votes) -> Session:
         """A session that heeds what plugins say of nodes."""

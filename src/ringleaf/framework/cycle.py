@@ -4,7 +4,7 @@ The actions decide whom to try; ``Cycle.attempt`` tries one job, with its quota 
 reservations of others, and writes down what comes of it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import inf
 from typing import Final
 
@@ -16,7 +16,6 @@ from ringleaf.framework.instruction import (
     Instruction,
     Report,
     Verdict,
-    WakeAt,
 )
 from ringleaf.framework.session import Session
 from ringleaf.framework.standing import Phase, Standing, pod_amounts
@@ -24,12 +23,12 @@ from ringleaf.framework.statement import Statement
 from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
 from ringleaf.framework.waitlist import Line, Waitlist
-from ringleaf.model.amounts import add
+from ringleaf.model.amounts import Amounts, add
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.product import Product
-from ringleaf.policies.admission import admit
+from ringleaf.model.queue import Queue
 from ringleaf.policies.annotations import pod_annotations
 
 NEVER: Final = inf
@@ -52,12 +51,16 @@ class Cycle:
         """Jobs for which no reservation could be made, and when: see ``structure``."""
         self.structure = 0
         """Moves when nodes change or a reservation ends."""
+        self.barren: dict[str, tuple[int, float]] = {}
+        """Queues without anybody to reserve for: since when, and until what time."""
         self.supply = 0
         """Moves whenever something is free that was not."""
+        self.moves = 0
+        """Moves whenever pods come or go, or who may do what changes."""
         self.arrivals = 0
         self.out: list[Instruction] = []
         self.failed: list[Line] = []
-        """Lines whose first job was tried in this cycle in vain."""
+        """Lines whose first job was tried in this cycle in vain, or not let in."""
         self.wake = NEVER
         """The earliest time at which something changes by itself."""
         self.ends: dict[str, Standing] = {}
@@ -84,13 +87,19 @@ class Cycle:
         if time > self.now:
             self.wake = min(self.wake, time)
 
-    def freed(self, products: Iterable[Product]) -> None:
-        """Something is free that was not."""
+    def freed(
+        self, products: Iterable[Product], nodes: Collection[str] | None = None
+    ) -> None:
+        """Something is free that was not, on *nodes* or anywhere."""
         self.supply += 1
-        self.waiting.supply(products)
+        self.moves += 1
+        listed = list(products)
+        self.waiting.supply(listed)
+        self.modest.supply(listed)
         for booking in self.bookings.values():
             booking.unblock()
-            booking.hold(self.view.cluster)
+            if nodes is None or not booking.nodes.isdisjoint(nodes):
+                booking.hold(self.view.cluster)
 
     def wait(self, standing: Standing) -> None:
         """A job waits: to be let in, or for chips."""
@@ -112,10 +121,13 @@ class Cycle:
         """Try the first job of *line*; whether it was placed, or left the line."""
         _key, standing = line.front
         job = standing.job
-        if standing.phase is not Phase.RUNNING and (why := self._refusal(standing)):
-            self.tell(standing, Verdict.INVALID, why)
-            self.stop_waiting(job.name)
-            return True
+        if standing.phase is not Phase.RUNNING:
+            refusal = self.votes.job_valid(standing)
+            if refusal is not None:
+                told = f"job {job.name!r} waits: {refusal}"
+                self.tell(standing, Verdict.WAITING, told)
+                self.stop_waiting(job.name)
+                return True
         limit = self.quota(standing)
         if limit is None:
             told = self._share_words(standing)
@@ -141,16 +153,14 @@ class Cycle:
         )
         self.tell(standing, Verdict.WAITING, told)
 
-    def _refusal(self, standing: Standing) -> str | None:
-        """Why a job can never be placed, with the way out."""
-        never = admit(standing.job, self.view.settings)
-        if never is not None:
-            return f"{never.message}; hint: {never.hint}"
-        return self.votes.job_valid(standing)
+    def quota(self, standing: Standing, *, overdue: bool = False) -> int | None:
+        """How many pods may run by the accounts of the queue; None when too few.
 
-    def quota(self, standing: Standing) -> int | None:
-        """How many pods may run by the accounts of the queue; None when too few."""
-        job, allowed = standing.job, self.votes.allocatable
+        Who is *overdue* may use what his queue may ever use, whatever its share is now:
+        two queues that each wait for all of the cluster would wait forever.
+        """
+        job = standing.job
+        allowed = self._capable if overdue else self.votes.allocatable
         queue = self.view.queues.get(job.queue)
         if queue is None:
             return None
@@ -171,6 +181,20 @@ class Cycle:
             else:
                 high = middle
         return held + low
+
+    def _capable(self, queue: Queue, amounts: Amounts) -> bool:
+        """Whether *queue* is open and may ever use *amounts* more than it does."""
+        used = self.view.account(queue.name).allocated
+        kept: dict[str, int] = {}
+        for other in self.view.queues.values():
+            if other.name != queue.name:
+                add(kept, other.guarantee)
+        total, most = self.view.total, queue.capability
+        return queue.is_open and all(
+            used.get(name, 0) + amount <= most.get(name, inf)
+            and used.get(name, 0) + amount <= total.get(name, inf) - kept.get(name, 0)
+            for name, amount in amounts.items()
+        )
 
     def _share_words(self, standing: Standing) -> str:
         job = standing.job
@@ -237,7 +261,7 @@ class Cycle:
         """
         standing = self.view.standings[booking.job.name]
         cluster = self.view.cluster
-        limit = self.quota(standing)
+        limit = self.quota(standing, overdue=booking.aged)
         if limit is not None:
             with Statement(cluster) as statement:
                 booking.let_go(statement, cluster)
@@ -275,7 +299,7 @@ class Cycle:
         with Statement(cluster) as statement:
             booking.let_go(statement, cluster)
             statement.commit()
-        self.freed([booking.job.product])
+        self.freed([booking.job.product], booking.nodes)
 
     def start(self, standing: Standing, placements: tuple[Placement, ...]) -> None:
         """Pods were placed: bind them; the job waits only for pods it still lacks."""
@@ -286,6 +310,7 @@ class Cycle:
         cluster = self.view.cluster
         written = tuple(pod_annotations(cluster, placed, p) for p in placements)
         self.out.append(Bind(job.name, placements, written))
+        self.moves += 1
         standing.told = ""
         if standing.phase is not Phase.RUNNING:
             standing.started = self.now
@@ -303,7 +328,7 @@ class Cycle:
         victim.evicted_in = self.arrivals
         self.ends[name] = victim
         self.stop_waiting(name)
-        self.out.append(Evict(name, replicas, by, action))
+        self.out.append(Evict(name, tuple(sorted(replicas)), by, action))
 
     def tell_waiting(self, standing: Standing, found: Waiting | Invalid) -> None:
         """Say why a job waits, if it is news."""
@@ -330,12 +355,6 @@ class Cycle:
         if standing.told != message:
             standing.told = message
             self.out.append(Report(standing.job.name, verdict, message, hint))
-
-    def finish(self) -> list[Instruction]:
-        """What the cycle came to."""
-        if self.wake is not NEVER:
-            self.out.append(WakeAt(self.wake))
-        return self.out
 
 
 def _asks(job: Job, standing: Standing) -> Iterator[dict[str, int]]:

@@ -26,6 +26,8 @@ class Line:
         self.needs_chips = all(role.chips for role, _own in ask.crew)
         self.told = ""
         """Why it is closed."""
+        self.hunted: dict[str, int] = {}
+        """Action -> the moves at which victims were last looked for in vain."""
         self._heap: list[tuple[Key, int, Standing]] = []
         self._serial: dict[str, int] = {}
 
