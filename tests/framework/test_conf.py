@@ -960,7 +960,7 @@ def test_other_things_without_effect_are_warned_of() -> None:
 
 
 def test_which_arguments_of_actions_and_plugins_have_no_effect() -> None:
-    rows = [*ACTIONS.values(), *PLUGINS.values()]
+    rows: list[Any] = [*ACTIONS.values(), *PLUGINS.values()]
 
     assert {
         argument.key: argument.idle

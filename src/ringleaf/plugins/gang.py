@@ -37,7 +37,7 @@ class Gang(Plugin):
 
     def job_order(self, standing: Standing) -> bool:
         """Jobs that lack pods before jobs that have enough."""
-        return _has_enough(standing, _NONE)
+        return self.job_ready(standing)
 
     def job_ready(self, standing: Standing) -> bool:
         """As many pods have a place as must start together, in all and by role."""
@@ -87,6 +87,8 @@ def _bound_roles(standing: Standing) -> Iterable[tuple[Role, tuple[int, ...]]]:
 
 def _has_enough(standing: Standing, promised: AbstractSet[int]) -> bool:
     """Whether pods that have a place and those *promised* one are a whole gang."""
+    if not standing.job.roles and standing.total and not promised:
+        return standing.ready >= standing.job.min_pods
     placed = standing.placements.keys() - standing.terminating
     counted = {*placed, *standing.finished, *promised, *_undemanding(standing)}
     return len(counted) >= standing.job.min_pods and all(
