@@ -6,6 +6,8 @@ from ringleaf.framework.cycle import Cycle
 
 def backfill(cycle: Cycle) -> None:
     """Place whoever can be."""
+    if not cycle.modest.has_open:
+        return
     turns = Turns(cycle, cycle.modest)
     while (line := turns.next()) is not None:
         _key, standing = line.front

@@ -12,6 +12,8 @@ from ringleaf.framework.standing import Phase
 
 def enqueue(cycle: Cycle) -> None:
     """Let in whoever may be, in the order of queues and jobs."""
+    if not cycle.pending.has_open:
+        return
     turns = Turns(cycle, cycle.pending)
     while (line := turns.next()) is not None:
         _key, standing = line.front

@@ -166,9 +166,9 @@ class Cycle:
             return None
         held = len(standing.placements)
         if not held and not standing.finished and allowed(queue, standing.total):
-            return job.n_pods
+            return standing.n_pods
         asks = list(_asks(job, standing))
-        low = max(1, job.min_pods - standing.ready)
+        low = max(1, standing.min_pods - standing.ready)
         if held and allowed(queue, _sum(asks)):
             return held + len(asks)
         if low >= len(asks) or not allowed(queue, _sum(asks[:low])):

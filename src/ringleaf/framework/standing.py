@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from ringleaf.model.amounts import add, scaled
 from ringleaf.model.job import Job, Role
 from ringleaf.model.placement import Placement
@@ -50,7 +52,11 @@ class Standing:
     def become(self, job: Job) -> None:
         """Be *job* from now on; its pods stay where they are."""
         self.job = job
+        self.ask = replace(job, name="", created=0.0, priority=0)
+        """What it asks for; jobs that ask the same wait in one line."""
         self.crew = job.crew
+        self.n_pods = sum(len(own) for _role, own in self.crew)
+        self.min_pods = job.min_pods
         self.total = job_amounts(job)
         """What all its pods ask that have not ended."""
         self.least = min_amounts(job)
@@ -90,7 +96,7 @@ class Standing:
     @property
     def surplus(self) -> int:
         """Pods beyond those that must start together."""
-        return max(0, self.ready - self.job.min_pods)
+        return max(0, self.ready - self.min_pods)
 
     def ready_in(self, replicas: tuple[int, ...]) -> int:
         """How many of *replicas* run, are about to, or ended well."""
@@ -114,6 +120,9 @@ def pod_amounts(job: Job, role: Role) -> dict[str, int]:
 
 def job_amounts(job: Job) -> dict[str, int]:
     """What all pods of *job* ask."""
+    if not job.roles:
+        role = Role("", job.chips, job.replicas, demand=job.demand)
+        return scaled(pod_amounts(job, role), job.replicas)
     total: dict[str, int] = {}
     for role, replicas in job.crew:
         add(total, scaled(pod_amounts(job, role), len(replicas)))
@@ -125,8 +134,11 @@ def min_amounts(job: Job) -> dict[str, int]:
 
     Of every role the pods it cannot do without, then pods with chips first.
     """
-    total: dict[str, int] = {}
     left = job.min_pods
+    if not job.roles:
+        role = Role("", job.chips, job.replicas, demand=job.demand)
+        return scaled(pod_amounts(job, role), left)
+    total: dict[str, int] = {}
     needs = [(role, min(role.least or 0, len(own))) for role, own in job.crew]
     for role, need in needs:
         add(total, scaled(pod_amounts(job, role), min(need, left)))

@@ -39,12 +39,13 @@ class Account:
         """Count anew what *standing* adds to ``inqueue`` and ``elastic``."""
         name, least = standing.job.name, standing.least
         used = standing.allocated
-        self._drop(name)
+        if name in self._owed or name in self._spare:
+            self._drop(name)
         if standing.phase is Phase.INQUEUE:
             owed = {r: max(0, n - used.get(r, 0)) for r, n in least.items()}
             self._owed[name] = owed
             add(self.inqueue, owed)
-        if used:
+        if used and standing.min_pods < standing.n_pods:
             spare = {r: max(0, n - least.get(r, 0)) for r, n in used.items()}
             self._spare[name] = spare
             add(self.elastic, spare)
@@ -102,8 +103,9 @@ class View:
         account = self.account(job.queue)
         account.jobs[job.name] = standing
         add(account.requested, standing.total)
-        add(account.allocated, standing.allocated)
-        account.settle(standing)
+        if standing.allocated:
+            add(account.allocated, standing.allocated)
+            account.settle(standing)
         self.version += 1
 
     def leave(self, standing: Standing) -> None:

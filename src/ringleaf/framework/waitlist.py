@@ -85,7 +85,7 @@ class Waitlist:
         """A job begins to wait; a new line is open."""
         job = standing.job
         alone = standing.placements or job.previous is not None
-        ask = replace(job, name=job.name if alone else "", created=0.0, priority=0)
+        ask = replace(standing.ask, name=job.name) if alone else standing.ask
         line = self._lines.get(ask)
         if line is None:
             line = self._lines[ask] = Line(ask)
@@ -121,6 +121,11 @@ class Waitlist:
     def line_of(self, name: str) -> Line:
         """Where a job waits."""
         return self._line[name]
+
+    @property
+    def has_open(self) -> bool:
+        """Whether any line is open."""
+        return any(self._open.values())
 
     @property
     def queues(self) -> list[str]:
