@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from tests.leaves import A2
 
 from ringleaf.framework.statement import Statement
 from ringleaf.model import neighbours
@@ -27,6 +26,9 @@ from ringleaf.model.neighbours import (
     Pick,
     neighbours_of,
 )
+from ringleaf.policies.products import PRODUCTS
+
+A2 = PRODUCTS["atlas-800t-a2"]
 
 WEB = Demand(labels=(("app", "web"),))
 DB = Demand(labels=(("app", "db"), ("tier", "back")))

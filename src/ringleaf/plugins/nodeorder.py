@@ -109,6 +109,8 @@ class _Asked(Struct, frozen=True):
     plain: tuple[int, ...]
     padded: tuple[int, ...]
     """The same, with what counts for a pod that asks nothing."""
+    any: bool
+    """Whether the pod asks for CPU or memory at all."""
 
 
 class _Kept(Struct, frozen=True):
@@ -193,7 +195,7 @@ class NodeOrder(Plugin):
                 taken += load * FULL // line.some
             shares.append(of.lesser((line.used + plain) / line.some, 1.0))
         total = self._least * (left // n_counted) + self._most * (taken // n_counted)
-        if self._balanced and any(asked.plain):
+        if self._balanced and asked.any:
             apart = abs(shares[0] - shares[-1]) * half
             total = total + self._balanced * of.floor((1 - apart) * FULL)
         return total * 1.0
@@ -301,4 +303,4 @@ def _asked(resources: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> _A
     given = dict(resources)
     plain = tuple(given.get(name, 0) for name in names)
     padded = tuple(given.get(name, 0) or RESOURCES[name] for name in names)
-    return _Asked(plain, padded)
+    return _Asked(plain, padded, any(given.get(name) for name in RESOURCES))
