@@ -182,9 +182,156 @@ PODS: Final[Document] = {
     ],
 }
 
+BUSY: Final[Document] = {
+    "about": "queues, a configuration, and what happens later",
+    "settings": {"reserve-nodes": 1},
+    "until": 900,
+    "grace-seconds": 30.5,
+    "queues": [
+        {
+            "name": "research",
+            "weight": 3,
+            "capability": {"cpu": 64, "huawei.com/Ascend910": "32"},
+            "guarantee": {"huawei.com/Ascend910": 8},
+            "reclaimable": False,
+            "priority": 2,
+            "state": "open",
+            "hierarchy": "root/research",
+            "hierarchy-weights": "1/3",
+        },
+        {"name": "night", "state": "closed"},
+    ],
+    "configuration": {
+        "actions": "enqueue, allocate, preempt",
+        "tiers": [
+            {"plugins": [{"name": "priority"}, {"name": "gang"}, {"name": "affinity"}]},
+            {
+                "plugins": [
+                    {
+                        "name": "nodeorder",
+                        "enableNodeOrder": False,
+                        "arguments": {"leastrequested.weight": 5},
+                    }
+                ]
+            },
+        ],
+        "configurations": [
+            {"name": "init-params", "arguments": {"super-pod-size": 8}},
+        ],
+    },
+    "nodes": [
+        {"name": "n{i}", "count": 4, "product": "atlas-800t-a2", "leaf": "A"},
+    ],
+    "running": [
+        {
+            "name": "old",
+            "chips": 8,
+            "started": -100,
+            "estimate-seconds": 600,
+            "placements": [{"replica": 0, "node": "n0", "chips": [0, 1, 2, 3]}],
+        }
+    ],
+    "jobs": [
+        {
+            "name": "train",
+            "chips": 8,
+            "replicas": 2,
+            "queue": "research",
+            "priority": 100,
+            "min-member": 1,
+            "rank-index": [1, 0],
+            "estimate-seconds": 60.5,
+            "preemptable": False,
+            "preempts": True,
+            "critical": False,
+            "created": -5,
+        },
+        {
+            "name": "cast",
+            "roles": [
+                {
+                    "name": "driver",
+                    "chips": 0,
+                    "resources": {"cpu": 1},
+                    "host-ports": [8080, "UDP/53"],
+                    "pod-labels": {"app": "cast"},
+                    "namespace": "lab",
+                    "pod-affinity": [
+                        {
+                            "topology-key": "rack",
+                            "selector": {"match-labels": {"app": "cast"}},
+                            "namespaces": ["lab"],
+                        }
+                    ],
+                    "preferred-pod-affinity": [
+                        {
+                            "topology-key": "rack",
+                            "weight": 7,
+                            "selector": {
+                                "match-expressions": [
+                                    {"key": "app", "operator": "Exists"}
+                                ]
+                            },
+                        }
+                    ],
+                },
+                {
+                    "name": "worker",
+                    "chips": 8,
+                    "replicas": 2,
+                    "min-member": 1,
+                    "rank-index": [0, 1],
+                    "pod-anti-affinity": [{"topology-key": "host"}],
+                    "preferred-pod-anti-affinity": [
+                        {"topology-key": "host", "weight": 1}
+                    ],
+                    "preferred-node-affinity": [
+                        {
+                            "weight": 9,
+                            "match-expressions": [
+                                {"key": "rack", "operator": "Exists"}
+                            ],
+                        }
+                    ],
+                    "spread": [
+                        {
+                            "topology-key": "rack",
+                            "max-skew": 2,
+                            "selector": {"match-labels": {"app": "cast"}},
+                            "when-unsatisfiable": "ScheduleAnyway",
+                            "min-domains": 2,
+                        }
+                    ],
+                },
+            ],
+        },
+    ],
+    "then": [
+        {"at": 10, "arrives": {"name": "late", "chips": 8, "product": "atlas-800t-a2"}},
+        {"at": 10, "pods-ending": {"job": "late", "replicas": [0]}},
+        {
+            "at": 20,
+            "pods-end": {"job": "late", "replicas": [0], "succeeded": True},
+        },
+        {"at": 20, "bind-fails": {"job": "train", "replicas": [0, 1]}},
+        {"at": 30, "ends": "old"},
+        {"at": 30, "nodes": [{"name": "m", "product": "atlas-800t-a2", "leaf": "A"}]},
+        {"at": 40.5, "nodes-gone": ["n3"]},
+        {"at": 50, "leaves": {"A": {"healthy": True}}},
+        {"at": 60, "queue": {"name": "night", "weight": 2}},
+        {"at": 70, "queue-gone": "research"},
+        {
+            "at": 80,
+            "configuration": "actions: enqueue, allocate",
+            "settings": {"super-pod-size": 4},
+        },
+        {"at": 90, "wakes": True},
+    ],
+}
+
 MINIMAL: Final[Document] = {"nodes": [{"name": "n", "product": "atlas-800-9000"}]}
 
-GOOD: Final[Sequence[Document]] = (TRAINING, INFERENCE, PODS, MINIMAL)
+GOOD: Final[Sequence[Document]] = (TRAINING, INFERENCE, PODS, BUSY, MINIMAL)
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -280,7 +427,16 @@ FREE_MAPPINGS: Final = {
     "leaves",
     "resources",
     "node-selector",
+    "pod-labels",
+    "match-labels",
+    "capability",
+    "guarantee",
 }
+ANY_NUMBER: Final = {
+    *("resources", "capability", "guarantee", "priority", "created", "started"),
+    *("estimate-seconds", "until", "grace-seconds", "at"),
+}
+"""Keys, or the values inside them, for which some odd number is a good one."""
 REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "": ["nodes"],
     "nodes": ["name", "product"],
@@ -288,6 +444,18 @@ REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "jobs": ["name", "chips"],
     "placements": ["replica", "node", "chips"],
     "previous": ["placements"],
+    "queues": ["name"],
+    "roles": ["name", "chips"],
+    "then": ["at"],
+    "arrives": ["name", "chips"],
+    "pods-end": ["job", "replicas"],
+    "pods-ending": ["job", "replicas"],
+    "bind-fails": ["job", "replicas"],
+    "queue": ["name"],
+    "pod-affinity": ["topology-key"],
+    "preferred-pod-affinity": ["topology-key", "weight"],
+    "preferred-node-affinity": ["weight", "match-expressions"],
+    "spread": ["topology-key"],
 }
 
 
@@ -335,8 +503,13 @@ def mappings(document: Document) -> list[PathTo]:
 
 def wrong_value(random: Random) -> bytes:
     document = random.choice(GOOD)
-    # An amount of a resource may be any number: it has wrong values of its own.
-    unlike = [path for path in paths(document) if "resources" not in path[:-1]]
+    # Amounts and times may be any number, and the values of a configuration are its
+    # own affair: they have wrong values of their own.
+    unlike = [
+        path
+        for path in paths(document)
+        if not ANY_NUMBER & {*path} and "configuration" not in path[:-1]
+    ]
     path = random.choice(unlike)
     return written(random, replaced(document, path, random.choice(WRONG_EVERYWHERE)))
 
@@ -372,7 +545,8 @@ def misspelled_key(random: Random) -> bytes:
 def missing_key(random: Random) -> bytes:
     document = copy.deepcopy(random.choice(GOOD))
     path = random.choice([p for p in mappings(document) if kind_of(p) in REQUIRED])
-    del value_at(document, path)[random.choice(REQUIRED[kind_of(path)])]
+    mapping = value_at(document, path)
+    del mapping[random.choice([k for k in REQUIRED[kind_of(path)] if k in mapping])]
     return written(random, document)
 
 
@@ -537,6 +711,103 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
     (PODS, ("jobs", 0, "name"), "whole"),
     (PODS, ("nodes", 0, "count"), 99_999),
     (PODS, ("nodes", 1, "name"), "s0-{i}"),
+    (BUSY, ("until",), 89),
+    (BUSY, ("until",), -1),
+    (BUSY, ("until",), float("nan")),
+    (BUSY, ("grace-seconds",), -0.5),
+    (BUSY, ("grace-seconds",), "soon"),
+    (BUSY, ("queues", 0, "weight"), 0),
+    (BUSY, ("queues", 0, "weight"), 65536),
+    (BUSY, ("queues", 0, "name"), "night"),
+    (BUSY, ("queues", 0, "name"), ""),
+    (BUSY, ("queues", 0, "state"), "idle"),
+    (BUSY, ("queues", 0, "capability"), {"cpu": "many"}),
+    (BUSY, ("queues", 0, "guarantee"), {"cpu": -1}),
+    (BUSY, ("queues", 0, "priority"), 2**31),
+    (BUSY, ("queues", 0, "priority"), 1.5),
+    (BUSY, ("queues",), None),
+    (BUSY, ("configuration",), None),
+    (BUSY, ("configuration",), ""),
+    (BUSY, ("configuration",), "actions: ["),
+    (BUSY, ("configuration",), "actions: allocate\n---\nactions: allocate"),
+    (BUSY, ("configuration",), "- 1"),
+    (BUSY, ("configuration", "actions"), "alocate"),
+    (BUSY, ("configuration", "actions"), ["allocate"]),
+    (BUSY, ("configuration", "tiers", 0, "plugins", 0, "name"), "prioriti"),
+    (BUSY, ("configuration", "tiers", 0, "plugins", 0, "name"), "x" * 5000),
+    (BUSY, ("configuration", "tiers"), {}),
+    (
+        BUSY,
+        ("configuration", "configurations", 0, "arguments"),
+        {"super-pod-size": 0, "reserve-nodes": "x"},
+    ),
+    (BUSY, ("jobs", 0, "rank-index"), [0]),
+    (BUSY, ("jobs", 0, "rank-index"), [0, 0]),
+    (BUSY, ("jobs", 0, "rank-index"), [0, "1"]),
+    (BUSY, ("jobs", 0, "estimate-seconds"), 0),
+    (BUSY, ("jobs", 0, "estimate-seconds"), float("inf")),
+    (BUSY, ("jobs", 0, "created"), 1e13),
+    (BUSY, ("jobs", 0, "priority"), -(2**31) - 1),
+    (BUSY, ("jobs", 0, "queue"), ""),
+    (BUSY, ("jobs", 0, "min-member"), -1),
+    (BUSY, ("jobs", 1, "chips"), 8),
+    (BUSY, ("jobs", 1, "replicas"), 1),
+    (BUSY, ("jobs", 1, "resources"), {"cpu": 1}),
+    (BUSY, ("jobs", 1, "roles", 0, "name"), "worker"),
+    (BUSY, ("jobs", 1, "roles", 0, "name"), ""),
+    (BUSY, ("jobs", 1, "roles", 0, "rank-index"), [1]),
+    (BUSY, ("jobs", 1, "roles", 0, "host-ports"), [0]),
+    (BUSY, ("jobs", 1, "roles", 0, "host-ports"), [65536]),
+    (BUSY, ("jobs", 1, "roles", 0, "host-ports"), ["ICMP/1"]),
+    (BUSY, ("jobs", 1, "roles", 0, "pod-labels"), {"app": 1}),
+    (BUSY, ("jobs", 1, "roles", 1, "spread", 0, "when-unsatisfiable"), "Never"),
+    (BUSY, ("jobs", 1, "roles", 1, "spread", 0, "max-skew"), 0),
+    (BUSY, ("jobs", 1, "roles", 1, "preferred-node-affinity", 0, "weight"), 101),
+    (BUSY, ("jobs", 1, "roles"), []),
+    (BUSY, ("running", 0, "started"), "now"),
+    (BUSY, ("running", 0, "started"), -(10**13)),
+    (BUSY, ("then", 0, "at"), -1),
+    (BUSY, ("then", 0, "at"), 11),
+    (BUSY, ("then", 0, "at"), "soon"),
+    (BUSY, ("then", 0), {"at": 1}),
+    (BUSY, ("then", 0), {"at": 1, "ends": "old", "wakes": True}),
+    (BUSY, ("then", 0), {"at": 1, "ends": "old", "settings": {}}),
+    (BUSY, ("then", 0), {"at": 1, "ends": "nobody"}),
+    (BUSY, ("then", 0), {"at": 1, "ends": None}),
+    (BUSY, ("then", 0), {"at": 1, "wakes": False}),
+    (BUSY, ("then", 0, "arrives", "product"), "h100"),
+    (BUSY, ("then", 0, "arrives", "name"), "a\nb"),
+    (
+        BUSY,
+        ("then", 0, "arrives", "placements"),
+        [{"replica": 0, "node": "x", "chips": [0]}],
+    ),
+    (
+        BUSY,
+        ("then", 0, "arrives", "placements"),
+        [{"replica": 0, "node": "n1", "chips": [8]}],
+    ),
+    (
+        BUSY,
+        ("then", 0, "arrives", "previous"),
+        {"placements": [], "failed-nodes": ["x"]},
+    ),
+    (BUSY, ("then", 1, "pods-ending", "job"), "nobody"),
+    (BUSY, ("then", 1, "pods-ending", "replicas"), 0),
+    (BUSY, ("then", 2, "pods-end", "succeeded"), "yes"),
+    (BUSY, ("then", 3, "bind-fails", "replicas"), ["0"]),
+    (BUSY, ("then", 5, "nodes", 0, "product"), "h100"),
+    (BUSY, ("then", 5, "nodes", 0, "slot"), 0),
+    (BUSY, ("then", 5, "nodes"), [{"name": "m", "product": "atlas-300i"}]),
+    (BUSY, ("then", 5, "nodes"), [{"name": "m", "product": "atlas-300t"}] * 2),
+    (BUSY, ("then", 6, "nodes-gone"), ["n9"]),
+    (BUSY, ("then", 7, "leaves", "A", "state"), "busy"),
+    (BUSY, ("then", 8, "queue", "weight"), 0),
+    (BUSY, ("then", 8, "queue"), "night"),
+    (BUSY, ("then", 9, "queue-gone"), ""),
+    (BUSY, ("then", 10, "configuration"), "actions: nothing"),
+    (BUSY, ("then", 10, "settings", "super-pod-size"), 0),
+    (BUSY, ("then", 10, "settings"), {"nslb-version": 3.0}),
     (MINIMAL, ("nodes", 0, "product"), "atlas-300i"),
     (MINIMAL, ("nodes",), [MINIMAL["nodes"][0]] * 2),
     (MINIMAL, ("nodes",), {"n": "atlas-800-9000"}),

@@ -42,6 +42,18 @@ ENTRIES = (
     form.TermEntry,
     form.RequirementEntry,
     form.TolerationEntry,
+    form.SelectorEntry,
+    form.PodTermEntry,
+    form.PreferredPodTermEntry,
+    form.PreferredTermEntry,
+    form.SpreadEntry,
+    form.RoleEntry,
+    form.ArrivalEntry,
+    form.QueueEntry,
+    form.PodsEntry,
+    form.PodsEndEntry,
+    form.EventEntry,
+    form.ThenEntry,
 )
 
 
@@ -113,6 +125,7 @@ KEYS = sorted({key for entry in ENTRIES for key in entry.__struct_encode_fields_
 TEXTS = [
     *("a", "A", "n{i}", "atlas-800t-a2", "atlas-300i", "large-model-schema", "null"),
     *("hard", "card", "idle", "1.0", "pods", "strict", "double_layer", "", "\x7f", "é"),
+    *("open", "research", "allocate", "TCP/80", "DoNotSchedule"),
 ]
 scalars = (
     st.none()

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ringleaf.framework.instruction import Bind, Evict, Instruction, Report, WakeAt
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.model.job import Job
@@ -43,7 +44,7 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
     if isinstance(decision, Placed):
         body["verdict"] = "placed"
         body["placements"] = [
-            _placement(cluster, placement) for placement in decision.placements
+            placement_told(cluster, placement) for placement in decision.placements
         ]
         body["annotations"] = [
             pod_annotations(cluster, decision, placement)
@@ -69,7 +70,39 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
     return body
 
 
-def _placement(cluster: Cluster, placement: Placement) -> dict[str, Any]:
+def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, Any]:
+    """What the engine said as plain values: one key that says what, and its details."""
+    match instruction:
+        case Bind(job, placements, annotations, warnings):
+            body: dict[str, Any] = {
+                "job": job,
+                "placements": [placement_told(cluster, each) for each in placements],
+                "annotations": [dict(each) for each in annotations],
+                "warnings": list(warnings),
+            }
+        case Evict(job, replicas, by, action):
+            body = {"job": job, "replicas": list(replicas), "by": by, "action": action}
+        case Report(job, verdict, message, hint, missing, reasons):
+            body = {"job": job, "verdict": str(verdict), "missing": missing}
+            body |= {"reasons": {str(reason): n for reason, n in reasons.items()}}
+            body |= {"message": message, "hint": hint}
+        case WakeAt(at):
+            return {"wake-at": whole(at)}
+    kind = type(instruction).__name__.lower()
+    return {kind: {key: value for key, value in body.items() if value or key == "job"}}
+
+
+def whole(seconds: float) -> int | float:
+    """A time, without a point where it needs none.
+
+    >>> whole(60.0), whole(0.5)
+    (60, 0.5)
+    """
+    return int(seconds) if float(seconds).is_integer() else seconds
+
+
+def placement_told(cluster: Cluster, placement: Placement) -> dict[str, Any]:
+    """Where one pod is, as plain values."""
     node = cluster.index[placement.node]
     superpod, leaf = cluster.superpod.item(node), cluster.leaf_of(node)
     body = {

@@ -1,21 +1,31 @@
-"""What pods ask of nodes besides chips, and what nodes have: read from a scenario."""
+"""What pods ask besides chips, and what nodes have: read from a scenario."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ringleaf.model.demand import (
     Demand,
     Match,
     Operator,
+    PodTerm,
+    Preferred,
+    PreferredPods,
     Requirement,
+    Selector,
+    Spread,
     Taint,
     Toleration,
 )
 from ringleaf.simulator.format import (
-    JobEntry,
+    ELEMENT_WANTED,
     NodeEntry,
+    PodEntry,
+    PodTermEntry,
+    PreferredPodTermEntry,
     RequirementEntry,
+    SelectorEntry,
+    SpreadEntry,
     TolerationEntry,
 )
 from ringleaf.simulator.source import BadInput, brief
@@ -29,6 +39,8 @@ _UNITS: Final[Mapping[str, int]] = {
 }
 MOST: Final = 1 << 61
 """The largest amount, in thousandths."""
+_PORT: Final = re.compile(r"(?:(TCP|UDP|SCTP)/)?([1-9][0-9]{0,4})")
+MAX_PORT: Final = 65535
 
 
 def quantity(path: str, value: object) -> int:
@@ -46,10 +58,12 @@ def quantity(path: str, value: object) -> int:
     return amount
 
 
-def resources_of(path: str, given: Mapping[str, object]) -> dict[str, int]:
+def resources_of(
+    path: str, given: Mapping[str, object], key: str = "resources"
+) -> dict[str, int]:
     """Resource -> amount in thousandths, by name."""
     return {
-        name: quantity(f"{path}.resources[{name!r}]", value)
+        name: quantity(f"{path}.{key}[{name!r}]", value)
         for name, value in sorted(given.items())
     }
 
@@ -59,8 +73,8 @@ def taints_of(entry: NodeEntry) -> tuple[Taint, ...]:
     return tuple(Taint(t.key, t.effect, t.value or "") for t in entry.taints)
 
 
-def demand_of(path: str, entry: JobEntry) -> Demand:
-    """What each pod of a job asks of its node besides chips."""
+def demand_of(path: str, entry: PodEntry) -> Demand:
+    """What each pod of a job or of a role asks besides chips."""
     selector = sorted(entry.node_selector.items())
     return Demand(
         resources=tuple(resources_of(path, entry.resources).items()),
@@ -68,16 +82,96 @@ def demand_of(path: str, entry: JobEntry) -> Demand:
             Requirement(key, Operator.IN, (value,)) for key, value in selector
         ),
         terms=tuple(
-            tuple(
-                _requirement(f"{path}.node-affinity[{i}].match-expressions[{j}]", each)
-                for j, each in enumerate(term.match_expressions)
-            )
+            _requirements(f"{path}.node-affinity[{i}]", term.match_expressions)
             for i, term in enumerate(entry.node_affinity)
         ),
         tolerations=tuple(
             _toleration(f"{path}.tolerations[{i}]", each)
             for i, each in enumerate(entry.tolerations)
         ),
+        ports=tuple(
+            _port(f"{path}.host-ports[{i}]", each)
+            for i, each in enumerate(entry.host_ports)
+        ),
+        labels=tuple(sorted(entry.pod_labels.items())),
+        namespace=entry.namespace,
+        near=_pod_terms(f"{path}.pod-affinity", entry.pod_affinity),
+        apart=_pod_terms(f"{path}.pod-anti-affinity", entry.pod_anti_affinity),
+        spread=tuple(
+            _spread(f"{path}.spread[{i}]", each) for i, each in enumerate(entry.spread)
+        ),
+        prefers=tuple(
+            Preferred(
+                term.weight,
+                _requirements(
+                    f"{path}.preferred-node-affinity[{i}]", term.match_expressions
+                ),
+            )
+            for i, term in enumerate(entry.preferred_node_affinity)
+        ),
+        prefers_near=_preferred_pods(
+            f"{path}.preferred-pod-affinity", entry.preferred_pod_affinity
+        ),
+        prefers_apart=_preferred_pods(
+            f"{path}.preferred-pod-anti-affinity", entry.preferred_pod_anti_affinity
+        ),
+    )
+
+
+def _port(path: str, given: int | str) -> str:
+    """A port of the node with its protocol, TCP unless it says otherwise."""
+    found = _PORT.fullmatch(str(given))
+    if found is None or int(found[2]) > MAX_PORT:
+        want = ELEMENT_WANTED["host-ports"]
+        raise BadInput(f"{path} is {brief(given)}, want {want}")
+    return f"{found[1] or 'TCP'}/{found[2]}"
+
+
+def _pod_terms(path: str, entries: Iterable[PodTermEntry]) -> tuple[PodTerm, ...]:
+    return tuple(_pod_term(f"{path}[{i}]", each) for i, each in enumerate(entries))
+
+
+def _pod_term(path: str, entry: PodTermEntry) -> PodTerm:
+    selector = _selector(f"{path}.selector", entry.selector)
+    return PodTerm(entry.topology_key, selector, tuple(entry.namespaces))
+
+
+def _preferred_pods(
+    path: str, entries: Iterable[PreferredPodTermEntry]
+) -> tuple[PreferredPods, ...]:
+    return tuple(
+        PreferredPods(each.weight, _pod_term(f"{path}[{i}]", each))
+        for i, each in enumerate(entries)
+    )
+
+
+def _spread(path: str, entry: SpreadEntry) -> Spread:
+    return Spread(
+        key=entry.topology_key,
+        max_skew=entry.max_skew,
+        selector=_selector(f"{path}.selector", entry.selector),
+        hard=entry.when_unsatisfiable == "DoNotSchedule",
+        min_domains=entry.min_domains,
+    )
+
+
+def _selector(path: str, entry: SelectorEntry | None) -> Selector:
+    """The pods that are meant; no selector means no pod, as in Kubernetes."""
+    if entry is None:
+        return None
+    labels = sorted(entry.match_labels.items())
+    return (
+        *(Requirement(key, Operator.IN, (value,)) for key, value in labels),
+        *_requirements(path, entry.match_expressions),
+    )
+
+
+def _requirements(
+    path: str, entries: Iterable[RequirementEntry]
+) -> tuple[Requirement, ...]:
+    return tuple(
+        _requirement(f"{path}.match-expressions[{j}]", each)
+        for j, each in enumerate(entries)
     )
 
 

@@ -2,27 +2,31 @@
 
 The structs are the format; docs/scenario.md describes it for people. ``read_entry``
 turns a document's plain values into them, or says in one line what, where, found and
-wanted. msgspec finds the fault; its message is only read for the place.
+wanted.
 """
 
-import re
 from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal, NoReturn
+from typing import Annotated, Final, Literal
 
-import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from ringleaf.model.demand import Effect, Match, Operator
 from ringleaf.model.job import Firmness, Keep, Schema, Strategy
+from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.settings import JobRequests
-from ringleaf.simulator.source import BadInput, brief
+from ringleaf.simulator.fault import read
 
 MAX_NODES: Final = 100_000
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Chips = Annotated[int, Meta(ge=0, le=1_000_000)]
 Index = Annotated[int, Meta(ge=0, le=1_000_000)]
+Weight = Annotated[int, Meta(ge=1, le=100)]
+Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Amounts = dict[str, int | float | str]
+
+MAX_SECONDS: Final = 1e12
+Moment = Annotated[float, Meta(ge=-MAX_SECONDS, le=MAX_SECONDS)]
 
 
 class _Entry(Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
@@ -32,14 +36,14 @@ class _Entry(Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
 class SettingsEntry(_Entry, frozen=True):
     """``settings``: names and defaults as in the scheduler's init-params."""
 
-    nslb_version: Literal["1.0", "2.0"] | float = "1.0"
-    shared_tor_num: Literal[1, 2] = 2
-    tor_level: Literal["double_layer", "single_layer"] = "double_layer"
-    super_pod_size: Count = 48
-    reserve_nodes: Index = 2
-    nodes_per_leaf: Count | None = None
-    job_requests: JobRequests = JobRequests.STRICT
-    share_common_leaves: bool = False
+    nslb_version: Literal["1.0", "2.0"] | float | UnsetType = UNSET
+    shared_tor_num: Literal[1, 2] | UnsetType = UNSET
+    tor_level: Literal["double_layer", "single_layer"] | UnsetType = UNSET
+    super_pod_size: Count | UnsetType = UNSET
+    reserve_nodes: Index | UnsetType = UNSET
+    nodes_per_leaf: Count | UnsetType | None = UNSET
+    job_requests: JobRequests | UnsetType = UNSET
+    share_common_leaves: bool | UnsetType = UNSET
 
 
 class TaintEntry(_Entry, frozen=True):
@@ -68,7 +72,7 @@ class NodeEntry(_Entry, frozen=True):
     unschedulable: bool = False
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[TaintEntry] = field(default_factory=list)
-    resources: dict[str, int | float | str] = field(default_factory=dict)
+    resources: Amounts = field(default_factory=dict)
 
 
 class LeafEntry(_Entry, frozen=True):
@@ -120,12 +124,79 @@ class TolerationEntry(_Entry, frozen=True):
     effect: Effect | None = None
 
 
-class JobEntry(_Entry, frozen=True):
-    """One of ``jobs``."""
+class SelectorEntry(_Entry, frozen=True):
+    """The pods that are meant; without a word in it, every pod."""
+
+    match_labels: dict[str, str] = field(default_factory=dict)
+    match_expressions: list[RequirementEntry] = field(default_factory=list)
+
+
+class PodTermEntry(_Entry, frozen=True):
+    """One of a job's ``pod-affinity`` or ``pod-anti-affinity``."""
+
+    topology_key: str
+    selector: SelectorEntry | None = None
+    namespaces: list[str] = field(default_factory=list)
+
+
+class PreferredPodTermEntry(PodTermEntry, frozen=True, kw_only=True):
+    """One of ``preferred-pod-affinity`` or ``preferred-pod-anti-affinity``."""
+
+    weight: Weight
+
+
+class PreferredTermEntry(TermEntry, frozen=True, kw_only=True):
+    """One of a job's ``preferred-node-affinity``."""
+
+    weight: Weight
+
+
+class SpreadEntry(_Entry, frozen=True):
+    """One of a job's ``spread``: over what its pods are spread evenly."""
+
+    topology_key: str
+    max_skew: Count = 1
+    selector: SelectorEntry | None = None
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = "DoNotSchedule"
+    min_domains: Count | None = None
+
+
+class PodEntry(_Entry, frozen=True, kw_only=True):
+    """What pods ask besides chips, of a job or of a role."""
+
+    resources: Amounts = field(default_factory=dict)
+    node_selector: dict[str, str] = field(default_factory=dict)
+    node_affinity: list[TermEntry] = field(default_factory=list)
+    tolerations: list[TolerationEntry] = field(default_factory=list)
+    host_ports: list[int | str] = field(default_factory=list)
+    pod_labels: dict[str, str] = field(default_factory=dict)
+    namespace: str = "default"
+    pod_affinity: list[PodTermEntry] = field(default_factory=list)
+    pod_anti_affinity: list[PodTermEntry] = field(default_factory=list)
+    spread: list[SpreadEntry] = field(default_factory=list)
+    preferred_node_affinity: list[PreferredTermEntry] = field(default_factory=list)
+    preferred_pod_affinity: list[PreferredPodTermEntry] = field(default_factory=list)
+    preferred_pod_anti_affinity: list[PreferredPodTermEntry] = field(
+        default_factory=list
+    )
+
+
+class RoleEntry(PodEntry, frozen=True, kw_only=True):
+    """One of a job's ``roles``: pods that are alike."""
 
     name: str
     chips: Chips
     replicas: Count = 1
+    min_member: Index | None = None
+    rank_index: list[Index] = field(default_factory=list)
+
+
+class JobEntry(PodEntry, frozen=True, kw_only=True):
+    """One of ``jobs``."""
+
+    name: str
+    chips: Chips | UnsetType = UNSET
+    replicas: Count | UnsetType = UNSET
     product: str | None = None
     tor_affinity: Literal["large-model-schema", "normal-schema", "null"] | None = None
     sp_block: Index | None = None
@@ -133,17 +204,91 @@ class JobEntry(_Entry, frozen=True):
     strategy: Strategy | None = None
     distributed: bool = False
     vnpu: str | None = None
-    resources: dict[str, int | float | str] = field(default_factory=dict)
-    node_selector: dict[str, str] = field(default_factory=dict)
-    node_affinity: list[TermEntry] = field(default_factory=list)
-    tolerations: list[TolerationEntry] = field(default_factory=list)
     previous: PreviousEntry | None = None
+    roles: list[RoleEntry] = field(default_factory=list)
+    rank_index: list[Index] = field(default_factory=list)
+    min_member: Index | None = None
+    queue: str = DEFAULT_QUEUE
+    priority: Priority = 0
+    estimate_seconds: Annotated[float, Meta(gt=0, le=MAX_SECONDS)] | None = None
+    preemptable: bool = True
+    preempts: bool = True
+    critical: bool = False
+    created: Moment | None = None
+
+    @property
+    def n_replicas(self) -> int:
+        """Pods with chips, of every role."""
+        if self.roles:
+            return sum(role.replicas for role in self.roles if role.chips) or 1
+        return 1 if self.replicas is UNSET else self.replicas
 
 
 class RunningEntry(JobEntry, frozen=True, kw_only=True):
     """One of ``running``: a job that already holds chips."""
 
     placements: list[PlacementEntry]
+    started: Moment = 0.0
+
+
+class ArrivalEntry(JobEntry, frozen=True, kw_only=True):
+    """``arrives``: a job, and those of its pods that run already."""
+
+    placements: list[PlacementEntry] = field(default_factory=list)
+    started: Moment | None = None
+
+
+class QueueEntry(_Entry, frozen=True):
+    """One of ``queues``: who may use how much of the cluster."""
+
+    name: str
+    weight: Annotated[int, Meta(ge=1, le=65535)] = 1
+    capability: Amounts = field(default_factory=dict)
+    guarantee: Amounts = field(default_factory=dict)
+    reclaimable: bool = True
+    priority: Priority = 0
+    state: Literal["open", "closed"] = "open"
+    hierarchy: str = ""
+    hierarchy_weights: str = ""
+
+
+class PodsEntry(_Entry, frozen=True):
+    """``pods-ending`` and ``bind-fails``: some pods of a job."""
+
+    job: str
+    replicas: list[Index]
+
+
+class PodsEndEntry(_Entry, frozen=True):
+    """``pods-end``: some pods of a job are gone."""
+
+    job: str
+    replicas: list[Index]
+    succeeded: bool = False
+
+
+class EventEntry(_Entry, frozen=True):
+    """One thing that happens, as logs have it."""
+
+    arrives: ArrivalEntry | UnsetType = UNSET
+    ends: str | UnsetType = UNSET
+    pods_end: PodsEndEntry | UnsetType = UNSET
+    pods_ending: PodsEntry | UnsetType = UNSET
+    bind_fails: PodsEntry | UnsetType = UNSET
+    nodes: list[NodeEntry] | UnsetType = UNSET
+    nodes_gone: list[str] | UnsetType = UNSET
+    leaves: dict[str, LeafEntry] | UnsetType = UNSET
+    queue: QueueEntry | UnsetType = UNSET
+    queue_gone: str | UnsetType = UNSET
+    configuration: dict[str, object] | str | UnsetType = UNSET
+    wakes: bool | UnsetType = UNSET
+    settings: SettingsEntry | UnsetType = UNSET
+
+
+class ThenEntry(EventEntry, frozen=True, kw_only=True):
+    """One of ``then``: a time, and one thing that happens."""
+
+    at: Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
 
 
 class ScenarioEntry(_Entry, frozen=True):
@@ -155,10 +300,37 @@ class ScenarioEntry(_Entry, frozen=True):
     leaves: dict[str, LeafEntry] = field(default_factory=dict)
     running: list[RunningEntry] = field(default_factory=list)
     jobs: list[JobEntry] = field(default_factory=list)
+    queues: list[QueueEntry] | UnsetType = UNSET
+    configuration: dict[str, object] | str | UnsetType = UNSET
+    then: list[ThenEntry] | UnsetType = UNSET
+    until: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
+    grace_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] = 0.0
+
+
+class LogEntry(_Entry, frozen=True, kw_only=True):
+    """The first line of a log: what there was, and by which rules."""
+
+    ringleaf_log: Literal[1]
+    version: str
+    nodes: list[NodeEntry]
+    leaves: dict[str, LeafEntry] = field(default_factory=dict)
+    queues: list[QueueEntry] = field(default_factory=list)
+    configuration: dict[str, object] | str
+    settings: SettingsEntry = field(default_factory=SettingsEntry)
+
+
+class StepEntry(_Entry, frozen=True):
+    """Every further line of a log: what happened, and what was said to it."""
+
+    at: Moment
+    events: list[EventEntry]
+    instructions: list[dict[str, object]]
 
 
 _FROM_0: Final = "a whole number from 0 to 1000000"
 _FROM_1: Final = "a whole number from 1 to 1000000"
+_TIME: Final = "a time in seconds"
+_LATER: Final = "a time in seconds, from 0"
 
 # What each key wants, for the message when it does not get it.
 WANTED: Final[Mapping[str, str]] = {
@@ -202,6 +374,7 @@ WANTED: Final[Mapping[str, str]] = {
     "tor-affinity": "large-model-schema, normal-schema or null",
     "sp-block": _FROM_0,
     "super-pod-affinity": "hard or soft",
+    "chips": f"{_FROM_0}, per pod",
     "strategy": "card or chip",
     "distributed": "true or false",
     "vnpu": "the template of a virtual NPU",
@@ -218,6 +391,59 @@ WANTED: Final[Mapping[str, str]] = {
     "annotations": "a mapping of text to text",
     "failed-nodes": "a list of node names",
     "keep": "pods or job",
+    "started": _TIME,
+    "roles": "a list of roles",
+    "rank-index": "a list of ranks",
+    "min-member": _FROM_0,
+    "queue": "the name of a queue",
+    "priority": "a whole number from -2147483648 to 2147483647",
+    "estimate-seconds": "a number of seconds above 0",
+    "preemptable": "true or false",
+    "preempts": "true or false",
+    "critical": "true or false",
+    "created": _TIME,
+    "host-ports": "a list of ports",
+    "pod-labels": "a mapping of text to text",
+    "namespace": "text",
+    "pod-affinity": "a list of terms",
+    "pod-anti-affinity": "a list of terms",
+    "spread": "a list of wishes",
+    "preferred-node-affinity": "a list of terms with a weight",
+    "preferred-pod-affinity": "a list of terms with a weight",
+    "preferred-pod-anti-affinity": "a list of terms with a weight",
+    "topology-key": "a label of nodes",
+    "selector": "a mapping with match-labels or match-expressions",
+    "match-labels": "a mapping of text to text",
+    "namespaces": "a list of texts",
+    "weight": "a whole number from 1 to 100",
+    "max-skew": _FROM_1,
+    "when-unsatisfiable": "DoNotSchedule or ScheduleAnyway",
+    "min-domains": _FROM_1,
+    "queues": "a list of queues",
+    "capability": "a mapping of resources to amounts",
+    "guarantee": "a mapping of resources to amounts",
+    "reclaimable": "true or false",
+    "hierarchy": "text",
+    "hierarchy-weights": "text",
+    "configuration": "a mapping with actions, tiers, or text with it",
+    "then": "a list of what happens later",
+    "until": _LATER,
+    "grace-seconds": "a number of seconds from 0",
+    "at": _LATER,
+    "arrives": "a mapping: a job",
+    "ends": "the name of a job",
+    "pods-end": "a mapping with job and replicas",
+    "pods-ending": "a mapping with job and replicas",
+    "bind-fails": "a mapping with job and replicas",
+    "nodes-gone": "a list of node names",
+    "queue-gone": "the name of a queue",
+    "wakes": "true",
+    "job": "the name of a job",
+    "succeeded": "true or false",
+    "ringleaf-log": "1",
+    "version": "text",
+    "events": "a list of what happened",
+    "instructions": "a list of what was said",
 }
 
 ELEMENT_WANTED: Final[Mapping[str, str]] = {
@@ -231,143 +457,40 @@ ELEMENT_WANTED: Final[Mapping[str, str]] = {
     "resources": "an amount such as 4, 500m or 64Gi",
     "node-selector": "text",
     "values": "text",
+    "rank-index": _FROM_0,
+    "host-ports": "a port from 1 to 65535, as 8080 or UDP/8080",
+    "pod-labels": "text",
+    "match-labels": "text",
+    "namespaces": "text",
+    "capability": "an amount such as 4, 500m or 64Gi",
+    "guarantee": "an amount such as 4, 500m or 64Gi",
+    "nodes-gone": "the name of a node",
+    "replicas": "the rank of a pod",
+    "chips": "a chip number",
+}
+
+# Keys that want something else in these mappings.
+OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
+    (NodeEntry, "chips"): f"{_FROM_1}, of the node",
+    (PlacementEntry, "chips"): "a list of chip numbers",
+    (QueueEntry, "state"): "open or closed",
+    (QueueEntry, "weight"): "a whole number from 1 to 65535",
+    (PodsEntry, "replicas"): "a list of ranks of pods",
+    (PodsEndEntry, "replicas"): "a list of ranks of pods",
+    (EventEntry, "queue"): "a mapping: a queue",
+    (ThenEntry, "queue"): "a mapping: a queue",
+    (StepEntry, "at"): _TIME,
 }
 
 
-_AT = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
-_STEP = re.compile(r"\.([a-z-]+)|\[(\d+)\]|\[\.\.\.\]")
-_MISSING = re.compile(r"Object missing required field `([a-z-]+)`")
-
-
-class _Named(str):
-    """A step of a path that the file names: a leaf, a label, an annotation."""
-
-    __slots__ = ()
-
-
-_Path = tuple[str | int, ...]
+def wanted_at(entry: type[Struct], key: str, element: bool) -> str:  # noqa: FBT001
+    """What *key* of *entry* wants; inside a list or mapping, what one element does."""
+    if element:
+        return ELEMENT_WANTED.get(key, "a mapping")
+    return OWN_WANTED.get((entry, key), WANTED[key])
 
 
 def read_entry(document: object) -> ScenarioEntry:
     """The document in the format's structs, or one ``BadInput``."""
-    try:
-        return msgspec.convert(document, ScenarioEntry)
-    except msgspec.ValidationError as error:
-        _explain(document, str(error))
-
-
-def _explain(document: object, message: str) -> NoReturn:
-    """Turn msgspec's message into what, where, found and wanted."""
-    at = _AT.search(message)
-    unknown = message.startswith("Object contains unknown field")
-    if unknown and _unknown_keys(document, ScenarioEntry):
-        at = None  # the key is quoted in the message and may look like a place
-    path = _path_of(document, at["path"]) if at else ()
-    found = _value_at(document, path)
-    place = _written(path) or "the document"
-    if isinstance(found, dict) and not all(isinstance(key, str) for key in found):
-        raise BadInput(f"{place} has a key that is not text, want text keys")
-    if unknown:
-        _refuse_key(place, _entry_at(path), found)
-    if missing := _MISSING.match(message):
-        path = (*path, missing[1])
-        raise BadInput(f"{_written(path)} is missing, want {_wanted(path)}")
-    if isinstance(found, list) and len(found) > MAX_NODES:
-        raise BadInput(f"{place} are {len(found)}, want at most {MAX_NODES}")
-    raise BadInput(f"{place} is {brief(found)}, want {_wanted(path)}")
-
-
-def _unknown_keys(found: Any, entry: type[Struct]) -> list[str]:  # noqa: ANN401
-    known = {f.encode_name for f in msgspec.structs.fields(entry)}
-    return [key for key in found if key not in known]
-
-
-def _refuse_key(place: str, entry: type[Struct], found: object) -> NoReturn:
-    keys = [f.encode_name for f in msgspec.structs.fields(entry)]
-    key = _unknown_keys(found, entry)[0]
-    close = get_close_matches(key, keys, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"it may have {', '.join(keys)}"
-    raise BadInput(f"{place} has the unknown key {brief(key)}", hint)
-
-
-_ENTRIES: Final[Mapping[str, type[Struct]]] = {
-    "settings": SettingsEntry,
-    "nodes": NodeEntry,
-    "leaves": LeafEntry,
-    "running": RunningEntry,
-    "jobs": JobEntry,
-    "placements": PlacementEntry,
-    "previous": PreviousEntry,
-    "taints": TaintEntry,
-    "node-affinity": TermEntry,
-    "match-expressions": RequirementEntry,
-    "tolerations": TolerationEntry,
-}
-
-
-def _path_of(document: object, path: str) -> _Path:
-    """The steps of msgspec's path, ``[...]`` replaced by the key that is at fault."""
-    steps: _Path = ()
-    for key, index in _STEP.findall(path):
-        if key:
-            steps = (*steps, key)
-        elif index:
-            steps = (*steps, int(index))
-        else:
-            steps = (*steps, _key_at_fault(steps, _value_at(document, steps)))
-    return steps
-
-
-def _key_at_fault(path: _Path, mapping: Mapping[str, object]) -> _Named:
-    wanted = LeafEntry if path == ("leaves",) else str
-    for key, value in mapping.items():
-        try:
-            msgspec.convert(value, wanted)
-        except msgspec.ValidationError:
-            return _Named(key)
-    raise AssertionError("every value is as wanted")
-
-
-def _value_at(document: Any, path: _Path) -> Any:  # noqa: ANN401
-    for step in path:
-        document = document[step]
-    return document
-
-
-def _written(path: _Path) -> str:
-    """*path* as people write it.
-
-    >>> _written(("nodes", 0, "labels", _Named("a.b")))
-    "nodes[0].labels['a.b']"
-    """
-    return "".join(map(_step, path)).removeprefix(".")
-
-
-def _step(step: str | int) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    plain = re.fullmatch(r"[A-Za-z0-9_-]{1,60}", step)
-    return f".{step}" if plain else f"[{brief(str(step))}]"
-
-
-def _fields(path: _Path) -> list[str]:
-    return [s for s in path if isinstance(s, str) and not isinstance(s, _Named)]
-
-
-def _entry_at(path: _Path) -> type[Struct]:
-    keys = [step for step in _fields(path) if step in _ENTRIES]
-    return _ENTRIES[keys[-1]] if keys else ScenarioEntry
-
-
-def _wanted(path: _Path) -> str:
-    """What the key at *path* wants; inside a list, what one element wants."""
-    keys = _fields(path)
-    if not keys:
-        return "a mapping with the key 'nodes'"
-    element = path[-1] is not keys[-1]
-    if keys[-1] == "chips":
-        if "placements" in keys:
-            return "a chip number" if element else "a list of chip numbers"
-        per_node = keys[0] == "nodes"
-        return f"{_FROM_1}, of the node" if per_node else f"{_FROM_0}, per pod"
-    return ELEMENT_WANTED.get(keys[-1], "a mapping") if element else WANTED[keys[-1]]
+    whole = "a mapping with the key 'nodes'"
+    return read(document, ScenarioEntry, whole, wanted_at)

@@ -30,6 +30,8 @@ BLOCK: Final = "super-pod-rank"
 STATE: Final = "isSharedTor"
 HEALTH: Final = "isHealthy"
 
+MAX_RANK: Final = 1_000_000
+
 CROSSED_BY: Final[Mapping[Schema, JobType]] = MappingProxyType(
     {Schema.LARGE_MODEL: JobType.FOUNDATION, Schema.NORMAL: JobType.COMMON}
 )
@@ -109,7 +111,8 @@ class _Reader:
         placements = tuple(
             self.placements(f"{path}.placements", entry.placements, failed)
         )
-        self._check_replicas(f"{path}.placements", placements, job.replicas)
+        most = MAX_RANK if job.roles or job.rank_index else job.n_replicas
+        self._check_replicas(f"{path}.placements", placements, most)
         return Previous(placements, tuple(entry.failed_nodes), entry.keep)
 
     def _check_replicas(
@@ -149,14 +152,7 @@ class _Reader:
             )
             if not gone:
                 self._claim(own, entry)
-            rank = _number(own, entry, RANK, range(1_000_000))
-            yield Placement(
-                replica=entry.replica if rank is None else rank,
-                node=entry.node,
-                chips=tuple(entry.chips),
-                block=_number(own, entry, BLOCK, range(1_000_000)),
-                mark=_mark(own, entry),
-            )
+            yield placed_at(own, entry)
 
     def _claim(self, path: str, entry: PlacementEntry) -> None:
         for k, chip in enumerate(entry.chips):
@@ -167,6 +163,18 @@ class _Reader:
                     f"{own} is {chip} of node {brief(entry.node)}, "
                     f"already held by {other}"
                 )
+
+
+def placed_at(path: str, entry: PlacementEntry) -> Placement:
+    """Where a pod is, with what its annotations say."""
+    rank = _number(path, entry, RANK, range(MAX_RANK))
+    return Placement(
+        replica=entry.replica if rank is None else rank,
+        node=entry.node,
+        chips=tuple(entry.chips),
+        block=_number(path, entry, BLOCK, range(MAX_RANK)),
+        mark=_mark(path, entry),
+    )
 
 
 def _number(path: str, entry: PlacementEntry, key: str, among: range) -> int | None:
@@ -248,7 +256,7 @@ class _Marks:
 
     def _type(self, name: str) -> JobType | None:
         job = self._jobs[name]
-        return type_of(schema_of(job), job.replicas)
+        return type_of(schema_of(job), job.n_replicas)
 
 
 def schema_of(job: JobEntry) -> Schema | None:

@@ -1,0 +1,368 @@
+"""The core's nouns as the scenario format writes them; reading them gives them back.
+
+What is at its default is left out, except where the default depends on the place.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from ringleaf.engine.event import (
+    BindFailed,
+    ConfChanged,
+    Event,
+    JobArrived,
+    JobGone,
+    LeavesChanged,
+    NodesChanged,
+    NodesGone,
+    PodsEnding,
+    PodsGone,
+    QueueChanged,
+    QueueGone,
+    Woke,
+)
+from ringleaf.framework.conf import Conf, PluginConf
+from ringleaf.framework.vocabulary import (
+    ACTIONS,
+    INIT_PARAMS,
+    PARAMETERS,
+    Argument,
+    Kind,
+    Value,
+    find_argument,
+)
+from ringleaf.model.cluster import Node
+from ringleaf.model.demand import Demand, PodTerm, Requirement, Selector, Spread
+from ringleaf.model.job import Job, Keep, Previous, Role
+from ringleaf.model.mask import chips_of, full_mask
+from ringleaf.model.placement import JobType, LeafState, Placement
+from ringleaf.model.queue import DEFAULT_QUEUE, Queue
+from ringleaf.model.settings import JobRequests, Settings, SwitchMode
+from ringleaf.model.spine import Leaf
+from ringleaf.simulator.answer import whole
+from ringleaf.simulator.tenants import BLOCK, CROSSED_BY, HEALTH, STATE
+
+Plain = dict[str, Any]
+
+_SCHEMA: Final[Mapping[JobType, str]] = {kind: s for s, kind in CROSSED_BY.items()}
+_NOTHING: Final[tuple[object, ...]] = (None, "", 0, [], {})
+
+
+def _kept(plain: Plain) -> Plain:
+    """*plain* without the keys that say nothing."""
+    return {key: value for key, value in plain.items() if value not in _NOTHING}
+
+
+def amount(thousandths: int) -> int | str:
+    """An amount as people write it.
+
+    >>> amount(64_000), amount(500), amount(1_500)
+    (64, '500m', '1500m')
+    """
+    whole, rest = divmod(thousandths, 1000)
+    if not rest:
+        return whole
+    return f"{thousandths}m" if whole < 1 << 40 else f"{whole}.{rest:03}"
+
+
+def amounts(given: Mapping[str, int] | Iterable[tuple[str, int]]) -> Plain:
+    """Resource -> amount."""
+    return {name: amount(n) for name, n in dict(given).items()}
+
+
+def node(value: Node) -> Plain:
+    """An entry of ``nodes``."""
+    return (
+        {"name": value.name, "product": value.product.key}
+        | _kept(
+            {
+                "chips": value.chips if value.product.sized else None,
+                "free": None
+                if value.free == full_mask(value.chips)
+                else list(chips_of(value.free)),
+                "faulty": list(chips_of(value.faulty)),
+                "network-faulty": list(chips_of(value.network_faulty)),
+                "sub-healthy": value.sub_healthy,
+                "unschedulable": value.cordoned,
+                "labels": dict(value.labels),
+                "taints": [
+                    _kept({"key": t.key, "effect": str(t.effect), "value": t.value})
+                    for t in value.taints
+                ],
+                "resources": amounts(value.resources),
+            }
+        )
+        | _where(value)
+    )
+
+
+def _where(value: Node) -> Plain:
+    """Where a node stands, and whether it is ready; 0 is a place too."""
+    found: Plain = {} if value.ready else {"ready": False}
+    if value.free == 0:
+        found["free"] = []
+    if value.superpod is not None:
+        found["superpod"] = value.superpod
+    if value.leaf is not None:
+        found |= {"leaf": value.leaf, "slot": value.slot}
+    return found
+
+
+def leaves(values: Iterable[Leaf]) -> Plain:
+    """The mapping ``leaves``."""
+    return {leaf.name: _leaf(leaf) for leaf in values}
+
+
+def _leaf(value: Leaf) -> Plain:
+    state = value.state
+    return _kept(
+        {
+            "state": None if state is LeafState.IDLE else state.name.lower(),
+            "address": value.address,
+            "cross-leaf-jobs": [str(_SCHEMA[kind]) for kind in value.crossed_by],
+        }
+    ) | ({} if value.healthy else {"healthy": False})
+
+
+def queue(value: Queue) -> Plain:
+    """An entry of ``queues``."""
+    found: Plain = {"name": value.name} | _kept(
+        {
+            "capability": amounts(value.capability),
+            "guarantee": amounts(value.guarantee),
+            "priority": value.priority,
+            "state": "" if value.is_open else "closed",
+            "hierarchy": value.hierarchy,
+            "hierarchy-weights": value.hierarchy_weights,
+        }
+    )
+    found |= {} if value.weight == 1 else {"weight": value.weight}
+    return found | ({} if value.reclaimable else {"reclaimable": False})
+
+
+def placement(value: Placement) -> Plain:
+    """An entry of ``placements``."""
+    said = {} if value.block is None else {BLOCK: str(value.block)}
+    if value.mark is not None:
+        said[STATE] = str(int(value.mark.state))
+        said[HEALTH] = "0" if value.mark.healthy else "1"
+    where: Plain = {
+        "replica": value.replica,
+        "node": value.node,
+        "chips": [*value.chips],
+    }
+    return where | ({"annotations": said} if said else {})
+
+
+def _previous(value: Previous | None) -> Plain | None:
+    if value is None:
+        return None
+    return _kept(
+        {
+            "failed-nodes": list(value.failed_nodes),
+            "keep": "" if value.keep is Keep.PODS else str(value.keep),
+        }
+    ) | {"placements": [placement(each) for each in value.placements]}
+
+
+def job(value: Job) -> Plain:
+    """An entry of ``jobs``; the product and the time are always written."""
+    affinity, firmness = value.tor_affinity, value.superpod_affinity
+    found: Plain = {"name": value.name, "product": value.product.key} | _pods(value)
+    found |= _kept(
+        {
+            "strategy": value.strategy and str(value.strategy),
+            "distributed": value.distributed,
+            "tor-affinity": affinity and str(affinity),
+            "super-pod-affinity": firmness and str(firmness),
+            "vnpu": value.vnpu,
+            "previous": _previous(value.previous),
+            "queue": "" if value.queue == DEFAULT_QUEUE else value.queue,
+            "priority": value.priority,
+            "estimate-seconds": value.estimate_s and whole(value.estimate_s),
+            "critical": value.critical,
+        }
+    )
+    found |= {} if value.sp_block is None else {"sp-block": value.sp_block}
+    found |= {} if value.least is None else {"min-member": value.least}
+    found |= {} if value.preemptable else {"preemptable": False}
+    found |= {} if value.preempts else {"preempts": False}
+    return found | {"created": whole(value.created)}
+
+
+def _pods(value: Job) -> Plain:
+    """What the pods of a job are, role by role where they differ."""
+    if value.roles and value.roles[0].name:
+        return {"roles": [_role(role) for role in value.roles]}
+    ranks = [*value.roles[0].ranks] if value.roles else []
+    own = {"chips": value.chips, "replicas": value.replicas}
+    return own | _kept({"rank-index": ranks}) | demand(value.demand)
+
+
+def _role(value: Role) -> Plain:
+    found = {"name": value.name, "chips": value.chips, "replicas": value.replicas}
+    found |= {} if value.least is None else {"min-member": value.least}
+    return found | _kept({"rank-index": [*value.ranks]}) | demand(value.demand)
+
+
+def demand(value: Demand) -> Plain:
+    """What pods ask besides chips, as keys of a job or of a role."""
+    namespace = value.namespace
+    return _kept(
+        {
+            "resources": amounts(value.resources),
+            "node-selector": {each.key: each.values[0] for each in value.required},
+            "node-affinity": [_term(term) for term in value.terms],
+            "tolerations": [
+                _kept(
+                    {
+                        "key": each.key,
+                        "operator": str(each.operator),
+                        "value": each.value,
+                        "effect": each.effect and str(each.effect),
+                    }
+                )
+                for each in value.tolerations
+            ],
+            "host-ports": [*value.ports],
+            "pod-labels": dict(value.labels),
+            "namespace": "" if namespace == Demand().namespace else namespace,
+            "pod-affinity": [_pod_term(each) for each in value.near],
+            "pod-anti-affinity": [_pod_term(each) for each in value.apart],
+            "spread": [_spread(each) for each in value.spread],
+            "preferred-node-affinity": [
+                {"weight": each.weight} | _term(each.term) for each in value.prefers
+            ],
+            "preferred-pod-affinity": [
+                {"weight": each.weight} | _pod_term(each.term)
+                for each in value.prefers_near
+            ],
+            "preferred-pod-anti-affinity": [
+                {"weight": each.weight} | _pod_term(each.term)
+                for each in value.prefers_apart
+            ],
+        }
+    )
+
+
+def _term(requirements: Iterable[Requirement]) -> Plain:
+    return {
+        "match-expressions": [
+            {"key": each.key, "operator": str(each.operator)}
+            | _kept({"values": [*each.values]})
+            for each in requirements
+        ]
+    }
+
+
+def _selector(value: Selector) -> Plain:
+    return {} if value is None else {"selector": _term(value)}
+
+
+def _pod_term(value: PodTerm) -> Plain:
+    found = {"topology-key": value.key} | _selector(value.selector)
+    return found | _kept({"namespaces": [*value.namespaces]})
+
+
+def _spread(value: Spread) -> Plain:
+    found: Plain = {"topology-key": value.key} | _selector(value.selector)
+    found |= {} if value.max_skew == 1 else {"max-skew": value.max_skew}
+    found |= {} if value.hard else {"when-unsatisfiable": "ScheduleAnyway"}
+    return found | _kept({"min-domains": value.min_domains})
+
+
+def settings(value: Settings) -> Plain:
+    """The mapping ``settings``, all of it."""
+    mode, single = value.switch_mode, value.switch_mode is SwitchMode.SINGLE_LAYER
+    return {
+        "nslb-version": "1.0" if single else str(mode),
+        "shared-tor-num": value.shared_leaves,
+        "tor-level": "single_layer" if single else "double_layer",
+        "super-pod-size": value.superpod_size,
+        "reserve-nodes": value.reserve_nodes,
+        "nodes-per-leaf": value.nodes_per_leaf,
+        "job-requests": str(JobRequests(value.job_requests)),
+        "share-common-leaves": value.share_common_leaves,
+    }
+
+
+def configuration(value: Conf) -> Plain:
+    """The mapping ``configuration``; what its settings come to is not in it."""
+    entries: list[Plain] = [
+        {"name": name, "arguments": _arguments(given, ACTIONS[name].arguments)}
+        for name, given in value.action_arguments.items()
+    ]
+    init = _arguments(value.parameters, PARAMETERS)
+    entries += [{"name": INIT_PARAMS, "arguments": init}]
+    entries += [{"name": n, "arguments": given} for n, given in value.others.items()]
+    return {
+        "actions": ", ".join(value.actions),
+        "tiers": [{"plugins": [_plugin(p) for p in tier]} for tier in value.tiers],
+        "configurations": [entry for entry in entries if entry["arguments"]],
+    }
+
+
+def _plugin(value: PluginConf) -> Plain:
+    given = _arguments(value.arguments, value.about.arguments)
+    return {"name": value.written, **value.changed} | _kept({"arguments": given})
+
+
+def _arguments(given: Mapping[str, Value], known: Mapping[str, Argument]) -> Plain:
+    """The arguments that are not at their default, as they are written."""
+    found = {}
+    for key, value in given.items():
+        argument = find_argument(known, key)
+        assert argument is not None, "a configuration has only known arguments"
+        if key not in known or value != argument.default:
+            found[key] = _written(argument, value)
+    return found
+
+
+def _written(argument: Argument, value: Any) -> Any:  # noqa: ANN401
+    if argument.kind is Kind.NAMES:
+        return ", ".join(value)
+    if argument.kind is Kind.POINTS:
+        return [{"utilization": u, "score": score} for u, score in value]
+    return value
+
+
+def event(value: Event) -> Plain:
+    """An entry of ``then``, without its time."""
+    return _FORMS[type(value)](value)
+
+
+def _arrived(value: JobArrived) -> Plain:
+    entry = job(value.job)
+    if value.placements:
+        entry["placements"] = [placement(each) for each in value.placements]
+    if value.started is not None:
+        entry["started"] = whole(value.started)
+    return {"arrives": entry}
+
+
+def _pods_of(value: PodsEnding | BindFailed | PodsGone) -> Plain:
+    return {"job": value.job, "replicas": [*value.replicas]}
+
+
+_FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
+    {
+        JobArrived: _arrived,
+        JobGone: lambda e: {"ends": e.job},
+        PodsGone: lambda e: {
+            "pods-end": _pods_of(e) | _kept({"succeeded": e.succeeded})
+        },
+        PodsEnding: lambda e: {"pods-ending": _pods_of(e)},
+        BindFailed: lambda e: {"bind-fails": _pods_of(e)},
+        NodesChanged: lambda e: {"nodes": [node(each) for each in e.nodes]},
+        NodesGone: lambda e: {"nodes-gone": [*e.names]},
+        LeavesChanged: lambda e: {"leaves": leaves(e.leaves)},
+        QueueChanged: lambda e: {"queue": queue(e.queue)},
+        QueueGone: lambda e: {"queue-gone": e.name},
+        ConfChanged: lambda e: {
+            "configuration": configuration(e.conf),
+            "settings": settings(e.conf.settings),
+        },
+        Woke: lambda _event: {"wakes": True},
+    }
+)

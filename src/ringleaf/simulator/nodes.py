@@ -1,0 +1,178 @@
+"""The nodes and leaves of a scenario, at its start or later."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ringleaf.model.cluster import Node
+from ringleaf.model.mask import full_mask, mask_of
+from ringleaf.model.placement import LeafState
+from ringleaf.model.product import Product
+from ringleaf.model.spine import Leaf
+from ringleaf.simulator.checks import good_chips, good_name, known_product
+from ringleaf.simulator.demands import resources_of, taints_of
+from ringleaf.simulator.format import MAX_NODES, LeafEntry, NodeEntry
+from ringleaf.simulator.source import BadInput, brief, brief_text
+from ringleaf.simulator.tenants import CROSSED_BY
+
+
+class Group(Struct, frozen=True):
+    """One entry of ``nodes`` with its names written out."""
+
+    path: str
+    entry: NodeEntry
+    product: Product
+    chips: int
+    names: list[str]
+
+
+def groups_of(path: str, entries: Sequence[NodeEntry]) -> list[Group]:
+    """The entries of a list of nodes, each name once."""
+    _check_total(path, entries)
+    groups = [_group(f"{path}[{i}]", entry) for i, entry in enumerate(entries)]
+    _check_names(groups)
+    return groups
+
+
+def _group(path: str, entry: NodeEntry) -> Group:
+    product = known_product(f"{path}.product", entry.product)
+    names = [good_name(f"{path}.name", entry.name)]
+    if entry.count is not None:
+        if "{i}" not in entry.name and entry.count > 1:
+            raise BadInput(
+                f"{path}.name is {brief(entry.name)} for {entry.count} nodes, "
+                "want '{i}' in it",
+                f'name: "{brief_text(entry.name)}-{{i}}"',
+            )
+        good_name(f"{path}.name", entry.name.replace("{i}", str(entry.count - 1)))
+        names = [entry.name.replace("{i}", str(i)) for i in range(entry.count)]
+    if entry.leaf is not None:
+        good_name(f"{path}.leaf", entry.leaf)
+    chips = _size(path, entry, product)
+    for key, listed in (
+        ("free", entry.free or []),
+        ("faulty", entry.faulty),
+        ("network-faulty", entry.network_faulty),
+    ):
+        good_chips(f"{path}.{key}", listed, chips)
+    return Group(path, entry, product, chips, names)
+
+
+def lost_chips(group: Group) -> frozenset[int]:
+    """The chips that no pod can keep: faulty, or of a node that is not ready."""
+    entry = group.entry
+    if not entry.ready:
+        return frozenset(range(group.chips))
+    return frozenset([*entry.faulty, *entry.network_faulty])
+
+
+def _size(path: str, entry: NodeEntry, product: Product) -> int:
+    if not product.sized:
+        if entry.chips not in (None, product.chips):
+            raise BadInput(
+                f"{path}.chips is {entry.chips}, want {product.chips} or no such key",
+                f"every {product.key} has {product.chips} chips",
+            )
+        return product.chips
+    want = f"a whole number from 1 to {product.chips}"
+    if entry.chips is None:
+        raise BadInput(
+            f"{path}.chips is missing, want {want}", f"{product.key} comes in sizes"
+        )
+    if entry.chips > product.chips:
+        raise BadInput(f"{path}.chips is {entry.chips}, want {want}")
+    return entry.chips
+
+
+def _check_total(path: str, entries: Iterable[NodeEntry]) -> None:
+    total = 0
+    for i, entry in enumerate(entries):
+        total += entry.count or 1
+        if total > MAX_NODES:
+            raise BadInput(
+                f"{path}[{i}] brings the nodes to {total}, want at most {MAX_NODES}"
+            )
+
+
+def _check_names(groups: Iterable[Group]) -> None:
+    seen: dict[str, str] = {}
+    for group in groups:
+        for name in group.names:
+            if seen.setdefault(name, group.path) != group.path:
+                raise BadInput(
+                    f"{group.path}.name is {brief(name)}, "
+                    f"already the name of {seen[name]}"
+                )
+
+
+def slots_of(groups: Iterable[Group], limit: int | None) -> dict[str, int]:
+    """Node -> its slot; slots lie inside their leaf, one node in each."""
+    leaves: dict[str, list[tuple[str, str, int]]] = {}
+    for group in groups:
+        slot = group.entry.slot
+        if group.entry.leaf is None:
+            continue
+        under = leaves.setdefault(group.entry.leaf, [])
+        first = len(under)
+        under += [
+            (group.path, name, first + i if slot is None else slot)
+            for i, name in enumerate(group.names)
+        ]
+    most = limit or max((len(under) for under in leaves.values()), default=0)
+    for leaf, under in leaves.items():
+        if len(under) > most:
+            raise BadInput(
+                f"{under[most][0]}.leaf is {brief(leaf)}, which then has {len(under)} "
+                f"nodes, want at most nodes-per-leaf, {most}"
+            )
+        taken: dict[int, str] = {}
+        for path, _name, slot in under:
+            if slot >= most:
+                raise BadInput(f"{path}.slot is {slot}, want 0 to {most - 1}")
+            if slot in taken:
+                raise BadInput(
+                    f"{path}.slot is {slot} under leaf {brief(leaf)}, "
+                    f"already the slot of {taken[slot]}"
+                )
+            taken[slot] = path
+    return {name: slot for under in leaves.values() for _path, name, slot in under}
+
+
+def nodes_of(
+    group: Group, held: Mapping[str, int], slots: Mapping[str, int]
+) -> Iterator[Node]:
+    """The nodes of one entry; chips that are *held* are not free."""
+    entry, everything = group.entry, full_mask(group.chips)
+    free = everything if entry.free is None else mask_of(entry.free)
+    faulty, network_faulty = mask_of(entry.faulty), mask_of(entry.network_faulty)
+    taints, resources = taints_of(entry), resources_of(group.path, entry.resources)
+    for name in group.names:
+        yield Node(
+            name=name,
+            product=group.product,
+            chips=group.chips,
+            free=free & ~held.get(name, 0),
+            faulty=faulty,
+            network_faulty=network_faulty,
+            ready=entry.ready,
+            sub_healthy=entry.sub_healthy,
+            superpod=entry.superpod,
+            leaf=entry.leaf,
+            slot=slots.get(name, 0),
+            cordoned=entry.unschedulable,
+            labels=entry.labels,
+            taints=taints,
+            resources=resources,
+        )
+
+
+def leaves_of(entries: Mapping[str, LeafEntry]) -> Iterator[Leaf]:
+    """What is said of leaves; the order of leaves is that of the nodes."""
+    for name, leaf in entries.items():
+        yield Leaf(
+            name=name,
+            address=leaf.address,
+            state=LeafState[(leaf.state or "idle").upper()],
+            healthy=leaf.healthy is not False,
+            crossed_by=tuple(CROSSED_BY[schema] for schema in leaf.cross_leaf_jobs),
+        )

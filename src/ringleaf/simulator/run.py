@@ -1,0 +1,163 @@
+"""A scenario run through the engine in virtual time.
+
+Running jobs are there first; the jobs of the file arrive together at 0; what stands
+under ``then`` happens at its time. Pods that are asked to end are gone after the grace
+period; the engine is woken when it asked for it. Nothing here decides anything.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import Event, JobArrived, PodsGone, Woke
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.instruction import Bind, Evict, Instruction, WakeAt
+from ringleaf.framework.view import View
+from ringleaf.model.job import Job
+from ringleaf.simulator.answer import instruction_told
+from ringleaf.simulator.scenario import Scenario
+from ringleaf.simulator.source import BadInput
+
+MAX_STEPS: Final = 100_000
+"""Steps after which a run that does not come to rest is given up."""
+
+_FIRST, _GIVEN, _WAKING = range(3)
+"""Order inside one time: what evictions come to, what the file says, wake-ups."""
+
+
+class Scheduler(Protocol):
+    """An engine, or something around one."""
+
+    @property
+    def view(self) -> View:
+        """What the engine knows."""
+
+    def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:
+        """What is to be done after *events*."""
+
+
+class Step(Struct, frozen=True):
+    """What happened at a time, and what the engine said to it."""
+
+    at: float
+    events: tuple[Event, ...]
+    instructions: tuple[Instruction, ...]
+    told: tuple[dict[str, Any], ...]
+    """The instructions as plain values, with the nodes as they were."""
+
+
+class Run(Struct, frozen=True):
+    """A scenario after its last event."""
+
+    scenario: Scenario
+    engine: Engine
+    steps: tuple[Step, ...]
+    jobs: Mapping[str, Job]
+    """Every job that was ever there, in the order in which they came up."""
+    written: Mapping[tuple[str, int], Mapping[str, str]]
+    """Job and replica -> what was last written on the pod."""
+
+
+def conf_of(scenario: Scenario) -> Conf:
+    """The configuration in force: the default one where the scenario has none."""
+    return scenario.conf or replace(DEFAULT, settings=scenario.settings, warnings=())
+
+
+def engine_of(scenario: Scenario) -> Engine:
+    """An engine for the scenario, before anything happened."""
+    conf = conf_of(scenario)
+    return Engine(scenario.nodes, scenario.leaves, scenario.queues, conf)
+
+
+def run(
+    scenario: Scenario,
+    around: Callable[[Engine], Scheduler] = lambda engine: engine,
+    follow: Callable[[float], object] = lambda _now: None,
+) -> Run:
+    """Run *scenario*; *around* may listen in, *follow* hears of the time."""
+    engine = engine_of(scenario)
+    clock = _Clock(scenario, around(engine), follow)
+    clock.happen(0.0, scenario.tenants)
+    clock.happen(0.0, first_arrivals(scenario))
+    for later in scenario.then:
+        clock.plan(later.at, _GIVEN, later.event)
+    clock.go()
+    return Run(scenario, engine, tuple(clock.steps), clock.jobs, clock.written)
+
+
+def first_arrivals(scenario: Scenario) -> tuple[JobArrived, ...]:
+    """The jobs of the file; of those that ran before a fault, with the pods left."""
+    if not any(job.previous for job in scenario.jobs):
+        return tuple(JobArrived(job) for job in scenario.jobs)
+    cluster = scenario.open().cluster
+    return tuple(
+        JobArrived(job, tuple(scenario.still_running(cluster, job)))
+        for job in scenario.jobs
+    )
+
+
+class _Clock:
+    """What is to happen, earliest first; and what has happened."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        scheduler: Scheduler,
+        follow: Callable[[float], object],
+    ) -> None:
+        self._until, self._grace = scenario.until, scenario.grace_s
+        self._scheduler, self._follow = scheduler, follow
+        self._heap: list[tuple[float, int, int, Event]] = []
+        self._wakes: set[float] = set()
+        self._sequence = 0
+        self.steps: list[Step] = []
+        self.jobs: dict[str, Job] = {}
+        self.written: dict[tuple[str, int], Mapping[str, str]] = {}
+
+    def plan(self, at: float, order: int, event: Event) -> None:
+        """*event* is to happen."""
+        self._sequence += 1
+        heappush(self._heap, (at, order, self._sequence, event))
+
+    def go(self) -> None:
+        """Let everything happen, up to the end."""
+        while self._heap and self._heap[0][0] <= self._until:
+            at, _order, _sequence, event = heappop(self._heap)
+            self.happen(at, (event,))
+
+    def happen(self, now: float, events: Sequence[Event]) -> None:
+        """*events* happen together, and what the engine says is carried out."""
+        if not events:
+            return
+        if len(self.steps) == MAX_STEPS:
+            raise BadInput(
+                f"the run has not come to rest after {MAX_STEPS} steps, at {now:g} s",
+                "jobs that evict each other go on for ever",
+            )
+        self._follow(now)
+        for event in events:
+            if isinstance(event, JobArrived):
+                self.jobs[event.job.name] = event.job
+        said = self._scheduler.handle_all(events, now)
+        cluster = self._scheduler.view.cluster
+        told = tuple(instruction_told(cluster, each) for each in said)
+        self.steps.append(Step(now, tuple(events), tuple(said), told))
+        for instruction in said:
+            self._carry_out(now, instruction)
+
+    def _carry_out(self, now: float, instruction: Instruction) -> None:
+        match instruction:
+            case Bind(job, placements, annotations):
+                for placement, told in zip(placements, annotations, strict=True):
+                    self.written[job, placement.replica] = told
+            case Evict(job, replicas):
+                self.plan(now + self._grace, _FIRST, PodsGone(job, replicas))
+            case WakeAt(at) if at > now and at not in self._wakes:
+                self._wakes.add(at)
+                self.plan(at, _WAKING, Woke())
+            case _:
+                pass

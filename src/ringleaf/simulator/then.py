@@ -1,0 +1,257 @@
+"""What happens later in a scenario: entries of ``then`` as events of the engine.
+
+The log of a scheduler has the same forms. There nothing is checked but the form: what
+was heard was heard.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from ringleaf.engine.event import (
+    BindFailed,
+    ConfChanged,
+    Event,
+    JobArrived,
+    JobGone,
+    LeavesChanged,
+    NodesChanged,
+    NodesGone,
+    PodsEnding,
+    PodsGone,
+    QueueChanged,
+    QueueGone,
+    Woke,
+)
+from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job, Previous
+from ringleaf.model.placement import Mark, Placement
+from ringleaf.simulator.checks import good_chips, good_name, unknown_node
+from ringleaf.simulator.format import (
+    ArrivalEntry,
+    EventEntry,
+    LeafEntry,
+    NodeEntry,
+    PlacementEntry,
+    PodsEndEntry,
+    PodsEntry,
+    QueueEntry,
+    SettingsEntry,
+    ThenEntry,
+)
+from ringleaf.simulator.jobs import job_of
+from ringleaf.simulator.nodes import groups_of, leaves_of, nodes_of
+from ringleaf.simulator.rules import conf_of, queue_of
+from ringleaf.simulator.source import BadInput, brief
+from ringleaf.simulator.tenants import placed_at
+
+
+class Later(Struct, frozen=True):
+    """Something that happens at a time."""
+
+    at: float
+    event: Event
+
+
+class Stage(Struct):
+    """What is there while one entry after the other is read.
+
+    Args:
+        nodes: The nodes by name, in the order in which they came.
+        jobs: The names of all jobs so far.
+        settings: What stands instead of the init-params of any configuration.
+        strict: Whether nodes and jobs must be known; in a log they need not.
+
+    """
+
+    nodes: dict[str, Node]
+    jobs: set[str]
+    settings: SettingsEntry
+    strict: bool = True
+
+
+def read_then(
+    stage: Stage, entries: Iterable[ThenEntry], warnings: list[str]
+) -> Iterator[Later]:
+    """Everything that happens, in the order of the file."""
+    before = 0.0
+    for i, entry in enumerate(entries):
+        path = f"then[{i}]"
+        if entry.at < before:
+            raise BadInput(
+                f"{path}.at is {entry.at:g}, want {before:g} or later",
+                "entries stand in the order of time",
+            )
+        before = entry.at
+        event = Reader(stage, path, entry, entry.at, warnings).read()
+        yield Later(entry.at, event)
+
+
+def _value(entry: EventEntry, key: str) -> Any:  # noqa: ANN401
+    return getattr(entry, key.replace("-", "_"))
+
+
+class Reader(Struct, frozen=True):
+    """Reads one entry, of something that happens *at* a time."""
+
+    stage: Stage
+    where: str
+    entry: EventEntry
+    at: float
+    warnings: list[str]
+
+    def read(self) -> Event:
+        """The one thing that the entry says."""
+        given = [key for key in FORMS if _value(self.entry, key) is not UNSET]
+        if len(given) != 1:
+            found = " and ".join(given[:3]) or "nothing that happens"
+            raise BadInput(
+                f"{self.where} has {found}, want one thing that happens",
+                f"one of {', '.join(FORMS)}",
+            )
+        if self.entry.settings is not UNSET and given != ["configuration"]:
+            raise BadInput(f"{self.where}.settings stands without configuration")
+        (key,) = given
+        read: Callable[[str, Any], Event] = getattr(self, f"_{key.replace('-', '_')}")
+        return read(f"{self.where}.{key}", _value(self.entry, key))
+
+    def _arrives(self, path: str, entry: ArrivalEntry) -> Event:
+        good_name(f"{path}.name", entry.name)
+        stage, at = self.stage, self.at
+        products = {node.product for node in stage.nodes.values()}
+        job = job_of(path, entry, products, at=at)
+        job = replace(job, previous=self._previous(path, entry, job))
+        placements = self._placements(f"{path}.placements", entry.placements, job)
+        stage.jobs.add(job.name)
+        return JobArrived(job, placements, entry.started)
+
+    def _previous(self, path: str, entry: ArrivalEntry, job: Job) -> Previous | None:
+        before = entry.previous
+        if before is None:
+            return None
+        path = f"{path}.previous"
+        for i, name in enumerate(before.failed_nodes):
+            self._known_node(f"{path}.failed-nodes[{i}]", name)
+        placements = self._placements(f"{path}.placements", before.placements, job)
+        return Previous(placements, tuple(before.failed_nodes), before.keep)
+
+    def _placements(
+        self, path: str, entries: Iterable[PlacementEntry], job: Job
+    ) -> tuple[Placement, ...]:
+        found = []
+        for i, entry in enumerate(entries):
+            own = f"{path}[{i}]"
+            self._known_node(f"{own}.node", entry.node)
+            if entry.node in self.stage.nodes:
+                n_chips = self.stage.nodes[entry.node].chips
+                good_chips(f"{own}.chips", entry.chips, n_chips)
+            placement = placed_at(own, entry)
+            if job.job_type is not None or placement.mark is not None:
+                mark = replace(placement.mark or Mark(), job_type=job.job_type)
+                placement = replace(placement, mark=mark)
+            found.append(placement)
+        return tuple(found)
+
+    def _known_node(self, path: str, name: str) -> None:
+        if self.stage.strict and name not in self.stage.nodes:
+            unknown_node(path, name, self.stage.nodes)
+
+    def _known_job(self, path: str, name: str) -> str:
+        if self.stage.strict and name not in self.stage.jobs:
+            raise BadInput(
+                f"{path} is {brief(name)}, want the name of a job",
+                "it arrives earlier, or stands under jobs or running",
+            )
+        return name
+
+    def _ends(self, path: str, name: str) -> Event:
+        return JobGone(self._known_job(path, name))
+
+    def _pods_end(self, path: str, entry: PodsEndEntry) -> Event:
+        job = self._known_job(f"{path}.job", entry.job)
+        return PodsGone(job, tuple(entry.replicas), entry.succeeded)
+
+    def _pods_ending(self, path: str, entry: PodsEntry) -> Event:
+        job = self._known_job(f"{path}.job", entry.job)
+        return PodsEnding(job, tuple(entry.replicas))
+
+    def _bind_fails(self, path: str, entry: PodsEntry) -> Event:
+        job = self._known_job(f"{path}.job", entry.job)
+        return BindFailed(job, tuple(entry.replicas))
+
+    def _nodes(self, path: str, entries: list[NodeEntry]) -> Event:
+        nodes: list[Node] = []
+        for group in groups_of(path, entries):
+            for node in nodes_of(group, {}, {}):
+                seated = self._seated(group.path, group.entry, node)
+                self.stage.nodes[node.name] = seated
+                nodes.append(seated)
+        return NodesChanged(tuple(nodes))
+
+    def _seated(self, path: str, entry: NodeEntry, node: Node) -> Node:
+        """*node* in its slot: the one it names, the one it had, or the next free."""
+        if node.leaf is None:
+            return node
+        others = self.stage.nodes.values()
+        under = {n.slot: n for n in others if n.leaf == node.leaf}
+        before = self.stage.nodes.get(node.name)
+        slot = entry.slot
+        if slot is None and before is not None and before.leaf == node.leaf:
+            slot = before.slot
+        elif slot is None:
+            slot = next(i for i in range(len(under) + 1) if i not in under)
+        if self.stage.strict and under.get(slot, node).name != node.name:
+            raise BadInput(
+                f"{path}.slot is {slot} under leaf {brief(node.leaf)}, "
+                f"already the slot of node {brief(under[slot].name)}"
+            )
+        return replace(node, slot=slot)
+
+    def _nodes_gone(self, path: str, names: list[str]) -> Event:
+        for i, name in enumerate(names):
+            self._known_node(f"{path}[{i}]", name)
+        for name in names:
+            self.stage.nodes.pop(name, None)
+        return NodesGone(tuple(names))
+
+    def _leaves(self, _path: str, entries: Mapping[str, LeafEntry]) -> Event:
+        return LeavesChanged(tuple(leaves_of(entries)))
+
+    def _queue(self, path: str, entry: QueueEntry) -> Event:
+        return QueueChanged(queue_of(path, entry))
+
+    def _queue_gone(self, path: str, name: str) -> Event:
+        return QueueGone(good_name(path, name))
+
+    def _configuration(self, path: str, given: Mapping[str, object] | str) -> Event:
+        settings = [("settings", self.stage.settings)]
+        if not isinstance(self.entry.settings, UnsetType):
+            settings.append((f"{self.where}.settings", self.entry.settings))
+        return ConfChanged(conf_of(path, given, settings, self.warnings))
+
+    def _wakes(self, path: str, given: bool) -> Event:  # noqa: FBT001
+        if not given:
+            raise BadInput(f"{path} is false, want true")
+        return Woke()
+
+
+FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
+    {
+        "arrives": JobArrived,
+        "ends": JobGone,
+        "pods-end": PodsGone,
+        "pods-ending": PodsEnding,
+        "bind-fails": BindFailed,
+        "nodes": NodesChanged,
+        "nodes-gone": NodesGone,
+        "leaves": LeavesChanged,
+        "queue": QueueChanged,
+        "queue-gone": QueueGone,
+        "configuration": ConfChanged,
+        "wakes": Woke,
+    }
+)
+"""Key of an entry -> the event that it is; one for every kind of event."""
