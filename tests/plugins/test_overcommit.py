@@ -1,0 +1,91 @@
+"""Letting jobs in up to a multiple of the cluster."""
+
+import pytest
+
+from ringleaf.framework.standing import Phase
+from tests.plugins.stage import CHIPS, Stage, asks
+
+
+def conf(arguments: dict[str, object]) -> dict[str, object]:
+    entry = {"name": "overcommit", "arguments": arguments}
+    return {"actions": "enqueue", "tiers": [{"plugins": [entry]}]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "chips", "want"),
+    [
+        pytest.param(
+            {}, 14, True, id="16 used + 8 let in + 14 = 38 of 32 x 1.2 = 38.4"
+        ),
+        pytest.param({}, 15, False, id="39 are more than 38.4"),
+        pytest.param(
+            {"overcommit-factor": 1}, 8, True, id="factor 1: up to the cluster"
+        ),
+        pytest.param({"overcommit-factor": 1}, 9, False, id="and no further"),
+        pytest.param({"overcommit-factor": 1.5}, 24, True, id="factor 1.5: up to 48"),
+        pytest.param(
+            {"overcommit-factor": 1, f"overcommit-factor.{CHIPS}": 2},
+            40,
+            True,
+            id="a factor for the resource alone: up to 64",
+        ),
+        pytest.param(
+            {f"overcommit-factor.{CHIPS}": 2}, 41, False, id="65 are more than 64"
+        ),
+    ],
+)
+def test_what_is_used_let_in_and_needed_is_within_the_cluster_times_the_factor(
+    arguments: dict[str, object],
+    chips: int,
+    want: bool,  # noqa: FBT001
+) -> None:
+    """Four nodes of 8 chips: 16 are used, a job that needs 8 was let in."""
+    stage = Stage()
+    stage.runs("runs", "0 1")
+    stage.view.move(stage.waits("in"), Phase.INQUEUE)
+    standing = stage.waits("j", chips=1, replicas=chips)
+
+    assert stage.voting(conf(arguments)).job_enqueueable(standing) is want
+
+
+def test_only_what_must_start_together_is_needed() -> None:
+    stage = Stage()
+    standing = stage.waits("j", chips=1, replicas=100, least=38)
+    votes = stage.votes("overcommit")
+
+    assert votes.job_enqueueable(standing)
+    assert not votes.job_enqueueable(stage.waits("k", chips=1, replicas=39))
+
+
+def test_the_factor_counts_as_it_is_written() -> None:
+    """1.15 times 20 is 23, though not in binary fractions."""
+    stage = Stage(nodes=1, resources={"cpu": 20})
+    votes = stage.voting(conf({"overcommit-factor": 1.15}))
+
+    assert votes.job_enqueueable(stage.waits("j", chips=1, demand=asks(cpu=23)))
+    assert not votes.job_enqueueable(stage.waits("k", chips=1, demand=asks(cpu=24)))
+
+
+def test_a_resource_that_the_cluster_does_not_count_is_not_limited() -> None:
+    stage = Stage()
+    standing = stage.waits("j", demand=asks(cpu=10**9))
+
+    assert stage.votes("overcommit").job_enqueueable(standing)
+
+
+def test_what_a_job_needs_nothing_of_does_not_count() -> None:
+    stage = Stage(nodes=1, resources={"cpu": 1000})
+    votes = stage.voting(conf({"overcommit-factor": 1}))
+    stage.view.move(stage.waits("in", chips=1, demand=asks(cpu=5000)), Phase.INQUEUE)
+
+    assert votes.job_enqueueable(stage.waits("j", chips=1, demand=asks(cpu=0)))
+
+
+def test_a_cluster_that_grows_lets_more_in() -> None:
+    stage = Stage(nodes=1)
+    standing = stage.waits("j", replicas=2)
+    votes = stage.votes("overcommit")
+    assert not votes.job_enqueueable(standing)
+
+    stage.view.total = {CHIPS: 16_000}
+    assert votes.job_enqueueable(standing)
