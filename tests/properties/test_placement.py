@@ -24,6 +24,7 @@ NOT_OF_CHIPS = {
     Reason.CORDONED,
     Reason.NOT_SELECTED,
     Reason.TAINTED,
+    Reason.REFUSED,
     Reason.TOO_FEW_RESOURCES,
     Reason.NO_TOPOLOGY,
     Reason.FAILED_BEFORE,

@@ -28,7 +28,6 @@ from ringleaf.policies.fit import (
 )
 from ringleaf.policies.gang import Seat, cut_of
 from ringleaf.policies.obstacles import closed_leaves, job_reasons
-from ringleaf.policies.repair import barred_nodes
 from ringleaf.policies.superpods import (
     queue_of,
     superpod_order,
@@ -94,7 +93,9 @@ def survey(session: Session, job: Job, most: int) -> Survey:
     """The best *most* nodes in rank order, the refused ones by reason."""
     cluster, request = session.cluster, request_of(job)
     with session.as_found_by(job) as kept:
-        reasons = job_reasons(cluster, request, job, session.settings, kept)
+        reasons = job_reasons(
+            cluster, request, job, session.settings, session.barred(job, kept)
+        )
         order = _order(session, request, reasons)
         return Survey(
             fitting=len(order),
@@ -117,7 +118,7 @@ def _leaves(session: Session, job: Job, kept: Sequence[Seat]) -> Iterator[LeafVi
     if job.network is not Network.SWITCHES:
         return
     cluster, settings = session.cluster, session.settings
-    barred = barred_nodes(cluster, job, kept)
+    barred = session.barred(job, kept)
     ranks = node_ranks(cluster, request_of(job), barred)
     ground = ground_of(cluster, ranks, settings)
     closed = closed_leaves(ground, job, settings)
@@ -151,7 +152,7 @@ def _superpods(
     if job.network is not Network.SUPERPODS or job.replicas == 1:
         return
     cluster = session.cluster
-    barred = barred_nodes(cluster, job, kept)
+    barred = session.barred(job, kept)
     free = superpods_of(cluster, node_ranks(cluster, request_of(job), barred)).free
     cut = cut_of(job, session.settings)
     order = []
@@ -168,7 +169,9 @@ def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:
     cluster, request = session.cluster, request_of(job)
     node = cluster.index[name]
     with session.as_found_by(job) as kept:
-        reasons = job_reasons(cluster, request, job, session.settings, kept)
+        reasons = job_reasons(
+            cluster, request, job, session.settings, session.barred(job, kept)
+        )
         reason = reasons.item(node)
         if reason == FITS:
             order = _order(session, request, reasons).tolist()

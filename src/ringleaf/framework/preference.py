@@ -111,14 +111,14 @@ class Preference:
         self._table = request.table
         self._request = request
         self._score, self._summed = score, summed
-        self._reach = reach(cluster, request)
-        health = health_ranks(cluster, request)
-        self._base = np.where(eligible(cluster, request), health, NEVER)
         self._start_over()
 
     def _start_over(self) -> None:
-        cluster = self._cluster
-        ranks = node_ranks(cluster, self._request)
+        cluster, request = self._cluster, self._request
+        self._reach = reach(cluster, request)
+        health = health_ranks(cluster, request)
+        self._base = np.where(eligible(cluster, request), health, NEVER)
+        ranks = node_ranks(cluster, request)
         (nodes,) = (ranks != NEVER).nonzero()
         self._keys: list[int] = ranks.tolist()
         self._heap: list[int]

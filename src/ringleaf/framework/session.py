@@ -1,22 +1,25 @@
 """Deciding jobs over the one cluster. Start reading here: ``Session.decide``."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
 
 from ringleaf.framework.preference import Preference, Score, best_by_scan
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.waiting import told_to_wait
+from ringleaf.framework.waiting import beyond_quota, told_to_wait
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed, Reason
 from ringleaf.model.fleet import Flags
-from ringleaf.model.job import Job, Keep, Network, Role
+from ringleaf.model.job import Job, Keep, Network, Previous, Role
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.admission import admit, warnings_of
 from ringleaf.policies.chips import written_order
 from ringleaf.policies.fit import (
+    NOBODY,
     Barred,
     Request,
     capacity,
@@ -24,21 +27,26 @@ from ringleaf.policies.fit import (
     reach,
     request_of,
 )
-from ringleaf.policies.gang import Seat, superpod_seats, switch_seats
+from ringleaf.policies.gang import Seat, cut_of, superpod_seats, switch_seats
 from ringleaf.policies.repair import (
     Level,
+    Lineup,
     barred_nodes,
     kept_seats,
     levels_of,
-    missing_replicas,
     repaired_in_superpods,
     repaired_under_leaves,
+    seat_of,
 )
 from ringleaf.policies.superpods import best_in_superpods
+
+Crew = Sequence[tuple[Role, tuple[int, ...]]]
 
 MANY: Final = 64
 """A gang of this many replicas asks for room before it takes any."""
 
+MAX_PREFERENCES: Final = 64
+"""Requests whose order of nodes is kept."""
 
 Scorer = Callable[[Job, Role], Score | None]
 """How other plugins score nodes for a pod of a role; it may depend on the role's chips
@@ -74,134 +82,78 @@ class Session:
         self._scorer, self._bars, self._sum_scores = scorer, bars, sum_scores
         self._preferences: dict[Request, Preference] = {}
 
-    def decide(self, job: Job) -> Decision:
-        """Admit, choose nodes and chips for every replica, keep all or nothing.
+    def decide(
+        self, job: Job, limit: int | None = None, *, hints: bool = True
+    ) -> Decision:
+        """Admit, choose nodes and chips for every pod, keep all or nothing.
 
-        A job that ran before (``previous``) keeps what it can; how much may move is
-        tried level by level.
+        A job that may start with fewer pods gets as many as fit, up to *limit*. A job
+        that ran before (``previous``) keeps what it can; how much may move is tried
+        level by level. Without *hints* a waiting job is not told what would help.
         """
         if job.previous is None and job.name in self.cluster.holdings:
             raise ValueError(f"job {job.name!r} holds chips already")
         if (never := admit(job, self.settings)) is not None:
             return never
-        request = request_of(job)
+        if limit is not None and limit < job.min_pods:
+            return beyond_quota(self, job, limit)
         for level in levels_of(job):
             with Statement(self.cluster) as statement:
-                placements = self._place(statement, job, request, level)
+                placements = Placing(self, job, level, limit).place(statement)
                 if placements is not None:
                     statement.commit()
                     warnings = warnings_of(job, self.settings)
                     return Placed(job, tuple(placements), warnings)
-        return told_to_wait(self, job, request)
+        return told_to_wait(self, job, request_of(job), hints=hints)
 
-    def _place(
-        self, statement: Statement, job: Job, request: Request, level: Level
-    ) -> list[Placement] | None:
-        """Hold chips for every replica, or return None with some of them held."""
-        if job.name in self.cluster.holdings:
-            statement.release(job.name)
-        if one_by_one(job):
-            return self._one_by_one(statement, job, request, level)
-        seats = self._seats(job, request, level)
-        if seats is None:
+    def join(
+        self, job: Job, held: Sequence[Placement], limit: int | None = None
+    ) -> tuple[Placement, ...]:
+        """Further pods of a running job, as many as fit now; those *held* stay.
+
+        They keep the rule by which the job was placed. With *limit*, the job has that
+        many pods in all.
+        """
+        previous = Previous(tuple(held), keep=Keep.PODS)
+        running = replace(job, previous=previous)
+        with Statement(self.cluster) as statement:
+            placing = Placing(self, running, Level.PODS, limit, running=True)
+            placements = placing.place(statement)
+            statement.commit()
+        return tuple(placements or ())
+
+    def preview(self, job: Job, limit: int | None = None) -> Placed | None:
+        """What ``decide`` would give a legal *job* now; nothing is held."""
+        if limit is not None and limit < job.min_pods:
             return None
-        return [self._take(statement, job, request, seat) for seat in seats]
-
-    def _seats(self, job: Job, request: Request, level: Level) -> list[Seat] | None:
-        """The node of every replica, by the network rule."""
-        cluster, settings = self.cluster, self.settings
-        in_superpods = job.network is Network.SUPERPODS
-        if level is not Level.JOB:
-            if in_superpods:
-                return repaired_in_superpods(cluster, request, job, settings, level)
-            return repaired_under_leaves(cluster, request, job, settings)
-        barred = self.barred(job)
-        if in_superpods:
-            return superpod_seats(cluster, request, job, settings, barred)
-        ranks = node_ranks(cluster, request, barred)
-        return switch_seats(cluster, job, settings, ranks)
-
-    def _one_by_one(
-        self, statement: Statement, job: Job, request: Request, level: Level
-    ) -> list[Placement] | None:
-        """The best node for one replica after the other."""
-        if job.replicas >= MANY and job.previous is None and not self.fits_now(job):
-            return None
-        placements: list[Placement] = []
-        replicas: Sequence[int] = range(job.replicas)
-        if level is not Level.JOB:
-            kept = kept_seats(self.cluster, request, job)
-            placements = [self._take(statement, job, request, seat) for seat in kept]
-            replicas = missing_replicas(job, kept)
-        block = 0 if request.network is Network.SUPERPODS else None
-        for replica in replicas:
-            node = self._best(job, request)
-            if node is None:
-                return None
-            seat = Seat(replica, node, block=block)
-            placements.append(self._take(statement, job, request, seat))
-        return sorted(placements, key=attrgetter("replica"))
-
-    def _best(self, job: Job, request: Request) -> int | None:
-        """The node for the next replica."""
-        cluster, barred = self.cluster, self.barred(job)
-        if request.network is Network.SUPERPODS:
-            reserve = self.settings.reserve_nodes
-            return best_in_superpods(cluster, request, reserve, barred)
-        summed = self._sum_scores
-        if barred:
-            score = self._score(job)
-            return best_by_scan(cluster, request, barred, score, summed=summed)
-        preference = self._preferences.get(request)
-        if preference is None:
-            preference = Preference(cluster, request, self._score(job), summed=summed)
-            self._preferences[request] = preference
-        return preference.best()
-
-    def _score(self, job: Job) -> Score | None:
-        return None if self._scorer is None else self._scorer(job, job.crew[0][0])
-
-    def barred(self, job: Job, kept: Sequence[Seat] = ()) -> Barred:
-        """The nodes that *job* may not use, whatever they have free, and why."""
-        barred = barred_nodes(self.cluster, job, kept)
-        if self._bars is None:
-            return barred
-        allowed = self._bars(job, job.crew[0][0])
-        if allowed is None:
-            return barred
-        return {Reason.REFUSED: (~allowed).nonzero()[0], **barred}
-
-    def _take(
-        self, statement: Statement, job: Job, request: Request, seat: Seat
-    ) -> Placement:
-        """Choose chips of the seat's node and hold them in the same breath (D18)."""
-        cluster, node = self.cluster, seat.node
-        taken = seat.chips
-        if taken is None:
-            usable = cluster.free.item(node) & reach(cluster, request).item(node)
-            taken = request.table.taken(usable)
-            assert taken.bit_count() == job.chips, "a seat without its chips"
-        mark = seat.mark or NO_MARK
-        statement.allocate(job.name, node, taken, seat.replica, mark, demand=job.demand)
-        chips = written_order(request.row, taken)
-        return Placement(
-            seat.replica, cluster.names[node], chips, seat.block, seat.mark
-        )
+        for level in levels_of(job):
+            with Statement(self.cluster) as statement:
+                placements = Placing(self, job, level, limit).place(statement)
+                if placements is not None:
+                    warnings = warnings_of(job, self.settings)
+                    return Placed(job, tuple(placements), warnings)
+        return None
 
     def fits_now(self, job: Job) -> bool:
         """Whether *job*, placed anew, would be placed now."""
-        request = request_of(job)
+        if job.roles or self._bars is not None:
+            return self.would_place(job, Level.JOB)
         if one_by_one(job):
-            barred = self.barred(job)
-            return capacity(self.cluster, request, barred) >= job.replicas
-        return self._seats(job, request, Level.JOB) is not None
+            return not self.lacks_room(job)
+        replicas = job.ranks[: job.needed]
+        return self.seats(job, Level.JOB, Lineup(replicas, ())) is not None
+
+    def lacks_room(self, job: Job) -> bool:
+        """Whether *job*, placed one by one, finds too few places; not with bars."""
+        if self._bars is not None:
+            return False
+        return capacity(self.cluster, request_of(job), self.barred(job)) < job.needed
 
     def would_place(self, job: Job, level: Level | None = None) -> bool:
         """Whether *job* would be placed now, at any level or at *level*."""
-        request = request_of(job)
         for each in levels_of(job) if level is None else (level,):
             with Statement(self.cluster) as statement:
-                if self._place(statement, job, request, each) is not None:
+                if Placing(self, job, each).place(statement) is not None:
                     return True
         return False
 
@@ -215,20 +167,333 @@ class Session:
         with Statement(self.cluster) as statement:
             if job.name in self.cluster.holdings:
                 statement.release(job.name)
-            request = request_of(job)
             kept = []
             if job.previous is not None and job.previous.keep is Keep.PODS:
-                kept = kept_seats(self.cluster, request, job)
+                kept = kept_seats(self.cluster, job)
             if one_by_one(job):
+                placing = Placing(self, job, Level.PODS)
                 for seat in kept:
-                    self._take(statement, job, request, seat)
+                    placing.take(statement, seat)
             yield kept
+
+    def seats(self, job: Job, level: Level, lineup: Lineup) -> list[Seat] | None:
+        """The node of every replica of *lineup*, by the network rule."""
+        cluster, settings, request = self.cluster, self.settings, request_of(job)
+        cut = None
+        if job.network is Network.SUPERPODS:
+            cut = cut_of(job, settings, len(lineup.replicas))
+        if level is not Level.JOB:
+            if cut is not None:
+                return repaired_in_superpods(
+                    cluster, request, job, lineup, cut, level=level
+                )
+            return repaired_under_leaves(cluster, request, job, settings, lineup)
+        barred = barred_nodes(cluster, job, (), lineup.refused)
+        if cut is not None:
+            return superpod_seats(cluster, request, cut, barred, lineup.replicas)
+        ranks = node_ranks(cluster, request, barred)
+        return switch_seats(cluster, job, settings, ranks, lineup.replicas)
+
+    def best(self, job: Job, role: Role, request: Request) -> int | None:
+        """The node for the next pod of *role*."""
+        cluster, barred = self.cluster, NOBODY
+        if job.previous is not None or self._bars is not None:
+            barred = self.barred_for(job, role)
+        if request.network is Network.SUPERPODS:
+            reserve = self.settings.reserve_nodes
+            return best_in_superpods(cluster, request, reserve, barred)
+        summed = self._sum_scores
+        if barred:
+            score = self._score(job, role)
+            return best_by_scan(cluster, request, barred, score, summed=summed)
+        preference = self._preferences.get(request)
+        if preference is None:
+            score = self._score(job, role)
+            preference = Preference(cluster, request, score, summed=summed)
+            if len(self._preferences) == MAX_PREFERENCES:
+                del self._preferences[next(iter(self._preferences))]
+            self._preferences[request] = preference
+        return preference.best()
+
+    def _score(self, job: Job, role: Role) -> Score | None:
+        return None if self._scorer is None else self._scorer(job, role)
+
+    def refused(self, job: Job, roles: Iterable[Role]) -> Barred:
+        """The nodes that plugins refuse to any of *roles*."""
+        if self._bars is None:
+            return NOBODY
+        found = [self._bars(job, role) for role in roles]
+        allowed = [flags for flags in found if flags is not None]
+        if not allowed:
+            return NOBODY
+        return {Reason.REFUSED: (~np.logical_and.reduce(allowed)).nonzero()[0]}
+
+    def barred(self, job: Job, kept: Sequence[Seat] = ()) -> Barred:
+        """The nodes that no further pod with chips may use, and why."""
+        refused = self.refused(job, roles_with_chips(job))
+        return barred_nodes(self.cluster, job, kept, refused)
+
+    def barred_for(self, job: Job, role: Role) -> Barred:
+        """The nodes that no pod of *role* may use, where it is placed on its own."""
+        return barred_nodes(self.cluster, job, (), self.refused(job, [role]))
+
+    def stuck(self, statement: Statement, job: Job) -> tuple[Role | None, int]:
+        """Place what can be of a waiting *job*: the role that is short, pods placed."""
+        placing = Placing(self, job, levels_of(job)[-1])
+        placing.place(statement)
+        return placing.short, len(self.cluster.holdings.get(job.name, ()))
+
+
+class Placing:
+    """One try to place a job inside a statement.
+
+    Args:
+        session: Whose cluster, settings and plugins.
+        job: What is placed.
+        level: What may move of a job that ran before.
+        limit: The most pods it may have.
+        running: Whether its pods stand and hold their chips, and others join them.
+
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        level: Level,
+        limit: int | None = None,
+        *,
+        running: bool = False,
+    ) -> None:
+        self._session, self._job, self._level = session, job, level
+        self._limit = job.n_pods if limit is None else limit
+        self._running = running
+        self._kept: list[Seat] = []
+        self._before: list[Placement] = []
+        self._there: set[int] = set()
+        self._roles: Mapping[int, Role] = {}
+        if job.roles:
+            self._roles = {n: role for role, own in job.crew for n in own}
+        self.short: Role | None = None
+        """The role of which a pod found no node, where each is placed on its own."""
+
+    def place(self, statement: Statement) -> list[Placement] | None:
+        """Hold chips for every pod, or return None with some of them held.
+
+        Pods that stand already are not among them.
+        """
+        job, alone = self._job, one_by_one(self._job)
+        self._keep(statement)
+        if self._kept and not self._running:
+            staying = [seat for seat in self._kept if alone or not seat.chips]
+            self._before = [self.take(statement, seat) for seat in staying]
+        if not alone:
+            return self._together(statement)
+        many = job.replicas >= MANY and job.previous is None and not job.roles
+        if many and self._session.lacks_room(job):
+            return None
+        return self._one_by_one(statement, job.crew, list(self._before))
+
+    def _keep(self, statement: Statement) -> None:
+        """Find the pods that stay; unless they stand, release what the job holds."""
+        job, cluster = self._job, self._session.cluster
+        if self._running:
+            assert job.previous is not None
+            held = job.previous.placements
+            self._there = {placement.replica for placement in held}
+            self._kept = [
+                seat_of(cluster, job, placement)
+                for placement in held
+                if placement.node in cluster.index
+            ]
+            return
+        if job.name in cluster.holdings:
+            statement.release(job.name)
+        if self._level is not Level.JOB:
+            self._kept = kept_seats(cluster, job)
+            self._there = {seat.replica for seat in self._kept}
+
+    def _one_by_one(
+        self, statement: Statement, crew: Crew, placed: list[Placement]
+    ) -> list[Placement] | None:
+        """The best node for one pod after the other, role by role, after *placed*."""
+        for role, replicas, must in self._turns(crew):
+            if not self._fill(statement, role, replicas, placed) and must:
+                return None
+        if not self._running and len(placed) < self._job.min_pods:
+            return None
+        return sorted(placed, key=lambda pod: (not pod.chips, pod.replica))
+
+    def _turns(self, crew: Crew) -> Iterator[tuple[Role, Sequence[int], bool]]:
+        """Who is placed when, and whether all of them must be.
+
+        First the pods that each role cannot do without; of a job that starts whole,
+        these are all.
+        """
+        rigid = not (self._running or self._job.is_elastic)
+        later = []
+        for role, own in crew:
+            missing: Sequence[int] = own
+            if self._there:
+                missing = [replica for replica in own if replica not in self._there]
+            if rigid:
+                yield role, missing, True
+                continue
+            need = max(0, (role.least or 0) - (len(own) - len(missing)))
+            yield role, missing[:need], not self._running
+            later.append((role, missing[need:], False))
+        yield from later
+
+    def _fill(
+        self,
+        statement: Statement,
+        role: Role,
+        replicas: Sequence[int],
+        placed: list[Placement],
+    ) -> bool:
+        """Place pods of *role* one after the other; whether all of them were."""
+        session, job = self._session, self._job
+        request = request_of(job, role)
+        block = 0 if request.network is Network.SUPERPODS else None
+        room = self._limit - len(placed)
+        if self._running:
+            room -= len(self._there)
+        for replica in replicas[: max(0, room)]:
+            node = session.best(job, role, request)
+            if node is None:
+                self.short = self.short or role
+                return False
+            seat = Seat(replica, node, block=block)
+            placed.append(self.take(statement, seat, request))
+        return len(replicas) <= room
+
+    def _together(self, statement: Statement) -> list[Placement] | None:
+        """As many pods with chips as the network rule takes, then the others."""
+        sizes = self._sizes()
+        low, high = 0, len(sizes)
+        if high > 1 and self._accepts(sizes[-1]):
+            low = high - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._accepts(sizes[middle]):
+                low = middle
+            else:
+                high = middle
+        return self._as_many(statement, sizes[low]) if sizes else None
+
+    def _sizes(self) -> Sequence[int]:
+        """How many pods with chips there may be, fewest first."""
+        job = self._job
+        if not (self._running or job.is_elastic):
+            return (job.replicas,)
+        kept = sum(bool(seat.chips) for seat in self._kept)
+        least = sum(role.least or 0 for role in job.roles if not role.chips)
+        most = self._limit - max(least, len(self._kept) - kept)
+        step = job.block_nodes if job.network is Network.SUPERPODS else 1
+        stands = [kept] if self._running and kept else []
+        fewest = kept + 1 if stands else max(kept, job.needed)
+        wider = range(fewest, min(most, len(self._able())) + 1)
+        return [*stands, *(size for size in wider if size % step == 0)]
+
+    def _accepts(self, size: int) -> bool:
+        with Statement(self._session.cluster) as trial:
+            return self._as_many(trial, size) is not None
+
+    def _as_many(self, statement: Statement, size: int) -> list[Placement] | None:
+        """Places for *size* pods with chips, and for the pods without."""
+        job = self._job
+        lineup = Lineup(
+            self._chosen(size),
+            [seat for seat in self._kept if seat.chips],
+            self._session.refused(job, roles_with_chips(job)),
+            grows=self._running or job.is_elastic,
+        )
+        seats = self._seats(lineup)
+        if seats is None:
+            return None
+        if self._running:
+            seats = [seat for seat in seats if seat.chips is None]
+        placed = [*self._before, *(self.take(statement, seat) for seat in seats)]
+        if not job.roles:
+            return placed
+        without = [(role, own) for role, own in job.crew if not role.chips]
+        return self._one_by_one(statement, without, placed)
+
+    def _seats(self, lineup: Lineup) -> list[Seat] | None:
+        """The seats of *lineup*, found as if no pod with chips stood anywhere."""
+        session, job = self._session, self._job
+        with Statement(session.cluster) as aside:
+            if self._running and lineup.kept:
+                aside.release_pods(job.name, {seat.replica for seat in lineup.kept})
+            return session.seats(job, self._level, lineup)
+
+    def _chosen(self, size: int) -> Sequence[int]:
+        """*size* pods with chips, by their ranks.
+
+        Those that stay, those their role cannot do without, those that ran before.
+        """
+        job, able = self._job, self._able()
+        if size == len(able):
+            return able
+        stays = {seat.replica for seat in self._kept}
+        needs = {
+            replica
+            for role, own in job.crew
+            for replica in sorted(own, key=lambda n: n not in stays)[: role.least or 0]
+        }
+        past = job.previous.placements if job.previous else ()
+        before = {placement.replica for placement in past}
+
+        def late(replica: int) -> tuple[bool, bool, bool, int]:
+            return (
+                replica not in stays,
+                replica not in needs,
+                replica not in before,
+                replica,
+            )
+
+        return sorted(sorted(able, key=late)[:size])
+
+    def _able(self) -> Sequence[int]:
+        """The pods with chips, without those that stand on a node nobody knows."""
+        lost = self._there - {seat.replica for seat in self._kept}
+        ranks = self._job.ranks
+        return [rank for rank in ranks if rank not in lost] if lost else ranks
+
+    def take(
+        self, statement: Statement, seat: Seat, request: Request | None = None
+    ) -> Placement:
+        """Choose chips of the seat's node and hold them in the same breath (D18)."""
+        cluster, job, node = self._session.cluster, self._job, seat.node
+        role = self._roles.get(seat.replica)
+        request = request or request_of(job, role)
+        taken = seat.chips
+        if taken is None:
+            usable = cluster.free.item(node) & reach(cluster, request).item(node)
+            taken = request.table.taken(usable)
+            assert taken.bit_count() == request.row.asked, "a seat without its chips"
+        mark, demand = seat.mark or NO_MARK, (role or job).demand
+        statement.allocate(job.name, node, taken, seat.replica, mark, demand=demand)
+        return Placement(
+            seat.replica,
+            cluster.names[node],
+            written_order(request.row, taken),
+            seat.block,
+            seat.mark,
+            None if role is None else role.name,
+        )
+
+
+def roles_with_chips(job: Job) -> list[Role]:
+    """The roles of *job* whose pods ask for chips."""
+    return [role for role, _own in job.crew if role.chips]
 
 
 def one_by_one(job: Job) -> bool:
-    """Whether replicas are placed one after the other, not as a whole.
+    """Whether pods with chips are placed one after the other, not as a whole.
 
     Without a network rule; a single pod in a SuperPoD needs no block.
     """
-    single = job.network is Network.SUPERPODS and job.replicas == 1
-    return single or job.network is Network.NONE
+    if job.network is Network.SWITCHES:
+        return job.replicas == 0
+    return job.replicas <= 1 or job.network is Network.NONE

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.demand import amount_words
-from ringleaf.model.job import Job, Keep, Network
+from ringleaf.model.job import Job, Keep, Network, Role
 from ringleaf.policies.admission import is_legal, warnings_of
 from ringleaf.policies.fit import (
     FITS,
@@ -20,6 +20,7 @@ from ringleaf.policies.fit import (
     counted,
     need_words,
     node_ranks,
+    node_reasons,
     reason_counts,
     request_of,
 )
@@ -31,7 +32,7 @@ from ringleaf.policies.obstacles import (
     superpod_obstacle,
     switch_obstacle,
 )
-from ringleaf.policies.repair import Level, barred_nodes, levels_of, without_pods
+from ringleaf.policies.repair import Level, levels_of, without_pods
 
 if TYPE_CHECKING:
     from ringleaf.framework.session import Session
@@ -40,22 +41,26 @@ MAX_ENDINGS: Final = 8
 """Jobs in the way that are tried, for the hint, as the one whose end is enough."""
 
 
-def told_to_wait(session: "Session", job: Job, request: Request) -> Waiting:
-    """The decision on a job that cannot be placed now."""
+def told_to_wait(
+    session: "Session", job: Job, request: Request, *, hints: bool = True
+) -> Waiting:
+    """The decision on a job that cannot be placed now, with what would help."""
+    if job.roles and (found := _role_waits(session, job)) is not None:
+        return found
     cluster, settings = session.cluster, session.settings
     with session.as_found_by(job) as kept:
-        reasons = job_reasons(cluster, request, job, settings, kept)
-        obstacle = _obstacle(session, job, request, kept)
+        barred = session.barred(job, kept)
+        reasons = job_reasons(cluster, request, job, settings, barred)
+        obstacle = _obstacle(session, job, request, kept, hints=hints)
         fitting = int((reasons == FITS).sum())
         room = fitting
         if request.network is Network.NONE:
-            room = capacity(cluster, request, barred_nodes(cluster, job, ()))
-        missing = max(1, job.replicas - len(kept) - room)
+            room = capacity(cluster, request, session.barred(job))
+        missing = max(1, job.needed - len(kept) - room)
         counts = reason_counts(reasons)
-        ways = [*_endings(session, job, obstacle), *obstacle.ways]
-        ways += _others(session, obstacle)
-        if not ways:
-            ways += _ways_out(session, job, missing, counts)
+        ways: list[str] = []
+        if hints:
+            ways += _ways(session, job, obstacle, missing, counts)
     return Waiting(
         job=job,
         missing=missing,
@@ -67,19 +72,86 @@ def told_to_wait(session: "Session", job: Job, request: Request) -> Waiting:
     )
 
 
+def beyond_quota(session: "Session", job: Job, limit: int) -> Waiting:
+    """The decision on a job that may have too few pods to start."""
+    cluster = session.cluster
+    reasons = node_reasons(cluster, request_of(job), session.barred(job))
+    return Waiting(
+        job=job,
+        missing=job.min_pods - limit,
+        fitting=int((reasons == FITS).sum()),
+        reasons=reason_counts(reasons),
+        hint="",
+        because=f"its quota is {counted(limit, 'pod')}, it starts with {job.min_pods}",
+        warnings=warnings_of(job, session.settings),
+    )
+
+
+def _role_waits(session: "Session", job: Job) -> Waiting | None:
+    """The decision where a role is short that is placed on its own.
+
+    Nodes are as the first pod found them that had to be left out.
+    """
+    cluster = session.cluster
+    with Statement(cluster) as statement:
+        role, placed = session.stuck(statement, job)
+        if role is None:
+            return None
+        request = request_of(job, role)
+        barred = session.barred_for(job, role)
+        reasons = node_reasons(cluster, request, barred)
+    more = counted(max(1, job.min_pods - placed), "more pod")
+    return Waiting(
+        job=job,
+        missing=max(1, job.min_pods - placed),
+        fitting=int((reasons == FITS).sum()),
+        reasons=reason_counts(reasons),
+        hint=f"enough would be room for {more}: {need_words(request)}{_used(role)}",
+        because=f"a pod of role {role.name!r} finds no node",
+        warnings=warnings_of(job, session.settings),
+    )
+
+
+def _used(asking: Job | Role) -> str:
+    """The resources of one pod, as they read after its chips."""
+    return "".join(
+        f" and {amount_words(amount)} {name}"
+        for name, amount in asking.demand.resources
+    )
+
+
+def _ways(
+    session: "Session",
+    job: Job,
+    obstacle: Obstacle,
+    missing: int,
+    counts: Mapping[Reason, int],
+) -> list[str]:
+    """What would help, in the order in which it is said."""
+    ways = [*_endings(session, job, obstacle), *obstacle.ways]
+    ways += _others(session, obstacle)
+    return ways or [*_ways_out(session, job, missing, counts)]
+
+
 def _obstacle(
-    session: "Session", job: Job, request: Request, kept: Sequence[Seat]
+    session: "Session",
+    job: Job,
+    request: Request,
+    kept: Sequence[Seat],
+    *,
+    hints: bool,
 ) -> Obstacle:
     """What in the network, or in the repair, holds *job* back."""
     cluster, settings = session.cluster, session.settings
-    ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
+    ranks = node_ranks(cluster, request, session.barred(job, kept))
     if kept:
         found = repair_obstacle(cluster, request, job, settings, ranks, kept=kept)
-        return replace(found, ways=tuple(_next_level(session, job)))
+        ways = tuple(_next_level(session, job)) if hints else ()
+        return replace(found, ways=ways)
     if request.network is Network.SWITCHES:
-        return switch_obstacle(cluster, request, job, settings, ranks)
+        return switch_obstacle(cluster, request, job, settings, ranks, hints=hints)
     if request.network is Network.SUPERPODS and job.replicas > 1:
-        return superpod_obstacle(cluster, request, job, settings, ranks)
+        return superpod_obstacle(cluster, request, job, settings, ranks, hints=hints)
     return Obstacle()
 
 
@@ -125,13 +197,10 @@ def _ways_out(
         yield f"no node is {job.product.key}"
     room = f"room for {counted(missing, 'more pod')}: " if job.replicas > 1 else ""
     network = " with a healthy network" if Reason.NETWORK_FAULTY in reasons else ""
-    used = "".join(
-        f" and {amount_words(amount)} {name}" for name, amount in job.demand.resources
-    )
-    yield f"enough would be {room}{need_words(request)}{used}{network}"
-    anew = replace(job, previous=without_pods(job), sp_block=None)
+    yield f"enough would be {room}{need_words(request)}{_used(job)}{network}"
+    anew = replace(job, previous=without_pods(job), sp_block=None, least=None)
     smaller = (replace(anew, chips=n) for n in reversed(range(1, job.chips)))
-    fewer = replace(anew, replicas=max(1, job.replicas - missing))
+    fewer = replace(anew, replicas=max(1, job.needed - missing))
     for other in (*smaller, fewer):
         if is_legal(other, session.settings) and session.fits_now(other):
             yield f"{other.wanted} would be placed now"

@@ -1,5 +1,6 @@
-"""A job: identical pods that start together or not at all."""
+"""A job: pods that start together or not at all."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import count, islice
 from typing import Final
@@ -152,15 +153,59 @@ class Job(Struct, frozen=True):
         """The request in words.
 
         >>> from ringleaf.policies.products import find_product
-        >>> Job("train", find_product("atlas-800t-a2"), chips=8, replicas=4).wanted
+        >>> a2 = find_product("atlas-800t-a2")
+        >>> Job("train", a2, chips=8, replicas=4).wanted
         '4 x 8 chips'
+        >>> Job("train", a2, chips=8, replicas=4, least=2).wanted
+        '4 x 8 chips (2 pods to start)'
+        >>> Job("train", a2, 8, 2, roles=(Role("driver", 0), Role("w", 8, 2))).wanted
+        "'driver' 1 x 0 and 'w' 2 x 8 chips"
         """
-        return f"{self.replicas} x {self.chips} chips"
+        said = " and ".join(
+            f"{role.name!r} {role.replicas} x {role.chips}" for role in self.roles
+        )
+        said = f"{said or f'{self.replicas} x {self.chips}'} chips"
+        return f"{said} ({self.min_pods} pods to start)" if self.is_elastic else said
 
     @property
     def n_pods(self) -> int:
         """Pods of all roles."""
         return sum(role.replicas for role in self.roles) or self.replicas
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether it may start with fewer pods than it has."""
+        return self.least is not None and self.least < self.n_pods
+
+    @property
+    def needed(self) -> int:
+        """Pods with chips without which it does not start; in SuperPoDs whole blocks.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, replicas=4, least=3).needed
+        3
+        >>> roles = Role("driver", 0, 2), Role("worker", 8, 4, least=1)
+        >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, 4, roles=roles, least=4).needed
+        2
+        >>> Job("j", PRODUCTS["atlas-900-a3"], 16, 8, sp_block=64, least=3).needed
+        4
+        """
+        if not self.is_elastic:
+            return self.replicas
+        roles = [role for role in self.roles if role.chips]
+        least = sum(min(role.least or 0, role.replicas) for role in roles)
+        without_chips = self.n_pods - self.replicas
+        fewest = max(least, self.min_pods - without_chips)
+        if self.network is Network.SUPERPODS and self.replicas > 1:
+            fewest += -fewest % self.block_nodes
+        return fewest
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        """The numbers of the pods with chips, in the order of ranks."""
+        if not self.roles:
+            return range(self.replicas)
+        return sorted(n for role, own in self.crew if role.chips for n in own)
 
     @property
     def min_pods(self) -> int:
@@ -180,13 +225,13 @@ class Job(Struct, frozen=True):
         >>> [(role.name, replicas) for role, replicas in job.crew]
         [('worker', (0, 1)), ('driver', (2,))]
         """
-        roles = self.roles or (
-            Role("", self.chips, self.replicas, self.least, self.demand),
-        )
+        if not self.roles:
+            role = Role("", self.chips, self.replicas, self.least, self.demand)
+            return ((role, tuple(range(self.replicas))),)
         numbered = []
-        taken = {rank for role in roles for rank in role.ranks}
+        taken = {rank for role in self.roles for rank in role.ranks}
         free = (number for number in count() if number not in taken)
-        for role in sorted(roles, key=lambda role: role.chips == 0):
+        for role in sorted(self.roles, key=lambda role: role.chips == 0):
             numbers = role.ranks or tuple(islice(free, role.replicas))
             numbered.append((role, numbers))
         return tuple(numbered)

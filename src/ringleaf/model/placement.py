@@ -40,7 +40,7 @@ class Placement(Struct, frozen=True, repr_omit_defaults=True):
     """One replica: its node and its chips, in the order they are written down.
 
     ``block`` is the logical SuperPoD of a job that has them; ``mark`` is there when a
-    switch rule placed the job.
+    switch rule placed the job; ``role`` is its role in a job that has roles.
     """
 
     replica: int
@@ -48,3 +48,4 @@ class Placement(Struct, frozen=True, repr_omit_defaults=True):
     chips: tuple[int, ...]
     block: int | None = None
     mark: Mark | None = None
+    role: str | None = None

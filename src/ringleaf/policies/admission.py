@@ -5,6 +5,7 @@ requests that only a job of one pod may make, distributed inference, which is on
 and how a job is cut into blocks for SuperPoDs.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
-from ringleaf.model.job import Job, Network
+from ringleaf.model.job import Job, Network, Role
 from ringleaf.model.mask import runs_of
 from ringleaf.model.product import Mode
 from ringleaf.model.settings import JobRequests, Settings
@@ -22,19 +23,80 @@ from ringleaf.policies.products import PRODUCTS, mode_of, rule_for
 
 def admit(job: Job, settings: Settings) -> Invalid | None:
     """None when *job* may be placed some day, else why it never will."""
-    if (problem := _problem(job, settings)) is not None:
-        found = problem, _hint(job, settings)
-    elif (fault := _part_fault(job) or _block_fault(job, settings)) is not None:
-        found = fault
+    if job.roles:
+        fault = _role_fault(job, settings)
+    elif (problem := _problem(job, settings)) is not None:
+        fault = problem, _hint(job, settings)
     else:
-        return None
-    return Invalid(job, *found, warnings_of(job, settings))
+        fault = _part_fault(job) or _block_fault(job, settings)
+    return None if fault is None else Invalid(job, *fault, warnings_of(job, settings))
 
 
 def is_legal(job: Job, settings: Settings) -> bool:
     """Whether *job* may be placed some day."""
+    if job.roles:
+        return _role_fault(job, settings) is None
     wrong = _problem(job, settings) or _part_fault(job) or _block_fault(job, settings)
     return wrong is None
+
+
+def _role_fault(job: Job, settings: Settings) -> tuple[str, str] | None:
+    """What is wrong with a job of several roles, and the way out."""
+    with_chips = [role for role, _own in job.crew if role.chips]
+    for role in with_chips:
+        alone = replace(job, chips=role.chips, roles=(), least=None)
+        if (problem := _problem(alone, settings)) is not None:
+            return f"role {role.name!r}: {problem}", _hint(alone, settings)
+    if (fault := _rank_fault(job)) is not None or not with_chips:
+        return fault
+    if job.network is not Network.NONE and (fault := _mixed_fault(job)) is not None:
+        return fault
+    whole = replace(job, roles=(), least=None)
+    return _part_fault(whole) or _block_fault(whole, settings)
+
+
+def _rank_fault(job: Job) -> tuple[str, str] | None:
+    """What is wrong with the ranks that pods were given."""
+    for role in job.roles:
+        if role.ranks and len(role.ranks) != role.replicas:
+            pods = counted(role.replicas, "pod")
+            return (
+                f"role {role.name!r} has {counted(len(role.ranks), 'rank')} for {pods}",
+                "give every pod a rank of its own, or none of them",
+            )
+    counts = Counter(rank for role in job.roles for rank in role.ranks)
+    twice = sorted(rank for rank in counts if counts[rank] > 1)
+    if twice:
+        return f"rank {twice[0]} is given twice", "give every pod a rank of its own"
+    return None
+
+
+def _mixed_fault(job: Job) -> tuple[str, str] | None:
+    """Pods that differ where a network rule places them as one set."""
+    first, *others = [role for role in job.roles if role.chips]
+    switches = job.network is Network.SWITCHES
+    rule = "switch affinity" if switches else "the SuperPoD rule"
+    rule = f"but {rule} places pods that are alike"
+    for other in others:
+        both = f"roles {first.name!r} and {other.name!r}"
+        if other.chips != first.chips:
+            chips = f"{first.chips} and {other.chips} chips"
+            return (
+                f"{both} ask for {chips} in one pod, {rule}",
+                f"ask for {first.chips} chips in every pod that has any",
+            )
+        if _selection(other) != _selection(first):
+            return (
+                f"{both} select different nodes, {rule}",
+                "select the same nodes for all pods with chips",
+            )
+    return None
+
+
+def _selection(role: Role) -> tuple[object, ...]:
+    """Which nodes a role selects, whatever they have free."""
+    demand = role.demand
+    return demand.required, demand.terms, demand.tolerations
 
 
 def _problem(job: Job, settings: Settings) -> str | None:
@@ -190,7 +252,7 @@ def _legal(job: Job, settings: Settings) -> Iterator[Job]:
 def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
     """What of *job* has no effect, and what the vendor does not promise."""
     asks = job.strategy or job.distributed or job.tor_affinity or job.superpod_affinity
-    if not asks:
+    if not asks and not job.is_elastic:
         return ()
     product, network = job.product, job.network
     blocks = network is Network.SUPERPODS
@@ -202,6 +264,11 @@ def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
     found = [f"{key} has no effect on {product.key}" for key in idle if idle[key]]
     if blocks and job.tor_affinity is not None:
         found.append("tor-affinity has no effect: the SuperPoD rule places this job")
+    if blocks and job.is_elastic and job.needed > job.min_pods:
+        found.append(
+            f"it starts with {job.needed} pods, not {job.min_pods}: "
+            f"whole blocks of {job.block_nodes}"
+        )
     mode = settings.switch_mode
     if network is Network.SWITCHES and mode not in product.switch_modes:
         found.append(

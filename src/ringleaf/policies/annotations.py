@@ -23,13 +23,19 @@ def chip_list(job: Job, placement: Placement) -> str:
 def pod_annotations(
     cluster: Cluster, placed: Placed, placement: Placement
 ) -> dict[str, str]:
-    """The annotations of the pod at *placement*."""
+    """The annotations of the pod at *placement*; none for a pod without chips.
+
+    The rank is written unless the pod came with one.
+    """
     job, node = placed.job, cluster.index[placement.node]
+    if not placement.chips:
+        return {}
     written = {
         job.product.resource: chip_list(job, placement),
         "distributed-job": "true" if job.replicas > 1 else "false",
-        "hccl/rankIndex": str(placement.replica),
     }
+    if not any(placement.replica in role.ranks for role in job.roles):
+        written["hccl/rankIndex"] = str(placement.replica)
     if placement.block is not None:
         written["super-pod-rank"] = str(placement.block)
         written["super-pod-id"] = str(cluster.superpod.item(node))

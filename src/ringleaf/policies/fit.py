@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Cluster, Masks
@@ -97,15 +98,32 @@ def _request(
 
 
 def request_of(job: Job, role: Role | None = None) -> Request:
-    """The request of a legal *job*, or of one of its roles.
+    """The request of one of a legal job's roles, or of all its pods with chips.
 
-    Jobs that ask the same share one.
+    Jobs that ask the same share one. Pods with chips that differ in their resources
+    ask together for the most of each.
     """
+    if role is None and job.roles:
+        role = _together(job)
     chips, demand = (role or job).chips, (role or job).demand
-    if role is not None and not chips:
+    if not chips:
         return _request(job.product, NO_CHIPS, False, Network.NONE, demand)  # noqa: FBT003
     row = rule_for(job)[chips]
     return _request(job.product, row, heeds_network(job), job.network, demand)
+
+
+def _together(job: Job) -> Role:
+    """A role that asks what any of the pods with chips asks; of none, the first."""
+    first = job.crew[0][0]
+    most: dict[str, int] = {}
+    for role in job.roles:
+        if role.chips:
+            for name, amount in role.demand.resources:
+                most[name] = max(amount, most.get(name, 0))
+    if not first.chips:
+        return first
+    resources = tuple(sorted(most.items()))
+    return replace(first, demand=replace(first.demand, resources=resources))
 
 
 def heeds_network(job: Job) -> bool:
@@ -156,7 +174,8 @@ def health_ranks(cluster: Cluster, request: Request) -> Ints:
     """What the health of every node adds to its rank; nothing without chips."""
     if request.row is NO_CHIPS:
         return np.zeros(len(cluster), np.int64)
-    return cluster.handicap * MAX_RANK
+    ranks: Ints = cluster.handicap * MAX_RANK
+    return ranks
 
 
 def node_ranks(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> Ints:

@@ -4,7 +4,7 @@ A seat is one replica's node before its chips are chosen; a replica that stays w
 was keeps its chips.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -31,15 +31,22 @@ class Seat(Struct, frozen=True):
 
 
 def switch_seats(
-    cluster: Cluster, job: Job, settings: Settings, ranks: Ints
+    cluster: Cluster,
+    job: Job,
+    settings: Settings,
+    ranks: Ints,
+    replicas: Sequence[int],
 ) -> list[Seat] | None:
-    """The nodes of *job* under the leaves, in rank order."""
+    """The nodes of some *replicas* of *job* under the leaves, in their order.
+
+    What type the job is of depends on all its pods.
+    """
     assert job.job_type is not None
     ground = ground_of(cluster, ranks, settings)
-    rows = choose_rows(ground, job.replicas, job.job_type, settings)
+    rows = choose_rows(ground, len(replicas), job.job_type, settings)
     if rows is None:
         return None
-    return list(deal(ground, rows, range(job.replicas), job.job_type))
+    return list(deal(ground, rows, replicas, job.job_type))
 
 
 def deal(
@@ -54,10 +61,10 @@ def deal(
             yield Seat(next(numbers), node, mark=mark)
 
 
-def cut_of(job: Job, settings: Settings) -> Cut:
-    """How *job* is cut into blocks."""
+def cut_of(job: Job, settings: Settings, pods: int | None = None) -> Cut:
+    """How *job*, or so many of its pods, is cut into blocks."""
     return Cut(
-        blocks=job.n_blocks,
+        blocks=job.n_blocks if pods is None else pods // job.block_nodes,
         size=job.block_nodes,
         reserve=settings.reserve_nodes,
         soft=job.superpod_affinity is Firmness.SOFT,
@@ -65,29 +72,34 @@ def cut_of(job: Job, settings: Settings) -> Cut:
 
 
 def superpod_seats(
-    cluster: Cluster, request: Request, job: Job, settings: Settings, barred: Barred
+    cluster: Cluster,
+    request: Request,
+    cut: Cut,
+    barred: Barred,
+    replicas: Sequence[int],
 ) -> list[Seat] | None:
-    """The nodes of *job* in SuperPoDs, block by block, inside a block by name.
+    """The nodes of *replicas* in SuperPoDs, block by block, inside a block by name.
 
     Parts of a block speak over the network: a job that does not heed it as a whole does
     so once its block is split.
     """
     ranks = node_ranks(cluster, request, barred)
-    cut = cut_of(job, settings)
     if cut.soft and not request.heeds_network:
-        whole = _chosen(cluster, job, replace(cut, soft=False), ranks)
+        whole = _chosen(cluster, replicas, replace(cut, soft=False), ranks)
         if whole is not None:
             return whole
         ranks = node_ranks(cluster, replace(request, heeds_network=True), barred)
-    return _chosen(cluster, job, cut, ranks)
+    return _chosen(cluster, replicas, cut, ranks)
 
 
-def _chosen(cluster: Cluster, job: Job, cut: Cut, ranks: Ints) -> list[Seat] | None:
+def _chosen(
+    cluster: Cluster, replicas: Sequence[int], cut: Cut, ranks: Ints
+) -> list[Seat] | None:
     superpods = superpods_of(cluster, ranks)
     parts = choose_parts(superpods.free, cut)
     if parts is None:
         return None
-    return list(deal_blocks(superpods, enumerate(parts), range(job.replicas)))
+    return list(deal_blocks(superpods, enumerate(parts), replicas))
 
 
 def deal_blocks(

@@ -22,6 +22,7 @@ from ringleaf.policies.admission import is_legal
 from ringleaf.policies.chips import Ints
 from ringleaf.policies.fit import (
     REASONS,
+    Barred,
     Request,
     counted,
     need_words,
@@ -31,7 +32,6 @@ from ringleaf.policies.fit import (
 )
 from ringleaf.policies.gang import Seat, cut_of
 from ringleaf.policies.repair import (
-    barred_nodes,
     missing_replicas,
     without_pods,
 )
@@ -70,10 +70,9 @@ def job_reasons(
     request: Request,
     job: Job,
     settings: Settings,
-    kept: Sequence[Seat],
+    barred: Barred,
 ) -> NDArray[np.int8]:
     """For every node ``FITS`` or why *job* cannot use it, closed leaves included."""
-    barred = barred_nodes(cluster, job, kept)
     reasons = node_reasons(cluster, request, barred)
     if request.network is Network.SWITCHES:
         ground = ground_of(cluster, node_ranks(cluster, request, barred), settings)
@@ -94,9 +93,15 @@ def few(names: Sequence[str]) -> str:
 
 
 def switch_obstacle(
-    cluster: Cluster, request: Request, job: Job, settings: Settings, ranks: Ints
+    cluster: Cluster,
+    request: Request,
+    job: Job,
+    settings: Settings,
+    ranks: Ints,
+    *,
+    hints: bool = True,
 ) -> Obstacle:
-    """What holds back a job that is placed by switch affinity."""
+    """What holds back a job that is placed by switch affinity; what helps, if asked."""
     assert job.job_type is not None
     if not cluster.leaves:
         return Obstacle(
@@ -106,8 +111,10 @@ def switch_obstacle(
     ground = ground_of(cluster, ranks, settings)
     closed = closed_leaves(ground, job, settings)
     because = _shape_words(cluster, ground, closed, job, settings)
+    if not hints:
+        return Obstacle(because)
     ways = []
-    short = job.replicas - len(ground.nodes)
+    short = job.needed - len(ground.nodes)
     if short > 0 and not stays_inside(job, settings):
         more = counted(short, "more node")
         ways.append(f"at least {more} must have {_need(request)}")
@@ -128,17 +135,17 @@ def closed_leaves(ground: Ground, job: Job, settings: Settings) -> Flags:
     if stays_inside(job, settings):
         return none
     if settings.switch_mode is SwitchMode.SPINE_LEAF_1:
-        open_ = open_leaves(ground, job.replicas, job.job_type, settings)
+        open_ = open_leaves(ground, job.needed, job.job_type, settings)
         return ~open_ & np.greater(ground.free, 0)
     if job.job_type is JobType.COMMON:
-        if job.replicas <= capacity_2(ground, settings.shared_leaves):
+        if job.needed <= capacity_2(ground, settings.shared_leaves):
             return none
         shared = ground.group(LeafState.SHARED) | ground.group(LeafState.EXCLUSIVE)
         crossed = shared & ground.foundation
     else:
         crossed = ground.sick | ground.group(LeafState.EXCLUSIVE)
-    inside = np.greater_equal(ground.free, job.replicas)
-    if job.replicas >= ground.leaf_size:
+    inside = np.greater_equal(ground.free, job.needed)
+    if job.needed >= ground.leaf_size:
         inside = none
     return crossed & ~inside & np.greater(ground.free, 0)
 
@@ -193,7 +200,7 @@ def _shape_words(
         return _inside_words(cluster, ground, job, settings)
     if closed.any():
         return _closed_words(cluster, ground, closed, job, settings)
-    if len(ground.nodes) < job.replicas:
+    if len(ground.nodes) < job.needed:
         return ""
     if settings.switch_mode is SwitchMode.SPINE_LEAF_2:
         return _budget_words(ground, settings)
@@ -207,7 +214,7 @@ def _inside_words(
     who = "a job in a single-layer network" if single else "a padding job"
     most = int(ground.free.argmax())
     return (
-        f"{who} stays under one leaf and wants {counted(job.replicas, 'node')} there; "
+        f"{who} stays under one leaf and wants {counted(job.needed, 'node')} there; "
         f"leaf {cluster.leaves[most].name} has the most, {ground.free[most]} "
         f"of at most {ground.leaf_size}"
     )
@@ -226,13 +233,13 @@ def _budget_words(ground: Ground, settings: Settings) -> str:
 def _slot_words(ground: Ground, job: Job) -> str:
     """1.0: neither whole leaves nor evenly loaded slots."""
     positions = positions_of(ground, np.ones(len(ground.free), np.bool_))
-    if job.replicas < ground.leaf_size:
+    if job.needed < ground.leaf_size:
         slots = int((positions.lengths > 0).sum())
         return (
-            f"no leaf has {counted(job.replicas, 'fitting node')}, "
+            f"no leaf has {counted(job.needed, 'fitting node')}, "
             f"and nodes at different slots are only {slots}"
         )
-    full, rest = shape(job.replicas, ground.leaf_size)
+    full, rest = shape(job.needed, ground.leaf_size)
     complete = int((ground.free == ground.leaf_size).sum())
     wanted = [full + 1] * rest + [full] * (ground.leaf_size - rest)
     pairs = zip(
@@ -241,7 +248,7 @@ def _slot_words(ground: Ground, job: Job) -> str:
     short = sorted((slot, has, want) for slot, has, want in pairs if has < want)
     slot, has, want = short[0]
     return (
-        f"{job.replicas} nodes want {counted(full + 1, 'complete leaf')} (there "
+        f"{job.needed} nodes want {counted(full + 1, 'complete leaf')} (there "
         f"{'is' if complete == 1 else 'are'} {complete}) or every slot loaded alike, "
         f"and slot {slot} has {has} of {want} nodes"
     )
@@ -249,16 +256,17 @@ def _slot_words(ground: Ground, job: Job) -> str:
 
 def _passes(ground: Ground, job: Job, settings: Settings) -> bool:
     assert job.job_type is not None
-    return choose_rows(ground, job.replicas, job.job_type, settings) is not None
+    return choose_rows(ground, job.needed, job.job_type, settings) is not None
 
 
 def _smaller(ground: Ground, job: Job, settings: Settings) -> Iterator[str]:
     """What would be placed now instead."""
-    common = replace(job, tor_affinity=Schema.NORMAL, previous=None)
+    job = replace(job, previous=None)
+    common = replace(job, tor_affinity=Schema.NORMAL)
     if job.tor_affinity is not Schema.NORMAL and _passes(ground, common, settings):
         yield "as normal-schema it would be placed now"
-    for n in _fewer(job.replicas):
-        fewer = replace(job, replicas=n, previous=None)
+    for n in _fewer(job.needed):
+        fewer = replace(job, replicas=n, least=None)
         if is_legal(fewer, settings) and _passes(ground, fewer, settings):
             yield f"{fewer.wanted} would be placed now"
             return
@@ -279,12 +287,20 @@ def _fewer(n: int) -> list[int]:
 
 
 def superpod_obstacle(
-    cluster: Cluster, request: Request, job: Job, settings: Settings, ranks: Ints
+    cluster: Cluster,
+    request: Request,
+    job: Job,
+    settings: Settings,
+    ranks: Ints,
+    *,
+    hints: bool = True,
 ) -> Obstacle:
-    """What holds back a job of several pods in SuperPoDs."""
+    """What holds back a job of several pods in SuperPoDs; what helps, if asked."""
     free = superpods_of(cluster, ranks).free
-    cut = cut_of(job, settings)
+    cut = cut_of(job, settings, job.needed)
     because = "" if cut.soft else _room_for_blocks(free, cut)
+    if not hints:
+        return Obstacle(because)
     ways = []
     if (short := cut.nodes - sum(free.values())) > 0:
         healthy = " with a healthy network" * request.heeds_network
@@ -310,6 +326,8 @@ def _room_for_blocks(free: Mapping[int, int], cut: Cut) -> str:
 def _other_cuts(job: Job, settings: Settings) -> Iterator[Job]:
     """The same job with smaller blocks, split blocks, one block, or fewer of them."""
     job = replace(job, previous=without_pods(job))
+    if job.is_elastic:
+        job = replace(job, replicas=job.needed, sp_block=job.block_chips, least=None)
     for nodes in range(job.block_nodes - 1, 0, -1):
         smaller = replace(job, sp_block=nodes * job.product.chips)
         if is_legal(smaller, settings):
@@ -339,7 +357,7 @@ def repair_obstacle(
     kept: Sequence[Seat],
 ) -> Obstacle:
     """What holds the replacement of failed pods back; *ranks* of where they may go."""
-    missing = missing_replicas(job, kept)
+    missing = missing_replicas(job.ranks, kept)
     lost = f"{counted(len(missing), 'pod')} must be replaced"
     if job.network is Network.SUPERPODS:
         return Obstacle(f"{lost}{_block_words(cluster, job, ranks, missing)}")

@@ -25,8 +25,16 @@ from ringleaf.model.placement import NO_MARK, JobType, LeafState, Mark, Placemen
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import Ints
-from ringleaf.policies.fit import NOBODY, Barred, Request, node_ranks, of_product, reach
-from ringleaf.policies.gang import Seat, cut_of, deal_blocks, switch_seats
+from ringleaf.policies.fit import (
+    NOBODY,
+    Barred,
+    Request,
+    node_ranks,
+    of_right_product,
+    reach,
+    request_of,
+)
+from ringleaf.policies.gang import Seat, deal_blocks, switch_seats
 from ringleaf.policies.superpods import Cut, Superpods, choose_parts, superpods_of
 from ringleaf.policies.switches import (
     Ground,
@@ -65,7 +73,7 @@ def survivors(
     cluster: Cluster, request: Request, previous: Previous
 ) -> Iterator[Placement]:
     """The placements whose node and chips are healthy, and are what the job asks."""
-    right = of_product(cluster, request.product) & cluster.ready
+    right = of_right_product(cluster, request) & cluster.ready
     for placement in previous.placements:
         node = cluster.index.get(placement.node)
         if node is None or placement.node in previous.failed_nodes:
@@ -77,37 +85,55 @@ def survivors(
             yield placement
 
 
-def kept_seats(cluster: Cluster, request: Request, job: Job) -> list[Seat]:
+def kept_seats(cluster: Cluster, job: Job) -> list[Seat]:
     """The replicas that stay: healthy, and nobody else holds their chips."""
     assert job.previous is not None
     kept = []
-    for placement in survivors(cluster, request, job.previous):
-        node, chips = cluster.index[placement.node], mask_of(placement.chips)
-        if cluster.free.item(node) & chips == chips:
-            block = _block_of(job, placement)
-            switched = job.network is Network.SWITCHES
-            mark = placement.mark if switched else None
-            kept.append(Seat(placement.replica, node, chips, block, mark))
+    for role, own in job.crew:
+        past = job.previous
+        if job.roles:
+            mine = tuple(p for p in past.placements if p.replica in own)
+            past = replace(past, placements=mine)
+        for placement in survivors(cluster, request_of(job, role), past):
+            node, chips = cluster.index[placement.node], mask_of(placement.chips)
+            if cluster.free.item(node) & chips == chips:
+                kept.append(seat_of(cluster, job, placement))
     return kept
 
 
+def seat_of(cluster: Cluster, job: Job, placement: Placement) -> Seat:
+    """The seat of a pod of *job* that stays where it is."""
+    return Seat(
+        placement.replica,
+        cluster.index[placement.node],
+        mask_of(placement.chips),
+        _block_of(job, placement),
+        placement.mark if job.network is Network.SWITCHES else None,
+    )
+
+
 def _block_of(job: Job, placement: Placement) -> int | None:
-    if job.network is not Network.SUPERPODS:
+    if job.network is not Network.SUPERPODS or not placement.chips:
         return None
-    written = placement.block
-    return placement.replica // job.block_nodes if written is None else written
+    if placement.block is not None:
+        return placement.block
+    replica = placement.replica
+    place = job.ranks.index(replica) if job.roles else replica
+    return place // job.block_nodes
 
 
-def barred_nodes(cluster: Cluster, job: Job, kept: Sequence[Seat]) -> Barred:
-    """The nodes no replacement may use."""
+def barred_nodes(
+    cluster: Cluster, job: Job, kept: Sequence[Seat], refused: Barred = NOBODY
+) -> Barred:
+    """The nodes no further pod with chips may use; *refused* are those of plugins."""
     if job.previous is None:
-        return NOBODY
+        return refused
     failed = job.previous.failed_nodes
     barred = {
         Reason.FAILED_BEFORE: [cluster.index[n] for n in failed if n in cluster.index],
         Reason.OWN_POD: [s.node for s in kept if job.network is not Network.NONE],
     }
-    return {reason: nodes for reason, nodes in barred.items() if nodes}
+    return {**refused, **{reason: nodes for reason, nodes in barred.items() if nodes}}
 
 
 def without_pods(job: Job) -> Previous | None:
@@ -117,10 +143,10 @@ def without_pods(job: Job) -> Previous | None:
     return Previous((), job.previous.failed_nodes, Keep.JOB)
 
 
-def missing_replicas(job: Job, kept: Sequence[Seat]) -> list[int]:
-    """The replicas that have no seat."""
+def missing_replicas(replicas: Sequence[int], kept: Sequence[Seat]) -> list[int]:
+    """Those of *replicas* that have no seat."""
     seated = {seat.replica for seat in kept}
-    return [replica for replica in range(job.replicas) if replica not in seated]
+    return [replica for replica in replicas if replica not in seated]
 
 
 class Stay(Struct, frozen=True):
@@ -150,16 +176,34 @@ class Stay(Struct, frozen=True):
         return np.unique(self.leaves[np.array(said, np.bool_)])
 
 
+class Lineup(Struct, frozen=True):
+    """The pods with chips that a job is to have, and those of them that stay.
+
+    ``refused`` are nodes that plugins bar. ``grows`` says that pods may join that never
+    ran before.
+    """
+
+    replicas: Sequence[int]
+    kept: Sequence[Seat]
+    refused: Barred = NOBODY
+    grows: bool = False
+
+    @property
+    def missing(self) -> list[int]:
+        """The replicas that want a seat."""
+        return missing_replicas(self.replicas, self.kept)
+
+
 def repaired_under_leaves(
-    cluster: Cluster, request: Request, job: Job, settings: Settings
+    cluster: Cluster, request: Request, job: Job, settings: Settings, lineup: Lineup
 ) -> list[Seat] | None:
     """The kept replicas and new seats for the others, by the switch rule."""
     assert job.previous is not None
-    kept = kept_seats(cluster, request, job)
-    missing = missing_replicas(job, kept)
-    ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
+    kept, missing = list(lineup.kept), lineup.missing
+    barred = barred_nodes(cluster, job, kept, lineup.refused)
+    ranks = node_ranks(cluster, request, barred)
     if not kept:
-        return switch_seats(cluster, job, settings, ranks)
+        return switch_seats(cluster, job, settings, ranks, lineup.replicas)
     if not missing and job.previous.keep is Keep.PODS:
         return kept  # nothing was lost
     ground = ground_of(cluster, ranks, settings)
@@ -413,7 +457,13 @@ def _remarked(
 
 
 def repaired_in_superpods(
-    cluster: Cluster, request: Request, job: Job, settings: Settings, level: Level
+    cluster: Cluster,
+    request: Request,
+    job: Job,
+    lineup: Lineup,
+    cut: Cut,
+    *,
+    level: Level,
 ) -> list[Seat] | None:
     """The kept replicas and new seats for the others, block by block.
 
@@ -421,29 +471,43 @@ def repaired_in_superpods(
     of them is placed anew. At the level of blocks, one that cannot be filled up is
     placed anew as well.
     """
-    kept = kept_seats(cluster, request, job)
+    kept = list(lineup.kept)
     while True:
-        ranks = node_ranks(cluster, request, barred_nodes(cluster, job, kept))
-        superpods = superpods_of(cluster, ranks)
-        repair = _Repair(cluster, superpods, _members(job), kept)
+        barred = barred_nodes(cluster, job, kept, lineup.refused)
+        superpods = superpods_of(cluster, node_ranks(cluster, request, barred))
+        repair = _Repair(cluster, superpods, _members(job, lineup, cut), kept)
         short = repair.short
         if not short:
-            return repair.seats(cut_of(job, settings))
+            return repair.seats(cut)
         if level is Level.PODS:
             return None
         kept = [seat for seat in kept if seat.block not in short]
 
 
-def _members(job: Job) -> dict[int, list[int]]:
-    """Block -> its replicas."""
+def _members(job: Job, lineup: Lineup, cut: Cut) -> dict[int, list[int]]:
+    """Block -> its replicas.
+
+    Replicas that are new to a job that grows fill up its blocks and form new ones;
+    where blocks may be split, they form new ones at once.
+    """
     assert job.previous is not None
     block = {p.replica: _block_of(job, p) for p in job.previous.placements}
     members: dict[int, list[int]] = {}
-    for replica in range(job.replicas):
+    new = []
+    for place, replica in enumerate(lineup.replicas):
         own = block.get(replica)
-        members.setdefault(
-            replica // job.block_nodes if own is None else own, []
-        ).append(replica)
+        if own is None and lineup.grows:
+            new.append(replica)
+            continue
+        own = place // job.block_nodes if own is None else own
+        members.setdefault(own, []).append(replica)
+    for own in sorted(members) if not cut.soft else ():
+        lost = max(0, cut.size - len(members[own]))
+        members[own] += new[:lost]
+        new = new[lost:]
+    fresh = max(members, default=-1) + 1
+    for place, replica in enumerate(new):
+        members.setdefault(fresh + place // cut.size, []).append(replica)
     return dict(sorted(members.items()))
 
 
