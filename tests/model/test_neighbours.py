@@ -560,9 +560,10 @@ def test_selectors_that_nobody_asks_for_any_more_are_dropped(
     before = found.version
 
     found.counted(picks[2])
+    after = found.version
     hold(where, [(0, WEB), (0, DB)])
 
-    assert found.version > before
+    assert after > before
     assert (web.total, db.total) == (1, 0)
     assert [found.counted(pick).total for pick in picks] == [1, 1, 2]
 
@@ -586,3 +587,25 @@ def test_what_kinds_of_pods_count_for_is_learnt_anew_when_there_are_many(
     assert found.repelled(WEB) is None
     hold(where, [(0, NOTHING), (0, WEB), (0, DB)])
     assert found.repelled(WEB) is None
+
+
+def test_what_running_pods_want_outlasts_new_questions() -> None:
+    where = cluster("a", "b")
+    hold(where, [(0, Demand(ports=("TCP/80",), apart=(ZONE_WEB,)))])
+    found = neighbours_of(where)
+
+    found.counted(Pick(("default",), IS_DB))
+
+    assert those(found.repelled(WEB)) == [0]
+    assert those(found.port_taken(Demand(ports=("TCP/80",)))) == [0]
+
+
+def test_a_pod_that_went_concerns_nobody() -> None:
+    where = cluster("a", "b")
+    found = neighbours_of(where)
+    with Statement(where) as statement:
+        statement.hold("try", 0, 0, demand=apart(ZONE_WEB))
+        during = found.heeds_others(WEB)
+
+    assert during
+    assert not found.heeds_others(WEB)

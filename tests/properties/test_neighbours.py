@@ -58,6 +58,8 @@ SPREADS = st.builds(
     st.booleans(),
     st.sampled_from([None, None, 2, 4]),
 )
+NEAR_WEB = PodTerm("zone", (Requirement("app", Operator.IN, ("web",)),))
+NEAR_ANY = PodTerm(HOSTNAME, ())
 ZONED = Requirement("zone", Operator.IN, ("a", "b"))
 
 
@@ -76,7 +78,7 @@ DEMANDS = st.builds(
         [(), (("app", "web"),), (("app", "db"),), (("app", "web"), ("tier", "1"))]
     ),
     namespace=st.sampled_from(["default", "default", "far"]),
-    near=few(TERMS),
+    near=few(TERMS) | st.sampled_from([(NEAR_WEB,), (NEAR_ANY,)]),
     apart=few(TERMS),
     spread=few(SPREADS),
     prefers_near=few(PREFERRED),
@@ -423,4 +425,4 @@ def test_the_properties_are_not_vacuous() -> None:
 
     tally()
     assert len(seen) == 9
-    assert min(seen.values()) > 4, seen
+    assert min(seen.values()) > 8, seen
