@@ -3,6 +3,7 @@
 import pytest
 
 from ringleaf.framework.standing import Standing
+from ringleaf.framework.statement import Statement
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Role
 from ringleaf.model.queue import Queue
@@ -93,6 +94,20 @@ def test_what_the_evictor_has_counts_with_what_it_still_needs() -> None:
     standing = stage.runs("j", "4", replicas=3, least=3)
 
     assert once_placed(standing, stage) == "a3"
+
+
+def test_what_the_evictor_has_beyond_its_needs_counts_too() -> None:
+    """It has 2 of 8 parts of the CPU for pods that only help, and needs 1 of 8 nodes."""
+    stage = Stage(nodes=8, resources={"cpu": 1000})
+    stage.runs("a", "0 1 2 3")
+    roles = Role("work", 8), Role("help", 0, 2, demand=asks(cpu=1000))
+    standing = stage.waits("j", replicas=1, roles=roles, least=1)
+    with Statement(stage.cluster) as statement:
+        statement.hold("j", 4, 0, 1, demand=asks(cpu=1000))
+        statement.hold("j", 5, 0, 2, demand=asks(cpu=1000))
+        statement.commit()
+
+    assert once_placed(standing, stage) == "a3 a2"
 
 
 def test_an_evictor_that_has_its_gang_evicts_for_one_more_pod() -> None:

@@ -74,11 +74,14 @@ def test_jobs_that_lack_pods_go_before_jobs_that_have_enough() -> None:
         pytest.param("rr..p.", "pipelined", id="pods that await a place count"),
     ],
 )
-def test_when_a_job_is_ready_pipelined_and_starving(pods_of_it: str, want: str) -> None:
+@pytest.mark.parametrize("of_roles", [(), (Role("a", 8, 3), Role("b", 8, 3))])
+def test_when_a_job_is_ready_pipelined_and_starving(
+    pods_of_it: str, want: str, of_roles: tuple[Role, ...]
+) -> None:
     """Pods run, end, finished, are promised a place; three must start together."""
     stage = Stage(nodes=6)
     nodes = " ".join(str(i) for i, each in enumerate(pods_of_it) if each in "re")
-    standing = stage.runs("j", nodes, replicas=6, least=3)
+    standing = stage.runs("j", nodes, replicas=6, least=3, roles=of_roles)
     standing.terminating = {i for i, each in enumerate(pods_of_it) if each == "e"}
     standing.finished = {i for i, each in enumerate(pods_of_it) if each == "f"}
     standing.promised = {i for i, each in enumerate(pods_of_it) if each == "p"}

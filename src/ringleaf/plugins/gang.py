@@ -87,11 +87,11 @@ def _bound_roles(standing: Standing) -> Iterable[tuple[Role, tuple[int, ...]]]:
 
 def _has_enough(standing: Standing, promised: AbstractSet[int]) -> bool:
     """Whether pods that have a place and those *promised* one are a whole gang."""
-    if not standing.job.roles and standing.total and not promised:
-        return standing.ready >= standing.job.min_pods
+    if not (standing.job.roles or standing.asks_nothing or promised):
+        return standing.ready >= standing.min_pods
     placed = standing.placements.keys() - standing.terminating
     counted = {*placed, *standing.finished, *promised, *_undemanding(standing)}
-    return len(counted) >= standing.job.min_pods and all(
+    return len(counted) >= standing.min_pods and all(
         len(counted.intersection(own)) >= (role.least or 0)
         for role, own in _bound_roles(standing)
     )
