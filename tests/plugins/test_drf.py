@@ -97,7 +97,7 @@ def test_what_the_evictor_has_counts_with_what_it_still_needs() -> None:
 
 
 def test_what_the_evictor_has_beyond_its_needs_counts_too() -> None:
-    """It has 2 of 8 parts of the CPU for pods that only help, and needs 1 of 8 nodes."""
+    """It has 2 of 8 parts of the CPU for pods that help, and needs 1 of 8 nodes."""
     stage = Stage(nodes=8, resources={"cpu": 1000})
     stage.runs("a", "0 1 2 3")
     roles = Role("work", 8), Role("help", 0, 2, demand=asks(cpu=1000))
