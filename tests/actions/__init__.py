@@ -1,0 +1,1 @@
+"""What each action of the cycle does."""

@@ -1,0 +1,800 @@
+"""Engine traces: events in, exact instructions out."""
+
+import pytest
+from msgspec.structs import replace
+
+from ringleaf.engine.event import (
+    BindFailed,
+    ConfChanged,
+    Event,
+    JobArrived,
+    JobGone,
+    LeavesChanged,
+    NodesChanged,
+    NodesGone,
+    PodsEnding,
+    PodsGone,
+    QueueChanged,
+    QueueGone,
+    Woke,
+)
+from ringleaf.framework.instruction import Bind
+from ringleaf.framework.standing import Phase
+from ringleaf.model.decision import Invalid, Placed, Waiting
+from ringleaf.model.demand import Demand, Effect, Operator, Requirement, Taint
+from ringleaf.model.job import Role, Schema
+from ringleaf.model.placement import JobType
+from ringleaf.model.spine import Leaf
+from tests.engine.story import NPU, PLAIN, Story, at, conf, job, node, queue
+
+X2 = Demand(required=(Requirement("x", Operator.IN, ("2",)),))
+
+
+# Jobs
+
+
+def test_a_job_that_fits_is_bound_at_once() -> None:
+    story = Story("a b")
+
+    assert story.arrives(job("j", 8, 2)) == ["bind j: 0 on a 01234567, 1 on b 01234567"]
+
+
+def test_what_is_written_on_a_pod_comes_with_its_place() -> None:
+    story = Story("a")
+    story.arrives(job("j", 2))
+
+    (said,) = story.said
+    assert isinstance(said, Bind)
+    (written,) = said.annotations
+    assert written[NPU] == "Ascend910-0,Ascend910-1"
+
+
+def test_a_job_that_does_not_fit_waits_until_another_is_gone() -> None:
+    story = Story("a")
+
+    assert story.arrives(job("one")) == ["bind one: 0 on a 01234567"]
+    assert story.arrives(job("two")) == ["waiting two", "wake 300"]
+    assert story.hears(JobGone("one"), now=7) == ["bind two: 0 on a 01234567"]
+
+
+def test_events_that_happen_together_are_answered_together() -> None:
+    story = Story("a")
+    story.arrives(job("old"))
+
+    said = story.hears(JobGone("old"), JobArrived(job("new")))
+
+    assert said == ["bind new: 0 on a 01234567"]
+
+
+def test_a_job_that_can_never_run_is_told_once_and_holds_nothing() -> None:
+    story = Story("a", queues=[queue("default", 8)])
+
+    assert story.arrives(job("nine", 9)) == ["invalid nine"]
+    assert story.arrives(job("nine", 9)) == []
+    assert isinstance(story.engine.explain("nine"), Invalid)
+    assert story.arrives(job("eight", 8)) == ["bind eight: 0 on a 01234567"]
+    assert story.hears(JobGone("nine")) == []
+    assert "nine" not in story.engine.view.standings
+
+
+def test_an_invalid_job_that_is_mended_is_placed() -> None:
+    story = Story("a")
+    story.arrives(job("j", 9))
+
+    story.ledger.invalid.clear()
+    assert story.arrives(job("j", 8)) == ["bind j: 0 on a 01234567"]
+
+
+@pytest.mark.xfail(strict=True, reason="who is not let in is not looked at")
+def test_a_job_not_let_in_that_becomes_impossible_is_told() -> None:
+    story = Story("a")
+    story.arrives(job("one"), job("two"))
+
+    assert story.arrives(job("two", 9), now=1) == ["invalid two"]
+
+
+def test_a_waiting_job_that_becomes_impossible_is_told() -> None:
+    story = Story("a", conf=conf("allocate", (("gang",),)))
+    story.arrives(job("one"), job("two"))
+
+    assert "invalid two" in story.arrives(job("two", 9), now=1)
+
+
+def test_pods_that_run_already_hold_what_they_hold() -> None:
+    story = Story("a")
+
+    assert story.hears(JobArrived(job("old", 4), at("a 0123"))) == []
+    assert story.arrives(job("new", 4)) == ["bind new: 0 on a 4567"]
+    assert story.hears(PodsGone("old", (0,))) == ["bind old: 0 on a 0123"]
+
+
+def test_pods_that_run_on_nodes_nobody_knows_hold_nothing_here() -> None:
+    story = Story("a")
+
+    said = story.hears(JobArrived(job("old", 4, 2, least=1), at("x 0123", "a 0123")))
+
+    assert said == ["bind old: 0 on a 4567"]
+
+
+def test_a_job_that_runs_already_started_when_it_says() -> None:
+    story = Story("a")
+
+    story.hears(JobArrived(job("old"), at("a 01234567"), started=-50.0), now=9)
+
+    assert story.engine.view.standings["old"].started == -50.0
+
+
+def test_an_elastic_job_starts_with_what_fits_and_gets_more_later() -> None:
+    story = Story("a b")
+    story.arrives(job("other"))
+
+    said = story.arrives(job("j", 8, 2, least=1))
+    assert said[0] == "bind j: 0 on b 01234567"
+    assert story.hears(JobGone("other"), now=5) == ["bind j: 1 on a 01234567"]
+    assert story.running == {"j": [0, 1]}
+
+
+def test_a_gang_starts_whole_or_not_at_all() -> None:
+    story = Story("a b")
+    story.arrives(job("other"))
+
+    assert story.arrives(job("j", 8, 2)) == ["waiting j", "wake 300"]
+    assert story.running == {"other": [0]}
+
+
+def test_a_job_that_asks_for_more_pods_gets_them() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8, 1))
+
+    assert story.arrives(job("j", 8, 2)) == ["bind j: 1 on b 01234567"]
+
+
+def test_a_job_that_asks_for_fewer_pods_keeps_the_others_until_they_are_gone() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8, 2))
+    story.arrives(job("next"))
+
+    assert story.arrives(job("j", 8, 1), now=1) == []
+    said = story.hears(PodsGone("j", (1,)), now=2)
+    assert said == ["bind next: 0 on b 01234567"]
+
+
+@pytest.mark.xfail(strict=True, reason="it is woken for what it cannot have")
+def test_a_running_job_that_could_use_more_pods_wakes_nobody() -> None:
+    story = Story("a b")
+    story.arrives(job("other"))
+
+    said = story.arrives(job("j", 8, 2, least=1))
+
+    assert said == ["bind j: 0 on b 01234567"]
+
+
+def test_a_job_that_changes_its_queue_counts_there() -> None:
+    story = Story("a b", queues=[queue("p"), queue("q")])
+    story.arrives(job("j", queue="p"))
+
+    assert story.arrives(job("j", queue="q")) == []
+    assert story.engine.view.account("q").allocated[NPU] == 8000
+
+
+def test_a_waiting_job_that_asks_for_less_is_placed() -> None:
+    story = Story("a")
+    story.arrives(job("half", 4), job("j", 8))
+
+    assert story.arrives(job("j", 4), now=3) == ["bind j: 0 on a 4567"]
+
+
+def test_unknown_jobs_are_no_news() -> None:
+    story = Story("a")
+
+    said = story.hears(
+        JobGone("x"),
+        PodsGone("x", (0,)),
+        PodsEnding("x", (0,)),
+        BindFailed("x", (0,)),
+        NodesGone(("x",)),
+        QueueGone("x"),
+    )
+
+    assert said == []
+
+
+def test_a_job_of_an_unknown_queue_waits_for_it() -> None:
+    story = Story("a")
+
+    assert story.arrives(job("j", queue="q")) == ["waiting j", "wake 300"]
+    assert story.told == ["job 'j' waits: wants 1 x 8 chips; there is no queue 'q'"]
+    assert story.hears(QueueChanged(queue("q"))) == ["bind j: 0 on a 01234567"]
+
+
+def test_the_first_come_is_served_first_among_equals() -> None:
+    story = Story("a")
+    story.arrives(job("old"))
+    story.arrives(job("z"), job("b"))
+    story.arrives(job("a"))
+
+    story.hears(JobGone("old"), now=1)
+
+    assert story.running == {"z": [0]}
+
+
+def test_the_older_job_is_served_first_whenever_it_came() -> None:
+    story = Story("a")
+    story.arrives(job("old"))
+    story.arrives(job("late", created=9.0))
+    story.arrives(job("early", created=1.0))
+
+    story.hears(JobGone("old"), now=1)
+
+    assert story.running == {"early": [0]}
+
+
+TWICE = [
+    pytest.param([], JobArrived(job("j")), id="a job that runs"),
+    pytest.param([job("k")], JobArrived(job("j")), id="a job that waits"),
+    pytest.param([], JobArrived(job("j"), at("a 01234567")), id="pods that run"),
+    pytest.param([job("j")], JobGone("j"), id="a job is gone"),
+    pytest.param(
+        [job("j", 4, 2), job("k")],
+        PodsGone("j", (0,), succeeded=True),
+        id="a pod ended",
+    ),
+    pytest.param([job("j", 4, 2)], PodsEnding("j", (0,)), id="a pod is ending"),
+    pytest.param([job("j")], NodesChanged((node("a"),)), id="a node as it is"),
+    pytest.param([job("j")], NodesChanged((node("b"),)), id="a node that is new"),
+    pytest.param(
+        [job("j")], NodesChanged((node("a", cordoned=True),)), id="a node changed"
+    ),
+    pytest.param([job("j"), job("k")], NodesGone(("a",)), id="a node is gone"),
+    pytest.param([job("j")], LeavesChanged((Leaf("L"),)), id="leaves"),
+    pytest.param([job("j"), job("k")], QueueChanged(queue("default")), id="a queue"),
+    pytest.param([job("j", queue="q")], QueueGone("q"), id="a queue is gone"),
+    pytest.param([job("j"), job("k")], ConfChanged(conf()), id="a configuration"),
+    pytest.param([job("j"), job("k")], Woke(), id="time"),
+]
+
+
+@pytest.mark.parametrize(("jobs", "event"), TWICE)
+def test_hearing_twice_is_hearing_once(jobs: list[object], event: Event) -> None:
+    story = Story("a", conf=conf())
+    story.arrives(*jobs)  # type: ignore[arg-type]
+    story.hears(event, now=1)
+    running = story.running
+
+    assert story.hears(event, now=1) == []
+    assert story.running == running
+
+
+# Pods
+
+
+def test_a_pod_that_ended_well_is_not_placed_again() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8, 2), job("next"))
+
+    said = story.hears(PodsGone("j", (0,), succeeded=True), now=1)
+
+    assert said == ["bind next: 0 on a 01234567"]
+    assert story.engine.view.account("default").requested[NPU] == 16000
+
+
+def test_a_job_whose_pods_all_ended_well_waits_for_nothing() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8, 2))
+
+    story.hears(PodsGone("j", (0,), succeeded=True), now=1)
+    said = story.hears(PodsGone("j", (1,), succeeded=True), now=2)
+
+    assert said == []
+    assert not story.engine.cycle.waiting
+    assert not story.engine.cycle.pending
+
+
+def test_a_pod_that_was_lost_is_placed_again_beside_the_others() -> None:
+    story = Story("a b c")
+    story.arrives(job("j", 8, 2))
+
+    said = story.hears(PodsGone("j", (1,)), NodesChanged((node("b", faulty=1),)), now=1)
+
+    assert said == ["bind j: 1 on c 01234567"]
+
+
+def test_a_running_job_that_lacks_pods_says_how_many_run() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8, 2))
+    story.hears(NodesChanged((node("b", cordoned=True),)))
+
+    said = story.hears(PodsGone("j", (1,)), now=1)
+
+    assert said[0] == "waiting j"
+    (told,) = story.told
+    assert "1 pods run" in told
+
+
+def test_chips_of_a_pod_that_is_ending_are_held_until_it_is_gone() -> None:
+    """D20."""
+    story = Story("a b", conf=conf("allocate"))
+    story.arrives(job("old"), job("half", 4))
+    story.hears(PodsEnding("old", (0,)))
+
+    assert story.arrives(job("new"), now=1) == ["waiting new", "reserved new"]
+    assert story.told[1] == "job 'new' has a reservation: a, free when 'old' ended"
+    assert story.hears(JobGone("old"), now=2) == ["bind new: 0 on a 01234567"]
+
+
+def test_what_is_ending_is_kept_for_who_was_first_to_find_it() -> None:
+    story = Story("a b", conf=conf("allocate"))
+    story.arrives(job("old"), job("half", 4))
+    story.hears(PodsEnding("old", (0,)))
+    story.arrives(job("first"), now=1)
+
+    assert story.arrives(job("second", priority=9), now=2) == [
+        "waiting second",
+        "wake 302",
+    ]
+    assert story.hears(JobGone("old"), now=3) == ["bind first: 0 on a 01234567"]
+
+
+def test_what_is_ending_is_not_kept_for_who_does_not_fit_then() -> None:
+    story = Story("a b")
+    story.arrives(job("old"), job("other"))
+    story.hears(PodsEnding("old", (0,)))
+
+    assert story.arrives(job("big", 8, 2), now=1) == ["waiting big", "wake 301"]
+
+
+def test_a_job_waits_for_no_pods_while_some_of_its_own_are_ending() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8, 3, least=1))
+    assert "j" in story.engine.cycle.waiting
+
+    story.hears(PodsEnding("j", (1,)), now=1)
+    assert "j" not in story.engine.cycle.waiting
+
+    assert story.hears(PodsGone("j", (1,)), now=2) == ["bind j: 1 on b 01234567"]
+
+
+def test_pods_that_could_not_be_bound_are_placed_again() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8, 2))
+
+    assert story.hears(BindFailed("j", (0,)), now=1) == ["bind j: 0 on a 01234567"]
+
+
+def test_a_job_that_could_not_be_bound_at_all_waits_from_the_beginning() -> None:
+    story = Story("a", conf=conf("allocate"))
+    story.arrives(job("j"))
+    story.hears(BindFailed("j", (0,)), NodesChanged((node("a", ready=False),)), now=9)
+
+    standing = story.engine.view.standings["j"]
+    assert standing.started is None
+    assert standing.waiting_since == 9
+    assert story.phase("j") is Phase.INQUEUE
+
+
+def test_pods_end_one_by_one_and_each_makes_room() -> None:
+    story = Story("a")
+    story.arrives(job("j", 4, 2))
+    story.arrives(job("one", 4), job("two", 4))
+
+    said = story.hears(PodsGone("j", (1,), succeeded=True), now=1)
+    assert said == ["waiting two", "bind one: 0 on a 4567"]
+    said = story.hears(PodsGone("j", (0,), succeeded=True), now=2)
+    assert said == ["bind two: 0 on a 0123"]
+
+
+@pytest.mark.xfail(strict=True, reason="only the front of a line is told")
+def test_a_job_that_joins_a_closed_line_is_told_why_it_waits() -> None:
+    story = Story("a")
+    story.arrives(job("one"))
+    story.arrives(job("two"))
+
+    assert story.arrives(job("three"), now=1) == ["waiting three"]
+
+
+@pytest.mark.xfail(strict=True, reason="hearing it again resets waiting_since")
+def test_a_waiting_job_keeps_its_age_when_a_pod_of_it_is_gone_once_more() -> None:
+    story = Story("a")
+    story.arrives(job("one"), job("two"))
+
+    story.hears(PodsGone("two", (0,)), now=200)
+
+    assert story.engine.view.standings["two"].waiting_since == 0
+    assert story.phase("two") is Phase.INQUEUE
+
+
+@pytest.mark.xfail(strict=True, reason="a change resets waiting_since")
+def test_a_waiting_job_keeps_its_age_when_it_changes() -> None:
+    story = Story("a")
+    story.arrives(job("one"), job("two"))
+
+    story.arrives(job("two", priority=3), now=200)
+
+    assert story.engine.view.standings["two"].waiting_since == 0
+
+
+@pytest.mark.xfail(strict=True, reason="quota is None although nobody was asked")
+def test_the_rest_of_a_job_of_which_some_ended_well_is_placed_again() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8, 2))
+    story.hears(PodsGone("j", (0,), succeeded=True))
+
+    assert story.hears(PodsGone("j", (1,)), now=1) == ["bind j: 1 on a 01234567"]
+
+
+@pytest.mark.xfail(strict=True, reason="the session does not know who ended well")
+def test_pods_that_ended_well_are_never_bound_again() -> None:
+    story = Story("a b c")
+    story.arrives(job("j", 8, 3, least=1))
+    story.hears(PodsGone("j", (0,), succeeded=True))
+
+    said = story.hears(PodsGone("j", (1, 2)), now=1)
+
+    assert said == ["bind j: 1 on a 01234567, 2 on b 01234567"]
+
+
+@pytest.mark.xfail(strict=True, reason="finished counts replicas nobody has")
+def test_a_pod_that_the_job_does_not_have_cannot_end_well() -> None:
+    story = Story("a")
+    story.arrives(job("j"))
+
+    story.hears(PodsGone("j", (7,), succeeded=True))
+
+    assert story.engine.view.standings["j"].ready == 1
+
+
+# Nodes
+
+
+def test_a_node_that_falls_ill_gets_no_new_pods_and_keeps_its_old_ones() -> None:
+    story = Story("a")
+    story.arrives(job("old", 4))
+
+    assert story.hears(NodesChanged((node("a", ready=False),)), now=1) == []
+    assert story.arrives(job("new", 4), now=2)[0] == "waiting new"
+    assert story.running == {"old": [0]}
+    assert story.hears(NodesChanged((node("a"),)), now=3) == ["bind new: 0 on a 4567"]
+
+
+def test_faulty_chips_are_not_given() -> None:
+    story = Story("a")
+    story.hears(NodesChanged((node("a", faulty=0b1),)))
+
+    assert story.arrives(job("j", 2)) == ["bind j: 0 on a 12"]
+    assert story.arrives(job("k", 8)) == ["waiting k", "wake 300"]
+    said = story.hears(JobGone("j"), NodesChanged((node("a"),)), now=1)
+    assert said == ["bind k: 0 on a 01234567"]
+
+
+def test_a_cordoned_node_gets_no_new_pods_until_it_is_open_again() -> None:
+    story = Story([node("a", cordoned=True)])
+
+    assert story.arrives(job("j"))[0] == "waiting j"
+    assert story.hears(NodesChanged((node("a"),))) == ["bind j: 0 on a 01234567"]
+
+
+def test_a_label_that_changes_in_place_lets_a_job_in() -> None:
+    story = Story([node("a", labels={"x": "1"})])
+
+    assert story.arrives(job("j", demand=X2))[0] == "waiting j"
+    said = story.hears(NodesChanged((node("a", labels={"x": "2"}),)))
+    assert said == ["bind j: 0 on a 01234567"]
+
+
+def test_a_taint_that_goes_lets_a_job_in() -> None:
+    taint = Taint("t", Effect.NO_SCHEDULE)
+    story = Story([node("a", taints=(taint,))])
+
+    assert story.arrives(job("j"))[0] == "waiting j"
+    assert story.hears(NodesChanged((node("a"),))) == ["bind j: 0 on a 01234567"]
+
+
+def test_resources_that_come_let_a_job_in() -> None:
+    asks = Demand(resources=(("cpu", 4000),))
+    story = Story([node("a", resources={"cpu": 2000})])
+
+    assert story.arrives(job("j", demand=asks))[0] == "waiting j"
+    said = story.hears(NodesChanged((node("a", resources={"cpu": 4000}),)))
+    assert said == ["bind j: 0 on a 01234567"]
+
+
+def test_a_node_that_comes_is_used() -> None:
+    story = Story("a")
+    story.arrives(job("j", 8, 2))
+
+    said = story.hears(NodesChanged((node("b"),)), now=1)
+
+    assert said == ["bind j: 0 on a 01234567, 1 on b 01234567"]
+
+
+def test_pods_on_a_node_that_goes_are_placed_again() -> None:
+    story = Story("a b c")
+    story.arrives(job("j", 8, 2))
+
+    assert story.hears(NodesGone(("a",)), now=1) == ["bind j: 0 on c 01234567"]
+
+
+def test_a_job_on_a_node_that_goes_waits_from_then_on() -> None:
+    story = Story("a b")
+    story.arrives(job("j", 8), job("k", 4))
+
+    assert story.hears(NodesGone(("a",)), now=5) == ["waiting j", "wake 305"]
+
+
+def test_a_node_that_moves_takes_its_pods_along() -> None:
+    nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(2)]
+    story = Story(nodes)
+    story.arrives(job("j", 8, 2, tor_affinity=Schema.NORMAL))
+    assert story.running == {"j": [0, 1]}
+    before = dict(story.ledger.pods)
+
+    moved = node(before["j", 0].node, leaf="C")
+    assert story.hears(NodesChanged((moved,)), now=1) == []
+    assert story.ledger.pods == before
+    cluster = story.engine.view.cluster
+    leaf = cluster.leaf_of(cluster.index[moved.name])
+    assert leaf is not None
+    assert leaf.name == "C"
+
+
+def test_a_node_that_grows_is_another_node_with_the_same_pods() -> None:
+    story = Story([replace(node("a"), chips=4, free=0b1111)])
+    story.arrives(job("j", 4))
+    assert story.arrives(job("k", 4), now=1)[0] == "waiting k"
+
+    assert story.hears(NodesChanged((node("a"),)), now=2) == ["bind k: 0 on a 4567"]
+
+
+def test_chips_that_strangers_hold_are_not_given_until_they_say_so() -> None:
+    story = Story([node("a", range(4))])
+
+    assert story.arrives(job("j", 8))[0] == "waiting j"
+    assert story.hears(NodesChanged((node("a"),)), now=1) == ["bind j: 0 on a 01234567"]
+
+
+def test_a_cluster_without_nodes_places_nobody_and_says_so() -> None:
+    story = Story([])
+
+    assert story.arrives(job("j"))[0] == "waiting j"
+    assert story.hears(NodesChanged((node("a"),)), now=1) == ["bind j: 0 on a 01234567"]
+
+
+# Leaves
+
+
+def under(*leaves: str) -> list[object]:
+    return [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in leaves for i in range(2)]
+
+
+def test_what_is_learnt_of_leaves_counts_from_then_on() -> None:
+    crossed = Leaf("A", crossed_by=(JobType.COMMON,))
+    story = Story(under("A", "B"))  # type: ignore[arg-type]
+    story.hears(LeavesChanged((crossed, Leaf("B", crossed_by=(JobType.COMMON,)))))
+    big = job("j", 8, 4, tor_affinity=Schema.NORMAL)
+
+    assert story.arrives(big)[0] == "waiting j"
+    said = story.hears(LeavesChanged(()), now=1)
+    assert said == [
+        "bind j: 0 on A0 01234567, 1 on A1 01234567, 2 on B0 01234567, 3 on B1 01234567"
+    ]
+
+
+def test_pods_keep_their_marks_when_leaves_change() -> None:
+    story = Story(under("A", "B"))  # type: ignore[arg-type]
+    story.arrives(job("j", 8, 3, tor_affinity=Schema.NORMAL))
+    crossing = story.engine.view.cluster.spine.crossing.tolist()
+    assert crossing == [1, 1]
+
+    story.hears(LeavesChanged((Leaf("A", address="1.1.1.1"),)))
+
+    assert story.engine.view.cluster.spine.crossing.tolist() == crossing
+
+
+# Queues
+
+
+def test_a_closed_queue_starts_nobody_until_it_is_open() -> None:
+    story = Story("a", queues=[queue("q", is_open=False)])
+
+    assert story.arrives(job("j", queue="q"))[0] == "waiting j"
+    assert story.hears(QueueChanged(queue("q"))) == ["bind j: 0 on a 01234567"]
+
+
+def test_a_closed_queue_starts_nobody_where_everybody_is_let_in() -> None:
+    story = Story("a", queues=[queue("q", is_open=False)], conf=conf("allocate"))
+
+    assert story.arrives(job("j", queue="q"))[0] == "waiting j"
+    assert story.told == ["job 'j' waits: wants 1 x 8 chips; queue 'q' is closed"]
+
+
+def test_a_queue_that_is_gone_starts_nobody_where_everybody_is_let_in() -> None:
+    story = Story("a", conf=conf("allocate"))
+
+    assert story.arrives(job("j", queue="q"))[0] == "waiting j"
+    assert story.told == ["job 'j' waits: wants 1 x 8 chips; there is no queue 'q'"]
+
+
+def test_jobs_of_a_queue_that_is_gone_run_on_and_start_no_more() -> None:
+    story = Story("a b", queues=[queue("q")])
+    story.arrives(job("old", queue="q"))
+    story.hears(QueueGone("q"))
+
+    assert story.arrives(job("new", queue="q"), now=1)[0] == "waiting new"
+    assert story.running == {"old": [0]}
+
+
+def test_a_capability_that_grows_lets_more_jobs_start() -> None:
+    story = Story("a b", queues=[queue("q", 8)])
+    story.arrives(job("one", queue="q"))
+
+    assert story.arrives(job("two", queue="q"))[0] == "waiting two"
+    said = story.hears(QueueChanged(queue("q", 16)), now=1)
+    assert said == ["bind two: 0 on b 01234567"]
+
+
+def test_a_capability_that_shrinks_evicts_nobody() -> None:
+    story = Story("a b", queues=[queue("q", 16)])
+    story.arrives(job("one", queue="q"), job("two", queue="q"))
+
+    assert story.hears(QueueChanged(queue("q", 8)), now=1) == []
+    assert story.running == {"one": [0], "two": [0]}
+
+
+def test_an_elastic_job_takes_no_more_than_its_queue_may_use() -> None:
+    story = Story("a b c", queues=[queue("q", 16)])
+
+    said = story.arrives(job("j", 8, 3, least=1, queue="q"))
+
+    assert said[0] == "bind j: 0 on a 01234567, 1 on b 01234567"
+    said = story.hears(QueueChanged(queue("q", 24)), now=1)
+    assert said == ["bind j: 2 on c 01234567"]
+
+
+# Configuration
+
+
+def test_a_waiting_job_is_looked_at_by_the_new_configuration() -> None:
+    story = Story("a", queues=[queue("q", 4)], conf=conf())
+
+    assert story.arrives(job("j", queue="q"))[0] == "waiting j"
+    without = conf(tiers=(("gang",), ("predicates",)))
+    assert story.hears(ConfChanged(without), now=1) == ["bind j: 0 on a 01234567"]
+
+
+def test_a_running_job_stays_under_the_new_configuration() -> None:
+    story = Story("a b", conf=conf())
+    story.arrives(job("j", 8, 2))
+
+    assert story.hears(ConfChanged(conf("allocate, preempt")), now=1) == []
+    assert story.running == {"j": [0, 1]}
+
+
+def test_a_reservation_is_made_anew_under_the_new_configuration() -> None:
+    story = Story("a", conf=conf(allocate={"reservation-after-seconds": 10}))
+    story.arrives(job("one"), job("two"))
+    assert story.wakes(10) == ["reserved two"]
+
+    off = conf(allocate={"reservation": "off"})
+    said = story.hears(ConfChanged(off), now=11)
+
+    assert said == ["waiting two"]
+    assert not story.engine.bookings
+    assert story.engine.view.standings["two"].waiting_since == 0
+
+
+def test_an_invalid_job_is_looked_at_by_the_new_configuration() -> None:
+    story = Story("a", conf=conf())
+    story.arrives(job("j", 9))
+
+    story.ledger.told.clear()
+    assert story.hears(ConfChanged(conf("allocate"))) == ["invalid j"]
+
+
+def test_without_enqueue_everybody_is_let_in() -> None:
+    story = Story("a", conf=conf("allocate"))
+    story.arrives(job("one"), job("two"))
+
+    assert story.phase("two") is Phase.INQUEUE
+    story.hears(ConfChanged(conf()), now=1)
+    assert story.phase("two") is Phase.PENDING
+    assert story.hears(JobGone("one"), now=2) == ["bind two: 0 on a 01234567"]
+
+
+def test_without_predicates_labels_do_not_count() -> None:
+    story = Story(
+        [node("a", labels={"x": "1"})], conf=conf(tiers=(("gang",), ("proportion",)))
+    )
+
+    assert story.arrives(job("j", demand=X2)) == ["bind j: 0 on a 01234567"]
+
+
+@pytest.mark.xfail(
+    strict=True, raises=RuntimeError, reason="standings change while they are walked"
+)
+def test_what_counts_of_a_demand_is_seen_anew_by_a_new_configuration() -> None:
+    story = Story([node("a", labels={"x": "1"})], conf=conf())
+    story.arrives(job("j", demand=X2))
+
+    said = story.hears(ConfChanged(conf(tiers=(("gang",), ("proportion",)))))
+
+    assert said == ["bind j: 0 on a 01234567"]
+
+
+def test_scores_count_or_not_as_configured() -> None:
+    nodes = [node("a", range(4)), node("b", range(4), labels={"x": "2"})]
+    summed = ({"name": "affinity", "arguments": {"sum-scores": True}},)
+    for tiers in (PLAIN, (*PLAIN, ("nodeorder", "binpack")), (*PLAIN, summed)):
+        story = Story(nodes, conf=conf(tiers=tiers))
+        assert story.arrives(job("j", 4)) == ["bind j: 0 on a 0123"]
+
+
+# Time, and what is asked of the engine
+
+
+def test_an_idle_engine_that_wakes_says_nothing() -> None:
+    story = Story("a")
+    assert story.wakes(10) == []
+    story.arrives(job("j"))
+    assert story.wakes(20) == []
+
+
+def test_the_same_hour_is_asked_for_once() -> None:
+    story = Story("a")
+    story.arrives(job("one"))
+
+    assert story.arrives(job("two"), now=1) == ["waiting two", "wake 301"]
+    assert story.arrives(job("three", 4), now=2) == ["waiting three"]
+
+
+def test_a_wake_up_that_is_early_changes_nothing() -> None:
+    story = Story("a")
+    story.arrives(job("one"), job("two"))
+
+    assert story.wakes(299) == []
+    assert story.wakes(300) == ["reserved two"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("runs", Placed), ("waits", Waiting), ("never", Invalid), ("reserved", Waiting)],
+)
+def test_any_job_can_be_explained(name: str, kind: type[object]) -> None:
+    story = Story("a")
+    story.arrives(job("runs"), job("never", 9))
+    story.arrives(job("reserved", priority=1))
+    story.wakes(300)
+    story.arrives(job("waits", 4), now=301)
+    assert "reserved" in story.engine.bookings
+    free = story.engine.view.cluster.free.tolist()
+
+    assert isinstance(story.engine.explain(name), kind)
+    assert story.engine.view.cluster.free.tolist() == free
+
+
+def test_an_explanation_says_what_the_queue_said() -> None:
+    story = Story("a", queues=[queue("q", 4)])
+    story.arrives(job("j", queue="q"))
+
+    found = story.engine.explain("j")
+
+    assert isinstance(found, Waiting)
+    assert found.because == story.told[0]
+
+
+@pytest.mark.xfail(strict=True, reason="a reservation is not looked at again")
+def test_a_job_with_a_reservation_that_asks_for_less_is_placed() -> None:
+    story = Story("a b")
+    story.arrives(job("x"))
+    story.arrives(job("big", 8, 2))
+    assert story.wakes(300) == ["reserved big"]
+
+    assert story.arrives(job("big"), now=301) == ["bind big: 0 on b 01234567"]
+
+
+def test_pods_without_chips_are_placed_with_the_job() -> None:
+    roles = (Role("driver", 0), Role("worker", 8))
+    story = Story("a")
+
+    assert story.arrives(job("j", 8, roles=roles)) == [
+        "bind j: 0 on a 01234567, 1 on a"
+    ]
