@@ -59,6 +59,8 @@ class Ledger:
         self.done: set[Pod] = set()
         self.told: dict[str, str] = {}
         self.invalid: set[str] = set()
+        self.refused: set[str] = set()
+        """Those of the invalid ones that were never let further."""
         self.counts: Counter[str] = Counter()
         self.quiet: dict[str, set[str]] = {}
         """Victim -> its evictors, since a job arrived last."""
@@ -251,11 +253,12 @@ class Ledger:
 
     def _of(self, queue: str) -> Iterator[Job]:
         for name, job in self.jobs.items():
-            if job.queue == queue and name not in self.invalid:
+            if job.queue == queue and name not in self.refused:
                 yield job
 
     def compare(self, engine: Engine) -> None:
         """Recount what *engine* keeps."""
+        self.refused = self.invalid - engine.view.standings.keys()
         self._compare_chips(engine)
         self._compare_accounts(engine)
         self._compare_shares(engine)
@@ -349,7 +352,7 @@ class Ledger:
 
     def _compare_lists(self, cycle: Cycle) -> None:
         standings = cycle.view.standings
-        assert standings.keys() == self.jobs.keys() - self.invalid
+        assert standings.keys() == self.jobs.keys() - self.refused
         for name, standing in standings.items():
             lists = [
                 w for w in (cycle.pending, cycle.waiting, cycle.modest) if name in w
