@@ -1,12 +1,14 @@
 """``ringleaf conf``."""
 
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Final
 
 import pytest
 import yaml
 
+from ringleaf.cli.plugins import GROUP
 from ringleaf.framework.vocabulary import FLAGS, PARAMETERS
 from tests.cli.conftest import Ringleaf
 from tests.cli.test_examples import commands_of
@@ -473,3 +475,53 @@ def test_help_has_examples_that_work(ringleaf: Ringleaf, command: str) -> None:
     for arguments in shown:
         done = ringleaf(*arguments)
         assert (done.status in (0, 1), done.err) == (True, ""), arguments
+
+
+# Plugins that others wrote.
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        pytest.param(
+            [("night", "no_such_module:Night")],
+            (
+                "plugin 'night' (no_such_module:Night) cannot be loaded: "
+                "No module named 'no_such_module'"
+            ),
+            id="one that cannot be loaded",
+        ),
+        pytest.param(
+            [("night", "json:dumps")],
+            (
+                "plugin 'night' (json:dumps) is no plugin, want a class derived from "
+                "Plugin"
+            ),
+            id="a function",
+        ),
+        pytest.param(
+            [("night", "json:JSONDecoder")],
+            (
+                "plugin 'night' (json:JSONDecoder) is no plugin, want a class derived "
+                "from Plugin"
+            ),
+            id="another class",
+        ),
+        pytest.param(
+            [("night", "ringleaf.plugins:Gang"), ("night", "ringleaf.plugins:Drf")],
+            "plugin 'night' is offered twice, want once",
+            id="two of one name",
+        ),
+    ],
+)
+def test_installed_plugins_that_cannot_be_used(
+    ringleaf: Ringleaf,
+    monkeypatch: pytest.MonkeyPatch,
+    entries: list[tuple[str, str]],
+    problem: str,
+) -> None:
+    found = [EntryPoint(name, value, GROUP) for name, value in entries]
+    monkeypatch.setattr("ringleaf.cli.plugins.entry_points", lambda group: found)  # noqa: ARG005
+    done = ringleaf("conf", "check", "examples/conf/default.conf")
+
+    assert (done.status, done.err) == (2, f"ringleaf: {problem}\n")
