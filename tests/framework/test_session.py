@@ -1,18 +1,37 @@
 """Deciding jobs one after the other."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 from numpy.typing import NDArray
+from tests.leaves import (
+    A2,
+    A3,
+    SINGLE,
+    TWO,
+    before,
+    common,
+    hold,
+    large,
+    leaves,
+    superpods,
+)
 
 from ringleaf.framework.preference import Score
-from ringleaf.framework.session import MANY, Session
+from ringleaf.framework.session import MANY, MAX_PREFERENCES, Session
+from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.decision import Decision, Invalid, Placed, Reason, Waiting
+from ringleaf.model.demand import Demand
 from ringleaf.model.fleet import Flags
-from ringleaf.model.job import Job, Role
+from ringleaf.model.job import Firmness, Job, Keep, Previous, Role, Schema
 from ringleaf.model.mask import mask_of
+from ringleaf.model.placement import Mark, Placement
 from ringleaf.model.product import Product
+from ringleaf.model.settings import Settings
 from ringleaf.policies.chips import Ints
 from ringleaf.policies.products import PRODUCTS
 
@@ -75,9 +94,6 @@ def test_a_large_gang_that_does_not_fit_waits_without_touching_the_cluster() -> 
     assert (large.missing, large.fitting) == (1, 40)
     assert not session.cluster.changes
     assert isinstance(session.decide(Job("fits", product, 1, MANY + 16)), Placed)
-
-
-A2 = PRODUCTS["atlas-800t-a2"]
 
 
 def whole(*names: str) -> Cluster:
@@ -153,3 +169,647 @@ def test_bars_that_allow_everything_change_nothing() -> None:
     session = Session(whole("a", "b"), bars=lambda _job, _role: None)
 
     assert nodes_of(session, Job("one", A2, 8, 2)) == ["a", "b"]
+
+
+def pods(decision: Decision) -> str:
+    """Number, node and role of every pod that was placed."""
+    assert isinstance(decision, Placed)
+    return drawn(decision.placements)
+
+
+def drawn(placements: Iterable[Placement]) -> str:
+    return " ".join(
+        f"{p.replica}{'' if p.role is None else p.role[0]}:{p.node}" for p in placements
+    )
+
+
+def release(cluster: Cluster, job: str) -> None:
+    with Statement(cluster) as statement:
+        statement.release(job)
+        statement.commit()
+
+
+ELASTIC = Job("j", A2, 8, 5, least=2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "placed"),
+    [
+        pytest.param("A #####", None, "0:A0 1:A1 2:A2 3:A3 4:A4", id="all of them"),
+        pytest.param("A ##.#.", None, "0:A0 1:A1 2:A3", id="as many as fit"),
+        pytest.param("A #####", 3, "0:A0 1:A1 2:A2", id="up to the limit"),
+        pytest.param("A .#..#", 2, "0:A1 1:A4", id="the least"),
+    ],
+)
+def test_an_elastic_job_gets_as_many_pods_as_fit(
+    rows: str, limit: int | None, placed: str
+) -> None:
+    session = Session(leaves(rows))
+
+    preview = session.preview(ELASTIC, limit)
+    assert not session.cluster.holdings
+    decision = session.decide(ELASTIC, limit)
+
+    assert pods(decision) == placed
+    assert preview == decision
+
+
+def test_an_elastic_job_waits_below_its_least() -> None:
+    session = Session(leaves("A #...."))
+
+    decision = session.decide(ELASTIC)
+
+    assert isinstance(decision, Waiting)
+    assert (decision.missing, decision.fitting) == (1, 1)
+    assert "wants 5 x 8 chips (2 pods to start), 1 short" in decision.message
+    assert decision.hint == (
+        "enough would be room for 1 more pod: 8 free chips on one node; "
+        "2 x 4 chips would be placed now"
+    )
+    assert not session.cluster.holdings
+    assert session.preview(ELASTIC) is None
+
+
+def test_a_quota_below_the_least_places_nothing() -> None:
+    session = Session(leaves("A #####"))
+
+    decision = session.decide(ELASTIC, limit=1)
+
+    assert isinstance(decision, Waiting)
+    assert (decision.missing, decision.fitting, decision.hint) == (1, 5, "")
+    assert decision.because == "its quota is 1 pod, it starts with 2"
+    assert session.preview(ELASTIC, limit=1) is None
+    assert not session.cluster.changes
+
+
+def elastic(job: Job, least: int) -> Job:
+    return replace(job, least=least)
+
+
+@pytest.mark.parametrize(
+    ("rows", "job", "settings", "placed"),
+    [
+        pytest.param(
+            ("A ####", "B ##.."),
+            elastic(large(8), 4),
+            Settings(),
+            "0:A0 1:A1 2:A2 3:A3 4:B0 5:B1",
+            id="1.0, every slot loaded alike",
+        ),
+        pytest.param(
+            ("A ##..", "B ..#."),
+            elastic(large(8), 3),
+            Settings(),
+            "0:A0 1:A1 2:B2",
+            id="foundation by all its pods, so three may cross",
+        ),
+        pytest.param(
+            ("A ##..", "B ..#."),
+            elastic(large(3), 1),
+            Settings(),
+            "0:A0 1:A1",
+            id="padding inside one leaf",
+        ),
+        pytest.param(
+            ("A ##..", "B .##."),
+            elastic(common(6), 1),
+            Settings(),
+            "0:A0 1:A1 2:B1 3:B2",
+            id="common takes what is open",
+        ),
+        pytest.param(
+            ("A ##..", "B .##."),
+            elastic(large(6), 1),
+            TWO,
+            "0:A0 1:A1 2:B1 3:B2",
+            id="2.0, idle leaves",
+        ),
+        pytest.param(
+            ("A ##..", "B .###"),
+            elastic(common(6), 2),
+            SINGLE,
+            "0:B1 1:B2 2:B3",
+            id="single layer, one leaf",
+        ),
+    ],
+)
+def test_an_elastic_job_is_as_large_as_its_network_rule_allows(
+    rows: tuple[str, ...], job: Job, settings: Settings, placed: str
+) -> None:
+    session = Session(leaves(*rows), settings)
+
+    decision = session.decide(job)
+
+    assert pods(decision) == placed
+    assert isinstance(decision, Placed)
+    assert {p.mark and p.mark.job_type for p in decision.placements} == {job.job_type}
+
+
+def test_an_elastic_job_that_a_network_rule_refuses_waits_for_its_least() -> None:
+    session = Session(leaves("A ##..", "B ##.."))
+
+    decision = session.decide(elastic(large(3), 3))
+    smaller = session.decide(elastic(large(8), 5), hints=False)
+
+    assert isinstance(decision, Waiting)
+    assert decision.because.startswith("a padding job stays under one leaf and wants 3")
+    assert isinstance(smaller, Waiting)
+    assert smaller.missing == 1
+
+
+def blocks(pods: int, least: int | None = None, block: int | None = 2) -> Job:
+    """A job in SuperPoDs, *block* nodes a block."""
+    chips = None if block is None else 16 * block
+    return Job("j", A3, 16, pods, sp_block=chips, least=least)
+
+
+@pytest.mark.parametrize(
+    ("free", "job", "placed"),
+    [
+        ((5,), blocks(8, 3), 4),
+        ((5, 2), blocks(8, 3), 6),
+        ((3,), blocks(8, 3), None),
+        ((3,), blocks(4, 2, None), None),
+        ((4,), blocks(4, 2, None), 4),
+        ((3, 2), replace(blocks(8, 1), superpod_affinity=Firmness.SOFT), 4),
+    ],
+    ids=["whole blocks", "two SuperPoDs", "rounded up", "one block", "whole", "soft"],
+)
+def test_an_elastic_job_in_superpods_is_whole_blocks(
+    free: tuple[int, ...], job: Job, placed: int | None
+) -> None:
+    decision = Session(superpods(*free)).decide(job)
+
+    if placed is None:
+        assert isinstance(decision, Waiting)
+    else:
+        assert isinstance(decision, Placed)
+        assert len(decision.placements) == placed
+
+
+def test_an_elastic_job_is_warned_of_whole_blocks() -> None:
+    decision = Session(superpods(5)).decide(blocks(8, 3))
+
+    assert decision.warnings == ("it starts with 4 pods, not 3: whole blocks of 2",)
+
+
+def test_an_elastic_job_in_superpods_is_told_of_the_blocks_it_needs() -> None:
+    decision = Session(superpods(3)).decide(blocks(8, 3))
+
+    assert isinstance(decision, Waiting)
+    assert decision.because.startswith("2 blocks of 2 nodes are wanted")
+    assert "2 x 16 chips with sp-block: 32 would be placed now" in decision.hint
+
+
+def test_more_pods_join_a_running_job() -> None:
+    cluster = leaves("A ##.#")
+    hold(cluster, "other", "A3")
+    session = Session(cluster)
+    first = session.decide(ELASTIC)
+    assert isinstance(first, Placed)
+    release(cluster, "other")
+
+    assert session.join(ELASTIC, first.placements, limit=2) == ()
+    more = session.join(ELASTIC, first.placements)
+
+    assert (pods(first), drawn(more)) == ("0:A0 1:A1", "2:A3")
+    assert session.join(ELASTIC, (*first.placements, *more)) == ()
+    assert [h.replica for h in cluster.holdings["j"]] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "held", "job", "settings", "joined"),
+    [
+        pytest.param(
+            ("A .##.", "B ####"),
+            "A0",
+            elastic(large(3), 1),
+            Settings(),
+            "1:A1 2:A2",
+            id="padding under its leaf",
+        ),
+        pytest.param(
+            ("A ....", "B ####"),
+            "A0",
+            elastic(large(3), 1),
+            Settings(),
+            "",
+            id="padding nowhere else",
+        ),
+        pytest.param(
+            ("A ....", "B ####"),
+            "A0 A1 A2 A3",
+            elastic(large(6), 4),
+            Settings(),
+            "4:B0 5:B1",
+            id="foundation at the slots used least",
+        ),
+        pytest.param(
+            ("A ....", "B ..##"),
+            "A0 A1",
+            elastic(large(6), 2),
+            Settings(),
+            "2:B2 3:B3",
+            id="foundation evenly",
+        ),
+        pytest.param(
+            ("A ...#", "B ####"),
+            "A0 A1 A2",
+            elastic(common(6), 2),
+            TWO,
+            "3:A3",
+            id="2.0 under its leaf",
+        ),
+        pytest.param(
+            ("A ...#", "B ####"),
+            "A0 A1 A2",
+            elastic(common(6), 2),
+            SINGLE,
+            "3:A3",
+            id="single layer under its leaf",
+        ),
+    ],
+)
+def test_pods_join_under_the_rule_of_their_job(
+    rows: tuple[str, ...], held: str, job: Job, settings: Settings, joined: str
+) -> None:
+    cluster = leaves(*rows)
+    mark = Mark(job.job_type)
+    there = before(held, mark=mark).placements
+    with Statement(cluster) as statement:
+        for p in there:
+            node, chips = cluster.index[p.node], mask_of(p.chips)
+            statement.hold("j", node, chips, p.replica, mark)
+        statement.commit()
+    was = list(cluster.holdings["j"])
+
+    more = Session(cluster, settings).join(job, there)
+
+    assert drawn(more) == joined
+    assert cluster.holdings["j"][: len(was)] == was
+
+
+@pytest.mark.parametrize("soft", [Firmness.HARD, Firmness.SOFT])
+def test_whole_blocks_join_in_superpods(soft: Firmness) -> None:
+    cluster = superpods(4, 5)
+    session = Session(cluster)
+    job = replace(blocks(8, 2), superpod_affinity=soft)
+    first = session.decide(job, limit=3)
+    assert isinstance(first, Placed)
+    assert drawn(first.placements) == "0:p0-00 1:p0-01"
+
+    some = session.join(job, first.placements, limit=5)
+    rest = session.join(job, (*first.placements, *some))
+
+    assert drawn(some) == "2:p1-00 3:p1-01"
+    assert [p.block for p in (*some, *rest)] == [1, 1, 2, 2, 3, 3]
+    assert len(rest) == 4
+
+
+def test_a_lost_pod_joins_its_block_and_a_block_is_never_half() -> None:
+    cluster = superpods(3, 4)
+    session = Session(cluster)
+    job = blocks(6, 2)
+    first = session.decide(job, limit=4)
+    assert isinstance(first, Placed)
+    assert drawn(first.placements) == "0:p1-00 1:p1-01 2:p0-00 3:p0-01"
+    with Statement(cluster) as statement:
+        statement.release_pods("j", {2})
+        statement.commit()
+    held = tuple(p for p in first.placements if p.replica != 2)
+
+    assert drawn(session.join(job, held)) == "2:p0-00 4:p1-02 5:p1-03"
+
+
+def test_a_pod_that_stands_on_a_node_nobody_knows_is_not_placed_again() -> None:
+    session = Session(leaves("A ####"))
+    held = before("gone").placements
+
+    assert drawn(session.join(replace(ELASTIC, replicas=3), held)) == "1:A0 2:A1"
+    assert drawn(Session(leaves("A ####")).join(elastic(large(4), 2), held)) == (
+        "1:A0 2:A1 3:A2"
+    )
+
+
+def test_pods_on_sick_chips_stay_when_others_join() -> None:
+    cluster = Cluster(
+        replace(node(name, A2, [*range(8)]), faulty=name == "a") for name in "ab"
+    )
+    with Statement(cluster) as statement:
+        statement.hold("j", 0, 0xFF)
+        statement.commit()
+
+    assert drawn(Session(cluster).join(ELASTIC, before("a").placements)) == "1:b"
+
+
+DRIVER = Role("driver", 0, demand=Demand(resources=(("cpu", 4),)))
+WORKERS = Role("worker", 8, 2, demand=Demand(resources=(("cpu", 8),)))
+
+
+def team(*roles: Role, **more: Any) -> Job:  # noqa: ANN401 - any field of a job
+    """A job of these roles; chips, replicas and demand are those of its chip pods."""
+    with_chips = [role for role in roles if role.chips]
+    chips = max((role.chips for role in with_chips), default=0)
+    replicas = sum(role.replicas for role in with_chips)
+    return Job("j", A2, chips, replicas, roles=roles, **more)
+
+
+def nodes_in(*rows: str) -> list[Node]:
+    """The nodes under leaves as they are drawn."""
+    cluster = leaves(*rows)
+    return [
+        Node(name, A2, 8, cluster.free.item(i), leaf=name[0], slot=int(name[1:]))
+        for i, name in enumerate(cluster.names)
+    ]
+
+
+def cpus(*rows: str, cpu: int) -> Cluster:
+    """Leaves as they are drawn, every node with *cpu* thousandths of a CPU."""
+    return Cluster(replace(each, resources={"cpu": cpu}) for each in nodes_in(*rows))
+
+
+def test_roles_are_placed_together_pods_with_chips_first() -> None:
+    session = Session(cpus("A ##.", cpu=12))
+
+    decision = session.decide(team(DRIVER, WORKERS))
+
+    assert pods(decision) == "0w:A0 1w:A1 2d:A0"
+    assert isinstance(decision, Placed)
+    assert [len(p.chips) for p in decision.placements] == [8, 8, 0]
+    assert [session.cluster.fleet.room_of(n, "cpu") for n in range(3)] == [0, 4, 12]
+
+
+def test_roles_are_placed_all_or_not_at_all() -> None:
+    session = Session(cpus("A ##", cpu=8))
+
+    decision = session.decide(team(DRIVER, WORKERS))
+
+    assert isinstance(decision, Waiting)
+    assert (decision.missing, decision.fitting) == (1, 0)
+    assert decision.reasons == {Reason.TOO_FEW_RESOURCES: 2}
+    assert decision.because == "a pod of role 'driver' finds no node"
+    assert decision.hint == (
+        "enough would be room for 1 more pod: a node that takes pods and 4m cpu"
+    )
+    assert not session.cluster.holdings
+
+
+def test_roles_may_ask_for_different_numbers_of_chips() -> None:
+    session = Session(leaves("A #-"))
+    job = team(Role("small", 4), Role("tall", 8), Role("late", 4))
+
+    assert isinstance(session.decide(job), Waiting)
+    assert pods(session.decide(team(Role("small", 4), Role("tall", 8)))) == (
+        "0s:A1 1t:A0"
+    )
+
+
+def test_a_role_is_placed_down_to_its_least() -> None:
+    roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
+    session = Session(leaves("A ####"))
+
+    assert pods(session.decide(team(*roles, least=2))) == "0w:A0 1w:A1 2w:A3 4d:A2"
+
+
+def test_a_job_waits_while_a_role_has_less_than_its_least() -> None:
+    roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
+    session = Session(leaves("A ##"))
+
+    decision = session.decide(team(*roles, least=2))
+
+    assert isinstance(decision, Waiting)
+    assert decision.because == "a pod of role 'driver' finds no node"
+
+
+def test_a_limit_below_the_least_of_all_roles_places_nothing() -> None:
+    roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
+    session = Session(leaves("A ####"))
+
+    decision = session.decide(team(*roles, least=2), limit=2)
+
+    assert isinstance(decision, Waiting)
+    assert not session.cluster.holdings
+
+
+def test_roles_under_a_network_rule_are_one_set() -> None:
+    """Each seat has room for the larger of the two."""
+    cluster = Cluster(
+        replace(each, resources={"cpu": 8 if each.name == "A0" else 16})
+        for each in nodes_in("A ####", "B ##")
+    )
+    master = Role("master", 8, demand=Demand(resources=(("cpu", 16),)))
+    job = team(master, WORKERS, DRIVER, tor_affinity=Schema.LARGE_MODEL)
+
+    decision = Session(cluster).decide(job)
+
+    assert pods(decision) == "0m:A1 1w:A2 2w:A3 3d:A0"
+    assert isinstance(decision, Placed)
+    assert [p.mark is None for p in decision.placements] == [False, False, False, True]
+    assert [cluster.fleet.room_of(n, "cpu") for n in range(4)] == [4, 0, 8, 8]
+
+
+def test_under_a_network_rule_pods_without_chips_may_hold_a_job_back() -> None:
+    session = Session(cpus("A ##", cpu=8))
+    job = team(DRIVER, WORKERS, tor_affinity=Schema.LARGE_MODEL)
+
+    decision = session.decide(job)
+    crowded = session.decide(
+        team(replace(WORKERS, replicas=3), tor_affinity=Schema.NORMAL)
+    )
+
+    assert isinstance(decision, Waiting)
+    assert decision.because == "a pod of role 'driver' finds no node"
+    assert isinstance(crowded, Waiting)
+    assert crowded.missing == 1
+    assert not session.cluster.holdings
+
+
+def test_an_elastic_gang_leaves_room_for_its_pods_without_chips() -> None:
+    """A third worker would take the last CPUs, which the driver must have."""
+    cluster = cpus("A ###", cpu=8)
+    driver = replace(DRIVER, least=1)
+    workers = replace(WORKERS, replicas=3, least=1)
+    job = team(driver, workers, least=2, tor_affinity=Schema.LARGE_MODEL)
+
+    assert pods(Session(cluster).decide(job)) == "0w:A0 1w:A1 3d:A2"
+
+
+def test_pods_of_every_role_join() -> None:
+    cluster = cpus("A ##.#", cpu=12)
+    hold(cluster, "other", "A3")
+    session = Session(cluster)
+    drivers = replace(DRIVER, replicas=2, least=1)
+    workers = replace(WORKERS, replicas=4, least=1)
+    job = team(drivers, workers, least=2, tor_affinity=Schema.NORMAL)
+    first = session.decide(job, limit=3)
+    release(cluster, "other")
+    assert isinstance(first, Placed)
+    assert pods(first) == "0w:A0 1w:A1 4d:A0"
+
+    assert drawn(session.join(job, first.placements, limit=4)) == "2w:A3"
+    held = (*first.placements, Placement(2, "A3", tuple(range(8)), role="worker"))
+    assert drawn(session.join(job, held)) == "5d:A1"
+
+
+def test_a_job_of_pods_without_chips_is_an_ordinary_one() -> None:
+    session = Session(cpus("A ..", cpu=4))
+
+    decision = session.decide(team(replace(DRIVER, replicas=2)))
+
+    assert pods(decision) == "0d:A0 1d:A1"
+    assert isinstance(session.decide(Job("none", A2, 0)), Invalid)
+
+
+@pytest.mark.parametrize("product", [A2, A3], ids=["switches", "superpods"])
+def test_pods_without_chips_follow_no_network_rule(product: Product) -> None:
+    job = Job("j", product, 0, 0, tor_affinity=Schema.NORMAL, roles=(DRIVER,))
+
+    assert pods(Session(whole("a")).decide(job)) == "0d:a"
+
+
+def test_a_single_pod_in_a_superpod_may_have_help() -> None:
+    job = Job("j", A3, 16, roles=(Role("one", 16), Role("driver", 0)))
+
+    decision = Session(superpods(1)).decide(job)
+
+    assert pods(decision) == "0o:p0-00 1d:p0-00"
+    assert isinstance(decision, Placed)
+    assert [p.block for p in decision.placements] == [0, None]
+
+
+def test_given_ranks_are_dealt_in_their_order() -> None:
+    first, second = Role("first", 8, 2, ranks=(7, 2)), Role("second", 8, ranks=(5,))
+    job = team(first, second, Role("driver", 0), tor_affinity=Schema.LARGE_MODEL)
+
+    decision = Session(leaves("A ###")).decide(job)
+
+    assert pods(decision) == "2f:A0 5s:A1 7f:A2 0d:A0"
+
+
+def test_roles_return_to_their_nodes_after_a_fault() -> None:
+    cluster = cpus("A ####", cpu=12)
+    session = Session(cluster)
+    job = team(DRIVER, WORKERS)
+    first = session.decide(job)
+    assert isinstance(first, Placed)
+
+    previous = Previous(first.placements, failed_nodes=("A1",))
+    again = session.decide(replace(job, previous=previous))
+
+    assert pods(again) == "0w:A0 1w:A2 2d:A0"
+
+
+@pytest.mark.parametrize("keep", Keep)
+def test_roles_under_a_network_rule_return_to_their_nodes_after_a_fault(
+    keep: Keep,
+) -> None:
+    cluster = cpus("A ####", cpu=12)
+    session = Session(cluster)
+    ranked = replace(WORKERS, ranks=(4, 6))
+    job = team(DRIVER, ranked, tor_affinity=Schema.LARGE_MODEL)
+    first = session.decide(job)
+    assert pods(first) == "4w:A0 6w:A1 0d:A0"
+    assert isinstance(first, Placed)
+
+    previous = Previous(first.placements, failed_nodes=("A1",), keep=keep)
+    again = session.decide(replace(job, previous=previous))
+
+    assert pods(again) == "4w:A0 6w:A2 0d:A0"
+
+
+def test_given_ranks_keep_their_blocks_after_a_fault() -> None:
+    session = Session(superpods(3, 3))
+    role = Role("worker", 16, 4, ranks=(1, 3, 5, 7))
+    job = replace(blocks(4), roles=(role,))
+    first = session.decide(job)
+    assert isinstance(first, Placed)
+    silent = tuple(replace(p, block=None) for p in first.placements)
+    assert pods(first) == "1w:p0-00 3w:p0-01 5w:p1-00 7w:p1-01"
+
+    again = session.decide(replace(job, previous=Previous(silent, ("p1-01",))))
+
+    assert pods(again) == "1w:p0-00 3w:p0-01 5w:p1-00 7w:p1-02"
+
+
+def test_an_elastic_job_after_a_fault_keeps_what_it_can() -> None:
+    session = Session(leaves("A ####"))
+    job = elastic(large(4), 2)
+    first = session.decide(job)
+    assert isinstance(first, Placed)
+
+    previous = Previous(first.placements, failed_nodes=("A1",))
+    again = session.decide(replace(job, previous=previous))
+
+    assert pods(again) == "0:A0 2:A2 3:A3"
+
+
+def test_nodes_that_a_plugin_refuses_are_no_part_of_a_network() -> None:
+    def bars(_job: Job, role: Role) -> Flags:
+        return np.array([True, role.name != "master", True, True, True, True])
+
+    session = Session(leaves("A ###", "B ###"), bars=bars)
+    roles = Role("master", 8), Role("worker", 8, 2)
+
+    decision = session.decide(team(*roles, tor_affinity=Schema.LARGE_MODEL))
+    wide = replace(team(*roles, Role("more", 8, 3)), tor_affinity=Schema.LARGE_MODEL)
+    waiting = session.decide(replace(wide, name="wide"))
+
+    assert pods(decision) == "0m:B0 1w:B1 2w:B2"
+    assert isinstance(waiting, Waiting)
+    assert waiting.reasons[Reason.REFUSED] == 1
+
+
+def test_a_large_gang_with_bars_is_tried() -> None:
+    session = Session(whole("a"), bars=lambda _job, _role: np.array([True]))
+
+    decision = session.decide(replace(Job("j", A2, 1, MANY), least=2))
+
+    assert isinstance(decision, Placed)
+    assert len(decision.placements) == 8
+    assert session.fits_now(Job("k", A2, 1)) is False
+
+
+def test_only_so_many_orders_of_nodes_are_kept() -> None:
+    asked = []
+
+    def scorer(_job: Job, role: Role) -> None:
+        asked.append(role.demand.resources[0][1])
+
+    session = Session(whole("a"), scorer=scorer)
+    for amount in (*range(MAX_PREFERENCES + 1), 1, 0):
+        demand = Demand(resources=(("cpu", amount),))
+        session.preview(Job("j", A2, 1, demand=demand))
+
+    assert asked == [*range(MAX_PREFERENCES + 1), 0]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [Job("j", A2, 8, 3), large(3), large(4), common(4)],
+    ids=["none", "padding", "foundation", "common"],
+)
+def test_without_hints_a_waiting_job_is_told_the_same_but_what_would_help(
+    job: Job,
+) -> None:
+    cluster = leaves("A ##..", "B #...")
+    hold(cluster, "across", "A0 B0")
+
+    told = Session(cluster).decide(job)
+    light = Session(cluster).decide(job, hints=False)
+
+    assert isinstance(told, Waiting)
+    assert told.hint
+    assert light == replace(told, hint="")
+
+
+def test_without_hints_jobs_in_superpods_and_repairs_are_told_less() -> None:
+    session = Session(superpods(3))
+    broken = replace(large(4), previous=before("A0 A1 A2 A3", "A3"))
+
+    for told in (
+        session.decide(blocks(4), hints=False),
+        Session(leaves("A ####")).decide(broken, hints=False),
+    ):
+        assert isinstance(told, Waiting)
+        assert told.because
+        assert not told.hint
