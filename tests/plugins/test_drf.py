@@ -184,6 +184,9 @@ def test_without_the_flag_drf_has_no_say_between_queues() -> None:
         pytest.param(
             ["p root/p 1/0.5", "q root/q 1"], "q p", id="a weight is at least 1"
         ),
+        pytest.param(
+            ["p root/p 1/heavy", "q root/q 1/1"], "q p", id="what is no number is 1"
+        ),
     ],
 )
 def test_the_branch_with_less_for_its_weight_goes_first(
