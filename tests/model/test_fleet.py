@@ -265,10 +265,10 @@ def test_taints_that_only_ask_are_counted_unless_tolerated() -> None:
 def rebuilt(
     labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, int]
 ) -> tuple[Fleet, Fleet]:
-    """A fleet whose node 1 changed, and one that was made so; pods use both alike."""
+    """A fleet whose node 1 changed, and one made so; the same pods are on both."""
     changed = fleet(*HAVE)
     changed.selected(Demand(required=(Requirement("zone", Operator.EXISTS),)))
-    for node in (0, 1, 2):
+    for node in (0, 1, 1, 2):
         changed.use(node, ODD, 1)
     changed.change(1, labels, taints, resources)
     made = Fleet(
@@ -276,7 +276,7 @@ def rebuilt(
         [TAINTS[0], taints, *TAINTS[2:]],
         [HAVE[0], resources, *HAVE[2:]],
     )
-    for node in (0, 1, 2):
+    for node in (0, 1, 1, 2):
         made.use(node, ODD, 1)
     return changed, made
 
@@ -320,7 +320,7 @@ def test_a_node_that_changes_there_and_back_is_as_before(
     before = fleet(*HAVE)
 
     changed.change(1, LABELS[1], TAINTS[1], HAVE[1])
-    for node in (0, 1, 2):
+    for node in (0, 1, 1, 2):
         changed.use(node, ODD, -1)
 
     for node in range(5):

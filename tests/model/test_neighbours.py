@@ -394,6 +394,9 @@ def prefers(*pairs: tuple[int, PodTerm], pod: Demand = NOTHING) -> Demand:
             id="running pods prefer too",
         ),
         pytest.param(
+            [(0, prefers((4, ZONE_WEB)))], DB, None, id="running pods prefer others"
+        ),
+        pytest.param(
             [(0, near(ZONE_WEB, pod=WEB)), (2, apart(ZONE_DB))],
             WEB,
             None,

@@ -141,12 +141,17 @@ def test_chips_count_only_if_listed() -> None:
     assert scores(where, {"binpack.resources": (NPU,)}, 7) == [0]
 
 
-def test_chips_of_another_name_add_nothing() -> None:
-    nodes = [Node("n0", DUO, 8, 0xFF), Node("n1", A2, 8, 0x0F)]
+@pytest.mark.parametrize("n_pairs", [1, FEW], ids=["few nodes", "many nodes"])
+def test_chips_of_another_name_add_nothing(n_pairs: int) -> None:
+    nodes = [
+        Node(f"n{2 * i + k:02}", (DUO, A2)[k], 8, (0xFF, 0x0F)[k])
+        for i in range(n_pairs)
+        for k in range(2)
+    ]
     where = View(Cluster(nodes), Settings())
 
     assert DUO.resource != NPU
-    assert scores(where, {"binpack.resources": (NPU,)}, 2) == [0, 75]
+    assert scores(where, {"binpack.resources": (NPU,)}, 2) == [0, 75] * n_pairs
 
 
 def test_an_overdrawn_node_scores_0() -> None:

@@ -384,6 +384,22 @@ def test_scores_follow_pods_nodes_and_clusters() -> None:
     assert seen == [None, [100, 0], [100, 0], None, None, [0, 100]]
 
 
+def test_scores_of_another_cluster_are_its_own_from_the_start() -> None:
+    where = zoned("ew")
+    plugin, job = NodeOrder(where, {}), Job("new", A2, 0)
+    role, nodes = (
+        Role("", 0, demand=Demand(prefers=(Preferred(1, EAST),))),
+        np.arange(2),
+    )
+    one = plugin.node_order(job, role, nodes)
+    where.watch(zoned("we").cluster)
+    other = plugin.node_order(job, role, nodes)
+
+    assert one is not None
+    assert other is not None
+    assert (one.tolist(), other.tolist()) == ([200, 0], [0, 200])
+
+
 def test_resources_follow_nodes_and_clusters() -> None:
     where = sized({"cpu": 10_000})
     plugin, job = NodeOrder(where, only("leastrequested")), Job("new", A2, 0)
