@@ -1,18 +1,26 @@
 """docs/scenario.md describes every key of the format, and every key of the answer."""
 
 import json
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 from msgspec import NODEFAULT, Struct
 
+from ringleaf.engine.event import Event
+from ringleaf.framework.instruction import Verdict
 from ringleaf.model.decision import Placed, Reason
+from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import format as form
 from ringleaf.simulator.answer import decide_all, encode
+from ringleaf.simulator.encode import settings
+from ringleaf.simulator.outcome import Ended, fates, plain
+from ringleaf.simulator.run import run
 from ringleaf.simulator.scenario import load
+from ringleaf.simulator.then import FORMS
 from tests.docs.pages import ROOT, Block, blocks, section, table_rows
 
 PAGE = "docs/scenario.md"
@@ -25,12 +33,32 @@ HEADINGS: dict[str, type[Struct]] = {
     "taints": form.TaintEntry,
     "leaves": form.LeafEntry,
     "jobs": form.JobEntry,
+    "roles": form.RoleEntry,
     "node-affinity": form.TermEntry,
+    "preferred-node-affinity": form.PreferredTermEntry,
     "match-expressions": form.RequirementEntry,
     "tolerations": form.TolerationEntry,
+    "pod-affinity": form.PodTermEntry,
+    "preferred-pod-affinity": form.PreferredPodTermEntry,
+    "selector": form.SelectorEntry,
+    "spread": form.SpreadEntry,
     "running": form.RunningEntry,
     "placements": form.PlacementEntry,
     "previous": form.PreviousEntry,
+    "queues": form.QueueEntry,
+    "then": form.ThenEntry,
+    "arrives": form.ArrivalEntry,
+    "pods-end": form.PodsEndEntry,
+    "pods-ending": form.PodsEntry,
+    "First line of a log": form.LogEntry,
+    "Steps of a log": form.StepEntry,
+}
+
+# "The keys of a job, and two more": these are described elsewhere.
+ELSEWHERE: dict[type[Struct], type[Struct]] = {
+    form.RunningEntry: form.JobEntry,
+    form.ArrivalEntry: form.JobEntry,
+    form.RoleEntry: form.PodEntry,
 }
 
 
@@ -42,8 +70,8 @@ def described(heading: str) -> dict[str, str]:
 
 def fields(entry: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     inherited: set[str] = set()
-    if entry is form.RunningEntry:  # "the keys of a job, and one more"
-        inherited = {f.name for f in msgspec.structs.fields(form.JobEntry)}
+    if entry in ELSEWHERE:
+        inherited = {f.name for f in msgspec.structs.fields(ELSEWHERE[entry])}
     return {
         field.encode_name: field
         for field in msgspec.structs.fields(entry)
@@ -58,7 +86,16 @@ def test_every_mapping_of_the_format_has_a_heading() -> None:
         if name.endswith("Entry") and name != "_Entry"
     }
 
-    assert set(HEADINGS.values()) == entries
+    of_others = {form.PodEntry, form.EventEntry}
+    assert set(HEADINGS.values()) == entries - of_others
+
+
+def test_the_described_settings_are_the_defaults() -> None:
+    told = described("settings")
+
+    for key, default in settings(Settings()).items():
+        if default is not None:
+            assert told[key] == f"`{default}`".replace("False", "false"), key
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
@@ -74,7 +111,7 @@ def test_the_described_defaults_are_the_defaults(heading: str) -> None:
         default = field.default
         required = default is NODEFAULT and field.default_factory is NODEFAULT
         assert (told[key] == "required") is required, key
-        if isinstance(default, bool | int | str):
+        if isinstance(default, bool | int | float | str) and default != "":
             assert told[key] == f"`{default}`".replace("True", "true").replace(
                 "False", "false"
             ), key
@@ -84,6 +121,9 @@ def test_the_described_defaults_are_the_defaults(heading: str) -> None:
 def test_a_scenario_in_a_page_is_decided(block: Block) -> None:
     (example,) = load(block.body.encode())
 
+    if example.is_run:
+        assert [type(fate) for fate in fates(run(example))] == [Ended, Placed]
+        return
     _cluster, decisions = decide_all(example)
     assert [type(decision) for decision in decisions] == [Placed, Placed]
 
@@ -109,6 +149,31 @@ def answers() -> list[dict[str, Any]]:
     ]
 
 
+def run_answers() -> list[dict[str, Any]]:
+    """Answers of runs that between them have every key."""
+    ending = (
+        b"grace-seconds: 60\n"
+        b"nodes: [{name: a, product: atlas-900-a3, superpod: 0, leaf: A}]\n"
+        b"running: [{name: r, chips: 16, estimate-seconds: 1000,"
+        b"placements: [{replica: 0, node: a, chips: [0, 1]}]}]\n"
+        b"jobs: [{name: j, chips: 16}]\n"
+        b"until: 400\n"
+        b"then: [{at: 300, pods-ending: {job: r, replicas: [0]}}]"
+    )
+    elastic = (
+        b"nodes: [{name: a, product: atlas-800t-a2}]\n"
+        b"jobs: [{name: j, chips: 8, replicas: 2, min-member: 1}]\n"
+        b"queues: []\n"
+    )
+    examples = [path.read_bytes() for path in (ROOT / "examples").glob("*.yaml")]
+    return [
+        json.loads(msgspec.json.encode(plain(run(scenario))))
+        for data in (*examples, ending, elastic)
+        for scenario in load(data)
+        if scenario.is_run
+    ]
+
+
 def keys_of(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for key, below in value.items():
@@ -120,19 +185,45 @@ def keys_of(value: object) -> Iterator[str]:
             yield from keys_of(below)
 
 
-def test_exactly_the_keys_of_the_answer_are_described() -> None:
-    resources = {product.resource for product in PRODUCTS.values()}
-    told = {
+def told_in(text: str) -> set[str]:
+    """The keys in the first column of tables."""
+    return {
         key.strip(" `")
-        for row in table_rows(section(PAGE, "Output"))
+        for row in table_rows(text)
         if row[0].startswith("`")
         for key in row[0].replace(" or ", ",").split(",")
     }
+
+
+def test_exactly_the_keys_of_the_answer_are_described() -> None:
+    resources = {product.resource for product in PRODUCTS.values()}
+    of_a_run = section(PAGE, "Output of a run")
+    told = told_in(section(PAGE, "Output").replace(of_a_run, ""))
 
     assert resources <= told
     assert told - resources - set(Reason) - {"0", "1", "2"} == (
         set(keys_of(answers())) - resources
     )
+
+
+def test_exactly_the_keys_of_a_run_are_described() -> None:
+    of_a_run = section(PAGE, "Output of a run")
+    told = set(re.findall(r"`([a-z-]+)`", of_a_run))
+    resources = {product.resource for product in PRODUCTS.values()}
+
+    found = set(keys_of(run_answers())) - resources
+    assert found - told <= set(keys_of(answers()))
+    assert told_in(of_a_run) <= found
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_every_verdict_of_a_report_is_described(verdict: Verdict) -> None:
+    assert f"`{verdict}`" in section(PAGE, "Output of a run")
+
+
+def test_every_event_has_a_form() -> None:
+    assert set(FORMS.values()) == set(get_args(Event))
+    assert set(FORMS) == set(described("then")) - {"at", "settings"}
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -1,6 +1,6 @@
 """Nodes drawn as their groups of chips, with the chips each job took marked."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from string import ascii_letters
 from typing import Final
 
@@ -29,7 +29,7 @@ JOB_STYLES: Final = (
     "bold blue",
     "bold bright_red",
 )
-HELD, FAULTY, NETWORK_FAULTY = "x", "!", "~"
+HELD, FAULTY, NETWORK_FAULTY, RESERVED = "x", "!", "~", "%"
 LETTERS: Final = ascii_letters.swapcase().replace(HELD, "")
 LATER: Final = "*"
 """The jobs for which no letter is left."""
@@ -62,8 +62,16 @@ def marks(decisions: Iterable[Decision]) -> dict[str, tuple[str, str]]:
     }
 
 
-def draw(console: Console, cluster: Cluster, decisions: Sequence[Decision]) -> None:
-    """Draw the nodes concerned, and say what the marks mean."""
+def draw(
+    console: Console,
+    cluster: Cluster,
+    decisions: Sequence[Decision],
+    reserved: Collection[tuple[int, int]] = (),
+) -> None:
+    """Draw the nodes concerned, and say what the marks mean.
+
+    *reserved* are nodes and chips that are free, but kept for a job that waits.
+    """
     nodes = _concerned(cluster, decisions)
     given = marks(decisions)
     owners = _owners(cluster, decisions)
@@ -83,6 +91,7 @@ def draw(console: Console, cluster: Cluster, decisions: Sequence[Decision]) -> N
     shown = nodes[:MAX_NODES]
     if not shown:
         return
+    kept = {place for place in reserved if place not in owners}
     indents = [cell_len(cluster.names[node]) + 4 for node in shown]
     indent = max((i for i in indents if i <= MAX_INDENT), default=4)
     product = None
@@ -91,7 +100,10 @@ def draw(console: Console, cluster: Cluster, decisions: Sequence[Decision]) -> N
             product = cluster.product_of(node)
             console.print(Text(f"{product.key}: {product.wiring}", style="dim"))
         cells = [
-            _cell(cluster, node, chip, owners, given) for chip in _chips(cluster, node)
+            Text(RESERVED.rjust(len(str(cluster.size.item(node) - 1))), style="yellow")
+            if (node, chip) in kept
+            else _cell(cluster, node, chip, owners, given)
+            for chip in _chips(cluster, node)
         ]
         _node(console, cluster, node, indent, cells)
     if len(nodes) > len(shown):
@@ -99,7 +111,8 @@ def draw(console: Console, cluster: Cluster, decisions: Sequence[Decision]) -> N
             Text(f"  … and {len(nodes) - len(shown)} more nodes", style="dim")
         )
     seen = {name for (node, _chip), name in owners.items() if node in shown}
-    _legend(console, {name: given[name] for name in given if name in seen})
+    other = (*CHIP_MARKS, *[(RESERVED, "yellow", "reserved")] * bool(kept))
+    _legend(console, {name: given[name] for name in given if name in seen}, other)
 
 
 def _concerned(cluster: Cluster, decisions: Sequence[Decision]) -> list[int]:

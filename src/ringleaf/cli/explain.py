@@ -38,6 +38,10 @@ def explain_job(
 ) -> int:
     """Explain one job, or what it finds on one node; the exit status."""
     scenario = _holding(read_scenarios(file), file, name)
+    if scenario.is_run:
+        from ringleaf.cli.outlook import explain_run  # noqa: PLC0415 - with the engine
+
+        return explain_run(scenario, name, node, top, as_json=as_json)
     session = scenario.open()
     if node is not None and node not in session.cluster.index:
         raise BadUse(f"--node is {node!r}, want the name of a node of the scenario")
@@ -45,7 +49,7 @@ def explain_job(
     for earlier in counted(scenario.jobs[: scenario.jobs.index(job)], "deciding"):
         session.decide(earlier)
     if node is not None and is_legal(job, session.settings):
-        return _explain_node(session, job, node, as_json=as_json)
+        return explain_node(session, job, node, as_json=as_json)
     found = survey(session, job, top) if is_legal(job, session.settings) else None
     decision = session.decide(job)
     if found is not None and isinstance(decision, Waiting):
@@ -60,14 +64,15 @@ def explain_job(
 def _holding(scenarios: Sequence[Scenario], file: str, name: str) -> Scenario:
     """The first document that has the job."""
     for scenario in scenarios:
-        if any(job.name == name for job in scenario.jobs):
+        if name in scenario.known_jobs:
             return scenario
-    names = [job.name for scenario in scenarios for job in scenario.jobs]
+    names = [job for scenario in scenarios for job in scenario.known_jobs]
     has = shortened(names, MAX_NAMES)
     raise BadUse(f"--job is {name!r}, want a job of {file}; hint: it has {has}")
 
 
-def _explain_node(session: Session, job: Job, node: str, *, as_json: bool) -> int:
+def explain_node(session: Session, job: Job, node: str, *, as_json: bool) -> int:
+    """What the job finds on one node; the exit status."""
     found = look_at(session, job, node)
     fits = isinstance(found, Candidate)
     if as_json:
@@ -87,10 +92,10 @@ def _say(head: str, *lines: str) -> None:
     console = Console(highlight=False)
     console.print(Text(head))
     for line in lines:
-        console.print(_indented(line))
+        console.print(indented(line))
 
 
-def _indented(line: str, style: str = "") -> Padding:
+def indented(line: str, style: str = "") -> Padding:
     """*line* two columns in, also where it is broken."""
     return Padding(Text(line, style=style), (0, 0, 0, 2), expand=False)
 
@@ -98,11 +103,16 @@ def _indented(line: str, style: str = "") -> Padding:
 def _plain(
     session: Session, decision: Decision, found: Survey | None
 ) -> dict[str, Any]:
+    return {"decision": answer(session.cluster, decision), **survey_told(found)}
+
+
+def survey_told(found: Survey | None) -> dict[str, Any]:
+    """A survey as plain values."""
     told = msgspec.to_builtins(found) if found is not None else {}
     for key in ("leaves", "superpods"):
         if not told.get(key):
             told.pop(key, None)
-    return {"decision": answer(session.cluster, decision), **told}
+    return told
 
 
 def _print(
@@ -112,6 +122,14 @@ def _print(
     found: Survey | None,
     top: int,
 ) -> None:
+    print_decision(console, decision)
+    if found is not None:
+        print_network(console, session, decision, found, top)
+        print_survey(console, found, waits=isinstance(decision, Waiting))
+
+
+def print_decision(console: Console, decision: Decision) -> None:
+    """What became of the job, and why."""
     word = verdict(decision)
     head = Text.assemble(
         f"job {decision.job.name!r} ({decision.job.product.key}, "
@@ -121,24 +139,22 @@ def _print(
     console.print(head)
     if isinstance(decision, Placed):
         for placement in decision.placements[:MAX_NAMES]:
-            chips = ", ".join(map(str, placement.chips))
+            chips = ", ".join(map(str, placement.chips)) or "none"
             console.print(
-                _indented(f"pod {placement.replica}: {placement.node}, chips {chips}")
+                indented(f"pod {placement.replica}: {placement.node}, chips {chips}")
             )
         more = len(decision.placements) - MAX_NAMES
         if more > 0:
             console.print(f"  … and {more} more pods")
     else:
-        console.print(_indented(decision.message))
-        console.print(_indented(f"hint: {decision.hint}", style="bold"))
+        console.print(indented(decision.message))
+        if decision.hint:
+            console.print(indented(f"hint: {decision.hint}", style="bold"))
     for warning in decision.warnings:
-        console.print(_indented(f"warning: {warning}"))
-    if found is not None:
-        _print_network(console, session, decision, found, top)
-        _print_survey(console, found, waits=isinstance(decision, Waiting))
+        console.print(indented(f"warning: {warning}"))
 
 
-def _print_network(
+def print_network(
     console: Console, session: Session, decision: Decision, found: Survey, top: int
 ) -> None:
     """The leaves or SuperPoDs the network rule chose among."""
@@ -195,7 +211,8 @@ def _network_table(
     console.print(table)
 
 
-def _print_survey(console: Console, found: Survey, *, waits: bool) -> None:
+def print_survey(console: Console, found: Survey, *, waits: bool) -> None:
+    """The best nodes, the refused ones, and whose end would be enough."""
     if found.best:
         by = "by chip rank" if found.leaves or found.superpods else "in rank order"
         console.print(
@@ -207,7 +224,7 @@ def _print_survey(console: Console, found: Survey, *, waits: bool) -> None:
         console.print("\nRefused nodes:")
     for reason, names in found.refused.items():
         console.print(
-            _indented(
+            indented(
                 f"{len(names)} {reason.words} ({reason}): {shortened(names, MAX_NAMES)}"
             )
         )

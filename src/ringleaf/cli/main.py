@@ -85,21 +85,31 @@ def main(
 
 
 @app.command()
-def plan(file: ScenarioFile, *, json: AsJson = False) -> None:
+def plan(
+    file: ScenarioFile,
+    *,
+    record: Annotated[
+        str | None,
+        typer.Option("--record", metavar="LOG", help="Write a log for replay."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
     """Decide every job of a scenario: which node and which chips each pod gets.
 
     Jobs are decided in the order of the file; each sees what the earlier ones took.
+    A scenario with queues, a configuration or later events is run through time.
     Exit status 0 when every job was placed, 1 when some job was not.
 
     \b
     Examples:
       ringleaf plan examples/node-a-or-b.yaml
       ringleaf plan examples/node-a-or-b.yaml --json | jq .decisions
+      ringleaf plan examples/big-job-waits.yaml
       cat examples/node-a-or-b.yaml | ringleaf plan -
     """  # noqa: D301
     from ringleaf.cli.plan import plan_file
 
-    raise typer.Exit(plan_file(file, as_json=json))
+    raise typer.Exit(plan_file(file, as_json=json, record=record))
 
 
 @app.command()
@@ -134,6 +144,29 @@ def explain(
     from ringleaf.cli.explain import explain_job
 
     raise typer.Exit(explain_job(file, job, node, top, as_json=json))
+
+
+@app.command()
+def replay(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="LOG", help="Log of plan --record; - for stdin."),
+    ],
+    *,
+    json: AsJson = False,
+) -> None:
+    """Play a recorded log again, and say where it comes out differently.
+
+    Exit status 0 when every instruction is the same, 1 when one is not.
+
+    \b
+    Examples:
+      ringleaf plan examples/big-job-waits.yaml --record run.log
+      ringleaf replay run.log
+    """  # noqa: D301
+    from ringleaf.cli.replay import replay_file
+
+    raise typer.Exit(replay_file(file, as_json=json))
 
 
 @app.command()

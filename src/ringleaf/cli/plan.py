@@ -3,12 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.draw import chip_words, draw, marks, unit_of
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.file import one_line
 from ringleaf.cli.output import counted, print_json, shortened
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.model.cluster import Cluster
@@ -17,15 +21,43 @@ from ringleaf.model.job import Network
 from ringleaf.simulator.answer import decide_all, plain
 from ringleaf.simulator.scenario import Scenario, load
 
-MAX_PLACES = 4
+MAX_PLACES: Final = 4
 """Places told in one cell of the table."""
 
-VERDICT_STYLES = {"placed": "green", "waiting": "yellow", "invalid": "red"}
+VERDICT_STYLES: Final = {
+    "placed": "green",
+    "waiting": "yellow",
+    "invalid": "red",
+    "ended": "dim",
+}
 
 
-def plan_file(file: str, *, as_json: bool) -> int:
+class Shown(Protocol):
+    """What came of a scenario."""
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether every job was placed."""
+
+    def plain(self) -> dict[str, Any]:
+        """It as plain values."""
+
+    def print(self, console: Console) -> None:
+        """It for people."""
+
+
+def plan_file(file: str, *, as_json: bool, record: str | None = None) -> int:
     """Decide and print every document of *file*; the exit status."""
-    return _show(read_scenarios(file), as_json=as_json)
+    scenarios = read_scenarios(file)
+    if record is None:
+        return _show(scenarios, as_json=as_json)
+    if len(scenarios) != 1 or not scenarios[0].is_run:
+        raise BadUse(
+            "--record wants one scenario that is run through time; "
+            "hint: one with queues, configuration or then"
+        )
+    with one_line(record), Path(record).open("wb") as log:
+        return _show(scenarios, as_json=as_json, log=log)
 
 
 def show_demo(*, as_json: bool) -> int:
@@ -35,34 +67,62 @@ def show_demo(*, as_json: bool) -> int:
     return 0
 
 
-def _show(scenarios: Sequence[Scenario], *, as_json: bool) -> int:
-    answers = [decide_all(s, counted(s.jobs, "deciding")) for s in scenarios]
+def _show(
+    scenarios: Sequence[Scenario], *, as_json: bool, log: BinaryIO | None = None
+) -> int:
+    answers = [_shown(scenario, log) for scenario in scenarios]
     if as_json:
-        print_json(*(plain(cluster, decisions) for cluster, decisions in answers))
+        print_json(*(answer.plain() for answer in answers))
     else:
         console = Console(highlight=False)
-        for number, (scenario, answer) in enumerate(
-            zip(scenarios, answers, strict=True)
-        ):
+        for number, answer in enumerate(answers):
             if number:
                 console.print()
-            _print(console, scenario, *answer)
-    every = (decision for _cluster, decisions in answers for decision in decisions)
-    return 0 if all(isinstance(decision, Placed) for decision in every) else 1
+            answer.print(console)
+    return 0 if all(answer.satisfied for answer in answers) else 1
 
 
-def _print(
-    console: Console, scenario: Scenario, cluster: Cluster, decisions: list[Decision]
-) -> None:
-    if scenario.about:
-        console.print(Text(_plain(scenario.about)), style="italic")
+def _shown(scenario: Scenario, log: BinaryIO | None) -> Shown:
+    if not scenario.is_run:
+        return Decided(scenario)
+    from ringleaf.cli.timeline import Timed  # noqa: PLC0415 - the engine comes with it
+
+    return Timed(scenario, log)
+
+
+class Decided:
+    """A scenario whose jobs are decided in the order of the file."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._about = scenario.about
+        jobs = counted(scenario.jobs, "deciding")
+        self._cluster, self._decisions = decide_all(scenario, jobs)
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether every job was placed."""
+        return all(isinstance(decision, Placed) for decision in self._decisions)
+
+    def plain(self) -> dict[str, Any]:
+        """The decisions as plain values."""
+        return plain(self._cluster, self._decisions)
+
+    def print(self, console: Console) -> None:
+        """The table, the reasons and the drawing."""
+        print_about(console, self._about)
+        if self._decisions:
+            console.print(_table(self._cluster, self._decisions))
+            for decision in self._decisions:
+                print_reasons(console, decision)
+            console.print()
+        draw(console, self._cluster, self._decisions)
+
+
+def print_about(console: Console, about: str | None) -> None:
+    """What the scenario is about, as one paragraph."""
+    if about:
+        console.print(Text(_plain(about)), style="italic")
         console.print()
-    if decisions:
-        console.print(_table(cluster, decisions))
-        for decision in decisions:
-            _reasons(console, decision)
-        console.print()
-    draw(console, cluster, decisions)
 
 
 def _plain(text: str) -> str:
@@ -70,16 +130,14 @@ def _plain(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def verdict(decision: Decision) -> str:
+def verdict(decision: object) -> str:
     """The verdict as one word."""
     return type(decision).__name__.lower()
 
 
 def _table(cluster: Cluster, decisions: list[Decision]) -> Table:
     given = marks(decisions)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("", "job", "product", "wanted", "verdict", "where"):
-        table.add_column(column, overflow="fold")
+    table = new_table("", "job", "product", "wanted", "verdict", "where")
     for decision in decisions:
         letter, style = given.get(decision.job.name, ("", ""))
         word = verdict(decision)
@@ -89,16 +147,25 @@ def _table(cluster: Cluster, decisions: list[Decision]) -> Table:
             Text(decision.job.product.key),
             decision.job.wanted,
             Text(word, style=VERDICT_STYLES[word]),
-            Text(_where(cluster, decision)),
+            Text(where(cluster, decision)),
         )
     return table
 
 
-def _where(cluster: Cluster, decision: Decision) -> str:
+def new_table(*columns: str) -> Table:
+    """A table without lines."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def where(cluster: Cluster, decision: Decision) -> str:
+    """Where a job is, or how much of it is nowhere."""
     if isinstance(decision, Invalid):
         return "never"
     if isinstance(decision, Waiting):
-        return f"{decision.missing} of {decision.job.replicas} pods short"
+        return f"{decision.missing} of {decision.job.n_pods} pods short"
     network = decision.job.network is not Network.NONE
     if network and len(decision.placements) > MAX_PLACES:
         nodes = (cluster.index[p.node] for p in decision.placements)
@@ -106,15 +173,20 @@ def _where(cluster: Cluster, decision: Decision) -> str:
         units = Counter(unit_of(cluster, node, superpod=blocks) for node in nodes)
         told = [f"{count} in {unit}" for unit, count in units.items()]
         return shortened(told, MAX_PLACES, "; ")
-    places = [f"{p.node} [{chip_words(p.chips)}]" for p in decision.placements]
+    places = [
+        f"{p.node} [{chip_words(p.chips)}]" if p.chips else p.node
+        for p in decision.placements
+    ]
     return shortened(places, MAX_PLACES, "; ")
 
 
-def _reasons(console: Console, decision: Decision) -> None:
-    if isinstance(decision, Placed):
-        lines = []
-    else:
-        lines = [Text(decision.message), Text(f"hint: {decision.hint}", style="bold")]
+def print_reasons(console: Console, decision: Decision) -> None:
+    """Why a job was not placed, and what of it has no effect."""
+    lines = []
+    if not isinstance(decision, Placed):
+        lines = [Text(decision.message)]
+        if decision.hint:
+            lines.append(Text(f"hint: {decision.hint}", style="bold"))
     lines += [
         Text(f"warning: job {decision.job.name!r}: {w}") for w in decision.warnings
     ]

@@ -76,11 +76,10 @@ def engine_of(scenario: Scenario) -> Engine:
 def run(
     scenario: Scenario,
     around: Callable[[Engine], Scheduler] = lambda engine: engine,
-    follow: Callable[[float], object] = lambda _now: None,
 ) -> Run:
-    """Run *scenario*; *around* may listen in, *follow* hears of the time."""
+    """Run *scenario*; *around* may listen in."""
     engine = engine_of(scenario)
-    clock = _Clock(scenario, around(engine), follow)
+    clock = _Clock(scenario, around(engine))
     clock.happen(0.0, scenario.tenants)
     clock.happen(0.0, first_arrivals(scenario))
     for later in scenario.then:
@@ -103,14 +102,9 @@ def first_arrivals(scenario: Scenario) -> tuple[JobArrived, ...]:
 class _Clock:
     """What is to happen, earliest first; and what has happened."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        scheduler: Scheduler,
-        follow: Callable[[float], object],
-    ) -> None:
+    def __init__(self, scenario: Scenario, scheduler: Scheduler) -> None:
         self._until, self._grace = scenario.until, scenario.grace_s
-        self._scheduler, self._follow = scheduler, follow
+        self._scheduler = scheduler
         self._heap: list[tuple[float, int, int, Event]] = []
         self._wakes: set[float] = set()
         self._sequence = 0
@@ -138,7 +132,6 @@ class _Clock:
                 f"the run has not come to rest after {MAX_STEPS} steps, at {now:g} s",
                 "jobs that evict each other go on for ever",
             )
-        self._follow(now)
         for event in events:
             if isinstance(event, JobArrived):
                 self.jobs[event.job.name] = event.job

@@ -1,0 +1,185 @@
+"""``ringleaf explain`` of a scenario that is run through time: a job at its end."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.console import Console
+
+from ringleaf.cli.explain import (
+    explain_node,
+    indented,
+    print_decision,
+    print_network,
+    print_survey,
+    survey_told,
+)
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.output import print_json
+from ringleaf.cli.plan import verdict
+from ringleaf.cli.timeline import reservation_words, run_scenario
+from ringleaf.framework.explain import Survey, enough_to_end, survey
+from ringleaf.framework.standing import Standing
+from ringleaf.framework.statement import Statement
+from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.job import Job
+from ringleaf.policies.admission import is_legal
+from ringleaf.simulator.answer import whole
+from ringleaf.simulator.outcome import (
+    Ended,
+    Fate,
+    Line,
+    booking_told,
+    fate_told,
+    fates,
+    line_of,
+    queue_told,
+)
+from ringleaf.simulator.run import Run
+from ringleaf.simulator.scenario import Scenario
+
+Plain = dict[str, Any]
+
+
+class Outlook(Struct, frozen=True):
+    """How one job stands at the end of a run, and what is around it."""
+
+    fate: Fate
+    at: float
+    standing: Standing | None
+    queue: Plain
+    line: Line | None
+    reservation: Plain | None
+    others: list[Plain]
+    found: Survey | None
+
+    def plain(self, run: Run) -> Plain:
+        """It as plain values."""
+        told: Plain = {"decision": fate_told(run, self.fate), "at": whole(self.at)}
+        if self.standing is not None:
+            told["phase"] = str(self.standing.phase)
+        told["queue"] = self.queue
+        if self.line is not None:
+            told["place"] = {"place": self.line.place, "of": self.line.length}
+        if self.reservation is not None:
+            told["reservation"] = self.reservation
+        told["other-reservations"] = self.others
+        return told | survey_told(self.found)
+
+
+def explain_run(
+    scenario: Scenario, name: str, node: str | None, top: int, *, as_json: bool
+) -> int:
+    """Explain one job at the end of the run, or what it finds on one node."""
+    run = run_scenario(scenario)
+    engine = run.engine
+    if node is not None and node not in engine.view.cluster.index:
+        raise BadUse(f"--node is {node!r}, want the name of a node of the scenario")
+    job = run.jobs[name]
+    if node is not None and is_legal(job, engine.view.settings):
+        with Statement(engine.view.cluster) as statement:
+            _let_go(run, name, statement)
+            return explain_node(engine.cycle.session, job, node, as_json=as_json)
+    outlook = _outlook(run, name, top)
+    if as_json:
+        print_json(outlook.plain(run))
+    else:
+        _print(Console(highlight=False), run, outlook, top)
+    return 0 if isinstance(outlook.fate, Placed | Ended) else 1
+
+
+def _let_go(run: Run, name: str, statement: Statement) -> None:
+    """What is reserved for the job is free to it."""
+    if name in run.engine.bookings:
+        run.engine.bookings[name].let_go(statement, run.engine.view.cluster)
+
+
+def _outlook(run: Run, name: str, top: int) -> Outlook:
+    engine, job = run.engine, run.jobs[name]
+    view, cluster = engine.view, engine.view.cluster
+    (fate,) = [fate for fate in fates(run) if fate.job.name == name]
+    told = {
+        each: booking_told(cluster, booking)
+        for each, booking in engine.bookings.items()
+        if booking.job.product is job.product
+    }
+    return Outlook(
+        fate=fate,
+        at=view.now,
+        standing=view.standings.get(name),
+        queue=queue_told(run, job.queue),
+        line=line_of(run, name),
+        reservation=told.pop(name, None),
+        others=list(told.values()),
+        found=None if isinstance(fate, Ended) else _survey(run, fate, top),
+    )
+
+
+def _survey(run: Run, fate: Fate, top: int) -> Survey | None:
+    engine, job = run.engine, fate.job
+    session = engine.cycle.session
+    if not is_legal(job, engine.view.settings):
+        return None
+    with Statement(engine.view.cluster) as statement:
+        _let_go(run, job.name, statement)
+        found = survey(session, job, top)
+        if isinstance(fate, Waiting) and not _others_first(run, job):
+            ends = enough_to_end(session, job)
+            known = tuple(name for name in ends if name in engine.view.standings)
+            found = replace(found, enough_to_end=known)
+    return found
+
+
+def _others_first(run: Run, job: Job) -> bool:
+    """Whether room alone would not help: the queue, or others with a reservation."""
+    booked = run.engine.bookings
+    others = [b for b in booked.values() if b.job.product is job.product]
+    alone = job.name not in booked and run.engine.cycle.session.fits_now(job)
+    return alone or any(other.job.name != job.name for other in others)
+
+
+def _print(console: Console, run: Run, outlook: Outlook, top: int) -> None:
+    fate = outlook.fate
+    if isinstance(fate, Ended):
+        console.print(f"job {fate.job.name!r}: {verdict(fate)}", markup=False)
+    else:
+        print_decision(console, fate)
+    for line in _lines(outlook):
+        console.print(indented(line))
+    if outlook.found is not None and not isinstance(fate, Ended):
+        print_network(console, run.engine.cycle.session, fate, outlook.found, top)
+        waits = isinstance(fate, Waiting) and not _others_first(run, fate.job)
+        print_survey(console, outlook.found, waits=waits)
+
+
+def _lines(outlook: Outlook) -> Iterator[str]:
+    """How the job stands, in sentences."""
+    standing = outlook.standing
+    if standing is not None:
+        since = standing.started
+        if since is None:
+            since = standing.waiting_since
+        yield f"at {outlook.at:g} s: {standing.phase} since {since:g} s"
+    yield _queue_words(outlook.queue)
+    if outlook.line is not None:
+        place, length = outlook.line.place, outlook.line.length
+        yield f"place {place} of {length} among the waiting jobs of its queue"
+    if outlook.reservation is not None:
+        yield reservation_words(outlook.reservation)
+    if not isinstance(outlook.fate, Ended | Placed):
+        for other in outlook.others:
+            yield f"for {other['job']!r} {reservation_words(other)}"
+
+
+def _queue_words(told: Plain) -> str:
+    if "weight" not in told:
+        return f"queue {told['name']!r}: there is none"
+    uses, deserves = told["uses"], told["deserves"]
+    parts = [
+        f"{uses.get(r, 0)} of {deserves[r]} {r}" if r in deserves else f"{uses[r]} {r}"
+        for r in {**uses, **deserves}
+    ]
+    words = f"queue {told['name']!r}: weight {told['weight']}, uses "
+    words += ", ".join(parts) or "nothing"
+    return f"{words}, closed" if told["state"] == "closed" else words

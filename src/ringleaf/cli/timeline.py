@@ -1,0 +1,167 @@
+"""A scenario that is run through time, for people: what became of jobs, and when."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ringleaf.cli.draw import chip_words, draw, marks
+from ringleaf.cli.output import progress, shortened
+from ringleaf.cli.plan import (
+    MAX_PLACES,
+    VERDICT_STYLES,
+    new_table,
+    print_about,
+    print_reasons,
+    verdict,
+    where,
+)
+from ringleaf.model.decision import Invalid, Placed, Waiting
+from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.simulator.log import Recorder
+from ringleaf.simulator.outcome import Ended, Fate, booking_told, fates, happenings
+from ringleaf.simulator.outcome import plain as plain_of
+from ringleaf.simulator.run import Run, run
+from ringleaf.simulator.scenario import Scenario
+from ringleaf.simulator.words import event_words, instruction_words, of_job
+
+MAX_LINES: Final = 60
+"""Lines of the timeline; the JSON has all of them."""
+
+_STYLES: Final = {"bind": "green", "evict": "red", "report": "yellow"}
+
+
+def run_scenario(scenario: Scenario, log: BinaryIO | None = None) -> Run:
+    """Run *scenario*, and write down in *log* what was heard and said."""
+    with progress(what="running"):
+        if log is None:
+            return run(scenario)
+        return run(scenario, lambda engine: Recorder(engine, log))
+
+
+class Timed:
+    """A scenario that was run."""
+
+    def __init__(self, scenario: Scenario, log: BinaryIO | None = None) -> None:
+        self._run = run_scenario(scenario, log)
+        self._fates = fates(self._run)
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether every job was placed, or is over."""
+        return all(isinstance(fate, Placed | Ended) for fate in self._fates)
+
+    def plain(self) -> dict[str, Any]:
+        """The run as plain values."""
+        return plain_of(self._run)
+
+    def print(self, console: Console) -> None:
+        """How jobs stand at the end, what happened until then, and the nodes."""
+        run = self._run
+        print_about(console, run.scenario.about)
+        if self._fates:
+            console.print(_table(run, self._fates))
+            for fate in self._fates:
+                if isinstance(fate, Waiting | Invalid):
+                    print_reasons(console, fate)
+            console.print()
+        _print_timeline(console, run)
+        placed = [fate for fate in self._fates if isinstance(fate, Placed)]
+        draw(console, run.engine.view.cluster, placed, dict(_reserved(run)))
+
+
+def _table(run: Run, found: Iterable[Fate]) -> Table:
+    """How every job stands at the end."""
+    told = list(found)
+    given = marks(fate for fate in told if isinstance(fate, Placed))
+    queues = {fate.job.queue for fate in told} != {DEFAULT_QUEUE}
+    products = len({fate.job.product for fate in told}) > 1
+    optional = ["product"] * products + ["queue"] * queues
+    table = new_table("", "job", *optional, "wanted", "verdict", "where")
+    for fate in told:
+        letter, style = given.get(fate.job.name, ("", ""))
+        word = verdict(fate)
+        row = [Text(letter, style=style), Text(fate.job.name)]
+        row += [Text(fate.job.product.key)] * products
+        row += [Text(fate.job.queue)] * queues
+        row += [
+            Text(fate.job.wanted),
+            Text(word, style=VERDICT_STYLES[word]),
+            Text(_where(run, fate)),
+        ]
+        table.add_row(*row)
+    return table
+
+
+def _where(run: Run, fate: Fate) -> str:
+    """Where a job is, what it lacks, and what is reserved for it."""
+    if isinstance(fate, Ended):
+        return ""
+    engine, name = run.engine, fate.job.name
+    told = [where(engine.view.cluster, fate)]
+    if name in engine.bookings:
+        told = [
+            reservation_words(booking_told(engine.view.cluster, engine.bookings[name]))
+        ]
+    standing = engine.view.standings.get(name)
+    if isinstance(fate, Placed) and standing is not None:
+        if standing.missing:
+            told.append(f"{len(standing.missing)} of {fate.job.n_pods} pods short")
+        if standing.terminating:
+            told.append(f"{len(standing.terminating)} pods ending")
+    return "; ".join(told)
+
+
+def reservation_words(told: dict[str, Any]) -> str:
+    """A reservation in short: where, and from when."""
+    places = [
+        f"{each['node']} [{chip_words(each['chips'])}]"
+        if each["chips"]
+        else each["node"]
+        for each in told["nodes"]
+    ]
+    when = ""
+    if told.get("held-by"):
+        when = f", when {shortened(told['held-by'], MAX_PLACES)} ended"
+    if "ready-at" in told:
+        when = f", from {told['ready-at']} s"
+    return f"reserved: {shortened(places, MAX_PLACES, '; ')}{when}"
+
+
+def _reserved(run: Run) -> Iterator[tuple[tuple[int, int], str]]:
+    """Node and chip -> the job for which it is reserved, for chips that are held."""
+    cluster = run.engine.view.cluster
+    for name, booking in run.engine.bookings.items():
+        for placement in booking.placements:
+            node = cluster.index[placement.node]
+            yield from (((node, chip), name) for chip in placement.chips)
+
+
+def _print_timeline(console: Console, run: Run) -> None:
+    """What happened, in its order."""
+    lines = [line for line in happenings(run) if not _is_quiet(line[2])]
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    before = None
+    for at, said, plain in lines[:MAX_LINES]:
+        time = "" if at == before else f"{at:g} s"
+        before = at
+        words = instruction_words(plain) if said else event_words(plain)
+        style = _STYLES.get(next(iter(plain)), "") if said else "dim"
+        table.add_row(Text(time), Text(of_job(plain)), Text(words, style=style))
+    if not lines:
+        return
+    console.print(table)
+    if len(lines) > MAX_LINES:
+        more = len(lines) - MAX_LINES
+        console.print(Text(f"  … and {more} more lines; --json has all", style="dim"))
+    console.print()
+
+
+def _is_quiet(plain: dict[str, Any]) -> bool:
+    """Whether nobody needs to read it: the engine and its clock among themselves."""
+    return "wake-at" in plain or "wakes" in plain

@@ -1,0 +1,229 @@
+"""The recorded log of an engine: JSON lines that can be played again.
+
+The first line is what there was at the beginning; every further line is what happened
+at a time and what the engine said. The engine is a pure function of what happened, so
+playing the log again says the same, byte for byte, or shows where it does not.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from math import inf
+from typing import Any, BinaryIO, Final
+
+import msgspec
+from msgspec import Struct
+
+import ringleaf
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import Event
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.instruction import Instruction
+from ringleaf.framework.view import View
+from ringleaf.model.cluster import Node
+from ringleaf.model.queue import Queue
+from ringleaf.model.spine import Leaf
+from ringleaf.simulator import encode
+from ringleaf.simulator.answer import instruction_told, whole
+from ringleaf.simulator.fault import read
+from ringleaf.simulator.format import (
+    LogEntry,
+    SettingsEntry,
+    StepEntry,
+    wanted_at,
+)
+from ringleaf.simulator.nodes import groups_of, leaves_of, nodes_of
+from ringleaf.simulator.rules import conf_of, queue_of
+from ringleaf.simulator.source import MAX_BYTES, BadInput
+from ringleaf.simulator.then import Reader, Stage
+
+Plain = dict[str, Any]
+
+_FORM: Final = 1
+_LINE: Final = "a line of a log"
+_HEAD: Final = "a mapping with the key 'ringleaf-log'"
+_STEP: Final = "a mapping with at, events and instructions"
+
+
+class Beginning(Struct, frozen=True):
+    """What an engine is made of."""
+
+    nodes: tuple[Node, ...]
+    leaves: tuple[Leaf, ...]
+    queues: tuple[Queue, ...]
+    conf: Conf
+
+    def engine(self) -> Engine:
+        """The engine, before anything happened."""
+        return Engine(self.nodes, self.leaves, self.queues, self.conf)
+
+
+class Recorder:
+    """An engine that writes down what it hears and says.
+
+    It must be there before the engine hears anything.
+    """
+
+    def __init__(self, engine: Engine, out: BinaryIO) -> None:
+        assert not engine.view.standings, "the beginning is over"
+        self._engine, self._out = engine, out
+        self._write(_head(beginning_of(engine)))
+
+    @property
+    def view(self) -> View:
+        """What the engine knows."""
+        return self._engine.view
+
+    def handle(self, event: Event, now: float) -> list[Instruction]:
+        """What is to be done after *event*; written down."""
+        return self.handle_all([event], now)
+
+    def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:
+        """What is to be done after *events*; written down."""
+        heard = list(events)
+        said = self._engine.handle_all(heard, now)
+        step = {
+            "at": whole(now),
+            "events": [encode.event(event) for event in heard],
+            "instructions": _told(self._engine, said),
+        }
+        self._write(step)
+        return said
+
+    def _write(self, line: Plain) -> None:
+        self._out.write(msgspec.json.encode(line) + b"\n")
+
+
+def beginning_of(engine: Engine) -> Beginning:
+    """What *engine* was made of; nothing may have happened since."""
+    return Beginning(
+        nodes=tuple(engine._nodes.values()),  # noqa: SLF001
+        leaves=engine._leaves,  # noqa: SLF001
+        queues=tuple(engine.view.queues.values()),
+        conf=engine.cycle.conf,
+    )
+
+
+def _told(engine: Engine, said: Iterable[Instruction]) -> list[Plain]:
+    return [instruction_told(engine.view.cluster, each) for each in said]
+
+
+def _head(start: Beginning) -> Plain:
+    """The first line: a scenario without jobs."""
+    return {
+        "ringleaf-log": _FORM,
+        "version": ringleaf.__version__,
+        "nodes": [encode.node(node) for node in start.nodes],
+        "leaves": encode.leaves(start.leaves),
+        "queues": [encode.queue(queue) for queue in start.queues],
+        "configuration": encode.configuration(start.conf),
+        "settings": encode.settings(start.conf.settings),
+    }
+
+
+class Difference(Struct, frozen=True):
+    """Where playing a log says something else, and what; None is nothing at all."""
+
+    line: int
+    at: float
+    events: Sequence[Plain]
+    recorded: Plain | None
+    now: Plain | None
+
+
+class Replay(Struct, frozen=True):
+    """What came of playing a log again."""
+
+    version: str
+    steps: int
+    instructions: int
+    difference: Difference | None
+    warnings: tuple[str, ...]
+
+
+def replay(lines: Iterable[bytes]) -> Replay:
+    """Play a log again, up to the first difference; a bad log is one ``BadInput``."""
+    warnings: list[str] = []
+    numbered = _plain_lines(lines, warnings)
+    _number, first = next(numbered, (1, None))
+    with _on_line(1):
+        head = read(first, LogEntry, _HEAD, wanted_at)
+        player = _Player(head)
+    found = None
+    for number, plain in numbered:
+        with _on_line(number):
+            found = player.play(number, plain)
+        if found is not None:
+            break
+    return Replay(head.version, player.steps, player.said, found, tuple(warnings))
+
+
+class _Player:
+    """Plays one step after the other."""
+
+    def __init__(self, head: LogEntry) -> None:
+        start = read_beginning(head)
+        self._engine = start.engine()
+        nodes = {node.name: node for node in start.nodes}
+        self._stage = Stage(nodes, set(), SettingsEntry(), strict=False)
+        self._before = -inf
+        self.steps = self.said = 0
+
+    def play(self, number: int, plain: object) -> Difference | None:
+        """One step; what is said now that was not, or not any more."""
+        step = read(plain, StepEntry, _STEP, wanted_at)
+        if step.at < self._before:
+            raise BadInput(f"at is {step.at:g}, want {self._before:g} or later")
+        self._before = step.at
+        events = [
+            Reader(self._stage, f"events[{i}]", entry, step.at, []).read()
+            for i, entry in enumerate(step.events)
+        ]
+        now = _told(self._engine, self._engine.handle_all(events, step.at))
+        self.steps += 1
+        self.said += len(now)
+        for recorded, again in zip_longest(step.instructions, now):
+            if msgspec.json.encode(recorded) != msgspec.json.encode(again):
+                heard = [encode.event(event) for event in events]
+                return Difference(number, step.at, heard, recorded, again)
+        return None
+
+
+def read_beginning(head: LogEntry) -> Beginning:
+    """What the first line says."""
+    groups = groups_of("nodes", head.nodes)
+    slots = {name: group.entry.slot or 0 for group in groups for name in group.names}
+    return Beginning(
+        nodes=tuple(node for group in groups for node in nodes_of(group, {}, slots)),
+        leaves=tuple(leaves_of(head.leaves)),
+        queues=tuple(queue_of(f"queues[{i}]", q) for i, q in enumerate(head.queues)),
+        conf=conf_of(
+            "configuration", head.configuration, [("settings", head.settings)], []
+        ),
+    )
+
+
+@contextmanager
+def _on_line(number: int) -> Iterator[None]:
+    """What is wrong inside is wrong with that line."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"line {number}: {error}") from None
+
+
+def _plain_lines(
+    lines: Iterable[bytes], warnings: list[str]
+) -> Iterator[tuple[int, object]]:
+    """Every line with its number; a last one that is cut off is only warned of."""
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_BYTES:
+            raise BadInput(f"line {number}: more than {MAX_BYTES} bytes, want fewer")
+        try:
+            plain = msgspec.json.decode(line)
+        except (ValueError, RecursionError):
+            if number == 1 or line.endswith(b"\n"):
+                raise BadInput(f"line {number}: no JSON, want {_LINE}") from None
+            warnings.append(f"line {number} is cut off and left out")
+            return
+        yield number, plain

@@ -1,0 +1,181 @@
+"""What came of a run: how every job ended up, what was said, what is reserved."""
+
+from collections.abc import Iterator
+from math import inf
+from operator import attrgetter
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ringleaf.framework.booking import Booking
+from ringleaf.framework.standing import Phase, Standing
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.decision import Decision, Placed, Waiting
+from ringleaf.model.job import Job
+from ringleaf.model.spine import NOWHERE
+from ringleaf.plugins.proportion import Proportion
+from ringleaf.simulator import encode
+from ringleaf.simulator.answer import answer, placement_told, whole
+from ringleaf.simulator.run import Run
+
+Plain = dict[str, Any]
+
+
+class Ended(Struct, frozen=True):
+    """A job that is over, or was taken away."""
+
+    job: Job
+    warnings: tuple[str, ...] = ()
+
+
+Fate = Decision | Ended
+
+
+def fates(run: Run) -> list[Fate]:
+    """What became of every job, in the order in which they came up."""
+    return [_fate(run, name, job) for name, job in run.jobs.items()]
+
+
+def _fate(run: Run, name: str, job: Job) -> Fate:
+    standing = run.engine.view.standings.get(name)
+    if standing is not None and is_over(standing):
+        return Ended(job)
+    try:
+        found = run.engine.explain(name)
+    except KeyError:
+        return Ended(job)
+    if isinstance(found, Placed):
+        ranked = sorted(found.placements, key=attrgetter("replica"))
+        return replace(found, job=job, placements=tuple(ranked))
+    if isinstance(found, Waiting) and standing is not None:
+        return replace(found, because=_because(found, standing))
+    return found
+
+
+def _because(found: Waiting, standing: Standing) -> str:
+    """What holds a job back, without what the message says anyway."""
+    told = standing.told
+    if found.because != told:
+        return found.because
+    said = told.removeprefix(f"job {found.job.name!r} waits: wants {found.job.wanted}")
+    return "" if "nodes: " in said else said.lstrip(";, ")
+
+
+def is_over(standing: Standing) -> bool:
+    """Whether every pod ended well."""
+    return not standing.placements and not standing.missing
+
+
+def plain(run: Run) -> Plain:
+    """The run as plain values, as ``plan --json`` prints it."""
+    bookings = run.engine.bookings.values()
+    cluster = run.engine.view.cluster
+    return {
+        "decisions": [fate_told(run, fate) for fate in fates(run)],
+        "instructions": [
+            {"at": whole(step.at)} | told for step in run.steps for told in step.told
+        ],
+        "reservations": [booking_told(cluster, each) for each in bookings],
+    }
+
+
+def fate_told(run: Run, fate: Fate) -> Plain:
+    """How one job ended up, as plain values."""
+    if isinstance(fate, Ended):
+        return {"job": fate.job.name, "verdict": "ended"}
+    if not isinstance(fate, Placed):
+        return answer(run.engine.view.cluster, fate)
+    standing = run.engine.view.standings[fate.job.name]
+    cluster, name = run.engine.view.cluster, fate.job.name
+    found: Plain = {
+        "job": name,
+        "verdict": "placed",
+        "placements": [placement_told(cluster, each) for each in fate.placements],
+        "annotations": [
+            dict(run.written.get((name, each.replica), {})) for each in fate.placements
+        ],
+    }
+    if standing.missing:
+        found["missing"] = len(standing.missing)
+    if standing.terminating:
+        found["ending"] = sorted(standing.terminating)
+    return found
+
+
+def booking_told(cluster: Cluster, booking: Booking) -> Plain:
+    """A reservation as plain values; without a time while none is known."""
+    nodes = [cluster.index[each.node] for each in booking.placements]
+    leaves = [leaf.name for leaf in map(cluster.leaf_of, nodes) if leaf is not None]
+    superpods = {cluster.superpod.item(node) for node in nodes} - {NOWHERE}
+    found = {
+        "job": booking.job.name,
+        "queue": booking.job.queue,
+        "nodes": [
+            {"node": each.node, "chips": each.chips} for each in booking.placements
+        ],
+        "leaves": list(dict.fromkeys(leaves)),
+        "superpods": sorted(superpods),
+        "since": whole(booking.since),
+        "ready-at": None if booking.ready_at == inf else whole(booking.ready_at),
+        "held-by": sorted(booking.blockers),
+    }
+    return {key: value for key, value in found.items() if value not in (None, [], "")}
+
+
+def happenings(run: Run) -> Iterator[tuple[float, bool, Plain]]:
+    """Everything in its order: the time, whether the engine said it, what it was."""
+    for step in run.steps:
+        for event in step.events:
+            yield step.at, False, encode.event(event)
+        for told in step.told:
+            yield step.at, True, told
+
+
+class Line(Struct, frozen=True):
+    """The place of a job among the jobs of its queue that wait, from 1."""
+
+    place: int
+    length: int
+
+
+def line_of(run: Run, name: str) -> Line | None:
+    """Where a job stands in line; None for one that waits for nothing.
+
+    Jobs that are let in come before those that are not, in the order of the plugins.
+    """
+    cycle = run.engine.cycle
+    standing = run.engine.view.standings.get(name)
+    if standing is None:
+        return None
+    waiting = [
+        (each.phase is Phase.PENDING, cycle.votes.job_key(each), each.number)
+        for waitlist in (cycle.pending, cycle.waiting, cycle.modest)
+        for each in waitlist
+        if each.job.queue == standing.job.queue
+    ]
+    own = (standing.phase is Phase.PENDING, cycle.votes.job_key(standing))
+    waiting.sort()
+    if (*own, standing.number) not in waiting:
+        return None
+    return Line(waiting.index((*own, standing.number)) + 1, len(waiting))
+
+
+def queue_told(run: Run, name: str) -> Plain:
+    """A queue as plain values: its weight, what it uses, what it deserves now."""
+    view = run.engine.view
+    queue, account = view.queues.get(name), view.account(name)
+    if queue is None:
+        return {"name": name}
+    proportion = run.engine.cycle.votes.plugins.get("proportion")
+    part = proportion.part(name) if isinstance(proportion, Proportion) else None
+    asked = {resource for resource, n in account.requested.items() if n}
+    deserved = {} if part is None else part.deserved
+    return {
+        "name": name,
+        "weight": queue.weight,
+        "state": "open" if queue.is_open else "closed",
+        "uses": encode.amounts({r: n for r, n in account.allocated.items() if n}),
+        "asks": encode.amounts({r: account.requested[r] for r in sorted(asked)}),
+        "deserves": encode.amounts({r: n for r, n in deserved.items() if r in asked}),
+    }
