@@ -18,7 +18,6 @@ def allocate(cycle: Cycle) -> None:
     while (line := turns.next()) is not None:
         queue = cycle.view.queues.get(turns.queue)
         if queue is not None and cycle.votes.overused(queue):
-            cycle.failed.append(line)
             cycle.pass_over(line)
             turns.drop()
         elif not cycle.attempt(line):

@@ -11,9 +11,9 @@ def backfill(cycle: Cycle) -> None:
     turns = Turns(cycle, cycle.modest)
     while (line := turns.next()) is not None:
         _key, standing = line.front
-        found = cycle.place(standing, standing.job.n_pods)
+        found = cycle.place(standing, standing.n_pods)
         if isinstance(found, tuple):
             cycle.start(standing, found)
         else:
-            cycle.modest.close(line, found.message)
-            cycle.tell_waiting(standing, found)
+            cycle.modest.close(line, found)
+            cycle.tell_waits(standing, found)

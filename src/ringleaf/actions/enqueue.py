@@ -6,7 +6,6 @@ still evict others, and get a reservation: a full queue is no reason to starve i
 
 from ringleaf.actions.turns import Turns
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.instruction import Verdict
 from ringleaf.framework.standing import Phase
 
 
@@ -24,15 +23,9 @@ def enqueue(cycle: Cycle) -> None:
             cycle.view.move(standing, Phase.INQUEUE)
             cycle.wait(standing)
             continue
-        told = (
-            f"job {job.name!r} waits: wants {job.wanted}; "
-            f"queue {job.queue!r} has no room for it"
-        )
+        why = f"; queue {job.queue!r} has no room for it"
         if job.queue not in cycle.view.queues:
-            told = (
-                f"job {job.name!r} waits: wants {job.wanted}; "
-                f"there is no queue {job.queue!r}"
-            )
-        cycle.pending.hold_back(line, told)
+            why = f"; there is no queue {job.queue!r}"
+        cycle.pending.hold_back(line, why)
         cycle.failed.append(line)
-        cycle.tell(standing, Verdict.WAITING, told)
+        cycle.tell_waits(standing, why)

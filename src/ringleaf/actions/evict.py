@@ -141,15 +141,15 @@ def _fits_without(
     cycle: Cycle, standing: Standing, chosen: Sequence[Choice]
 ) -> Placed | None:
     """Where the job would be placed if the *chosen* pods were gone."""
-    queue = cycle.view.queues[standing.job.queue]
+    queue = cycle.view.queues.get(standing.job.queue)
     with Statement(cycle.view.cluster) as statement:
         for other in free_enders(cycle):
             statement.release_pods(other.job.name, other.terminating)
         for choice in chosen:
             statement.release_pods(choice.job, choice.pods)
-        if not cycle.votes.allocatable(queue, standing.least):
+        if queue is None or not cycle.votes.allocatable(queue, standing.least):
             return None
-        return cycle.session.preview(standing.job, standing.job.min_pods)
+        return cycle.session.preview(standing.job, standing.min_pods)
 
 
 def _keep(

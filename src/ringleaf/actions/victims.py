@@ -67,15 +67,20 @@ def fewest_victims(
     prey: Sequence[Prey], fits: Callable[[Sequence[Choice]], _T | None]
 ) -> tuple[list[Choice], _T] | None:
     """The cheapest choices after which *fits* finds a place, and that place."""
-    everything = [max(choices_of(one)) for one in prey]
-    found = fits(everything)
-    if found is None:
+    if fits([_everything(one) for one in prey]) is None:
         return None
     if prod(_n_choices(one) for one in prey) <= MAX_CHOICES:
         for cheapest in _in_order(prey):
             if (place := fits(cheapest)) is not None:
                 return cheapest, place
-    return _who_can_stay(prey, fits, found)
+        return None
+    return _who_can_stay(prey, fits)
+
+
+def _everything(prey: Prey) -> Choice:
+    """All pods that may go in any choice, more of them than may go together."""
+    pods = prey.pods if prey.whole else prey.spare
+    return Choice(len(pods), 0, 0.0, prey.job, pods)
 
 
 def choices_of(prey: Prey) -> Iterator[Choice]:
@@ -118,11 +123,17 @@ def _in_order(prey: Sequence[Prey]) -> list[list[Choice]]:
 
 
 def _who_can_stay(
-    prey: Sequence[Prey], fits: Callable[[Sequence[Choice]], _T | None], place: _T
-) -> tuple[list[Choice], _T]:
-    """Take back whoever can stay, by halves of those not looked at yet."""
+    prey: Sequence[Prey], fits: Callable[[Sequence[Choice]], _T | None]
+) -> tuple[list[Choice], _T] | None:
+    """Take back whoever can stay, by halves of those not looked at yet.
+
+    Of a surplus that may go only in part, the first pods are looked at.
+    """
     units = [unit for one in prey for unit in _units(one)]
     units.sort(key=lambda unit: (-unit.n_needed, -unit.n_pods, -unit.loss, unit.job))
+    place = fits(_joined(units, prey))
+    if place is None:
+        return None
     going, at, step = units, 0, max(1, len(units) // 2)
     while at < len(going):
         left = going[:at] + going[at + step :]

@@ -118,6 +118,8 @@ class Engine:
             cycle.waiting.accounts_changed()
         for action in cycle.conf.actions:
             VERBS[action](cycle)
+        if cycle.untold:
+            cycle.tell_the_others()
         self._seen = self.view.version
         if cycle.wake != inf and (cycle.wake != self._wake or self._wake <= now):
             cycle.out.append(WakeAt(cycle.wake))
@@ -153,24 +155,31 @@ class Engine:
         job = self._effective(event.job)
         standing = self.view.standings.get(name)
         self._given[name] = event.job
+        runs = event.placements or (standing is not None and standing.placements)
+        never = None if runs else admit(job, self.view.settings)
+        if never is not None:
+            self._never(standing, never)
+            return
+        self._invalid.pop(name, None)
         if standing is not None:
             self._job_changed(standing, job)
             return
-        never = None if event.placements else admit(job, self.view.settings)
-        if never is not None:
-            self._invalid[name] = never
-            told = Report(name, Verdict.INVALID, never.message, never.hint)
-            self.cycle.out.append(told)
-            return
-        self._invalid.pop(name, None)
         self._arrived += 1
         self.cycle.arrivals += 1
         standing = Standing(job, self._arrived, self.view.now)
         self.view.enter(standing)
         if event.placements:
             self._hold(standing, event)
-        else:
-            self._wait(standing)
+        self._wait_if_short(standing)
+
+    def _never(self, standing: Standing | None, never: Invalid) -> None:
+        """A job that can never be placed counts for nothing."""
+        name = never.job.name
+        if standing is not None:
+            self._drop(standing)
+        self._invalid[name] = never
+        told = Report(name, Verdict.INVALID, never.message, never.hint)
+        self.cycle.out.append(told)
 
     def _hold(self, standing: Standing, event: JobArrived) -> None:
         """Pods of a new job run already."""
@@ -190,16 +199,17 @@ class Engine:
                     standing.placements[placement.replica] = placement
             statement.commit()
         standing.started = self.view.now if event.started is None else event.started
-        self._wait_if_short(standing)
 
     def _job_changed(self, standing: Standing, job: Job) -> None:
         """A known job is another now; its pods stay where they are."""
-        self.cycle.stop_waiting(job.name)
+        cycle = self.cycle
+        cycle.stop_waiting(job.name)
+        if job.name in cycle.bookings:
+            cycle.give_up(cycle.bookings[job.name])
         self.view.leave(standing)
         standing.become(job)
         self.view.enter(standing)
-        if job.name not in self.cycle.bookings:
-            self._wait_if_short(standing)
+        self._wait_if_short(standing)
 
     def _effective(self, job: Job) -> Job:
         """*job* with what counts of its demands by the configuration."""
@@ -211,25 +221,23 @@ class Engine:
             return job
         return replace(job, demand=demand, roles=roles)
 
-    def _wait(self, standing: Standing) -> None:
-        """A job that holds nothing waits from the beginning."""
-        standing.started = None
-        standing.waiting_since = self.view.now
-        enqueue = "enqueue" in self.cycle.conf.actions
-        self.view.move(standing, Phase.PENDING if enqueue else Phase.INQUEUE)
-        self.cycle.wait(standing)
-
     def _wait_if_short(self, standing: Standing) -> None:
-        """A job waits for the pods it lacks, not while some of its pods are ending."""
+        """A job waits for the pods it lacks, not while some of its pods are ending.
+
+        One that has lost all its pods waits from the beginning.
+        """
         name = standing.job.name
         self.cycle.stop_waiting(name)
         if name in self.cycle.bookings or standing.terminating:
             return
-        if not standing.placements:
-            if standing.missing:
-                self._wait(standing)
-            return
-        self.view.move(standing, Phase.RUNNING)
+        enqueue = "enqueue" in self.cycle.conf.actions
+        if standing.placements:
+            self.view.move(standing, Phase.RUNNING)
+        elif standing.phase is Phase.RUNNING:
+            standing.started, standing.waiting_since = None, self.view.now
+            self.view.move(standing, Phase.PENDING if enqueue else Phase.INQUEUE)
+        elif standing.phase is Phase.PENDING and not enqueue:
+            self.view.move(standing, Phase.INQUEUE)
         if standing.missing:
             self.cycle.wait(standing)
 
@@ -239,23 +247,27 @@ class Engine:
         standing = self.view.standings.get(event.job)
         if standing is None:
             return
-        cycle = self.cycle
-        cycle.stop_waiting(event.job)
-        if event.job in cycle.bookings:
-            cycle.give_up(cycle.bookings[event.job])
+        self._drop(standing)
+
+    def _drop(self, standing: Standing) -> None:
+        """A job is no more, nor what it held."""
+        cycle, name = self.cycle, standing.job.name
+        cycle.stop_waiting(name)
+        if name in cycle.bookings:
+            cycle.give_up(cycle.bookings[name])
         self._release(standing, (*standing.placements,))
-        cycle.hopeless.pop(event.job, None)
-        cycle.ends.pop(event.job, None)
+        cycle.hopeless.pop(name, None)
+        cycle.ends.pop(name, None)
         self.view.leave(standing)
 
     def _pods_gone(self, event: PodsGone) -> None:
         standing = self.view.standings.get(event.job)
         if standing is None:
             return
-        self._release(standing, event.replicas)
-        if event.succeeded:
-            self.view.finish(standing, event.replicas)
-        self._wait_if_short(standing)
+        if self._release(standing, event.replicas):
+            if event.succeeded:
+                self.view.finish(standing, event.replicas)
+            self._wait_if_short(standing)
 
     def _bind_failed(self, event: BindFailed) -> None:
         self._pods_gone(PodsGone(event.job, event.replicas))
@@ -264,30 +276,30 @@ class Engine:
         standing = self.view.standings.get(event.job)
         if standing is None:
             return
-        ending = standing.placements.keys() & {*event.replicas}
-        if ending - standing.terminating:
-            standing.terminating |= ending
+        self.view.end(standing, event.replicas)
+        if standing.terminating:
             self.cycle.ends[event.job] = standing
             self.cycle.stop_waiting(event.job)
 
-    def _release(self, standing: Standing, replicas: Iterable[int]) -> None:
-        """Pods hold nothing any more."""
+    def _release(self, standing: Standing, replicas: Iterable[int]) -> bool:
+        """Pods hold nothing any more; whether they did before."""
         name, cluster = standing.job.name, self.view.cluster
         held = standing.placements.keys() & {*replicas}
         if not held:
-            return
+            return False
+        with Statement(cluster) as statement:
+            if name in cluster.holdings:
+                statement.release_pods(name, held)
+            statement.commit()
         nodes = {standing.placements[replica].node for replica in held}
         for replica in held:
             del standing.placements[replica]
         standing.terminating -= held
         if not standing.terminating:
             self.cycle.ends.pop(name, None)
-        with Statement(cluster) as statement:
-            if name in cluster.holdings:
-                statement.release_pods(name, held)
-            statement.commit()
         indexes = [cluster.index[node] for node in nodes if node in cluster.index]
         self.cycle.freed({cluster.product_of(node): None for node in indexes}, nodes)
+        return True
 
     # Nodes, leaves, queues, configuration, time.
 
@@ -389,16 +401,14 @@ class Engine:
         cycle.session = self._session(conf, cycle.votes)
         for booking in list(cycle.bookings.values()):
             cycle.give_up(booking)
-        for standing in self.view.standings.values():
+        for standing in list(self.view.standings.values()):
             job = self._effective(self._given[standing.job.name])
             cycle.stop_waiting(job.name)
             if job != standing.job:
                 self.view.leave(standing)
                 standing.become(job)
                 self.view.enter(standing)
-            since = standing.waiting_since
             self._wait_if_short(standing)
-            standing.waiting_since = since
         for name in list(self._invalid):
             self._job_arrived(JobArrived(self._given.pop(name)))
         cycle.structure += 1

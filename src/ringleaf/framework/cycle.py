@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from math import inf
 from typing import Final
 
+from msgspec.structs import replace
+
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.conf import Conf
 from ringleaf.framework.instruction import (
@@ -24,7 +26,7 @@ from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
 from ringleaf.framework.waitlist import Line, Waitlist
 from ringleaf.model.amounts import Amounts, add
-from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
+from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.product import Product
@@ -59,6 +61,8 @@ class Cycle:
         """Moves whenever pods come or go, or who may do what changes."""
         self.arrivals = 0
         self.out: list[Instruction] = []
+        self.untold: dict[str, Standing] = {}
+        """Jobs that wait and were not told why."""
         self.failed: list[Line] = []
         """Lines whose first job was tried in this cycle in vain, or not let in."""
         self.wake = NEVER
@@ -104,12 +108,14 @@ class Cycle:
     def wait(self, standing: Standing) -> None:
         """A job waits: to be let in, or for chips."""
         key = self.votes.job_key(standing)
+        self._waitlist(standing).add(standing, key)
+        if not standing.told:
+            self.untold[standing.job.name] = standing
+
+    def _waitlist(self, standing: Standing) -> Waitlist:
         if standing.phase is Phase.PENDING:
-            self.pending.add(standing, key)
-        elif standing.asks_nothing:
-            self.modest.add(standing, key)
-        else:
-            self.waiting.add(standing, key)
+            return self.pending
+        return self.modest if standing.asks_nothing else self.waiting
 
     def stop_waiting(self, name: str) -> None:
         """A job waits for nothing."""
@@ -124,34 +130,30 @@ class Cycle:
         if standing.phase is not Phase.RUNNING:
             refusal = self.votes.job_valid(standing)
             if refusal is not None:
-                told = f"job {job.name!r} waits: {refusal}"
-                self.tell(standing, Verdict.WAITING, told)
+                self.tell_waits(standing, f"; {refusal}")
                 self.stop_waiting(job.name)
                 return True
         limit = self.quota(standing)
         if limit is None:
-            told = self._share_words(standing)
-            self.waiting.hold_back(line, told)
+            why = self._share_words(standing)
+            self.waiting.hold_back(line, why)
             self.failed.append(line)
-            self.tell(standing, Verdict.WAITING, told)
+            self.tell_waits(standing, why)
             return False
         found = self.place(standing, limit)
         if isinstance(found, tuple):
             self.start(standing, found)
             return True
-        self.waiting.close(line, found.message)
+        self.waiting.close(line, found)
         self.failed.append(line)
-        self.tell_waiting(standing, found)
+        self.tell_waits(standing, found)
         return False
 
     def pass_over(self, line: Line) -> None:
         """The queue of *line* has its share; nobody in it is tried."""
         _key, standing = line.front
-        told = (
-            f"job {standing.job.name!r} waits: wants {standing.job.wanted}; "
-            f"queue {standing.job.queue!r} has its share"
-        )
-        self.tell(standing, Verdict.WAITING, told)
+        self.failed.append(line)
+        self.tell_waits(standing, f"; queue {standing.job.queue!r} has its share")
 
     def quota(self, standing: Standing, *, overdue: bool = False) -> int | None:
         """How many pods may run by the accounts of the queue; None when too few.
@@ -165,15 +167,14 @@ class Cycle:
         if queue is None:
             return None
         held = len(standing.placements)
-        if not held and not standing.finished and allowed(queue, standing.total):
-            return standing.n_pods
+        if not held and allowed(queue, standing.total):
+            return standing.n_pods - len(standing.finished)
         asks = list(_asks(job, standing))
-        low = max(1, standing.min_pods - standing.ready)
         if held and allowed(queue, _sum(asks)):
             return held + len(asks)
-        if low >= len(asks) or not allowed(queue, _sum(asks[:low])):
+        low, high = max(1, standing.min_pods - standing.ready), len(asks)
+        if low >= high or not allowed(queue, _sum(asks[:low])):
             return None
-        high = len(asks)
         while high - low > 1:
             middle = (low + high) // 2
             if allowed(queue, _sum(asks[:middle])):
@@ -197,22 +198,16 @@ class Cycle:
         )
 
     def _share_words(self, standing: Standing) -> str:
-        job = standing.job
-        queue = self.view.queues.get(job.queue)
-        head = f"job {job.name!r} waits: wants {job.wanted}"
+        name = standing.job.queue
+        queue = self.view.queues.get(name)
         if queue is None:
-            return f"{head}; there is no queue {job.queue!r}"
+            return f"; there is no queue {name!r}"
         if not queue.is_open:
-            return f"{head}; queue {job.queue!r} is closed"
-        return f"{head}, more than queue {job.queue!r} may use now"
+            return f"; queue {name!r} is closed"
+        return f", more than queue {name!r} may use now"
 
-    def place(
-        self, standing: Standing, limit: int
-    ) -> tuple[Placement, ...] | Waiting | Invalid:
-        """Places for the pods of a job, held; where others reserved only as they may.
-
-        A job for which nothing is free but what is about to be gets a reservation.
-        """
+    def place(self, standing: Standing, limit: int) -> tuple[Placement, ...] | Waiting:
+        """Places for the pods of a job, held; what others reserved only as they may."""
         found = self._placed(standing, limit)
         if isinstance(found, tuple) or not self.bookings:
             return found
@@ -227,19 +222,20 @@ class Cycle:
 
     def _placed(
         self, standing: Standing, limit: int
-    ) -> tuple[Placement, ...] | Waiting | Invalid:
+    ) -> tuple[Placement, ...] | Waiting:
         """Places for the pods of a job that has none, or has too few."""
-        job, session = standing.job, self.session
+        job, session = standing.rest, self.session
         if standing.placements:
             held = tuple(standing.placements.values())
-            more = session.join(job, held, limit)
-            return more or _short(standing)
+            return session.join(job, held, limit) or _short(standing)
         decision: Decision = session.decide(job, limit=limit, hints=False)
-        return decision.placements if isinstance(decision, Placed) else decision
+        if isinstance(decision, Placed):
+            return decision.placements
+        return decision if isinstance(decision, Waiting) else _short(standing)
 
     def _placed_among(
         self, standing: Standing, limit: int, bookings: Iterable[Booking]
-    ) -> tuple[Placement, ...] | Waiting | Invalid:
+    ) -> tuple[Placement, ...] | Waiting:
         """The same, with what the *bookings* hold free besides."""
         cluster = self.view.cluster
         with Statement(cluster) as statement:
@@ -271,6 +267,7 @@ class Cycle:
                     del self.bookings[booking.job.name]
                     self.structure += 1
                     self.start(standing, found)
+                    self.freed([booking.job.product], booking.nodes)
                     return True
         booking.failed_at = self.supply
         if not booking.blockers:
@@ -323,23 +320,26 @@ class Cycle:
     ) -> None:
         """Ask pods to end, for the job *by*."""
         name = victim.job.name
-        victim.terminating |= {*replicas}
+        self.view.end(victim, replicas)
         victim.evicted_by.add(by)
         victim.evicted_in = self.arrivals
         self.ends[name] = victim
         self.stop_waiting(name)
         self.out.append(Evict(name, tuple(sorted(replicas)), by, action))
 
-    def tell_waiting(self, standing: Standing, found: Waiting | Invalid) -> None:
+    def tell_waits(self, standing: Standing, why: Waiting | str) -> None:
         """Say why a job waits, if it is news."""
-        if isinstance(found, Invalid):
-            self.tell(standing, Verdict.INVALID, found.message, found.hint)
-            self.stop_waiting(standing.job.name)
-        elif standing.told != found.message:
+        job = standing.job
+        if isinstance(why, str):
+            told = f"job {job.name!r} waits: wants {job.wanted}{why}"
+            self.tell(standing, Verdict.WAITING, told)
+            return
+        found = replace(why, job=job)
+        if standing.told != found.message:
             standing.told = found.message
             self.out.append(
                 Report(
-                    standing.job.name,
+                    job.name,
                     Verdict.WAITING,
                     found.message,
                     found.hint,
@@ -347,6 +347,17 @@ class Cycle:
                     found.reasons,
                 )
             )
+
+    def tell_the_others(self) -> None:
+        """Say why those wait who stand behind somebody else."""
+        for name, standing in self.untold.items():
+            waitlist = self._waitlist(standing)
+            if standing.told or name not in waitlist:
+                continue
+            why = waitlist.line_of(name).why
+            behind = f"; queue {standing.job.queue!r} has others before it"
+            self.tell_waits(standing, why or behind)
+        self.untold = {}
 
     def tell(
         self, standing: Standing, verdict: Verdict, message: str, hint: str = ""

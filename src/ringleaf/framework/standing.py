@@ -68,7 +68,8 @@ class Standing:
 
     def finish(self, replicas: Iterable[int]) -> dict[str, int]:
         """Pods ended well; what they had asked."""
-        new = {*replicas} - self.finished
+        known = {replica for _role, own in self.crew for replica in own}
+        new = known & {*replicas} - self.finished
         asked: dict[str, int] = {}
         for role, own in self.crew:
             done = sum(replica in new for replica in own)
@@ -92,6 +93,26 @@ class Standing:
             for n in own
             if n not in held and n not in done
         ]
+
+    @property
+    def rest(self) -> Job:
+        """The job without its pods that ended well."""
+        if not self.finished:
+            return self.job
+        left = []
+        for role, own in self.crew:
+            ranks = tuple(n for n in own if n not in self.finished)
+            if ranks:
+                least = None if role.least is None else min(role.least, len(ranks))
+                left.append(
+                    replace(role, replicas=len(ranks), ranks=ranks, least=least)
+                )
+        return replace(
+            self.job,
+            roles=tuple(left),
+            replicas=max(1, sum(role.replicas for role in left if role.chips)),
+            least=max(1, self.min_pods - len(self.finished)),
+        )
 
     @property
     def surplus(self) -> int:

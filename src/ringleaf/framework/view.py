@@ -130,9 +130,17 @@ class View:
         add(self.account(standing.job.queue).requested, asked, -1)
         self.version += 1
 
+    def end(self, standing: Standing, replicas: Iterable[int]) -> None:
+        """Pods are asked to end: they hold what they hold, and no longer count."""
+        new = standing.placements.keys() & {*replicas} - standing.terminating
+        for holding in self.cluster.holdings.get(standing.job.name, ()):
+            if holding.replica in new:
+                self._pod(standing.job.name, holding, -1)
+        standing.terminating |= new
+
     def _pod(self, job: str, holding: Holding, by: int) -> None:
         standing = self.standings.get(job)
-        if standing is None:
+        if standing is None or holding.replica in standing.terminating:
             return
         amounts = self.cluster.amounts_of(holding)
         add(standing.allocated, amounts, by)

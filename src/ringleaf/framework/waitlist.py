@@ -11,7 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.standing import Phase, Standing
+from ringleaf.model.decision import Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
 
@@ -24,8 +25,8 @@ class Line:
     def __init__(self, ask: Job) -> None:
         self.ask = ask
         self.needs_chips = all(role.chips for role, _own in ask.crew)
-        self.told = ""
-        """Why it is closed."""
+        self.why: Waiting | str = ""
+        """Why it is closed: what its first job found, or words after its request."""
         self.hunted: dict[str, int] = {}
         """Action -> the moves at which victims were last looked for in vain."""
         self._heap: list[tuple[Key, int, Standing]] = []
@@ -93,8 +94,12 @@ class Waitlist:
         self._serial += 1
         line.push(key, self._serial, standing)
         self._line[job.name] = line
-        since = self._since.setdefault(job.queue, [])
-        heappush(since, (standing.waiting_since, self._serial, standing))
+        if standing.phase is not Phase.RUNNING:
+            since = self._since.setdefault(job.queue, [])
+            heappush(since, (standing.waiting_since, self._serial, standing))
+        if line.front[1] is standing and not self.is_open(line):
+            self._forget(line)
+            self._reopen([line])  # others may give way to it
         return line
 
     def oldest(self, queue: str) -> Standing | None:
@@ -114,9 +119,14 @@ class Waitlist:
         if not line:
             del self._lines[line.ask]
             self._shut(line)
-            for closed in self._closed.values():
-                closed.pop(line, None)
-            self._held_back.pop(line, None)
+            self._forget(line)
+
+    def _forget(self, line: Line) -> None:
+        """*line* is not closed."""
+        for closed in self._closed.values():
+            closed.pop(line, None)
+        self._held_back.pop(line, None)
+        line.hunted.clear()
 
     def line_of(self, name: str) -> Line:
         """Where a job waits."""
@@ -143,17 +153,17 @@ class Waitlist:
         heapify(heap)
         return heap
 
-    def close(self, line: Line, told: str = "") -> None:
+    def close(self, line: Line, why: Waiting | str = "") -> None:
         """Nobody in *line* finds room until something of its product is free."""
         self._shut(line)
-        line.told = told
+        line.why = why
         product = line.ask.product if line.needs_chips else None
         self._closed.setdefault(product, {})[line] = None
 
-    def hold_back(self, line: Line, told: str = "") -> None:
+    def hold_back(self, line: Line, why: str) -> None:
         """Nobody in *line* may start until the accounts of queues have changed."""
         self._shut(line)
-        line.told = told
+        line.why = why
         self._held_back[line] = None
 
     def _shut(self, line: Line) -> None:
