@@ -27,7 +27,7 @@ from ringleaf.framework.plugin import Plugin, Victim
 from ringleaf.framework.standing import Standing, pod_amounts
 from ringleaf.framework.view import View
 from ringleaf.framework.vocabulary import Value
-from ringleaf.model.amounts import Amounts, add, plus
+from ringleaf.model.amounts import NONE, Amounts, add, plus
 from ringleaf.model.queue import Queue
 
 EQUAL: Final = 1e-6
@@ -136,6 +136,7 @@ class _Branch:
         self.jobs: list[_Branch] = []
         self.used: dict[str, float] = {}
         self.share = 0.0
+        self.hungry = False
         self.sated = True
 
     def grow(self, queue: Queue) -> list["_Branch"]:
@@ -163,7 +164,7 @@ class _Branch:
             for name, amount in each.used.items():
                 self.used[name] = self.used.get(name, 0.0) + amount * scale
         self.share = share_of(self.used, total)
-        self.sated = all(each.sated for each in on_it)
+        self.sated = not self.hungry and all(each.sated for each in on_it)
 
 
 def _weight(text: str) -> float:
@@ -182,16 +183,21 @@ def _weight(text: str) -> float:
 def _leaf(
     used: Amounts, asked: Amounts, total: Amounts, gone: AbstractSet[str]
 ) -> _Branch:
-    """A job on the tree."""
+    """A job that uses something, on the tree."""
     leaf = _Branch()
     leaf.used = dict(used)
     leaf.share = share_of(used, total)
-    leaf.sated = any(
+    leaf.sated = _is_sated(used, asked, gone)
+    return leaf
+
+
+def _is_sated(used: Amounts, asked: Amounts, gone: AbstractSet[str]) -> bool:
+    """Whether a job can take no more: it has all of something, or something is gone."""
+    return any(
         name in gone or used.get(name, 0) >= amount
         for name, amount in asked.items()
         if amount
     )
-    return leaf
 
 
 def tree_keys(view: View, instead: Mapping[str, Amounts]) -> dict[str, Key]:
@@ -199,18 +205,25 @@ def tree_keys(view: View, instead: Mapping[str, Amounts]) -> dict[str, Key]:
 
     *instead* says what some jobs use, in place of what they use now.
     """
+    root, total = _Branch(), view.total
     queues = {name: Queue(name) for name in view.accounts} | view.queues
-    total = view.total
-    used = {n: instead.get(n, each.allocated) for n, each in view.standings.items()}
+    paths = {name: root.grow(queue) for name, queue in queues.items()}
+    used = {
+        name: amounts
+        for name, each in view.standings.items()
+        if (amounts := instead.get(name, each.allocated))
+    }
     sum_used: dict[str, int] = {}
     for amounts in used.values():
         add(sum_used, amounts)
     gone = {name for name, most in total.items() if sum_used.get(name, 0) >= most}
-    root = _Branch()
-    paths = {name: root.grow(queue) for name, queue in queues.items()}
     for name, standing in view.standings.items():
-        leaf = _leaf(used[name], standing.total, total, gone)
-        paths[standing.job.queue][-1].jobs.append(leaf)
+        branch = paths[standing.job.queue][-1]
+        if name in used:
+            branch.jobs.append(_leaf(used[name], standing.total, total, gone))
+        elif not branch.hungry:
+            # Jobs that use nothing only say whether the branch wants more.
+            branch.hungry = not _is_sated(NONE, standing.total, gone)
     root.settle(total)
     return {
         name: tuple((each.sated, each.share / each.weight) for each in path)

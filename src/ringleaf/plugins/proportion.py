@@ -15,9 +15,7 @@ A victim must use something of which its queue has too much.
 Source: Volcano ``pkg/scheduler/plugins/proportion``.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
@@ -175,8 +173,7 @@ def parts_of(
             # Guarantees beyond the cluster shrink alike.
             low = own * amount // kept if kept > amount else own
             wanted = min(real, asked.get(each.name, NONE).get(name, 0))
-            high = max(low, wanted) if each.weight else low
-            claims.append(Claim(each.weight, low, high))
+            claims.append(Claim(each.weight, low, max(low, wanted)))
         for each, part in zip(listed, filled(amount, claims), strict=True):
             deserved[each.name][name] = part
     return {each.name: Part(most[each.name], deserved[each.name]) for each in listed}
@@ -193,21 +190,24 @@ def filled(total: int, claims: Sequence[Claim]) -> list[int]:
     >>> filled(90, [Claim(1, 0, 100), Claim(2, 0, 10), Claim(1, 60, 60)])
     [20, 10, 60]
     """
-    if sum(claim.high for claim in claims) <= total:
-        return [claim.high for claim in claims]
-
-    def reached(level: Fraction) -> Fraction:
-        return sum((_at(claim, level) for claim in claims), Fraction(0))
-
-    bounds = (n for claim in claims for n in (claim.low, claim.high))
-    weights = (claim.weight for claim in claims for _bound in range(2))
-    levels = sorted({Fraction(n, w) for n, w in zip(bounds, weights, strict=True) if w})
-    # Below the first level nobody gets more than the low, which fits for certain.
-    here = levels[bisect_right(levels, Fraction(total), key=reached) - 1]
-    rising = sum(c.weight for c in claims if c.low <= here * c.weight < c.high)
-    level = here + (total - reached(here)) / rising
-    return [int(_at(claim, level)) for claim in claims]
-
-
-def _at(claim: Claim, level: Fraction) -> Fraction:
-    return max(Fraction(claim.low), min(Fraction(claim.high), level * claim.weight))
+    parts = [claim.high if claim.weight else claim.low for claim in claims]
+    if sum(parts) <= total:
+        return parts
+    left = total - sum(claim.low for claim in claims if not claim.weight)
+    rising = {i: claim for i, claim in enumerate(claims) if claim.weight}
+    while rising:
+        # At the level that shares out what is left, in parts of the sum of weights.
+        weights = sum(claim.weight for claim in rising.values())
+        wished = {i: left * claim.weight for i, claim in rising.items()}
+        given = {
+            i: max(claim.low * weights, min(claim.high * weights, wished[i]))
+            for i, claim in rising.items()
+        }
+        # Bounds move the level: those that pull it the stronger way are settled first.
+        pull = sum(given.values()) - left * weights
+        for i, amount in given.items():
+            if not pull or (amount - wished[i]) * pull > 0:
+                parts[i] = amount // weights
+                del rising[i]
+                left -= parts[i]
+    return parts
