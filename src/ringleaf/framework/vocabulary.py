@@ -337,7 +337,7 @@ PLUGINS: Final = _named(
                         "The same for one resource.", 1, without="overcommit-factor"),
            )),
     Voter("predicates", "Kubernetes' own conditions: selectors, taints, ports, "
-                         "volumes.",
+                        "neighbours.",
            ("Predicate",),
            _keyed(
                *_filters(
@@ -374,7 +374,7 @@ PLUGINS: Final = _named(
                          "capability.",
            ("QueueOrder", "Overused", "Allocatable", "Preemptive", "JobEnqueueable",
             "Reclaimable"), _keyed()),
-    Voter("nodeorder", "Kubernetes' own preferences: balance, affinity, images.",
+    Voter("nodeorder", "Kubernetes' own preferences: balance, affinity, spreading.",
            ("NodeOrder",),
            _keyed(
                *_weights(
