@@ -235,11 +235,11 @@ class Ledger:
     # What it comes to.
 
     def used(self, queue: str) -> Counter[str]:
-        """What the pods of a queue use, in thousandths."""
+        """What the pods of a queue use that are not ending, in thousandths."""
         total: Counter[str] = Counter()
-        for (name, _replica), use in self.pods.items():
-            if self.jobs[name].queue == queue:
-                total.update(dict(use.counts))
+        for name, job in self.jobs.items():
+            if job.queue == queue:
+                total.update(self._used_by(name))
         return total
 
     def asked(self, queue: str) -> Counter[str]:
@@ -317,8 +317,8 @@ class Ledger:
 
     def _used_by(self, name: str) -> Counter[str]:
         total: Counter[str] = Counter()
-        for (other, _replica), use in self.pods.items():
-            if other == name:
+        for pod, use in self.pods.items():
+            if pod[0] == name and pod not in self.ending:
                 total.update(dict(use.counts))
         return total
 
