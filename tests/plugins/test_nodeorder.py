@@ -267,8 +267,8 @@ BY_ZONE = PodTerm("zone", IS_WEB)
         ),
         pytest.param(
             Demand(prefers_near=(PreferredPods(5, PodTerm("rack", IS_WEB)),)),
-            None,
-            id="none anywhere",
+            [0, 0, 0],
+            id="none anywhere so far",
         ),
         pytest.param(NOTHING, None, id="nothing preferred"),
     ],
@@ -284,9 +284,10 @@ def test_preferred_pod_affinity(pod: Demand, expected: list[int] | None) -> None
 def test_neighbours_that_are_liked_alike_everywhere_make_no_difference() -> None:
     where = zoned("aa")
     hold(where, 0, WEB)
-    pod = Demand(prefers_near=(PreferredPods(5, BY_ZONE),))
+    pod = Demand(prefers_apart=(PreferredPods(5, BY_ZONE),))
 
-    assert scores(where, pod, only("podaffinity")) is None
+    assert scores(where, pod, only("podaffinity")) == [0, 0]
+    assert scores(where, pod, OFF) is None
 
 
 SOFTLY = Spread("zone", 1, IS_WEB, hard=False)
@@ -307,8 +308,11 @@ SOFTLY = Spread("zone", 1, IS_WEB, hard=False)
         pytest.param(
             [0],
             Demand(spread=(Spread("rack", 1, IS_WEB, hard=False),)),
-            None,
+            [0, 0, 0],
             id="no node has the label",
+        ),
+        pytest.param(
+            [0], Demand(spread=(Spread("zone", 1, IS_WEB),)), None, id="a hard one"
         ),
     ],
 )
@@ -381,7 +385,7 @@ def test_scores_follow_pods_nodes_and_clusters() -> None:
     where.watch(other.cluster)
     look()
 
-    assert seen == [None, [100, 0], [100, 0], None, None, [0, 100]]
+    assert seen == [[0, 0], [100, 0], [100, 0], [0, 0], [0, 0], [0, 100]]
 
 
 def test_scores_of_another_cluster_are_its_own_from_the_start() -> None:

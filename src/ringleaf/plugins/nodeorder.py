@@ -141,16 +141,25 @@ class NodeOrder(Plugin):
         return value if isinstance(value, int) else DEFAULTS[name]
 
     def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
-        """How well *nodes* suit a pod of *role*; None where all suit alike."""
+        """How well *nodes* suit a pod of *role*; None where all suit alike.
+
+        A pod that may like nodes less once others of its kind are there gets scores.
+        """
         del job
         pod = role.demand
         index = neighbours_of(self.view.cluster)
         resources = self._resources(pod, nodes, index)
         preferences = self._preferences(pod, index)
         if preferences is None:
-            return resources
+            undecided = resources is None and self._minds_neighbours(pod)
+            return np.zeros(len(nodes)) if undecided else resources
         own = preferences[nodes].astype(np.float64)
         return own if resources is None else own + resources
+
+    def _minds_neighbours(self, pod: Demand) -> bool:
+        """Whether a pod that comes can make a difference between nodes."""
+        likes = self._pod_affinity and (pod.prefers_near or pod.prefers_apart)
+        return bool(likes) or bool(self._spread and any(not x.hard for x in pod.spread))
 
     def _resources(self, pod: Demand, nodes: Nodes, index: Neighbours) -> Scores | None:
         """The scores for CPU and memory; None where no node counts them."""
