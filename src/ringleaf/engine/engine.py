@@ -55,6 +55,9 @@ from ringleaf.policies.fit import request_of
 SAME_PLACE: Final = ("product", "chips", "superpod", "leaf", "slot")
 """Where a node stands; one that moves is another node."""
 
+MAX_ROUNDS: Final = 3
+"""How often the actions run after one event, while what they do makes room for more."""
+
 
 class Engine:
     """A cluster being scheduled.
@@ -87,7 +90,6 @@ class Engine:
         self.view = View(cluster, conf.settings, queues)
         votes = Votes(conf.tiers, self.view, plugins)
         self.cycle = Cycle(self.view, self._session(conf, votes), votes, conf)
-        self._seen = self.view.version
         self._apply: Mapping[type, Callable[[Any], None]] = {
             JobArrived: self._job_arrived,
             JobGone: self._job_gone,
@@ -113,14 +115,18 @@ class Engine:
         cycle.begin(now)
         for event in events:
             self._apply[type(event)](event)
-        if self.view.version != self._seen:
-            cycle.pending.accounts_changed()
-            cycle.waiting.accounts_changed()
-        for action in cycle.conf.actions:
-            VERBS[action](cycle)
+        for _round in range(MAX_ROUNDS):
+            if cycle.relief:
+                cycle.relief = False
+                cycle.pending.accounts_changed()
+                cycle.waiting.accounts_changed()
+            for action in cycle.conf.actions:
+                VERBS[action](cycle)
+            if not cycle.relief:
+                break
+            cycle.failed = []
         if cycle.untold:
             cycle.tell_the_others()
-        self._seen = self.view.version
         if cycle.wake != inf and (cycle.wake != self._wake or self._wake <= now):
             cycle.out.append(WakeAt(cycle.wake))
             self._wake = cycle.wake
@@ -209,6 +215,7 @@ class Engine:
         self.view.leave(standing)
         standing.become(job)
         self.view.enter(standing)
+        cycle.relief = True
         self._wait_if_short(standing)
 
     def _effective(self, job: Job) -> Job:
@@ -259,6 +266,7 @@ class Engine:
         cycle.hopeless.pop(name, None)
         cycle.ends.pop(name, None)
         self.view.leave(standing)
+        cycle.relief = True
 
     def _pods_gone(self, event: PodsGone) -> None:
         standing = self.view.standings.get(event.job)
@@ -267,6 +275,7 @@ class Engine:
         if self._release(standing, event.replicas):
             if event.succeeded:
                 self.view.finish(standing, event.replicas)
+                self.cycle.relief = True
             self._wait_if_short(standing)
 
     def _bind_failed(self, event: BindFailed) -> None:
@@ -277,6 +286,7 @@ class Engine:
         if standing is None:
             return
         self.view.end(standing, event.replicas)
+        self.cycle.relief = True
         if standing.terminating:
             self.cycle.ends[event.job] = standing
             self.cycle.stop_waiting(event.job)
@@ -389,6 +399,7 @@ class Engine:
 
     def _accounts_are_new(self) -> None:
         self.view.version += 1
+        self.cycle.relief = True
         self.cycle.structure += 1
         self.cycle.moves += 1
 
@@ -413,6 +424,7 @@ class Engine:
             self._job_arrived(JobArrived(self._given.pop(name)))
         cycle.structure += 1
         cycle.moves += 1
+        cycle.relief = True
 
     def _woke(self, _event: Woke) -> None:
         """Somebody may be old enough now to be evicted, or to get a reservation."""

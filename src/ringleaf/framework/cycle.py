@@ -32,6 +32,7 @@ from ringleaf.model.placement import Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import Queue
 from ringleaf.policies.annotations import pod_annotations
+from ringleaf.policies.fit import Request, capacity, request_of
 
 NEVER: Final = inf
 
@@ -59,6 +60,10 @@ class Cycle:
         """Moves whenever something is free that was not."""
         self.moves = 0
         """Moves whenever pods come or go, or who may do what changes."""
+        self.relief = False
+        """Whether queues may let in or start more than when they were last asked."""
+        self._room: dict[Request, int] = {}
+        """How many pods of a request fit at most, until something more is free."""
         self.arrivals = 0
         self.out: list[Instruction] = []
         self.untold: dict[str, Standing] = {}
@@ -97,6 +102,8 @@ class Cycle:
         """Something is free that was not, on *nodes* or anywhere."""
         self.supply += 1
         self.moves += 1
+        self.relief = True
+        self._room.clear()
         listed = list(products)
         self.waiting.supply(listed)
         self.modest.supply(listed)
@@ -140,6 +147,10 @@ class Cycle:
             self.failed.append(line)
             self.tell_waits(standing, why)
             return False
+        if self._is_hopeless(line, standing):
+            self.waiting.close(line, line.why)
+            self.failed.append(line)
+            return False
         found = self.place(standing, limit)
         if isinstance(found, tuple):
             self.start(standing, found)
@@ -148,6 +159,22 @@ class Cycle:
         self.failed.append(line)
         self.tell_waits(standing, found)
         return False
+
+    def _is_hopeless(self, line: Line, standing: Standing) -> bool:
+        """Whether a job that was told why it waits cannot be placed now either.
+
+        There is not even room for so many pods, whatever the network; what it was told
+        stands.
+        """
+        job = standing.job
+        if not isinstance(line.why, Waiting) or job.roles or standing.finished:
+            return False
+        if standing.placements or (self.bookings and job.estimate_s is not None):
+            return False
+        request = request_of(job)
+        if request not in self._room:
+            self._room[request] = capacity(self.view.cluster, request)
+        return self._room[request] < job.needed
 
     def pass_over(self, line: Line) -> None:
         """The queue of *line* has its share; nobody in it is tried."""
@@ -284,6 +311,7 @@ class Cycle:
             booking.holder += "'"
         self.stop_waiting(standing.job.name)
         self.view.move(standing, Phase.PENDING)
+        self.relief = True
         self.bookings[standing.job.name] = booking
         booking.failed_at = self.supply
         booking.hold(self.view.cluster)
@@ -308,7 +336,7 @@ class Cycle:
         written = tuple(pod_annotations(cluster, placed, p) for p in placements)
         self.out.append(Bind(job.name, placements, written))
         self.moves += 1
-        standing.told = ""
+        standing.told = standing.why = ""
         if standing.phase is not Phase.RUNNING:
             standing.started = self.now
             self.view.move(standing, Phase.RUNNING)
@@ -321,6 +349,7 @@ class Cycle:
         """Ask pods to end, for the job *by*."""
         name = victim.job.name
         self.view.end(victim, replicas)
+        self.relief = True
         victim.evicted_by.add(by)
         victim.evicted_in = self.arrivals
         self.ends[name] = victim
@@ -331,12 +360,15 @@ class Cycle:
         """Say why a job waits, if it is news."""
         job = standing.job
         if isinstance(why, str):
+            if standing.why == why:
+                return
             told = f"job {job.name!r} waits: wants {job.wanted}{why}"
             self.tell(standing, Verdict.WAITING, told)
+            standing.why = why
             return
         found = replace(why, job=job)
         if standing.told != found.message:
-            standing.told = found.message
+            standing.told, standing.why = found.message, ""
             self.out.append(
                 Report(
                     job.name,
@@ -365,6 +397,7 @@ class Cycle:
         """Say something of a job, if it is news."""
         if standing.told != message:
             standing.told = message
+            standing.why = ""
             self.out.append(Report(standing.job.name, verdict, message, hint))
 
 

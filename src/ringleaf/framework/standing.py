@@ -48,6 +48,8 @@ class Standing:
         """How many jobs had arrived when it was evicted last."""
         self.told = ""
         """What was last said of it."""
+        self.why = ""
+        """Why it waits, if that was last said of it, in words after its request."""
 
     def become(self, job: Job) -> None:
         """Be *job* from now on; its pods stay where they are."""
