@@ -66,6 +66,8 @@ def evict_for(
     if hunt.preview:
         cycle.tell(standing, Verdict.WOULD_EVICT, _words(standing, chosen, "would"))
         return False
+    if not cycle.is_promised(standing, placed):
+        return False
     cycle.tell(standing, Verdict.EVICTS, _words(standing, chosen, "will"))
     _keep(cycle, standing, placed, chosen)
     for choice in chosen:

@@ -102,7 +102,7 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
         key=lambda other: (ends_at(other), other.number),
     )
     found = _soonest(cycle, standing, enders)
-    if found is None:
+    if found is None or not cycle.is_promised(standing, found[1]):
         return None
     count, placed = found
     since = standing.waiting_since
@@ -183,7 +183,7 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
         for other in enders:
             statement.release_pods(other.job.name, other.terminating)
         placed = _fits(cycle, standing, overdue=False)
-    if placed is None:
+    if placed is None or not cycle.is_promised(standing, placed):
         return
     booking = Booking(
         standing.job, placed.placements, since=cycle.now, why="ends", aged=False

@@ -256,9 +256,32 @@ class Cycle:
             held = tuple(standing.placements.values())
             return session.join(job, held, limit) or _short(standing)
         decision: Decision = session.decide(job, limit=limit, hints=False)
-        if isinstance(decision, Placed):
+        if isinstance(decision, Waiting):
+            return decision
+        if isinstance(decision, Placed) and self._is_ready(standing, decision):
             return decision.placements
-        return decision if isinstance(decision, Waiting) else _short(standing)
+        return _short(standing)
+
+    def _is_ready(self, standing: Standing, placed: Placed) -> bool:
+        """Whether every plugin lets the job start; else its pods hold nothing."""
+        own = {p.replica: p for p in placed.placements}
+        standing.placements |= own
+        ready = self.votes.job_ready(standing)
+        for replica in own:
+            del standing.placements[replica]
+        if not ready:
+            with Statement(self.view.cluster) as statement:
+                statement.release_pods(standing.job.name, own)
+                statement.commit()
+        return ready
+
+    def is_promised(self, standing: Standing, placed: Placed) -> bool:
+        """Whether every plugin is content with the places the job waits for."""
+        standing.promised = {p.replica for p in placed.placements}
+        content = self.votes.job_pipelined(standing)
+        if not content:
+            standing.promised = set()
+        return content
 
     def _placed_among(
         self, standing: Standing, limit: int, bookings: Iterable[Booking]
@@ -319,6 +342,7 @@ class Cycle:
     def give_up(self, booking: Booking) -> None:
         """A reservation is no more; what it held is free."""
         del self.bookings[booking.job.name]
+        self.view.standings[booking.job.name].promised = set()
         self.structure += 1
         cluster = self.view.cluster
         with Statement(cluster) as statement:
@@ -337,6 +361,7 @@ class Cycle:
         self.out.append(Bind(job.name, placements, written))
         self.moves += 1
         standing.told = standing.why = ""
+        standing.promised = set()
         if standing.phase is not Phase.RUNNING:
             standing.started = self.now
             self.view.move(standing, Phase.RUNNING)
