@@ -327,11 +327,37 @@ def test_only_open_queues_let_jobs_in(name: str, want: bool) -> None:  # noqa: F
 def test_victims_go_while_their_queue_uses_more_than_it_deserves() -> None:
     """P uses 3 nodes and deserves 2: one pod goes, the next would be of its own."""
     stage = Stage(queues=[Queue("p"), Queue("q")])
-    stage.runs("a", "0 1 2", queue="p", replicas=4)
+    stage.runs("a", "0 1 2", queue="p", replicas=4, least=1)
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("a2 a1 a0"))
     assert told(found) == "a2"
+
+
+@pytest.mark.parametrize(
+    ("least", "want"),
+    [
+        pytest.param(3, "a2 a1 a0", id="a gang that needs all its pods goes whole"),
+        pytest.param(2, "a2", id="a gang with a pod too many gives up that one"),
+    ],
+)
+def test_a_gang_goes_whole_when_it_cannot_spare_a_pod(least: int, want: str) -> None:
+    stage = Stage(queues=[Queue("p"), Queue("q")])
+    stage.runs("a", "0 1 2", queue="p", replicas=3, least=least)
+    evictor = stage.waits("b", queue="q", replicas=4)
+
+    found = stage.votes("proportion").reclaimable(evictor, pods("a2 a1 a0"))
+    assert told(found) == want
+
+
+def test_a_gang_goes_whole_once_its_surplus_is_not_enough() -> None:
+    """P uses 4 nodes and deserves 2; the gang spares one pod and needs three."""
+    stage = Stage(queues=[Queue("p"), Queue("q")])
+    stage.runs("a", "0 1 2 3", queue="p", replicas=4, least=3)
+    evictor = stage.waits("b", queue="q", replicas=4)
+
+    found = stage.votes("proportion").reclaimable(evictor, pods("a3 a2 a1 a0"))
+    assert told(found) == "a3 a2 a1 a0"
 
 
 def test_victims_use_something_of_which_their_queue_has_too_much() -> None:

@@ -119,17 +119,28 @@ class Proportion(Plugin):
         return Vote.PERMIT
 
     def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
-        """Pods of queues that use more than they deserve, until they do no more."""
+        """Pods of queues that use more than they deserve, until they do no more.
+
+        A job that cannot do without the next of its pods gives up all of them: half a
+        gang is of no use to its queue either.
+        """
         del evictor
         left: dict[str, dict[str, int]] = {}
+        spare: dict[str, int] = {}
+        broken = set()
         chosen = []
         for victim, uses in zip(victims, self.uses(victims), strict=True):
-            queue = self.view.standings[victim.job].job.queue
+            standing = self.view.standings[victim.job]
+            queue = standing.job.queue
             if queue not in left:
                 left[queue] = dict(self.view.account(queue).allocated)
             used, deserved = left[queue], self.part(queue).deserved
-            if any(used[name] > deserved.get(name, used[name]) for name in uses):
+            over = any(used[name] > deserved.get(name, used[name]) for name in uses)
+            if over and not spare.setdefault(victim.job, standing.surplus):
+                broken.add(victim.job)
+            if over or victim.job in broken:
                 add(used, uses, -1)
+                spare[victim.job] = max(0, spare.get(victim.job, 0) - 1)
                 chosen.append(victim)
         return chosen
 
