@@ -1,9 +1,12 @@
 """What a job finds between nodes, taken apart."""
 
+import numpy as np
 from msgspec.structs import replace
-from tests.leaves import A2, A3, TWO, before, hold, large, leaves, superpods
+from numpy.typing import NDArray
+from tests.leaves import A2, A3, TWO, before, common, hold, large, leaves, superpods
 
 from ringleaf.framework.explain import (
+    Candidate,
     LeafView,
     Refused,
     SuperpodView,
@@ -13,11 +16,13 @@ from ringleaf.framework.explain import (
 )
 from ringleaf.framework.session import Session
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import Job, Previous
+from ringleaf.model.demand import Demand
+from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import LeafState, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.model.spine import Leaf
+from ringleaf.policies.chips import Ints
 
 
 def test_leaves_are_told_with_who_crosses_them() -> None:
@@ -170,3 +175,38 @@ def test_the_end_of_a_job_can_make_room_for_a_repair() -> None:
     job = replace(large(2), previous=before("A0 A1", "A1"))
 
     assert enough_to_end(Session(cluster), job) == ("far", "other")
+
+
+def later(nodes: Ints) -> NDArray[np.float64]:
+    """The later name is better."""
+    return nodes.astype(np.float64)
+
+
+def test_scores_are_part_of_the_order_but_not_under_a_network_rule() -> None:
+    session = Session(leaves("A #-#"), scorer=lambda _job, _role: later)
+    plain, switched = Job("j", A2, 4), common(1, chips=4)
+
+    assert [c.node for c in survey(session, plain, 3).best] == ["A1", "A2", "A0"]
+    assert [c.node for c in survey(session, switched, 3).best] == ["A1", "A0", "A2"]
+    found = look_at(session, plain, "A0")
+    assert isinstance(found, Candidate)
+    assert found.place == 3
+
+
+def test_a_job_of_pods_without_chips_likes_all_nodes_alike() -> None:
+    driver = Role("driver", 0, demand=Demand(resources=(("cpu", 1),)))
+    job = Job("j", A2, 0, 0, roles=(driver,))
+
+    found = survey(Session(leaves("A .#")), job, most=1)
+
+    assert found.fitting == 2
+    assert found.best == (Candidate(1, "A0", ("any node is as good",), ()),)
+
+
+def test_nodes_that_a_plugin_refuses_are_told() -> None:
+    allowed = np.array([True, False])
+    session = Session(leaves("A ##"), bars=lambda _job, _role: allowed)
+
+    found = survey(session, Job("j", A2, 8), most=1)
+
+    assert found.refused == {Reason.REFUSED: ("A1",)}

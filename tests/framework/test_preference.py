@@ -12,6 +12,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ringleaf.framework.preference import Preference, Score, best_by_scan
@@ -19,7 +20,8 @@ from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
-from ringleaf.model.job import Job
+from ringleaf.model.demand import Demand
+from ringleaf.model.job import Job, Role
 from ringleaf.policies.chips import MAX_RANK, NEVER, Ints, rank_terms
 from ringleaf.policies.fit import Request, node_ranks, request_of
 from ringleaf.policies.products import PRODUCTS
@@ -191,3 +193,31 @@ def test_scores_beyond_all_measure_are_compared_still() -> None:
 
     assert Preference(cluster, request, lambda nodes: scores[nodes]).best() == 1
     assert best_by_scan(cluster, request, score=lambda nodes: scores[nodes]) == 1
+
+
+def test_pods_without_chips_go_on_to_the_next_node_when_one_is_full() -> None:
+    a2 = PRODUCTS["atlas-800t-a2"]
+    cluster = Cluster(Node(f"n{i}", a2, 8, 0, resources={"cpu": 2}) for i in range(3))
+    role = Role("driver", 0, demand=Demand(resources=(("cpu", 1),)))
+    preference = Preference(cluster, request_of(Job("probe", a2, 8), role))
+
+    found = []
+    with Statement(cluster) as statement:
+        while (node := preference.best()) is not None:
+            statement.allocate("x", node, 0, demand=role.demand)
+            found.append(node)
+
+    assert found == [0, 0, 1, 1, 2, 2]
+    assert preference.best() == 0
+
+
+def test_a_node_that_changes_is_looked_at_anew() -> None:
+    a2 = PRODUCTS["atlas-800t-a2"]
+    node = Node("a", a2, 8, 0xFF)
+    cluster = Cluster([node, Node("b", a2, 8, 0xFF)])
+    preference = Preference(cluster, request_of(Job("probe", a2, 1)))
+    assert preference.best() == 0
+
+    cluster.change(0, replace(node, cordoned=True))
+
+    assert preference.best() == 1

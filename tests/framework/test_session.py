@@ -581,6 +581,21 @@ def test_a_job_waits_while_a_role_has_less_than_its_least() -> None:
     assert decision.because == "a pod of role 'driver' finds no node"
 
 
+def test_roles_together_must_reach_the_least_of_the_job() -> None:
+    """Each role may be short, but four pods must start."""
+    roles = Role("worker", 8, 3), Role("driver", 8, 3)
+    session = Session(leaves("A ###"))
+
+    decision = session.decide(team(*roles, least=4))
+
+    assert isinstance(decision, Waiting)
+    assert (decision.missing, decision.because) == (
+        1,
+        "a pod of role 'driver' finds no node",
+    )
+    assert pods(session.decide(team(*roles, least=3))) == "0w:A0 1w:A1 2w:A2"
+
+
 def test_a_limit_below_the_least_of_all_roles_places_nothing() -> None:
     roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
     session = Session(leaves("A ####"))

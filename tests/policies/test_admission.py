@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
-from ringleaf.model.job import Firmness, Job, Schema
+from ringleaf.model.demand import Demand, Operator, Requirement
+from ringleaf.model.job import Firmness, Job, Role, Schema
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.admission import (
     admit,
@@ -541,3 +542,90 @@ def test_what_has_no_effect_in_the_network_is_warned_of(
     job: Job, settings: Settings, warnings: tuple[str, ...]
 ) -> None:
     assert warnings_of(job, settings) == warnings
+
+
+def team(*roles: Role, product: str = "atlas-800t-a2", chips: int = 8) -> Job:
+    """A job of these roles, placed by no network rule."""
+    replicas = sum(role.replicas for role in roles if role.chips)
+    return replace(a_job(product, chips, pods=replicas), roles=roles)
+
+
+EAST: Final = Demand(required=(Requirement("zone", Operator.IN, ("east",)),))
+CPU: Final = Demand(resources=(("cpu", 4),))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        team(Role("master", 1), Role("worker", 8, 3), Role("driver", 0)),
+        team(Role("driver", 0, 2), chips=0),
+        replace(
+            team(Role("a", 8), Role("b", 8, demand=CPU)), tor_affinity=Schema.NORMAL
+        ),
+        team(Role("a", 8, 2, ranks=(3, 5)), Role("b", 8)),
+        team(Role("a", 16, 2), Role("d", 0), product="atlas-900-a3", chips=16),
+    ],
+    ids=["mixed", "no chips", "one set", "ranks", "SuperPoD"],
+)
+def test_roles_that_are_legal(job: Job) -> None:
+    assert admit(job, STRICT) is None
+    assert is_legal(job, STRICT)
+
+
+IN_SUPERPODS: Final = "but the SuperPoD rule places pods that are alike"
+SWITCHED: Final = "but switch affinity places pods that are alike"
+
+
+@pytest.mark.parametrize(
+    ("job", "problem", "hint"),
+    [
+        (
+            team(Role("worker", 8), Role("master", 9)),
+            "role 'master': 9 chips in one pod are more than the 8 of atlas-800t-a2",
+            "atlas-800t-a2 takes 1 to 8 chips in each pod",
+        ),
+        (
+            replace(team(Role("a", 8), Role("b", 4)), tor_affinity=Schema.NORMAL),
+            f"roles 'a' and 'b' ask for 8 and 4 chips in one pod, {SWITCHED}",
+            "ask for 8 chips in every pod that has any",
+        ),
+        (
+            replace(
+                team(Role("a", 8), Role("d", 0), Role("b", 8, demand=EAST)),
+                tor_affinity=Schema.NORMAL,
+            ),
+            f"roles 'a' and 'b' select different nodes, {SWITCHED}",
+            "select the same nodes for all pods with chips",
+        ),
+        (
+            replace(
+                team(Role("a", 8), Role("b", 16), product="atlas-800t-a3", chips=16),
+                sp_block=16,
+            ),
+            f"roles 'a' and 'b' ask for 8 and 16 chips in one pod, {IN_SUPERPODS}",
+            "ask for 8 chips in every pod that has any",
+        ),
+        (
+            team(Role("a", 8, 2, ranks=(1,))),
+            "role 'a' has 1 rank for 2 pods",
+            "give every pod a rank of its own, or none of them",
+        ),
+        (
+            team(Role("a", 8, 2, ranks=(1, 2)), Role("b", 8, ranks=(2,))),
+            "rank 2 is given twice",
+            "give every pod a rank of its own",
+        ),
+        (
+            replace(team(Role("a", 8)), vnpu="vir04"),
+            "virtual NPU 'vir04': parts of chips are not placed",
+            "ask for whole chips",
+        ),
+    ],
+    ids=["chips", "differ", "select", "SuperPoD", "too few", "twice", "vNPU"],
+)
+def test_roles_that_are_not_legal(job: Job, problem: str, hint: str) -> None:
+    never = admit(job, STRICT)
+
+    assert isinstance(never, Invalid)
+    assert (never.problem, never.hint) == (problem, hint)
+    assert not is_legal(job, STRICT)

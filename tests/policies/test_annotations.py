@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
-from ringleaf.model.job import Job
+from ringleaf.model.job import Job, Role
 from ringleaf.model.placement import LeafState, Mark, Placement
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.annotations import chip_list, pod_annotations
@@ -123,3 +124,25 @@ def test_a_shared_leaf_without_an_address_has_none_to_tell() -> None:
     found = pod_annotations(standing("atlas-800t-a2", leaf="M"), placed, placement)
 
     assert "sharedTorIp" not in found
+
+
+def test_a_rank_that_was_given_is_not_written_and_helpers_get_nothing() -> None:
+    given, driver = Role("given", 2, 2, ranks=(4, 6)), Role("driver", 0)
+    job = replace(a_job("atlas-800t-a2", 2, pods=3), roles=(given, driver, LATE))
+    pods = (
+        Placement(0, "n", (2, 3), role="late"),
+        Placement(4, "n", (0, 1), role="given"),
+        Placement(1, "m", (), role="driver"),
+    )
+    cluster = standing("atlas-800t-a2")
+
+    late, ranked, helper = (
+        pod_annotations(cluster, Placed(job, pods), p) for p in pods
+    )
+
+    assert late["hccl/rankIndex"] == "0"
+    assert set(ranked) == {"huawei.com/Ascend910", "distributed-job"}
+    assert helper == {}
+
+
+LATE = Role("late", 2)

@@ -96,7 +96,7 @@ def survey(session: Session, job: Job, most: int) -> Survey:
         reasons = job_reasons(
             cluster, request, job, session.settings, session.barred(job, kept)
         )
-        order = _order(session, request, reasons)
+        order = _order(session, job, reasons)
         return Survey(
             fitting=len(order),
             best=tuple(
@@ -174,7 +174,7 @@ def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:
         )
         reason = reasons.item(node)
         if reason == FITS:
-            order = _order(session, request, reasons).tolist()
+            order = _order(session, job, reasons).tolist()
             return _candidate(session, request, node, order.index(node) + 1)
         why = REASONS[reason]
         return Refused(name, why, refusal_words(cluster, request, node, why))
@@ -198,18 +198,16 @@ def _placeable(session: Session, job: Job) -> bool:
     return session.would_place(job)
 
 
-def _order(
-    session: Session, request: Request, reasons: NDArray[np.int8]
-) -> NDArray[np.intp]:
+def _order(session: Session, job: Job, reasons: NDArray[np.int8]) -> NDArray[np.intp]:
     """The fitting nodes, best first."""
-    cluster = session.cluster
+    cluster, request = session.cluster, request_of(job)
     ranks = node_ranks(cluster, request)
     (nodes,) = ((ranks != NEVER) & (reasons == FITS)).nonzero()
     if request.network is Network.SUPERPODS:
         reserve = session.settings.reserve_nodes
         where = cluster.superpod[nodes]
         return np.take(nodes, superpod_order(ranks[nodes], where, reserve))
-    return np.take(nodes, np.argsort(ranks[nodes], kind="stable"))
+    return np.take(nodes, session.order(job, nodes, ranks[nodes]))
 
 
 def _candidate(session: Session, request: Request, node: int, place: int) -> Candidate:

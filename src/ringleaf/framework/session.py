@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from ringleaf.framework.preference import Preference, Score, best_by_scan
+from ringleaf.framework.preference import Preference, Score, best_by_scan, weighed
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waiting import beyond_quota, told_to_wait
 from ringleaf.model.cluster import Cluster
@@ -17,7 +18,7 @@ from ringleaf.model.job import Job, Keep, Network, Previous, Role
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.admission import admit, warnings_of
-from ringleaf.policies.chips import written_order
+from ringleaf.policies.chips import Ints, written_order
 from ringleaf.policies.fit import (
     NOBODY,
     Barred,
@@ -214,6 +215,20 @@ class Session:
                 del self._preferences[next(iter(self._preferences))]
             self._preferences[request] = preference
         return preference.best()
+
+    def order(self, job: Job, nodes: Ints, ranks: Ints) -> NDArray[np.intp]:
+        """How fitting *nodes* of these ranks suit the next pod with chips, best first.
+
+        Under a network rule scores play no part.
+        """
+        score = None
+        if job.network is Network.NONE:
+            score = self._score(job, job.crew[0][0])
+        if score is None:
+            return np.argsort(ranks, kind="stable")
+        summed, request = self._sum_scores, request_of(job)
+        first, then = weighed(request, ranks, score(nodes), summed=summed)
+        return np.lexsort((then, first))
 
     def _score(self, job: Job, role: Role) -> Score | None:
         return None if self._scorer is None else self._scorer(job, role)

@@ -46,7 +46,7 @@ def _role_fault(job: Job, settings: Settings) -> tuple[str, str] | None:
     for role in with_chips:
         alone = replace(job, chips=role.chips, roles=(), least=None)
         if (problem := _problem(alone, settings)) is not None:
-            return f"role {role.name!r}: {problem}", _hint(alone, settings)
+            return f"role {role.name!r}: {problem}", legal_words(alone, settings)
     if (fault := _rank_fault(job)) is not None or not with_chips:
         return fault
     if job.network is not Network.NONE and (fault := _mixed_fault(job)) is not None:

@@ -113,15 +113,13 @@ def request_of(job: Job, role: Role | None = None) -> Request:
 
 
 def _together(job: Job) -> Role:
-    """A role that asks what any of the pods with chips asks; of none, the first."""
+    """A role that asks what any pod with chips asks; of a job without any, any pod."""
     first = job.crew[0][0]
     most: dict[str, int] = {}
     for role in job.roles:
-        if role.chips:
+        if bool(role.chips) == bool(first.chips):
             for name, amount in role.demand.resources:
                 most[name] = max(amount, most.get(name, 0))
-    if not first.chips:
-        return first
     resources = tuple(sorted(most.items()))
     return replace(first, demand=replace(first.demand, resources=resources))
 

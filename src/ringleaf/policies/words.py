@@ -9,7 +9,14 @@ from ringleaf.model.demand import amount_words
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.product import Term
 from ringleaf.policies.chips import rank_terms
-from ringleaf.policies.fit import Request, counted, need_words, plural, reach
+from ringleaf.policies.fit import (
+    NO_CHIPS,
+    Request,
+    counted,
+    need_words,
+    plural,
+    reach,
+)
 
 
 def groups_free(request: Request, usable: int, n_chips: int) -> tuple[int, ...]:
@@ -29,6 +36,8 @@ def groups_free(request: Request, usable: int, n_chips: int) -> tuple[int, ...]:
 
 def rank_words(cluster: Cluster, request: Request, node: int, rank: int) -> list[str]:
     """The rank of a fitting node, term by term in the order in which they weigh."""
+    if request.row is NO_CHIPS:
+        return ["any node is as good"]
     healthy = cluster.healthy.item(node).bit_count()
     words = ["sub-healthy"] * cluster.sub_healthy.item(node)
     words.append(f"{healthy} of {cluster.size.item(node)} chips healthy")
