@@ -33,7 +33,14 @@ from ringleaf.framework.vocabulary import (
     find_argument,
 )
 from ringleaf.model.cluster import Node
-from ringleaf.model.demand import Demand, PodTerm, Requirement, Selector, Spread
+from ringleaf.model.demand import (
+    Demand,
+    PodTerm,
+    Requirement,
+    Selector,
+    Spread,
+    Toleration,
+)
 from ringleaf.model.job import Job, Keep, Previous, Role
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Placement
@@ -87,7 +94,7 @@ def node(value: Node) -> Plain:
                 "unschedulable": value.cordoned,
                 "labels": dict(value.labels),
                 "taints": [
-                    _kept({"key": t.key, "effect": str(t.effect), "value": t.value})
+                    {"key": t.key, "effect": str(t.effect)} | _kept({"value": t.value})
                     for t in value.taints
                 ],
                 "resources": amounts(value.resources),
@@ -214,17 +221,7 @@ def demand(value: Demand) -> Plain:
             "resources": amounts(value.resources),
             "node-selector": {each.key: each.values[0] for each in value.required},
             "node-affinity": [_term(term) for term in value.terms],
-            "tolerations": [
-                _kept(
-                    {
-                        "key": each.key,
-                        "operator": str(each.operator),
-                        "value": each.value,
-                        "effect": each.effect and str(each.effect),
-                    }
-                )
-                for each in value.tolerations
-            ],
+            "tolerations": [_toleration(each) for each in value.tolerations],
             "host-ports": [*value.ports],
             "pod-labels": dict(value.labels),
             "namespace": "" if namespace == Demand().namespace else namespace,
@@ -244,6 +241,13 @@ def demand(value: Demand) -> Plain:
             ],
         }
     )
+
+
+def _toleration(value: Toleration) -> Plain:
+    found = {} if value.key is None else {"key": value.key}
+    effect = value.effect and str(value.effect)
+    found |= {"operator": str(value.operator)}
+    return found | _kept({"value": value.value, "effect": effect})
 
 
 def _term(requirements: Iterable[Requirement]) -> Plain:

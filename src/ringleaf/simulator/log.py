@@ -67,7 +67,7 @@ class Recorder:
     def __init__(self, engine: Engine, out: BinaryIO) -> None:
         assert not engine.view.standings, "the beginning is over"
         self._engine, self._out = engine, out
-        self._write(_head(beginning_of(engine)))
+        self._write(written_head(beginning_of(engine)))
 
     @property
     def view(self) -> View:
@@ -108,7 +108,7 @@ def _told(engine: Engine, said: Iterable[Instruction]) -> list[Plain]:
     return [instruction_told(engine.view.cluster, each) for each in said]
 
 
-def _head(start: Beginning) -> Plain:
+def written_head(start: Beginning) -> Plain:
     """The first line: a scenario without jobs."""
     return {
         "ringleaf-log": _FORM,
@@ -147,7 +147,7 @@ def replay(lines: Iterable[bytes]) -> Replay:
     numbered = _plain_lines(lines, warnings)
     _number, first = next(numbered, (1, None))
     with _on_line(1):
-        head = read(first, LogEntry, _HEAD, wanted_at)
+        head = read_head(first)
         player = _Player(head)
     found = None
     for number, plain in numbered:
@@ -187,6 +187,11 @@ class _Player:
                 heard = [encode.event(event) for event in events]
                 return Difference(number, step.at, heard, recorded, again)
         return None
+
+
+def read_head(plain: object) -> LogEntry:
+    """The first line of a log."""
+    return read(plain, LogEntry, _HEAD, wanted_at)
 
 
 def read_beginning(head: LogEntry) -> Beginning:

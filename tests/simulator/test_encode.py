@@ -1,0 +1,118 @@
+"""What is written in the scenario format is read back as it was."""
+
+import json
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from msgspec.structs import replace
+
+from ringleaf.engine.event import ConfChanged, Event, NodesChanged
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.model.cluster import Node
+from ringleaf.model.queue import Queue
+from ringleaf.model.settings import Settings
+from ringleaf.model.spine import Leaf
+from ringleaf.policies.products import PRODUCTS
+from ringleaf.simulator import encode
+from ringleaf.simulator.fault import read
+from ringleaf.simulator.format import EventEntry, SettingsEntry, wanted_at
+from ringleaf.simulator.log import Beginning, read_beginning, read_head, written_head
+from ringleaf.simulator.then import Reader, Stage
+from tests.simulator import nouns
+
+# A failure is read as it comes: making it smaller takes minutes, events are large.
+bounded = settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def again(event: Event) -> Event:
+    """*event*, written as JSON and read."""
+    plain = json.loads(msgspec.json.encode(encode.event(event)))
+    entry = read(plain, EventEntry, "an event", wanted_at)
+    stage = Stage({}, set(), SettingsEntry(), strict=False)
+    return Reader(stage, "event", entry, 0.0, []).read()
+
+
+def unwarned(event: Event) -> Event:
+    """*event* without what was remarked when its configuration was read."""
+    if isinstance(event, ConfChanged):
+        return ConfChanged(replace(event.conf, warnings=()))
+    return event
+
+
+@bounded
+@given(nouns.events)
+def test_an_event_is_read_back_as_it_was(event: Event) -> None:
+    assert unwarned(again(event)) == event
+
+
+def test_every_kind_of_event_is_drawn() -> None:
+    seen = set()
+
+    @bounded
+    @given(nouns.events)
+    def tally(event: Event) -> None:
+        seen.add(type(event))
+
+    tally()
+    assert seen == set(get_args(Event))
+
+
+@bounded
+@given(nouns.several_nodes, nouns.leaves, nouns.queues, nouns.configurations())
+def test_a_beginning_is_read_back_as_it_was(
+    nodes: tuple[Node, ...], leaves: tuple[Leaf, ...], queue: Queue, conf: Conf
+) -> None:
+    start = Beginning(nodes, leaves, (queue,), conf)
+
+    plain = json.loads(msgspec.json.encode(written_head(start)))
+    found = read_beginning(read_head(plain))
+
+    assert replace(found, conf=replace(found.conf, warnings=())) == start
+
+
+def test_the_default_configuration_is_read_back_as_it_was() -> None:
+    event = ConfChanged(replace(DEFAULT, warnings=()))
+
+    assert unwarned(again(event)) == event
+
+
+def test_nodes_that_differ_are_told_apart() -> None:
+    """The other tests mean something: equality sees every field."""
+    node = Node("a", next(iter(PRODUCTS.values())), 8, 255)
+
+    for change in ({"free": 1}, {"slot": 3}, {"labels": {"a": "b"}}, {"ready": False}):
+        assert again(NodesChanged((replace(node, leaf="L", **change),))) != (
+            NodesChanged((replace(node, leaf="L"),))
+        )
+
+
+@pytest.mark.parametrize("limit", [None, 4])
+def test_settings_are_written_whole(limit: int | None) -> None:
+    written = encode.settings(Settings(nodes_per_leaf=limit))
+
+    assert set(written) == set(SettingsEntry.__struct_encode_fields__)
+    assert written["nodes-per-leaf"] == limit
+
+
+@pytest.mark.parametrize(
+    ("thousandths", "written"),
+    [
+        (0, 0),
+        (1, "1m"),
+        (1000, 1),
+        (1500, "1500m"),
+        ((1 << 61) - 1, "2305843009213693.951"),
+        (1 << 61, "2305843009213693.952"),
+    ],
+)
+def test_amounts_are_exact(thousandths: int, written: int | str) -> None:
+    assert encode.amount(thousandths) == written
