@@ -116,7 +116,7 @@ class Cycle:
         """A job waits: to be let in, or for chips."""
         key = self.votes.job_key(standing)
         self._waitlist(standing).add(standing, key)
-        if not standing.told:
+        if not standing.told and not standing.placements:
             self.untold[standing.job.name] = standing
 
     def _waitlist(self, standing: Standing) -> Waitlist:

@@ -103,9 +103,8 @@ class View:
         account = self.account(job.queue)
         account.jobs[job.name] = standing
         add(account.requested, standing.total)
-        if standing.allocated:
-            add(account.allocated, standing.allocated)
-            account.settle(standing)
+        add(account.allocated, standing.allocated)
+        account.settle(standing)
         self.version += 1
 
     def leave(self, standing: Standing) -> None:

@@ -107,7 +107,10 @@ class Waitlist:
         heap = self._since.get(queue, [])
         while heap:
             since, _serial, standing = heap[0]
-            if standing.job.name in self._line and since == standing.waiting_since:
+            waits = standing.phase is not Phase.RUNNING and self._line.get(
+                standing.job.name
+            )
+            if waits and since == standing.waiting_since:
                 return standing
             heappop(heap)
         return None
