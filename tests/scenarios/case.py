@@ -10,6 +10,9 @@ A case is a document of ``cases/*.yaml``: a scenario, and besides
     ``annotations``, of which only the keys written there are looked at. Of these
     three, one value stands for every pod where all pods agree, else a list in rank
     order; null is a pod without that annotation.
+    Of a scenario that is run, besides, ``timeline``: what the engine said of the job,
+    the time first: ``bind`` and the nodes, ``evict`` with ranks and for whom, or the
+    verdict of a report. Words are left out there, they have tests of their own.
 ``never``
     what must not happen, whatever else changes: ``{job, node}``, narrowed by ``chips``
     of that node, or ``{job, verdict}``.
@@ -23,6 +26,8 @@ import yaml
 from msgspec import Struct
 
 from ringleaf.simulator.answer import answer, decide_all
+from ringleaf.simulator.outcome import plain
+from ringleaf.simulator.run import run
 from ringleaf.simulator.scenario import load
 
 CASES: Final = Path(__file__).parent / "cases"
@@ -62,6 +67,8 @@ def cases_of(file: str, text: str) -> Iterator[Case]:
 def outcomes(case: Case) -> dict[str, Expected]:
     """What the code answers now, in the words of ``expect``."""
     (scenario,) = load(yaml.safe_dump(dict(case.scenario)).encode())
+    if scenario.is_run:
+        return _run_outcomes(plain(run(scenario)), case)
     cluster, decisions = decide_all(scenario)
     answers = [answer(cluster, decision) for decision in decisions]
     return {
@@ -70,10 +77,40 @@ def outcomes(case: Case) -> dict[str, Expected]:
     }
 
 
+def _run_outcomes(found: Mapping[str, Any], case: Case) -> dict[str, Expected]:
+    timeline: dict[str, list[str]] = {}
+    for said in found["instructions"]:
+        if "wake-at" not in said:
+            job, line = _in_brief(said)
+            timeline.setdefault(job, []).append(line)
+    outcomes = {}
+    for told in found["decisions"]:
+        name = told["job"]
+        outcome = _expected(told, case.expect.get(name, {}))
+        for words in ("message", "hint"):
+            outcome.pop(words, None)
+        outcomes[name] = outcome | {"timeline": timeline.get(name, [])}
+    return outcomes
+
+
+def _in_brief(said: Mapping[str, Any]) -> tuple[str, str]:
+    """The job that an instruction is about, and what it is in a few words."""
+    at = said["at"]
+    if "bind" in said:
+        nodes = [placement["node"] for placement in said["bind"]["placements"]]
+        return said["bind"]["job"], f"{at} s bind {' '.join(nodes)}"
+    if "evict" in said:
+        about = said["evict"]
+        pods = " ".join(map(str, about["replicas"]))
+        return about["job"], f"{at} s evict {pods} for {about['by']}"
+    return said["report"]["job"], f"{at} s {said['report']['verdict']}"
+
+
 def _expected(told: Mapping[str, Any], asked: Expected) -> Expected:
     """One answer in the words, and with the keys, of what was *asked*."""
     if told["verdict"] == "placed":
         kept: Expected = {"verdict": "placed"} | _placed(told, asked)
+        kept |= {key: told[key] for key in ("missing", "ending") if key in told}
     else:
         keys = ("verdict", "missing", "reasons", "message", "hint")
         kept = {key: _plain(told[key]) for key in keys if key in told}
