@@ -1,0 +1,132 @@
+"""Enqueue: who is let in. One test a sentence of Volcano's action."""
+
+import pytest
+
+from ringleaf.engine.event import JobGone, QueueChanged
+from ringleaf.framework.standing import Phase
+from ringleaf.model.job import Job
+from ringleaf.model.queue import Queue
+from tests.engine.story import NPU, PLAIN, Story, conf, job, queue
+
+OVERCOMMIT = (("gang",), ("overcommit", "predicates"))
+
+SENTENCES = [
+    pytest.param(
+        (queue("default", 16),),
+        (job("a", 8), job("b", 8)),
+        "ab",
+        id="a job is let in while its queue's capability has room for its minimum",
+    ),
+    pytest.param(
+        (queue("default", 8),),
+        (job("a", 8), job("b", 8)),
+        "a",
+        id="what jobs that were let in still need counts against the queue",
+    ),
+    pytest.param(
+        (queue("default", 8),),
+        (job("a", 8, 4, least=1), job("b", 8)),
+        "a",
+        id="of an elastic job what must start together counts",
+    ),
+    pytest.param(
+        (queue("default", 8),),
+        (job("b", 8), job("a", 8, priority=1)),
+        "a",
+        id="in a queue the job order decides",
+    ),
+    pytest.param(
+        (queue("p"), queue("q", is_open=False)),
+        (job("a", queue="p"), job("b", queue="q")),
+        "a",
+        id="a closed queue lets nobody in",
+    ),
+    pytest.param(
+        (),
+        (job("a", queue="x"), job("b")),
+        "b",
+        id="a queue that is not there does not",
+    ),
+    pytest.param(
+        (queue("p", 8), queue("q", 8)),
+        (job("a", queue="p"), job("x", queue="p"), job("b", queue="q")),
+        "ab",
+        id="a full queue is in the way of no other",
+    ),
+    pytest.param(
+        (queue("default", 16),),
+        (job("x", 8, 3), job("a", 8)),
+        "a",
+        id="a job that is not let in costs its queue nothing",
+    ),
+    pytest.param(
+        (Queue("p", guarantee={NPU: 24_000}),),
+        (job("a", 8), job("x", 8)),
+        "a",
+        id="what is guaranteed to other queues is not given away",
+    ),
+]
+
+
+@pytest.mark.parametrize(("queues", "jobs", "let_in"), SENTENCES)
+def test_enqueue(queues: list[Queue], jobs: list[Job], let_in: str) -> None:
+    story = Story("A B C D", queues=queues, conf=conf("enqueue"))
+
+    story.arrives(*jobs)
+
+    assert {j.name for j in jobs if story.phase(j.name) is Phase.INQUEUE} == {*let_in}
+    assert all(story.phase(j.name) is Phase.PENDING for j in jobs if j.name == "x")
+
+
+def test_overcommit_lets_in_more_than_there_is() -> None:
+    """Its factor is 1.2 unless it says otherwise."""
+    story = Story("A B C D E", conf=conf("enqueue", OVERCOMMIT))
+
+    story.arrives(*(job(f"{n}") for n in range(7)))
+
+    inqueue = [n for n in range(7) if story.phase(f"{n}") is Phase.INQUEUE]
+    assert inqueue == [0, 1, 2, 3, 4, 5]
+
+
+def test_who_is_not_let_in_is_told_why_once() -> None:
+    story = Story("A", queues=[queue("default", 8)], conf=conf())
+
+    story.arrives(job("a"), job("b"))
+    assert story.told == [
+        "job 'b' waits: wants 1 x 8 chips; queue 'default' has no room for it"
+    ]
+    assert story.hears(QueueChanged(queue("default", 8, weight=2))) == []
+
+
+def test_who_is_not_let_in_is_looked_at_when_accounts_change() -> None:
+    story = Story("A B", queues=[queue("default", 8)], conf=conf())
+    story.arrives(job("a"), job("b"))
+
+    assert story.hears(JobGone("a"), now=1) == ["bind b: 0 on A 01234567"]
+
+
+def test_nobody_is_placed_who_is_not_let_in() -> None:
+    """Phase Pending: allocate skips the job if enqueue is configured."""
+    story = Story("A B", queues=[queue("default", 8)], conf=conf("enqueue, allocate"))
+
+    story.arrives(job("a"), job("b"))
+
+    assert story.running == {"a": [0]}
+
+
+def test_where_enqueue_is_not_configured_everybody_is_let_in() -> None:
+    """Phase Pending: allocate promotes the job if enqueue is not configured."""
+    story = Story("A", queues=[queue("default", 8)], conf=conf("allocate", PLAIN))
+
+    story.arrives(job("a"), job("b"))
+
+    assert story.phase("b") is Phase.INQUEUE
+
+
+def test_a_plugin_is_told_of_everybody_who_is_let_in() -> None:
+    """JobEnqueued adds what the job needs to what its queue has promised."""
+    story = Story("A B", conf=conf("enqueue"))
+
+    story.arrives(job("a", 4))
+
+    assert story.engine.view.account("default").inqueue == {NPU: 4000}

@@ -1,0 +1,295 @@
+"""Preempt: who goes for whom in a queue. One test a sentence of Volcano's action."""
+
+from typing import Any
+
+import pytest
+
+from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsGone, QueueGone
+from ringleaf.model.job import Job, Schema
+from tests.engine.story import PREEMPT, Story, at, conf, job, node, queue
+
+CONF = conf(PREEMPT)
+LOW = job("low", priority=1)
+HIGH = job("high", priority=5)
+
+WHO = [
+    pytest.param(LOW, HIGH, True, id="a job evicts those of lower priority"),
+    pytest.param(LOW, job("high", priority=1), False, id="not those of the same"),
+    pytest.param(
+        job("low", priority=1, preemptable=False),
+        HIGH,
+        False,
+        id="not those that are not preemptable",
+    ),
+    pytest.param(
+        job("low", priority=1, critical=True), HIGH, False, id="not those of the system"
+    ),
+    pytest.param(
+        LOW,
+        job("high", priority=5, preempts=False),
+        False,
+        id="a job whose policy is Never evicts nobody",
+    ),
+    pytest.param(
+        job("low", priority=1, queue="p"), HIGH, False, id="not those of another queue"
+    ),
+    pytest.param(
+        LOW,
+        job("high", 8, 2, priority=5),
+        False,
+        id="nobody where it would not suffice",
+    ),
+    pytest.param(
+        job("low", 4, priority=1),
+        job("high", 4, priority=5),
+        False,
+        id="nobody where there is room",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "evicts"), WHO)
+def test_who_goes(old: Job, new: Job, *, evicts: bool) -> None:
+    story = Story("a", queues=[queue("p")], conf=CONF)
+    story.arrives(old)
+
+    said = story.arrives(new, now=1)
+
+    assert ("evict low: 0 for high (preempt)" in said) == evicts
+
+
+def test_the_place_is_kept_until_the_victims_are_gone() -> None:
+    """The preemptor is pipelined; here its place lasts until it is redeemed."""
+    story = Story("a", conf=CONF)
+    story.arrives(LOW)
+
+    assert story.arrives(HIGH, now=1)[1:4] == [
+        "evicts high",
+        "reserved high",
+        "evict low: 0 for high (preempt)",
+    ]
+    story.arrives(job("higher", priority=9), now=2)
+    assert story.hears(PodsGone("low", (0,)), now=3)[0] == "bind high: 0 on a 01234567"
+
+
+def test_it_is_said_who_goes_and_what_is_lost() -> None:
+    story = Story("a", conf=CONF)
+    story.arrives(LOW)
+    story.arrives(HIGH, now=10)
+
+    assert story.told[1:] == [
+        "job 'high' will evict 1 pod of 'low'; 80 chip-seconds are lost",
+        "job 'high' has a reservation: a, free when 'low' ended",
+    ]
+
+
+def test_more_than_four_victims_are_counted() -> None:
+    story = Story("a", conf=CONF)
+    story.arrives(*(job(f"low{n}", 1, priority=1) for n in range(8)))
+    story.arrives(HIGH, now=1)
+
+    assert (
+        "8 pods of 'low7', 'low6', 'low5', 'low4' and 4 more; 8 chip" in story.told[1]
+    )
+
+
+def test_a_gang_goes_whole() -> None:
+    story = Story("a b", conf=CONF)
+    story.arrives(job("low", 8, 2, priority=1))
+
+    assert "evict low: 0,1 for high (preempt)" in story.arrives(HIGH, now=1)
+
+
+def test_pods_beyond_those_that_must_run_together_go_first() -> None:
+    story = Story("a b", conf=CONF)
+    story.arrives(job("low", 8, 2, least=1, priority=1))
+
+    said = story.arrives(HIGH, now=1)
+
+    assert "evict low: 1 for high (preempt)" in said or (
+        "evict low: 0 for high (preempt)" in said
+    )
+    assert "'low' (surplus)" in story.told[1]
+
+
+def test_the_fewest_pods_go() -> None:
+    story = Story("a b c", conf=CONF)
+    story.arrives(*(job(f"s{n}", 4, priority=1) for n in range(2)))
+    story.arrives(job("one", 8, priority=1))
+    story.arrives(job("two", 4, 2, priority=1))
+
+    said = story.arrives(HIGH, now=1)
+
+    assert [s for s in said if s.startswith("evict ")] == [
+        "evict one: 0 for high (preempt)"
+    ]
+
+
+def test_a_whole_job_fits_where_its_topology_wants_it_before_anybody_goes() -> None:
+    nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(2)]
+    story = Story(nodes, conf=CONF)
+    for place in ("A0", "A1", "B0", "B1"):
+        low = job(place.lower(), priority=1, preemptable=place != "A0")
+        story.hears(JobArrived(low, at(f"{place} 01234567")))
+
+    said = story.arrives(
+        job("high", 8, 2, tor_affinity=Schema.LARGE_MODEL, priority=5), now=1
+    )
+
+    assert {s for s in said if s.startswith("evict ")} == {
+        "evict b0: 0 for high (preempt)",
+        "evict b1: 0 for high (preempt)",
+    }
+
+
+def test_a_job_runs_for_a_while_before_it_goes() -> None:
+    story = Story("a", conf=conf(PREEMPT, preempt={"min-run-seconds": 60}))
+    story.arrives(LOW)
+
+    assert story.arrives(HIGH, now=10) == ["waiting high", "wake 60"]
+    assert story.wakes(59) == []
+    assert "evict low: 0 for high (preempt)" in story.wakes(60)
+
+
+def test_a_preview_says_who_would_go_and_nobody_goes() -> None:
+    story = Story("a", conf=conf(PREEMPT, preempt={"preview": True}))
+    story.arrives(LOW)
+
+    assert story.arrives(HIGH, now=10)[:2] == ["waiting high", "would-evict high"]
+    assert "would evict 1 pod of 'low'" in story.told[1]
+    assert story.running == {"low": [0]}
+
+
+@pytest.mark.xfail(strict=True, reason="both reports are told anew at every wake-up")
+def test_a_preview_is_told_once() -> None:
+    story = Story("a", conf=conf(PREEMPT, preempt={"preview": True}))
+    story.arrives(LOW)
+    story.arrives(HIGH, now=10)
+
+    assert story.wakes(11) == []
+
+
+def test_a_victim_evicts_nobody_who_evicted_it() -> None:
+    story = Story("a", conf=CONF)
+    story.arrives(LOW)
+    story.arrives(HIGH, now=1)
+    story.carry_out(now=2)
+    assert story.running == {"high": [0]}
+
+    said = story.arrives(job("low", priority=9), now=3)
+
+    assert not any(line.startswith("evict ") for line in said)
+
+
+def test_nobody_goes_twice_while_no_job_arrives() -> None:
+    story = Story("a b", conf=CONF)
+    story.arrives(job("low", 8, 2, least=1, priority=1), HIGH)
+    story.hears(NodesChanged((node("b", ready=False),)), now=1)
+    story.arrives(job("next", priority=7), now=2)
+
+    evicted = [s for s in story.hears(PodsGone("low", (1,)), now=3) if "evict " in s]
+
+    assert evicted == []
+
+
+def test_who_is_ending_anyway_is_counted_before_others_go() -> None:
+    story = Story("a b", conf=CONF)
+    story.arrives(LOW, job("other", priority=1))
+    story.arrives(HIGH, now=1)
+    story.hears(JobGone("high"), now=2)
+
+    said = story.arrives(job("high2", priority=5), now=3)
+
+    assert not any(line.startswith("evict ") for line in said)
+    assert "high2" in story.engine.bookings
+
+
+def test_a_job_of_a_queue_that_is_gone_evicts_nobody() -> None:
+    story = Story("a", queues=[queue("q")], conf=CONF)
+    story.arrives(job("low", priority=1, queue="q"))
+    story.hears(QueueGone("q"))
+
+    said = story.arrives(job("high", priority=5, queue="q"), now=1)
+
+    assert not any(line.startswith("evict ") for line in said)
+
+
+def test_who_outranks_those_before_it_in_its_line_evicts() -> None:
+    story = Story("a", conf=CONF)
+    story.arrives(LOW)
+    story.arrives(job("mid", priority=1), now=1)
+
+    assert "evict low: 0 for high (preempt)" in story.arrives(HIGH, now=2)
+
+
+def test_a_job_that_can_evict_nobody_is_in_the_way_of_no_other() -> None:
+    story = Story("a b", conf=CONF)
+    story.arrives(LOW, job("rock", priority=1, preemptable=False))
+    story.arrives(job("big", 8, 2, priority=9), now=1)
+
+    said = story.arrives(HIGH, now=2)
+
+    assert "evict low: 0 for high (preempt)" in said
+
+
+def test_several_jobs_of_a_line_may_evict_at_once() -> None:
+    story = Story("a b", conf=CONF)
+    story.arrives(LOW, job("low2", priority=1))
+
+    said = story.arrives(HIGH, job("high2", priority=5), now=1)
+
+    assert [s for s in said if s.startswith("evict ")] == [
+        "evict low: 0 for high (preempt)",
+        "evict low2: 0 for high2 (preempt)",
+    ]
+
+
+def test_an_elastic_job_that_has_enough_pods_evicts_nobody() -> None:
+    """Starving: fewer pods than must start together."""
+    story = Story("a b", conf=CONF)
+    story.arrives(LOW)
+    story.arrives(job("high", 8, 2, least=1, priority=5))
+
+    assert not any(line.startswith("evict ") for line in story.wakes(5))
+    assert story.running == {"low": [0], "high": [0]}
+
+
+def test_a_gang_that_lost_a_pod_may_evict_for_it() -> None:
+    story = Story("a b", conf=CONF)
+    story.arrives(job("high", 8, 2, priority=5))
+    story.hears(
+        PodsGone("high", (1,)),
+        JobArrived(LOW, at("b 01234567")),
+        now=1,
+    )
+
+    assert story.running == {"low": [0], "high": [0]}
+
+
+FLAGS: list[Any] = [
+    pytest.param({"name": "priority"}, True, id="by default priority decides"),
+    pytest.param(
+        {"name": "priority", "enablePreemptable": False}, True, id="it may be silenced"
+    ),
+    pytest.param(
+        {"name": "priority", "enableJobStarving": False}, True, id="gang knows it too"
+    ),
+]
+
+
+@pytest.mark.parametrize(("priority", "evicts"), FLAGS)
+def test_flags(priority: dict[str, Any], *, evicts: bool) -> None:
+    tiers = ((priority, "gang", "conformance"), ("predicates", "proportion"))
+    story = Story("a", conf=conf(PREEMPT, tiers))
+    story.arrives(LOW)
+
+    assert ("evict low: 0 for high (preempt)" in story.arrives(HIGH, now=1)) == evicts
+
+
+def test_without_a_plugin_that_knows_starving_jobs_nobody_goes() -> None:
+    tiers = (("conformance",), ("predicates", "proportion"))
+    story = Story("a", conf=conf(PREEMPT, tiers))
+    story.arrives(LOW)
+
+    assert story.arrives(HIGH, now=1)[0] == "waiting high"
+    assert not story.engine.bookings
