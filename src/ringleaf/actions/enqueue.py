@@ -6,22 +6,21 @@ still evict others, and get a reservation: a full queue is no reason to starve i
 
 from ringleaf.actions.turns import Turns
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.standing import Phase, Standing
 
 
 def enqueue(cycle: Cycle) -> None:
     """Let in whoever may be, in the order of queues and jobs."""
+    _welcome(cycle)
     if not cycle.pending.has_open:
         return
     turns = Turns(cycle, cycle.pending)
     while (line := turns.next()) is not None:
         _key, standing = line.front
         job = standing.job
-        if job.queue in cycle.view.queues and cycle.votes.job_enqueueable(standing):
-            cycle.stop_waiting(job.name)
-            cycle.votes.job_enqueued(standing)
-            cycle.view.move(standing, Phase.INQUEUE)
-            cycle.wait(standing)
+        if _may_come_in(cycle, standing):
+            cycle.pending.remove(job.name)
+            _let_in(cycle, standing)
             continue
         why = f"; queue {job.queue!r} has no room for it"
         if job.queue not in cycle.view.queues:
@@ -29,3 +28,25 @@ def enqueue(cycle: Cycle) -> None:
         cycle.pending.hold_back(line, why)
         cycle.failed.append(line)
         cycle.tell_waits(standing, why)
+
+
+def _welcome(cycle: Cycle) -> None:
+    """Who has just arrived joins a line, unless nobody else is at the door."""
+    newcomers, cycle.newcomers = cycle.newcomers, []
+    alone = len(newcomers) == 1 and not cycle.pending
+    if alone and _may_come_in(cycle, newcomers[0]):
+        _let_in(cycle, newcomers[0])
+        return
+    for standing in newcomers:
+        cycle.wait(standing)
+
+
+def _may_come_in(cycle: Cycle, standing: Standing) -> bool:
+    known = standing.job.queue in cycle.view.queues
+    return known and cycle.votes.job_enqueueable(standing)
+
+
+def _let_in(cycle: Cycle, standing: Standing) -> None:
+    cycle.votes.job_enqueued(standing)
+    cycle.view.move(standing, Phase.INQUEUE)
+    cycle.wait(standing)

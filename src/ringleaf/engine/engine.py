@@ -176,6 +176,9 @@ class Engine:
         self.view.enter(standing)
         if event.placements:
             self._hold(standing, event)
+        elif "enqueue" in self.cycle.conf.actions:
+            self.cycle.newcomers.append(standing)
+            return
         self._wait_if_short(standing)
 
     def _never(self, standing: Standing | None, never: Invalid) -> None:

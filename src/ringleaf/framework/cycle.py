@@ -44,6 +44,8 @@ class Cycle:
         self.view, self.session, self.votes, self.conf = view, session, votes, conf
         self.pending = Waitlist()
         """Jobs that are not let in yet."""
+        self.newcomers: list[Standing] = []
+        """Of those, the ones that have just arrived and stand in no line yet."""
         self.waiting = Waitlist()
         """Jobs that are let in and wait for chips, and running ones short of pods."""
         self.modest = Waitlist()

@@ -65,8 +65,9 @@ class Standing:
         """What the pods ask that must start together."""
         self.asks_nothing = not self.total
         """Whether its pods ask for no chips and no resources at all."""
-        done, self.finished = self.finished, set()
-        self.finish(done)
+        if self.finished:
+            done, self.finished = self.finished, set()
+            self.finish(done)
 
     def finish(self, replicas: Iterable[int]) -> dict[str, int]:
         """Pods ended well; what they had asked."""
