@@ -1,0 +1,69 @@
+"""Configurations as Volcano's and the vendor's users have them run the engine."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from ringleaf.engine.event import JobGone, Woke
+from ringleaf.framework.conf import DEFAULT, Conf, read_conf
+from tests.engine.story import Story, job
+
+FOLDER: Final = Path(__file__).parents[2] / "examples" / "conf"
+LOADS: Final = (
+    "busy.conf",
+    "default.conf",
+    "guide-chart.conf",
+    "guide-configmap.yaml",
+    "guide-default.conf",
+    "vendor.yaml",
+    "volcano-default.conf",
+    "volcano-helm.conf",
+)
+
+
+def loaded(name: str) -> Conf:
+    """The configuration of an example, also inside its ConfigMap."""
+    for document in yaml.safe_load_all((FOLDER / name).read_text()):
+        text = document.get("data", {}).get("volcano-scheduler.conf")
+        if text is not None or "data" not in document:
+            found = read_conf(yaml.safe_load(text) if text else document)
+            assert isinstance(found, Conf), found
+            return found
+    raise AssertionError(f"no configuration in {name}")
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_a_configuration_places_jobs_and_looks_again_when_one_ends(name: str) -> None:
+    story = Story("a b", conf=loaded(name))
+
+    assert story.arrives(job("first", 8, 2)) == [
+        "bind first: 0 on a 01234567, 1 on b 01234567"
+    ]
+    story.arrives(job("second", 8, 2))
+    assert story.hears(JobGone("first"), now=9) == [
+        "bind second: 0 on a 01234567, 1 on b 01234567"
+    ]
+
+
+def test_without_a_file_the_default_counts() -> None:
+    assert loaded("default.conf") == DEFAULT
+
+
+def test_d25_nothing_is_done_while_nothing_happens() -> None:
+    story = Story("a")
+    story.arrives(job("runs"), job("waits"))
+    cluster = story.engine.view.cluster
+    before = cluster.version, list(cluster.changes), story.engine.view.version
+
+    assert story.hears(Woke(), now=1) == []
+    after = cluster.version, list(cluster.changes), story.engine.view.version
+    assert after == before
+
+
+def test_d25_a_job_is_placed_by_the_very_event_that_makes_room() -> None:
+    story = Story("a")
+    story.arrives(job("runs"), job("waits"))
+
+    assert story.hears(JobGone("runs"), now=0.001) == ["bind waits: 0 on a 01234567"]
