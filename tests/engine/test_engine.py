@@ -580,6 +580,17 @@ def test_what_is_learnt_of_leaves_counts_from_then_on() -> None:
     ]
 
 
+@pytest.mark.xfail(strict=True, raises=IndexError, reason="slots outlive their nodes")
+def test_a_pod_may_move_to_a_slot_that_no_full_leaf_has() -> None:
+    nodes = [node("A0", leaf="A", slot=0), node("A1", leaf="A", slot=1)]
+    story = Story([*nodes, node("B1", leaf="B", slot=1)])
+    story.arrives(job("j", 8, 2, tor_affinity=Schema.NORMAL))
+
+    story.hears(NodesGone(("A1",)), now=1)
+
+    assert story.running["j"][0] == 0
+
+
 def test_pods_keep_their_marks_when_leaves_change() -> None:
     story = Story(under("A", "B"))  # type: ignore[arg-type]
     story.arrives(job("j", 8, 3, tor_affinity=Schema.NORMAL))
