@@ -25,6 +25,7 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/decide.py
 	@$(BIN)/python benchmarks/gangs.py
+	@$(BIN)/python benchmarks/cycle.py
 	@$(BIN)/python benchmarks/optimum.py
 
 mutate: $(VENV)/.dev
