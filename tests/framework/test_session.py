@@ -491,6 +491,32 @@ def test_a_pod_that_stands_on_a_node_nobody_knows_is_not_placed_again() -> None:
     )
 
 
+def test_a_job_that_lost_pods_gets_back_as_many_as_fit() -> None:
+    cluster = leaves("A .#..")
+
+    more = Session(cluster).join(large(3), before("A0").placements[:0])
+    hold(cluster, "j", "A0")
+    some = Session(cluster).join(large(3), before("A0").placements)
+
+    assert (drawn(more), drawn(some)) == ("", "1:A1")
+
+
+def test_blocks_that_were_split_are_not_filled_up_by_those_that_join() -> None:
+    cluster = superpods(3, 3, 2)
+    hold(cluster, "other", "p2-00 p2-01")
+    session = Session(cluster)
+    job = replace(blocks(8, 2), superpod_affinity=Firmness.SOFT)
+    first = session.decide(job)
+    release(cluster, "other")
+    assert isinstance(first, Placed)
+    assert [p.block for p in first.placements] == [0, 0, 1, 1, 2, 3]
+
+    more = session.join(job, first.placements)
+
+    assert drawn(more) == "6:p2-00 7:p2-01"
+    assert [p.block for p in more] == [4, 4]
+
+
 def test_pods_on_sick_chips_stay_when_others_join() -> None:
     cluster = Cluster(
         replace(node(name, A2, [*range(8)]), faulty=name == "a") for name in "ab"
@@ -649,9 +675,18 @@ def test_an_elastic_gang_leaves_room_for_its_pods_without_chips() -> None:
     assert pods(Session(cluster).decide(job)) == "0w:A0 1w:A1 3d:A2"
 
 
+def test_under_a_network_rule_every_role_has_its_least() -> None:
+    roles = Role("worker", 8, 4, least=1), Role("master", 8, 2, least=1)
+    job = team(*roles, least=1, tor_affinity=Schema.NORMAL)
+
+    assert isinstance(Session(leaves("A #")).decide(job), Waiting)
+    assert pods(Session(leaves("A ##")).decide(job)) == "0w:A0 4m:A1"
+    assert pods(Session(leaves("A ###")).decide(job)) == "0w:A0 1w:A1 4m:A2"
+
+
 def test_pods_of_every_role_join() -> None:
-    cluster = cpus("A ##.#", cpu=12)
-    hold(cluster, "other", "A3")
+    cluster = cpus("A ##.##", cpu=12)
+    hold(cluster, "other", "A3 A4")
     session = Session(cluster)
     drivers = replace(DRIVER, replicas=2, least=1)
     workers = replace(WORKERS, replicas=4, least=1)
@@ -663,7 +698,7 @@ def test_pods_of_every_role_join() -> None:
 
     assert drawn(session.join(job, first.placements, limit=4)) == "2w:A3"
     held = (*first.placements, Placement(2, "A3", tuple(range(8)), role="worker"))
-    assert drawn(session.join(job, held)) == "5d:A1"
+    assert drawn(session.join(job, held)) == "3w:A4 5d:A1"
 
 
 def test_a_job_of_pods_without_chips_is_an_ordinary_one() -> None:
@@ -712,6 +747,31 @@ def test_roles_return_to_their_nodes_after_a_fault() -> None:
     again = session.decide(replace(job, previous=previous))
 
     assert pods(again) == "0w:A0 1w:A2 2d:A0"
+
+
+def test_pods_of_equal_roles_keep_their_own_places() -> None:
+    session = Session(leaves("A ####"))
+    job = team(Role("master", 8), Role("worker", 8, 2))
+    first = session.decide(job)
+    assert isinstance(first, Placed)
+
+    previous = Previous(first.placements, failed_nodes=("A1",))
+    again = session.decide(replace(job, previous=previous))
+
+    assert pods(again) == "0m:A0 1w:A3 2w:A2"
+
+
+def test_a_pod_without_chips_that_stays_is_in_no_block() -> None:
+    session = Session(superpods(3))
+    job = replace(blocks(2), roles=(Role("worker", 16, 2), Role("driver", 0)))
+    first = session.decide(job)
+    assert isinstance(first, Placed)
+
+    again = session.decide(replace(job, previous=Previous(first.placements)))
+
+    assert isinstance(again, Placed)
+    assert again.placements == first.placements
+    assert [p.block for p in again.placements] == [0, 0, None]
 
 
 @pytest.mark.parametrize("keep", Keep)
@@ -782,6 +842,16 @@ def test_a_large_gang_with_bars_is_tried() -> None:
     assert isinstance(decision, Placed)
     assert len(decision.placements) == 8
     assert session.fits_now(Job("k", A2, 1)) is False
+
+
+def test_bars_may_open_as_pods_are_placed() -> None:
+    """Each node is allowed when the one before it is full."""
+    cluster = whole(*"abcdefgh")
+
+    def bars(_job: Job, _role: Role) -> Flags:
+        return np.arange(8) <= int((cluster.free == 0).sum())
+
+    assert isinstance(Session(cluster, bars=bars).decide(Job("j", A2, 1, MANY)), Placed)
 
 
 def test_only_so_many_orders_of_nodes_are_kept() -> None:
