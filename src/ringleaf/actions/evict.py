@@ -5,6 +5,7 @@ topology wants it. The place is reserved for it until those who hold it are gone
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -12,13 +13,16 @@ from ringleaf.actions.reserve import free_enders, tell_booking
 from ringleaf.actions.victims import Choice, Prey, fewest_victims
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.instruction import Verdict
+from ringleaf.framework.instruction import Report, Verdict
 from ringleaf.framework.plugin import Victim
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waitlist import Line
 from ringleaf.model.decision import Placed
 from ringleaf.policies.fit import counted
+
+SOON_S: Final = 1.0
+"""When to look again for victims among those that are being bound."""
 
 Agree = Callable[[Standing, Sequence[Victim]], list[Victim]]
 
@@ -51,7 +55,12 @@ def fresh(cycle: Cycle, action: str) -> Iterator[Line]:
 def evict_for(
     cycle: Cycle, standing: Standing, candidates: Iterable[Standing], hunt: Hunt
 ) -> bool:
-    """Evict the fewest pods so that *standing* fits; whether a place is kept for it."""
+    """Evict the fewest pods so that *standing* fits; whether a place is kept for it.
+
+    Only for who has not started: a running job that lost pods evicts nobody.
+    """
+    if standing.phase is Phase.RUNNING:
+        return False
     prey = list(_prey(cycle, standing, candidates, hunt))
     if not prey:
         return False
@@ -64,7 +73,7 @@ def evict_for(
         return False
     chosen, placed = found
     if hunt.preview:
-        cycle.tell(standing, Verdict.WOULD_EVICT, _words(standing, chosen, "would"))
+        _preview(cycle, standing, chosen)
         return False
     if not cycle.is_promised(standing, placed):
         return False
@@ -74,6 +83,15 @@ def evict_for(
         victim = cycle.view.standings[choice.job]
         cycle.evict(victim, choice.pods, standing.job.name, hunt.action)
     return True
+
+
+def _preview(cycle: Cycle, standing: Standing, chosen: Sequence[Choice]) -> None:
+    """Say who would go, if it is news; what is lost grows with time, and is none."""
+    whom = [(choice.job, choice.pods) for choice in chosen]
+    if standing.previewed != whom:
+        standing.previewed = whom
+        told = _words(standing, chosen, "would")
+        cycle.out.append(Report(standing.job.name, Verdict.WOULD_EVICT, told))
 
 
 def _prey(
@@ -108,7 +126,8 @@ def _may_go(cycle: Cycle, standing: Standing, other: Standing, hunt: Hunt) -> bo
     """Whether pods of *other* may be asked to end for *standing* at all.
 
     Nobody twice while no job has arrived since, nobody for whom it was evicted itself,
-    and nobody who is in the way of another reservation already.
+    nobody who is in the way of another reservation already, and nobody who is being
+    bound.
     """
     if other is standing or not other.placements or other.terminating:
         return False
@@ -117,6 +136,9 @@ def _may_go(cycle: Cycle, standing: Standing, other: Standing, hunt: Hunt) -> bo
     if other.evicted_in == cycle.arrivals or other.job.name in standing.evicted_by:
         return False
     if any(other.job.name in each.blockers for each in cycle.bookings.values()):
+        return False
+    if other.job.name in cycle.bound:
+        cycle.wake_at(cycle.now + SOON_S)
         return False
     cycle.wake_at(other.started + hunt.min_run_s)
     return cycle.now - other.started >= hunt.min_run_s

@@ -68,6 +68,8 @@ class Cycle:
         """How many pods of a request fit at most, until something more is free."""
         self.arrivals = 0
         self.out: list[Instruction] = []
+        self.bound: set[str] = set()
+        """Jobs of which pods were bound in this cycle."""
         self.untold: dict[str, Standing] = {}
         """Jobs that wait and were not told why."""
         self.failed: list[Line] = []
@@ -81,6 +83,7 @@ class Cycle:
         """A new cycle begins."""
         self.view.now = now
         self.out = []
+        self.bound = set()
         self.failed = []
         self.wake = NEVER
 
@@ -361,6 +364,7 @@ class Cycle:
         cluster = self.view.cluster
         written = tuple(pod_annotations(cluster, placed, p) for p in placements)
         self.out.append(Bind(job.name, placements, written))
+        self.bound.add(job.name)
         self.moves += 1
         standing.told = standing.why = ""
         standing.promised = set()

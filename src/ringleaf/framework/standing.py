@@ -48,6 +48,8 @@ class Standing:
         """How many jobs had arrived when it was evicted last."""
         self.told = ""
         """What was last said of it."""
+        self.previewed: object = None
+        """Who would be evicted for it, if that was said."""
         self.why = ""
         """Why it waits, if that was last said of it, in words after its request."""
 

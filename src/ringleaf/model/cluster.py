@@ -141,9 +141,13 @@ class Cluster:
 
     @property
     def largest_leaf(self) -> int:
-        """The nodes of the largest leaf."""
+        """The nodes of the largest leaf; no slot lies outside it.
+
+        A leaf that has lost nodes is as large as it was.
+        """
         sizes = np.bincount(self.leaf[self.by_leaf], minlength=1)
-        return int(sizes.max())
+        last = self.slot[self.by_leaf].max(initial=-1)
+        return max(int(sizes.max()), int(last) + 1)
 
     def change(self, at: int, node: Node) -> None:
         """The node at index *at* is as *node* says from now on.
