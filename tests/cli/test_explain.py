@@ -326,3 +326,89 @@ def test_warnings_of_the_decision_are_shown(
     done = ringleaf("explain", scenario(text), "--job", "s1")
 
     assert "  warning: strategy has no effect on atlas-800-9000" in done.lines
+
+
+# Scenarios that are run through time.
+RUN = "examples/big-job-waits.yaml"
+
+
+def test_a_job_is_explained_at_the_end_of_the_run(ringleaf: Ringleaf) -> None:
+    done = ringleaf("explain", RUN, "--job", "big", columns=200)
+
+    assert done.status == 1
+    assert done.lines[0] == "job 'big' (atlas-800t-a2, 4 x 8 chips): waiting"
+    assert "  at 500 s: pending since 0 s" in done.lines
+    assert (
+        "  queue 'default': weight 1, uses 24 of 32 huawei.com/Ascend910" in done.lines
+    )
+    assert (
+        "  reserved: n0 [0-7]; n1 [0-7]; n2 [0-7]; n3 [0-7], from 3600 s" in done.lines
+    )
+
+
+def test_the_reservations_of_others_are_told(ringleaf: Ringleaf) -> None:
+    done = ringleaf("explain", RUN, "--job", "long", columns=200)
+    told = json.loads(ringleaf("explain", RUN, "--job", "long", "--json").out)
+
+    assert "  place 1 of 1 among the waiting jobs of its queue" in done.lines
+    assert any(line.startswith("  for 'big' reserved: n0") for line in done.lines)
+    assert not any("would be enough:" in line for line in done.lines)
+    assert told["at"] == 500
+    assert told["place"] == {"place": 1, "of": 1}
+    assert [each["job"] for each in told["other-reservations"]] == ["big"]
+    assert "reservation" not in told
+    assert told["refused"]["too-few-chips"] == ["n0", "n1", "n2", "n3"]
+
+
+def test_a_placed_job_and_one_that_ended_are_explained(ringleaf: Ringleaf) -> None:
+    placed = ringleaf("explain", RUN, "--job", "short", columns=200)
+    ended = ringleaf("explain", "examples/queues-share.yaml", "--job", "speech")
+
+    assert placed.status == 0
+    assert "  at 500 s: running since 400 s" in placed.lines
+    assert ended.status == 0
+    assert ended.lines[0] == "job 'speech': ended"
+
+
+def test_a_node_is_looked_at_as_the_job_finds_it(ringleaf: Ringleaf) -> None:
+    mine = ringleaf("explain", RUN, "--job", "big", "--node", "n3")
+    reserved = ringleaf("explain", RUN, "--job", "long", "--node", "n3")
+    nowhere = ringleaf("explain", RUN, "--job", "long", "--node", "n9")
+
+    assert (mine.status, mine.lines[0]) == (0, "node 'n3' fits job 'big': choice 1")
+    assert (reserved.status, reserved.lines[0]) == (
+        1,
+        "node 'n3' refuses job 'long': too-few-chips",
+    )
+    assert nowhere.status == 2
+
+
+def test_a_job_that_is_never_possible_is_explained(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    text = (
+        "nodes: [{name: n, product: atlas-800t-a2}]\n"
+        "queues: [{name: q, state: closed}]\njobs: [{name: j, chips: 9, queue: q}, "
+        "{name: k, chips: 8, queue: q}, {name: l, chips: 8, queue: x}]"
+    )
+    path = scenario(text)
+
+    never = ringleaf("explain", path, "--job", "j", columns=200)
+    closed = ringleaf("explain", path, "--job", "k", columns=200)
+    lost = ringleaf("explain", path, "--job", "l", columns=200)
+
+    assert never.status == 1
+    assert never.lines[0].endswith("invalid")
+    assert (closed.status, lost.status) == (1, 1)
+    assert (
+        "  queue 'q': weight 1, uses 0 of 8 huawei.com/Ascend910, closed"
+        in closed.lines
+    )
+    assert "  queue 'x': there is none" in lost.lines
+
+
+def test_only_jobs_of_the_run_can_be_asked_for(ringleaf: Ringleaf) -> None:
+    done = ringleaf("explain", RUN, "--job", "nobody")
+
+    assert done.status == 2
+    assert done.err.endswith("hint: it has earlier, big, short, long\n")

@@ -361,3 +361,97 @@ def test_the_demo_as_json(ringleaf: Ringleaf) -> None:
 
     assert (done.status, len(done.lines)) == (0, 2)
     assert {d["verdict"] for d in decisions} == {"placed", "waiting", "invalid"}
+
+
+# Scenarios that are run through time.
+RUN = """
+about: two queues
+nodes: [{name: "n{i}", count: 2, product: atlas-800t-a2}]
+queues: [{name: day}, {name: night}]
+jobs:
+  - {name: a, chips: 8, queue: day}
+  - {name: b, chips: 8, replicas: 2, queue: night}
+  - {name: c, chips: 9}
+then:
+  - {at: 60, ends: a}
+  - {at: 60, nodes: [{name: n2, product: atlas-800t-a2}]}
+"""
+
+
+def test_a_run_is_told_as_a_table_a_timeline_and_a_drawing(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("plan", scenario(RUN), columns=88)
+
+    assert (done.status, done.err) == (1, "")
+    assert done.lines[:6] == [
+        "two queues",
+        "",
+        "   job  queue    wanted       verdict  where",
+        "   a    day      1 x 8 chips  ended",
+        "A  b    night    2 x 8 chips  placed   n0 [0-7]; n1 [0-7]",
+        "   c    default  1 x 9 chips  invalid  never",
+    ]
+    times = [line for line in done.lines if re.match(r" *\d+ s  ", line)]
+    assert times[0].split(maxsplit=3)[2:] == ["a", "arrives: 1 x 8 chips, queue day"]
+    assert times[1].split() == ["60", "s", "a", "ends"]
+    assert "            nodes n2: new or changed" in done.lines
+    assert done.lines[-1].startswith("  A b  0 free")
+
+
+def test_the_lines_of_a_run_fit_the_screen(ringleaf: Ringleaf) -> None:
+    done = ringleaf("plan", "examples/big-job-waits.yaml", columns=88)
+
+    assert max(map(len, done.lines)) <= 88
+    assert any("% reserved" in line for line in done.lines)
+
+
+def test_a_long_timeline_is_cut(ringleaf: Ringleaf, scenario: Write) -> None:
+    jobs = [{"name": f"j{i}", "chips": 1} for i in range(40)]
+    nodes = [{"name": "n{i}", "count": 8, "product": "atlas-800t-a2"}]
+    done = ringleaf(
+        "plan", scenario(json.dumps({"nodes": nodes, "jobs": jobs, "queues": []}))
+    )
+
+    assert done.status == 0
+    assert "  … and 20 more lines; --json has all" in done.lines
+
+
+def test_a_run_has_its_instructions_in_the_json(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    path = scenario(RUN)
+    done = ringleaf("plan", path, "--json")
+    found = json.loads(done.out)
+
+    assert done.status == 1
+    assert done.out == ringleaf("plan", path, "--json").out
+    assert [*found] == ["decisions", "instructions", "reservations"]
+    verdicts = [(each["job"], each["verdict"]) for each in found["decisions"]]
+    assert verdicts == [("a", "ended"), ("b", "placed"), ("c", "invalid")]
+    assert all(next(iter(each)) == "at" for each in found["instructions"])
+
+
+def test_runs_and_decisions_stand_in_one_file(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("plan", scenario(f"{ONE}---{RUN}"), "--json")
+
+    first, second = map(json.loads, done.out.splitlines())
+    assert [*first] == ["decisions"]
+    assert "instructions" in second
+
+
+def test_keys_without_an_effect_are_warned_of(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    plain = scenario(ONE)
+    before = ringleaf("plan", plain, "--json").out
+    done = ringleaf(
+        "plan", scenario(ONE.replace("chips: 1", "chips: 1, priority: 5")), "--json"
+    )
+
+    assert done.out == before
+    assert done.err.endswith(
+        "jobs[0].priority has no effect without queues, configuration or then\n"
+    )
