@@ -532,12 +532,16 @@ DRIVER = Role("driver", 0, demand=Demand(resources=(("cpu", 4),)))
 WORKERS = Role("worker", 8, 2, demand=Demand(resources=(("cpu", 8),)))
 
 
-def team(*roles: Role, **more: Any) -> Job:  # noqa: ANN401 - any field of a job
+def team(
+    *roles: Role,
+    product: Product = A2,
+    **more: Any,  # noqa: ANN401 - any field of a job
+) -> Job:
     """A job of these roles; chips, replicas and demand are those of its chip pods."""
     with_chips = [role for role in roles if role.chips]
     chips = max((role.chips for role in with_chips), default=0)
     replicas = sum(role.replicas for role in with_chips)
-    return Job("j", A2, chips, replicas, roles=roles, **more)
+    return Job("j", product, chips, replicas, roles=roles, **more)
 
 
 def nodes_in(*rows: str) -> list[Node]:
@@ -627,8 +631,12 @@ def test_a_limit_below_the_least_of_all_roles_places_nothing() -> None:
     session = Session(leaves("A ####"))
 
     decision = session.decide(team(*roles, least=2), limit=2)
+    rounded = Session(superpods(8)).decide(blocks(8, 3), limit=3)
 
     assert isinstance(decision, Waiting)
+    assert isinstance(rounded, Waiting)
+    assert decision.because == "its quota is 2 pods, it starts with 3"
+    assert rounded.because == "its quota is 3 pods, it starts with 4"
     assert not session.cluster.holdings
 
 
@@ -898,3 +906,26 @@ def test_without_hints_jobs_in_superpods_and_repairs_are_told_less() -> None:
         assert isinstance(told, Waiting)
         assert told.because
         assert not told.hint
+
+
+def test_a_hint_for_roles_names_pods_with_chips_only() -> None:
+    roles = Role("worker", 8, 6), Role("driver", 0)
+    wide = team(*roles, tor_affinity=Schema.LARGE_MODEL)
+    small = replace(team(Role("worker", 16, 4), product=A3), sp_block=64)
+
+    under = Session(leaves("A ##..", "B ##..")).decide(wide)
+    inside = Session(superpods(2, 2)).decide(small)
+
+    assert isinstance(under, Waiting)
+    assert under.hint.endswith("2 x 8 chips would be placed now")
+    assert isinstance(inside, Waiting)
+    assert inside.hint == "4 x 16 chips with sp-block: 32 would be placed now"
+
+
+def test_an_elastic_job_is_told_what_of_its_least_would_be_placed() -> None:
+    session = Session(leaves("A ##..", "B ##..", "C ...."))
+
+    decision = session.decide(elastic(large(8), 4))
+
+    assert isinstance(decision, Waiting)
+    assert decision.hint.startswith("as normal-schema it would be placed now")

@@ -15,6 +15,7 @@ from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed, Reason
 from ringleaf.model.fleet import Flags
 from ringleaf.model.job import Job, Keep, Network, Previous, Role
+from ringleaf.model.neighbours import neighbours_of
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.admission import admit, warnings_of
@@ -96,7 +97,7 @@ class Session:
             raise ValueError(f"job {job.name!r} holds chips already")
         if (never := admit(job, self.settings)) is not None:
             return never
-        if limit is not None and limit < job.min_pods:
+        if limit is not None and limit < job.fewest:
             return beyond_quota(self, job, limit)
         for level in levels_of(job):
             with Statement(self.cluster) as statement:
@@ -125,7 +126,7 @@ class Session:
 
     def preview(self, job: Job, limit: int | None = None) -> Placed | None:
         """What ``decide`` would give a legal *job* now; nothing is held."""
-        if limit is not None and limit < job.min_pods:
+        if limit is not None and limit < job.fewest:
             return None
         for level in levels_of(job):
             with Statement(self.cluster) as statement:
@@ -204,7 +205,9 @@ class Session:
             reserve = self.settings.reserve_nodes
             return best_in_superpods(cluster, request, reserve, barred)
         summed = self._sum_scores
-        if barred:
+        # Where pods mind each other, one that comes changes the scores of many nodes.
+        minds = self._scorer and neighbours_of(cluster).heeds_others(role.demand)
+        if barred or minds:
             score = self._score(job, role)
             return best_by_scan(cluster, request, barred, score, summed=summed)
         preference = self._preferences.get(request)

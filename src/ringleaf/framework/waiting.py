@@ -78,11 +78,11 @@ def beyond_quota(session: "Session", job: Job, limit: int) -> Waiting:
     reasons = node_reasons(cluster, request_of(job), session.barred(job))
     return Waiting(
         job=job,
-        missing=job.min_pods - limit,
+        missing=job.fewest - limit,
         fitting=int((reasons == FITS).sum()),
         reasons=reason_counts(reasons),
         hint="",
-        because=f"its quota is {counted(limit, 'pod')}, it starts with {job.min_pods}",
+        because=f"its quota is {counted(limit, 'pod')}, it starts with {job.fewest}",
         warnings=warnings_of(job, session.settings),
     )
 

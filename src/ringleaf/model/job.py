@@ -201,6 +201,21 @@ class Job(Struct, frozen=True):
         return fewest
 
     @property
+    def fewest(self) -> int:
+        """Pods it starts with at least, what roles and blocks need among them.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> roles = Role("driver", 0, 2, least=1), Role("worker", 8, 4, least=3)
+        >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, 4, roles=roles, least=2).fewest
+        4
+        """
+        if not self.is_elastic:
+            return self.n_pods
+        without_chips = [role for role in self.roles if not role.chips]
+        least = sum(min(role.least or 0, role.replicas) for role in without_chips)
+        return max(self.min_pods, self.needed + least)
+
+    @property
     def ranks(self) -> Sequence[int]:
         """The numbers of the pods with chips, in the order of ranks."""
         if not self.roles:

@@ -261,12 +261,12 @@ def _passes(ground: Ground, job: Job, settings: Settings) -> bool:
 
 def _smaller(ground: Ground, job: Job, settings: Settings) -> Iterator[str]:
     """What would be placed now instead."""
-    job = replace(job, previous=None)
+    job = replace(job, replicas=job.needed, least=None, roles=(), previous=None)
     common = replace(job, tor_affinity=Schema.NORMAL)
     if job.tor_affinity is not Schema.NORMAL and _passes(ground, common, settings):
         yield "as normal-schema it would be placed now"
-    for n in _fewer(job.needed):
-        fewer = replace(job, replicas=n, least=None)
+    for n in _fewer(job.replicas):
+        fewer = replace(job, replicas=n)
         if is_legal(fewer, settings) and _passes(ground, fewer, settings):
             yield f"{fewer.wanted} would be placed now"
             return
@@ -325,9 +325,9 @@ def _room_for_blocks(free: Mapping[int, int], cut: Cut) -> str:
 
 def _other_cuts(job: Job, settings: Settings) -> Iterator[Job]:
     """The same job with smaller blocks, split blocks, one block, or fewer of them."""
-    job = replace(job, previous=without_pods(job))
     if job.is_elastic:
         job = replace(job, replicas=job.needed, sp_block=job.block_chips, least=None)
+    job = replace(job, roles=(), previous=without_pods(job))
     for nodes in range(job.block_nodes - 1, 0, -1):
         smaller = replace(job, sp_block=nodes * job.product.chips)
         if is_legal(smaller, settings):
