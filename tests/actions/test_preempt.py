@@ -73,7 +73,6 @@ def test_the_place_is_kept_until_the_victims_are_gone() -> None:
     assert "bind high: 0 on a 01234567" in said
 
 
-@pytest.mark.xfail(strict=True, reason="who redeems its place is prey at once")
 def test_nobody_is_bound_and_evicted_in_one_breath() -> None:
     story = Story("a", conf=CONF)
     story.arrives(LOW)
@@ -175,7 +174,6 @@ def test_a_preview_says_who_would_go_and_nobody_goes() -> None:
     assert story.running == {"low": [0]}
 
 
-@pytest.mark.xfail(strict=True, reason="both reports are told anew at every wake-up")
 def test_a_preview_is_told_once() -> None:
     story = Story("a", conf=conf(PREEMPT, preempt={"preview": True}))
     story.arrives(LOW)

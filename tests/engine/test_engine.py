@@ -158,7 +158,6 @@ def test_a_job_that_asks_for_fewer_pods_keeps_the_others_until_they_are_gone() -
     assert said == ["bind next: 0 on b 01234567"]
 
 
-@pytest.mark.xfail(strict=True, reason="it is still known as one that waits whole")
 def test_a_running_job_that_could_use_more_pods_wakes_nobody() -> None:
     story = Story("a b")
     story.arrives(job("other"))

@@ -1,0 +1,65 @@
+"""Backfill: jobs whose pods ask for nothing. One test a sentence of Volcano's."""
+
+from typing import Any
+
+from ringleaf.engine.event import JobGone, NodesChanged
+from ringleaf.model.demand import Demand, Operator, Requirement
+from ringleaf.model.job import Job, Role
+from tests.engine.story import Story, conf, job, node, queue
+
+NOTHING = Demand()
+
+
+def modest(name: str, pods: int = 1, demand: Demand = NOTHING, **changes: Any) -> Job:  # noqa: ANN401
+    """A job whose pods ask for nothing."""
+    roles = (Role("helper", 0, pods, demand=demand),)
+    return job(name, 0, pods, roles=roles, **changes)
+
+
+def test_pods_that_ask_for_nothing_are_placed_though_nothing_is_free() -> None:
+    story = Story("a")
+    story.arrives(job("all"))
+
+    assert story.arrives(modest("m", 2), now=1) == ["bind m: 0 on a, 1 on a"]
+
+
+def test_quotas_of_queues_are_ignored() -> None:
+    story = Story("a", queues=[queue("q", 0)])
+
+    assert story.arrives(modest("m", queue="q")) == ["bind m: 0 on a"]
+
+
+def test_only_jobs_that_are_let_in_are_placed() -> None:
+    """Of non-Pending jobs."""
+    story = Story("a", queues=[queue("q", is_open=False)])
+
+    assert story.arrives(modest("m", queue="q"))[0] == "waiting m"
+
+
+def test_without_the_action_they_wait() -> None:
+    story = Story("a", conf=conf("enqueue, allocate"))
+    story.arrives(modest("m"))
+
+    assert story.running == {}
+
+
+def test_nodes_are_chosen_by_predicate() -> None:
+    wants = Demand(required=(Requirement("x", Operator.EXISTS),))
+    story = Story([node("a"), node("b", labels={"x": "1"})])
+
+    assert story.arrives(modest("m", demand=wants)) == ["bind m: 0 on b"]
+
+
+def test_who_finds_no_node_is_told_and_placed_when_one_comes() -> None:
+    story = Story([node("a", cordoned=True)])
+
+    assert story.arrives(modest("m"))[0] == "waiting m"
+    assert story.hears(NodesChanged((node("a"),)), now=1) == ["bind m: 0 on a"]
+
+
+def test_all_pods_of_a_job_or_none() -> None:
+    story = Story("a")
+
+    assert story.arrives(modest("m", 3, least=3)) == ["bind m: 0 on a, 1 on a, 2 on a"]
+    assert story.hears(JobGone("m"), now=1) == []
+    assert story.running == {}
