@@ -382,26 +382,25 @@ class Engine:
                     )
             statement.commit()
         self.view.watch(cluster)
+        self.cycle.session = self._session(self.cycle.conf, self.cycle.votes)
         self._nodes_are_new(cluster.products)
 
     def _nodes_are_new(self, products: Iterable[Any]) -> None:
         """Whatever was known of nodes is to be looked at again."""
         cycle = self.cycle
         self.view.count()
-        cycle.session = self._session(cycle.conf, cycle.votes)
         cycle.structure += 1
         cycle.freed(products)
 
     def _queue_changed(self, event: QueueChanged) -> None:
-        self.view.queues[event.queue.name] = event.queue
+        self.view.put(event.queue)
         self._accounts_are_new()
 
     def _queue_gone(self, event: QueueGone) -> None:
-        self.view.queues.pop(event.name, None)
+        self.view.drop(event.name)
         self._accounts_are_new()
 
     def _accounts_are_new(self) -> None:
-        self.view.version += 1
         self.cycle.relief = True
         self.cycle.structure += 1
         self.cycle.moves += 1

@@ -172,6 +172,9 @@ class Preference:
 
     def _score_again(self, changed: list[int]) -> None:
         """Give *changed* nodes new keys; those that fit are scored in one go."""
+        if len(changed) == 1:
+            self._write(changed[0], self._key(changed[0]))
+            return
         ranks = np.array([self._rank(node) for node in changed], np.int64)
         fits = ranks != NEVER
         nodes = np.array(changed, np.int64)[fits]
@@ -179,6 +182,17 @@ class Preference:
         keys |= zip(nodes.tolist(), self._keys_of(nodes, ranks[fits]), strict=True)
         for node, key in keys.items():
             self._write(node, key)
+
+    def _key(self, node: int) -> int:
+        """The key of one node, as ``_keys_of`` gives it."""
+        assert self._score is not None
+        rank = self._rank(node)
+        if rank == NEVER:
+            return NEVER
+        if self._summed:
+            return self._keys_of(np.array([node]), np.array([rank]))[0]
+        steps = round(self._score(np.array([node])).item(0) * _FINEST)
+        return rank << SCORE_BITS | _MIDDLE - min(max(steps, 1 - _MIDDLE), _MIDDLE - 1)
 
     def _has_room(self, node: int) -> bool:
         demand = self._request.demand

@@ -74,6 +74,8 @@ class View:
         self.now = 0.0
         self.version = 0
         """Moves with every change of accounts, queues or nodes."""
+        self.asked = 0
+        """Moves when what all jobs ask changes, or queues or nodes do."""
         self.handlers: list[Handler] = []
         self.cluster = cluster
         self.watch(cluster)
@@ -88,6 +90,19 @@ class View:
         """Count anew what all nodes have."""
         self.total = total_of(self.cluster)
         self.version += 1
+        self.asked += 1
+
+    def put(self, queue: Queue) -> None:
+        """A queue is new or changed."""
+        self.queues[queue.name] = queue
+        self.version += 1
+        self.asked += 1
+
+    def drop(self, queue: str) -> None:
+        """A queue is no longer there."""
+        self.queues.pop(queue, None)
+        self.version += 1
+        self.asked += 1
 
     def account(self, queue: str) -> Account:
         """The account of *queue*, opened when it is first asked for."""
@@ -106,6 +121,7 @@ class View:
         add(account.allocated, standing.allocated)
         account.settle(standing)
         self.version += 1
+        self.asked += 1
 
     def leave(self, standing: Standing) -> None:
         """A job is gone, with what it asked and used."""
@@ -116,6 +132,7 @@ class View:
         add(account.requested, standing.total, -1)
         add(account.allocated, standing.allocated, -1)
         self.version += 1
+        self.asked += 1
 
     def move(self, standing: Standing, phase: Phase) -> None:
         """A job comes to *phase*."""
@@ -128,6 +145,7 @@ class View:
         asked = standing.finish(replicas)
         add(self.account(standing.job.queue).requested, asked, -1)
         self.version += 1
+        self.asked += 1
 
     def end(self, standing: Standing, replicas: Iterable[int]) -> None:
         """Pods are asked to end: they hold what they hold, and no longer count."""

@@ -159,7 +159,10 @@ class Votes:
         """
         found = (order(job, role, nodes) for order in self._node_order)
         scores = [each for each in found if each is not None]
-        return np.sum(scores, axis=0) if scores else None
+        total = None
+        for each in scores:
+            total = each if total is None else total + each
+        return total
 
     def job_ready(self, standing: Standing) -> bool:
         """Whether enough pods have a place, to every plugin."""

@@ -59,8 +59,8 @@ class Proportion(Plugin):
 
     def part(self, queue: str) -> Part:
         """The limits of *queue* now."""
-        if self._version != self.view.version:
-            self._version = self.view.version
+        if self._version != self.view.asked:
+            self._version = self.view.asked
             self._catch_up()
         return self._parts.get(queue, _UNLIMITED)
 

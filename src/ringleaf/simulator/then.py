@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ringleaf.engine.event import (
@@ -29,6 +29,7 @@ from ringleaf.engine.event import (
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.placement import Mark, Placement
+from ringleaf.model.product import Product
 from ringleaf.simulator.checks import good_chips, good_name, unknown_node
 from ringleaf.simulator.format import (
     ArrivalEntry,
@@ -71,6 +72,13 @@ class Stage(Struct):
     jobs: set[str]
     settings: SettingsEntry
     strict: bool = True
+    seen: set[Product] = field(default_factory=set)
+
+    def products(self) -> set[Product]:
+        """The products of the nodes that are there, or that were there last."""
+        present = {node.product for node in self.nodes.values()}
+        self.seen = present or self.seen
+        return self.seen
 
 
 def read_then(
@@ -121,8 +129,7 @@ class Reader(Struct, frozen=True):
     def _arrives(self, path: str, entry: ArrivalEntry) -> Event:
         good_name(f"{path}.name", entry.name)
         stage, at = self.stage, self.at
-        products = {node.product for node in stage.nodes.values()}
-        job = job_of(path, entry, products, at=at)
+        job = job_of(path, entry, stage.products(), at=at)
         job = replace(job, previous=self._previous(path, entry, job))
         placements = self._placements(f"{path}.placements", entry.placements, job)
         stage.jobs.add(job.name)
@@ -213,6 +220,7 @@ class Reader(Struct, frozen=True):
     def _nodes_gone(self, path: str, names: list[str]) -> Event:
         for i, name in enumerate(names):
             self._known_node(f"{path}[{i}]", name)
+        self.stage.products()
         for name in names:
             self.stage.nodes.pop(name, None)
         return NodesGone(tuple(names))
