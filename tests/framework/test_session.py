@@ -573,8 +573,10 @@ def test_roles_are_placed_all_or_not_at_all() -> None:
     session = Session(cpus("A ##", cpu=8))
 
     decision = session.decide(team(DRIVER, WORKERS))
+    light = session.decide(team(DRIVER, WORKERS), hints=False)
 
     assert isinstance(decision, Waiting)
+    assert light == replace(decision, hint="")
     assert (decision.missing, decision.fitting) == (1, 0)
     assert decision.reasons == {Reason.TOO_FEW_RESOURCES: 2}
     assert decision.because == "a pod of role 'driver' finds no node"
@@ -716,6 +718,7 @@ def test_a_job_of_pods_without_chips_is_an_ordinary_one() -> None:
 
     assert pods(decision) == "0d:A0 1d:A1"
     assert isinstance(session.decide(Job("none", A2, 0)), Invalid)
+    assert session.preview(Job("none", A2, 0)) is None
 
 
 @pytest.mark.parametrize("product", [A2, A3], ids=["switches", "superpods"])

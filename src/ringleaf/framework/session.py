@@ -113,8 +113,8 @@ class Session:
     ) -> tuple[Placement, ...]:
         """Further pods of a running job, as many as fit now; those *held* stay.
 
-        They keep the rule by which the job was placed. With *limit*, the job has that
-        many pods in all.
+        They keep the rule by which the job was placed. With *limit*, the job has no
+        more pods than that in all. Pods that are held must hold in the cluster too.
         """
         previous = Previous(tuple(held), keep=Keep.PODS)
         running = replace(job, previous=previous)
@@ -125,8 +125,9 @@ class Session:
         return tuple(placements or ())
 
     def preview(self, job: Job, limit: int | None = None) -> Placed | None:
-        """What ``decide`` would give a legal *job* now; nothing is held."""
-        if limit is not None and limit < job.fewest:
+        """What ``decide`` would give *job* now if it placed it; nothing is held."""
+        beyond = limit is not None and limit < job.fewest
+        if beyond or admit(job, self.settings) is not None:
             return None
         for level in levels_of(job):
             with Statement(self.cluster) as statement:

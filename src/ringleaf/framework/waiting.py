@@ -46,7 +46,7 @@ def told_to_wait(
 ) -> Waiting:
     """The decision on a job that cannot be placed now, with what would help."""
     if job.roles and (found := _role_waits(session, job)) is not None:
-        return found
+        return found if hints else replace(found, hint="")
     cluster, settings = session.cluster, session.settings
     with session.as_found_by(job) as kept:
         barred = session.barred(job, kept)
