@@ -112,15 +112,15 @@ def test_a_gang_gives_its_surplus_or_all_of_its_pods() -> None:
     assert len(story.running["p"]) == 4
 
 
-def test_a_gang_of_which_the_queue_may_lose_only_a_part_stays() -> None:
-    """Victims are named while their queue is above its share."""
+def test_a_gang_that_cannot_spare_a_pod_goes_whole() -> None:
+    """Victims are named while their queue is above its share, but no half gangs."""
     tiers = (("gang", "conformance", "proportion"), ("predicates",))
     story = Story("a b c d", queues=[queue("p"), queue("q")], conf=conf(RECLAIM, tiers))
     story.arrives(job("p", 8, 4, queue="p"))
 
     said = story.arrives(job("q", queue="q"), now=1)
 
-    assert not any(line.startswith("evict ") for line in said)
+    assert "evict p: 0,1,2,3 for q (reclaim)" in said
 
 
 def test_a_queue_that_has_its_share_takes_nothing_back() -> None:

@@ -579,7 +579,6 @@ def test_what_is_learnt_of_leaves_counts_from_then_on() -> None:
     ]
 
 
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="slots outlive their nodes")
 def test_a_pod_may_move_to_a_slot_that_no_full_leaf_has() -> None:
     nodes = [node("A0", leaf="A", slot=0), node("A1", leaf="A", slot=1)]
     story = Story([*nodes, node("B1", leaf="B", slot=1)])

@@ -1,0 +1,452 @@
+"""Reservations: who waits too long gets the next place where it fits."""
+
+from typing import Any
+
+import pytest
+
+from ringleaf.engine.event import (
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    NodesGone,
+    PodsEnding,
+    PodsGone,
+    QueueChanged,
+    Woke,
+)
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.standing import Phase
+from ringleaf.model.demand import Demand
+from ringleaf.model.job import Job, Schema
+from tests.engine.story import NPU, PLAIN, Story, at, conf, job, node, queue
+
+
+def soon(mode: str = "fair", **changes: Any) -> Conf:  # noqa: ANN401
+    """A configuration in which ten seconds are too long."""
+    own = {"reservation": mode, "reservation-after-seconds": 10}
+    return conf(allocate={**own, **changes})
+
+
+BIG = job("big", 8, 2)
+
+
+def busy(mode: str = "fair", **changes: Any) -> Story:  # noqa: ANN401
+    """Node a is taken, node b is half taken, a job of two nodes waits since 0."""
+    story = Story("a b", conf=soon(mode), **changes)
+    story.arrives(job("one"))
+    story.hears(JobArrived(job("half", 4), at("b 0123")))
+    story.arrives(BIG)
+    return story
+
+
+def test_who_has_waited_too_long_gets_a_reservation_of_the_whole_job() -> None:
+    story = busy()
+
+    assert story.wakes(9) == []
+    assert story.wakes(10) == ["reserved big"]
+    assert story.told == [
+        "job 'big' has a reservation: a, b, free when 'one', 'half' ended"
+    ]
+
+
+def test_what_is_free_of_a_reservation_is_held() -> None:
+    story = busy()
+    story.wakes(10)
+
+    assert story.engine.view.cluster.free.tolist() == [0, 0]
+    assert story.arrives(job("small", 1), now=11)[0] == "waiting small"
+
+
+def test_what_becomes_free_of_a_reservation_is_held_too() -> None:
+    story = busy()
+    story.wakes(10)
+    story.arrives(job("small", 1), now=11)
+
+    assert story.hears(JobGone("half"), now=12) == []
+    said = story.hears(JobGone("one"), now=13)
+    assert said[0] == "bind big: 0 on a 01234567, 1 on b 01234567"
+
+
+def test_a_reservation_costs_its_queue_nothing() -> None:
+    story = busy()
+    story.wakes(10)
+
+    assert story.phase("big") is Phase.PENDING
+    account = story.engine.view.account("default")
+    assert account.inqueue.get(NPU, 0) == 0
+    assert account.allocated == {NPU: 12_000}
+
+
+SHORT = job("short", 4, estimate_s=5.0)
+FOREVER = job("forever", 4)
+
+
+def ending(mode: str, estimate: float | None) -> Story:
+    """The job in the way of the reservation ends after *estimate* seconds."""
+    story = Story("a b", conf=soon(mode))
+    story.hears(JobArrived(job("one", estimate_s=estimate), at("a 01234567")))
+    story.hears(JobArrived(job("half", 4, estimate_s=estimate), at("b 0123")))
+    story.arrives(BIG)
+    assert "reserved big" in story.wakes(10)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("mode", "estimate", "small", "backfilled"),
+    [
+        pytest.param("fair", 20.0, SHORT, True, id="who ends in time may use it"),
+        pytest.param("fair", 15.0, SHORT, False, id="who ends too late may not"),
+        pytest.param("fair", 20.0, FOREVER, False, id="nor who does not say when"),
+        pytest.param("fair", None, SHORT, True, id="while nobody knows when it begins"),
+        pytest.param("strict", None, SHORT, False, id="strictly not even then"),
+        pytest.param("strict", 20.0, SHORT, True, id="strictly, who ends in time may"),
+        pytest.param("fair", None, FOREVER, False, id="never who does not end"),
+    ],
+)
+def test_others_in_a_reservation(
+    mode: str, estimate: float | None, small: Job, *, backfilled: bool
+) -> None:
+    story = ending(mode, estimate)
+
+    story.arrives(small, now=11)
+
+    assert (small.name in story.running) == backfilled
+    assert "big" in story.engine.bookings
+
+
+def test_who_uses_a_reservation_is_in_its_way_until_it_ends() -> None:
+    story = ending("fair", None)
+    story.arrives(SHORT, now=11)
+    booking = story.engine.bookings["big"]
+    assert [*booking.blockers] == ["one", "half", "short"]
+
+    story.hears(JobGone("one"), JobGone("half"), now=12)
+    assert "big" in story.engine.bookings
+    assert booking.ready_at == 16.0
+    assert "bind big: 0 on a 01234567, 1 on b 01234567" in story.hears(
+        JobGone("short"), now=13
+    )
+
+
+def test_fair_is_one_reservation_a_queue() -> None:
+    story = Story("a b", queues=[queue("p"), queue("q")], conf=soon())
+    story.arrives(job("p0", queue="p"), job("q0", queue="q"))
+    for name in ("p1", "p2", "q1", "q2"):
+        story.arrives(job(name, queue=name[0]))
+
+    story.wakes(10)
+
+    assert [*story.engine.bookings] == ["p1", "q1"]
+
+
+def test_strict_is_one_reservation_in_all() -> None:
+    story = Story("a b", queues=[queue("p"), queue("q")], conf=soon("strict"))
+    story.arrives(job("p0", queue="p"), job("q0", queue="q"))
+    for name in ("p1", "q1"):
+        story.arrives(job(name, queue=name[0]))
+
+    story.wakes(10)
+
+    assert len(story.engine.bookings) == 1
+
+
+def test_off_is_no_reservation() -> None:
+    story = busy("off")
+
+    assert story.wakes(10_000) == []
+    assert not story.engine.bookings
+
+
+def test_among_those_that_waited_too_long_the_job_order_decides() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(job("one"))
+    story.arrives(job("low"), job("high", 4, priority=3))
+
+    story.wakes(10)
+
+    assert [*story.engine.bookings] == ["high"]
+
+
+def test_who_has_not_waited_too_long_gets_none_and_is_looked_at_in_time() -> None:
+    story = Story("a b", queues=[queue("p"), queue("q")], conf=soon())
+    story.arrives(job("p0", queue="p"), job("q0", queue="q"))
+    assert story.arrives(job("p1", queue="p"), now=1)[-1] == "wake 11"
+    assert story.arrives(job("q1", queue="q"), now=5)[0] == "waiting q1"
+
+    assert story.wakes(11) == ["reserved p1", "wake 15"]
+    assert story.wakes(15) == ["reserved q1"]
+
+
+def test_the_place_is_where_the_job_can_start_soonest() -> None:
+    story = Story("a b", conf=soon())
+    story.hears(
+        JobArrived(job("late", estimate_s=500.0), at("a 01234567")),
+        JobArrived(job("early", estimate_s=50.0), at("b 01234567")),
+    )
+    story.arrives(job("j"))
+
+    assert story.wakes(10) == ["reserved j"]
+    assert story.told == ["job 'j' has a reservation: b, free when 'early' ended"]
+
+
+def test_jobs_that_say_nothing_are_thought_to_end_last() -> None:
+    story = Story("a b", conf=soon())
+    story.hears(JobArrived(job("silent"), at("a 01234567")))
+    story.hears(JobArrived(job("late", estimate_s=500.0), at("b 01234567")))
+    story.arrives(job("j"))
+
+    story.wakes(10)
+
+    assert story.engine.bookings["j"].nodes == {"b"}
+
+
+def test_jobs_that_are_ending_are_thought_to_end_first() -> None:
+    story = Story("a b", conf=soon())
+    story.hears(JobArrived(job("early", 8, estimate_s=1.0), at("a 01234567")))
+    story.hears(JobArrived(job("other"), at("b 01234567")))
+    story.arrives(job("big", 8, 2), now=1)
+    story.hears(PodsEnding("other", (0,)), now=2)
+
+    story.wakes(11)
+
+    assert [*story.engine.bookings["big"].blockers] == ["other", "early"]
+
+
+@pytest.mark.parametrize("n_nodes", [1, 2, 3, 5, 8])
+def test_the_fewest_that_must_end_are_found(n_nodes: int) -> None:
+    """Whatever the number, by ever larger steps and halves of the last."""
+    nodes = [node(f"n{i}") for i in range(8)]
+    story = Story(nodes, conf=soon())
+    for i in range(8):
+        own = job(f"j{i}", estimate_s=100.0 + i)
+        story.hears(JobArrived(own, at(f"n{i} 01234567")))
+    story.arrives(job("big", 8, n_nodes))
+
+    story.wakes(10)
+
+    booking = story.engine.bookings["big"]
+    assert [*booking.blockers] == [f"j{i}" for i in range(n_nodes)]
+
+
+def test_a_reservation_has_the_shape_of_the_topology() -> None:
+    nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(2)]
+    story = Story(nodes, conf=soon())
+    for i, name in enumerate(["A0", "B0", "B1", "A1"]):
+        own = job(name.lower(), estimate_s=100.0 + i)
+        story.hears(JobArrived(own, at(f"{name} 01234567")))
+    story.arrives(job("pair", 8, 2, tor_affinity=Schema.LARGE_MODEL))
+
+    story.wakes(10)
+
+    assert story.engine.bookings["pair"].nodes == {"B0", "B1"}
+    assert story.told == [
+        "job 'pair' has a reservation: leaf 'B' (2 pods), free when 'b0', 'b1' ended"
+    ]
+
+
+def test_a_job_that_would_fit_nowhere_gets_none() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(job("one"), job("huge", 8, 2))
+
+    assert story.wakes(10) == []
+    assert story.wakes(20) == []
+    assert story.hears(NodesChanged((node("b"),)), now=30) == ["reserved huge"]
+
+
+def test_a_job_that_would_fit_nowhere_is_in_nobodys_way() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(job("one"))
+    story.arrives(job("huge", 8, 2, priority=9), job("small"))
+
+    story.wakes(10)
+
+    assert [*story.engine.bookings] == ["small"]
+
+
+def test_a_capability_that_is_too_small_gives_none_until_it_grows() -> None:
+    story = Story("a b", queues=[queue("q", 8)], conf=soon())
+    story.arrives(job("one"), job("two"))
+    story.arrives(job("big", 8, 2, queue="q"))
+
+    assert story.wakes(10) == []
+    assert "reserved big" in story.hears(QueueChanged(queue("q", 16)), now=11)
+
+
+@pytest.mark.xfail(strict=True, reason="a reservation that is all free is not used")
+def test_two_queues_that_each_want_everything_do_not_wait_forever() -> None:
+    """Who is overdue may use what its queue may ever use, whatever its share."""
+    story = Story("a b", queues=[queue("p"), queue("q")], conf=soon())
+    story.arrives(job("p", 8, 2, queue="p"), job("q", 8, 2, queue="q"))
+    assert story.running == {}
+
+    story.wakes(10)
+    running = [*story.running]
+    assert len(running) == 1
+    story.hears(JobGone(running[0]), now=12)
+    story.wakes(40)
+
+    assert len(story.running) == 1
+
+
+def test_a_reservation_on_a_node_that_changes_is_made_anew() -> None:
+    story = busy()
+    story.wakes(10)
+
+    said = story.hears(NodesChanged((node("b", cordoned=True),)), now=11)
+
+    assert not story.engine.bookings
+    assert said[0] == "waiting big"
+    assert "reserved big" in story.hears(NodesChanged((node("b"),)), now=12)
+
+
+def test_a_reservation_elsewhere_stays_when_a_node_changes() -> None:
+    story = busy()
+    story.wakes(10)
+    before = story.engine.bookings["big"]
+
+    assert story.hears(NodesChanged((node("c", cordoned=True),)), now=11) == []
+    assert story.engine.bookings["big"] is before
+
+
+def test_a_reservation_on_a_node_that_goes_is_no_more() -> None:
+    story = busy()
+    story.wakes(10)
+
+    story.hears(NodesGone(("b",)), now=11)
+
+    assert not story.engine.bookings
+
+
+def test_a_job_with_a_reservation_that_is_gone_frees_it() -> None:
+    story = busy()
+    story.wakes(10)
+    story.arrives(job("small", 4), now=11)
+
+    assert story.hears(JobGone("big"), now=12) == ["bind small: 0 on b 4567"]
+
+
+def test_a_reservation_that_is_free_and_does_not_help_is_given_up() -> None:
+    story = busy(queues=[queue("default", 100)])
+    story.wakes(10)
+    story.hears(QueueChanged(queue("default", 4)), now=11)
+
+    story.hears(JobGone("one"), JobGone("half"), now=12)
+
+    assert not story.engine.bookings
+    assert story.hears(QueueChanged(queue("default", 16)), now=13) == [
+        "bind big: 0 on a 01234567, 1 on b 01234567"
+    ]
+
+
+def test_a_job_may_start_elsewhere_than_it_has_reserved() -> None:
+    story = busy()
+    story.wakes(10)
+
+    said = story.hears(NodesChanged((node("c"), node("d"))), now=11)
+
+    assert any(line.startswith("bind big:") for line in said)
+
+
+def test_who_is_in_the_way_of_one_reservation_ends_for_that_one() -> None:
+    story = Story("a", queues=[queue("p"), queue("q")], conf=soon())
+    story.arrives(job("one"))
+    story.arrives(job("p", queue="p"), job("q", queue="q"))
+
+    story.wakes(10)
+
+    assert len(story.engine.bookings) == 1
+
+
+def test_pods_without_chips_are_reserved_too() -> None:
+    cpu = Demand(resources=(("cpu", 1000),))
+    nodes = [node("a", resources={"cpu": 1000})]
+    story = Story(nodes, conf=soon())
+    story.arrives(job("one", 4, demand=cpu), job("two", 4, demand=cpu))
+
+    assert story.wakes(10) == ["reserved two"]
+    assert story.told == ["job 'two' has a reservation: a, free when 'one' ended"]
+    assert story.hears(JobGone("one"), now=11) == ["bind two: 0 on a 0123"]
+
+
+def test_a_running_job_that_lacks_pods_gets_no_reservation() -> None:
+    story = Story("a b", conf=soon())
+    story.arrives(job("one"), job("j", 8, 2, least=1))
+
+    story.wakes(100)
+
+    assert not story.engine.bookings
+
+
+def test_an_elastic_job_is_reserved_the_pods_it_may_have() -> None:
+    story = Story("a b", queues=[queue("q", 8)], conf=soon())
+    story.arrives(job("one"), job("two"))
+    story.arrives(job("j", 8, 2, least=1, queue="q"))
+
+    story.wakes(10)
+
+    assert len(story.engine.bookings["j"].placements) == 1
+
+
+def test_more_than_three_in_the_way_are_counted() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(*(job(f"j{i}", 1) for i in range(8)), job("big"))
+    story.wakes(10)
+
+    assert story.told == [
+        "job 'big' has a reservation: a, free when 'j0', 'j1', 'j2' and 5 more ended"
+    ]
+
+
+def test_the_names_of_reservations_are_nobodys() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(job("one"), job("two"), job("two (reserved)", 4))
+    story.wakes(10)
+
+    assert story.engine.bookings["two"].holder == "two (reserved)'"
+
+
+def test_a_reservation_is_given_when_a_job_ends_though_nobody_woke() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(job("one"), job("two"))
+
+    assert story.arrives(job("three", 4), now=50)[-1] != "wake 10"
+    assert "two" in story.engine.bookings
+
+
+def test_waking_without_anything_to_do_says_nothing() -> None:
+    story = busy()
+    story.wakes(10)
+
+    assert story.hears(Woke(), now=20) == []
+    assert story.hears(Woke(), now=2000) == []
+
+
+def test_a_pod_of_a_job_in_the_way_that_ends_makes_room() -> None:
+    story = Story("a b", conf=soon())
+    story.arrives(job("two", 8, 2, least=1))
+    story.arrives(job("j"))
+    story.wakes(10)
+    (node_name,) = story.engine.bookings["j"].nodes
+    replica = next(
+        n for (_j, n), use in story.ledger.pods.items() if use.node == node_name
+    )
+
+    said = story.hears(PodsGone("two", (replica,), succeeded=True), now=11)
+
+    assert said == [f"bind j: 0 on {node_name} 01234567"]
+
+
+@pytest.mark.parametrize("mode", ["fair", "strict"])
+def test_small_jobs_do_not_starve_a_big_one(mode: str) -> None:
+    story = Story("a b", conf=conf(tiers=PLAIN, allocate={"reservation": mode}))
+    story.arrives(*(job(f"s{n}", 4) for n in range(4)))
+    story.arrives(BIG)
+    for n in range(4, 200):
+        story.hears(
+            JobGone(f"s{n - 4}"), JobArrived(job(f"s{n}", 4)), Woke(), now=10.0 * n
+        )
+        if "big" in story.running:
+            break
+
+    assert "big" in story.running
+    assert story.now <= 400
