@@ -365,6 +365,8 @@ class Cycle:
         written = tuple(pod_annotations(cluster, placed, p) for p in placements)
         self.out.append(Bind(job.name, placements, written))
         self.bound.add(job.name)
+        if self.waiting.pods_came() or self.modest.pods_came():
+            self.relief = True
         self.moves += 1
         standing.told = standing.why = ""
         standing.promised = set()

@@ -25,6 +25,9 @@ class Line:
     def __init__(self, ask: Job) -> None:
         self.ask = ask
         self.needs_chips = all(role.chips for role, _own in ask.crew)
+        demands = [role.demand for role, _own in ask.crew]
+        self.likes_company = any(d.near or d.spread for d in demands)
+        """Whether pods that come may be what its jobs wait for."""
         self.why: Waiting | str = ""
         """Why it is closed: what its first job found, or words after its request."""
         self.hunted: dict[str, int] = {}
@@ -69,6 +72,7 @@ class Waitlist:
         self._open: dict[str, dict[Line, None]] = {}
         self._closed: dict[Product | None, dict[Line, None]] = {}
         self._held_back: dict[Line, None] = {}
+        self._lonely: dict[Line, None] = {}
         self._serial = 0
         self._since: dict[str, list[tuple[float, int, Standing]]] = {}
 
@@ -129,6 +133,7 @@ class Waitlist:
         for closed in self._closed.values():
             closed.pop(line, None)
         self._held_back.pop(line, None)
+        self._lonely.pop(line, None)
         line.hunted.clear()
 
     def line_of(self, name: str) -> Line:
@@ -162,6 +167,8 @@ class Waitlist:
         line.why = why
         product = line.ask.product if line.needs_chips else None
         self._closed.setdefault(product, {})[line] = None
+        if line.likes_company:
+            self._lonely[line] = None
 
     def hold_back(self, line: Line, why: str) -> None:
         """Nobody in *line* may start until the accounts of queues have changed."""
@@ -176,6 +183,14 @@ class Waitlist:
         """Something of *products* is free that was not."""
         for product in (None, *products):
             self._reopen(self._closed.pop(product, {}))
+
+    def pods_came(self) -> bool:
+        """Pods are there that were not; whether somebody may have waited for them."""
+        lonely, self._lonely = self._lonely, {}
+        for line in lonely:
+            self._forget(line)
+        self._reopen(lonely)
+        return bool(lonely)
 
     def accounts_changed(self) -> None:
         """Queues use more or less than before."""
