@@ -395,7 +395,7 @@ def test_a_run_is_told_as_a_table_a_timeline_and_a_drawing(
     times = [line for line in done.lines if re.match(r" *\d+ s  ", line)]
     assert times[0].split(maxsplit=3)[2:] == ["a", "arrives: 1 x 8 chips, queue day"]
     assert times[1].split() == ["60", "s", "a", "ends"]
-    assert "            nodes n2: new or changed" in done.lines
+    assert "nodes n2: new or changed" in map(str.strip, done.lines)
     assert done.lines[-1].startswith("  A b  0 free")
 
 

@@ -12,7 +12,8 @@ A case is a document of ``cases/*.yaml``: a scenario, and besides
     order; null is a pod without that annotation.
     Of a scenario that is run, besides, ``timeline``: what the engine said of the job,
     the time first: ``bind`` and the nodes, ``evict`` with ranks and for whom, or the
-    verdict of a report. Words are left out there, they have tests of their own.
+    verdict of a report, but for ``waiting``. Words are left out there, they have tests
+    of their own.
 ``never``
     what must not happen, whatever else changes: ``{job, node}``, narrowed by ``chips``
     of that node, or ``{job, verdict}``.
@@ -80,7 +81,8 @@ def outcomes(case: Case) -> dict[str, Expected]:
 def _run_outcomes(found: Mapping[str, Any], case: Case) -> dict[str, Expected]:
     timeline: dict[str, list[str]] = {}
     for said in found["instructions"]:
-        if "wake-at" not in said:
+        waits = said.get("report", {}).get("verdict") == "waiting"
+        if "wake-at" not in said and not waits:
             job, line = _in_brief(said)
             timeline.setdefault(job, []).append(line)
     outcomes = {}
