@@ -48,7 +48,10 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
         booking = _plan(cycle, standing)
         if booking is not None:
             cycle.book(standing, booking)
-            tell_booking(cycle, standing, booking)
+            if booking.blockers:
+                tell_booking(cycle, standing, booking)
+            else:
+                cycle.redeem(booking)
             return
         cycle.hopeless[standing.job.name] = cycle.structure
 

@@ -219,6 +219,7 @@ class Engine:
         standing.become(job)
         self.view.enter(standing)
         cycle.relief = True
+        self._hunt_again()
         self._wait_if_short(standing)
 
     def _effective(self, job: Job) -> Job:
@@ -401,6 +402,7 @@ class Engine:
         self._accounts_are_new()
 
     def _accounts_are_new(self) -> None:
+        self._hunt_again()
         self.cycle.relief = True
         self.cycle.structure += 1
         self.cycle.moves += 1
@@ -430,6 +432,10 @@ class Engine:
 
     def _woke(self, _event: Woke) -> None:
         """Somebody may be old enough now to be evicted, or to get a reservation."""
+        self._hunt_again()
+
+    def _hunt_again(self) -> None:
+        """Who may be evicted may have changed: look again for everybody."""
         if {"preempt", "reclaim"} & {*self.cycle.conf.actions}:
             self.cycle.moves += 1
             self.cycle.waiting.everything_changed()

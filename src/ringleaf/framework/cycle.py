@@ -367,6 +367,9 @@ class Cycle:
         self.bound.add(job.name)
         if self.waiting.pods_came() or self.modest.pods_came():
             self.relief = True
+        if "preempt" in self.conf.actions:
+            for waitlist in (self.waiting, self.pending):
+                waitlist.reopen_above(job)
         self.moves += 1
         standing.told = standing.why = ""
         standing.promised = set()
@@ -417,7 +420,7 @@ class Cycle:
         """Say why those wait who stand behind somebody else."""
         for name, standing in self.untold.items():
             waitlist = self._waitlist(standing)
-            if standing.told or name not in waitlist:
+            if standing.told or standing.placements or name not in waitlist:
                 continue
             why = waitlist.line_of(name).why
             behind = f"; queue {standing.job.queue!r} has others before it"

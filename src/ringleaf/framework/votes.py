@@ -5,7 +5,9 @@ Volcano's, so that a configuration means here what it means there.
 
 Source: Volcano ``pkg/scheduler/framework/session_plugins.go``. Where we differ: a tier
 that agrees on no victim ends the round, while Volcano goes on to the next tier if it
-was the first plugin that named nobody.
+was the first plugin that named nobody. Victims of other queues must suit the plugins
+that share the cluster between queues, also those of later tiers: in Volcano gangs stay
+where they are, here they may go whole.
 
 The plugin ``affinity`` is not asked about nodes here: a session places by its rules in
 any case (D18), and weighs its ranks against the scores of the others itself (D26).
@@ -101,6 +103,10 @@ class Votes:
         self._reclaimable = [
             [each.reclaimable for each in tier] for tier in by_tier("Reclaimable")
         ]
+        sharers = [
+            each for each in voters("QueueOrder") if each in voters("Reclaimable")
+        ]
+        self._sharers = [each.reclaimable for each in sharers]
         self._view = view
         self._handlers = [
             handler for plugin in self.plugins.values() for handler in _handlers(plugin)
@@ -207,8 +213,16 @@ class Votes:
         return _agreed(self._preemptable, evictor, victims)
 
     def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
-        """Which of *victims*, of other queues, may go for *evictor*."""
-        return _agreed(self._reclaimable, evictor, victims)
+        """Which of *victims*, of other queues, may go for *evictor*.
+
+        Whoever shares the cluster between queues must agree in any case, whatever its
+        tier: a queue within its share loses nothing to another.
+        """
+        agreed = _agreed(self._reclaimable, evictor, victims)
+        for choose in self._sharers:
+            if agreed and (found := choose(evictor, agreed)) is not None:
+                agreed = found
+        return agreed
 
 
 class _Seat(Struct, frozen=True):

@@ -192,6 +192,15 @@ class Waitlist:
         self._reopen(lonely)
         return bool(lonely)
 
+    def reopen_above(self, job: Job) -> None:
+        """*job* started: who has a higher priority in its queue may evict it."""
+        closed = [self._held_back, *self._closed.values()]
+        for line in [line for lines in closed for line in lines]:
+            front = line.front[1].job
+            if front.queue == job.queue and front.priority > job.priority:
+                self._forget(line)
+                self._reopen([line])
+
     def accounts_changed(self) -> None:
         """Queues use more or less than before."""
         held_back, self._held_back = self._held_back, {}

@@ -356,7 +356,8 @@ def _taken(ground: Ground, stay: Stay, job: Job) -> bool:
     """
     exclusive = stay.home_in(LeafState.EXCLUSIVE)
     if stay.running:
-        return bool(not stay.crosses and ground.crossed[exclusive].any())
+        others = ground.state[exclusive] != LeafState.IDLE
+        return bool(not stay.crosses and others.any())
     shared = stay.home_in(LeafState.SHARED)
     if job.job_type is JobType.COMMON:
         exclusive = exclusive[ground.foundation[exclusive]]
