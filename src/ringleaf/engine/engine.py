@@ -43,8 +43,8 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
-from ringleaf.model.mask import mask_of
-from ringleaf.model.placement import NO_MARK
+from ringleaf.model.mask import chips_of, mask_of
+from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
 from ringleaf.plugins import PLUGINS
@@ -200,7 +200,7 @@ class Engine:
                     statement.hold(
                         job.name,
                         cluster.index[placement.node],
-                        mask_of(placement.chips),
+                        self._own_chips(job, placement),
                         placement.replica,
                         placement.mark or NO_MARK,
                         demand=demands.get(placement.replica, job.demand),
@@ -208,6 +208,20 @@ class Engine:
                     standing.placements[placement.replica] = placement
             statement.commit()
         standing.started = self.view.now if event.started is None else event.started
+
+    def _own_chips(self, job: Job, placement: Placement) -> int:
+        """The chips of a pod that nobody else holds; others are told, and stay put."""
+        cluster, chips = self.view.cluster, mask_of(placement.chips)
+        clash = chips & cluster.taken.item(cluster.index[placement.node])
+        if clash:
+            twice = ", ".join(map(str, chips_of(clash)))
+            told = (
+                f"job {job.name!r}: pod {placement.replica} is on chips {twice} of "
+                f"node {placement.node!r}, which another pod holds already"
+            )
+            hint = "evict one of the two"
+            self.cycle.out.append(Report(job.name, Verdict.CONFLICT, told, hint))
+        return chips & ~clash
 
     def _job_changed(self, standing: Standing, job: Job) -> None:
         """A known job is another now; its pods stay where they are."""

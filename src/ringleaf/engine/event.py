@@ -17,6 +17,8 @@ from ringleaf.model.spine import Leaf
 class JobArrived(Struct, frozen=True):
     """A job is there; *placements* are those of its pods that run already.
 
+    Pods on nodes that are not there are gone.
+
     A job of the same name as one that is known is that job, changed.
     """
 
@@ -63,7 +65,7 @@ class NodesChanged(Struct, frozen=True):
 
 
 class NodesGone(Struct, frozen=True):
-    """Nodes are no longer there."""
+    """Nodes are no longer there, nor are the pods on them."""
 
     names: tuple[str, ...]
 

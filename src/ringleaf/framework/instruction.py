@@ -17,6 +17,7 @@ class Verdict(StrEnum):
     RESERVED = "reserved"
     EVICTS = "evicts"
     WOULD_EVICT = "would-evict"
+    CONFLICT = "conflict"
 
 
 class Bind(Struct, frozen=True, tag="bind"):
