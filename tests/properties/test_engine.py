@@ -1,0 +1,469 @@
+"""The engine over random events: what must be true whatever happens.
+
+The books of ``tests.engine.ledger`` are kept from events and instructions alone, and
+compared with the engine's after every event.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from msgspec.structs import replace
+
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import (
+    BindFailed,
+    ConfChanged,
+    Event,
+    JobArrived,
+    JobGone,
+    LeavesChanged,
+    NodesChanged,
+    NodesGone,
+    PodsEnding,
+    PodsGone,
+    QueueChanged,
+    QueueGone,
+    Woke,
+)
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.instruction import Bind, Evict, Instruction, WakeAt
+from ringleaf.framework.session import Session
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.job import Job, Schema
+from ringleaf.model.queue import Queue
+from ringleaf.model.spine import Leaf
+from tests.engine.ledger import Ledger
+from tests.engine.story import BOTH, NPU, PREEMPT, RECLAIM, TIERS, conf, job, node
+
+SOON = {"reservation-after-seconds": 20}
+NO_GANG_VOTE = (
+    ("priority", {"name": "gang", "enablePreemptable": False}, "conformance"),
+    ("overcommit", "drf", "predicates", "proportion", "nodeorder"),
+)
+CONFS = {
+    "default": DEFAULT,
+    "fair": conf(tiers=TIERS, allocate=SOON),
+    "strict": conf(tiers=TIERS, allocate={**SOON, "reservation": "strict"}),
+    "off": conf(tiers=TIERS, allocate={"reservation": "off"}),
+    "preempt": conf(PREEMPT, TIERS, allocate=SOON),
+    "reclaim": conf(RECLAIM, TIERS, allocate=SOON, reclaim={"min-run-seconds": 15}),
+    "both": conf(BOTH, NO_GANG_VOTE, allocate=SOON, preempt={"min-run-seconds": 5}),
+    "preview": conf(BOTH, TIERS, allocate=SOON, preempt={"preview": True}),
+    "no enqueue": conf("allocate, preempt, reclaim", TIERS, allocate=SOON),
+}
+QUEUES = ("default", "p", "q")
+NODES = [
+    node(f"{leaf}{slot}", leaf=leaf, slot=slot) for leaf in "AB" for slot in range(2)
+] + [node("C0")]
+
+
+SHAPES = st.tuples(
+    st.sampled_from([1, 2, 4, 4, 8, 8, 8, 3]),
+    st.sampled_from([1, 1, 1, 2, 2, 3, 4]),
+    st.sampled_from([None, None, 1, 2]),
+    st.sampled_from([None, None, None, Schema.LARGE_MODEL, Schema.NORMAL]),
+    st.sampled_from([*QUEUES, "p"]),
+    st.sampled_from([0, 0, 1, 2]),
+    st.sampled_from([None, None, 10.0, 60.0]),
+    st.sampled_from([True] * 7 + [False]),
+    st.sampled_from([True] * 7 + [False]),
+)
+"""Chips, pods, least, affinity, queue, priority, estimate, preemptable, preempts."""
+Shape = tuple[int, int, int | None, Schema | None, str, int, float | None, bool, bool]
+
+
+def job_of(name: str, shape: Shape) -> Job:
+    """A job that may well fit: mostly small ones, some gangs, some elastic."""
+    chips, pods, least, affinity, queue, priority, estimate, *may = shape
+    fewest = None if least is None or least >= pods else least
+    return job(
+        name,
+        chips,
+        pods,
+        least=fewest,
+        tor_affinity=affinity if pods > 1 and fewest is None else None,
+        queue=queue,
+        priority=priority,
+        estimate_s=estimate,
+        preemptable=may[0],
+        preempts=may[1],
+    )
+
+
+LIMITS = st.tuples(
+    st.integers(1, 3),
+    st.sampled_from([None, None, None, 8, 16, 24]),
+    st.sampled_from([None, None, None, None, 4, 8]),
+    st.sampled_from([True, True, True, False]),
+    st.sampled_from([0, 0, 0, 1]),
+    st.sampled_from([True] * 7 + [False]),
+)
+"""Weight, most, kept, reclaimable, priority, open."""
+Limits = tuple[int, int | None, int | None, bool, int, bool]
+
+
+def queue_of(name: str, limits: Limits) -> Queue:
+    """A queue, most of them without limits."""
+    weight, most, kept, reclaimable, priority, is_open = limits
+    return Queue(
+        name,
+        weight,
+        {} if most is None else {NPU: 1000 * most},
+        {} if kept is None else {NPU: 1000 * kept},
+        reclaimable=reclaimable,
+        priority=priority,
+        is_open=is_open,
+    )
+
+
+class World:
+    """An engine, its books, and everything that was heard and said."""
+
+    def __init__(
+        self, conf: Conf, nodes: Sequence[Node], queues: Sequence[Queue]
+    ) -> None:
+        self._given = conf, nodes, queues
+        self.engine = Engine(nodes, (), queues, conf)
+        self.ledger = Ledger(nodes, queues, conf)
+        self.now = 0.0
+        self.wake: float | None = None
+        self.trace: list[tuple[tuple[Event, ...], float, bytes]] = []
+        self.evicted: list[Evict] = []
+        self.ever_ran: set[str] = set()
+
+    def hears(self, *events: Event) -> list[Instruction]:
+        booked = {
+            name: {(p.node, c) for p in booking.placements for c in p.chips}
+            for name, booking in self.engine.bookings.items()
+        }
+        said = self.engine.handle_all(events, self.now)
+        self.trace.append((events, self.now, msgspec.json.encode(said)))
+        for event in events:
+            self.ledger.hear(event)
+        for each in said:
+            self.ledger.heed(each)
+            if isinstance(each, WakeAt):
+                assert each.at > self.now
+                self.wake = each.at
+            elif isinstance(each, Evict):
+                self.evicted.append(each)
+            elif isinstance(each, Bind):
+                self.ever_ran.add(each.job)
+                chips = {(p.node, c) for p in each.placements for c in p.chips}
+                others = (b for name, b in booked.items() if name != each.job)
+                into = any(chips & other for other in others)
+                self.ledger.counts["backfilled"] += into
+        self.ledger.compare(self.engine)
+        assert not self.ledger.untold(self.engine)
+        return said
+
+    def evictions_are_carried_out(self) -> None:
+        gone = [PodsGone(each.job, each.replicas) for each in self.evicted]
+        self.evicted = []
+        if gone:
+            self.hears(*gone)
+
+    def sleeps(self) -> bool:
+        """Until the engine wants to be woken; whether it does."""
+        if self.wake is None:
+            return False
+        self.now, self.wake = max(self.now, self.wake), None
+        self.hears(Woke())
+        return True
+
+    def replays(self) -> None:
+        """The same events give the same instructions, byte for byte."""
+        conf, nodes, queues = self._given
+        again = Engine(nodes, (), queues, conf)
+        for events, now, said in self.trace:
+            assert msgspec.json.encode(again.handle_all(events, now)) == said
+
+    @property
+    def running(self) -> list[str]:
+        return sorted({name for name, _replica in self.ledger.pods})
+
+
+ILL: Sequence[dict[str, Any]] = (
+    {},
+    {},
+    {"faulty": 0b11},
+    {"ready": False},
+    {"cordoned": True},
+    {"network_faulty": 0b1},
+    {"sub_healthy": True},
+)
+WELL = {
+    "faulty": 0,
+    "ready": True,
+    "cordoned": False,
+    "network_faulty": 0,
+    "sub_healthy": False,
+}
+PICK = st.integers(0, 999)
+"""Which of those there are, counted round and round."""
+
+
+class Machine(RuleBasedStateMachine):
+    """Anything that can happen, in any order."""
+
+    counts: ClassVar[Counter[str]] = Counter()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+
+    @initialize(
+        name=st.sampled_from(sorted(CONFS)),
+        limits=st.tuples(*[LIMITS] * len(QUEUES)),
+        shapes=st.lists(SHAPES, min_size=4, max_size=8),
+    )
+    def begin(self, name: str, limits: tuple[Limits, ...], shapes: list[Shape]) -> None:
+        listed = [queue_of(*each) for each in zip(QUEUES, limits, strict=True)]
+        self.world = World(CONFS[name], NODES, listed)
+        self.jobs_arrive(shapes)
+
+    def _some_pods(self, pick: int, how_many: int) -> tuple[str, tuple[int, ...]]:
+        pods = sorted(self.world.ledger.pods)
+        name, _replica = pods[pick % len(pods)]
+        own = [replica for other, replica in pods if other == name]
+        first = pick % len(own)
+        some = (own[first:] + own[:first])[:how_many]
+        return name, tuple(sorted(some))
+
+    @rule(shapes=st.lists(SHAPES, min_size=1, max_size=3))
+    def jobs_arrive(self, shapes: list[Shape]) -> None:
+        came = []
+        for shape in shapes:
+            self.number += 1
+            came.append(JobArrived(job_of(f"j{self.number}", shape)))
+        self.world.hears(*came)
+
+    @rule(
+        chips=st.sampled_from([8, 4]),
+        pods=st.integers(1, 3),
+        queue=st.sampled_from(QUEUES),
+    )
+    def an_urgent_job_arrives(self, chips: int, pods: int, queue: str) -> None:
+        self.number += 1
+        urgent = job(f"j{self.number}", chips, pods, priority=5, queue=queue)
+        self.world.hears(JobArrived(urgent))
+
+    @precondition(lambda self: self.world.ledger.jobs)
+    @rule(pick=PICK, queue=st.sampled_from([None, *QUEUES]))
+    def a_job_changes(self, pick: int, queue: str | None) -> None:
+        known = list(self.world.ledger.jobs.values())
+        old = known[pick % len(known)]
+        new = replace(old, queue=queue) if queue else replace(old, priority=3)
+        self.world.hears(JobArrived(new))
+
+    @precondition(lambda self: self.world.ledger.jobs)
+    @rule(pick=PICK)
+    def a_job_is_gone(self, pick: int) -> None:
+        names = sorted(self.world.ledger.jobs)
+        self.world.hears(JobGone(names[pick % len(names)]))
+
+    @precondition(lambda self: self.world.ledger.pods)
+    @rule(pick=PICK, how_many=st.integers(1, 4), succeeded=st.booleans())
+    def pods_are_gone(self, pick: int, how_many: int, *, succeeded: bool) -> None:
+        self.world.hears(PodsGone(*self._some_pods(pick, how_many), succeeded))
+
+    @precondition(lambda self: self.world.ledger.pods)
+    @rule(pick=PICK, how_many=st.integers(1, 4))
+    def pods_are_ending(self, pick: int, how_many: int) -> None:
+        self.world.hears(PodsEnding(*self._some_pods(pick, how_many)))
+
+    @precondition(lambda self: self.world.ledger.pods)
+    @rule(pick=PICK, how_many=st.integers(1, 4))
+    def pods_cannot_be_bound(self, pick: int, how_many: int) -> None:
+        self.world.hears(BindFailed(*self._some_pods(pick, how_many)))
+
+    @precondition(lambda self: self.world.ledger.ending)
+    @rule()
+    def whoever_is_ending_is_gone(self) -> None:
+        pods = sorted(self.world.ledger.ending)
+        self.world.hears(*(PodsGone(name, (n,)) for name, n in pods))
+
+    @rule(pick=PICK, ill=st.sampled_from(ILL))
+    def a_node_changes(self, pick: int, ill: dict[str, Any]) -> None:
+        known = list(self.world.ledger.nodes.values()) or NODES
+        old = known[pick % len(known)]
+        self.world.hears(NodesChanged((replace(old, **{**WELL, **ill}),)))
+
+    @rule(pick=PICK, leaf=st.sampled_from(["A", "B", None]), goes=st.booleans())
+    def a_node_comes_or_goes(self, pick: int, leaf: str | None, *, goes: bool) -> None:
+        each = NODES[pick % len(NODES)]
+        if each.name not in self.world.ledger.nodes:
+            self.world.hears(NodesChanged((each,)))
+        elif goes:
+            self.world.hears(NodesGone((each.name,)))
+        else:
+            self.world.hears(NodesChanged((replace(each, leaf=leaf),)))
+
+    @rule(name=st.sampled_from(QUEUES), limits=st.none() | LIMITS)
+    def a_queue_changes(self, name: str, limits: Limits | None) -> None:
+        if limits is None:
+            self.world.hears(QueueGone(name))
+        else:
+            self.world.hears(QueueChanged(queue_of(name, limits)))
+
+    @rule(name=st.sampled_from(sorted(CONFS)))
+    def the_configuration_changes(self, name: str) -> None:
+        self.world.hears(ConfChanged(CONFS[name]))
+
+    @rule(address=st.sampled_from([None, "1.1.1.1"]))
+    def leaves_change(self, address: str | None) -> None:
+        self.world.hears(LeavesChanged((Leaf("A", address),)))
+
+    @rule(seconds=st.sampled_from([1.0, 7.0, 25.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.world.now += seconds
+        self.world.hears(Woke())
+
+    @rule()
+    def the_engine_is_woken(self) -> None:
+        self.world.sleeps()
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            self.world.replays()
+            type(self).counts.update(self.world.ledger.counts)
+
+
+class TestMachine(Machine.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(max_examples=80, stateful_step_count=30)
+
+
+def test_the_machine_reaches_every_outcome() -> None:
+    """Placed, waiting, evicted, reserved, in another's reservation, and so on."""
+
+    class Counted(Machine):
+        counts: ClassVar[Counter[str]] = Counter()
+
+    steady = settings(
+        max_examples=80, stateful_step_count=30, derandomize=True, database=None
+    )
+    run_state_machine_as_test(Counted, settings=steady)
+
+    wanted = {"placed", "joined", "waiting", "reserved", "evicts", "evicted"}
+    wanted |= {"backfilled", "wake"}
+    assert all(Counted.counts[key] for key in wanted), Counted.counts
+
+
+# Liveness
+
+
+def fits_alone(world: World, one: Job) -> bool:
+    """Whether a job would run if it were alone, by its queue and the nodes."""
+    ledger = world.ledger
+    queue = ledger.queues[one.queue]
+    least = 1000 * one.chips * one.min_pods
+    kept = sum(q.guarantee.get(NPU, 0) for q in ledger.queues.values())
+    total = sum(1000 * each.chips for each in ledger.nodes.values() if each.ready)
+    most = min(
+        queue.capability.get(NPU, total), total - kept + queue.guarantee.get(NPU, 0)
+    )
+    alone = Session(Cluster(ledger.nodes.values())).preview(one)
+    return queue.is_open and least <= most and alone is not None
+
+
+def winds_down(world: World, order: Sequence[int]) -> None:
+    """Running jobs end one after the other, and time passes, until nothing happens."""
+    for step in range(200):
+        world.evictions_are_carried_out()
+        if world.wake is not None and world.wake <= world.now:
+            world.sleeps()
+        elif world.running:
+            pick = order[step % len(order)]
+            world.now += 5
+            world.hears(JobGone(world.running[pick % len(world.running)]))
+        elif not world.sleeps():
+            return
+    raise AssertionError("it never ends")
+
+
+PATIENT = ("fair", "strict", "preempt", "reclaim", "both", "no enqueue")
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(PATIENT),
+    st.tuples(*[LIMITS] * len(QUEUES)),
+    st.lists(st.sampled_from(ILL), min_size=len(NODES), max_size=len(NODES)),
+    st.lists(SHAPES, min_size=4, max_size=12),
+    st.lists(PICK, min_size=5, max_size=5),
+)
+def test_every_job_that_fits_alone_runs_in_the_end(
+    name: str,
+    limits: tuple[Limits, ...],
+    ills: list[dict[str, Any]],
+    shapes: list[Shape],
+    order: list[int],
+) -> None:
+    nodes = [replace(n, **ill) for n, ill in zip(NODES, ills, strict=True)]
+    listed = [queue_of(*each) for each in zip(QUEUES, limits, strict=True)]
+    world = World(CONFS[name], nodes, listed)
+    for number, shape in enumerate(shapes):
+        world.now += 1
+        world.hears(JobArrived(job_of(f"j{number}", shape)))
+
+    winds_down(world, order)
+
+    left = [one for one in world.ledger.jobs.values() if fits_alone(world, one)]
+    assert not left, [one.name for one in left]
+
+
+STEP = 5.0
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(("fair", "strict", "no enqueue")),
+    st.sampled_from([(8, 4), (8, 5), (8, 3), (4, 9)]),
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(1, 6), st.booleans(), st.booleans()),
+        min_size=3,
+        max_size=9,
+    ),
+)
+def test_a_stream_of_small_jobs_does_not_starve_a_big_one(
+    name: str, big: tuple[int, int], small: list[tuple[int, int, bool, bool]]
+) -> None:
+    """Two small jobs come at every step, and each runs for up to six of them."""
+    world = World(CONFS[name], NODES, [Queue(each) for each in QUEUES])
+    started: dict[str, tuple[float, int]] = {}
+    number = 0
+    for step in range(80):
+        world.now = STEP * step
+        ended = [
+            n for n, (at, last) in started.items() if at + STEP * last <= world.now
+        ]
+        events: list[Event] = [JobGone(each) for each in ended]
+        for each in ended:
+            del started[each]
+        for _twice in range(4):
+            chips, last, says, other = small[number % len(small)]
+            queue = "p" if other else "default"
+            estimate = STEP * last if says else None
+            new = job(f"s{number}", chips, queue=queue, estimate_s=estimate)
+            events.append(JobArrived(new))
+            number += 1
+        if step == 3:
+            events.append(JobArrived(job("big", *big)))
+        for said in world.hears(*events, Woke()):
+            if isinstance(said, Bind) and said.job != "big":
+                last = small[int(said.job[1:]) % len(small)][1]
+                started[said.job] = world.now, last
+        if "big" in world.ever_ran:
+            return
+    raise AssertionError("it starves")
