@@ -1,6 +1,6 @@
 """Whose pods go: the fewest that are enough."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -109,7 +109,7 @@ MANY = [prey(f"j{n:02}", 1) for n in range(20)]
 """More choices than are looked at one by one."""
 
 
-def needs(*jobs: str) -> object:
+def needs(*jobs: str) -> Callable[[Sequence[Choice]], bool | None]:
     def fits(gone: Sequence[Choice]) -> bool | None:
         return True if {*jobs} <= {one.job for one in gone if one.pods} else None
 
@@ -122,14 +122,14 @@ def needs(*jobs: str) -> object:
     ids=["one of many", "first and last", "nobody", "all"],
 )
 def test_of_many_whoever_can_stay_stays(jobs: tuple[str, ...]) -> None:
-    found = fewest_victims(MANY, needs(*jobs))  # type: ignore[arg-type]
+    found = fewest_victims(MANY, needs(*jobs))
 
     assert found is not None
     assert going(found[0]).keys() == {*jobs}
 
 
 def test_of_many_nobody_goes_where_all_do_not_do() -> None:
-    assert fewest_victims(MANY, needs("stranger")) is None  # type: ignore[arg-type]
+    assert fewest_victims(MANY, needs("stranger")) is None
 
 
 def test_of_many_a_gang_goes_whole_with_its_surplus() -> None:

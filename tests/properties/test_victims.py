@@ -144,7 +144,7 @@ class Case(NamedTuple):
 def cases(draw: st.DrawFn) -> Case:
     """Half nodes and whole ones are taken by gangs, elastic and protected jobs."""
     halves = [(each.name, half) for each in LEAVES for half in (0, 1)]
-    old = []
+    old: list[tuple[Job, tuple[Placement, ...], float]] = []
     left = draw(st.permutations(halves))[: draw(st.integers(10, MOST))]
     while left:
         n_pods = min(len(left), draw(st.sampled_from([1, 1, 1, 2, 2, 3])))

@@ -1,0 +1,194 @@
+"""Accounts of queues: right at any moment, also in the middle of a try."""
+
+from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.statement import Statement
+from ringleaf.framework.view import View, total_of
+from ringleaf.model.cluster import Cluster, Holding, Node
+from ringleaf.model.demand import Demand
+from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
+from ringleaf.model.queue import Queue
+from ringleaf.model.settings import Settings
+from ringleaf.policies.products import PRODUCTS
+
+A2 = PRODUCTS["atlas-800t-a2"]
+NPU = A2.resource
+CPU = Demand(resources=(("cpu", 500),))
+
+
+def a_view(*nodes: Node) -> View:
+    listed = nodes or (Node("n", A2, 8, 0xFF),)
+    return View(Cluster(listed), Settings(), [Queue("q")])
+
+
+def enters(view: View, job: Job, phase: Phase = Phase.PENDING) -> Standing:
+    standing = Standing(job)
+    view.enter(standing)
+    view.move(standing, phase)
+    return standing
+
+
+def test_there_is_always_a_queue_of_the_default_name() -> None:
+    assert [*a_view().queues] == ["default", "q"]
+
+
+def test_an_account_is_opened_when_it_is_first_asked_for() -> None:
+    view = a_view()
+
+    assert view.account("x") is view.account("x")
+    assert [*view.accounts] == ["x"]
+
+
+def test_pods_count_while_they_are_tried_and_no_longer() -> None:
+    view = a_view()
+    standing = enters(view, Job("j", A2, 4, queue="q", demand=CPU))
+    account = view.account("q")
+
+    with Statement(view.cluster) as statement:
+        statement.allocate("j", 0, 0b1111, demand=CPU)
+        assert account.allocated == {NPU: 4000, "cpu": 500}
+        assert standing.allocated == account.allocated
+
+    assert account.allocated == {NPU: 0, "cpu": 0}
+    assert account.requested == {NPU: 4000, "cpu": 500}
+
+
+def test_pods_of_nobody_count_nowhere() -> None:
+    view = a_view()
+
+    Statement(view.cluster).hold("stranger", 0, 0b1)
+
+    assert view.accounts == {}
+
+
+def test_who_is_let_in_owes_what_it_needs_until_it_has_it() -> None:
+    view = a_view()
+    standing = enters(view, Job("j", A2, 2, 3, least=2), Phase.INQUEUE)
+    account = view.account("default")
+    assert account.inqueue == {NPU: 4000}
+
+    Statement(view.cluster).hold("j", 0, 0b11)
+    assert account.inqueue == {NPU: 2000}
+    view.move(standing, Phase.RUNNING)
+    assert account.inqueue == {NPU: 0}
+
+
+def test_what_a_job_could_spare_is_what_it_has_beyond_its_least() -> None:
+    view = a_view()
+    enters(view, Job("j", A2, 2, 3, least=2), Phase.RUNNING)
+    enters(view, Job("k", A2, 2), Phase.RUNNING)
+    statement = Statement(view.cluster)
+    for replica in range(3):
+        statement.hold("j", 0, 0b11 << 2 * replica, replica)
+    statement.hold("k", 0, 0b11 << 6)
+
+    assert view.account("default").elastic == {NPU: 2000}
+
+
+def test_a_job_that_leaves_takes_everything_with_it() -> None:
+    view = a_view()
+    standing = enters(view, Job("j", A2, 2, 2, least=1), Phase.INQUEUE)
+    Statement(view.cluster).hold("j", 0, 0b11)
+
+    view.leave(standing)
+
+    account = view.account("default")
+    assert account.jobs == {}
+    for amounts in (account.allocated, account.requested):
+        assert not any(amounts.values())
+    assert not any((account.inqueue | account.elastic).values())
+
+
+def test_a_job_that_changes_owes_what_it_owed() -> None:
+    view = a_view()
+    standing = enters(view, Job("j", A2, 2), Phase.INQUEUE)
+
+    view.leave(standing)
+    standing.become(Job("j", A2, 4, queue="q"))
+    view.enter(standing)
+
+    assert view.account("default").inqueue == {NPU: 0}
+    assert view.account("q").inqueue == {NPU: 4000}
+
+
+def test_pods_that_ended_well_are_asked_for_no_more() -> None:
+    view = a_view()
+    standing = enters(view, Job("j", A2, 2, 3))
+
+    view.finish(standing, [0, 1])
+
+    assert view.account("default").requested == {NPU: 2000}
+
+
+def test_pods_that_are_ending_count_no_longer() -> None:
+    """Volcano: a releasing pod is not among the allocated ones."""
+    view = a_view()
+    standing = enters(view, Job("j", A2, 2, 2), Phase.RUNNING)
+    with Statement(view.cluster) as statement:
+        for replica in range(2):
+            statement.hold("j", 0, 0b11 << 2 * replica, replica)
+            standing.placements[replica] = Placement(replica, "n", ())
+        statement.commit()
+
+    view.end(standing, [1])
+    view.end(standing, [1])
+    assert standing.terminating == {1}
+    assert view.account("default").allocated == {NPU: 2000}
+
+    with Statement(view.cluster) as statement:
+        statement.release_pods("j", {1})
+        statement.commit()
+    assert view.account("default").allocated == {NPU: 2000}
+
+
+def test_a_job_without_pods_has_none_that_end() -> None:
+    view = a_view()
+    standing = enters(view, Job("j", A2, 2))
+
+    view.end(standing, [0])
+
+    assert standing.terminating == set()
+
+
+def test_handlers_are_told_of_every_pod() -> None:
+    view = a_view()
+    enters(view, Job("j", A2, 2))
+    told: list[tuple[str, int, int, int]] = []
+
+    def handler(
+        standing: Standing, holding: Holding, amounts: dict[str, int], by: int
+    ) -> None:
+        told.append((standing.job.name, holding.replica, amounts[NPU], by))
+
+    view.handlers.append(handler)
+    with Statement(view.cluster) as statement:
+        statement.hold("j", 0, 0b11, 1)
+
+    assert told == [("j", 1, 2000, 1), ("j", 1, 2000, -1)]
+
+
+def test_every_change_moves_the_version() -> None:
+    view = a_view()
+    seen = view.version
+    standing = enters(view, Job("j", A2, 2))
+    for change in (
+        lambda: view.move(standing, Phase.INQUEUE),
+        lambda: view.finish(standing, [0]),
+        lambda: view.leave(standing),
+        view.count,
+    ):
+        assert view.version > seen
+        seen = view.version
+        change()
+    assert view.version > seen
+
+
+def test_the_total_is_of_nodes_that_take_pods() -> None:
+    """Chips by product, resources where every node says how much it has."""
+    nodes = [
+        Node("a", A2, 8, 0, faulty=0b1, resources={"cpu": 1000, "disk": 1}),
+        Node("b", A2, 8, 0xFF, ready=False, resources={"cpu": 1000}),
+        Node("c", A2, 8, 0xFF, cordoned=True, resources={"cpu": 3000}),
+    ]
+
+    assert total_of(Cluster(nodes)) == {NPU: 16_000, "cpu": 4000}
