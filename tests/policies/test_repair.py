@@ -552,3 +552,13 @@ class TestPlain:
         job = replace(Job("j", A2, 8), previous=before("a", "", Keep.JOB))
 
         assert nodes_of(Cluster(nodes), job) == "b"
+
+
+def test_2_0_a_job_without_a_label_takes_no_leaf_from_the_pods_that_run() -> None:
+    """It crosses both leaves, but says nothing of them."""
+    cluster = leaves("A ###.", "B .##.")
+    hold(cluster, "unlabelled", "A2 B1")
+    exclusive = Mark(JobType.COMMON, LeafState.EXCLUSIVE)
+    job = replace(common(3), previous=before("A0 A1 gone", mark=exclusive))
+
+    assert nodes_of(cluster, job, TWO) == "A0 A1 B2"
