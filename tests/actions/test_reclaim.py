@@ -142,7 +142,6 @@ def test_a_queue_that_is_gone_neither_gives_nor_takes() -> None:
     assert not any(line.startswith("evict ") for line in said)
 
 
-@pytest.mark.xfail(strict=True, reason="closed lines are not looked at again")
 def test_a_queue_that_may_be_taken_from_again_gives() -> None:
     rock = queue("p", reclaimable=False)
     story = Story("a b", queues=[rock, queue("q")], conf=CONF)

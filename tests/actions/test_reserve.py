@@ -272,7 +272,6 @@ def test_a_capability_that_is_too_small_gives_none_until_it_grows() -> None:
     assert "reserved big" in story.hears(QueueChanged(queue("q", 16)), now=11)
 
 
-@pytest.mark.xfail(strict=True, reason="a reservation that is all free is not used")
 def test_two_queues_that_each_want_everything_do_not_wait_forever() -> None:
     """Who is overdue may use what its queue may ever use, whatever its share."""
     story = Story("a b", queues=[queue("p"), queue("q")], conf=soon())

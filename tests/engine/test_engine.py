@@ -167,7 +167,6 @@ def test_a_running_job_that_could_use_more_pods_wakes_nobody() -> None:
     assert not any(line.startswith("wake") for line in said)
 
 
-@pytest.mark.xfail(strict=True, reason="nobody is before it")
 def test_a_running_job_that_could_use_more_pods_is_told_what_is_so() -> None:
     story = Story("a b")
     story.arrives(job("other"))
