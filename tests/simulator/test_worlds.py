@@ -65,4 +65,4 @@ def test_much_happens_in_these_worlds() -> None:
     )
 
     assert min(said["bind"], said["waiting"]) > 200, said
-    assert min(said["evict"], said["reserved"]) > 10, said
+    assert min(said["evict"], said["reserved"]) > 4, said

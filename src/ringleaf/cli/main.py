@@ -161,8 +161,8 @@ def replay(
 
     \b
     Examples:
-      ringleaf plan examples/big-job-waits.yaml --record run.log
       ringleaf replay run.log
+      ringleaf plan examples/big-job-waits.yaml --record run.log
     """  # noqa: D301
     from ringleaf.cli.replay import replay_file
 
