@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsGone, QueueGone
-from ringleaf.model.job import Job, Schema
+from ringleaf.framework.conf import Refused, read_conf
+from ringleaf.model.job import Job, Role, Schema
 from tests.engine.story import PREEMPT, Story, at, conf, job, node, queue
 
 CONF = conf(PREEMPT)
@@ -267,7 +268,7 @@ def test_an_elastic_job_that_has_enough_pods_evicts_nobody() -> None:
     assert story.running == {"low": [0], "high": [0]}
 
 
-def test_a_gang_that_lost_a_pod_may_evict_for_it() -> None:
+def test_a_gang_that_lost_a_pod_evicts_nobody() -> None:
     story = Story("a b", conf=CONF)
     story.arrives(job("high", 8, 2, priority=5))
     story.hears(
@@ -276,6 +277,7 @@ def test_a_gang_that_lost_a_pod_may_evict_for_it() -> None:
         now=1,
     )
 
+    assert not any(line.startswith("evict ") for line in story.wakes(9))
     assert story.running == {"low": [0], "high": [0]}
 
 
@@ -306,3 +308,27 @@ def test_without_a_plugin_that_knows_starving_jobs_nobody_goes() -> None:
 
     assert story.arrives(HIGH, now=1)[0] == "waiting high"
     assert not story.engine.bookings
+
+
+def test_a_job_that_asks_for_nothing_evicts_nobody() -> None:
+    roles = (Role("helper", 0),)
+    story = Story([node("a", cordoned=True)], conf=CONF)
+    story.hears(JobArrived(LOW, at("a 01234567")))
+
+    said = story.arrives(job("high", 0, roles=roles, priority=9), now=1)
+
+    assert said[0] == "waiting high"
+    assert not any(line.startswith("evict ") for line in said)
+
+
+def test_volcanos_other_actions_are_refused() -> None:
+    for action in ("gangpreempt", "gangreclaim", "shuffle"):
+        found = read_conf({"actions": f"enqueue, allocate, {action}"})
+        assert isinstance(found, Refused)
+        assert action in found.problems[0].text
+
+
+def test_an_unknown_plugin_is_an_error() -> None:
+    found = read_conf({"tiers": [{"plugins": [{"name": "gnag"}]}]})
+
+    assert isinstance(found, Refused)
