@@ -20,9 +20,14 @@ from ringleaf.model.placement import NO_MARK, Placement
 from tests.leaves import A2
 from tests.network_oracle import (
     LEGAL,
+    SHARED,
     NetJob,
     Pod,
+    Spot,
     World,
+    crossing_kinds,
+    leaf_states,
+    legal_sets,
     place_1,
     place_2,
     place_single,
@@ -40,7 +45,7 @@ from tests.properties.network_cases import (
     superpod_cases,
 )
 from tests.properties.play import arrays, play, pods_of
-from tests.properties.test_repair import Fault, can_stay_whole, without_notes_of
+from tests.properties.test_repair import Fault, keeps_its_states, without_notes_of
 
 EXAMPLES = 60
 MODES = ("1.0", "2.0", "single", "superpods")
@@ -191,7 +196,11 @@ class Growth:
         fault = Fault(self.world, job, self.pods, blocks, (), "pods")
         if self.world.mode == "superpods":
             return self._blocks_fit(size)
-        return can_stay_whole(fault)
+        sets = legal_sets(self.world, job, fault.spots(self.pods))
+        return any(
+            keeps_its_states(fault, spots) and spares_foundation(fault, spots)
+            for spots in sets
+        )
 
     def _blocks_fit(self, size: int) -> bool:
         room = heeding(with_pods(self.world, self.pods), self.job)
@@ -201,6 +210,24 @@ class Growth:
         if self.job.soft:
             return sum(free) >= more
         return sum(count // block for count in free) >= more // block
+
+
+def spares_foundation(fault: Fault, spots: Sequence[Spot]) -> bool:
+    """2.0: beyond its budget a common job shares no leaf with a foundation job.
+
+    Leaves that its pods call shared count, though nobody else may be there.
+    """
+    world = fault.world
+    if world.mode != "2.0" or fault.job.kind != "common":
+        return True
+    said = {world.spot(pod.node).leaf for pod in fault.pods if pod.state == SHARED}
+    states = leaf_states(world)
+    shared = {s.leaf for s in spots if s.leaf and states[s.leaf][0] == SHARED}
+    shared |= said
+    beyond = len(shared) > world.budget
+    return not beyond or not any(
+        "foundation" in crossing_kinds(world, leaf) for leaf in shared if leaf
+    )
 
 
 @st.composite
