@@ -1,0 +1,192 @@
+"""One job is tried: its quota, the reservations of others, the plugins' last word."""
+
+import pytest
+from tests.engine.story import NPU, PREEMPT, Story, at, conf, job, node, queue
+
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsEnding, Woke
+from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.framework.instruction import Bind, Report
+from ringleaf.framework.plugin import Plugin, Vote
+from ringleaf.framework.standing import Standing
+from ringleaf.model.demand import Demand, PodTerm
+from ringleaf.model.job import Job
+from ringleaf.model.queue import Queue
+from ringleaf.plugins import PLUGINS
+
+QUOTAS = [
+    pytest.param(100, 5, 1, 5, id="all pods where all may run"),
+    pytest.param(5, 5, 1, 5, id="on the dot"),
+    pytest.param(4, 5, 1, 4, id="fewer where fewer may"),
+    pytest.param(3, 9, 2, 3, id="found by halves"),
+    pytest.param(2, 9, 2, 2, id="down to those that must start together"),
+    pytest.param(1, 9, 2, None, id="and no fewer"),
+    pytest.param(4, 5, None, None, id="a gang has no fewer"),
+]
+
+
+@pytest.mark.parametrize(("most", "pods", "least", "want"), QUOTAS)
+def test_how_many_pods_may_run(
+    most: int, pods: int, least: int | None, want: int | None
+) -> None:
+    story = Story("a b", queues=[queue("q", most)], conf=conf("enqueue"))
+    story.arrives(job("j", 1, pods, least=least, queue="q"))
+    standing = story.engine.view.standings["j"]
+
+    assert story.engine.cycle.quota(standing) == want
+
+
+def test_pods_that_run_count_in_what_may_run() -> None:
+    story = Story("a b", queues=[queue("q", 6)], conf=conf("enqueue"))
+    story.hears(JobArrived(job("j", 2, 6, least=1, queue="q"), at("a 01")))
+    standing = story.engine.view.standings["j"]
+
+    assert story.engine.cycle.quota(standing) == 3
+    story.hears(JobArrived(job("other", 4, queue="q"), at("b 0123")))
+    assert story.engine.cycle.quota(standing) is None
+
+
+def test_who_is_overdue_may_use_what_its_queue_may_ever_use() -> None:
+    kept = Queue("kept", guarantee={NPU: 4000})
+    story = Story("a b", queues=[queue("q"), kept], conf=conf("enqueue"))
+    story.arrives(
+        job("default", 8, 2), job("j", 8, queue="q"), job("k", 8, 2, queue="q")
+    )
+    standings, cycle = story.engine.view.standings, story.engine.cycle
+
+    assert cycle.quota(standings["j"], overdue=True) == 1
+    assert cycle.quota(standings["k"]) is None
+    assert cycle.quota(standings["k"], overdue=True) is None
+
+
+class Strict(Plugin):
+    """Nobody starts, or nobody may wait for a place, as it is told."""
+
+    ready = True
+    content = True
+
+    def job_ready(self, standing: Standing) -> bool:
+        del standing
+        return type(self).ready
+
+    def job_pipelined(self, standing: Standing) -> Vote:
+        del standing
+        return Vote.PERMIT if type(self).content else Vote.REJECT
+
+
+def with_strict(actions: str) -> Conf:
+    found = read_conf(
+        {
+            "actions": actions,
+            "tiers": [
+                {"plugins": [{"name": n} for n in ("strict", "priority", "gang")]},
+                {"plugins": [{"name": "predicates"}]},
+            ],
+            "configurations": [
+                {"name": "allocate", "arguments": {"reservation-after-seconds": 10}}
+            ],
+        },
+        {"strict": Strict},
+    )
+    assert isinstance(found, Conf)
+    return found
+
+
+def strict_engine(actions: str = "allocate") -> Engine:
+    plugins = {**PLUGINS, "strict": Strict}
+    return Engine([node("a")], conf=with_strict(actions), plugins=plugins)
+
+
+def test_a_job_that_a_plugin_does_not_find_ready_holds_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Strict, "ready", False)
+    engine = strict_engine()
+
+    said = engine.handle(JobArrived(job("j")), 0)
+
+    assert not any(isinstance(each, Bind) for each in said)
+    assert engine.view.cluster.free.tolist() == [0xFF]
+    assert engine.view.account("default").allocated == {NPU: 0}
+
+
+@pytest.mark.parametrize(
+    "actions", ["allocate", "allocate, preempt"], ids=["overdue", "evicts"]
+)
+def test_no_place_is_kept_with_which_a_plugin_is_not_content(
+    actions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = strict_engine(actions)
+    engine.handle(JobArrived(job("low")), 0)
+    monkeypatch.setattr(Strict, "content", False)
+
+    engine.handle(JobArrived(job("high", priority=5)), 1)
+    engine.handle(Woke(), 20)
+
+    assert not engine.bookings
+    assert engine.view.standings["high"].promised == set()
+    assert engine.view.standings["low"].terminating == set()
+
+
+def test_what_ends_is_kept_for_nobody_with_whom_a_plugin_is_not_content(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = strict_engine()
+    engine.handle(JobArrived(job("low")), 0)
+    engine.handle(PodsEnding("low", (0,)), 0)
+    monkeypatch.setattr(Strict, "content", False)
+
+    engine.handle(JobArrived(job("next")), 1)
+    assert not engine.bookings
+    monkeypatch.setattr(Strict, "content", True)
+    engine.handle(JobArrived(job("other")), 2)
+    assert not engine.view.standings["other"].placements
+
+
+def test_what_others_reserved_may_not_be_enough() -> None:
+    soon = conf(allocate={"reservation-after-seconds": 10})
+    story = Story("a b", conf=soon)
+    story.arrives(job("one"), job("half", 4))
+    story.arrives(job("big", 8, 2))
+    story.wakes(10)
+    assert "big" in story.engine.bookings
+
+    said = story.arrives(job("short", 8, estimate_s=1.0), now=11)
+
+    assert said[0] == "waiting short"
+    assert "big" in story.engine.bookings
+
+
+def test_who_joins_others_it_likes_is_tried_when_they_come() -> None:
+    near = Demand(near=(PodTerm("host", ()),), labels=(("app", "x"),))
+    nodes = [node("a", labels={"host": "a"}), node("b", labels={"host": "b"})]
+    story = Story(nodes, conf=conf())
+    alone = Demand(labels=(("app", "y"),))
+
+    story.arrives(Job("j", node("a").product, 4, demand=near))
+    story.arrives(Job("k", node("a").product, 4, demand=alone), now=1)
+
+    assert {"j", "k"} == story.running.keys()
+
+
+def test_a_job_that_was_told_and_cannot_fit_is_not_told_again() -> None:
+    tiers = (("priority", "gang"), ("predicates",))
+    story = Story("a b", conf=conf("allocate", tiers))
+    story.arrives(job("one", 4, 2), job("two", 8))
+    assert story.arrives(job("big", 8, 2), now=1)[0] == "waiting big"
+
+    said = story.hears(
+        JobGone("nobody"), NodesChanged((node("c", ready=False),)), now=2
+    )
+
+    assert not any(line.startswith("bind") for line in said)
+
+
+def test_a_report_is_said_only_if_it_is_news() -> None:
+    story = Story("a", conf=conf(PREEMPT))
+    story.arrives(job("one", priority=5))
+    story.arrives(job("two"), now=1)
+    said = [each for each in story.said if isinstance(each, Report)]
+    assert len(said) == 1
+
+    assert story.wakes(2) == []
