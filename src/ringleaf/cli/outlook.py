@@ -31,8 +31,8 @@ from ringleaf.simulator.outcome import (
     Fate,
     Line,
     booking_told,
+    fate_of,
     fate_told,
-    fates,
     line_of,
     queue_told,
 )
@@ -98,7 +98,7 @@ def _let_go(run: Run, name: str, statement: Statement) -> None:
 def _outlook(run: Run, name: str, top: int) -> Outlook:
     engine, job = run.engine, run.jobs[name]
     view, cluster = engine.view, engine.view.cluster
-    (fate,) = [fate for fate in fates(run) if fate.job.name == name]
+    fate = fate_of(run, name)
     told = {
         each: booking_told(cluster, booking)
         for each, booking in engine.bookings.items()

@@ -34,10 +34,12 @@ Fate = Decision | Ended
 
 def fates(run: Run) -> list[Fate]:
     """What became of every job, in the order in which they came up."""
-    return [_fate(run, name, job) for name, job in run.jobs.items()]
+    return [fate_of(run, name) for name in run.jobs]
 
 
-def _fate(run: Run, name: str, job: Job) -> Fate:
+def fate_of(run: Run, name: str) -> Fate:
+    """What became of one job."""
+    job = run.jobs[name]
     standing = run.engine.view.standings.get(name)
     if standing is not None and is_over(standing):
         return Ended(job)
