@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsGone, QueueGone
+from ringleaf.engine.event import (
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    PodsEnding,
+    PodsGone,
+    QueueGone,
+)
 from ringleaf.framework.conf import Refused, read_conf
 from ringleaf.model.job import Job, Role, Schema
 from tests.engine.story import PREEMPT, Story, at, conf, job, node, queue
@@ -332,3 +339,65 @@ def test_an_unknown_plugin_is_an_error() -> None:
     found = read_conf({"tiers": [{"plugins": [{"name": "gnag"}]}]})
 
     assert isinstance(found, Refused)
+
+
+def evictions(said: list[str]) -> list[str]:
+    return [line for line in said if line.startswith("evict ")]
+
+
+def test_who_is_in_the_way_of_another_reservation_stays() -> None:
+    soon = conf(PREEMPT, allocate={"reservation-after-seconds": 10})
+    story = Story("a", conf=soon)
+    story.arrives(job("low", priority=1))
+    story.arrives(job("equal", priority=1), now=1)
+    assert "reserved equal" in story.wakes(11)
+
+    assert evictions(story.arrives(job("high", priority=5), now=12)) == []
+
+
+def test_pods_that_a_role_cannot_do_without_stay_unless_all_go() -> None:
+    roles = (Role("chief", 4, 1, least=1), Role("worker", 4, 3, least=1))
+    story = Story("a b", conf=CONF)
+    story.arrives(job("low", 4, 4, roles=roles, least=2, priority=1))
+    story.hears(NodesChanged((node("b"),)), now=1)
+
+    said = story.arrives(job("high", 8, priority=5), now=2)
+
+    (line,) = evictions(said)
+    assert line == "evict low: 2,3 for high (preempt)"
+
+
+def test_who_is_ending_for_nobody_helps_those_who_evict() -> None:
+    story = Story("a b", conf=CONF)
+    story.arrives(job("one", priority=1), job("two", priority=1))
+    story.hears(PodsEnding("one", (0,)), now=1)
+
+    said = story.arrives(job("high", 8, 2, priority=5), now=2)
+
+    assert evictions(said) == ["evict two: 0 for high (preempt)"]
+    story.hears(PodsGone("one", (0,)), PodsGone("two", (0,)), now=3)
+    assert story.running["high"] == [0, 1]
+
+
+def test_the_next_of_a_line_waits_for_others_that_are_ending() -> None:
+    story = Story("a b c", conf=CONF)
+    story.arrives(*(job(f"low{n}", priority=1) for n in range(3)))
+    story.hears(PodsEnding("low0", (0,)), PodsEnding("low1", (0,)), now=1)
+
+    said = story.arrives(HIGH, job("high2", priority=5), now=2)
+
+    assert evictions(said) == []
+    assert {*story.engine.bookings} == {"high", "high2"}
+
+
+def test_who_starts_below_somebody_that_waits_is_looked_at_as_prey() -> None:
+    """A closed line opens again when a job of lower priority starts."""
+    story = Story("a b", conf=conf(PREEMPT, (("priority", "gang"), ("predicates",))))
+    story.arrives(job("rock", preemptable=False, priority=9))
+    story.hears(NodesChanged((node("b", ready=False),)), now=1)
+    story.arrives(HIGH, now=2)
+    story.hears(JobArrived(LOW, at("b 01234567")), now=3)
+
+    said = story.hears(NodesChanged((node("b"),)), now=4)
+
+    assert evictions(said) == ["evict low: 0 for high (preempt)"]

@@ -449,3 +449,42 @@ def test_small_jobs_do_not_starve_a_big_one(mode: str) -> None:
 
     assert "big" in story.running
     assert story.now <= 400
+
+
+def test_a_queue_in_which_nobody_can_be_helped_is_looked_at_when_the_next_is_due() -> (
+    None
+):
+    story = Story("a", conf=soon())
+    story.arrives(job("one"), job("huge", 8, 2))
+    story.arrives(job("young"), now=5)
+    assert story.wakes(10) == ["wake 15"]
+    assert story.wakes(11) == []
+    assert story.wakes(12) == []
+
+    assert story.wakes(15) == ["reserved young"]
+
+
+def test_who_is_in_the_way_of_a_quota_is_in_the_way() -> None:
+    """Though it holds nothing of the place."""
+    story = Story("a b", queues=[queue("q", 8)], conf=soon())
+    story.hears(JobArrived(job("own", 4, queue="q"), at("b 0123")))
+    story.arrives(job("j", 8, queue="q"))
+
+    assert story.wakes(10) == ["reserved j"]
+    booking = story.engine.bookings["j"]
+    assert booking.nodes == {"a"}
+    assert [*booking.blockers] == ["own"]
+    assert story.hears(JobGone("own"), now=11) == ["bind j: 0 on a 01234567"]
+
+
+def test_a_reservation_elsewhere_is_not_touched_by_who_ends_here() -> None:
+    story = Story("a b", queues=[queue("p"), queue("q")], conf=soon())
+    story.arrives(job("p0", queue="p"), job("q0", queue="q"))
+    story.arrives(job("p1", queue="p"), job("q1", queue="q"))
+    story.wakes(10)
+    assert len(story.engine.bookings) == 2
+
+    said = story.hears(JobGone("p0"), now=11)
+
+    assert len(story.engine.bookings) == 1
+    assert sum(line.startswith("bind") for line in said) == 1

@@ -174,3 +174,14 @@ def test_a_job_with_too_many_choices_is_not_counted_to_the_end() -> None:
     assert found is not None
     (choice,) = found[0]
     assert choice.n_pods == 1
+
+
+def test_nobody_goes_where_no_choice_is_enough() -> None:
+    """Though all pods together, more than may go, would be."""
+    one = prey("j", 2, 1, whole=False)
+
+    found = fewest_victims(
+        [one], lambda gone: True if sum(c.n_pods for c in gone) == 2 else None
+    )
+
+    assert found is None

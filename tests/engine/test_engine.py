@@ -18,10 +18,17 @@ from ringleaf.engine.event import (
     QueueGone,
     Woke,
 )
-from ringleaf.framework.instruction import Bind
+from ringleaf.framework.instruction import Bind, WakeAt
 from ringleaf.framework.standing import Phase
 from ringleaf.model.decision import Invalid, Placed, Waiting
-from ringleaf.model.demand import Demand, Effect, Operator, Requirement, Taint
+from ringleaf.model.demand import (
+    Demand,
+    Effect,
+    Operator,
+    PodTerm,
+    Requirement,
+    Taint,
+)
 from ringleaf.model.job import Role, Schema
 from ringleaf.model.placement import JobType
 from ringleaf.model.spine import Leaf
@@ -802,3 +809,41 @@ def test_pods_without_chips_are_placed_with_the_job() -> None:
     assert story.arrives(job("j", 8, roles=roles)) == [
         "bind j: 0 on a 01234567, 1 on a"
     ]
+
+
+def near(number: int) -> Demand:
+    """A pod that must have the one with the number before near it."""
+    before = Requirement("app", Operator.IN, (f"{number - 1}",))
+    terms = (PodTerm("zone", (before,)),) if number else ()
+    return Demand(labels=(("app", f"{number}"),), near=terms)
+
+
+@pytest.mark.xfail(strict=True, reason="nobody wakes for what is left")
+def test_nothing_is_left_undone_when_rounds_run_out() -> None:
+    story = Story([node("a", labels={"zone": "z"})])
+    for number in range(7, 0, -1):
+        story.arrives(job(f"j{number}", 1, demand=near(number)))
+
+    story.arrives(job("j0", 1, demand=near(0)), now=1)
+
+    assert len(story.running) == 8 or any(isinstance(s, WakeAt) for s in story.said)
+
+
+def test_a_job_of_which_some_pods_are_ending_still_waits_for_none() -> None:
+    story = Story("a b c", conf=conf())
+    story.arrives(job("j", 8, 3, least=1))
+    story.hears(PodsEnding("j", (0, 1)), now=1)
+
+    assert story.hears(PodsGone("j", (0,)), now=2) == []
+    assert "j" not in story.engine.cycle.waiting
+    assert story.hears(PodsGone("j", (1,)), now=3) == [
+        "bind j: 0 on a 01234567, 1 on b 01234567"
+    ]
+
+
+def test_a_waiting_job_has_no_pods_that_end() -> None:
+    story = Story("a", conf=conf())
+    story.arrives(job("one"), job("two"))
+
+    assert story.hears(PodsEnding("two", (0,)), now=1) == []
+    assert not story.engine.cycle.ends

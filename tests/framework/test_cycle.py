@@ -143,18 +143,65 @@ def test_what_ends_is_kept_for_nobody_with_whom_a_plugin_is_not_content(
     assert not engine.view.standings["other"].placements
 
 
-def test_what_others_reserved_may_not_be_enough() -> None:
-    soon = conf(allocate={"reservation-after-seconds": 10})
-    story = Story("a b", conf=soon)
+FREELY = conf(
+    "allocate",
+    (("priority", "gang"), ("predicates",)),
+    allocate={"reservation-after-seconds": 10},
+)
+"""Nobody has a quota, and ten seconds are too long."""
+
+
+def reserved() -> Story:
+    """Node a is taken, b is half taken, and both are reserved for a big job."""
+    story = Story("a b", conf=FREELY)
     story.arrives(job("one"), job("half", 4))
     story.arrives(job("big", 8, 2))
-    story.wakes(10)
-    assert "big" in story.engine.bookings
+    assert "reserved big" in story.wakes(10)
+    return story
+
+
+def test_what_others_reserved_may_not_be_enough() -> None:
+    story = reserved()
 
     said = story.arrives(job("short", 8, estimate_s=1.0), now=11)
 
     assert said[0] == "waiting short"
     assert "big" in story.engine.bookings
+
+
+def test_who_says_when_it_ends_is_tried_though_nothing_seems_free() -> None:
+    """It may find room in what others reserved."""
+    story = reserved()
+    story.arrives(job("short", 8, estimate_s=1.0), now=11)
+    assert story.running.keys() == {"one", "half"}
+
+    said = story.hears(JobGone("half"), now=12)
+
+    assert said == ["bind short: 0 on b 01234567"]
+    assert "big" in story.engine.bookings
+
+
+def test_a_reservation_that_is_made_anew_where_it_was_is_no_news() -> None:
+    story = reserved()
+    story.arrives(job("big2", 8, 2), now=11)
+
+    story.hears(NodesChanged((node("b", labels={"x": "1"}),)), now=12)
+
+    assert story.told == []
+    assert [*story.engine.bookings] == ["big"]
+
+
+def test_who_outranks_a_job_that_starts_is_tried_again() -> None:
+    """It may evict it, once it is bound."""
+    tiers = (("priority", "gang"), ("predicates",))
+    story = Story("a b", conf=conf(PREEMPT, tiers))
+    story.arrives(job("rock", preemptable=False))
+    story.arrives(job("high", 8, 2, priority=5), now=1)
+    line = story.engine.cycle.waiting.line_of("high")
+    assert not story.engine.cycle.waiting.is_open(line)
+
+    assert story.arrives(job("low"), now=2)[0] == "bind low: 0 on b 01234567"
+    assert story.engine.cycle.waiting.is_open(line)
 
 
 def test_who_joins_others_it_likes_is_tried_when_they_come() -> None:
