@@ -176,8 +176,6 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
 
     Otherwise it would go to whoever asks first once they are gone.
     """
-    if not line or cycle.waiting.is_open(line):
-        return
     enders = free_enders(cycle)
     _key, standing = line.front
     if not enders or standing.phase is Phase.RUNNING:

@@ -55,8 +55,10 @@ from ringleaf.policies.fit import request_of
 SAME_PLACE: Final = ("product", "chips", "superpod", "leaf", "slot")
 """Where a node stands; one that moves is another node."""
 
-MAX_ROUNDS: Final = 3
+MAX_ROUNDS: Final = 100
 """How often the actions run after one event, while what they do makes room for more."""
+SOON_S: Final = 1.0
+"""When to go on where that was not enough."""
 
 
 class Engine:
@@ -125,6 +127,8 @@ class Engine:
             if not cycle.relief:
                 break
             cycle.failed = []
+        else:
+            cycle.wake_at(now + SOON_S)
         if cycle.untold:
             cycle.tell_the_others()
         if cycle.wake != inf and (cycle.wake != self._wake or self._wake <= now):
@@ -316,8 +320,7 @@ class Engine:
         if not held:
             return False
         with Statement(cluster) as statement:
-            if name in cluster.holdings:
-                statement.release_pods(name, held)
+            statement.release_pods(name, held)
             statement.commit()
         nodes = {standing.placements[replica].node for replica in held}
         for replica in held:

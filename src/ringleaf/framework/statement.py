@@ -59,7 +59,7 @@ class Statement:
         cluster.taken[node] = cluster.taken.item(node) | chips
         holding = Holding(node, chips, replica, mark, demand)
         cluster.holdings.setdefault(job, []).append(holding)
-        if cluster.leaves:
+        if cluster.leaves and _speaks(holding):
             cluster.spine.enter(job, cluster.leaf.item(node), mark)
         self._undo.append(lambda: self._unhold(job, node, free))
         if cluster.watchers:
@@ -73,7 +73,7 @@ class Statement:
         cluster.fleet.use(node, holding.demand, -1)
         cluster.write_free(node, free)
         cluster.taken[node] = cluster.taken.item(node) & ~holding.chips
-        if cluster.leaves:
+        if cluster.leaves and _speaks(holding):
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, -1)
 
@@ -131,7 +131,7 @@ class Statement:
         cluster.fleet.use(node, holding.demand, -1)
         cluster.write_free(node, cluster.free.item(node) | holding.chips)
         cluster.taken[node] = cluster.taken.item(node) & ~holding.chips
-        if cluster.leaves:
+        if cluster.leaves and _speaks(holding):
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, -1)
 
@@ -141,7 +141,7 @@ class Statement:
         cluster.fleet.use(node, holding.demand, 1)
         cluster.write_free(node, cluster.free.item(node) & ~holding.chips)
         cluster.taken[node] = cluster.taken.item(node) | holding.chips
-        if cluster.leaves:
+        if cluster.leaves and _speaks(holding):
             cluster.spine.enter(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, 1)
 
@@ -154,3 +154,8 @@ class Statement:
         """Take back everything since the last commit, last first."""
         while self._undo:
             self._undo.pop()()
+
+
+def _speaks(holding: Holding) -> bool:
+    """Whether a pod uses the links of its leaf: it has chips, or will have."""
+    return holding.chips != 0 or holding.mark != NO_MARK
