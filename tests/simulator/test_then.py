@@ -445,7 +445,8 @@ def test_keys_without_an_effect_get_one_warning_each() -> None:
         f"{NODES}until: 5\ngrace-seconds: 1\nrunning: [{{name: r, chips: 1, "
         "placements: [], started: 1, priority: 1}]\n"
         "jobs: [{name: j, chips: 8, queue: q, priority: 7}, "
-        "{name: k, chips: 8, queue: q, critical: true}]"
+        "{name: k, chips: 8, queue: q, critical: true, host-ports: [80]}, "
+        "{name: l, roles: [{name: r, chips: 1, spread: [{topology-key: z}]}]}]"
     )
 
     why = "has no effect without queues, configuration or then"
@@ -455,6 +456,8 @@ def test_keys_without_an_effect_get_one_warning_each() -> None:
         f"running[0].started {why}",
         f"jobs[0].queue {why}",
         f"jobs[1].critical {why}",
+        f"jobs[1].host-ports {why}",
+        f"jobs[2].roles[0].spread {why}",
         f"until {why}",
         f"grace-seconds {why}",
     }

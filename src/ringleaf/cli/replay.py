@@ -37,8 +37,8 @@ def replay_file(file: str, *, as_json: bool) -> int:
 
 def _replayed(file: str) -> Replay:
     if file != STDIN:
-        with Path(file).open("rb") as lines:
-            return replay(lines)
+        with Path(file).open("rb") as log:
+            return replay(log)
     if sys.stdin is None:
         raise BadUse("standard input is closed, want a log")
     return replay(sys.stdin.buffer)

@@ -141,9 +141,10 @@ class Replay(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def replay(lines: Iterable[bytes]) -> Replay:
+def replay(log: BinaryIO) -> Replay:
     """Play a log again, up to the first difference; a bad log is one ``BadInput``."""
     warnings: list[str] = []
+    lines = iter(lambda: log.readline(MAX_BYTES + 1), b"")
     numbered = _plain_lines(lines, warnings)
     _number, first = next(numbered, (1, None))
     with _on_line(1):

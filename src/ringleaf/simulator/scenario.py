@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -31,6 +30,8 @@ from ringleaf.policies.fit import request_of
 from ringleaf.policies.repair import survivors
 from ringleaf.simulator.format import (
     JobEntry,
+    RoleEntry,
+    RunningEntry,
     ScenarioEntry,
     read_entry,
 )
@@ -50,9 +51,11 @@ from ringleaf.simulator.then import Later, Stage, read_then
 
 RUN_ONLY: Final = (
     *("queue", "priority", "estimate-seconds", "preemptable", "preempts"),
-    *("critical", "created", "started"),
+    *("critical", "created", "started", "host-ports", "pod-labels", "namespace"),
+    *("pod-affinity", "pod-anti-affinity", "spread", "preferred-node-affinity"),
+    *("preferred-pod-affinity", "preferred-pod-anti-affinity"),
 )
-"""Keys of jobs that only the engine heeds."""
+"""Keys of jobs and roles that only the engine heeds, or the plugins it asks."""
 
 
 class Scenario(Struct, frozen=True):
@@ -250,8 +253,8 @@ def _idle_warnings(entry: ScenarioEntry) -> Iterator[str]:
     seen: dict[str, str] = {}
     for part, jobs in (("running", entry.running), ("jobs", entry.jobs)):
         for i, job in enumerate(jobs):
-            for key in _given(job):
-                seen.setdefault(key, f"{part}[{i}].{key}")
+            for key, path in _given(f"{part}[{i}]", job):
+                seen.setdefault(key, path)
     named = [*seen.values()]
     named += ["until"] * (entry.until is not None)
     named += ["grace-seconds"] * (entry.grace_seconds > 0)
@@ -259,14 +262,29 @@ def _idle_warnings(entry: ScenarioEntry) -> Iterator[str]:
         yield f"{path} has no effect without queues, configuration or then"
 
 
-def _given(job: JobEntry) -> list[str]:
-    """The keys of *job* that only the engine heeds, where they are not as usual."""
-    fields = {f.encode_name: f for f in msgspec.structs.fields(type(job))}
-    return [
-        key
-        for key in RUN_ONLY
-        if key in fields and getattr(job, fields[key].name) != fields[key].default
-    ]
+def _given(path: str, job: JobEntry) -> Iterator[tuple[str, str]]:
+    """The keys that only the engine heeds, where they are not as usual."""
+    roles = {f"{path}.roles[{i}]": role for i, role in enumerate(job.roles)}
+    for where, entry in {path: job, **roles}.items():
+        for key, value in _plain_values(entry).items():
+            if key in RUN_ONLY and value != _USUAL[type(entry)][key]:
+                yield key, f"{where}.{key}"
+
+
+def _plain_values(entry: Struct) -> dict[str, object]:
+    names = zip(entry.__struct_encode_fields__, entry.__struct_fields__, strict=True)
+    return {key: getattr(entry, name) for key, name in names}
+
+
+_USUAL: Final[Mapping[type[Struct], Mapping[str, object]]] = {
+    type(each): _plain_values(each)
+    for each in (
+        JobEntry(name=""),
+        RunningEntry(name="", placements=[]),
+        RoleEntry(name="", chips=0),
+    )
+}
+"""Every key of jobs and roles at its default."""
 
 
 def _network_warnings(
