@@ -182,7 +182,7 @@ PER_POD = "a mapping with at, events and instructions"
         ),
         pytest.param(
             [HEAD | {"configuration": {"actions": 1}}],
-            "line 1: configuration: actions is 1",
+            "line 1: configuration.actions is 1",
             id="bad configuration",
         ),
         pytest.param(

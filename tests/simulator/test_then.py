@@ -223,12 +223,15 @@ def test_leaves_are_all_of_them() -> None:
         ),
         (
             "configuration: {actions: alocate}",
-            "configuration: unknown action 'alocate'; hint: did you mean 'allocate'?",
+            (
+                "configuration.actions: unknown action 'alocate'; "
+                "hint: did you mean 'allocate'?"
+            ),
         ),
         (
             "configuration: {actions: alocate, tires: []}",
             (
-                "configuration: the configuration has the unknown key 'tires' "
+                "configuration.tires: the configuration has the unknown key 'tires' "
                 "(and 1 more: ringleaf conf check tells them); "
                 "hint: did you mean 'tiers'?"
             ),
@@ -239,6 +242,17 @@ def test_leaves_are_all_of_them() -> None:
                 "configuration: line 2, column 1: neither YAML nor JSON: "
                 "while parsing a flow node did not find expected node content"
             ),
+        ),
+        (
+            "configuration: {tiers: [{plugins: [{name: gang, enableJobReadi: true}]}]}",
+            (
+                "configuration.tiers[0].plugins[0] has the unknown flag 'enableJobReadi'; "
+                "hint: did you mean 'enableJobReady'?"
+            ),
+        ),
+        (
+            "configuration: {actions: [allocate]}",
+            ("configuration.actions is a list, want names, separated by commas"),
         ),
         (
             "configuration: ''",

@@ -11,6 +11,7 @@ from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.simulator.checks import good_name
 from ringleaf.simulator.demands import resources_of
+from ringleaf.simulator.fault import written
 from ringleaf.simulator.format import WANTED, QueueEntry, SettingsEntry
 from ringleaf.simulator.source import BadInput, brief, documents
 
@@ -78,12 +79,27 @@ def conf_of(
         first, more = conf.problems[0], len(conf.problems) - 1
         also = f" (and {more} more: ringleaf conf check tells them)" if more else ""
         hint = first.hint if first.hint is None else first.hint[:MAX_HINT]
-        raise BadInput(f"{path}: {first.text}{also}", hint)
+        raise BadInput(f"{_placed(path, first)}{also}", hint)
     warnings += _told(path, conf.warnings)
     found = conf.settings
     for where, entry in settings:
         found = settings_of(where, entry, found, warnings)
     return replace(conf, settings=found)
+
+
+def _placed(path: str, remark: Remark) -> str:
+    """A remark with its place in the document, told once."""
+    places = [written(tuple(map(_key, remark.path[:n]))) for n in (None, -1)]
+    if any(place and remark.text.startswith(place) for place in places):
+        return f"{path}.{remark.text}"
+    return (
+        f"{path}.{places[0]}: {remark.text}" if places[0] else f"{path}: {remark.text}"
+    )
+
+
+def _key(step: object) -> str | int:
+    """A step of a path; whoever wrote the file may use any value as a key."""
+    return step if isinstance(step, int) and step is not True else str(step)
 
 
 def _told(path: str, remarks: Iterable[Remark]) -> list[str]:
