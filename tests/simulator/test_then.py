@@ -246,8 +246,8 @@ def test_leaves_are_all_of_them() -> None:
         (
             "configuration: {tiers: [{plugins: [{name: gang, enableJobReadi: true}]}]}",
             (
-                "configuration.tiers[0].plugins[0] has the unknown flag 'enableJobReadi'; "
-                "hint: did you mean 'enableJobReady'?"
+                "configuration.tiers[0].plugins[0] has the unknown flag "
+                "'enableJobReadi'; hint: did you mean 'enableJobReady'?"
             ),
         ),
         (
