@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from ringleaf.engine.event import JobGone, NodesChanged
+import pytest
+
+from ringleaf.engine.event import ConfChanged, JobGone, NodesChanged, QueueGone
 from ringleaf.model.demand import Demand, Operator, Requirement
 from ringleaf.model.job import Job, Role
 from tests.engine.story import Story, conf, job, node, queue
@@ -63,3 +65,12 @@ def test_all_pods_of_a_job_or_none() -> None:
     assert story.arrives(modest("m", 3, least=3)) == ["bind m: 0 on a, 1 on a, 2 on a"]
     assert story.hears(JobGone("m"), now=1) == []
     assert story.running == {}
+
+
+@pytest.mark.xfail(strict=True, reason="backfill does not look at queues at all")
+def test_a_queue_that_is_gone_starts_nobody() -> None:
+    story = Story("a", queues=[queue("q")], conf=conf("allocate"))
+    story.arrives(modest("m", queue="q"))
+    story.hears(QueueGone("q"))
+
+    assert not story.hears(ConfChanged(conf("allocate, backfill")), now=1)

@@ -201,7 +201,8 @@ class Ledger:
             return
         queue = self.queues.get(job.queue)
         assert queue is not None, f"no queue {job.queue}"
-        assert queue.is_open, f"queue {job.queue} is closed"
+        asks = any(_counts(job, replica) for replica in range(job.n_pods))
+        assert queue.is_open or not asks, f"queue {job.queue} is closed"
         used = self.used(job.queue)
         for name, most in queue.capability.items():
             assert used[name] <= most, f"queue {queue.name}: {used[name]} of {most}"
@@ -411,9 +412,19 @@ def _counts(job: Job, replica: int) -> tuple[tuple[str, int], ...]:
 
 
 def _least(job: Job) -> Counter[str]:
-    """What the pods ask that must start together, of jobs without roles."""
+    """What the pods ask that must start together.
+
+    Of every role its least, then others, those with chips first.
+    """
     total: Counter[str] = Counter()
-    for replica in range(job.min_pods):
+    numbers = {role.name: list(own) for role, own in job.crew}
+    first, then = [], []
+    for role, _own in job.crew:
+        own = numbers[role.name]
+        need = (role.least or 0) if job.roles else 0
+        first += own[:need]
+        then += own[need:]
+    for replica in (first + then)[: job.min_pods]:
         total.update(dict(_counts(job, replica)))
     return total
 

@@ -40,12 +40,15 @@ from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Evict, Instruction, WakeAt
 from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.demand import Demand
+from ringleaf.model.job import Job, Role, Schema
 from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
+from ringleaf.policies.products import PRODUCTS
 from tests.engine.ledger import Ledger
 from tests.engine.story import BOTH, NPU, PREEMPT, RECLAIM, TIERS, conf, job, node
 
+A3 = PRODUCTS["atlas-900-a3"]
 SOON = {"reservation-after-seconds": 20}
 NO_GANG_VOTE = (
     ("priority", {"name": "gang", "enablePreemptable": False}, "conformance"),
@@ -65,7 +68,9 @@ CONFS = {
 QUEUES = ("default", "p", "q")
 NODES = [
     node(f"{leaf}{slot}", leaf=leaf, slot=slot) for leaf in "AB" for slot in range(2)
-] + [node("C0")]
+]
+NODES += [node("C0"), *(Node(f"P{n}", A3, 16, 0xFFFF, superpod=0) for n in range(2))]
+NODES = [replace(each, resources={"cpu": 8000}) for each in NODES]
 
 
 SHAPES = st.tuples(
@@ -78,16 +83,24 @@ SHAPES = st.tuples(
     st.sampled_from([None, None, 10.0, 60.0]),
     st.sampled_from([True] * 7 + [False]),
     st.sampled_from([True] * 7 + [False]),
+    st.sampled_from(["plain"] * 5 + ["cpu", "driver", "modest", "superpod"]),
 )
-"""Chips, pods, least, affinity, queue, priority, estimate, preemptable, preempts."""
-Shape = tuple[int, int, int | None, Schema | None, str, int, float | None, bool, bool]
+"""Chips, pods, least, affinity, queue, priority, estimate, preemptable, preempts, kind.
+
+A job of the kind cpu asks for some besides; one with a driver has a pod without chips;
+one that is modest asks for nothing at all; one in a SuperPoD is for other nodes.
+"""
+Shape = tuple[
+    int, int, int | None, Schema | None, str, int, float | None, bool, bool, str
+]
+CPU = Demand(resources=(("cpu", 3000),))
 
 
 def job_of(name: str, shape: Shape) -> Job:
     """A job that may well fit: mostly small ones, some gangs, some elastic."""
-    chips, pods, least, affinity, queue, priority, estimate, *may = shape
+    chips, pods, least, affinity, queue, priority, estimate, *may, kind = shape
     fewest = None if least is None or least >= pods else least
-    return job(
+    plain = job(
         name,
         chips,
         pods,
@@ -99,6 +112,21 @@ def job_of(name: str, shape: Shape) -> Job:
         preemptable=may[0],
         preempts=may[1],
     )
+    match kind:
+        case "cpu":
+            return replace(plain, demand=CPU)
+        case "driver":
+            driver = Role("driver", 0, demand=CPU)
+            worker = Role("worker", chips, pods, least=fewest)
+            more = None if fewest is None else fewest + 1
+            return replace(plain, roles=(driver, worker), least=more)
+        case "modest":
+            helper = (Role("helper", 0, pods),)
+            return replace(plain, chips=0, roles=helper, tor_affinity=None)
+        case "superpod":
+            several = {"chips": 16, "replicas": 2} if pods > 1 else {}
+            return replace(plain, product=A3, tor_affinity=None, least=None, **several)
+    return plain
 
 
 LIMITS = st.tuples(
@@ -336,6 +364,8 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
+            winds_down(self.world, [0])
+            everybody_ran(self.world)
             self.world.replays()
             type(self).counts.update(self.world.ledger.counts)
 
@@ -366,8 +396,13 @@ def test_the_machine_reaches_every_outcome() -> None:
 def fits_alone(world: World, one: Job) -> bool:
     """Whether a job would run if it were alone, by its queue and the nodes."""
     ledger = world.ledger
-    queue = ledger.queues[one.queue]
-    least = 1000 * one.chips * one.min_pods
+    queue = ledger.queues.get(one.queue)
+    ended = {name for name, _replica in ledger.done}
+    if queue is None or one.name in ledger.invalid | ended:
+        return False
+    if not one.chips and "backfill" not in ledger.conf.actions:
+        return False
+    least = 1000 * one.chips * one.needed
     kept = sum(q.guarantee.get(NPU, 0) for q in ledger.queues.values())
     total = sum(1000 * each.chips for each in ledger.nodes.values() if each.ready)
     most = min(
@@ -390,6 +425,13 @@ def winds_down(world: World, order: Sequence[int]) -> None:
         elif not world.sleeps():
             return
     raise AssertionError("it never ends")
+
+
+def everybody_ran(world: World) -> None:
+    """All who are left do not even fit alone."""
+    if world.ledger.conf is not CONFS["off"]:
+        left = [one for one in world.ledger.jobs.values() if fits_alone(world, one)]
+        assert not left, [one.name for one in left]
 
 
 PATIENT = ("fair", "strict", "preempt", "reclaim", "both", "no enqueue")
@@ -419,8 +461,7 @@ def test_every_job_that_fits_alone_runs_in_the_end(
 
     winds_down(world, order)
 
-    left = [one for one in world.ledger.jobs.values() if fits_alone(world, one)]
-    assert not left, [one.name for one in left]
+    everybody_ran(world)
 
 
 STEP = 5.0
