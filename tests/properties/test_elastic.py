@@ -324,7 +324,10 @@ class Plain:
         return node
 
     def decide(self, job: Job, limit: int) -> dict[int, int] | None:
-        """Replica -> node: what roles cannot do without, then as many as fit."""
+        """Replica -> node: what roles cannot do without, then as many as fit.
+
+        A job with chips does not start without any.
+        """
         found: dict[int, int] = {}
         batches = [(role, own[: role.least or 0]) for role, own in job.crew]
         batches += [(role, own[role.least or 0 :]) for role, own in job.crew]
@@ -338,7 +341,9 @@ class Plain:
         short = any(
             sum(n in found for n in own) < (role.least or 0) for role, own in job.crew
         )
-        return None if short or len(found) < job.min_pods else found
+        working = [n for role, own in job.crew if role.chips for n in own]
+        helpless = working and not any(n in found for n in working)
+        return None if short or helpless or len(found) < job.min_pods else found
 
 
 NODES = st.lists(

@@ -181,7 +181,11 @@ def _keep(
 ) -> None:
     """Reserve the place, in the way of which the victims still are."""
     booking = Booking(
-        standing.job, placed.placements, since=cycle.now, why="evicts", aged=False
+        standing.job,
+        placed.placements,
+        since=cycle.now,
+        why="pods were evicted",
+        aged=False,
     )
     for choice in chosen:
         booking.elsewhere.add(choice.job)

@@ -110,7 +110,11 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
     count, placed = found
     since = standing.waiting_since
     booking = Booking(
-        standing.job, placed.placements, since=cycle.now, why=f"{since}", aged=True
+        standing.job,
+        placed.placements,
+        since=cycle.now,
+        why=f"it waits since {since:g} s",
+        aged=True,
     )
     booking.blocked_by(enders[:count])
     if count:
@@ -187,7 +191,11 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
     if placed is None or not cycle.is_promised(standing, placed):
         return
     booking = Booking(
-        standing.job, placed.placements, since=cycle.now, why="ends", aged=False
+        standing.job,
+        placed.placements,
+        since=cycle.now,
+        why="pods that end leave room",
+        aged=False,
     )
     booking.blocked_by(enders)
     cycle.book(standing, booking)

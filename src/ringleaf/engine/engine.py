@@ -38,7 +38,7 @@ from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
-from ringleaf.framework.waiting import told_to_wait
+from ringleaf.framework.waiting import beyond_quota, told_to_wait
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.model.demand import Demand
@@ -149,12 +149,25 @@ class Engine:
         job, cluster = standing.job, self.view.cluster
         if standing.placements:
             return Placed(job, tuple(standing.placements.values()))
+        why = standing.why.lstrip(",; ")
         with Statement(cluster) as statement:
             if name in cycle.bookings:
                 cycle.bookings[name].let_go(statement, cluster)
+            if cycle.session.preview(job) is not None:
+                held_back = beyond_quota(cycle.session, job, 0)
+                return replace(held_back, because=why)
             waiting = told_to_wait(cycle.session, job, request_of(job))
-        booked = name not in cycle.bookings and standing.told
-        return replace(waiting, because=standing.told) if booked else waiting
+        return replace(waiting, because=why) if why else waiting
+
+    @property
+    def nodes(self) -> Iterable[Node]:
+        """The nodes as they were last heard of."""
+        return self._nodes.values()
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """What is known of leaf switches besides their pods."""
+        return self._leaves
 
     # Jobs and pods.
 

@@ -116,7 +116,8 @@ class Session:
         They keep the rule by which the job was placed. With *limit*, the job has no
         more pods than that in all. Pods that are held must hold in the cluster too.
         """
-        previous = Previous(tuple(held), keep=Keep.PODS)
+        failed = () if job.previous is None else job.previous.failed_nodes
+        previous = Previous(tuple(held), failed, Keep.PODS)
         running = replace(job, previous=previous)
         with Statement(self.cluster) as statement:
             placing = Placing(self, running, Level.PODS, limit, running=True)
@@ -339,9 +340,16 @@ class Placing:
         for role, replicas, must in self._turns(crew):
             if not self._fill(statement, role, replicas, placed) and must:
                 return None
-        if not self._running and len(placed) < self._job.min_pods:
+        if not self._running and not self._is_enough(placed):
             return None
         return sorted(placed, key=lambda pod: (not pod.chips, pod.replica))
+
+    def _is_enough(self, placed: Sequence[Placement]) -> bool:
+        """Whether the job can start with the pods *placed*."""
+        job = self._job
+        if len(placed) < job.min_pods or not job.is_elastic:
+            return len(placed) >= job.min_pods
+        return sum(1 for pod in placed if pod.chips) >= job.needed
 
     def _turns(self, crew: Crew) -> Iterator[tuple[Role, Sequence[int], bool]]:
         """Who is placed when, and whether all of them must be.

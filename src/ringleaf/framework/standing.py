@@ -60,7 +60,8 @@ class Standing:
         """What it asks for; jobs that ask the same wait in one line."""
         self.crew = job.crew
         self.n_pods = sum(len(own) for _role, own in self.crew)
-        self.min_pods = job.min_pods
+        self.min_pods = job.fewest
+        """Pods it starts with at least."""
         self.total = job_amounts(job)
         """What all its pods ask that have not ended."""
         self.least = min_amounts(job)

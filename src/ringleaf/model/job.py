@@ -162,10 +162,12 @@ class Job(Struct, frozen=True):
         "'driver' 1 x 0 and 'w' 2 x 8 chips"
         """
         said = " and ".join(
-            f"{role.name!r} {role.replicas} x {role.chips}" for role in self.roles
+            f"{role.name!r} {role.replicas} x {role.chips}".removeprefix("'' ")
+            for role in self.roles
         )
         said = f"{said or f'{self.replicas} x {self.chips}'} chips"
-        return f"{said} ({self.min_pods} pods to start)" if self.is_elastic else said
+        pods = "pod" if self.min_pods == 1 else "pods"
+        return f"{said} ({self.min_pods} {pods} to start)" if self.is_elastic else said
 
     @property
     def n_pods(self) -> int:
@@ -181,6 +183,8 @@ class Job(Struct, frozen=True):
     def needed(self) -> int:
         """Pods with chips without which it does not start; in SuperPoDs whole blocks.
 
+        One at least, if it has any.
+
         >>> from ringleaf.policies.products import PRODUCTS
         >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, replicas=4, least=3).needed
         3
@@ -193,9 +197,11 @@ class Job(Struct, frozen=True):
         if not self.is_elastic:
             return self.replicas
         roles = [role for role in self.roles if role.chips]
+        if self.roles and not roles:
+            return 0
         least = sum(min(role.least or 0, role.replicas) for role in roles)
         without_chips = self.n_pods - self.replicas
-        fewest = max(least, self.min_pods - without_chips)
+        fewest = max(1, least, self.min_pods - without_chips)
         if self.network is Network.SUPERPODS and self.replicas > 1:
             fewest += -fewest % self.block_nodes
         return fewest

@@ -97,8 +97,8 @@ class Recorder:
 def beginning_of(engine: Engine) -> Beginning:
     """What *engine* was made of; nothing may have happened since."""
     return Beginning(
-        nodes=tuple(engine._nodes.values()),  # noqa: SLF001
-        leaves=engine._leaves,  # noqa: SLF001
+        nodes=tuple(engine.nodes),
+        leaves=engine.leaves,
         queues=tuple(engine.view.queues.values()),
         conf=engine.cycle.conf,
     )

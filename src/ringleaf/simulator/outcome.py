@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.decision import Decision, Placed, Waiting
+from ringleaf.model.decision import Decision, Placed
 from ringleaf.model.job import Job
 from ringleaf.model.spine import NOWHERE
 from ringleaf.plugins.proportion import Proportion
@@ -50,18 +50,7 @@ def fate_of(run: Run, name: str) -> Fate:
     if isinstance(found, Placed):
         ranked = sorted(found.placements, key=attrgetter("replica"))
         return replace(found, job=job, placements=tuple(ranked))
-    if isinstance(found, Waiting) and standing is not None:
-        return replace(found, because=_because(found, standing))
     return found
-
-
-def _because(found: Waiting, standing: Standing) -> str:
-    """What holds a job back, without what the message says anyway."""
-    told = standing.told
-    if found.because != told:
-        return found.because
-    said = told.removeprefix(f"job {found.job.name!r} waits: wants {found.job.wanted}")
-    return "" if "nodes: " in said else said.lstrip(";, ")
 
 
 def is_over(standing: Standing) -> bool:
