@@ -210,7 +210,7 @@ def test_a_pod_that_asks_resources_but_no_chips_is_allocated() -> None:
     nodes: list[Node] = [node(n, resources={"cpu": 1000}) for n in "AB"]
     story = Story(nodes, conf=ALLOCATE)
 
-    said = story.arrives(job("j", 0, 2, roles=roles))
+    said = story.arrives(job("j", 0, 0, roles=roles))
 
     assert said == ["bind j: 0 on A, 1 on B"]
 

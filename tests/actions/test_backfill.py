@@ -15,7 +15,7 @@ NOTHING = Demand()
 def modest(name: str, pods: int = 1, demand: Demand = NOTHING, **changes: Any) -> Job:  # noqa: ANN401
     """A job whose pods ask for nothing."""
     roles = (Role("helper", 0, pods, demand=demand),)
-    return job(name, 0, pods, roles=roles, **changes)
+    return job(name, 0, 0, roles=roles, **changes)
 
 
 def test_pods_that_ask_for_nothing_are_placed_though_nothing_is_free() -> None:

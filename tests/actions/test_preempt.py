@@ -322,7 +322,7 @@ def test_a_job_that_asks_for_nothing_evicts_nobody() -> None:
     story = Story([node("a", cordoned=True)], conf=CONF)
     story.hears(JobArrived(LOW, at("a 01234567")))
 
-    said = story.arrives(job("high", 0, roles=roles, priority=9), now=1)
+    said = story.arrives(job("high", 0, 0, roles=roles, priority=9), now=1)
 
     assert said[0] == "waiting high"
     assert not any(line.startswith("evict ") for line in said)

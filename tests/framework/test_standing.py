@@ -79,7 +79,7 @@ def test_a_job_that_is_another_keeps_who_ended_well() -> None:
 
 
 def test_a_job_of_pods_that_ask_nothing_asks_nothing() -> None:
-    assert Standing(Job("j", A2, 0, roles=(Role("helper", 0),))).asks_nothing
+    assert Standing(Job("j", A2, 0, 0, roles=(Role("helper", 0),))).asks_nothing
     assert not Standing(Job("j", A2, 1)).asks_nothing
 
 

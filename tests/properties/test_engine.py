@@ -122,7 +122,7 @@ def job_of(name: str, shape: Shape) -> Job:
             return replace(plain, roles=(driver, worker), least=more)
         case "modest":
             helper = (Role("helper", 0, pods),)
-            return replace(plain, chips=0, roles=helper, tor_affinity=None)
+            return replace(plain, chips=0, replicas=0, roles=helper, tor_affinity=None)
         case "superpod":
             several = {"chips": 16, "replicas": 2} if pods > 1 else {}
             return replace(plain, product=A3, tor_affinity=None, least=None, **several)
