@@ -45,7 +45,7 @@ def test_who_has_waited_too_long_gets_a_reservation_of_the_whole_job() -> None:
     assert story.wakes(9) == []
     assert story.wakes(10) == ["reserved big"]
     assert story.told == [
-        "job 'big' has a reservation: a, b, free when 'one', 'half' ended"
+        "job 'big' has a reservation: a, b, free when 'one', 'half' have ended"
     ]
 
 
@@ -186,7 +186,7 @@ def test_the_place_is_where_the_job_can_start_soonest() -> None:
     story.arrives(job("j"))
 
     assert story.wakes(10) == ["reserved j"]
-    assert story.told == ["job 'j' has a reservation: b, free when 'early' ended"]
+    assert story.told == ["job 'j' has a reservation: b, free when 'early' has ended"]
 
 
 def test_jobs_that_say_nothing_are_thought_to_end_last() -> None:
@@ -240,7 +240,7 @@ def test_a_reservation_has_the_shape_of_the_topology() -> None:
 
     assert story.engine.bookings["pair"].nodes == {"B0", "B1"}
     assert story.told == [
-        "job 'pair' has a reservation: leaf 'B' (2 pods), free when 'b0', 'b1' ended"
+        "job 'pair' has a reservation: leaf 'B' (2 pods), free when 'b0', 'b1' have ended"
     ]
 
 
@@ -363,7 +363,7 @@ def test_pods_without_chips_are_reserved_too() -> None:
     story.arrives(job("one", 4, demand=cpu), job("two", 4, demand=cpu))
 
     assert story.wakes(10) == ["reserved two"]
-    assert story.told == ["job 'two' has a reservation: a, free when 'one' ended"]
+    assert story.told == ["job 'two' has a reservation: a, free when 'one' has ended"]
     assert story.hears(JobGone("one"), now=11) == ["bind two: 0 on a 0123"]
 
 
@@ -392,7 +392,7 @@ def test_more_than_three_in_the_way_are_counted() -> None:
     story.wakes(10)
 
     assert story.told == [
-        "job 'big' has a reservation: a, free when 'j0', 'j1', 'j2' and 5 more ended"
+        "job 'big' has a reservation: a, free when 'j0', 'j1', 'j2' and 5 more have ended"
     ]
 
 

@@ -352,15 +352,17 @@ def test_the_demo_shows_every_product_and_every_verdict(ringleaf: Ringleaf) -> N
 
     assert (done.status, done.err) == (0, "")
     assert [key for key in PRODUCTS if f"\n{key}: " not in done.out] == []
-    assert [v for v in ("placed", "waiting", "invalid") if v not in done.out] == []
+    verdicts = ("placed", "waiting", "invalid", "ended")
+    assert [verdict for verdict in verdicts if verdict not in done.out] == []
 
 
 def test_the_demo_as_json(ringleaf: Ringleaf) -> None:
     done = ringleaf("demo", "--json")
     decisions = [d for line in done.lines for d in json.loads(line)["decisions"]]
 
-    assert (done.status, len(done.lines)) == (0, 2)
-    assert {d["verdict"] for d in decisions} == {"placed", "waiting", "invalid"}
+    assert (done.status, len(done.lines)) == (0, 3)
+    verdicts = {"placed", "waiting", "invalid", "ended"}
+    assert {decision["verdict"] for decision in decisions} == verdicts
 
 
 # Scenarios that are run through time.

@@ -146,6 +146,7 @@ def answers() -> list[dict[str, Any]]:
         json.loads(encode(*decide_all(scenario)))
         for data in (demo, warned, shared)
         for scenario in load(data)
+        if not scenario.is_run
     ]
 
 

@@ -81,7 +81,7 @@ def test_the_readme_shows_the_demo_a_plan_and_an_explanation() -> None:
     commands = [t.command for t in transcripts() if t.where.startswith("README.md")]
 
     shown = [command.split()[1] for command in commands]
-    assert shown == ["demo", "plan", "explain", "plan"]
+    assert shown == ["demo", "plan", "explain", "plan", "plan"]
 
 
 @pytest.mark.parametrize(

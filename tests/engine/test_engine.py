@@ -331,7 +331,7 @@ def test_chips_of_a_pod_that_is_ending_are_held_until_it_is_gone() -> None:
     story.hears(PodsEnding("old", (0,)))
 
     assert story.arrives(job("new"), now=1) == ["waiting new", "reserved new"]
-    assert story.told[1] == "job 'new' has a reservation: a, free when 'old' ended"
+    assert story.told[1] == "job 'new' has a reservation: a, free when 'old' has ended"
     assert story.hears(JobGone("old"), now=2) == ["bind new: 0 on a 01234567"]
 
 

@@ -215,7 +215,9 @@ def tell_booking(cycle: Cycle, standing: Standing, booking: Booking) -> None:
     where = place_words(cycle.view.cluster, booking.job, booking.placements)
     who = ", ".join(repr(name) for name in [*booking.blockers][:3])
     more = len(booking.blockers) - 3
-    wait = f", free when {who}{f' and {more} more' * (more > 0)} ended" if who else ""
+    have = "has" if len(booking.blockers) == 1 else "have"
+    others = f" and {more} more" * (more > 0)
+    wait = f", free when {who}{others} {have} ended" if who else ""
     cycle.tell(
         standing,
         Verdict.RESERVED,

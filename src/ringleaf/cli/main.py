@@ -196,7 +196,7 @@ def products(
 
 @app.command()
 def demo(*, json: AsJson = False) -> None:
-    """Fill two small clusters with jobs: every product; leaf switches and SuperPoDs.
+    """Fill two small clusters with jobs, and play an hour of a third one.
 
     \b
     Examples:
