@@ -122,6 +122,7 @@ class Engine:
                 cycle.relief = False
                 cycle.pending.accounts_changed()
                 cycle.waiting.accounts_changed()
+                cycle.modest.accounts_changed()
             for action in cycle.conf.actions:
                 VERBS[action](cycle)
             if not cycle.relief:
@@ -203,9 +204,11 @@ class Engine:
         name = never.job.name
         if standing is not None:
             self._drop(standing)
+        known = self._invalid.get(name)
         self._invalid[name] = never
-        told = Report(name, Verdict.INVALID, never.message, never.hint)
-        self.cycle.out.append(told)
+        if known is None or known.message != never.message:
+            told = Report(name, Verdict.INVALID, never.message, never.hint)
+            self.cycle.out.append(told)
 
     def _hold(self, standing: Standing, event: JobArrived) -> None:
         """Pods of a new job run already."""
