@@ -240,8 +240,10 @@ def test_a_reservation_has_the_shape_of_the_topology() -> None:
 
     assert story.engine.bookings["pair"].nodes == {"B0", "B1"}
     assert story.told == [
-        "job 'pair' has a reservation: leaf 'B' (2 pods), "
-        "free when 'b0', 'b1' have ended"
+        (
+            "job 'pair' has a reservation: leaf 'B' (2 pods), "
+            "free when 'b0', 'b1' have ended"
+        )
     ]
 
 
@@ -393,8 +395,10 @@ def test_more_than_three_in_the_way_are_counted() -> None:
     story.wakes(10)
 
     assert story.told == [
-        "job 'big' has a reservation: a, "
-        "free when 'j0', 'j1', 'j2' and 5 more have ended"
+        (
+            "job 'big' has a reservation: a, "
+            "free when 'j0', 'j1', 'j2' and 5 more have ended"
+        )
     ]
 
 

@@ -12,7 +12,6 @@ from ringleaf.framework.standing import Standing
 from ringleaf.model.demand import Demand, PodTerm
 from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
-from ringleaf.plugins import PLUGINS
 
 QUOTAS = [
     pytest.param(100, 5, 1, 5, id="all pods where all may run"),
@@ -93,8 +92,7 @@ def with_strict(actions: str) -> Conf:
 
 
 def strict_engine(actions: str = "allocate") -> Engine:
-    plugins = {**PLUGINS, "strict": Strict}
-    return Engine([node("a")], conf=with_strict(actions), plugins=plugins)
+    return Engine([node("a")], conf=with_strict(actions))
 
 
 def test_a_job_that_a_plugin_does_not_find_ready_holds_nothing(

@@ -1,5 +1,6 @@
 """The plugin of ``examples/plugin``: installed, configured, and heard."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,9 @@ import pytest
 import yaml
 
 from ringleaf.cli.conf import check_file
+from ringleaf.cli.plan import plan_file
 from ringleaf.cli.plugins import installed_plugins
+from ringleaf.cli.replay import replay_file
 from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.framework.session import Session
 from ringleaf.framework.view import View
@@ -98,3 +101,35 @@ def test_the_check_of_a_configuration_knows_it(
         "zone: dark (default night). Label zone of the nodes.",
         "by default: queue night",
     ]
+
+
+RUN: Final = """
+nodes:
+  - {name: a-dark, product: atlas-800t-a2, labels: {zone: dark}}
+  - {name: b-light, product: atlas-800t-a2, labels: {zone: light}}
+queues: [{name: night}]
+configuration: CONF
+jobs:
+  - {name: day, chips: 8}
+  - {name: late, chips: 8, queue: night}
+then:
+  - {at: 60, configuration: CONF}
+"""
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_scenario_and_its_log_run_by_it(tmp_path: Path) -> None:
+    conf = yaml.safe_load((EXAMPLE / "night.conf").read_text())
+    scenario, log = tmp_path / "run.yaml", tmp_path / "run.log"
+    scenario.write_text(RUN.replace("CONF", json.dumps(conf)))
+
+    assert plan_file(str(scenario), as_json=True, record=str(log)) == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    bound = {
+        told["bind"]["job"]: told["bind"]["placements"][0]["node"]
+        for line in lines[1:]
+        for told in line["instructions"]
+        if "bind" in told
+    }
+    assert bound == {"day": "b-light", "late": "a-dark"}
+    assert replay_file(str(log), as_json=True) == 0

@@ -12,6 +12,7 @@ import ringleaf
 from ringleaf.cli.failure import BadUse, warn
 from ringleaf.cli.file import STDIN, name_of, one_line
 from ringleaf.cli.output import print_json, progress, so_many
+from ringleaf.cli.plugins import installed_plugins
 from ringleaf.simulator.answer import whole
 from ringleaf.simulator.log import Difference, Plain, Replay, replay
 from ringleaf.simulator.source import BadInput
@@ -38,10 +39,10 @@ def replay_file(file: str, *, as_json: bool) -> int:
 def _replayed(file: str) -> Replay:
     if file != STDIN:
         with Path(file).open("rb") as log:
-            return replay(log)
+            return replay(log, installed_plugins())
     if sys.stdin is None:
         raise BadUse("standard input is closed, want a log")
-    return replay(sys.stdin.buffer)
+    return replay(sys.stdin.buffer, installed_plugins())
 
 
 def _plain(found: Replay) -> Plain:

@@ -31,7 +31,6 @@ from ringleaf.framework.booking import Booking
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Instruction, Report, Verdict, WakeAt
-from ringleaf.framework.plugin import Plugin
 from ringleaf.framework.preference import Score
 from ringleaf.framework.session import Session
 from ringleaf.framework.standing import Phase, Standing
@@ -69,7 +68,6 @@ class Engine:
         leaves: What is known of leaf switches besides the pods under them.
         queues: The queues at the beginning; there is always one named default.
         conf: The configuration.
-        plugins: Name -> class of every plugin a configuration may name.
 
     """
 
@@ -79,18 +77,16 @@ class Engine:
         leaves: Iterable[Leaf] = (),
         queues: Iterable[Queue] = (),
         conf: Conf = DEFAULT,
-        plugins: Mapping[str, type[Plugin]] = PLUGINS,
     ) -> None:
         self._nodes = {node.name: node for node in nodes}
         self._leaves = tuple(leaves)
-        self._plugins = plugins
         self._given: dict[str, Job] = {}
         self._invalid: dict[str, Invalid] = {}
         self._arrived = 0
         self._wake = inf
         cluster = Cluster(self._nodes.values(), self._leaves)
         self.view = View(cluster, conf.settings, queues)
-        votes = Votes(conf.tiers, self.view, plugins)
+        votes = Votes(conf.tiers, self.view, PLUGINS)
         self.cycle = Cycle(self.view, self._session(conf, votes), votes, conf)
         self._apply: Mapping[type, Callable[[Any], None]] = {
             JobArrived: self._job_arrived,
@@ -445,7 +441,7 @@ class Engine:
         cycle.votes.retire()
         cycle.conf = conf
         self.view.settings = conf.settings
-        cycle.votes = Votes(conf.tiers, self.view, self._plugins)
+        cycle.votes = Votes(conf.tiers, self.view, PLUGINS)
         cycle.session = self._session(conf, cycle.votes)
         for booking in list(cycle.bookings.values()):
             cycle.give_up(booking)

@@ -56,6 +56,7 @@ class PluginConf(Struct, frozen=True):
         enabled: The flags in force, set or by default.
         arguments: Every argument with its value, set or by default.
         about: What it does, where it could vote, which arguments it takes.
+        plugin: Its class, where somebody else wrote it.
 
     """
 
@@ -64,6 +65,7 @@ class PluginConf(Struct, frozen=True):
     enabled: frozenset[str]
     arguments: Mapping[str, Value]
     about: Voter
+    plugin: type[Plugin] | None = None
 
     @property
     def votes(self) -> tuple[str, ...]:
@@ -295,7 +297,7 @@ def _plugin(
     arguments = _arguments(notes, given, about.arguments, who)
     _warn_of_unlisted(notes, given.path, arguments)
     flags = _flags(notes, path, entry, who)
-    return PluginConf(name, written, flags, arguments, about)
+    return PluginConf(name, written, flags, arguments, about, others.get(name))
 
 
 def _about(notes: _Notes, path: Path, name: str, others: Others) -> Voter | None:

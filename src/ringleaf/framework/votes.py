@@ -52,7 +52,7 @@ class Votes:
     Args:
         tiers: The plugins as configured.
         view: What they look at.
-        classes: Name → class of every plugin in *tiers*.
+        classes: Name → class of every plugin in *tiers* that does not bring its own.
 
     """
 
@@ -63,7 +63,10 @@ class Votes:
         classes: Mapping[str, type[Plugin]],
     ) -> None:
         bench = [
-            [_Seat(conf, classes[conf.name](view, conf.arguments)) for conf in tier]
+            [
+                _Seat(conf, _class_of(conf, classes)(view, conf.arguments))
+                for conf in tier
+            ]
             for tier in tiers
         ]
         self.plugins = {seat.conf.name: seat.plugin for tier in bench for seat in tier}
@@ -223,6 +226,10 @@ class Votes:
             if agreed and (found := choose(evictor, agreed)) is not None:
                 agreed = found
         return agreed
+
+
+def _class_of(conf: PluginConf, classes: Mapping[str, type[Plugin]]) -> type[Plugin]:
+    return classes[conf.name] if conf.plugin is None else conf.plugin
 
 
 class _Seat(Struct, frozen=True):

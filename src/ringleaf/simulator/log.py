@@ -17,7 +17,7 @@ from msgspec import Struct
 import ringleaf
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
-from ringleaf.framework.conf import Conf
+from ringleaf.framework.conf import NO_OTHERS, Conf, Others
 from ringleaf.framework.instruction import Instruction
 from ringleaf.framework.view import View
 from ringleaf.model.cluster import Node
@@ -141,15 +141,18 @@ class Replay(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def replay(log: BinaryIO) -> Replay:
-    """Play a log again, up to the first difference; a bad log is one ``BadInput``."""
+def replay(log: BinaryIO, others: Others = NO_OTHERS) -> Replay:
+    """Play a log again, up to the first difference; a bad log is one ``BadInput``.
+
+    Its configurations may name plugins of *others*.
+    """
     warnings: list[str] = []
     lines = iter(lambda: log.readline(MAX_BYTES + 1), b"")
     numbered = _plain_lines(lines, warnings)
     _number, first = next(numbered, (1, None))
     with _on_line(1):
         head = read_head(first)
-        player = _Player(head)
+        player = _Player(head, others)
     found = None
     for number, plain in numbered:
         with _on_line(number):
@@ -162,11 +165,11 @@ def replay(log: BinaryIO) -> Replay:
 class _Player:
     """Plays one step after the other."""
 
-    def __init__(self, head: LogEntry) -> None:
-        start = read_beginning(head)
+    def __init__(self, head: LogEntry, others: Others) -> None:
+        start = read_beginning(head, others)
         self._engine = start.engine()
         nodes = {node.name: node for node in start.nodes}
-        self._stage = Stage(nodes, set(), SettingsEntry(), strict=False)
+        self._stage = Stage(nodes, set(), SettingsEntry(), strict=False, others=others)
         self._before = -inf
         self.steps = self.said = 0
 
@@ -195,7 +198,7 @@ def read_head(plain: object) -> LogEntry:
     return read(plain, LogEntry, _HEAD, wanted_at)
 
 
-def read_beginning(head: LogEntry) -> Beginning:
+def read_beginning(head: LogEntry, others: Others = NO_OTHERS) -> Beginning:
     """What the first line says."""
     groups = groups_of("nodes", head.nodes)
     slots = {name: group.entry.slot or 0 for group in groups for name in group.names}
@@ -204,7 +207,11 @@ def read_beginning(head: LogEntry) -> Beginning:
         leaves=tuple(leaves_of(head.leaves)),
         queues=tuple(queue_of(f"queues[{i}]", q) for i, q in enumerate(head.queues)),
         conf=conf_of(
-            "configuration", head.configuration, [("settings", head.settings)], []
+            "configuration",
+            head.configuration,
+            [("settings", head.settings)],
+            [],
+            others,
         ),
     )
 

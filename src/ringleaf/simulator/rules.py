@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from ringleaf.framework.conf import Conf, Refused, Remark, read_conf
+from ringleaf.framework.conf import NO_OTHERS, Conf, Others, Refused, Remark, read_conf
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.simulator.checks import good_name
@@ -71,10 +71,14 @@ def conf_of(
     given: Mapping[str, object] | str,
     settings: Sequence[tuple[str, SettingsEntry]],
     warnings: list[str],
+    others: Others = NO_OTHERS,
 ) -> Conf:
-    """The configuration, with what *settings* say instead of its init-params."""
+    """The configuration, with what *settings* say instead of its init-params.
+
+    It may name plugins of *others*.
+    """
     plain = _parsed(path, given) if isinstance(given, str) else given
-    conf = read_conf(plain)
+    conf = read_conf(plain, others)
     if isinstance(conf, Refused):
         first, more = conf.problems[0], len(conf.problems) - 1
         also = f" (and {more} more: ringleaf conf check tells them)" if more else ""

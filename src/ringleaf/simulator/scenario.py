@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ringleaf.engine.event import JobArrived, QueueChanged
-from ringleaf.framework.conf import Conf
+from ringleaf.framework.conf import NO_OTHERS, Conf, Others
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
@@ -126,23 +126,26 @@ def _hold(
         statement.hold(job, node, chips, placement.replica, mark, demand=demand)
 
 
-def load(data: bytes) -> list[Scenario]:
-    """The scenarios of a file's bytes; all of them, or one ``BadInput``."""
+def load(data: bytes, others: Others = NO_OTHERS) -> list[Scenario]:
+    """The scenarios of a file's bytes; all of them, or one ``BadInput``.
+
+    Configurations may name plugins of *others*.
+    """
     found = documents(data)
     scenarios = []
     for number, document in enumerate(found, 1):
         where = f"document {number}: " if len(found) > 1 else ""
         try:
-            scenarios.append(build(read_entry(document)))
+            scenarios.append(build(read_entry(document), others))
         except BadInput as error:
             raise BadInput(f"{where}{error}") from None
     return scenarios
 
 
-def build(entry: ScenarioEntry) -> Scenario:
+def build(entry: ScenarioEntry, others: Others = NO_OTHERS) -> Scenario:
     """Turn one document into nouns of the core, checking what types cannot."""
     warnings: list[str] = []
-    conf, settings = _rules(entry, warnings)
+    conf, settings = _rules(entry, warnings, others)
     groups = groups_of("nodes", entry.nodes)
     stands = Stands(
         sizes={name: group.chips for group in groups for name in group.names},
@@ -175,15 +178,23 @@ def build(entry: ScenarioEntry) -> Scenario:
         jobs=tuple(jobs),
         warnings=(),
     )
-    return _with_time(scenario, entry, conf, tenants, warnings)
+    stage = Stage(
+        nodes={node.name: node for node in scenario.nodes},
+        jobs={job.name for job in (*entry.running, *entry.jobs)},
+        settings=entry.settings,
+        others=others,
+    )
+    return _with_time(scenario, entry, conf, tenants, warnings, stage=stage)
 
 
-def _rules(entry: ScenarioEntry, warnings: list[str]) -> tuple[Conf | None, Settings]:
+def _rules(
+    entry: ScenarioEntry, warnings: list[str], others: Others
+) -> tuple[Conf | None, Settings]:
     """The configuration, if there is one, and the settings in force."""
     own = ("settings", entry.settings)
     if entry.configuration is UNSET:
         return None, settings_of(*own, Settings(), warnings)
-    conf = conf_of("configuration", entry.configuration, [own], warnings)
+    conf = conf_of("configuration", entry.configuration, [own], warnings, others)
     return conf, conf.settings
 
 
@@ -193,16 +204,13 @@ def _with_time(
     conf: Conf | None,
     tenants: Tenants,
     warnings: list[str],
+    *,
+    stage: Stage,
 ) -> Scenario:
     """*scenario* with what only the engine heeds: queues, a configuration, time."""
     queues = () if entry.queues is UNSET else queues_of(entry.queues)
     later = [] if entry.then is UNSET else entry.then
     arrivals = tuple(_arrivals(scenario, entry, tenants))
-    stage = Stage(
-        nodes={node.name: node for node in scenario.nodes},
-        jobs={job.name for job in (*entry.running, *entry.jobs)},
-        settings=entry.settings,
-    )
     then = tuple(read_then(stage, later, warnings))
     last = then[-1].at if then else 0.0
     until = last if entry.until is None else entry.until

@@ -26,6 +26,7 @@ from ringleaf.engine.event import (
     QueueGone,
     Woke,
 )
+from ringleaf.framework.conf import NO_OTHERS, Others
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.placement import Mark, Placement
@@ -65,6 +66,7 @@ class Stage(Struct):
         jobs: The names of all jobs so far.
         settings: What stands instead of the init-params of any configuration.
         strict: Whether nodes and jobs must be known; in a log they need not.
+        others: Plugins of others that a configuration may name.
 
     """
 
@@ -72,6 +74,7 @@ class Stage(Struct):
     jobs: set[str]
     settings: SettingsEntry
     strict: bool = True
+    others: Others = NO_OTHERS
     seen: set[Product] = field(default_factory=set)
 
     def products(self) -> set[Product]:
@@ -238,7 +241,8 @@ class Reader(Struct, frozen=True):
         settings = [("settings", self.stage.settings)]
         if not isinstance(self.entry.settings, UnsetType):
             settings.append((f"{self.where}.settings", self.entry.settings))
-        return ConfChanged(conf_of(path, given, settings, self.warnings))
+        others = self.stage.others
+        return ConfChanged(conf_of(path, given, settings, self.warnings, others))
 
     def _wakes(self, path: str, given: bool) -> Event:  # noqa: FBT001
         if not given:
