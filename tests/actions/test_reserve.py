@@ -494,3 +494,17 @@ def test_a_reservation_elsewhere_is_not_touched_by_who_ends_here() -> None:
 
     assert len(story.engine.bookings) == 1
     assert sum(line.startswith("bind") for line in said) == 1
+
+
+@pytest.mark.xfail(strict=True, reason="who begins to wait later is not noted")
+def test_who_comes_after_one_that_cannot_be_helped_is_helped_in_time() -> None:
+    nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(2)]
+    story = Story(nodes, queues=[queue("default", 16)], conf=soon())
+    story.arrives(job("stuck", 4, 3, tor_affinity=Schema.LARGE_MODEL))
+    story.wakes(10)
+    story.wakes(11)
+
+    said = story.arrives(job("j"), now=12)
+    assert said[-1] == "wake 22"
+    story.wakes(22)
+    assert "j" in story.running

@@ -201,11 +201,13 @@ class Ledger:
             return
         queue = self.queues.get(job.queue)
         assert queue is not None, f"no queue {job.queue}"
-        asks = any(_counts(job, replica) for replica in range(job.n_pods))
+        asks = {name for n in range(job.n_pods) for name, _n in _counts(job, n)}
         assert queue.is_open or not asks, f"queue {job.queue} is closed"
         used = self.used(job.queue)
         for name, most in queue.capability.items():
-            assert used[name] <= most, f"queue {queue.name}: {used[name]} of {most}"
+            assert used[name] <= most or name not in asks, (
+                f"queue {queue.name}: {used[name]} of {most}"
+            )
 
     def _evict(self, said: Evict) -> None:
         job, pods = self.jobs[said.job], {(said.job, n) for n in said.replicas}
@@ -308,7 +310,7 @@ class Ledger:
             spare: Counter[str] = Counter()
             for job in self._of(name):
                 used = self._used_by(job.name)
-                least = _least(job)
+                least = least_of(job)
                 if view.standings[job.name].phase is Phase.INQUEUE:
                     owed.update({r: max(0, n - used[r]) for r, n in least.items()})
                 if job.is_elastic:
@@ -411,7 +413,7 @@ def _counts(job: Job, replica: int) -> tuple[tuple[str, int], ...]:
     return tuple(counts.items())
 
 
-def _least(job: Job) -> Counter[str]:
+def least_of(job: Job) -> Counter[str]:
     """What the pods ask that must start together.
 
     Of every role its least, then others, those with chips first.

@@ -45,7 +45,7 @@ from ringleaf.model.job import Job, Role, Schema
 from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.products import PRODUCTS
-from tests.engine.ledger import Ledger
+from tests.engine.ledger import Ledger, least_of
 from tests.engine.story import BOTH, NPU, PREEMPT, RECLAIM, TIERS, conf, job, node
 
 A3 = PRODUCTS["atlas-900-a3"]
@@ -402,7 +402,7 @@ def fits_alone(world: World, one: Job) -> bool:
         return False
     if not one.chips and "backfill" not in ledger.conf.actions:
         return False
-    least = 1000 * one.chips * one.needed
+    least = least_of(one)[NPU]
     kept = sum(q.guarantee.get(NPU, 0) for q in ledger.queues.values())
     total = sum(1000 * each.chips for each in ledger.nodes.values() if each.ready)
     most = min(
