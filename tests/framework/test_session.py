@@ -600,14 +600,22 @@ def test_a_role_is_placed_down_to_its_least() -> None:
     roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
     session = Session(leaves("A ####"))
 
-    assert pods(session.decide(team(*roles, least=2))) == "0w:A0 1w:A1 2w:A3 4d:A2"
+    assert pods(session.decide(team(*roles, least=3))) == "0w:A0 1w:A1 2w:A3 4d:A2"
+
+
+def test_what_roles_need_counts_only_within_what_the_job_needs() -> None:
+    """As in Volcano: two pods may start, whatever their roles."""
+    roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
+    session = Session(leaves("A ##"))
+
+    assert pods(session.decide(team(*roles, least=2))) == "0w:A0 1w:A1"
 
 
 def test_a_job_waits_while_a_role_has_less_than_its_least() -> None:
     roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
     session = Session(leaves("A ##"))
 
-    decision = session.decide(team(*roles, least=2))
+    decision = session.decide(team(*roles, least=3))
 
     assert isinstance(decision, Waiting)
     assert decision.because == "a pod of role 'driver' finds no node"
@@ -632,7 +640,7 @@ def test_a_limit_below_the_least_of_all_roles_places_nothing() -> None:
     roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
     session = Session(leaves("A ####"))
 
-    decision = session.decide(team(*roles, least=2), limit=2)
+    decision = session.decide(team(*roles, least=3), limit=2)
     rounded = Session(superpods(8)).decide(blocks(8, 3), limit=3)
 
     assert isinstance(decision, Waiting)
@@ -687,7 +695,7 @@ def test_an_elastic_gang_leaves_room_for_its_pods_without_chips() -> None:
 
 def test_under_a_network_rule_every_role_has_its_least() -> None:
     roles = Role("worker", 8, 4, least=1), Role("master", 8, 2, least=1)
-    job = team(*roles, least=1, tor_affinity=Schema.NORMAL)
+    job = team(*roles, least=2, tor_affinity=Schema.NORMAL)
 
     assert isinstance(Session(leaves("A #")).decide(job), Waiting)
     assert pods(Session(leaves("A ##")).decide(job)) == "0w:A0 4m:A1"

@@ -326,11 +326,14 @@ class Plain:
     def decide(self, job: Job, limit: int) -> dict[int, int] | None:
         """Replica -> node: what roles cannot do without, then as many as fit.
 
-        A job with chips does not start without any.
+        What roles cannot do without counts only within what the job says. A job with
+        chips does not start without any.
         """
         found: dict[int, int] = {}
-        batches = [(role, own[: role.least or 0]) for role, own in job.crew]
-        batches += [(role, own[role.least or 0 :]) for role, own in job.crew]
+        counts = sum(role.least or 0 for role in job.roles) <= job.min_pods
+        least = {role.name: (role.least or 0) * counts for role in job.roles}
+        batches = [(role, own[: least[role.name]]) for role, own in job.crew]
+        batches += [(role, own[least[role.name] :]) for role, own in job.crew]
         if not job.is_elastic:
             batches = list(job.crew)
         for role, own in batches:
@@ -339,7 +342,7 @@ class Plain:
                     break
                 found[replica] = node
         short = any(
-            sum(n in found for n in own) < (role.least or 0) for role, own in job.crew
+            sum(n in found for n in own) < least[role.name] for role, own in job.crew
         )
         working = [n for role, own in job.crew if role.chips for n in own]
         helpless = working and not any(n in found for n in working)

@@ -148,8 +148,9 @@ def _kept(other: Standing, pods: Iterable[int]) -> frozenset[int]:
     """The pods that their roles cannot do without, the lowest numbers first."""
     kept: set[int] = set()
     for role, own in other.crew:
-        if role.least and other.job.roles:
-            spare = max(0, other.ready_in(own) - role.least)
+        least = other.job.least_of(role) if other.job.roles else 0
+        if least:
+            spare = max(0, other.ready_in(own) - least)
             kept |= {*sorted({*own} & {*pods}, reverse=True)[spare:]}
     return frozenset(kept)
 

@@ -340,7 +340,7 @@ class Engine:
         standing.terminating -= held
         if not standing.terminating:
             self.cycle.ends.pop(name, None)
-        indexes = [cluster.index[node] for node in nodes if node in cluster.index]
+        indexes = [cluster.index[node] for node in sorted(nodes)]
         self.cycle.freed({cluster.product_of(node): None for node in indexes}, nodes)
         return True
 

@@ -366,7 +366,7 @@ class Placing:
             if rigid:
                 yield role, missing, True
                 continue
-            need = max(0, (role.least or 0) - (len(own) - len(missing)))
+            need = max(0, self._job.least_of(role) - (len(own) - len(missing)))
             yield role, missing[:need], not self._running
             later.append((role, missing[need:], False))
         yield from later
@@ -414,7 +414,7 @@ class Placing:
         if not (self._running or job.is_elastic):
             return (job.replicas,)
         kept = sum(bool(seat.chips) for seat in self._kept)
-        least = sum(role.least or 0 for role in job.roles if not role.chips)
+        least = sum(job.least_of(role) for role in job.roles if not role.chips)
         most = self._limit - max(least, len(self._kept) - kept)
         step = job.block_nodes if job.network is Network.SUPERPODS else 1
         stands = [kept] if self._running and kept else []
@@ -466,7 +466,9 @@ class Placing:
         needs = {
             replica
             for role, own in job.crew
-            for replica in sorted(own, key=lambda n: n not in stays)[: role.least or 0]
+            for replica in sorted(own, key=lambda n: n not in stays)[
+                : job.least_of(role)
+            ]
         }
         past = job.previous.placements if job.previous else ()
         before = {placement.replica for placement in past}

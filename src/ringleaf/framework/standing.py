@@ -166,12 +166,12 @@ def min_amounts(job: Job) -> dict[str, int]:
         role = Role("", job.chips, job.replicas, demand=job.demand)
         return scaled(pod_amounts(job, role), left)
     total: dict[str, int] = {}
-    needs = [(role, min(role.least or 0, len(own))) for role, own in job.crew]
+    needs = [(role, job.least_of(role)) for role, _own in job.crew]
     for role, need in needs:
         add(total, scaled(pod_amounts(job, role), min(need, left)))
         left -= min(need, left)
     for role, own in job.crew:
-        more = min(len(own) - min(role.least or 0, len(own)), left)
+        more = min(len(own) - job.least_of(role), left)
         add(total, scaled(pod_amounts(job, role), more))
         left -= more
     return total

@@ -179,6 +179,22 @@ class Job(Struct, frozen=True):
         """Whether it may start with fewer pods than it has."""
         return self.least is not None and self.least < self.n_pods
 
+    def least_of(self, role: Role) -> int:
+        """Pods of *role* without which it does not start.
+
+        What roles say counts only if it is no more, all together, than what the job
+        says, as in Volcano.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> roles = Role("driver", 0, least=1), Role("worker", 8, 4, least=2)
+        >>> a2 = PRODUCTS["atlas-800t-a2"]
+        >>> jobs = [Job("j", a2, 8, 4, roles=roles, least=n) for n in (2, 3)]
+        >>> [job.least_of(roles[1]) for job in jobs]
+        [0, 2]
+        """
+        together = sum(min(each.least or 0, each.replicas) for each in self.roles)
+        return min(role.least or 0, role.replicas) if together <= self.min_pods else 0
+
     @property
     def needed(self) -> int:
         """Pods with chips without which it does not start; in SuperPoDs whole blocks.
@@ -199,7 +215,7 @@ class Job(Struct, frozen=True):
         roles = [role for role in self.roles if role.chips]
         if self.roles and not roles:
             return 0
-        least = sum(min(role.least or 0, role.replicas) for role in roles)
+        least = sum(self.least_of(role) for role in roles)
         without_chips = self.n_pods - self.replicas
         fewest = max(1, least, self.min_pods - without_chips)
         if self.network is Network.SUPERPODS and self.replicas > 1:
@@ -218,7 +234,7 @@ class Job(Struct, frozen=True):
         if not self.is_elastic:
             return self.n_pods
         without_chips = [role for role in self.roles if not role.chips]
-        least = sum(min(role.least or 0, role.replicas) for role in without_chips)
+        least = sum(self.least_of(role) for role in without_chips)
         return max(self.min_pods, self.needed + least)
 
     @property
