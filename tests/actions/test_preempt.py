@@ -177,9 +177,12 @@ def test_a_preview_says_who_would_go_and_nobody_goes() -> None:
     story = Story("a", conf=conf(PREEMPT, preempt={"preview": True}))
     story.arrives(LOW)
 
-    assert story.arrives(HIGH, now=10)[:2] == ["waiting high", "would-evict high"]
+    said = story.arrives(HIGH, now=10)
+
+    assert said[:2] == ["waiting high", "would-evict high"]
     assert "would evict 1 pod of 'low'" in story.told[1]
-    assert story.running == {"low": [0]}
+    assert not any(line.startswith("evict ") for line in said)
+    assert not story.engine.bookings
 
 
 def test_a_preview_is_told_once() -> None:
@@ -203,14 +206,18 @@ def test_a_victim_evicts_nobody_who_evicted_it() -> None:
 
 
 def test_nobody_goes_twice_while_no_job_arrives() -> None:
-    story = Story("a b", conf=CONF)
-    story.arrives(job("low", 8, 2, least=1, priority=1), HIGH)
-    story.hears(NodesChanged((node("b", ready=False),)), now=1)
-    story.arrives(job("next", priority=7), now=2)
+    story = Story("a b", conf=conf(PREEMPT, (("priority", "gang"), ("predicates",))))
+    story.arrives(LOW, job("rock", preemptable=False))
+    story.arrives(HIGH, job("wide", 8, 2, priority=4), now=1)
+    story.carry_out(now=2)
+    story.hears(JobGone("rock"), now=3)
+    assert story.running == {"high": [0], "low": [0]}
 
-    evicted = [s for s in story.hears(PodsGone("low", (1,)), now=3) if "evict " in s]
+    said = story.hears(JobGone("high"), now=4)
+    assert not any(line.startswith("evict ") for line in said)
 
-    assert evicted == []
+    story.arrives(job("another", 8, 3), now=5)
+    assert "evict low: 0 for wide (preempt)" in story.wakes(9)
 
 
 def test_who_is_ending_anyway_is_counted_before_others_go() -> None:

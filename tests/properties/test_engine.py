@@ -4,8 +4,12 @@ The books of ``tests.engine.ledger`` are kept from events and instructions alone
 compared with the engine's after every event.
 """
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, ClassVar
 
 import msgspec
@@ -508,3 +512,37 @@ def test_a_stream_of_small_jobs_does_not_starve_a_big_one(
         if "big" in world.ever_ran:
             return
     raise AssertionError("it starves")
+
+
+def digest() -> str:
+    """What an engine says to a long story, in short."""
+    world = World(CONFS["both"], NODES, [Queue(each) for each in QUEUES])
+    kinds = ("plain", "driver", "cpu", "plain", "superpod", "modest", "plain")
+    for n in range(60):
+        world.now += 3
+        queue = QUEUES[n % 3]
+        least = 1 if n % 4 == 0 else None
+        shape = 8 - n % 5, 1 + n % 3, least, None, queue, n % 4, 10.0 * (n % 2) or None
+        world.hears(JobArrived(job_of(f"j{n}", (*shape, True, True, kinds[n % 7]))))
+        world.evictions_are_carried_out()
+        if n % 3 == 0:
+            world.hears(JobGone(world.running[n % len(world.running)]), Woke())
+    winds_down(world, [0])
+    return sha256(b"".join(said for _events, _now, said in world.trace)).hexdigest()
+
+
+def test_the_same_events_say_the_same_in_another_process() -> None:
+    """Sets of names have another order there."""
+    code = "import tests.properties.test_engine as t; print(t.digest())"
+    found = {
+        subprocess.run(  # noqa: S603 - our own code
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+
+    assert found == {f"{digest()}\n"}
