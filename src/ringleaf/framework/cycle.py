@@ -121,8 +121,18 @@ class Cycle:
         """A job waits: to be let in, or for chips."""
         key = self.votes.job_key(standing)
         self._waitlist(standing).add(standing, key)
+        self._note_due(standing)
         if not standing.told and not standing.placements:
             self.untold[standing.job.name] = standing
+
+    def _note_due(self, standing: Standing) -> None:
+        """Its queue had nobody to reserve for until a time: now it has, some time."""
+        queue = standing.job.queue
+        if queue in self.barren:
+            after = self.conf.action_arguments["allocate"]["reservation-after-seconds"]
+            assert isinstance(after, int)
+            structure, until = self.barren[queue]
+            self.barren[queue] = structure, min(until, standing.waiting_since + after)
 
     def _waitlist(self, standing: Standing) -> Waitlist:
         if standing.phase is Phase.PENDING:

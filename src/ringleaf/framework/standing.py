@@ -113,10 +113,13 @@ class Standing:
                 left.append(
                     replace(role, replicas=len(ranks), ranks=ranks, least=least)
                 )
+        with_chips = sum(role.replicas for role in left if role.chips)
         return replace(
             self.job,
             roles=tuple(left),
-            replicas=max(1, sum(role.replicas for role in left if role.chips)),
+            replicas=with_chips,
+            tor_affinity=self.job.tor_affinity if with_chips else None,
+            sp_block=self.job.sp_block if with_chips else None,
             least=max(1, self.min_pods - len(self.finished)),
         )
 
