@@ -496,7 +496,6 @@ def test_a_reservation_elsewhere_is_not_touched_by_who_ends_here() -> None:
     assert sum(line.startswith("bind") for line in said) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="who begins to wait later is not noted")
 def test_who_comes_after_one_that_cannot_be_helped_is_helped_in_time() -> None:
     nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(2)]
     story = Story(nodes, queues=[queue("default", 16)], conf=soon())

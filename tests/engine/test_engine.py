@@ -847,7 +847,6 @@ def test_a_waiting_job_has_no_pods_that_end() -> None:
     assert not story.engine.cycle.ends
 
 
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="no pod with chips is left")
 def test_a_helper_is_placed_again_when_all_others_ended_well() -> None:
     roles = (Role("driver", 0), Role("worker", 8, 2))
     story = Story(under("A", "B"))  # type: ignore[arg-type]
