@@ -230,6 +230,8 @@ ILL: Sequence[dict[str, Any]] = (
     {},
     {},
     {"faulty": 0b11},
+    {"faulty": 0xFE},
+    {"faulty": 0x0F},
     {"ready": False},
     {"cordoned": True},
     {"network_faulty": 0b1},
