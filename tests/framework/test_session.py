@@ -940,3 +940,37 @@ def test_an_elastic_job_is_told_what_of_its_least_would_be_placed() -> None:
 
     assert isinstance(decision, Waiting)
     assert decision.hint.startswith("as normal-schema it would be placed now")
+
+
+def test_no_pods_join_a_job_that_could_not_be_placed() -> None:
+    cluster = Cluster([Node(name, A2, 8, 0xFF) for name in "ab"])
+    hold(cluster, "j", "a")
+
+    found = Session(cluster).join(
+        Job("j", A2, 9, 2), [Placement(0, "a", tuple(range(8)))]
+    )
+
+    assert found == ()
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [(Role("w", 16, 2, ranks=(4, 5)),), (Role("w", 16), Role("h", 0, ranks=(1,))), ()],
+    ids=["other ranks", "a helper now", "fewer pods"],
+)
+def test_pods_that_a_job_no_longer_has_are_no_base_for_others(
+    roles: tuple[Role, ...],
+) -> None:
+    """It changed while they ran; somebody else ends them."""
+    cluster = superpods(3)
+    full = tuple(range(16))
+    with Statement(cluster) as statement:
+        statement.hold("j", 0, 0xFFFF, 1)
+        statement.commit()
+    job = Job("j", A3, 16, 1 + (len(roles) == 1), roles=roles)
+
+    session, held = Session(cluster), [Placement(1, "p0-00", full)]
+
+    assert session.join(job, held, limit=1) == ()
+    found = session.join(job, held, limit=3)
+    assert [p.replica for p in found] == list(job.ranks)

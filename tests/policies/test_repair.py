@@ -1,11 +1,14 @@
 """What stays after a fault, and where the others go."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.demand import Demand, Effect, Taint
 from ringleaf.model.job import Firmness, Job, Keep, Previous
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
@@ -562,3 +565,59 @@ def test_2_0_a_job_without_a_label_takes_no_leaf_from_the_pods_that_run() -> Non
     job = replace(common(3), previous=before("A0 A1 gone", mark=exclusive))
 
     assert nodes_of(cluster, job, TWO) == "A0 A1 B2"
+
+
+def test_a_pod_of_before_stays_once_and_so_do_its_chips() -> None:
+    """Whoever wrote the past down may have been wrong."""
+    cluster = leaves("A ##")
+    own, other = Placement(0, "A0", (0, 1)), Placement(0, "A1", (0, 1))
+    overlaps, stranger = Placement(1, "A0", (1, 2)), Placement(7, "A1", (2, 3))
+    past = Previous((own, other, overlaps, stranger), keep=Keep.JOB)
+    job = replace(Job("j", A2, 2, 2), previous=past)
+
+    decision = Session(cluster).decide(job)
+
+    assert isinstance(decision, Placed)
+    assert [(p.replica, p.node, p.chips) for p in decision.placements] == [
+        (0, "A0", (0, 1)),
+        (1, "A0", (2, 3)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keep", "found"), [(Keep.PODS, "a"), (Keep.JOB, "b")], ids=["stays", "is new"]
+)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cordoned": True},
+        {"taints": (Taint("t", Effect.NO_SCHEDULE, ""),)},
+        {"resources": {"cpu": 1000}},
+    ],
+    ids=["cordoned", "tainted", "full"],
+)
+def test_a_node_that_takes_no_new_pods_keeps_those_it_has(
+    keep: Keep, found: str, change: dict[str, Any]
+) -> None:
+    nodes = [replace(Node("a", A2, 8, 0xFF), **change), Node("b", A2, 8, 0xFF)]
+    job = Job("j", A2, 8, demand=Demand(resources=(("cpu", 2000),)))
+
+    again = replace(job, previous=before("a", "", keep))
+
+    assert nodes_of(Cluster(nodes), again) == found
+
+
+def test_a_pod_under_no_leaf_has_nothing_to_say_of_one() -> None:
+    cluster = Cluster([Node("a", A2, 8, 0xFF)])
+    past = before("a gone", mark=Mark(JobType.COMMON, LeafState.EXCLUSIVE))
+
+    assert nodes_of(cluster, replace(common(2), previous=past), TWO) is None
+
+
+def test_blocks_that_do_not_add_up_are_not_repaired() -> None:
+    """Of a job of one block, a pod says that it was in the second."""
+    cluster = superpods(1, 1)
+    past = Previous((Placement(1, "p0-00", chips_of(full_mask(16)), block=1),))
+    job = replace(Job("j", A3, 16, 2), previous=past)
+
+    assert nodes_of(cluster, job) is None

@@ -657,7 +657,6 @@ def test_the_least_scenario_has_defaults_for_everything() -> None:
         ),
         leaves=(),
         running={},
-        demands={},
         jobs=(),
         warnings=(),
     )

@@ -18,7 +18,7 @@ from ringleaf.model.job import Job, Keep, Network, Previous, Role
 from ringleaf.model.neighbours import neighbours_of
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.settings import Settings
-from ringleaf.policies.admission import admit, warnings_of
+from ringleaf.policies.admission import admit, is_legal, warnings_of
 from ringleaf.policies.chips import Ints, written_order
 from ringleaf.policies.fit import (
     NOBODY,
@@ -83,6 +83,7 @@ class Session:
         self.settings = settings or Settings()
         self._scorer, self._bars, self._sum_scores = scorer, bars, sum_scores
         self._preferences: dict[Request, Preference] = {}
+        self._fleet = cluster.fleet.version
 
     def decide(
         self, job: Job, limit: int | None = None, *, hints: bool = True
@@ -115,7 +116,10 @@ class Session:
 
         They keep the rule by which the job was placed. With *limit*, the job has no
         more pods than that in all. Pods that are held must hold in the cluster too.
+        No pods join a job that could not be placed.
         """
+        if not is_legal(job, self.settings):
+            return ()
         failed = () if job.previous is None else job.previous.failed_nodes
         previous = Previous(tuple(held), failed, Keep.PODS)
         running = replace(job, previous=previous)
@@ -212,6 +216,9 @@ class Session:
         if barred or minds:
             score = self._score(job, role)
             return best_by_scan(cluster, request, barred, score, summed=summed)
+        if self._fleet != cluster.fleet.version:
+            self._fleet = cluster.fleet.version
+            self._preferences.clear()  # who has something to say may have changed
         preference = self._preferences.get(request)
         if preference is None:
             score = self._score(job, role)
@@ -324,7 +331,7 @@ class Placing:
             self._kept = [
                 seat_of(cluster, job, placement)
                 for placement in held
-                if placement.node in cluster.index
+                if placement.node in cluster.index and self._is_own(placement)
             ]
             return
         if job.name in cluster.holdings:
@@ -332,6 +339,14 @@ class Placing:
         if self._level is not Level.JOB:
             self._kept = kept_seats(cluster, job)
             self._there = {seat.replica for seat in self._kept}
+
+    def _is_own(self, placement: Placement) -> bool:
+        """Whether a pod that stands is one the job has; it may have changed since."""
+        job = self._job
+        if not job.roles:
+            return placement.replica < job.replicas and bool(placement.chips)
+        role = self._roles.get(placement.replica)
+        return role is not None and bool(role.chips) == bool(placement.chips)
 
     def _one_by_one(
         self, statement: Statement, crew: Crew, placed: list[Placement]
@@ -415,7 +430,8 @@ class Placing:
             return (job.replicas,)
         kept = sum(bool(seat.chips) for seat in self._kept)
         least = sum(job.least_of(role) for role in job.roles if not role.chips)
-        most = self._limit - max(least, len(self._kept) - kept)
+        elsewhere = len(self._there) - len(self._kept)
+        most = self._limit - elsewhere - max(least, len(self._kept) - kept)
         step = job.block_nodes if job.network is Network.SUPERPODS else 1
         stands = [kept] if self._running and kept else []
         fewest = kept + 1 if stands else max(kept, job.needed)

@@ -29,6 +29,7 @@ from ringleaf.policies.fit import (
     NOBODY,
     Barred,
     Request,
+    eligible,
     node_ranks,
     of_right_product,
     reach,
@@ -69,35 +70,45 @@ def levels_of(job: Job) -> tuple[Level, ...]:
     return (Level.PODS, Level.JOB)
 
 
-def survivors(
-    cluster: Cluster, request: Request, previous: Previous
-) -> Iterator[Placement]:
-    """The placements whose node and chips are healthy, and are what the job asks."""
-    right = of_right_product(cluster, request) & cluster.ready
-    for placement in previous.placements:
-        node = cluster.index.get(placement.node)
-        if node is None or placement.node in previous.failed_nodes:
-            continue
-        within = reach(cluster, request).item(node)
-        chips = mask_of(placement.chips)
-        whole = chips.bit_count() == request.row.asked and chips & within == chips
-        if whole and right.item(node):
-            yield placement
+def survivors(cluster: Cluster, job: Job) -> Iterator[Placement]:
+    """The placements of before that are still good, role by role.
+
+    Node and chips are healthy and what the pod asks; every pod and every chip counts
+    once. Where all pods were deleted, a pod that returns is new to its node, which must
+    take it.
+    """
+    assert job.previous is not None
+    past, back = job.previous, job.previous.keep is Keep.JOB
+    claimed: dict[int, int] = {}
+    for role, own in job.crew:
+        request, pods = request_of(job, role), set(own)
+        right = of_right_product(cluster, request) & cluster.ready
+        room = np.full(len(cluster), len(past.placements))
+        if back:
+            right = eligible(cluster, request)
+            room = cluster.fleet.pods_that_fit(request.demand).copy()
+        for placement in past.placements:
+            node = cluster.index.get(placement.node)
+            if node is None or placement.node in past.failed_nodes:
+                continue
+            chips, taken = mask_of(placement.chips), claimed.get(node, 0)
+            within = reach(cluster, request).item(node) & ~taken
+            whole = chips.bit_count() == request.row.asked and chips & within == chips
+            known = placement.replica in pods and right.item(node)
+            if known and whole and room.item(node) > 0:
+                pods.remove(placement.replica)
+                room[node] -= 1
+                claimed[node] = taken | chips
+                yield placement
 
 
 def kept_seats(cluster: Cluster, job: Job) -> list[Seat]:
     """The replicas that stay: healthy, and nobody else holds their chips."""
-    assert job.previous is not None
     kept = []
-    for role, own in job.crew:
-        past = job.previous
-        if job.roles:
-            mine = tuple(p for p in past.placements if p.replica in own)
-            past = replace(past, placements=mine)
-        for placement in survivors(cluster, request_of(job, role), past):
-            node, chips = cluster.index[placement.node], mask_of(placement.chips)
-            if cluster.free.item(node) & chips == chips:
-                kept.append(seat_of(cluster, job, placement))
+    for placement in survivors(cluster, job):
+        node, chips = cluster.index[placement.node], mask_of(placement.chips)
+        if cluster.free.item(node) & chips == chips:
+            kept.append(seat_of(cluster, job, placement))
     return kept
 
 
@@ -242,7 +253,8 @@ def _marked_anew(
     found = []
     for seat in kept:
         leaf = cluster.leaf.item(seat.node)
-        if (seat.mark or NO_MARK).state is LeafState.IDLE:
+        inside = (seat.mark or NO_MARK).state is LeafState.IDLE
+        if inside or leaf == NOWHERE:
             return list(kept)
         alone = ground.state.item(leaf) == LeafState.IDLE
         state = LeafState.EXCLUSIVE if alone else LeafState.SHARED
@@ -492,7 +504,12 @@ def _members(job: Job, lineup: Lineup, cut: Cut) -> dict[int, list[int]]:
     where blocks may be split, they form new ones at once.
     """
     assert job.previous is not None
-    block = {p.replica: _block_of(job, p) for p in job.previous.placements}
+    wanted = set(lineup.replicas)
+    block = {
+        p.replica: _block_of(job, p)
+        for p in job.previous.placements
+        if p.replica in wanted
+    }
     members: dict[int, list[int]] = {}
     new = []
     for place, replica in enumerate(lineup.replicas):
@@ -558,6 +575,8 @@ class _Repair:
             {s: nodes[self._taken[s] :] for s, nodes in self._superpods.nodes.items()}
         )
         blocks, rest = divmod(len(replicas), cut.size)
+        if rest and not cut.soft:
+            return None  # what pods said of their blocks does not add up
         moved = Cut(blocks, cut.size, cut.reserve, cut.soft, rest)
         parts = choose_parts(left.free, moved) if replicas else []
         if parts is None:

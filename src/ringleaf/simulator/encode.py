@@ -203,7 +203,7 @@ def _pods(value: Job) -> Plain:
     if value.roles and value.roles[0].name:
         return {"roles": [_role(role) for role in value.roles]}
     ranks = [*value.roles[0].ranks] if value.roles else []
-    own = {"chips": value.chips, "replicas": value.replicas}
+    own = {"chips": value.chips, "replicas": value.n_pods}
     return own | _kept({"rank-index": ranks}) | demand(value.demand)
 
 

@@ -33,8 +33,8 @@ def job_of(
 ) -> Job:
     """The job of *entry*, which arrives at *at* among nodes of *products*."""
     roles = roles_of(path, entry)
-    lead = lead_of(roles)
-    with_chips = [role for role in roles if role.chips] or [lead]
+    lead, differ = lead_of(roles), bool(entry.roles or entry.rank_index)
+    with_chips = [role for role in roles if role.chips or not differ]
     return Job(
         name=entry.name,
         product=product_of(path, entry, products),
@@ -48,7 +48,7 @@ def job_of(
         vnpu=entry.vnpu,
         demand=lead.demand,
         previous=previous,
-        roles=roles if entry.roles or entry.rank_index else (),
+        roles=roles if differ else (),
         least=entry.min_member,
         queue=good_name(f"{path}.queue", entry.queue),
         priority=entry.priority,

@@ -18,7 +18,6 @@ from ringleaf.framework.conf import NO_OTHERS, Conf, Others
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Keep
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, Placement
@@ -26,7 +25,6 @@ from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import Settings
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.admission import is_legal
-from ringleaf.policies.fit import request_of
 from ringleaf.policies.repair import survivors
 from ringleaf.simulator.format import (
     JobEntry,
@@ -35,7 +33,7 @@ from ringleaf.simulator.format import (
     ScenarioEntry,
     read_entry,
 )
-from ringleaf.simulator.jobs import job_of, lead_of, roles_of
+from ringleaf.simulator.jobs import job_of
 from ringleaf.simulator.nodes import (
     Group,
     groups_of,
@@ -70,7 +68,6 @@ class Scenario(Struct, frozen=True):
     nodes: tuple[Node, ...]
     leaves: tuple[Leaf, ...]
     running: Mapping[str, tuple[Placement, ...]]
-    demands: Mapping[str, Demand]
     jobs: tuple[Job, ...]
     warnings: tuple[str, ...]
     queues: tuple[Queue, ...] = ()
@@ -96,11 +93,10 @@ class Scenario(Struct, frozen=True):
         """A session over a cluster in the state the scenario describes."""
         cluster = Cluster(self.nodes, self.leaves)
         with Statement(cluster) as statement:
-            for name, placements in self.running.items():
-                _hold(statement, cluster, name, placements, self.demands[name])
+            for arrived in self.tenants:
+                _hold(statement, cluster, arrived.job, arrived.placements)
             for job in self.jobs:
-                still = self.still_running(cluster, job)
-                _hold(statement, cluster, job.name, still, job.demand)
+                _hold(statement, cluster, job, self.still_running(cluster, job))
             statement.commit()
         return Session(cluster, self.settings)
 
@@ -109,21 +105,22 @@ class Scenario(Struct, frozen=True):
         if job.previous is None or job.previous.keep is not Keep.PODS:
             return ()
         if is_legal(job, self.settings):
-            return survivors(cluster, request_of(job), job.previous)
+            return survivors(cluster, job)
         return job.previous.placements
 
 
 def _hold(
     statement: Statement,
     cluster: Cluster,
-    job: str,
+    job: Job,
     placements: Iterable[Placement],
-    demand: Demand,
 ) -> None:
+    demands = {replica: role.demand for role, own in job.crew for replica in own}
     for placement in placements:
         node, chips = cluster.index[placement.node], mask_of(placement.chips)
         mark = placement.mark or NO_MARK
-        statement.hold(job, node, chips, placement.replica, mark, demand=demand)
+        demand = demands.get(placement.replica, job.demand)
+        statement.hold(job.name, node, chips, placement.replica, mark, demand=demand)
 
 
 def load(data: bytes, others: Others = NO_OTHERS) -> list[Scenario]:
@@ -171,10 +168,6 @@ def build(entry: ScenarioEntry, others: Others = NO_OTHERS) -> Scenario:
         nodes=nodes,
         leaves=tuple(leaves_of(entry.leaves)),
         running=tenants.running,
-        demands={
-            job.name: lead_of(roles_of(f"running[{i}]", job)).demand
-            for i, job in enumerate(entry.running)
-        },
         jobs=tuple(jobs),
         warnings=(),
     )
