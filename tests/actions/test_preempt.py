@@ -216,8 +216,8 @@ def test_nobody_goes_twice_while_no_job_arrives() -> None:
     said = story.hears(JobGone("high"), now=4)
     assert not any(line.startswith("evict ") for line in said)
 
-    story.arrives(job("another", 8, 3), now=5)
-    assert "evict low: 0 for wide (preempt)" in story.wakes(9)
+    said = story.arrives(job("another", 8, 3), now=5)
+    assert "evict low: 0 for wide (preempt)" in said
 
 
 def test_who_is_ending_anyway_is_counted_before_others_go() -> None:

@@ -95,7 +95,9 @@ def test_pods_without_chips_are_in_the_way_of_a_job_that_uses_more(
     demand = Demand(resources=(("cpu", 1),)) if uses_more else Demand()
     booking = a_booking(job=Job("big", A2, 8, 2, demand=demand))
 
-    booking.blocked_by([runs("helper", Placement(0, "A0", ()))])
+    helper = runs("helper", Placement(0, "A0", ()))
+    helper.job = Job("helper", A2, 0, demand=Demand(resources=(("cpu", 1),)))
+    booking.blocked_by([helper])
 
     assert bool(booking.blockers) == uses_more
 

@@ -32,7 +32,7 @@ def enqueue(cycle: Cycle) -> None:
 
 def _welcome(cycle: Cycle) -> None:
     """Who has just arrived joins a line, unless nobody else is at the door."""
-    newcomers, cycle.newcomers = cycle.newcomers, []
+    newcomers, cycle.newcomers = list(cycle.newcomers.values()), {}
     alone = len(newcomers) == 1 and not cycle.pending
     if alone and _may_come_in(cycle, newcomers[0]):
         _let_in(cycle, newcomers[0])

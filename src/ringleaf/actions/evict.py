@@ -7,6 +7,7 @@ topology wants it. The place is reserved for it until those who hold it are gone
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+import numpy as np
 from msgspec import Struct
 
 from ringleaf.actions.reserve import free_enders, tell_booking
@@ -19,7 +20,7 @@ from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waitlist import Line
 from ringleaf.model.decision import Placed
-from ringleaf.policies.fit import counted
+from ringleaf.policies.fit import counted, of_product
 
 SOON_S: Final = 1.0
 """When to look again for victims among those that are being bound."""
@@ -65,8 +66,11 @@ def evict_for(
     if not prey:
         return False
 
+    missing = _missing_chips(cycle, standing)
+
     def fits(chosen: Sequence[Choice]) -> Placed | None:
-        return _fits_without(cycle, standing, chosen)
+        freed = sum(choice.n_chips for choice in chosen)
+        return _fits_without(cycle, standing, chosen) if freed >= missing else None
 
     found = fewest_victims(prey, fits)
     if found is None:
@@ -118,6 +122,7 @@ def _prey(
                 surplus=other.surplus,
                 whole=whole,
                 loss=_loss(cycle, other, pods),
+                chips=tuple(len(other.placements[pod].chips) for pod in pods),
                 kept=_kept(other, pods),
             )
 
@@ -129,19 +134,28 @@ def _may_go(cycle: Cycle, standing: Standing, other: Standing, hunt: Hunt) -> bo
     nobody who is in the way of another reservation already, and nobody who is being
     bound.
     """
-    if other is standing or not other.placements or other.terminating:
+    name = other.job.name
+    able = other.placements and not other.terminating and other.started is not None
+    if other is standing or not able or not other.job.preemptable:
         return False
-    if not other.job.preemptable or other.started is None:
+    if name in standing.evicted_by:
         return False
-    if other.evicted_in == cycle.arrivals or other.job.name in standing.evicted_by:
+    if any(name in booking.blockers for booking in cycle.bookings.values()):
         return False
-    if any(other.job.name in each.blockers for each in cycle.bookings.values()):
+    if other.evicted_in == cycle.arrivals:
+        cycle.spared = True
         return False
+    return _ran_long_enough(cycle, other, hunt)
+
+
+def _ran_long_enough(cycle: Cycle, other: Standing, hunt: Hunt) -> bool:
+    """Whether *other* is old enough to go; else it is noted when it will be."""
+    assert other.started is not None
+    old_at = other.started + hunt.min_run_s
     if other.job.name in cycle.bound:
-        cycle.wake_at(cycle.now + SOON_S)
-        return False
-    cycle.wake_at(other.started + hunt.min_run_s)
-    return cycle.now - other.started >= hunt.min_run_s
+        old_at = max(old_at, cycle.now + SOON_S)
+    cycle.hunt_again_at(old_at)
+    return old_at <= cycle.now
 
 
 def _kept(other: Standing, pods: Iterable[int]) -> frozenset[int]:
@@ -162,6 +176,18 @@ def _loss(cycle: Cycle, other: Standing, pods: Iterable[int]) -> tuple[float, ..
     return tuple(seconds * len(other.placements[pod].chips) for pod in pods)
 
 
+def _missing_chips(cycle: Cycle, standing: Standing) -> int:
+    """Chips that must be free besides those that are, for the job to fit at all."""
+    cluster, job = cycle.view.cluster, standing.rest
+    free = np.bitwise_count(cluster.free[of_product(cluster, job.product)]).sum()
+    ends = sum(
+        len(other.placements[pod].chips)
+        for other in free_enders(cycle)
+        for pod in other.terminating
+    )
+    return job.needed * job.chips * (not job.roles) - int(free) - ends
+
+
 def _fits_without(
     cycle: Cycle, standing: Standing, chosen: Sequence[Choice]
 ) -> Placed | None:
@@ -174,7 +200,7 @@ def _fits_without(
             statement.release_pods(choice.job, choice.pods)
         if queue is None or not cycle.votes.allocatable(queue, standing.least):
             return None
-        return cycle.session.preview(standing.job, standing.min_pods)
+        return cycle.session.preview(standing.rest, standing.rest.fewest)
 
 
 def _keep(
@@ -182,15 +208,14 @@ def _keep(
 ) -> None:
     """Reserve the place, in the way of which the victims still are."""
     booking = Booking(
-        standing.job,
+        standing.rest,
         placed.placements,
         since=cycle.now,
         why="pods were evicted",
         aged=False,
     )
     for choice in chosen:
-        booking.elsewhere.add(choice.job)
-        booking.blockers[choice.job] = cycle.view.standings[choice.job]
+        booking.blocked_elsewhere(cycle.view.standings[choice.job])
     booking.blocked_by(free_enders(cycle))
     cycle.book(standing, booking)
     tell_booking(cycle, standing, booking)

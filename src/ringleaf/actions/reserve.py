@@ -45,15 +45,18 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
     listed = [queue for queue in queues if _is_due(cycle, queue, after)]
     overdue = [one for queue in listed for one in _overdue(cycle, queue, after)]
     for standing in sorted(overdue, key=cycle.votes.job_key):
+        if cycle.hopeless.get(standing.ask) == cycle.structure:
+            continue
         booking = _plan(cycle, standing)
-        if booking is not None:
-            cycle.book(standing, booking)
-            if booking.blockers:
-                tell_booking(cycle, standing, booking)
-            else:
-                cycle.redeem(booking)
-            return
-        cycle.hopeless[standing.job.name] = cycle.structure
+        if booking is None:
+            cycle.hopeless[standing.ask] = cycle.structure
+            continue
+        cycle.book(standing, booking)
+        if booking.blockers:
+            tell_booking(cycle, standing, booking)
+        elif not cycle.redeem(booking):
+            cycle.hopeless[standing.ask] = cycle.structure
+        return
 
 
 def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
@@ -82,7 +85,7 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[Standing]:
             continue
         if due > cycle.now:
             until = min(until, due)
-        elif cycle.hopeless.get(standing.job.name) != cycle.structure:
+        elif cycle.hopeless.get(standing.ask) != cycle.structure:
             found.append(standing)
     cycle.wake_at(until)
     if not found:
@@ -110,18 +113,18 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
     count, placed = found
     since = standing.waiting_since
     booking = Booking(
-        standing.job,
+        standing.rest,
         placed.placements,
         since=cycle.now,
         why=f"it waits since {since:g} s",
         aged=True,
     )
     booking.blocked_by(enders[:count])
-    if count:
-        last = enders[count - 1]
-        if last.job.name not in booking.blockers:
-            booking.elsewhere.add(last.job.name)
-            booking.blockers[last.job.name] = last
+    limited = bool(cycle.view.queues[standing.job.queue].capability)
+    for other in enders[:count]:
+        same = other.job.queue == standing.job.queue
+        if other is enders[count - 1] or (limited and same):
+            booking.blocked_elsewhere(other)
     return booking
 
 
@@ -134,9 +137,12 @@ def _soonest(
     """
     ended, step = 0, 1
     with Statement(cycle.view.cluster) as statement:
+        for other in enders:
+            statement.release(other.job.name)
+        if _fits(cycle, standing) is None:
+            return None
+    with Statement(cycle.view.cluster) as statement:
         while (placed := _fits(cycle, standing)) is None:
-            if ended == len(enders):
-                return None
             more = enders[ended : ended + step]
             if (found := _within(cycle, standing, more)) is not None:
                 count, placed = found
@@ -172,7 +178,7 @@ def _within(
 def _fits(cycle: Cycle, standing: Standing, *, overdue: bool = True) -> Placed | None:
     """Where the job would be placed now, within its quota."""
     limit = cycle.quota(standing, overdue=overdue)
-    return None if limit is None else cycle.session.preview(standing.job, limit)
+    return None if limit is None else cycle.session.preview(standing.rest, limit)
 
 
 def book_what_ends(cycle: Cycle, line: Line) -> None:
@@ -191,7 +197,7 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
     if placed is None or not cycle.is_promised(standing, placed):
         return
     booking = Booking(
-        standing.job,
+        standing.rest,
         placed.placements,
         since=cycle.now,
         why="pods that end leave room",

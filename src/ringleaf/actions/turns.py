@@ -16,7 +16,9 @@ class Turns:
     def __init__(self, cycle: Cycle, waitlist: Waitlist) -> None:
         self._cycle, self._waitlist = cycle, waitlist
         self._queues = {
-            name: cycle.view.queues.get(name) or Queue(name) for name in waitlist.queues
+            name: cycle.view.queues.get(name) or Queue(name)
+            for name in waitlist.queues
+            if waitlist is cycle.pending or not cycle.is_passed(name)
         }
         self._heaps: dict[str, list[tuple[Key, int, Line]]] = {}
         self._number = 0

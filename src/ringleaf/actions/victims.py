@@ -31,6 +31,7 @@ class Prey(Struct, frozen=True):
         whole: Whether all of its pods may go; *pods* are then all of them.
         loss: Chip-seconds that each of the pods loses.
         kept: Pods that stay unless all go, because their role is short of others.
+        chips: Chips that each of the pods holds; none where nobody counts them.
 
     """
 
@@ -40,6 +41,19 @@ class Prey(Struct, frozen=True):
     whole: bool
     loss: tuple[float, ...]
     kept: frozenset[int] = frozenset()
+    chips: tuple[int, ...] = ()
+
+    def choice(self, pods: tuple[int, ...], n_needed: int) -> "Choice":
+        """*pods* of it, *n_needed* of which it could not do without."""
+        at = [self.pods.index(pod) for pod in pods]
+        return Choice(
+            n_pods=len(pods),
+            n_needed=n_needed,
+            loss=sum(self.loss[i] for i in at),
+            job=self.job,
+            pods=pods,
+            n_chips=sum(self.chips[i] for i in at) if self.chips else 0,
+        )
 
     @property
     def spare(self) -> tuple[int, ...]:
@@ -61,6 +75,7 @@ class Choice(Struct, frozen=True, order=True):
     loss: float
     job: str
     pods: tuple[int, ...]
+    n_chips: int = 0
 
 
 def fewest_victims(
@@ -79,22 +94,18 @@ def fewest_victims(
 
 def _everything(prey: Prey) -> Choice:
     """All pods that may go in any choice, more of them than may go together."""
-    pods = prey.pods if prey.whole else prey.spare
-    return Choice(len(pods), 0, 0.0, prey.job, pods)
+    return prey.choice(prey.pods if prey.whole else prey.spare, 0)
 
 
 def choices_of(prey: Prey) -> Iterator[Choice]:
     """What one job can give up: nothing, some of its surplus, everything."""
-    yield Choice(0, 0, 0.0, prey.job, ())
-    lost = dict(zip(prey.pods, prey.loss, strict=True))
+    yield prey.choice((), 0)
     some = prey.some
     for n_pods in range(1, some + 1):
         for pods in combinations(prey.spare, n_pods):
-            loss = sum(lost[pod] for pod in pods)
-            yield Choice(n_pods, 0, loss, prey.job, pods)
+            yield prey.choice(pods, 0)
     if prey.whole and len(prey.pods) > some:
-        n_pods = len(prey.pods)
-        yield Choice(n_pods, n_pods - some, sum(prey.loss), prey.job, prey.pods)
+        yield prey.choice(prey.pods, len(prey.pods) - some)
 
 
 def _n_choices(prey: Prey) -> int:
@@ -151,14 +162,12 @@ def _who_can_stay(
 
 def _units(prey: Prey) -> Iterator[Choice]:
     """What goes or stays as one: each pod of a surplus, and the rest."""
-    lost = dict(zip(prey.pods, prey.loss, strict=True))
     alone = prey.spare[: prey.some]
     rest = tuple(pod for pod in prey.pods if pod not in alone)
     if prey.whole and rest:
-        loss = sum(lost[pod] for pod in rest)
-        yield Choice(len(rest), len(rest), loss, prey.job, rest)
+        yield prey.choice(rest, len(rest))
     for pod in alone:
-        yield Choice(1, 0, lost[pod], prey.job, (pod,))
+        yield prey.choice((pod,), 0)
 
 
 def _joined(units: Sequence[Choice], prey: Sequence[Prey]) -> list[Choice]:
@@ -172,13 +181,6 @@ def _joined(units: Sequence[Choice], prey: Sequence[Prey]) -> list[Choice]:
         if any(unit.n_needed for unit in own):
             own = list(_units(one))
         if own:
-            joined.append(
-                Choice(
-                    sum(unit.n_pods for unit in own),
-                    sum(unit.n_needed for unit in own),
-                    sum(unit.loss for unit in own),
-                    one.job,
-                    tuple(sorted(pod for unit in own for pod in unit.pods)),
-                )
-            )
+            pods = tuple(sorted(pod for unit in own for pod in unit.pods))
+            joined.append(one.choice(pods, sum(unit.n_needed for unit in own)))
     return joined

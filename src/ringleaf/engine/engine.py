@@ -58,6 +58,8 @@ MAX_ROUNDS: Final = 100
 """How often the actions run after one event, while what they do makes room for more."""
 SOON_S: Final = 1.0
 """When to go on where that was not enough."""
+EARLY_S: Final = 1.0
+"""How much too early a wake-up may come, as timers do."""
 
 
 class Engine:
@@ -111,6 +113,9 @@ class Engine:
         """What is to be done after *events*, which happened together."""
         cycle = self.cycle
         cycle.begin(now)
+        if cycle.hunt_at - now < EARLY_S:
+            cycle.hunt_at = inf
+            self._hunt_again()
         for event in events:
             self._apply[type(event)](event)
         for _round in range(MAX_ROUNDS):
@@ -128,9 +133,10 @@ class Engine:
             cycle.wake_at(now + SOON_S)
         if cycle.untold:
             cycle.tell_the_others()
-        if cycle.wake != inf and (cycle.wake != self._wake or self._wake <= now):
-            cycle.out.append(WakeAt(cycle.wake))
-            self._wake = cycle.wake
+        wake = min(cycle.wake, cycle.hunt_at)
+        if wake != inf and (wake != self._wake or self._wake <= now):
+            cycle.out.append(WakeAt(wake))
+            self._wake = wake
         return cycle.out
 
     @property
@@ -186,12 +192,18 @@ class Engine:
             return
         self._arrived += 1
         self.cycle.arrivals += 1
+        if self.cycle.spared:
+            self.cycle.spared = False
+            self._hunt_again()
+        for booking in self.cycle.bookings.values():
+            booking.avoid(name, self.view.cluster)
         standing = Standing(job, self._arrived, self.view.now)
         self.view.enter(standing)
         if event.placements:
             self._hold(standing, event)
         elif "enqueue" in self.cycle.conf.actions:
-            self.cycle.newcomers.append(standing)
+            self.cycle.newcomers[name] = standing
+            self._shares_change(job.queue)
             return
         self._wait_if_short(standing)
 
@@ -224,6 +236,7 @@ class Engine:
                     standing.placements[placement.replica] = placement
             statement.commit()
         standing.started = self.view.now if event.started is None else event.started
+        self.cycle.pods_came(job)
 
     def _own_chips(self, job: Job, placement: Placement) -> int:
         """The chips of a pod that nobody else holds; others are told, and stay put."""
@@ -297,7 +310,6 @@ class Engine:
         if name in cycle.bookings:
             cycle.give_up(cycle.bookings[name])
         self._release(standing, (*standing.placements,))
-        cycle.hopeless.pop(name, None)
         cycle.ends.pop(name, None)
         self.view.leave(standing)
         cycle.relief = True
@@ -306,10 +318,10 @@ class Engine:
         standing = self.view.standings.get(event.job)
         if standing is None:
             return
-        if self._release(standing, event.replicas):
-            if event.succeeded:
-                self.view.finish(standing, event.replicas)
-                self.cycle.relief = True
+        gone = self._release(standing, event.replicas)
+        done = event.succeeded and self.view.finish(standing, event.replicas)
+        if gone or done:
+            self.cycle.relief = True
             self._wait_if_short(standing)
 
     def _bind_failed(self, event: BindFailed) -> None:
@@ -354,7 +366,7 @@ class Engine:
         self._nodes |= {node.name: node for node in changed}
         self._give_up({node.name for node in changed})
         if moved:
-            self._rebuild()
+            self._rebuild({node.name for node in changed})
             return
         cluster = self.view.cluster
         for node in changed:
@@ -395,9 +407,17 @@ class Engine:
                 cycle.give_up(booking)
                 cycle.wait(self.view.standings[booking.job.name])
 
-    def _rebuild(self) -> None:
-        """Nodes came, went or moved: the cluster is made anew; pods stay."""
+    def _rebuild(self, changed: Collection[str] = ()) -> None:
+        """Nodes came, went or moved: the cluster is made anew; pods stay.
+
+        Of nodes that are not *changed*, what is free is known better than they said.
+        """
         old = self.view.cluster
+        for name, at in old.index.items():
+            if name in self._nodes:
+                node, taken = self._nodes[name], old.taken.item(at)
+                said = node.free if name in changed else old.free.item(at)
+                self._nodes[name] = replace(node, free=said | taken)
         cluster = Cluster(self._nodes.values(), self._leaves)
         with Statement(cluster) as statement:
             for job, holdings in old.holdings.items():
@@ -448,6 +468,10 @@ class Engine:
         for standing in list(self.view.standings.values()):
             job = self._effective(self._given[standing.job.name])
             cycle.stop_waiting(job.name)
+            never = None if standing.placements else admit(job, conf.settings)
+            if never is not None:
+                self._never(standing, never)
+                continue
             if job != standing.job:
                 self.view.leave(standing)
                 standing.become(job)
@@ -460,13 +484,23 @@ class Engine:
         cycle.relief = True
 
     def _woke(self, _event: Woke) -> None:
-        """Somebody may be old enough now to be evicted, or to get a reservation."""
-        self._hunt_again()
+        """An hour that is due is asked for anew if it was too early."""
+        if self._wake - self.view.now < EARLY_S:
+            self._wake = inf
+
+    def _shares_change(self, queue: str) -> None:
+        """More is asked in *queue*: others may have more than their share now."""
+        cycle = self.cycle
+        if "reclaim" in cycle.conf.actions:
+            cycle.moves += 1
+            for waitlist in (cycle.waiting, cycle.pending):
+                waitlist.reopen_others(queue)
 
     def _hunt_again(self) -> None:
         """Who may be evicted may have changed: look again for everybody."""
         if {"preempt", "reclaim"} & {*self.cycle.conf.actions}:
             self.cycle.moves += 1
+            self.cycle.passed.clear()
             self.cycle.waiting.everything_changed()
             self.cycle.pending.everything_changed()
 

@@ -42,6 +42,13 @@ class Booking:
         self.elsewhere: set[str] = set()
         """Of the blockers, those that are in the way without holding any of it."""
         self.holder = f"{job.name} (reserved)"
+        self.nodes = frozenset(placement.node for placement in placements)
+        """The nodes it is on."""
+        self._uses_more = _uses(job)
+        self._chips: dict[str, int] = {}
+        for placement in placements:
+            own = self._chips.get(placement.node, 0)
+            self._chips[placement.node] = own | mask_of(placement.chips)
         self.failed_at = -1
         """The supply with which the job was tried in vain."""
 
@@ -50,10 +57,14 @@ class Booking:
         """When the last job that holds some of it is sure to have ended."""
         return max(map(ends_at, self.blockers.values()), default=self.since)
 
-    @property
-    def nodes(self) -> set[str]:
-        """The nodes it is on."""
-        return {placement.node for placement in self.placements}
+    def avoid(self, name: str, cluster: Cluster) -> None:
+        """A job is called *name*: what is held is held under another one."""
+        if name == self.holder:
+            with Statement(cluster) as statement:
+                self.let_go(statement, cluster)
+                statement.commit()
+            self.holder += "'"
+            self.hold(cluster)
 
     def yields_to(self, standing: Standing, now: float, *, strict: bool) -> bool:
         """Whether *standing* may use it in the meantime: it is sure to end in time.
@@ -93,6 +104,11 @@ class Booking:
         """Note who of *standings* holds some of it."""
         self.blockers |= {s.job.name: s for s in standings if self._meets(s)}
 
+    def blocked_elsewhere(self, standing: Standing) -> None:
+        """Note that *standing* is in the way, whether it holds any of it or not."""
+        self.elsewhere.add(standing.job.name)
+        self.blockers[standing.job.name] = standing
+
     def unblock(self) -> None:
         """Forget who holds none of it any more."""
         self.blockers = {
@@ -102,14 +118,10 @@ class Booking:
         }
 
     def _meets(self, standing: Standing) -> bool:
-        """Whether pods of *standing* hold chips of it, or use the same nodes."""
-        own: dict[str, int] = {}
-        for placement in self.placements:
-            own[placement.node] = own.get(placement.node, 0) | mask_of(placement.chips)
+        """Whether pods of *standing* hold chips of it, or use resources beside them."""
+        own, both_use = self._chips, self._uses_more and _uses(standing.job)
         return any(
-            p.node in own
-            and (mask_of(p.chips) & own[p.node] or (uses_more and not p.chips))
-            for uses_more in [bool(_uses(self.job))]
+            p.node in own and (both_use or mask_of(p.chips) & own[p.node])
             for p in standing.placements.values()
         )
 
@@ -148,4 +160,9 @@ def ends_at(standing: Standing) -> float:
 
 
 def _demands(job: Job) -> dict[int, Demand]:
-    return {n: role.demand for role, own in job.crew for n in own}
+    """Replica -> what its pod will use; as a neighbour it is not there yet."""
+    return {
+        n: Demand(resources=role.demand.resources, ports=role.demand.ports)
+        for role, own in job.crew
+        for n in own
+    }

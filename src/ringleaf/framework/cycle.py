@@ -4,7 +4,7 @@ The actions decide whom to try; ``Cycle.attempt`` tries one job, with its quota 
 reservations of others, and writes down what comes of it.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from math import inf
 from typing import Final
 
@@ -25,7 +25,7 @@ from ringleaf.framework.statement import Statement
 from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
 from ringleaf.framework.waitlist import Line, Waitlist
-from ringleaf.model.amounts import Amounts, add
+from ringleaf.model.amounts import Amounts, add, plus
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
@@ -44,7 +44,7 @@ class Cycle:
         self.view, self.session, self.votes, self.conf = view, session, votes, conf
         self.pending = Waitlist()
         """Jobs that are not let in yet."""
-        self.newcomers: list[Standing] = []
+        self.newcomers: dict[str, Standing] = {}
         """Of those, the ones that have just arrived and stand in no line yet."""
         self.waiting = Waitlist()
         """Jobs that are let in and wait for chips, and running ones short of pods."""
@@ -52,8 +52,8 @@ class Cycle:
         """Jobs that are let in and ask for nothing, neither chips nor resources."""
         self.bookings: dict[str, Booking] = {}
         """Reservations by the name of the job that waits."""
-        self.hopeless: dict[str, int] = {}
-        """Jobs for which no reservation could be made, and when: see ``structure``."""
+        self.hopeless: dict[Job, int] = {}
+        """Asks for which no reservation could be made, and when: see ``structure``."""
         self.structure = 0
         """Moves when nodes change or a reservation ends."""
         self.barren: dict[str, tuple[int, float]] = {}
@@ -76,6 +76,12 @@ class Cycle:
         """Lines whose first job was tried in this cycle in vain, or not let in."""
         self.wake = NEVER
         """The earliest time at which something changes by itself."""
+        self.passed: dict[str, int] = {}
+        """Queues that had their share, and with which accounts."""
+        self.spared = False
+        """Whether somebody was not evicted only because no job has arrived since."""
+        self.hunt_at = NEVER
+        """When somebody can be evicted who cannot be yet."""
         self.ends: dict[str, Standing] = {}
         """Jobs with pods that are asked to end."""
 
@@ -101,6 +107,12 @@ class Cycle:
         if time > self.now:
             self.wake = min(self.wake, time)
 
+    def hunt_again_at(self, time: float) -> None:
+        """Somebody can be evicted from *time* on who cannot be yet."""
+        self.wake_at(time)
+        if time > self.now:
+            self.hunt_at = min(self.hunt_at, time)
+
     def freed(
         self, products: Iterable[Product], nodes: Collection[str] | None = None
     ) -> None:
@@ -119,6 +131,8 @@ class Cycle:
 
     def wait(self, standing: Standing) -> None:
         """A job waits: to be let in, or for chips."""
+        if standing.phase is Phase.PENDING and "enqueue" not in self.conf.actions:
+            self.view.move(standing, Phase.INQUEUE)
         key = self.votes.job_key(standing)
         self._waitlist(standing).add(standing, key)
         self._note_due(standing)
@@ -141,6 +155,7 @@ class Cycle:
 
     def stop_waiting(self, name: str) -> None:
         """A job waits for nothing."""
+        self.newcomers.pop(name, None)
         for waitlist in (self.pending, self.waiting, self.modest):
             if name in waitlist:
                 waitlist.remove(name)
@@ -175,6 +190,10 @@ class Cycle:
         self.tell_waits(standing, found)
         return False
 
+    def is_passed(self, queue: str) -> bool:
+        """Whether *queue* had its share, and nothing has changed since."""
+        return self.passed.get(queue) == self.view.version
+
     def _is_hopeless(self, line: Line, standing: Standing) -> bool:
         """Whether a job that was told why it waits cannot be placed now either.
 
@@ -194,6 +213,7 @@ class Cycle:
     def pass_over(self, line: Line) -> None:
         """The queue of *line* has its share; nobody in it is tried."""
         _key, standing = line.front
+        self.passed[standing.job.queue] = self.view.version
         self.failed.append(line)
         self.tell_waits(standing, f"; queue {standing.job.queue!r} has its share")
 
@@ -204,26 +224,80 @@ class Cycle:
         two queues that each wait for all of the cluster would wait forever.
         """
         job = standing.job
-        allowed = self._capable if overdue else self.votes.allocatable
         queue = self.view.queues.get(job.queue)
         if queue is None:
             return None
+        allowed = self._allowance(standing, queue, overdue=overdue)
         held = len(standing.placements)
-        if not held and allowed(queue, standing.total):
+        if not held and allowed(standing.total):
             return standing.n_pods - len(standing.finished)
         asks = list(_asks(job, standing))
-        if held and allowed(queue, _sum(asks)):
+        if held and allowed(_sum(asks)):
             return held + len(asks)
         low, high = max(1, standing.min_pods - standing.ready), len(asks)
-        if low >= high or not allowed(queue, _sum(asks[:low])):
+        if low >= high or not allowed(_sum(asks[:low])):
             return None
         while high - low > 1:
             middle = (low + high) // 2
-            if allowed(queue, _sum(asks[:middle])):
+            if allowed(_sum(asks[:middle])):
                 low = middle
             else:
                 high = middle
         return held + low
+
+    def _allowance(
+        self, standing: Standing, queue: Queue, *, overdue: bool
+    ) -> Callable[[Amounts], bool]:
+        """Whether a job may use so much more.
+
+        What others of its queue have reserved it leaves to them: from the share of the
+        queue what was promised to those for whom pods end, and from its capability all.
+        """
+        promised, reserved = self._kept_for_others(standing)
+
+        def allowed(amounts: Amounts) -> bool:
+            if reserved and not _below(
+                queue.capability,
+                self.view.account(queue.name).allocated,
+                plus(amounts, reserved),
+            ):
+                return False
+            if overdue:
+                return self._capable(queue, amounts)
+            asked = plus(amounts, promised) if promised else amounts
+            return self.votes.allocatable(queue, asked)
+
+        return allowed
+
+    def _kept_for_others(
+        self, standing: Standing
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """What others of its queue have been promised, and what they reserved in all.
+
+        Those in their way who are of the same queue leave their part to them.
+        """
+        promised: dict[str, int] = {}
+        reserved: dict[str, int] = {}
+        strict = self._is_strict
+        for name, booking in self.bookings.items():
+            if booking.job.queue != standing.job.queue or name == standing.job.name:
+                continue
+            if booking.yields_to(standing, self.now, strict=strict):
+                continue
+            need = dict(self.view.standings[name].least)
+            for other in booking.blockers.values():
+                if other.job.queue == booking.job.queue:
+                    add(need, other.allocated, -1)
+            need = {r: amount for r, amount in need.items() if amount > 0}
+            add(reserved, need)
+            if not booking.aged:
+                add(promised, need)
+        return promised, reserved
+
+    @property
+    def _is_strict(self) -> bool:
+        arguments = self.conf.action_arguments.get("allocate", {})
+        return arguments.get("reservation") == "strict"
 
     def _capable(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether *queue* is open and may ever use *amounts* more than it does."""
@@ -253,7 +327,7 @@ class Cycle:
         found = self._placed(standing, limit)
         if isinstance(found, tuple) or not self.bookings:
             return found
-        strict = self.arguments("allocate").get("reservation") == "strict"
+        strict = self._is_strict
         yielding = [
             booking
             for booking in self.bookings.values()
@@ -332,7 +406,7 @@ class Cycle:
                     del self.bookings[booking.job.name]
                     self.structure += 1
                     self.start(standing, found)
-                    self.freed([booking.job.product], booking.nodes)
+                    self.freed(cluster.products, booking.nodes)
                     return True
         booking.failed_at = self.supply
         if not booking.blockers:
@@ -363,7 +437,7 @@ class Cycle:
         with Statement(cluster) as statement:
             booking.let_go(statement, cluster)
             statement.commit()
-        self.freed([booking.job.product], booking.nodes)
+        self.freed(cluster.products, booking.nodes)
 
     def start(self, standing: Standing, placements: tuple[Placement, ...]) -> None:
         """Pods were placed: bind them; the job waits only for pods it still lacks."""
@@ -375,12 +449,7 @@ class Cycle:
         written = tuple(pod_annotations(cluster, placed, p) for p in placements)
         self.out.append(Bind(job.name, placements, written))
         self.bound.add(job.name)
-        if self.waiting.pods_came() or self.modest.pods_came():
-            self.relief = True
-        if "preempt" in self.conf.actions:
-            for waitlist in (self.waiting, self.pending):
-                waitlist.reopen_above(job)
-        self.moves += 1
+        self.pods_came(job)
         standing.told = standing.why = ""
         standing.promised = set()
         if standing.phase is not Phase.RUNNING:
@@ -388,6 +457,15 @@ class Cycle:
             self.view.move(standing, Phase.RUNNING)
         if standing.missing:
             self.wait(standing)
+
+    def pods_came(self, job: Job) -> None:
+        """Pods of *job* are there: company for some, prey for others."""
+        lonely = [waits.pods_came() for waits in (self.waiting, self.modest)]
+        self.relief |= any(lonely)
+        if "preempt" in self.conf.actions:
+            for waitlist in (self.waiting, self.pending):
+                waitlist.reopen_above(job)
+        self.moves += 1
 
     def evict(
         self, victim: Standing, replicas: tuple[int, ...], by: str, action: str
@@ -445,6 +523,15 @@ class Cycle:
             standing.told = message
             standing.why = ""
             self.out.append(Report(standing.job.name, verdict, message, hint))
+
+
+def _below(most: Amounts, used: Amounts, amounts: Amounts) -> bool:
+    """Whether *amounts* fit between what is *used* and the *most*."""
+    return all(
+        used.get(name, 0) + amounts.get(name, 0) <= limit
+        for name, limit in most.items()
+        if amounts.get(name, 0)
+    )
 
 
 def _asks(job: Job, standing: Standing) -> Iterator[dict[str, int]]:

@@ -64,6 +64,8 @@ class Standing:
         """Pods it starts with at least."""
         self.total = job_amounts(job)
         """What all its pods ask that have not ended."""
+        self.rest = job
+        """The job without its pods that ended well."""
         self.least = min_amounts(job)
         """What the pods ask that must start together."""
         self.asks_nothing = not self.total
@@ -82,6 +84,8 @@ class Standing:
             add(asked, scaled(pod_amounts(self.job, role), done))
         self.finished |= new
         add(self.total, asked, -1)
+        self.rest = self._rest()
+        self.least = min_amounts(self.rest)
         return asked
 
     @property
@@ -100,11 +104,7 @@ class Standing:
             if n not in held and n not in done
         ]
 
-    @property
-    def rest(self) -> Job:
-        """The job without its pods that ended well."""
-        if not self.finished:
-            return self.job
+    def _rest(self) -> Job:
         left = []
         for role, own in self.crew:
             ranks = tuple(n for n in own if n not in self.finished)

@@ -84,7 +84,21 @@ class View:
         """Look at *cluster* from now on; its pods must be those of before."""
         self.cluster = cluster
         cluster.watchers.append(self._pod)
+        self._recount()
         self.count()
+
+    def _recount(self) -> None:
+        """Count anew what pods use; a node may be another product than it was."""
+        for account in self.accounts.values():
+            account.allocated = {}
+        for name, standing in self.standings.items():
+            standing.allocated = {}
+            for holding in self.cluster.holdings.get(name, ()):
+                if holding.replica not in standing.terminating:
+                    add(standing.allocated, self.cluster.amounts_of(holding))
+            account = self.account(standing.job.queue)
+            add(account.allocated, standing.allocated)
+            account.settle(standing)
 
     def count(self) -> None:
         """Count anew what all nodes have."""
@@ -140,12 +154,16 @@ class View:
         self.account(standing.job.queue).settle(standing)
         self.version += 1
 
-    def finish(self, standing: Standing, replicas: Iterable[int]) -> None:
-        """Pods ended well; they ask for nothing any more."""
+    def finish(self, standing: Standing, replicas: Iterable[int]) -> bool:
+        """Pods ended well; they ask for nothing any more. Whether that is news."""
+        before = len(standing.finished)
         asked = standing.finish(replicas)
-        add(self.account(standing.job.queue).requested, asked, -1)
+        account = self.account(standing.job.queue)
+        add(account.requested, asked, -1)
+        account.settle(standing)
         self.version += 1
         self.asked += 1
+        return len(standing.finished) > before
 
     def end(self, standing: Standing, replicas: Iterable[int]) -> None:
         """Pods are asked to end: they hold what they hold, and no longer count."""

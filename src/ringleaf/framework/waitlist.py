@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.model.decision import Waiting
-from ringleaf.model.job import Job
+from ringleaf.model.job import Job, Network
 from ringleaf.model.product import Product
 
 Key = tuple[Any, ...]
@@ -24,10 +24,14 @@ class Line:
 
     def __init__(self, ask: Job) -> None:
         self.ask = ask
-        self.needs_chips = all(role.chips for role, _own in ask.crew)
         demands = [role.demand for role, _own in ask.crew]
         self.likes_company = any(d.near or d.spread for d in demands)
         """Whether pods that come may be what its jobs wait for."""
+        minds = self.likes_company or any(d.apart for d in demands)
+        without_chips = not all(role.chips for role, _own in ask.crew)
+        anything = minds or without_chips or ask.network is not Network.NONE
+        self.product = None if anything else ask.product
+        """What must be free for its jobs; None if it may be anything."""
         self.why: Waiting | str = ""
         """Why it is closed: what its first job found, or words after its request."""
         self.hunted: dict[str, int] = {}
@@ -165,8 +169,7 @@ class Waitlist:
         """Nobody in *line* finds room until something of its product is free."""
         self._shut(line)
         line.why = why
-        product = line.ask.product if line.needs_chips else None
-        self._closed.setdefault(product, {})[line] = None
+        self._closed.setdefault(line.product, {})[line] = None
         if line.likes_company:
             self._lonely[line] = None
 
@@ -191,6 +194,13 @@ class Waitlist:
             self._forget(line)
         self._reopen(lonely)
         return bool(lonely)
+
+    def reopen_others(self, queue: str) -> None:
+        """More is asked in *queue*: who waits in others may take back from it."""
+        for line in [line for lines in self._closed.values() for line in lines]:
+            if line.ask.queue != queue:
+                self._forget(line)
+                self._reopen([line])
 
     def reopen_above(self, job: Job) -> None:
         """*job* started: who has a higher priority in its queue may evict it."""

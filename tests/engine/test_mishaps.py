@@ -1,0 +1,284 @@
+"""Odd orders of events, and what each of them once broke."""
+
+from typing import Final
+
+import pytest
+
+from ringleaf.engine.event import (
+    ConfChanged,
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    PodsEnding,
+    PodsGone,
+    QueueGone,
+    Woke,
+)
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.standing import Phase
+from ringleaf.model.cluster import Node
+from ringleaf.model.demand import (
+    Demand,
+    Effect,
+    Operator,
+    PodTerm,
+    Requirement,
+    Taint,
+)
+from ringleaf.model.job import Job, Role, Schema
+from ringleaf.policies.products import PRODUCTS
+from tests.engine.story import (
+    A2,
+    NPU,
+    PREEMPT,
+    RECLAIM,
+    TIERS,
+    Story,
+    at,
+    conf,
+    job,
+    node,
+    queue,
+)
+
+OTHER: Final = PRODUCTS["atlas-800-9000"]
+IS_X: Final = (Requirement("app", Operator.IN, ("x",)),)
+X: Final = Demand(labels=(("app", "x"),))
+NEAR: Final = Demand(near=(PodTerm("kubernetes.io/hostname", IS_X),))
+APART: Final = Demand(apart=(PodTerm("zone", IS_X),))
+
+
+def soon(mode: str = "fair") -> Conf:
+    """Reservations after a minute."""
+    return conf(allocate={"reservation": mode, "reservation-after-seconds": 60})
+
+
+def test_a_job_that_comes_and_goes_in_one_breath_was_never_there() -> None:
+    story = Story("a", conf=conf())
+
+    assert story.hears(JobArrived(job("j")), JobGone("j")) == []
+    assert story.arrives(job("k"), now=1) == ["bind k: 0 on a 01234567"]
+
+
+def test_a_job_that_comes_with_another_configuration_is_let_in_once() -> None:
+    story = Story("a", conf=conf())
+    said = story.hears(JobArrived(job("j")), ConfChanged(conf("allocate")))
+
+    assert said == ["bind j: 0 on a 01234567"]
+    assert story.hears(ConfChanged(conf()), now=1) == []
+    assert story.phase("j") is Phase.RUNNING
+
+
+@pytest.mark.parametrize("mode", ["fair", "strict"])
+def test_others_of_its_queue_leave_it_what_it_has_reserved(mode: str) -> None:
+    """The queue may use two nodes of four; the big job wants both."""
+    story = Story("a b c d", queues=[queue("q", 16)], conf=soon(mode))
+    story.arrives(job("s0", queue="q"), job("s1", queue="q"))
+    story.arrives(job("big", 8, 2, queue="q"), now=1)
+    assert "reserved big" in story.wakes(61)
+    for i in range(2, 5):
+        story.arrives(job(f"s{i}", queue="q"), now=70 + 10 * i)
+        story.hears(JobGone(f"s{i - 2}"), now=75 + 10 * i)
+
+    assert story.running["big"] == [0, 1]
+
+
+def test_nobody_takes_the_share_of_a_queue_that_was_freed_by_eviction() -> None:
+    story = Story("a b c", queues=[queue("q", 8)], conf=conf(PREEMPT))
+    story.arrives(job("low", queue="q"))
+    story.arrives(job("high", priority=9, queue="q"), now=1)
+    assert "waiting new" in story.arrives(job("new", queue="q"), now=2)
+
+    assert story.hears(PodsGone("low", (0,)), now=3)[0].startswith("bind high")
+
+
+def test_who_loses_its_reservation_waits_where_it_did_before() -> None:
+    off = conf("allocate, preempt", allocate={"reservation": "off"})
+    story = Story("a", conf=off)
+    story.arrives(job("low"))
+    story.arrives(job("high", priority=9), now=1)
+    story.hears(NodesChanged((node("a", labels={"x": "y"}),)), now=2)
+
+    said = story.hears(PodsGone("low", (0,)), now=3)
+    assert said[0] == "bind high: 0 on a 01234567"
+
+
+def test_what_is_left_of_a_job_gets_its_reservation() -> None:
+    story = Story("a b", conf=soon())
+    story.arrives(job("j", 8, 2))
+    story.hears(PodsGone("j", (0,), succeeded=True), now=1)
+    story.arrives(job("half", 4), now=2)
+    story.hears(NodesChanged((node("b", [], ready=False),)), now=3)
+    story.hears(PodsGone("j", (1,)), now=4)
+
+    assert "reserved j" in story.wakes(64)
+    said = story.hears(JobGone("half"), now=70)
+    assert said == ["bind j: 1 on a 01234567"]
+
+
+def test_what_is_left_of_a_job_evicts_no_more_than_it_needs() -> None:
+    story = Story("a b c", conf=conf(PREEMPT))
+    story.arrives(job("j", 8, 2, priority=5))
+    story.hears(PodsGone("j", (0,), succeeded=True), now=1)
+    story.arrives(job("l1"), job("l2"), now=2)
+
+    assert story.hears(PodsGone("j", (1,)), now=3) == ["bind j: 1 on b 01234567"]
+
+
+def test_a_pod_on_another_product_may_be_what_keeps_a_job_away() -> None:
+    zone = {"zone": "z"}
+    story = Story([node("a", labels=zone), Node("b", OTHER, 8, 255, labels=zone)])
+    story.hears(JobArrived(Job("x", OTHER, 8, demand=X)))
+    assert "waiting w" in story.arrives(job("w", demand=APART), now=1)
+
+    assert story.hears(JobGone("x"), now=2) == ["bind w: 0 on a 01234567"]
+
+
+def test_a_job_of_another_product_may_be_what_closes_the_leaves() -> None:
+    nodes = [
+        *(Node(name, A2, 8, 255, leaf=leaf) for name, leaf in ("aA", "bB")),
+        *(Node(name, OTHER, 8, 255, leaf=leaf) for name, leaf in ("cA", "dB")),
+    ]
+    story = Story(nodes)
+    story.hears(JobArrived(Job("x", OTHER, 8, 2)))
+    story.arrives(job("w", 8, 2, tor_affinity=Schema.NORMAL), now=1)
+
+    assert story.hears(JobGone("x"), now=2)[0].startswith("bind w: ")
+
+
+def test_company_that_was_there_before_we_heard_of_it_is_company() -> None:
+    story = Story("a", conf=conf())
+    story.arrives(job("n", 1, demand=NEAR))
+
+    said = story.hears(JobArrived(job("x", 1, demand=X), at("a 0")), now=1)
+    assert said == ["bind n: 0 on a 1"]
+
+
+def test_prey_that_was_there_before_we_heard_of_it_is_prey() -> None:
+    story = Story("a", conf=conf("allocate, preempt"))
+    story.hears(NodesChanged((node("a", []),)))
+    story.arrives(job("high", priority=9), now=1)
+
+    said = story.hears(JobArrived(job("low"), at("a 01234567"), started=0.0), now=2)
+    assert "evict low: 0 for high (preempt)" in said
+
+
+def test_company_helps_those_who_ask_for_nothing_too() -> None:
+    story = Story("a b", conf=conf("allocate, backfill"))
+    story.arrives(job("chip", 8, 3, demand=NEAR))
+    story.arrives(Job("modest", A2, 0, 0, roles=(Role("h", 0, demand=NEAR),)))
+
+    said = story.arrives(job("x", 1, demand=X), now=1)
+    assert said == ["bind x: 0 on a 0", "bind modest: 0 on a"]
+
+
+def test_an_arrival_may_bring_another_queue_above_its_share() -> None:
+    queues = [queue("p", weight=2), queue("q")]
+    off = {"reservation": "off"}
+    story = Story("a b", queues=queues, conf=conf(RECLAIM, allocate=off))
+    story.hears(JobArrived(job("d1", 4), at("a 0123")))
+    story.hears(JobArrived(job("d2", 4), at("b 0123")))
+    story.arrives(job("p1", queue="p"), now=10)
+
+    said = story.arrives(job("q1", queue="q"), now=20)
+    assert any(line.startswith("evict d") for line in said)
+
+
+def test_a_pod_that_is_only_reserved_is_nobodys_neighbour() -> None:
+    story = Story("a b", conf=soon())
+    story.arrives(job("s", 4))
+    story.arrives(job("x", 8, 2, demand=X), now=1)
+    assert "reserved x" in story.wakes(61)
+
+    assert story.arrives(job("n", 1, demand=NEAR), now=62) == ["waiting n"]
+
+
+def test_scores_begin_to_count_when_a_node_gives_them_a_reason() -> None:
+    story = Story("a b", conf=conf(tiers=TIERS))
+    story.arrives(job("j0"))
+    story.hears(JobGone("j0"), now=1)
+    taint = Taint("k", Effect.PREFER_NO_SCHEDULE)
+    story.hears(NodesChanged((node("a", taints=(taint,)),)), now=2)
+
+    assert story.arrives(job("j1"), now=3) == ["bind j1: 0 on b 01234567"]
+
+
+def test_a_pod_that_ended_well_before_we_heard_of_it_is_not_run_again() -> None:
+    story = Story("a b", conf=conf())
+    said = story.hears(
+        JobArrived(job("j", 8, 2), at("a 01234567")),
+        PodsGone("j", (1,), succeeded=True),
+    )
+
+    assert said == []
+
+
+def test_an_hour_that_is_called_too_early_is_asked_for_again() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(job("runs"))
+    story.arrives(job("waits"), now=1)
+
+    assert story.wakes(60.5) == ["wake 61"]
+    assert story.wakes(61) == ["reserved waits"]
+
+
+def test_who_uses_up_another_resource_is_in_the_way() -> None:
+    cpu = Demand(resources=(("cpu", 2),))
+    story = Story([node("a", resources={"cpu": 2})], conf=conf("allocate"))
+    story.arrives(job("e", 1, demand=cpu))
+    story.hears(PodsEnding("e", (0,)), now=1)
+    assert "reserved h" in story.arrives(job("h", 1, demand=cpu), now=2)
+
+    assert [*story.engine.bookings["h"].blockers] == ["e"]
+
+
+def test_a_job_that_a_new_configuration_forbids_is_told_so() -> None:
+    loose = conf(**{"init-params": {"job-requests": "per-pod"}})
+    story = Story([Node("a", OTHER, 8, 255)], conf=loose)
+    story.hears(JobArrived(Job("r", OTHER, 8)))
+    story.hears(JobArrived(Job("j", OTHER, 4, 3)), now=1)
+
+    assert story.hears(ConfChanged(conf()), now=2) == ["invalid j"]
+
+
+def test_what_is_free_does_not_depend_on_who_joined_when() -> None:
+    story = Story([node("a", range(4, 8))])
+    cluster = story.engine.view.cluster
+    story.engine.handle(JobArrived(job("j", 4), at("a 0123")), 0.0)
+    story.engine.handle(JobGone("j"), 1.0)
+    assert cluster.free.item(0) == 0xFF
+    story.engine.handle(NodesChanged((node("b"),)), 2.0)
+
+    assert story.engine.view.cluster.free.tolist() == [0xFF, 0xFF]
+
+
+def test_accounts_follow_a_node_that_becomes_another_product() -> None:
+    story = Story("a", conf=conf())
+    story.arrives(job("j"))
+    duo = PRODUCTS["atlas-300i-duo"]
+    engine = story.engine
+    engine.handle(NodesChanged((Node("a", duo, 8, 255),)), 1.0)
+    engine.handle(PodsGone("j", (0,)), 2.0)
+    used = engine.view.account("default").allocated
+
+    assert not any(used.values())
+
+
+def test_a_job_may_be_called_like_a_reservation() -> None:
+    story = Story("a b c", conf=soon())
+    story.arrives(job("s"))
+    story.arrives(job("big", 8, 3), now=1)
+    assert "reserved big" in story.wakes(61)
+    story.arrives(job("big (reserved)", 8, 3), now=62)
+
+    assert story.engine.bookings["big"].holder == "big (reserved)'"
+    said = story.hears(JobGone("s"), now=63)
+    assert said[0].startswith("bind big: ")
+
+
+def test_a_queue_that_is_gone_and_an_idle_hour_say_nothing() -> None:
+    story = Story("a", queues=[queue("q")], conf=conf())
+    story.hears(QueueGone("q"))
+
+    assert story.hears(Woke(), now=9) == []
+    assert story.engine.view.account("q").allocated.get(NPU, 0) == 0
