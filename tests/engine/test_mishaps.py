@@ -10,12 +10,14 @@ from ringleaf.engine.event import (
     JobArrived,
     JobGone,
     NodesChanged,
+    NodesGone,
     PodsEnding,
     PodsGone,
     QueueGone,
     Woke,
 )
 from ringleaf.framework.conf import Conf
+from ringleaf.framework.instruction import Bind
 from ringleaf.framework.standing import Phase
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
@@ -286,3 +288,47 @@ def test_a_queue_that_is_gone_and_an_idle_hour_say_nothing() -> None:
 
     assert story.hears(Woke(), now=9) == []
     assert story.engine.view.account("q").allocated.get(NPU, 0) == 0
+
+
+def test_an_empty_cluster_is_asked_for_scores_in_vain() -> None:
+    packs = {"name": "binpack", "arguments": {"binpack.resources": NPU}}
+    story = Story("a", conf=conf(tiers=[["gang"], [packs]]))
+    story.hears(NodesGone(("a",)))
+
+    assert story.arrives(job("j"))[0] == "waiting j"
+
+
+def test_a_configuration_may_lack_allocate() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(job("runs"))
+    story.arrives(job("never", 8, 3), now=1)
+    story.wakes(61)
+    story.hears(ConfChanged(conf("enqueue, backfill")), now=62)
+
+    assert story.arrives(job("late"), now=63)[0] == "waiting late"
+
+
+@pytest.mark.parametrize("actions", ["allocate", "enqueue, allocate"])
+def test_in_a_closed_queue_no_job_starts_whoever_votes(actions: str) -> None:
+    closed = queue("q", is_open=False)
+    story = Story("a", queues=[closed], conf=conf(actions, [["gang"]]))
+    story.arrives(job("j", queue="q"))
+
+    assert story.told == ["job 'j' waits: wants 1 x 8 chips; queue 'q' is closed"]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_pods_that_are_found_running_later_hold_what_they_hold(
+    changed: bool,  # noqa: FBT001 - a row
+) -> None:
+    story = Story("a b", conf=soon())
+    story.arrives(job("runs"))
+    story.arrives(job("j", 8, 2), now=1)
+    assert "reserved j" in story.wakes(61)
+    again = job("j", 8, 2, priority=int(changed))
+    engine = story.engine
+    said = engine.handle(JobArrived(again, at("b 01234567")), 62.0)
+
+    assert not any(isinstance(each, Bind) for each in said)
+    assert engine.view.cluster.free.tolist() == [0, 0]
+    assert engine.view.standings["j"].phase is Phase.RUNNING

@@ -11,8 +11,7 @@ def backfill(cycle: Cycle) -> None:
     turns = Turns(cycle, cycle.modest)
     while (line := turns.next()) is not None:
         _key, standing = line.front
-        if standing.job.queue not in cycle.view.queues:
-            why = f"; there is no queue {standing.job.queue!r}"
+        if why := cycle.door_words(standing.job.queue):
             cycle.modest.hold_back(line, why)
             cycle.tell_waits(standing, why)
             continue

@@ -22,9 +22,8 @@ def enqueue(cycle: Cycle) -> None:
             cycle.pending.remove(job.name)
             _let_in(cycle, standing)
             continue
-        why = f"; queue {job.queue!r} has no room for it"
-        if job.queue not in cycle.view.queues:
-            why = f"; there is no queue {job.queue!r}"
+        full = f"; queue {job.queue!r} has no room for it"
+        why = cycle.door_words(job.queue) or full
         cycle.pending.hold_back(line, why)
         cycle.failed.append(line)
         cycle.tell_waits(standing, why)
@@ -42,8 +41,8 @@ def _welcome(cycle: Cycle) -> None:
 
 
 def _may_come_in(cycle: Cycle, standing: Standing) -> bool:
-    known = standing.job.queue in cycle.view.queues
-    return known and cycle.votes.job_enqueueable(standing)
+    closed = cycle.door_words(standing.job.queue)
+    return not closed and cycle.votes.job_enqueueable(standing)
 
 
 def _let_in(cycle: Cycle, standing: Standing) -> None:

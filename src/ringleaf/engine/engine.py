@@ -176,10 +176,15 @@ class Engine:
 
     def _job_arrived(self, event: JobArrived) -> None:
         name = event.job.name
+        standing = self.view.standings.get(name)
+        known = {} if standing is None else standing.placements
+        if standing is not None and any(
+            p.replica not in known for p in event.placements
+        ):
+            self._found_running(standing, event)
         if self._given.get(name) == event.job:
             return
         job = self._effective(event.job)
-        standing = self.view.standings.get(name)
         self._given[name] = event.job
         runs = event.placements or (standing is not None and standing.placements)
         never = None if runs else admit(job, self.view.settings)
@@ -205,6 +210,15 @@ class Engine:
             self.cycle.newcomers[name] = standing
             self._shares_change(job.queue)
             return
+        self._wait_if_short(standing)
+
+    def _found_running(self, standing: Standing, event: JobArrived) -> None:
+        """Pods of a known job run of which nothing was known."""
+        self.cycle.stop_waiting(standing.job.name)
+        if standing.job.name in self.cycle.bookings:
+            self.cycle.give_up(self.cycle.bookings[standing.job.name])
+        new = [p for p in event.placements if p.replica not in standing.placements]
+        self._hold(standing, replace(event, placements=tuple(new)))
         self._wait_if_short(standing)
 
     def _never(self, standing: Standing | None, never: Invalid) -> None:
@@ -510,7 +524,8 @@ class Engine:
         summed = any(p.arguments.get("sum-scores") is True for p in affinity)
 
         def scorer(job: Job, role: Role) -> Score | None:
-            if votes.node_scores(job, role, np.zeros(1, np.int64)) is None:
+            probe = np.zeros(min(1, len(self.view.cluster)), np.int64)
+            if votes.node_scores(job, role, probe) is None:
                 return None
             return lambda nodes: _scores(votes, job, role, nodes)
 

@@ -143,7 +143,7 @@ class Cycle:
         """Its queue had nobody to reserve for until a time: now it has, some time."""
         queue = standing.job.queue
         if queue in self.barren:
-            after = self.conf.action_arguments["allocate"]["reservation-after-seconds"]
+            after = self.arguments("allocate").get("reservation-after-seconds", 0)
             assert isinstance(after, int)
             structure, until = self.barren[queue]
             self.barren[queue] = structure, min(until, standing.waiting_since + after)
@@ -225,7 +225,7 @@ class Cycle:
         """
         job = standing.job
         queue = self.view.queues.get(job.queue)
-        if queue is None:
+        if queue is None or not queue.is_open:
             return None
         allowed = self._allowance(standing, queue, overdue=overdue)
         held = len(standing.placements)
@@ -315,12 +315,14 @@ class Cycle:
 
     def _share_words(self, standing: Standing) -> str:
         name = standing.job.queue
+        return self.door_words(name) or f", more than queue {name!r} may use now"
+
+    def door_words(self, name: str) -> str:
+        """Why no job of the queue *name* starts, whatever it asks; empty if some do."""
         queue = self.view.queues.get(name)
         if queue is None:
             return f"; there is no queue {name!r}"
-        if not queue.is_open:
-            return f"; queue {name!r} is closed"
-        return f", more than queue {name!r} may use now"
+        return "" if queue.is_open else f"; queue {name!r} is closed"
 
     def place(self, standing: Standing, limit: int) -> tuple[Placement, ...] | Waiting:
         """Places for the pods of a job, held; what others reserved only as they may."""
