@@ -974,3 +974,12 @@ def test_pods_that_a_job_no_longer_has_are_no_base_for_others(
     assert session.join(job, held, limit=1) == ()
     found = session.join(job, held, limit=3)
     assert [p.replica for p in found] == list(job.ranks)
+
+
+def test_a_job_that_may_start_with_no_pod_starts_with_one() -> None:
+    helpers = Job("j", A2, 0, 0, roles=(Role("h", 0, 2),), least=0)
+
+    found = Session(Cluster([Node("a", A2, 8, 0, ready=False)])).decide(helpers)
+
+    assert isinstance(found, Waiting)
+    assert found.missing == 1

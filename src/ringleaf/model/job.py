@@ -177,7 +177,7 @@ class Job(Struct, frozen=True):
     @property
     def is_elastic(self) -> bool:
         """Whether it may start with fewer pods than it has."""
-        return self.least is not None and self.least < self.n_pods
+        return self.min_pods < self.n_pods
 
     def least_of(self, role: Role) -> int:
         """Pods of *role* without which it does not start.
@@ -246,8 +246,14 @@ class Job(Struct, frozen=True):
 
     @property
     def min_pods(self) -> int:
-        """Pods that must start together."""
-        return self.n_pods if self.least is None else min(self.least, self.n_pods)
+        """Pods that must start together; one at least.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> [Job("j", PRODUCTS["atlas-800t-a2"], 8, 2, least=n).min_pods for n in (0, 3)]
+        [1, 2]
+        """
+        n_pods = self.n_pods
+        return n_pods if self.least is None else min(max(1, self.least), n_pods)
 
     @property
     def crew(self) -> tuple[tuple[Role, tuple[int, ...]], ...]:
