@@ -227,9 +227,9 @@ class Job(Struct, frozen=True):
         """Pods it starts with at least, what roles and blocks need among them.
 
         >>> from ringleaf.policies.products import PRODUCTS
-        >>> roles = Role("driver", 0, 2, least=1), Role("worker", 8, 4, least=3)
+        >>> roles = Role("driver", 0, 2, least=2), Role("worker", 8, 4)
         >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, 4, roles=roles, least=2).fewest
-        4
+        3
         """
         if not self.is_elastic:
             return self.n_pods
@@ -249,7 +249,8 @@ class Job(Struct, frozen=True):
         """Pods that must start together; one at least.
 
         >>> from ringleaf.policies.products import PRODUCTS
-        >>> [Job("j", PRODUCTS["atlas-800t-a2"], 8, 2, least=n).min_pods for n in (0, 3)]
+        >>> product = PRODUCTS["atlas-800t-a2"]
+        >>> [Job("j", product, 8, 2, least=n).min_pods for n in (0, 3)]
         [1, 2]
         """
         n_pods = self.n_pods
