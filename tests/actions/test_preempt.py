@@ -352,14 +352,36 @@ def evictions(said: list[str]) -> list[str]:
     return [line for line in said if line.startswith("evict ")]
 
 
-def test_who_is_in_the_way_of_another_reservation_stays() -> None:
-    soon = conf(PREEMPT, allocate={"reservation-after-seconds": 10})
-    story = Story("a", conf=soon)
+@pytest.mark.parametrize(
+    ("mode", "goes"),
+    [
+        pytest.param("strict", False, id="strictly nothing delays a reservation"),
+        pytest.param("fair", True, id="who outranks a reservation goes before it"),
+    ],
+)
+def test_who_is_in_the_way_of_another_reservation(mode: str, goes: bool) -> None:  # noqa: FBT001
+    arguments = {"reservation": mode, "reservation-after-seconds": 10}
+    story = Story("a", conf=conf(PREEMPT, allocate=arguments))
     story.arrives(job("low", priority=1))
     story.arrives(job("equal", priority=1), now=1)
     assert "reserved equal" in story.wakes(11)
 
-    assert evictions(story.arrives(job("high", priority=5), now=12)) == []
+    gone = evictions(story.arrives(job("high", priority=5), now=12))
+    assert gone == ["evict low: 0 for high (preempt)"] * goes
+    assert ("equal" in story.engine.bookings) is not goes
+
+
+def test_who_waits_long_for_its_place_still_evicts_when_it_may() -> None:
+    arguments = {"reservation-after-seconds": 10}
+    old = {"min-run-seconds": 60}
+    story = Story("a", conf=conf(PREEMPT, allocate=arguments, preempt=old))
+    story.arrives(job("low"))
+    story.arrives(job("high", priority=5), now=1)
+    assert "reserved high" in story.wakes(11)
+
+    said = story.wakes(60)
+    assert evictions(said) == ["evict low: 0 for high (preempt)"]
+    assert story.carry_out(now=61)[0] == "bind high: 0 on a 01234567"
 
 
 def test_pods_that_a_role_cannot_do_without_stay_unless_all_go() -> None:

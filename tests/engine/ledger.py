@@ -373,7 +373,8 @@ class Ledger:
             if lists and held:
                 assert standing.phase is Phase.RUNNING, name
             if booked:
-                assert not held, f"{name} runs and has a reservation"
+                whole = held and len(held) + len(done) >= self.jobs[name].fewest
+                assert not whole, f"{name} runs whole and has a reservation"
 
     def untold(self, engine: Engine) -> list[str]:
         """Jobs that hold nothing, lack pods, and were never told why."""

@@ -321,7 +321,7 @@ def test_a_running_job_that_lacks_pods_says_how_many_run() -> None:
 
     assert said[0] == "waiting j"
     (told,) = story.told
-    assert "1 pods run" in told
+    assert "1 pod of it runs" in told
 
 
 def test_chips_of_a_pod_that_is_ending_are_held_until_it_is_gone() -> None:

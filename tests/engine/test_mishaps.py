@@ -332,3 +332,56 @@ def test_pods_that_are_found_running_later_hold_what_they_hold(
     assert not any(isinstance(each, Bind) for each in said)
     assert engine.view.cluster.free.tolist() == [0, 0]
     assert engine.view.standings["j"].phase is Phase.RUNNING
+
+
+def test_a_gang_that_lost_a_pod_and_a_reservation_do_not_wait_for_each_other() -> None:
+    story = Story("a b", conf=soon())
+    story.arrives(job("g1", 8, 2), job("g2", 8, 2))
+    story.hears(NodesChanged((node("a", [], ready=False),)), now=1)
+    story.hears(PodsGone("g1", (0,)), now=2)
+    assert "reserved g2" not in story.wakes(60)
+    story.wakes(62)
+
+    said = story.hears(NodesChanged((node("a"),)), now=70)
+    assert "bind g1: 0 on a 01234567" in said
+
+
+def test_a_gang_that_lost_a_pod_goes_first_in_its_queue() -> None:
+    """Also where its share of the cluster is larger than that of others."""
+    story = Story("a b", conf=conf(tiers=TIERS))
+    story.arrives(job("gang", 8, 2))
+    story.arrives(job("k1", 4), job("k2", 4), now=1)
+
+    said = story.hears(PodsGone("gang", (1,)), now=2)
+    assert said[0] == "bind gang: 1 on b 01234567"
+
+
+def test_a_gang_that_lost_a_pod_gets_a_reservation_for_it() -> None:
+    story = Story("a b", conf=soon())
+    story.arrives(job("gang", 8, 2))
+    story.hears(NodesChanged((node("b", [], ready=False),)), now=1)
+    story.hears(PodsGone("gang", (1,)), now=2)
+    story.hears(JobArrived(job("k0", 4), at("b 0123")), now=3)
+    story.hears(NodesChanged((node("b"),)), now=4)
+    assert "reserved gang" in story.wakes(62)
+    assert story.phase("gang") is Phase.RUNNING
+    assert story.arrives(job("k1", 4), now=63)[0] == "waiting k1"
+
+    said = story.hears(JobGone("k0"), now=70)
+    assert said[0] == "bind gang: 1 on b 01234567"
+
+
+def test_weights_count_also_for_those_who_wait_long() -> None:
+    """Queue p has three nodes of four, and its jobs end; q has one and waits."""
+    story = Story("a b c d", queues=[queue("p", weight=3), queue("q")], conf=soon())
+    for i in range(3):
+        story.arrives(job(f"p{i}", queue="p"), now=i)
+    story.arrives(job("q0", queue="q"), now=3)
+    for i in range(3, 6):
+        story.arrives(job(f"p{i}", queue="p"), job(f"q{i}", queue="q"), now=i)
+    story.wakes(70)
+    for i in range(3):
+        story.hears(JobGone(f"p{i}"), now=80 + i)
+
+    assert {name[0] for name in story.running} == {"p", "q"}
+    assert sum(name[0] == "q" for name in story.running) == 1

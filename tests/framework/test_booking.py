@@ -140,8 +140,8 @@ YIELDS = [
     pytest.param(6.0, 9.0, True, False, False, id="not to who ends too late"),
     pytest.param(None, 9.0, True, False, False, id="not to who does not say"),
     pytest.param(4.0, 9.0, False, False, False, id="not where others end for it"),
-    pytest.param(4.0, None, True, False, True, id="while nobody knows when it begins"),
-    pytest.param(4.0, None, True, True, False, id="strictly not"),
+    pytest.param(4.0, None, True, False, False, id="not while nobody knows when"),
+    pytest.param(4.0, None, True, True, False, id="strictly not either"),
 ]
 
 

@@ -152,7 +152,7 @@ FREELY = conf(
 def reserved() -> Story:
     """Node a is taken, b is half taken, and both are reserved for a big job."""
     story = Story("a b", conf=FREELY)
-    story.arrives(job("one"), job("half", 4))
+    story.arrives(job("one", estimate_s=100.0), job("half", 4, estimate_s=100.0))
     story.arrives(job("big", 8, 2))
     assert "reserved big" in story.wakes(10)
     return story

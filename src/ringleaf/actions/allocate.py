@@ -17,7 +17,8 @@ def allocate(cycle: Cycle) -> None:
     turns = Turns(cycle, cycle.waiting)
     while (line := turns.next()) is not None:
         queue = cycle.view.queues.get(turns.queue)
-        if queue is not None and cycle.votes.overused(queue):
+        broken = line.front[1].is_broken
+        if queue is not None and not broken and cycle.votes.overused(queue):
             cycle.pass_over(line)
             turns.drop()
         elif not cycle.attempt(line):

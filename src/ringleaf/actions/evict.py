@@ -18,7 +18,6 @@ from ringleaf.framework.instruction import Report, Verdict
 from ringleaf.framework.plugin import Victim
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.waitlist import Line
 from ringleaf.model.decision import Placed
 from ringleaf.policies.fit import counted, of_product
 
@@ -45,12 +44,24 @@ def hunt_of(cycle: Cycle, action: str, agree: Agree) -> Hunt:
     return Hunt(action, agree, min_run_s, arguments["preview"] is True)
 
 
-def fresh(cycle: Cycle, action: str) -> Iterator[Line]:
-    """The lines tried in vain, but those for which nothing has moved since."""
+def fresh(cycle: Cycle, action: str) -> Iterator[Standing]:
+    """Who was tried in vain, but those for whom nothing has moved since.
+
+    The first of each line, the next when a place was found for the first; then those
+    who have a reservation because they waited long.
+    """
     for line in cycle.failed:
         if line.hunted.get(action) != cycle.moves:
-            yield line
+            while line:
+                _key, standing = line.front
+                yield standing
+                if standing.job.name not in cycle.bookings:
+                    break
             line.hunted[action] = cycle.moves
+    for booking in list(cycle.bookings.values()):
+        if booking.aged and booking.hunted.get(action) != cycle.moves:
+            booking.hunted[action] = cycle.moves
+            yield cycle.view.standings[booking.job.name]
 
 
 def evict_for(
@@ -131,8 +142,8 @@ def _may_go(cycle: Cycle, standing: Standing, other: Standing, hunt: Hunt) -> bo
     """Whether pods of *other* may be asked to end for *standing* at all.
 
     Nobody twice while no job has arrived since, nobody for whom it was evicted itself,
-    nobody who is in the way of another reservation already, and nobody who is being
-    bound.
+    nobody who is in the way of another's reservation already, unless that yields to it,
+    and nobody who is being bound.
     """
     name = other.job.name
     able = other.placements and not other.terminating and other.started is not None
@@ -140,7 +151,9 @@ def _may_go(cycle: Cycle, standing: Standing, other: Standing, hunt: Hunt) -> bo
         return False
     if name in standing.evicted_by:
         return False
-    if any(name in booking.blockers for booking in cycle.bookings.values()):
+    own = standing.job.name
+    blocked = [b for b in cycle.bookings.values() if name in b.blockers]
+    if not all(b.job.name == own or cycle.yields(b, standing) for b in blocked):
         return False
     if other.evicted_in == cycle.arrivals:
         cycle.spared = True
@@ -198,6 +211,9 @@ def _fits_without(
             statement.release_pods(other.job.name, other.terminating)
         for choice in chosen:
             statement.release_pods(choice.job, choice.pods)
+        for booking in cycle.bookings.values():
+            if booking.job.name == standing.job.name or cycle.yields(booking, standing):
+                booking.let_go(statement, cycle.view.cluster)
         if queue is None or not cycle.votes.allocatable(queue, standing.least):
             return None
         return cycle.session.preview(standing.rest, standing.rest.fewest)
@@ -206,7 +222,20 @@ def _fits_without(
 def _keep(
     cycle: Cycle, standing: Standing, placed: Placed, chosen: Sequence[Choice]
 ) -> None:
-    """Reserve the place, in the way of which the victims still are."""
+    """Reserve the place, in the way of which the victims still are.
+
+    What was reserved before, by the job itself or by others who yield to it, is given
+    up.
+    """
+    gone = {choice.job for choice in chosen}
+    nodes = {placement.node for placement in placed.placements}
+    for other in list(cycle.bookings.values()):
+        meets = not other.nodes.isdisjoint(nodes) or not gone.isdisjoint(other.blockers)
+        if other.job.name == standing.job.name:
+            cycle.give_up(other)
+        elif meets and cycle.yields(other, standing):
+            cycle.give_up(other)
+            cycle.wait(cycle.view.standings[other.job.name])
     booking = Booking(
         standing.rest,
         placed.placements,

@@ -7,11 +7,7 @@ from ringleaf.framework.cycle import Cycle
 def preempt(cycle: Cycle) -> None:
     """For every job tried in vain, as the plugins allow."""
     hunt = hunt_of(cycle, "preempt", cycle.votes.preemptable)
-    for line in fresh(cycle, hunt.action):
-        while line:
-            _key, standing = line.front
-            if not standing.job.preempts or not cycle.votes.job_starving(standing):
-                break
+    for standing in fresh(cycle, hunt.action):
+        if standing.job.preempts and cycle.votes.job_starving(standing):
             candidates = list(cycle.view.account(standing.job.queue).jobs.values())
-            if not evict_for(cycle, standing, candidates, hunt):
-                break
+            evict_for(cycle, standing, candidates, hunt)

@@ -8,13 +8,9 @@ from ringleaf.framework.standing import Standing
 def reclaim(cycle: Cycle) -> None:
     """For every job tried in vain whose queue may, as the plugins allow."""
     hunt = hunt_of(cycle, "reclaim", cycle.votes.reclaimable)
-    for line in fresh(cycle, hunt.action):
-        while line:
-            _key, standing = line.front
-            if not _may_reclaim(cycle, standing):
-                break
-            if not evict_for(cycle, standing, _others(cycle, standing), hunt):
-                break
+    for standing in fresh(cycle, hunt.action):
+        if _may_reclaim(cycle, standing):
+            evict_for(cycle, standing, _others(cycle, standing), hunt)
 
 
 def _may_reclaim(cycle: Cycle, standing: Standing) -> bool:

@@ -44,7 +44,7 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
     """A reservation for the first in order of those of *queues* who are overdue."""
     listed = [queue for queue in queues if _is_due(cycle, queue, after)]
     overdue = [one for queue in listed for one in _overdue(cycle, queue, after)]
-    for standing in sorted(overdue, key=cycle.votes.job_key):
+    for standing in sorted(overdue, key=cycle.key_of):
         if cycle.hopeless.get(standing.ask) == cycle.structure:
             continue
         booking = _plan(cycle, standing)
@@ -81,7 +81,8 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[Standing]:
     found, until = [], inf
     for standing in chain(cycle.waiting, cycle.pending):
         due = standing.waiting_since + after
-        if standing.job.queue != queue or standing.phase is Phase.RUNNING:
+        whole = standing.phase is Phase.RUNNING and not standing.is_broken
+        if standing.job.queue != queue or whole:
             continue
         if due > cycle.now:
             until = min(until, due)
@@ -103,11 +104,14 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
         (
             other
             for other in cycle.view.standings.values()
-            if other.placements and other.job.name not in spoken_for
+            if other.placements
+            and other is not standing
+            and other.job.name not in spoken_for
         ),
         key=lambda other: (ends_at(other), other.number),
     )
-    found = _soonest(cycle, standing, enders)
+    beyond = standing.is_broken or _needs_more(cycle, standing, enders)
+    found = _soonest(cycle, standing, enders, beyond=beyond)
     if found is None or not cycle.is_promised(standing, found[1]):
         return None
     count, placed = found
@@ -119,8 +123,9 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
         why=f"it waits since {since:g} s",
         aged=True,
     )
+    booking.beyond = beyond
     booking.blocked_by(enders[:count])
-    limited = bool(cycle.view.queues[standing.job.queue].capability)
+    limited = _is_limited(cycle, standing, beyond=beyond)
     for other in enders[:count]:
         same = other.job.queue == standing.job.queue
         if other is enders[count - 1] or (limited and same):
@@ -128,8 +133,31 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
     return booking
 
 
+def _is_limited(cycle: Cycle, standing: Standing, *, beyond: bool) -> bool:
+    """Whether the job waits for its queue, and not only for chips."""
+    own = standing.job.queue
+    shared = cycle.view.queues[own].capability or any(
+        any(account.requested.values())
+        for name, account in cycle.view.accounts.items()
+        if name != own
+    )
+    return bool(shared) and cycle.quota(standing, overdue=beyond) is None
+
+
+def _needs_more(cycle: Cycle, standing: Standing, enders: list[Standing]) -> bool:
+    """Whether the job is larger than the share of its queue, even if nobody runs.
+
+    Then it may use what its queue may ever use: two queues that each wait for all of
+    the cluster would wait forever. Others wait for their share.
+    """
+    with Statement(cycle.view.cluster) as statement:
+        for other in enders:
+            statement.release(other.job.name)
+        return cycle.quota(standing) is None
+
+
 def _soonest(
-    cycle: Cycle, standing: Standing, enders: list[Standing]
+    cycle: Cycle, standing: Standing, enders: list[Standing], *, beyond: bool
 ) -> tuple[int, Placed] | None:
     """The fewest of *enders*, in their order, after which the job fits, and where.
 
@@ -139,12 +167,12 @@ def _soonest(
     with Statement(cycle.view.cluster) as statement:
         for other in enders:
             statement.release(other.job.name)
-        if _fits(cycle, standing) is None:
+        if _fits(cycle, standing, beyond=beyond) is None:
             return None
     with Statement(cycle.view.cluster) as statement:
-        while (placed := _fits(cycle, standing)) is None:
+        while (placed := _fits(cycle, standing, beyond=beyond)) is None:
             more = enders[ended : ended + step]
-            if (found := _within(cycle, standing, more)) is not None:
+            if (found := _within(cycle, standing, more, beyond=beyond)) is not None:
                 count, placed = found
                 return ended + count, placed
             for other in more:
@@ -155,7 +183,7 @@ def _soonest(
 
 
 def _within(
-    cycle: Cycle, standing: Standing, enders: list[Standing]
+    cycle: Cycle, standing: Standing, enders: list[Standing], *, beyond: bool
 ) -> tuple[int, Placed] | None:
     """The fewest of the first *enders* that are enough, if all of them are."""
     found = None
@@ -165,7 +193,7 @@ def _within(
         with Statement(cycle.view.cluster) as statement:
             for other in enders[:middle]:
                 statement.release(other.job.name)
-            placed = _fits(cycle, standing)
+            placed = _fits(cycle, standing, beyond=beyond)
         if placed is not None:
             found, high = (middle, placed), middle
         elif found is None:
@@ -175,10 +203,10 @@ def _within(
     return found
 
 
-def _fits(cycle: Cycle, standing: Standing, *, overdue: bool = True) -> Placed | None:
+def _fits(cycle: Cycle, standing: Standing, *, beyond: bool) -> Placed | None:
     """Where the job would be placed now, within its quota."""
-    limit = cycle.quota(standing, overdue=overdue)
-    return None if limit is None else cycle.session.preview(standing.rest, limit)
+    limit = cycle.quota(standing, overdue=beyond)
+    return None if limit is None else cycle.preview(standing, limit)
 
 
 def book_what_ends(cycle: Cycle, line: Line) -> None:
@@ -193,7 +221,7 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
     with Statement(cycle.view.cluster) as statement:
         for other in enders:
             statement.release_pods(other.job.name, other.terminating)
-        placed = _fits(cycle, standing, overdue=False)
+        placed = _fits(cycle, standing, beyond=False)
     if placed is None or not cycle.is_promised(standing, placed):
         return
     booking = Booking(

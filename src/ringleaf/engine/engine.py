@@ -29,7 +29,7 @@ from ringleaf.engine.event import (
 )
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.cycle import Cycle, short_of_pods
 from ringleaf.framework.instruction import Instruction, Report, Verdict, WakeAt
 from ringleaf.framework.preference import Score
 from ringleaf.framework.session import Session
@@ -150,17 +150,20 @@ class Engine:
             return self._invalid[name]
         cycle, standing = self.cycle, self.view.standings[name]
         job, cluster = standing.job, self.view.cluster
-        if standing.placements:
+        if standing.placements and not standing.is_broken:
             return Placed(job, tuple(standing.placements.values()))
+        if standing.placements:
+            return cycle.with_reserved(standing, short_of_pods(standing))
         why = standing.why.lstrip(",; ")
         with Statement(cluster) as statement:
             if name in cycle.bookings:
                 cycle.bookings[name].let_go(statement, cluster)
             if cycle.session.preview(job) is not None:
                 held_back = beyond_quota(cycle.session, job, 0)
-                return replace(held_back, because=why)
+                return cycle.with_reserved(standing, replace(held_back, because=why))
             waiting = told_to_wait(cycle.session, job, request_of(job))
-        return replace(waiting, because=why) if why else waiting
+        waiting = replace(waiting, because=why) if why else waiting
+        return cycle.with_reserved(standing, waiting)
 
     @property
     def nodes(self) -> Iterable[Node]:
@@ -301,6 +304,8 @@ class Engine:
         enqueue = "enqueue" in self.cycle.conf.actions
         if standing.placements:
             self.view.move(standing, Phase.RUNNING)
+            if standing.is_broken and standing.waiting_since <= (standing.started or 0):
+                standing.waiting_since = self.view.now
         elif standing.phase is Phase.RUNNING:
             standing.started, standing.waiting_since = None, self.view.now
             self.view.move(standing, Phase.PENDING if enqueue else Phase.INQUEUE)
@@ -333,6 +338,8 @@ class Engine:
         if standing is None:
             return
         gone = self._release(standing, event.replicas)
+        if gone and standing.job.name in self.cycle.bookings:
+            self.cycle.give_up(self.cycle.bookings[standing.job.name])
         done = event.succeeded and self.view.finish(standing, event.replicas)
         if gone or done:
             self.cycle.relief = True

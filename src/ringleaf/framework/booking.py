@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from math import inf
 
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.standing import Standing, pod_amounts
 from ringleaf.framework.statement import Statement
+from ringleaf.model.amounts import add
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.job import Job, Network
@@ -49,6 +50,10 @@ class Booking:
         for placement in placements:
             own = self._chips.get(placement.node, 0)
             self._chips[placement.node] = own | mask_of(placement.chips)
+        self.beyond = False
+        """Whether its job needs more than the share of its queue, whoever else runs."""
+        self.hunted: dict[str, int] = {}
+        """Action -> the moves at which victims were last looked for in vain."""
         self.failed_at = -1
         """The supply with which the job was tried in vain."""
 
@@ -56,6 +61,15 @@ class Booking:
     def ready_at(self) -> float:
         """When the last job that holds some of it is sure to have ended."""
         return max(map(ends_at, self.blockers.values()), default=self.since)
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """What its pods will use."""
+        roles = {n: role for role, own in self.job.crew for n in own}
+        total: dict[str, int] = {}
+        for placement in self.placements:
+            add(total, pod_amounts(self.job, roles[placement.replica]))
+        return total
 
     def avoid(self, name: str, cluster: Cluster) -> None:
         """A job is called *name*: what is held is held under another one."""
@@ -67,18 +81,24 @@ class Booking:
             self.hold(cluster)
 
     def yields_to(self, standing: Standing, now: float, *, strict: bool) -> bool:
-        """Whether *standing* may use it in the meantime: it is sure to end in time.
+        """Whether *standing* may use it.
 
-        While it is not known when the reservation can begin, any job that ends may;
-        strictly, none may.
+        A job in its way that lacks pods it cannot do without may: else each would wait
+        for the other. So may jobs that are sure to end in time; while it is not known
+        when the reservation can begin, none is. Unless *strict*, it is also for any
+        such broken job, and for jobs of higher priority in the same queue.
         """
-        estimate = standing.job.estimate_s
-        if estimate is None or not self.aged:
+        job = standing.job
+        if standing.is_broken and (job.name in self.blockers or not strict):
+            return True
+        if not self.aged:
             return False
+        outranked = job.queue == self.job.queue and job.priority > self.job.priority
+        if outranked and not strict:
+            return True
         ready_at = self.ready_at
-        if ready_at == inf and strict:
-            return False
-        return now + estimate <= ready_at
+        in_time = job.estimate_s is not None and now + job.estimate_s <= ready_at
+        return in_time and ready_at != inf
 
     def hold(self, cluster: Cluster) -> None:
         """Hold what of it is free."""

@@ -24,7 +24,7 @@ from ringleaf.framework.standing import Phase, Standing, pod_amounts
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
-from ringleaf.framework.waitlist import Line, Waitlist
+from ringleaf.framework.waitlist import Key, Line, Waitlist
 from ringleaf.model.amounts import Amounts, add, plus
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.job import Job
@@ -32,7 +32,7 @@ from ringleaf.model.placement import Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import Queue
 from ringleaf.policies.annotations import pod_annotations
-from ringleaf.policies.fit import Request, capacity, request_of
+from ringleaf.policies.fit import Request, capacity, counted, request_of
 
 NEVER: Final = inf
 
@@ -133,11 +133,14 @@ class Cycle:
         """A job waits: to be let in, or for chips."""
         if standing.phase is Phase.PENDING and "enqueue" not in self.conf.actions:
             self.view.move(standing, Phase.INQUEUE)
-        key = self.votes.job_key(standing)
-        self._waitlist(standing).add(standing, key)
+        self._waitlist(standing).add(standing, self.key_of(standing))
         self._note_due(standing)
         if not standing.told and not standing.placements:
             self.untold[standing.job.name] = standing
+
+    def key_of(self, standing: Standing) -> Key:
+        """Where a job stands in its queue: first who lost pods it cannot do without."""
+        return (not standing.is_broken, *self.votes.job_key(standing))
 
     def _note_due(self, standing: Standing) -> None:
         """Its queue had nobody to reserve for until a time: now it has, some time."""
@@ -170,7 +173,7 @@ class Cycle:
                 self.tell_waits(standing, f"; {refusal}")
                 self.stop_waiting(job.name)
                 return True
-        limit = self.quota(standing)
+        limit = self.quota(standing, overdue=standing.is_broken)
         if limit is None:
             why = self._share_words(standing)
             self.waiting.hold_back(line, why)
@@ -185,10 +188,25 @@ class Cycle:
         if isinstance(found, tuple):
             self.start(standing, found)
             return True
+        found = self.with_reserved(standing, found)
         self.waiting.close(line, found)
         self.failed.append(line)
         self.tell_waits(standing, found)
         return False
+
+    def with_reserved(self, standing: Standing, found: Waiting) -> Waiting:
+        """What was *found*, and how many nodes others have reserved."""
+        own = standing.job.name
+        others = {n: b for n, b in self.bookings.items() if n != own}
+        if not others:
+            return found
+        nodes = frozenset[str]().union(*(b.nodes for b in others.values()))
+        names = [repr(name) for name in others]
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""  # noqa: PLR2004
+        who = f"{', '.join(names[:2])}{more}"
+        said = f"{counted(len(nodes), 'node')} reserved for {who}"
+        because = "; ".join(filter(None, (found.because, said)))
+        return replace(found, because=because)
 
     def is_passed(self, queue: str) -> bool:
         """Whether *queue* had its share, and nothing has changed since."""
@@ -278,13 +296,12 @@ class Cycle:
         """
         promised: dict[str, int] = {}
         reserved: dict[str, int] = {}
-        strict = self._is_strict
         for name, booking in self.bookings.items():
             if booking.job.queue != standing.job.queue or name == standing.job.name:
                 continue
-            if booking.yields_to(standing, self.now, strict=strict):
+            if self.yields(booking, standing):
                 continue
-            need = dict(self.view.standings[name].least)
+            need = booking.amounts
             for other in booking.blockers.values():
                 if other.job.queue == booking.job.queue:
                     add(need, other.allocated, -1)
@@ -294,10 +311,11 @@ class Cycle:
                 add(promised, need)
         return promised, reserved
 
-    @property
-    def _is_strict(self) -> bool:
+    def yields(self, booking: Booking, standing: Standing) -> bool:
+        """Whether a job may use what another has reserved."""
         arguments = self.conf.action_arguments.get("allocate", {})
-        return arguments.get("reservation") == "strict"
+        strict = arguments.get("reservation") == "strict"
+        return booking.yields_to(standing, self.now, strict=strict)
 
     def _capable(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether *queue* is open and may ever use *amounts* more than it does."""
@@ -329,12 +347,10 @@ class Cycle:
         found = self._placed(standing, limit)
         if isinstance(found, tuple) or not self.bookings:
             return found
-        strict = self._is_strict
         yielding = [
             booking
             for booking in self.bookings.values()
-            if booking.job.name != standing.job.name
-            and booking.yields_to(standing, self.now, strict=strict)
+            if booking.job.name != standing.job.name and self.yields(booking, standing)
         ]
         return self._placed_among(standing, limit, yielding) if yielding else found
 
@@ -345,13 +361,13 @@ class Cycle:
         job, session = standing.rest, self.session
         if standing.placements:
             held = tuple(standing.placements.values())
-            return session.join(job, held, limit) or _short(standing)
+            return session.join(job, held, limit) or short_of_pods(standing)
         decision: Decision = session.decide(job, limit=limit, hints=False)
         if isinstance(decision, Waiting):
             return decision
         if isinstance(decision, Placed) and self._is_ready(standing, decision):
             return decision.placements
-        return _short(standing)
+        return short_of_pods(standing)
 
     def _is_ready(self, standing: Standing, placed: Placed) -> bool:
         """Whether every plugin lets the job start; else its pods hold nothing."""
@@ -365,6 +381,20 @@ class Cycle:
                 statement.release_pods(standing.job.name, own)
                 statement.commit()
         return ready
+
+    def preview(self, standing: Standing, limit: int) -> Placed | None:
+        """Where the pods would be placed that a job lacks, all it cannot do without."""
+        job, session = standing.rest, self.session
+        if not standing.placements:
+            return session.preview(job, limit)
+        more = session.join(job, tuple(standing.placements.values()), limit)
+        if more:
+            with Statement(self.view.cluster) as statement:
+                new = {placement.replica for placement in more}
+                statement.release_pods(standing.job.name, new)
+                statement.commit()
+        enough = len(more) >= standing.min_pods - standing.ready
+        return Placed(job, more) if enough else None
 
     def is_promised(self, standing: Standing, placed: Placed) -> bool:
         """Whether every plugin is content with the places the job waits for."""
@@ -398,7 +428,7 @@ class Cycle:
         """
         standing = self.view.standings[booking.job.name]
         cluster = self.view.cluster
-        limit = self.quota(standing, overdue=booking.aged)
+        limit = self.quota(standing, overdue=booking.beyond)
         if limit is not None:
             with Statement(cluster) as statement:
                 booking.let_go(statement, cluster)
@@ -424,9 +454,12 @@ class Cycle:
         while booking.holder in self.view.standings:
             booking.holder += "'"
         self.stop_waiting(standing.job.name)
-        self.view.move(standing, Phase.PENDING)
+        if not standing.placements:
+            self.view.move(standing, Phase.PENDING)
         self.relief = True
         self.bookings[standing.job.name] = booking
+        if booking.aged:
+            standing.promised = set()  # nobody ends for it; it may still evict
         booking.failed_at = self.supply
         booking.hold(self.view.cluster)
 
@@ -552,14 +585,15 @@ def _sum(asks: Iterable[dict[str, int]]) -> dict[str, int]:
     return total
 
 
-def _short(standing: Standing) -> Waiting:
+def short_of_pods(standing: Standing) -> Waiting:
     """A running job that lacks pods finds no room for more."""
     missing = len(standing.missing)
+    run = "runs" if standing.ready == 1 else "run"
     return Waiting(
         job=standing.job,
         missing=missing,
         fitting=0,
         reasons={},
         hint="",
-        because=f"{standing.ready} pods run",
+        because=f"{counted(standing.ready, 'pod')} of it {run}",
     )

@@ -94,6 +94,12 @@ class Standing:
         return len(self.placements) - len(self.terminating) + len(self.finished)
 
     @property
+    def is_broken(self) -> bool:
+        """Whether it runs, with fewer pods than it can do without, and none ending."""
+        runs = self.placements and not self.terminating
+        return bool(runs) and self.ready < self.min_pods
+
+    @property
     def missing(self) -> list[int]:
         """Replicas that hold nothing and have not ended."""
         held, done = self.placements, self.finished

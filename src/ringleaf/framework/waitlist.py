@@ -102,7 +102,7 @@ class Waitlist:
         self._serial += 1
         line.push(key, self._serial, standing)
         self._line[job.name] = line
-        if standing.phase is not Phase.RUNNING:
+        if standing.phase is not Phase.RUNNING or standing.is_broken:
             since = self._since.setdefault(job.queue, [])
             heappush(since, (standing.waiting_since, self._serial, standing))
         if line.front[1] is standing and not self.is_open(line):
@@ -115,9 +115,8 @@ class Waitlist:
         heap = self._since.get(queue, [])
         while heap:
             since, _serial, standing = heap[0]
-            waits = standing.phase is not Phase.RUNNING and self._line.get(
-                standing.job.name
-            )
+            whole = standing.phase is Phase.RUNNING and not standing.is_broken
+            waits = standing.job.name in self._line and not whole
             if waits and since == standing.waiting_since:
                 return standing
             heappop(heap)
