@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
-from ringleaf.engine.event import BindFailed, JobGone, PodsGone
+from ringleaf.engine.event import BindFailed, Event, JobArrived, JobGone, PodsGone
 from ringleaf.framework.instruction import Bind
 from ringleaf.simulator.log import Recorder, replay
+from ringleaf.simulator.outcome import plain
 from ringleaf.simulator.run import Run, run
 from ringleaf.simulator.scenario import load
 from tests.simulator.worlds import World
@@ -23,17 +24,27 @@ def recorded(seed: int) -> tuple[Run, bytes]:
     return run(scenario, lambda engine: Recorder(engine, out)), out.getvalue()
 
 
+def heard(held: Held, event: Event) -> None:
+    """What pods hold after *event*, as far as it says so."""
+    match event:
+        case JobArrived(job, placements):
+            for p in placements:
+                own = {(p.node, chip) for chip in p.chips}
+                held.setdefault((job.name, p.replica), own)
+        case JobGone(job):
+            for pod in [pod for pod in held if pod[0] == job]:
+                del held[pod]
+        case PodsGone(job, replicas) | BindFailed(job, replicas):
+            for replica in replicas:
+                held.pop((job, replica), None)
+
+
 def followed(found: Run) -> Held:
     """Job and rank -> node and chips, after every bind and every end of pods."""
     held: Held = {}
     for step in found.steps:
         for event in step.events:
-            match event:
-                case JobGone(job):
-                    held = {pod: own for pod, own in held.items() if pod[0] != job}
-                case PodsGone(job, replicas) | BindFailed(job, replicas):
-                    for replica in replicas:
-                        held.pop((job, replica), None)
+            heard(held, event)
         for said in step.instructions:
             if isinstance(said, Bind):
                 for p in said.placements:
@@ -53,6 +64,7 @@ def test_a_world_holds_together_and_is_played_again_as_it_was(seed: int) -> None
     placed = {(n, r) for n, each in standings.items() for r in each.placements}
     assert placed == set(held)
     assert replay(io.BytesIO(log)).difference is None
+    assert plain(found) == plain(found), "telling it leaves no trace"
 
 
 def test_much_happens_in_these_worlds() -> None:
