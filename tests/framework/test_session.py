@@ -983,3 +983,4 @@ def test_a_job_that_may_start_with_no_pod_starts_with_one() -> None:
 
     assert isinstance(found, Waiting)
     assert found.missing == 1
+    assert (helpers.fewest, helpers.needed) == (1, 0)
