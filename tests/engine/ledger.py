@@ -311,6 +311,8 @@ class Ledger:
             for job in self._of(name):
                 used = self._used_by(job.name)
                 least = least_of(job)
+                if any(other == job.name for other, _n in self.done):
+                    least = Counter(view.standings[job.name].least)
                 if view.standings[job.name].phase is Phase.INQUEUE:
                     owed.update({r: max(0, n - used[r]) for r, n in least.items()})
                 if job.is_elastic:

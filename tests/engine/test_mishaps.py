@@ -385,3 +385,14 @@ def test_weights_count_also_for_those_who_wait_long() -> None:
 
     assert {name[0] for name in story.running} == {"p", "q"}
     assert sum(name[0] == "q" for name in story.running) == 1
+
+
+def test_a_job_that_is_over_needs_no_reservation() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(job("h", 4))
+    story.arrives(job("j"), now=1)
+    assert "reserved j" in story.wakes(61)
+    story.hears(PodsGone("j", (0,), succeeded=True), now=62)
+
+    assert not story.engine.bookings
+    assert story.hears(JobGone("h"), now=63) == []

@@ -338,9 +338,9 @@ class Engine:
         if standing is None:
             return
         gone = self._release(standing, event.replicas)
-        if gone and standing.job.name in self.cycle.bookings:
-            self.cycle.give_up(self.cycle.bookings[standing.job.name])
         done = event.succeeded and self.view.finish(standing, event.replicas)
+        if (gone or done) and standing.job.name in self.cycle.bookings:
+            self.cycle.give_up(self.cycle.bookings[standing.job.name])
         if gone or done:
             self.cycle.relief = True
             self._wait_if_short(standing)
