@@ -339,7 +339,8 @@ def test_a_job_is_explained_at_the_end_of_the_run(ringleaf: Ringleaf) -> None:
     assert done.lines[0] == "job 'big' (atlas-800t-a2, 4 x 8 chips): waiting"
     assert "  at 500 s: pending since 0 s" in done.lines
     assert (
-        "  queue 'default': weight 1, uses 24 of 32 huawei.com/Ascend910" in done.lines
+        "  queue 'default': weight 1, uses 24 huawei.com/Ascend910 and deserves 32"
+        in done.lines
     )
     assert (
         "  reserved: n0 [0-7]; n1 [0-7]; n2 [0-7]; n3 [0-7], from 3600 s" in done.lines
@@ -401,7 +402,7 @@ def test_a_job_that_is_never_possible_is_explained(
     assert never.lines[0].endswith("invalid")
     assert (closed.status, lost.status) == (1, 1)
     assert (
-        "  queue 'q': weight 1, uses 0 of 8 huawei.com/Ascend910, closed"
+        "  queue 'q': weight 1, uses 0 huawei.com/Ascend910 and deserves 8, closed"
         in closed.lines
     )
     assert "  queue 'x': there is none" in lost.lines

@@ -285,8 +285,11 @@ def test_d34_without_a_file_the_default_counts() -> None:
     assert example == DEFAULT
 
 
-def test_what_a_file_leaves_out_is_the_default_with_a_warning() -> None:
-    conf = read_conf({})
+@pytest.mark.parametrize("document", [{}, {"tiers": []}], ids=str)
+def test_what_a_file_leaves_out_is_the_default_with_a_warning(
+    document: dict[str, object],
+) -> None:
+    conf = read_conf(document)
 
     assert isinstance(conf, Conf)
     assert (conf.actions, names(conf)) == (DEFAULT.actions, names(DEFAULT))

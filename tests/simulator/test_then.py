@@ -491,7 +491,7 @@ def test_a_queue_that_never_is_gets_a_warning() -> None:
         "{name: k, chips: 8, queue: b}]\nthen: [{at: 1, queue: {name: b}}]"
     )
 
-    assert found.warnings == ("job 'j' is of queue 'a', which is not",)
+    assert found.warnings == ("job 'j' is of queue 'a': there is none",)
 
 
 def test_a_running_job_is_of_the_product_of_its_nodes() -> None:

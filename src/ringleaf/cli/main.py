@@ -98,7 +98,7 @@ def plan(
 
     Jobs are decided in the order of the file; each sees what the earlier ones took.
     A scenario with queues, a configuration or later events is run through time.
-    Exit status 0 when every job was placed, 1 when some job was not.
+    Exit status 0 when every job was placed or has ended, 1 when some job was not.
 
     \b
     Examples:

@@ -177,7 +177,9 @@ def _queue_words(told: Plain) -> str:
         return f"queue {told['name']!r}: there is none"
     uses, deserves = told["uses"], told["deserves"]
     parts = [
-        f"{uses.get(r, 0)} of {deserves[r]} {r}" if r in deserves else f"{uses[r]} {r}"
+        f"{uses.get(r, 0)} {r} and deserves {deserves[r]}"
+        if r in deserves
+        else f"{uses[r]} {r}"
         for r in {**uses, **deserves}
     ]
     words = f"queue {told['name']!r}: weight {told['weight']}, uses "

@@ -223,7 +223,7 @@ def _actions(notes: _Notes, found: object) -> tuple[str, ...]:
 def _tiers(
     notes: _Notes, found: object, others: Others
 ) -> tuple[tuple[PluginConf, ...], ...]:
-    if found is None:
+    if found is None or found == []:
         default = "; ".join(", ".join(tier) for tier in DEFAULT_TIERS)
         notes.warn((), f"no tiers are configured: the default counts, {default}")
         found = [

@@ -246,7 +246,7 @@ def _queue_warnings(scenario: Scenario) -> Iterator[str]:
     arrivals = [*scenario.tenants, *(e for e in events if isinstance(e, JobArrived))]
     for job in dict.fromkeys((*scenario.jobs, *(each.job for each in arrivals))):
         if job.queue not in known:
-            yield f"job {brief(job.name)} is of queue {brief(job.queue)}, which is not"
+            yield f"job {brief(job.name)} is of queue {brief(job.queue)}: there is none"
 
 
 def _idle_warnings(entry: ScenarioEntry) -> Iterator[str]:
