@@ -5,6 +5,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
+from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
     ConfChanged,
     JobArrived,
@@ -16,9 +17,10 @@ from ringleaf.engine.event import (
     QueueGone,
     Woke,
 )
-from ringleaf.framework.conf import Conf
+from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.framework.instruction import Bind
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.plugin import Plugin
+from ringleaf.framework.standing import Phase, Standing
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
     Demand,
@@ -396,3 +398,39 @@ def test_a_job_that_is_over_needs_no_reservation() -> None:
 
     assert not story.engine.bookings
     assert story.hears(JobGone("h"), now=63) == []
+
+
+class Shy(Plugin):
+    """Lets nobody start."""
+
+    def job_ready(self, standing: Standing) -> bool:
+        del standing
+        return False
+
+
+def test_who_may_never_start_is_given_no_reservation_over_and_over() -> None:
+    document = {
+        "actions": "allocate",
+        "tiers": [{"plugins": [{"name": "shy"}]}],
+        "configurations": [
+            {"name": "allocate", "arguments": {"reservation-after-seconds": 60}}
+        ],
+    }
+    found = read_conf(document, {"shy": Shy})
+    assert isinstance(found, Conf)
+    engine = Engine([node("a")], conf=found)
+    engine.handle(JobArrived(job("j")), 0.0)
+
+    assert engine.handle(Woke(), 60.0) == []
+    assert not engine.bookings
+    assert engine.handle(Woke(), 61.0) == []
+
+
+def test_where_rounds_run_out_it_goes_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringleaf.engine.engine.MAX_ROUNDS", 1)
+    story = Story("a b", conf=conf("allocate"))
+    story.arrives(job("n", 1, demand=NEAR))
+
+    said = story.arrives(job("x", 1, demand=X), now=1)
+    assert said == ["bind x: 0 on a 0", "wake 2"]
+    assert story.wakes(2)[0] == "bind n: 0 on a 1"

@@ -217,9 +217,7 @@ class Engine:
 
     def _found_running(self, standing: Standing, event: JobArrived) -> None:
         """Pods of a known job run of which nothing was known."""
-        self.cycle.stop_waiting(standing.job.name)
-        if standing.job.name in self.cycle.bookings:
-            self.cycle.give_up(self.cycle.bookings[standing.job.name])
+        self._stop_waiting(standing)
         new = [p for p in event.placements if p.replica not in standing.placements]
         self._hold(standing, replace(event, placements=tuple(new)))
         self._wait_if_short(standing)
@@ -272,9 +270,7 @@ class Engine:
     def _job_changed(self, standing: Standing, job: Job) -> None:
         """A known job is another now; its pods stay where they are."""
         cycle = self.cycle
-        cycle.stop_waiting(job.name)
-        if job.name in cycle.bookings:
-            cycle.give_up(cycle.bookings[job.name])
+        self._stop_waiting(standing)
         self.view.leave(standing)
         standing.become(job)
         self.view.enter(standing)
@@ -322,12 +318,17 @@ class Engine:
             return
         self._drop(standing)
 
+    def _stop_waiting(self, standing: Standing) -> None:
+        """A job waits for nothing, and has nothing reserved."""
+        name = standing.job.name
+        self.cycle.stop_waiting(name)
+        if name in self.cycle.bookings:
+            self.cycle.give_up(self.cycle.bookings[name])
+
     def _drop(self, standing: Standing) -> None:
         """A job is no more, nor what it held."""
         cycle, name = self.cycle, standing.job.name
-        cycle.stop_waiting(name)
-        if name in cycle.bookings:
-            cycle.give_up(cycle.bookings[name])
+        self._stop_waiting(standing)
         self._release(standing, (*standing.placements,))
         cycle.ends.pop(name, None)
         self.view.leave(standing)

@@ -133,7 +133,8 @@ class View:
         account.jobs[job.name] = standing
         add(account.requested, standing.total)
         add(account.allocated, standing.allocated)
-        account.settle(standing)
+        if standing.allocated or standing.phase is Phase.INQUEUE:
+            account.settle(standing)
         self.version += 1
         self.asked += 1
 

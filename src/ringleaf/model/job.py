@@ -172,7 +172,9 @@ class Job(Struct, frozen=True):
     @property
     def n_pods(self) -> int:
         """Pods of all roles."""
-        return sum(role.replicas for role in self.roles) or self.replicas
+        if not self.roles:
+            return self.replicas
+        return sum(role.replicas for role in self.roles)
 
     @property
     def is_elastic(self) -> bool:

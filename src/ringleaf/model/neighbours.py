@@ -246,6 +246,11 @@ class Neighbours:
             tally.total and wish.pick.means(pod) for wish, tally in self._wishes.items()
         )
 
+    def is_indifferent(self, pod: Demand) -> bool:
+        """Whether *pod* minds nobody, and nobody minds any pod."""
+        asks = pod.ports or pod.near or pod.apart or pod.spread
+        return not asks and not self._wishes
+
     def port_taken(self, pod: Demand) -> Flags | None:
         """The nodes where a port that *pod* asks for is in use; None where nowhere."""
         taken = [self._ports[port] for port in pod.ports if port in self._ports]

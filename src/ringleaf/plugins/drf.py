@@ -221,9 +221,9 @@ def tree_keys(view: View, instead: Mapping[str, Amounts]) -> dict[str, Key]:
         branch = paths[standing.job.queue][-1]
         if name in used:
             branch.jobs.append(_leaf(used[name], standing.total, total, gone))
-        elif not branch.hungry:
+        else:
             # Jobs that use nothing only say whether the branch wants more.
-            branch.hungry = not _is_sated(NONE, standing.total, gone)
+            branch.hungry |= not _is_sated(NONE, standing.total, gone)
     root.settle(total)
     return {
         name: tuple((each.sated, each.share / each.weight) for each in path)

@@ -105,6 +105,8 @@ class Predicates(Plugin):
         """The nodes whose ports and pods suit a pod of *role*; None where all do."""
         del job
         index = neighbours_of(self.view.cluster)
+        if index.is_indifferent(role.demand):
+            return None
         refused = [
             flags
             for rule in self._rules
