@@ -220,7 +220,7 @@ def jobs(draw: st.DrawFn) -> Job:
     )
     if draw(flags):
         own = draw(roles())
-        with_chips = [role for role in own if role.chips] or [lead_of(own)]
+        with_chips = [role for role in own if role.chips]
         job = replace(
             job,
             roles=own,
