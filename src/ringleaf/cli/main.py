@@ -1,5 +1,6 @@
 """The commands. Each imports what it needs when it is called: --help stays fast."""
 
+import gc
 import os
 import sys
 from enum import StrEnum
@@ -370,8 +371,13 @@ def conf_check(
     raise typer.Exit(check_file(file, as_json=json))
 
 
+COLLECT_AFTER = 50_000
+"""Objects made before a look for garbage: what jobs and nodes are made of stays."""
+
+
 def run() -> None:
     """Run the command line; bad input is one line and exit status 2."""
+    gc.set_threshold(COLLECT_AFTER)
     _prepare_streams()
     try:
         sys.exit(app(prog_name="ringleaf", standalone_mode=False))

@@ -54,7 +54,6 @@ class Proportion(Plugin):
     def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
         self._version = -1
-        self._basis: Basis | None = None
         self._parts: dict[str, Part] = {}
 
     def part(self, queue: str) -> Part:
@@ -65,13 +64,10 @@ class Proportion(Plugin):
         return self._parts.get(queue, _UNLIMITED)
 
     def _catch_up(self) -> None:
-        """Share the cluster out again if what the parts depend on has changed."""
+        """Share the cluster out again."""
         view = self.view
         asked = {name: each.requested for name, each in view.accounts.items()}
-        if (view.total, view.queues, asked) != self._basis:
-            kept = {name: dict(amounts) for name, amounts in asked.items()}
-            self._basis = dict(view.total), dict(view.queues), kept
-            self._parts = parts_of(*self._basis)
+        self._parts = parts_of(view.total, view.queues, asked)
 
     def share(self, queue: Queue) -> float:
         """How much of its part *queue* uses, of the resource it uses most."""
@@ -155,10 +151,6 @@ def _ratio(used: int, most: int) -> float:
     return used / most if most else float(used > 0)
 
 
-Basis = tuple[dict[str, int], dict[str, Queue], dict[str, dict[str, int]]]
-"""What the parts depend on: the cluster, the queues, and what the jobs of each ask."""
-
-
 def parts_of(
     total: Amounts, queues: Mapping[str, Queue], asked: Mapping[str, Amounts]
 ) -> dict[str, Part]:
@@ -172,6 +164,10 @@ def parts_of(
     """
     gone = {name: Queue(name, 0) for name in asked if name not in queues}
     listed = [*queues.values(), *gone.values()]
+    if len(listed) == 1 and _is_unlimited(listed[0]):
+        asks = asked.get(listed[0].name, NONE)
+        fair = {name: min(there, asks.get(name, 0)) for name, there in total.items()}
+        return {listed[0].name: Part(total, fair)}
     most = {each.name: dict(each.capability) for each in listed}
     deserved = {each.name: dict(each.capability) for each in listed}
     for name, amount in total.items():
@@ -188,6 +184,11 @@ def parts_of(
         for each, part in zip(listed, filled(amount, claims), strict=True):
             deserved[each.name][name] = part
     return {each.name: Part(most[each.name], deserved[each.name]) for each in listed}
+
+
+def _is_unlimited(queue: Queue) -> bool:
+    """Whether a queue, alone, may have all of the cluster."""
+    return bool(queue.weight) and not queue.capability and not queue.guarantee
 
 
 def filled(total: int, claims: Sequence[Claim]) -> list[int]:
