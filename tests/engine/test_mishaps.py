@@ -434,3 +434,16 @@ def test_where_rounds_run_out_it_goes_on_soon(monkeypatch: pytest.MonkeyPatch) -
     said = story.arrives(job("x", 1, demand=X), now=1)
     assert said == ["bind x: 0 on a 0", "wake 2"]
     assert story.wakes(2)[0] == "bind n: 0 on a 1"
+
+
+def test_who_outranks_a_reservation_is_tried_though_nothing_seems_free() -> None:
+    """It was told why it waits before there was a reservation to use."""
+    tiers, after = [["priority", "gang"]], {"reservation-after-seconds": 60}
+    story = Story("a b", conf=conf("allocate", tiers, allocate=after))
+    story.arrives(job("one"), job("two"))
+    story.arrives(job("big", 8, 2), now=1)
+    story.arrives(job("high", priority=9), now=59)
+    assert "reserved big" in story.wakes(61)
+
+    said = story.hears(JobGone("one"), now=62)
+    assert said[0] == "bind high: 0 on a 01234567"

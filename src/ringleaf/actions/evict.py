@@ -19,7 +19,7 @@ from ringleaf.framework.plugin import Victim
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Placed
-from ringleaf.policies.fit import counted, of_product
+from ringleaf.policies.fit import counted, of_product, some_of
 
 SOON_S: Final = 1.0
 """When to look again for victims among those that are being bound."""
@@ -256,11 +256,9 @@ def _words(standing: Standing, chosen: Sequence[Choice], verb: str) -> str:
         return f"job {standing.job.name!r} {verb} wait for pods that are ending"
     pods = sum(choice.n_pods for choice in chosen)
     lost = sum(choice.loss for choice in chosen)
-    who = ", ".join(
-        f"{choice.job!r}{' (surplus)' * (not choice.n_needed)}" for choice in chosen[:4]
-    )
-    more = f" and {len(chosen) - 4} more" if len(chosen) > 4 else ""  # noqa: PLR2004
+    named = (f"{each.job!r}{' (surplus)' * (not each.n_needed)}" for each in chosen)
+    who = some_of(named, 4)
     return (
         f"job {standing.job.name!r} {verb} evict {counted(pods, 'pod')} of "
-        f"{who}{more}; {lost:,.0f} chip-seconds are lost"
+        f"{who}; {lost:,.0f} chip-seconds are lost"
     )

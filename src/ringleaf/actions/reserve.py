@@ -16,6 +16,7 @@ from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waitlist import Line
 from ringleaf.model.decision import Placed
+from ringleaf.policies.fit import some_of
 
 FAIR: Final = "fair"
 STRICT: Final = "strict"
@@ -110,11 +111,12 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
         ),
         key=lambda other: (ends_at(other), other.number),
     )
-    beyond = standing.is_broken or _needs_more(cycle, standing, enders)
-    found = _soonest(cycle, standing, enders, beyond=beyond)
-    if found is None or not cycle.is_promised(standing, found[1]):
+    beyond = _needs_more(cycle, standing, enders)
+    if beyond is None:
         return None
-    count, placed = found
+    count, placed = _soonest(cycle, standing, enders, beyond=beyond)
+    if not cycle.is_promised(standing, placed):
+        return None
     since = standing.waiting_since
     booking = Booking(
         standing.rest,
@@ -144,31 +146,31 @@ def _is_limited(cycle: Cycle, standing: Standing, *, beyond: bool) -> bool:
     return bool(shared) and cycle.quota(standing, overdue=beyond) is None
 
 
-def _needs_more(cycle: Cycle, standing: Standing, enders: list[Standing]) -> bool:
+def _needs_more(
+    cycle: Cycle, standing: Standing, enders: list[Standing]
+) -> bool | None:
     """Whether the job is larger than the share of its queue, even if nobody runs.
 
     Then it may use what its queue may ever use: two queues that each wait for all of
-    the cluster would wait forever. Others wait for their share.
+    the cluster would wait forever. Others wait for their share. None where it would
+    not fit even then.
     """
     with Statement(cycle.view.cluster) as statement:
         for other in enders:
             statement.release(other.job.name)
-        return cycle.quota(standing) is None
+        beyond = standing.is_broken or cycle.quota(standing) is None
+        return None if _fits(cycle, standing, beyond=beyond) is None else beyond
 
 
 def _soonest(
     cycle: Cycle, standing: Standing, enders: list[Standing], *, beyond: bool
-) -> tuple[int, Placed] | None:
+) -> tuple[int, Placed]:
     """The fewest of *enders*, in their order, after which the job fits, and where.
 
-    Ever larger steps until it fits, then halves of the last step.
+    Ever larger steps until it fits, as it does after all of them; then halves of the
+    last step.
     """
     ended, step = 0, 1
-    with Statement(cycle.view.cluster) as statement:
-        for other in enders:
-            statement.release(other.job.name)
-        if _fits(cycle, standing, beyond=beyond) is None:
-            return None
     with Statement(cycle.view.cluster) as statement:
         while (placed := _fits(cycle, standing, beyond=beyond)) is None:
             more = enders[ended : ended + step]
@@ -247,11 +249,9 @@ def free_enders(cycle: Cycle) -> list[Standing]:
 def tell_booking(cycle: Cycle, standing: Standing, booking: Booking) -> None:
     """Say where a job will start, and who is there still."""
     where = place_words(cycle.view.cluster, booking.job, booking.placements)
-    who = ", ".join(repr(name) for name in [*booking.blockers][:3])
-    more = len(booking.blockers) - 3
+    who = some_of(map(repr, booking.blockers), 3)
     have = "has" if len(booking.blockers) == 1 else "have"
-    others = f" and {more} more" * (more > 0)
-    wait = f", free when {who}{others} {have} ended" if who else ""
+    wait = f", free when {who} {have} ended" if who else ""
     cycle.tell(
         standing,
         Verdict.RESERVED,

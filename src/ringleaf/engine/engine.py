@@ -40,7 +40,6 @@ from ringleaf.framework.votes import Votes
 from ringleaf.framework.waiting import beyond_quota, told_to_wait
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed
-from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
 from ringleaf.model.mask import chips_of, mask_of
 from ringleaf.model.placement import NO_MARK, Placement
@@ -281,7 +280,9 @@ class Engine:
     def _effective(self, job: Job) -> Job:
         """*job* with what counts of its demands by the configuration."""
         plugin = self.cycle.votes.plugins.get("predicates")
-        strip = plugin.effective if isinstance(plugin, Predicates) else _resources_only
+        strip = (
+            plugin.effective if isinstance(plugin, Predicates) else without_predicates
+        )
         roles = tuple(replace(role, demand=strip(role.demand)) for role in job.roles)
         demand = strip(job.demand)
         if demand == job.demand and roles == job.roles:
@@ -297,16 +298,13 @@ class Engine:
         self.cycle.stop_waiting(name)
         if name in self.cycle.bookings or standing.terminating:
             return
-        enqueue = "enqueue" in self.cycle.conf.actions
         if standing.placements:
             self.view.move(standing, Phase.RUNNING)
             if standing.is_broken and standing.waiting_since <= (standing.started or 0):
                 standing.waiting_since = self.view.now
         elif standing.phase is Phase.RUNNING:
             standing.started, standing.waiting_since = None, self.view.now
-            self.view.move(standing, Phase.PENDING if enqueue else Phase.INQUEUE)
-        elif standing.phase is Phase.PENDING and not enqueue:
-            self.view.move(standing, Phase.INQUEUE)
+            self.view.move(standing, Phase.PENDING)
         if standing.missing:
             self.cycle.wait(standing)
 
@@ -340,9 +338,8 @@ class Engine:
             return
         gone = self._release(standing, event.replicas)
         done = event.succeeded and self.view.finish(standing, event.replicas)
-        if (gone or done) and standing.job.name in self.cycle.bookings:
-            self.cycle.give_up(self.cycle.bookings[standing.job.name])
         if gone or done:
+            self._stop_waiting(standing)
             self.cycle.relief = True
             self._wait_if_short(standing)
 
@@ -549,8 +546,3 @@ class Engine:
 def _scores(votes: Votes, job: Job, role: Role, nodes: Any) -> Any:  # noqa: ANN401
     found = votes.node_scores(job, role, nodes)
     return np.zeros(len(nodes)) if found is None else found
-
-
-def _resources_only(demand: Demand) -> Demand:
-    """What counts of *demand* where no plugin looks at nodes."""
-    return without_predicates(demand)

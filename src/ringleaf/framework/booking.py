@@ -17,7 +17,7 @@ from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.job import Job, Network
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, Placement
-from ringleaf.policies.fit import counted
+from ringleaf.policies.fit import counted, some_of
 
 
 class Booking:
@@ -166,8 +166,7 @@ def place_words(
     places = [
         f"{unit} ({counted(n, 'pod')})" if n > 1 else unit for unit, n in units.items()
     ]
-    more = f" and {len(places) - most} more" if len(places) > most else ""
-    return ", ".join(places[:most]) + more
+    return some_of(places, most)
 
 
 def ends_at(standing: Standing) -> float:

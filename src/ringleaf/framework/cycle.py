@@ -32,7 +32,7 @@ from ringleaf.model.placement import Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import Queue
 from ringleaf.policies.annotations import pod_annotations
-from ringleaf.policies.fit import Request, capacity, counted, request_of
+from ringleaf.policies.fit import Request, capacity, counted, request_of, some_of
 
 NEVER: Final = inf
 
@@ -201,9 +201,7 @@ class Cycle:
         if not others:
             return found
         nodes = frozenset[str]().union(*(b.nodes for b in others.values()))
-        names = [repr(name) for name in others]
-        more = f" and {len(names) - 2} more" if len(names) > 2 else ""  # noqa: PLR2004
-        who = f"{', '.join(names[:2])}{more}"
+        who = some_of(map(repr, others), 2)
         said = f"{counted(len(nodes), 'node')} reserved for {who}"
         because = "; ".join(filter(None, (found.because, said)))
         return replace(found, because=because)
@@ -221,7 +219,7 @@ class Cycle:
         job = standing.job
         if not isinstance(line.why, Waiting) or job.roles or standing.finished:
             return False
-        if standing.placements or (self.bookings and job.estimate_s is not None):
+        if standing.placements or self._yielding(standing):
             return False
         request = request_of(job)
         if request not in self._room:
@@ -345,14 +343,18 @@ class Cycle:
     def place(self, standing: Standing, limit: int) -> tuple[Placement, ...] | Waiting:
         """Places for the pods of a job, held; what others reserved only as they may."""
         found = self._placed(standing, limit)
-        if isinstance(found, tuple) or not self.bookings:
+        if isinstance(found, tuple):
             return found
-        yielding = [
+        yielding = self._yielding(standing)
+        return self._placed_among(standing, limit, yielding) if yielding else found
+
+    def _yielding(self, standing: Standing) -> list[Booking]:
+        """What others have reserved that a job may use."""
+        return [
             booking
             for booking in self.bookings.values()
             if booking.job.name != standing.job.name and self.yields(booking, standing)
         ]
-        return self._placed_among(standing, limit, yielding) if yielding else found
 
     def _placed(
         self, standing: Standing, limit: int

@@ -5,7 +5,7 @@ then the row's own terms (fewer fragments), then the node's name (decisions D2, 
 Everything but the name is packed into one integer; names are the order of the arrays.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -315,6 +315,17 @@ def counted(number: int, noun: str) -> str:
     '3 leaves'
     """
     return f"{number or 'no'} {noun if number == 1 else plural(noun)}"
+
+
+def some_of(items: Iterable[str], most: int) -> str:
+    """The first *most* of some things, and how many more there are.
+
+    >>> some_of("abc", 3), some_of("abcde", 3)
+    ('a, b, c', 'a, b, c and 2 more')
+    """
+    listed = list(items)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
 
 
 def plural(noun: str) -> str:
