@@ -113,8 +113,8 @@ def test_what_is_no_amount_is_refused_in_one_line(written: str | float) -> None:
 
 
 def test_what_was_read_before_does_not_excuse_what_is_no_amount() -> None:
-    """True equals 1, and both would share an entry of an untyped cache."""
-    quantity(1)
+    """True equals 1.0, and both would share an entry of an untyped cache."""
+    quantity(1.0)
 
     with pytest.raises(BadQuantity):
         quantity(True)  # noqa: FBT003
