@@ -1,0 +1,447 @@
+"""A control plane on this machine: etcd, an API server, and whatever joins them.
+
+    with Testbed() as testbed:
+        testbed.start("kwok")
+        testbed.kubectl("get", "nodes")
+
+Everything lives in one temporary folder and on free loopback ports; nothing outlives
+the ``with`` block, nor the Python process.
+"""
+
+import base64
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from http.client import HTTPException
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Self
+
+import yaml
+
+from ringleaf.testbed import source
+from ringleaf.testbed.client import OK, Client
+from ringleaf.testbed.process import PATIENCE_S, Child, free_port, is_listening
+from ringleaf.testbed.source import TestbedError
+
+NAMESPACES: Final = ("kube-system", "mindx-dl", "volcano-system")
+QUEUES: Final = "/apis/scheduling.volcano.sh/v1beta1/queues"
+CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ADMIN_GROUP: Final = "system:masters"
+TRIES: Final = 5
+"""How often a server is started before a taken port is taken for an answer."""
+
+KUBECTL_PATIENCE_S: Final = 60.0
+EXISTS: Final = 409
+
+Tokens = Mapping[str, tuple[str, Sequence[str]]]
+"""Token -> the user and the groups that it stands for."""
+
+
+def _kube_controller_manager(bed: "Testbed", port: int) -> list[str]:
+    return [
+        f"--kubeconfig={bed.kubeconfig}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={bed.folder / 'kube-controller-manager-certs'}",
+        f"--service-account-private-key-file={bed.folder / 'service-account.key'}",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=1000",
+    ]
+
+
+def _kube_scheduler(bed: "Testbed", port: int) -> list[str]:
+    return [
+        f"--kubeconfig={bed.kubeconfig}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={bed.folder / 'kube-scheduler-certs'}",
+        "--kube-api-qps=5000",
+        "--kube-api-burst=5000",
+    ]
+
+
+def _kwok(bed: "Testbed", port: int) -> list[str]:
+    stages = [*sorted(source.STAGES.glob("*.yaml")), *source.files("stages")]
+    return [
+        f"--kubeconfig={bed.kubeconfig}",
+        "--manage-all-nodes=true",
+        f"--server-address=127.0.0.1:{port}",
+        "--node-lease-duration-seconds=40",
+        *(f"--config={stage}" for stage in stages),
+    ]
+
+
+def _volcano(bed: "Testbed", port: int) -> list[str]:
+    return [
+        f"--kubeconfig={bed.kubeconfig}",
+        "--leader-elect=false",
+        "--enable-healthz=true",
+        f"--healthz-address=127.0.0.1:{port}",
+        "--enable-metrics=false",
+        "--kube-api-qps=2000",
+        "--kube-api-burst=2000",
+    ]
+
+
+_ARGUMENTS: Final[Mapping[str, Callable[["Testbed", int], list[str]]]] = (
+    MappingProxyType(
+        {
+            "kube-controller-manager": _kube_controller_manager,
+            "kube-scheduler": _kube_scheduler,
+            "kwok": _kwok,
+            "vc-controller-manager": _volcano,
+            "vc-scheduler": _volcano,
+        }
+    )
+)
+"""Component -> its arguments, given the port on which it tells that it is well."""
+
+
+class Testbed:
+    """etcd and an API server with Volcano's custom resources, while it is open.
+
+    Args:
+        fsync: Write to the disk for good; tests of crashes need it.
+        authorization: The API server's mode; the admin may do everything in any.
+        tokens: Further tokens, to be given roles; ``kubeconfig_of`` makes their files.
+        volcano: Install Volcano's custom resources and a queue named default.
+        open_queue: Mark the queue as open, which Volcano's controllers do otherwise.
+        folder: Keep everything there instead of in a temporary folder.
+
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        *,
+        fsync: bool = False,
+        authorization: str = "RBAC",
+        tokens: Tokens = MappingProxyType({}),
+        volcano: bool = True,
+        open_queue: bool = False,
+        folder: Path | None = None,
+    ) -> None:
+        self._temporary = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="ringleaf-testbed-"))
+        self.token = secrets.token_hex(16)
+        self.children: list[Child] = []
+        self._fsync = fsync
+        self._authorization = authorization
+        self._tokens = dict(tokens)
+        self._volcano = volcano
+        self._open_queue = open_queue
+        self._port = 0
+        self._etcd_port = 0
+        self._apiserver: Child | None = None
+        self._client: Client | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """Where the API server is."""
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def ca(self) -> Path:
+        """The certificates to verify the API server with."""
+        return self.folder / "certs" / "apiserver.crt"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig of the admin."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def client(self) -> Client:
+        """The admin's connection."""
+        assert self._client is not None, "the testbed is not open"
+        return self._client
+
+    def kubeconfig_of(self, token: str) -> Path:
+        """A kubeconfig of the user whose token is *token*."""
+        user, _groups = self._tokens[token]
+        return self._write_kubeconfig(self.folder / f"kubeconfig-{user}", token)
+
+    def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """The API server's answer to the admin: status and decoded JSON."""
+        return self.client.request(method, path, body)
+
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002
+        """What kubectl prints; raises ``TestbedError`` when it fails."""
+        done = subprocess.run(  # noqa: S603 - our own command
+            [source.command("kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=KUBECTL_PATIENCE_S,
+            env={**os.environ, "HOME": str(self.folder)},  # its cache goes there
+        )
+        if done.returncode:
+            words = " | ".join(done.stderr.strip().splitlines())
+            raise TestbedError(f"kubectl {' '.join(arguments)}: {words}")
+        return done.stdout
+
+    def start(self, name: str, *arguments: str) -> Child:
+        """Start a component beside the API server and wait until it is well.
+
+        *arguments* come last on its command line, so they win over those it has.
+        """
+        if name not in _ARGUMENTS:
+            known = ", ".join(_ARGUMENTS)
+            raise TestbedError(f"no component is called {name!r}, there are {known}")
+
+        def command(port: int) -> list[str | Path]:
+            own = _ARGUMENTS[name](self, port)
+            return [source.command(name), *own, *arguments]
+
+        _port, child = self._serve(name, command, is_listening)
+        return child
+
+    def run(self, name: str, command: Sequence[str | Path]) -> Child:
+        """Start any command; it ends with the testbed. Nothing is waited for."""
+        child = Child(name, command, self.folder / f"{name}.log")
+        self.children.append(child)
+        return child
+
+    def wait_for(
+        self, condition: Callable[[], object], what: str, patience_s: float = 30.0
+    ) -> None:
+        """Wait until *condition* holds; raises ``TestbedError`` when it does not."""
+        deadline = time.monotonic() + patience_s
+        while not condition():
+            if time.monotonic() > deadline:
+                raise TestbedError(f"waited {patience_s:.0f} s in vain for {what}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End every child, the last one first, and remove the temporary folder."""
+        for child in reversed(self.children):
+            child.stop()
+        self.children.clear()
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kill_apiserver(self) -> None:
+        """End the API server at once; its data stays."""
+        assert self._apiserver is not None, "the testbed is not open"
+        self._apiserver.kill()
+        self.children.remove(self._apiserver)
+
+    def restart_apiserver(self, *, kill: bool = True) -> None:
+        """End the API server, by force or not, and start it where it was."""
+        assert self._apiserver is not None, "the testbed is not open"
+        if self._apiserver.is_running and not kill:
+            self._apiserver.stop()
+        if self._apiserver in self.children:
+            self.kill_apiserver()
+        self._start_apiserver(self._port)
+
+    def _open(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write_secret(self.folder / "service-account.key", _private_key())
+        _write_secret(self.folder / "tokens.csv", self._token_lines())
+        self._etcd_port, _etcd = self._serve("etcd", self._etcd_command, is_listening)
+        self._start_apiserver()
+        self._write_kubeconfig(self.kubeconfig, self.token)
+        for namespace in NAMESPACES:
+            self._create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        if self._volcano:
+            self._install_volcano()
+
+    def _serve(
+        self,
+        name: str,
+        command: Callable[[int], list[str | Path]],
+        is_well: Callable[[int], bool],
+        port: int | None = None,
+    ) -> tuple[int, Child]:
+        """Start a server on a free port (or on *port*), on another if it is taken."""
+        log = self.folder / f"{name}.log"
+        for attempt in range(TRIES):
+            at = port or free_port()
+            began = log.stat().st_size if log.exists() else 0
+            child = Child(name, command(at), log)
+            self.children.append(child)
+            try:
+                child.wait_until(lambda at=at: is_well(at))  # type: ignore[misc]
+            except TestbedError:
+                self.children.remove(child)
+                child.kill()
+                taken = b"address already in use" in log.read_bytes()[began:]
+                if not taken or attempt == TRIES - 1:
+                    raise
+                time.sleep(0.2)
+                continue
+            return at, child
+        raise AssertionError
+
+    def _etcd_command(self, port: int) -> list[str | Path]:
+        here, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
+        return [
+            source.command("etcd"),
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={here}",
+            f"--advertise-client-urls={here}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--log-level=warn",
+            f"--quota-backend-bytes={4 << 30}",
+            *([] if self._fsync else ["--unsafe-no-fsync"]),
+        ]
+
+    def _apiserver_command(self, port: int) -> list[str | Path]:
+        key = self.folder / "service-account.key"
+        return [
+            source.command("kube-apiserver"),
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--service-account-issuer=https://ringleaf.testbed",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            f"--authorization-mode={self._authorization}",
+            f"--cert-dir={self.folder / 'certs'}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            "--service-cluster-ip-range=10.0.0.0/16",
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--profiling=false",
+        ]
+
+    def _start_apiserver(self, port: int | None = None) -> None:
+        self._port, self._apiserver = self._serve(
+            "kube-apiserver", self._apiserver_command, self._is_ready, port
+        )
+        if self._client is None:
+            self._client = Client(self.url, self.token, self.ca)
+
+    def _is_ready(self, port: int) -> bool:
+        if not is_listening(port):
+            return False
+        probe = Client(f"https://127.0.0.1:{port}", self.token, None, timeout_s=5)
+        try:
+            status, _words = probe.request("GET", "/readyz")
+        except (OSError, HTTPException):
+            return False
+        return status in OK
+
+    def _install_volcano(self) -> None:
+        names = [self._create_crd(path) for path in source.files("crds")]
+        self.wait_for(
+            lambda: all(map(self._is_established, names)),
+            "Volcano's custom resources",
+            PATIENCE_S,
+        )
+        self.wait_for(lambda: self.request("GET", QUEUES)[0] in OK, "queues")
+        self._create(
+            QUEUES,
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": {"name": "default"},
+                "spec": {"weight": 1, "reclaimable": True},
+            },
+        )
+        if self._open_queue:
+            self.client.ask(
+                "PATCH", f"{QUEUES}/default/status", {"status": {"state": "Open"}}
+            )
+
+    def _create_crd(self, path: Path) -> str:
+        with path.open("rb") as file:
+            manifest = yaml.load(file, Loader=_YAML)  # noqa: S506 - a safe loader
+        self._create(CRDS, manifest)
+        return str(manifest["metadata"]["name"])
+
+    def _is_established(self, crd: str) -> bool:
+        _status, answer = self.request("GET", f"{CRDS}/{crd}")
+        conditions = answer.get("status", {}).get("conditions") or []
+        return any(
+            c["type"] == "Established" and c["status"] == "True" for c in conditions
+        )
+
+    def _create(self, path: str, manifest: object) -> None:
+        status, answer = self.request("POST", path, manifest)
+        if status not in OK and status != EXISTS:
+            raise TestbedError(f"POST {path}: {status}, {answer}")
+
+    def _token_lines(self) -> str:
+        everyone: dict[str, tuple[str, Sequence[str]]] = {
+            self.token: ("admin", (ADMIN_GROUP,)),
+            **self._tokens,
+        }
+        return "".join(
+            f'{token},{user},{user},"{",".join(groups)}"\n'
+            for token, (user, groups) in everyone.items()
+        )
+
+    def _write_kubeconfig(self, path: Path, token: str) -> Path:
+        named = {"name": "testbed"}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    **named,
+                    "cluster": {
+                        "server": self.url,
+                        "certificate-authority": str(self.ca.resolve()),
+                    },
+                }
+            ],
+            "users": [{**named, "user": {"token": token}}],
+            "contexts": [
+                {**named, "context": {"cluster": "testbed", "user": "testbed"}}
+            ],
+            "current-context": "testbed",
+        }
+        _write_secret(path, yaml.safe_dump(config, sort_keys=False))
+        return path
+
+
+_YAML: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _write_secret(path: Path, text: str) -> None:
+    with suppress(FileNotFoundError):
+        path.unlink()
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+
+
+def _private_key() -> str:
+    """A new elliptic-curve key (P-256), with which service accounts are signed.
+
+    The form is RFC 5915 without the public half, which readers work out themselves.
+    """
+    order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+    secret = (1 + secrets.randbelow(order - 1)).to_bytes(32, "big")
+    curve = bytes.fromhex("06082a8648ce3d030107")
+    content = b"\x02\x01\x01\x04\x20" + secret + b"\xa0" + bytes([len(curve)]) + curve
+    text = base64.encodebytes(b"\x30" + bytes([len(content)]) + content).decode()
+    return f"-----BEGIN EC PRIVATE KEY-----\n{text}-----END EC PRIVATE KEY-----\n"
