@@ -1,0 +1,453 @@
+"""Keeping up with one kind of object: a list, then what changes, for ever.
+
+The list is consistent (it asks for no old version) and comes in pages; each is decoded
+into the fields that are used and forgotten. The watch goes on from the version of the
+list and is taken up again from the last version seen. When the API server no longer
+knows that version, the list is read anew, and only what differs is passed on.
+
+Versions of one kind only grow, so an event that is not newer than the last one seen is
+a repetition and is passed over; a list is the truth whatever its version.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import aclosing
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from urllib.parse import quote
+from zlib import crc32
+
+import msgspec
+from msgspec import Raw, Struct, field
+from msgspec.json import Decoder
+
+from ringleaf.kube.api import Answer, Api, Refused, Unreachable
+from ringleaf.kube.objects import Metadata
+from ringleaf.model.topology import quoted
+
+WATCH_S: Final = 300
+"""Seconds after which the API server is asked to end a watch; a little is added."""
+IDLE_S: Final = 120.0
+"""Seconds of silence after which a watch counts as lost; bookmarks come each minute."""
+LIST_S: Final = 60.0
+SHORT_S: Final = 1.0
+"""A watch that ends earlier counts as failed."""
+MAX_DOUBLINGS: Final = 10
+FIRST_S, MOST_S = 0.1, 5.0
+"""The first and the longest pause after a failure."""
+SLOW_S: Final = 10.0
+"""The longest pause when we are not allowed to look."""
+
+GONE, NOT_FOUND, TOO_LARGE_VERSION = 410, 404, 504
+NOT_ALLOWED: Final = frozenset({401, 403})
+RELIST: Final = frozenset({400, NOT_FOUND, GONE, TOO_LARGE_VERSION})
+"""Answers to a watch after which its version is of no use."""
+
+
+class Object(Protocol):
+    """Any object of Kubernetes."""
+
+    metadata: Metadata
+
+
+T = TypeVar("T", bound=Object)
+_Any = TypeVar("_Any")
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+class Gone(Struct, frozen=True):
+    """An object that is no more."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or the name alone, as in ``Metadata``."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Reflector(Generic[T]):
+    """Tells what there is of one kind, and what becomes of it.
+
+    Args:
+        api: the API server.
+        path: of the list, as ``/api/v1/pods``.
+        kind: the struct to decode into.
+        query: more of the query, as ``fieldSelector=status.phase%21%3DSucceeded``.
+        put: gets objects that are new or have changed, in order.
+        drop: gets objects that are gone. Its calls and those of *put* are in the order
+            of the events; an object made anew under its old name is dropped first.
+        listed: called whenever a list is complete.
+        page: objects per page of a list.
+        optional: the kind may be unknown to the API server; then there are none.
+        trouble: is told, in one line, what does not work; not twice in a row.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        path: str,
+        kind: type[T],
+        *,
+        query: str = "",
+        put: Callable[[list[T]], None],
+        drop: Callable[[list[Gone]], None],
+        listed: Callable[[], None] = lambda: None,
+        page: int = 1000,
+        optional: bool = False,
+        trouble: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        self._api = api
+        self._path = path
+        self._query = query
+        self._put = put
+        self._drop = drop
+        self._listed = listed
+        self._page = page
+        self._optional = optional
+        self._trouble = trouble
+        self._known: dict[str, _Known] = {}
+        self._puts: list[T] = []
+        self._drops: list[Gone] = []
+        self._version = ""
+        self._newest = 0
+        self._failures = 0
+        self._last_trouble = ""
+        written: Any = kind  # a type that is a value is beyond mypy
+        self._pages: Decoder[_Page[T]] = Decoder(_Page[written])
+        self._events: Decoder[_Event[T]] = Decoder(_Event[written])
+        self._one: Decoder[T] = Decoder(written)
+        self.synced = False
+        """Whether all there was has been passed on once."""
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    async def run(self) -> None:
+        """List and watch, for ever."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except _Again as again:
+                await asyncio.sleep(again.pause_s)
+
+    async def _list(self) -> None:
+        """Pass on what has changed since the last list or event."""
+        seen: set[str] = set()
+        version = token = ""
+        while True:
+            page = await self._read_page(token, seen)
+            self._pass_on_page(page.items or [], seen)
+            version = version or page.metadata.resource_version
+            token = page.metadata.continue_
+            if not token:
+                break
+            await asyncio.sleep(0)
+        if not version:
+            raise self._failed(f"list {self._path}: no resourceVersion, want one")
+        self._vanish(sorted(self._known.keys() - seen))
+        self._flush()
+        self._version = version
+        self._newest = _number(version)
+        self._last_trouble = ""
+        self.synced = True
+        self._listed()
+
+    async def _read_page(self, token: str, seen: set[str]) -> "_Page[T]":
+        more = f"&continue={quote(token, safe='')}" if token else ""
+        url = self._url(f"limit={self._page}{more}")
+        try:
+            answer = await self._api.call("GET", url, timeout_s=LIST_S, lane="read")
+        except Unreachable as error:
+            raise self._failed(f"list {self._path}: {error}") from None
+        if answer.ok:
+            return self._decoded_page(answer.body, seen)
+        if answer.status == NOT_FOUND and self._optional:
+            raise self._not_there()
+        if answer.status == GONE:
+            # The token was too old at the end: fewer and larger pages take less time.
+            self._page *= 4
+        raise self._refused("list", answer)
+
+    def _decoded_page(self, body: bytes, seen: set[str]) -> "_Page[T]":
+        try:
+            return self._pages.decode(body)
+        except _UNREADABLE:
+            pass
+        try:
+            page = msgspec.json.decode(body, type=_Page[Raw])
+        except _UNREADABLE as error:
+            raise self._failed(f"list {self._path}: {error}, want a list") from None
+        items = [self._decoded(item, seen) for item in page.items or []]
+        return _Page(page.metadata, [item for item in items if item is not None])
+
+    def _decoded(self, raw: Raw, seen: set[str]) -> T | None:
+        """The object; of one that cannot be read, what was known stays."""
+        try:
+            return self._one.decode(raw)
+        except _UNREADABLE as error:
+            seen.add(self._pass_over(raw, error))
+            return None
+
+    def _pass_over(self, raw: Raw, error: Exception) -> str:
+        """Tell about an object that cannot be read; its key, as far as it has one."""
+        key = _bare(raw).metadata.key
+        self._tell(f"{self._path}: object {quoted(key)} is passed over: {error}")
+        return key
+
+    def _pass_on_page(self, items: list[T], seen: set[str]) -> None:
+        fresh: list[T] = []
+        replaced: list[str] = []
+        for item in items:
+            metadata = item.metadata
+            key = metadata.key
+            seen.add(key)
+            if (known := self._known.get(key)) is not None:
+                if known.version == metadata.resource_version:
+                    continue
+                if known.uid != metadata.uid:
+                    replaced.append(key)
+            fresh.append(item)
+        self._vanish(replaced)
+        for item in fresh:
+            self._take(item, item.metadata.key)
+        self._flush()
+
+    def _not_there(self) -> "_Again":
+        """The API server does not know the kind: there are no objects of it."""
+        self._vanish(sorted(self._known))
+        self._flush()
+        if not self.synced:
+            self.synced = True
+            self._listed()
+        return _Again(MOST_S)
+
+    async def _watch(self) -> None:
+        """Pass on events until the watch ends."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        seconds = WATCH_S + crc32(self._path.encode()) % 60
+        url = self._url(
+            f"watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}"
+            f"&resourceVersion={self._version}"
+        )
+        try:
+            async with aclosing(self._api.stream(url, idle_s=IDLE_S)) as blocks:
+                async for block in blocks:
+                    self._pass_on_block(block)
+                    self._well()
+                    await asyncio.sleep(0)
+        except Unreachable as error:
+            raise self._failed(f"watch {self._path}: {error}") from None
+        except Refused as refused:
+            if refused.status in RELIST:
+                self._version = ""
+            raise self._refused("watch", refused.answer) from None
+        if loop.time() - started < SHORT_S:
+            raise self._failed(f"watch {self._path}: ended at once")
+        self._well()
+
+    def _pass_on_block(self, block: bytes) -> None:
+        """Pass on what has changed, in runs of objects to put and to drop."""
+        try:
+            for event in self._read_events(block):
+                self._heed(event.type, event.object)
+        finally:
+            self._flush()
+
+    def _read_events(self, block: bytes) -> "Iterable[_Event[T]]":
+        try:
+            events = self._events.decode_lines(block)
+        except _UNREADABLE:
+            return self._one_by_one(block)
+        if any(event.type == "ERROR" for event in events):
+            return self._one_by_one(block)
+        return events
+
+    def _one_by_one(self, block: bytes) -> "Iterator[_Event[T]]":
+        """The same with care: objects that cannot be read, errors, no events at all."""
+        for line in block.splitlines():
+            try:
+                event = _RAW_EVENTS.decode(line)
+            except _UNREADABLE as error:
+                # Who knows what it should have been.
+                self._version = ""
+                raise self._failed(
+                    f"watch {self._path}: {error}, want an event"
+                ) from None
+            if event.type == "ERROR":
+                raise self._ended(event.object)
+            try:
+                yield _Event(event.type, self._one.decode(event.object))
+            except _UNREADABLE as error:
+                if event.type == "DELETED":
+                    yield _Event(event.type, cast("T", _bare(event.object)))
+                else:
+                    self._pass_over(event.object, error)
+
+    def _heed(self, what: str, item: T) -> None:
+        metadata = item.metadata
+        version = metadata.resource_version
+        newest = _number(version)
+        if 0 < newest <= self._newest:
+            return
+        if what != "BOOKMARK":
+            key = metadata.key
+            known = self._known.get(key)
+            if what == "DELETED":
+                if known is not None and known.uid == metadata.uid:
+                    self._vanish((key,))
+            elif known is None:
+                self._take(item, key)
+            elif known.version != version:
+                if known.uid != metadata.uid:
+                    self._vanish((key,))
+                self._take(item, key)
+        self._version = version
+        self._newest = newest
+
+    def _take(self, item: T, key: str) -> None:
+        if self._drops:
+            self._flush()
+        self._known[key] = _Known(item.metadata.resource_version, item.metadata.uid)
+        self._puts.append(item)
+
+    def _vanish(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            if self._puts:
+                self._flush()
+            namespace, _slash, name = key.rpartition("/")
+            self._drops.append(Gone(namespace, name, self._known.pop(key).uid))
+
+    def _flush(self) -> None:
+        if self._puts:
+            puts, self._puts = self._puts, []
+            self._put(puts)
+        if self._drops:
+            drops, self._drops = self._drops, []
+            self._drop(drops)
+
+    def _url(self, more: str) -> str:
+        return f"{self._path}?{self._query}{'&' if self._query else ''}{more}"
+
+    def _ended(self, raw: Raw) -> "_Again":
+        """The watch ends with an error: it goes on from a list."""
+        self._version = ""
+        status = _status(raw)
+        return self._failed(
+            f"watch {self._path}: {_reading(status)}", quiet=status.code == GONE
+        )
+
+    def _refused(self, verb: str, answer: Answer) -> "_Again":
+        status = _status(answer.body)
+        status.code = answer.status
+        again = self._failed(
+            f"{verb} {self._path}: {_reading(status)}",
+            most_s=SLOW_S if answer.status in NOT_ALLOWED else MOST_S,
+            quiet=answer.status == GONE,
+        )
+        return _Again(max(again.pause_s, answer.retry_after or 0.0))
+
+    def _failed(
+        self, line: str, *, most_s: float = MOST_S, quiet: bool = False
+    ) -> "_Again":
+        """The pause after a failure: it grows, and is not the same for all kinds."""
+        if not quiet:
+            self._tell(line)
+        pause = min(FIRST_S * 2 ** min(self._failures, MAX_DOUBLINGS), most_s)
+        self._failures += 1
+        spread = crc32(f"{self._path} {self._failures}".encode()) % 256 / 512
+        return _Again(pause * (1.0 - spread))
+
+    def _well(self) -> None:
+        self._failures = 0
+        self._last_trouble = ""
+
+    def _tell(self, line: str) -> None:
+        if line != self._last_trouble:
+            self._last_trouble = line
+            self._trouble(line)
+
+
+class _Again(Exception):  # noqa: N818 - it reads as what happens
+    """List or watch again after a pause."""
+
+    def __init__(self, pause_s: float) -> None:
+        super().__init__()
+        self.pause_s = pause_s
+
+
+class _ListMeta(Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = field(default="", name="continue")
+
+
+class _Page(Struct, Generic[_Any]):
+    metadata: _ListMeta
+    items: list[_Any] | None = None
+
+
+class _Event(Struct, Generic[_Any]):
+    type: str
+    object: _Any
+
+
+class _Bare(Struct):
+    """What is left of an object that cannot be decoded."""
+
+    metadata: Metadata = field(default_factory=Metadata)
+
+
+class _Status(Struct):
+    """Why the API server said no."""
+
+    code: int = 0
+    message: str = ""
+
+
+class _Known(Struct, frozen=True, gc=False):
+    """What was passed on of an object."""
+
+    version: str
+    uid: str
+
+
+_RAW_EVENTS: Final = msgspec.json.Decoder(_Event[Raw])
+
+
+def _bare(raw: Raw) -> _Bare:
+    try:
+        return msgspec.json.decode(raw, type=_Bare)
+    except _UNREADABLE:
+        return _Bare()
+
+
+def _status(raw: Raw | bytes) -> _Status:
+    try:
+        return msgspec.json.decode(raw, type=_Status)
+    except _UNREADABLE:
+        return _Status()
+
+
+def _reading(status: _Status) -> str:
+    """A refusal in one line.
+
+    >>> _reading(_Status(403, "pods is forbidden"))
+    'status 403, pods is forbidden'
+    """
+    message = " ".join(status.message.split())
+    return f"status {status.code}, {message}" if message else f"status {status.code}"
+
+
+def _number(version: str) -> int:
+    """Versions of one kind compare as numbers; 0 for one that is none.
+
+    Source: Kubernetes API concepts, "Resource versions".
+
+    >>> _number("10") > _number("9"), _number("")
+    (True, 0)
+    """
+    return int(version) if version.isdigit() else 0
