@@ -29,10 +29,20 @@ from ringleaf.model.demand import (
     Requirement,
     Taint,
 )
-from ringleaf.model.job import Role, Schema
+from ringleaf.model.job import Job, Role, Schema
 from ringleaf.model.placement import JobType
 from ringleaf.model.spine import Leaf
-from tests.engine.story import NPU, PLAIN, Story, at, conf, job, node, queue
+from tests.engine.story import (
+    NPU,
+    PLAIN,
+    PREEMPT,
+    Story,
+    at,
+    conf,
+    job,
+    node,
+    queue,
+)
 
 X2 = Demand(required=(Requirement("x", Operator.IN, ("2",)),))
 
@@ -854,3 +864,58 @@ def test_a_helper_is_placed_again_when_all_others_ended_well() -> None:
     story.hears(PodsGone("j", (0, 1), succeeded=True), now=1)
 
     assert story.hears(PodsGone("j", (2,)), now=2) == ["bind j: 2 on A0"]
+
+
+# Pods that are not made yet, and cycles that are cut short
+
+
+def podless(name: str, chips: int, **changes: object) -> Job:
+    """A job of which nothing is known but how much it will ask."""
+    asks = Demand(resources=((NPU, 1000 * chips),))
+    return job(name, 0, 1, podless=True, roles=(Role("", 0, demand=asks),), **changes)
+
+
+def test_a_job_without_pods_is_let_in_and_placed_when_they_are_there() -> None:
+    story = Story("a")
+
+    assert story.arrives(podless("j", 8)) == []
+    assert story.engine.let_in == ["j"]
+    assert story.phase("j") is Phase.INQUEUE
+    assert story.arrives(job("j")) == ["bind j: 0 on a 01234567"]
+
+
+def test_a_job_without_pods_waits_at_the_door_of_a_full_queue() -> None:
+    story = Story("a b", queues=[queue("q", 8)], conf=conf())
+    story.arrives(job("one", queue="q"))
+
+    assert story.arrives(podless("two", 8, queue="q")) == ["waiting two", "wake 300"]
+    assert story.phase("two") is Phase.PENDING
+    assert story.wakes(10_000) == []
+    story.hears(JobGone("one"))
+    assert story.engine.let_in == ["two"]
+
+
+def test_nobody_is_evicted_for_a_job_without_pods() -> None:
+    story = Story("a", queues=[queue("q", 8)], conf=conf(PREEMPT))
+    story.arrives(job("low", queue="q"))
+
+    said = story.arrives(podless("high", 8, queue="q", priority=9), now=10)
+    assert said == ["waiting high", "wake 310"]
+
+
+def test_without_enqueue_a_job_without_pods_is_let_in() -> None:
+    story = Story("a", conf=conf("allocate"))
+    story.arrives(podless("j", 8))
+
+    assert story.engine.let_in == ["j"]
+
+
+def test_a_cycle_that_is_cut_short_goes_on_in_the_next() -> None:
+    story = Story("a b c")
+    jobs = [JobArrived(job(name)) for name in "xyz"]
+
+    first = story.engine.handle_all(jobs, 0.0, 2)
+    assert (len(first), story.engine.is_cut_short) == (2, True)
+    rest = story.engine.handle_all([], 0.0, 2)
+    assert [each.job for each in (*first, *rest) if isinstance(each, Bind)] == [*"xyz"]
+    assert not story.engine.is_cut_short

@@ -244,6 +244,7 @@ BUSY: Final[Document] = {
             "preemptable": False,
             "preempts": True,
             "critical": False,
+            "podless": False,
             "created": -5,
         },
         {

@@ -217,6 +217,7 @@ def jobs(draw: st.DrawFn) -> Job:
         preemptable=draw(flags),
         preempts=draw(flags),
         critical=draw(flags),
+        podless=draw(flags),
     )
     if draw(flags):
         own = draw(roles())

@@ -16,6 +16,9 @@ def allocate(cycle: Cycle) -> None:
             cycle.redeem(booking)
     turns = Turns(cycle, cycle.waiting)
     while (line := turns.next()) is not None:
+        if len(cycle.bound) >= cycle.most:
+            cycle.is_cut_short = True
+            return
         queue = cycle.view.queues.get(turns.queue)
         broken = line.front[1].is_broken
         if queue is not None and not broken and cycle.votes.overused(queue):

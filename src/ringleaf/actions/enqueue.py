@@ -6,7 +6,7 @@ still evict others, and get a reservation: a full queue is no reason to starve i
 
 from ringleaf.actions.turns import Turns
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.standing import Standing
 
 
 def enqueue(cycle: Cycle) -> None:
@@ -47,5 +47,5 @@ def _may_come_in(cycle: Cycle, standing: Standing) -> bool:
 
 def _let_in(cycle: Cycle, standing: Standing) -> None:
     cycle.votes.job_enqueued(standing)
-    cycle.view.move(standing, Phase.INQUEUE)
+    cycle.admit(standing)
     cycle.wait(standing)

@@ -71,7 +71,7 @@ def evict_for(
 
     Only for who has not started: a running job that lost pods evicts nobody.
     """
-    if standing.phase is Phase.RUNNING:
+    if standing.phase is Phase.RUNNING or standing.job.podless:
         return False
     prey = list(_prey(cycle, standing, candidates, hunt))
     if not prey:

@@ -83,7 +83,7 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[Standing]:
     for standing in chain(cycle.waiting, cycle.pending):
         due = standing.waiting_since + after
         whole = standing.phase is Phase.RUNNING and not standing.is_broken
-        if standing.job.queue != queue or whole:
+        if standing.job.queue != queue or whole or standing.job.podless:
             continue
         if due > cycle.now:
             until = min(until, due)

@@ -4,7 +4,7 @@ It is a pure function of the events so far: no clock, no dice, no I/O. The same 
 at the same times give the same instructions, byte for byte.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
@@ -108,10 +108,18 @@ class Engine:
         """What is to be done after *event*."""
         return self.handle_all([event], now)
 
-    def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:
-        """What is to be done after *events*, which happened together."""
+    def handle_all(
+        self, events: Iterable[Event], now: float, most: float = inf
+    ) -> list[Instruction]:
+        """What is to be done after *events*, which happened together.
+
+        After *most* jobs were started it stops, so that they can be bound while the
+        next are decided; call it again, with whatever has happened since, as long as
+        it ``is_cut_short``.
+        """
         cycle = self.cycle
         cycle.begin(now)
+        cycle.most = most
         if cycle.hunt_at - now < EARLY_S:
             cycle.hunt_at = inf
             self._hunt_again()
@@ -125,6 +133,8 @@ class Engine:
                 cycle.modest.accounts_changed()
             for action in cycle.conf.actions:
                 VERBS[action](cycle)
+                if cycle.is_cut_short:
+                    return cycle.out
             if not cycle.relief:
                 break
             cycle.failed = []
@@ -137,6 +147,16 @@ class Engine:
             cycle.out.append(WakeAt(wake))
             self._wake = wake
         return cycle.out
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the last call stopped before everything was decided."""
+        return self.cycle.is_cut_short
+
+    @property
+    def let_in(self) -> Sequence[str]:
+        """The jobs that the last call let in."""
+        return self.cycle.let_in
 
     @property
     def bookings(self) -> Mapping[str, Booking]:

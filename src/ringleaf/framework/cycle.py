@@ -84,6 +84,12 @@ class Cycle:
         """When somebody can be evicted who cannot be yet."""
         self.ends: dict[str, Standing] = {}
         """Jobs with pods that are asked to end."""
+        self.let_in: list[str] = []
+        """Jobs that were let in in this cycle."""
+        self.most: float = inf
+        """Jobs that may be started in this cycle."""
+        self.is_cut_short = False
+        """Whether more jobs could start than may in this cycle."""
 
     def begin(self, now: float) -> None:
         """A new cycle begins."""
@@ -91,6 +97,8 @@ class Cycle:
         self.out = []
         self.bound = set()
         self.failed = []
+        self.let_in = []
+        self.is_cut_short = False
         self.wake = NEVER
 
     @property
@@ -132,11 +140,18 @@ class Cycle:
     def wait(self, standing: Standing) -> None:
         """A job waits: to be let in, or for chips."""
         if standing.phase is Phase.PENDING and "enqueue" not in self.conf.actions:
-            self.view.move(standing, Phase.INQUEUE)
+            self.admit(standing)
+        if standing.job.podless and standing.phase is not Phase.PENDING:
+            return
         self._waitlist(standing).add(standing, self.key_of(standing))
         self._note_due(standing)
         if not standing.told and not standing.placements:
             self.untold[standing.job.name] = standing
+
+    def admit(self, standing: Standing) -> None:
+        """A job is let in."""
+        self.view.move(standing, Phase.INQUEUE)
+        self.let_in.append(standing.job.name)
 
     def key_of(self, standing: Standing) -> Key:
         """Where a job stands in its queue: first who lost pods it cannot do without."""

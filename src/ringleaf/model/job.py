@@ -123,6 +123,7 @@ class Job(Struct, frozen=True):
         preemptable: Whether its pods may be evicted.
         preempts: Whether others may be evicted for it.
         critical: Pods of the system, which nobody evicts.
+        podless: Its pods are not made yet: it can be let in, and nothing more.
 
     """
 
@@ -147,6 +148,7 @@ class Job(Struct, frozen=True):
     preemptable: bool = True
     preempts: bool = True
     critical: bool = False
+    podless: bool = False
 
     @property
     def wanted(self) -> str:

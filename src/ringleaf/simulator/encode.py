@@ -189,6 +189,7 @@ def job(value: Job) -> Plain:
             "priority": value.priority,
             "estimate-seconds": value.estimate_s and whole(value.estimate_s),
             "critical": value.critical,
+            "podless": value.podless,
         }
     )
     found |= {} if value.sp_block is None else {"sp-block": value.sp_block}

@@ -214,6 +214,7 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     preemptable: bool = True
     preempts: bool = True
     critical: bool = False
+    podless: bool = False
     created: Moment | None = None
 
     @property
@@ -325,6 +326,7 @@ class StepEntry(_Entry, frozen=True):
     at: Moment
     events: list[EventEntry]
     instructions: list[dict[str, object]]
+    most: Count | None = None
 
 
 _FROM_0: Final = "a whole number from 0 to 1000000"
@@ -401,6 +403,8 @@ WANTED: Final[Mapping[str, str]] = {
     "preemptable": "true or false",
     "preempts": "true or false",
     "critical": "true or false",
+    "podless": "true or false",
+    "most": "a whole number from 1 to 1000000",
     "created": _TIME,
     "host-ports": "a list of ports",
     "pod-labels": "a mapping of text to text",

@@ -57,6 +57,7 @@ def job_of(
         preemptable=entry.preemptable,
         preempts=entry.preempts,
         critical=entry.critical,
+        podless=entry.podless,
     )
 
 

@@ -74,16 +74,29 @@ class Recorder:
         """What the engine knows."""
         return self._engine.view
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the last call stopped before everything was decided."""
+        return self._engine.is_cut_short
+
+    @property
+    def let_in(self) -> Sequence[str]:
+        """The jobs that the last call let in."""
+        return self._engine.let_in
+
     def handle(self, event: Event, now: float) -> list[Instruction]:
         """What is to be done after *event*; written down."""
         return self.handle_all([event], now)
 
-    def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:
+    def handle_all(
+        self, events: Iterable[Event], now: float, most: float = inf
+    ) -> list[Instruction]:
         """What is to be done after *events*; written down."""
         heard = list(events)
-        said = self._engine.handle_all(heard, now)
+        said = self._engine.handle_all(heard, now, most)
         step = {
             "at": whole(now),
+            **({} if most == inf else {"most": most}),
             "events": [encode.event(event) for event in heard],
             "instructions": _told(self._engine, said),
         }
@@ -183,7 +196,8 @@ class _Player:
             Reader(self._stage, f"events[{i}]", entry, step.at, []).read()
             for i, entry in enumerate(step.events)
         ]
-        now = _told(self._engine, self._engine.handle_all(events, step.at))
+        most = inf if step.most is None else step.most
+        now = _told(self._engine, self._engine.handle_all(events, step.at, most))
         self.steps += 1
         self.said += len(now)
         for recorded, again in zip_longest(step.instructions, now):

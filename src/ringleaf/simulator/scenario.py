@@ -49,7 +49,8 @@ from ringleaf.simulator.then import Later, Stage, read_then
 
 RUN_ONLY: Final = (
     *("queue", "priority", "estimate-seconds", "preemptable", "preempts"),
-    *("critical", "created", "started", "host-ports", "pod-labels", "namespace"),
+    *("critical", "podless", "created", "started", "host-ports", "pod-labels"),
+    "namespace",
     *("pod-affinity", "pod-anti-affinity", "spread", "preferred-node-affinity"),
     *("preferred-pod-affinity", "preferred-pod-anti-affinity"),
 )
