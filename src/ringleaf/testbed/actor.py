@@ -79,7 +79,7 @@ class _Metadata(_Object):
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    resource_version: str = ""
+    deletion_timestamp: str | None = None
     annotations: dict[str, str] | None = None
 
 
@@ -134,6 +134,21 @@ class _Event(_Object):
     object: msgspec.Raw
 
 
+class _Refusal(Struct, frozen=True):
+    """The kubelet does not take the pod."""
+
+    reason: str
+    words: str
+
+
+class _Grant(Struct, frozen=True):
+    """The device plugin's answer: what to write on which pods."""
+
+    writes: tuple[tuple[Pod, dict[str, str]], ...]
+    served: str
+    """The uid of the pod whose annotation is used up."""
+
+
 class _Site:
     """One machine: its health, its pods, and who holds which chips."""
 
@@ -144,6 +159,7 @@ class _Site:
         self.held: dict[str, frozenset[int]] = {}
         self.kubelet: dict[str, frozenset[int]] = {}
         self.refused: set[str] = set()
+        self.served: set[str] = set()
         self.lock = threading.RLock()
 
     @property
@@ -160,8 +176,13 @@ class _Site:
     def drop(self, uid: str) -> bool:
         """Forget a pod; whether that freed chips."""
         self.pods.pop(uid, None)
-        self.kubelet.pop(uid, None)
         self.refused.discard(uid)
+        self.served.discard(uid)
+        return self.take_back(uid)
+
+    def take_back(self, uid: str) -> bool:
+        """Free what a pod holds; whether it held anything."""
+        self.kubelet.pop(uid, None)
         return self.held.pop(uid, None) is not None
 
 
@@ -275,7 +296,6 @@ class Actor:
             ("mindx-dl", report.NODES),
         ):
             self._delete(f"/api/v1/namespaces/{namespace}/configmaps/{prefix}{name}")
-            self._written.pop(f"{prefix}{name}", None)
         self._node_reports.discard(name)
         self.write_reports()
         return machine
@@ -430,11 +450,13 @@ class Actor:
                 self._forget(pod)
                 return
             is_new = uid not in site.pods
+            was_served = is_new and pod.annotation(TIME) == SERVED
+            is_leaving = pod.metadata.deletion_timestamp is not None
             site.pods[uid] = pod
-            if not is_new:
-                return
-            if pod.annotation(TIME) == SERVED:
+            if was_served:
                 self._remember(site, pod)
+            is_waiting = is_new and not was_served
+            if not is_waiting and not (is_leaving and self._runs_pods):
                 return
         self._queues[hash(node) % len(self._queues)].put((node, uid))
 
@@ -477,63 +499,94 @@ class Actor:
                 heappush(again, (due, attempt + 1, node, uid))
 
     def _serve(self, node: str, uid: str, attempt: int) -> bool:
-        """Play kubelet and device plugin for one pod; whether that is over."""
+        """Play kubelet and device plugin for one pod; whether that is over.
+
+        Only this worker serves the node, so nothing is locked while it writes.
+        """
         site = self._sites.get(node)
         if site is None:
             return True
-        resource = site.machine.product.resource
+        if attempt == TRIES:
+            self._look_again(site)
         with site.lock:
             pod = site.pods.get(uid)
-            if pod is None or uid in site.held or uid in site.refused:
+            if pod is None:
                 return True
-            asked = pod.asked(resource)
-            ids = site.free_ids()[:asked]
-            if len(ids) < asked:
-                words = f"Node didn't have enough resource: {resource}"
-                self._refuse(site, pod, f"OutOf{resource}", words)
+            if pod.metadata.deletion_timestamp and self._runs_pods:
+                answer = None
+            elif uid in site.held or uid in site.refused:
                 return True
-            if attempt == TRIES:
-                self._look_again(site)
-            chosen = _oldest(site, asked)
-            if chosen is None:
-                if attempt < TRIES:
+            else:
+                answer = self._admit(site, pod, is_last=attempt == TRIES)
+                if answer is None:
                     return False
-                words = f"no pod is annotated with {asked} of {resource}"
-                reason = "UnexpectedAdmissionError"
-                self._refuse(site, pod, reason, f"Allocate failed due to {words}")
-                return True
-            self._hand_out(site, pod, chosen, ids)
+        match answer:
+            case None:
+                self._delete(f"{pod.path}?gracePeriodSeconds=0")
+            case _Refusal():
+                self._refuse(site, pod, answer)
+            case _Grant():
+                self._grant(site, pod, answer)
         return True
 
     def _look_again(self, site: _Site) -> None:
         """The last try is against the API server."""
         node = site.machine.name
-        for pod in self._list_pods(fieldSelector=f"spec.nodeName={node}")[0]:
-            if pod.metadata.uid in site.pods and pod.is_active:
-                site.pods[pod.metadata.uid] = pod
+        pods, _version = self._list_pods(fieldSelector=f"spec.nodeName={node}")
+        with site.lock:
+            for pod in pods:
+                if pod.metadata.uid in site.pods and pod.is_active:
+                    site.pods[pod.metadata.uid] = pod
 
-    def _hand_out(self, site: _Site, pod: Pod, chosen: Pod, ids: list[int]) -> None:
-        """Mark *chosen* as served, and give its chips to *pod*: mostly the same."""
-        machine = site.machine
+    def _admit(
+        self, site: _Site, pod: Pod, *, is_last: bool
+    ) -> _Refusal | _Grant | None:
+        """What becomes of a pod; None when it is worth another try."""
+        resource = site.machine.product.resource
+        asked = pod.asked(resource)
+        ids = site.free_ids()[:asked]
+        if len(ids) < asked:
+            words = f"Node didn't have enough resource: {resource}"
+            return _Refusal(f"OutOf{resource}", words)
+        chosen = _oldest(site, asked)
+        if chosen is not None:
+            return self._hand_out(site, pod, chosen, ids)
+        words = f"Allocate failed due to no pod is annotated with {asked} of {resource}"
+        return _Refusal("UnexpectedAdmissionError", words) if is_last else None
+
+    def _hand_out(self, site: _Site, pod: Pod, chosen: Pod, ids: list[int]) -> _Grant:
+        """Use up the annotation of *chosen* for *pod*: mostly they are the same."""
+        machine, uid = site.machine, pod.metadata.uid
         named = chosen.annotation(machine.product.resource) or ""
         chips = _chip_ids(machine, named) or []
         self._note_clashes(site, pod, named, chips)
-        answer: dict[str, str] = {}
+        writes = {chosen.metadata.uid: (chosen, {TIME: SERVED})}
         if pod.annotation(REAL) is None:
-            answer = _answer(machine, pod, chips, ids)
-        if chosen is not pod:
-            self._annotate(chosen, {TIME: SERVED})
-        else:
-            answer[TIME] = SERVED
-        if answer:
-            self._annotate(pod, answer)
-        uid = pod.metadata.uid
+            _pod, marks = writes.get(uid, (pod, {}))
+            writes[uid] = (pod, {**marks, **_answer(machine, pod, chips, ids)})
         site.held[uid] = frozenset(chips)
         site.kubelet[uid] = frozenset(ids)
+        site.served.add(chosen.metadata.uid)
+        return _Grant(tuple(writes.values()), chosen.metadata.uid)
+
+    def _grant(self, site: _Site, pod: Pod, grant: _Grant) -> None:
+        uid = pod.metadata.uid
+        try:
+            for written, annotations in grant.writes:
+                self._annotate(written, annotations)
+            if self._runs_pods:
+                now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+                self._set_status(pod, {"phase": "Running", "startTime": now})
+        except BaseException:
+            with site.lock:
+                site.take_back(uid)
+                site.served.discard(grant.served)
+            raise
         self.served += 1
-        self._mark([machine.name])
-        if self._runs_pods:
-            self._set_status(pod, {"phase": "Running"})
+        self._mark([site.machine.name])
+        with site.lock:
+            if uid not in site.pods:  # deleted meanwhile
+                site.drop(uid)
 
     def _note_clashes(
         self, site: _Site, pod: Pod, named: str, chips: Collection[int]
@@ -552,14 +605,15 @@ class Actor:
         status, words = self.client.request("PATCH", pod.path, change)
         if status not in OK and status not in {GONE, EXISTS}:
             raise TestbedError(f"PATCH {pod.path}: {status}, {words}")
-        known = pod.metadata.annotations or {}
-        pod.metadata.annotations = {**known, **annotations}
 
-    def _refuse(self, site: _Site, pod: Pod, reason: str, words: str) -> None:
-        status = {"phase": "Failed", "reason": reason, "message": f"Pod {words}"}
+    def _refuse(self, site: _Site, pod: Pod, refusal: _Refusal) -> None:
+        words = f"Pod was rejected: {refusal.words}"
+        status = {"phase": "Failed", "reason": refusal.reason, "message": words}
         self._set_status(pod, status)
-        site.refused.add(pod.metadata.uid)
-        self.failed.append(f"{pod.metadata.namespace}/{pod.metadata.name}: {reason}")
+        with site.lock:
+            site.refused.add(pod.metadata.uid)
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        self.failed.append(f"{name}: {refusal.reason}")
 
     def _set_status(self, pod: Pod, status: dict[str, str]) -> None:
         change = {"metadata": {"uid": pod.metadata.uid}, "status": status}
@@ -684,6 +738,7 @@ def _oldest(site: _Site, asked: int) -> Pod | None:
         and len((pod.annotation(resource) or "").split(",")) == asked
         and pod.annotation(resource)
         and pod.annotation(TIME) != SERVED
+        and pod.metadata.uid not in site.served
     ]
     return min(waiting, key=_predicate_time, default=None)
 
