@@ -5,12 +5,12 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench mutate accept docs lock clean
+.PHONY: demo test check testbed bench mutate accept docs lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
 
-test: $(VENV)/.dev check
+test: $(VENV)/.dev check $(if $(filter off,$(RINGLEAF_TESTBED)),,testbed)
 	@$(BIN)/coverage run -m pytest
 	@$(BIN)/coverage report
 
@@ -21,6 +21,9 @@ check: $(VENV)/.dev
 	@$(BIN)/mypy tests benchmarks
 	@$(BIN)/lint-imports
 	@$(BIN)/cog --check README.md docs/*.md docs/policies/*.md
+
+testbed: $(VENV)/.run
+	@$(BIN)/python -m ringleaf.testbed.build
 
 bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/decide.py

@@ -257,6 +257,7 @@ class Actor:
         self._stopping.set()
         if self._watch is not None:
             self._watch.close()
+        # Threads may still be in a request, which ends by itself.
         for thread in self._threads:
             thread.join(timeout=10)
 
@@ -812,8 +813,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     done = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
-    client = connect(told.kubeconfig)
-    with Actor(client, layout=told.layout, runs_pods=told.runs_pods) as actor:
+    with Actor(
+        connect(told.kubeconfig), layout=told.layout, runs_pods=told.runs_pods
+    ) as actor:
         actor.add_machines(machines, leaf_size=told.leaf_size)
         sys.stdout.write(f"actor: {len(machines)} machines\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A plain client of the API server: one kept connection, decoded JSON.
+"""A plain client of the API server: kept connections, decoded JSON.
 
 It is independent of the client of ``ringleaf.kube`` on purpose: what tests that client
 does not use it.
@@ -7,7 +7,6 @@ does not use it.
 import http.client
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ OK: Final = range(200, 300)
 
 
 class Client:
-    """Requests to one API server; each thread has a connection of its own."""
+    """Requests to one API server; threads may share it, connections are kept."""
 
     def __init__(
         self, url: str, token: str, ca: Path | None, timeout_s: float = 60.0
@@ -41,7 +40,7 @@ class Client:
             self._tls.verify_mode = ssl.CERT_NONE
         else:
             self._tls.load_verify_locations(ca)
-        self._own = threading.local()
+        self._idle: list[http.client.HTTPSConnection] = []
 
     def request(
         self,
@@ -58,23 +57,27 @@ class Client:
         data = None if body is None else msgspec.json.encode(body)
         kind = content_type or (MERGE if method == "PATCH" else "application/json")
         headers = {**self._headers(), "Content-Type": kind}
-        try:
-            kept: http.client.HTTPSConnection | None = self._own.connection
-        except AttributeError:
-            kept = None
-        for connection in (kept, None):
+        kept = self._kept()
+        for connection in (kept, self._connect(self.timeout_s)):
+            if connection is None:
+                continue
             try:
-                if connection is None:
-                    connection = self._connect(self.timeout_s)  # noqa: PLW2901
-                    self._own.connection = connection
                 connection.request(method, path, data, headers)
                 answer = connection.getresponse()
-                return answer.status, _decoded(answer.read())
+                decoded = _decoded(answer.read())
             except (http.client.HTTPException, OSError):
-                self._own.connection = None
-                if kept is None or connection is not kept:
+                connection.close()
+                if connection is not kept:
                     raise
+            else:
+                self._idle.append(connection)
+                return answer.status, decoded
         raise AssertionError
+
+    def close(self) -> None:
+        """Close the connections that are kept; the next request opens a new one."""
+        while (connection := self._kept()) is not None:
+            connection.close()
 
     def ask(
         self,
@@ -122,6 +125,12 @@ class Client:
         return http.client.HTTPSConnection(
             host, port, timeout=timeout_s, context=self._tls
         )
+
+    def _kept(self) -> http.client.HTTPSConnection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}

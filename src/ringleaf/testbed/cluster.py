@@ -243,6 +243,8 @@ class Testbed:
         for child in reversed(self.children):
             child.stop()
         self.children.clear()
+        if self._client is not None:
+            self._client.close()
         if self._temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -348,6 +350,8 @@ class Testbed:
             status, _words = probe.request("GET", "/readyz")
         except (OSError, HTTPException):
             return False
+        finally:
+            probe.close()
         return status in OK
 
     def _install_volcano(self) -> None:

@@ -1,0 +1,72 @@
+"""The testbed as fixtures, for every folder of tests.
+
+A test that needs it asks for ``testbed``, ``new_testbed`` or ``namespace``. Where it is
+not built such a test fails; ``RINGLEAF_TESTBED=off`` leaves it out, and says so.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from ringleaf.testbed import source
+from ringleaf.testbed.cluster import Testbed
+
+_LEFT_OUT = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    if os.environ.get("RINGLEAF_TESTBED") != "off":
+        return
+    needy = [item for item in items if "binaries" in getattr(item, "fixturenames", ())]
+    config.stash[_LEFT_OUT] = len(needy)
+    config.hook.pytest_deselected(items=needy)
+    items[:] = [item for item in items if item not in set(needy)]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if n_left_out := config.stash.get(_LEFT_OUT, 0):
+        words = f"RINGLEAF_TESTBED=off left out {n_left_out} tests"
+        terminalreporter.write_line(words, yellow=True)
+
+
+@pytest.fixture(scope="session")
+def binaries() -> None:
+    """Everything is built; else the one line that says what is missing."""
+    try:
+        for name in source.COMMANDS:
+            source.command(name)
+        for files in source.FILES:
+            source.files(files.name)
+    except source.TestbedError as error:
+        pytest.fail(f"testbed: {error}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def new_testbed(binaries: None) -> type[Testbed]:
+    """The class, for tests that want a testbed of their own."""
+    del binaries
+    return Testbed
+
+
+@pytest.fixture(scope="session")
+def testbed(new_testbed: type[Testbed]) -> Iterator[Testbed]:
+    """One API server for all tests; its queue is open, nothing else runs."""
+    with new_testbed(open_queue=True) as bed:
+        yield bed
+
+
+@pytest.fixture
+def namespace(testbed: Testbed) -> Iterator[str]:
+    """A namespace of the shared API server; its pods are deleted afterwards."""
+    name = f"test-{secrets.token_hex(4)}"
+    testbed.client.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    yield name
+    path = f"/api/v1/namespaces/{name}/pods"
+    testbed.client.ask("DELETE", path, {"gracePeriodSeconds": 0})
