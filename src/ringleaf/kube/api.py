@@ -2,9 +2,9 @@
 
 Binding is thousands of small requests, so what one of them costs decides how fast
 the scheduler is. A general HTTP client takes five times the processor time of the few
-lines of HTTP/1.1 here (docs/benchmarks.md), which know one request at a time on a
-connection, a length or chunks, and nothing else. Watches are few and long, and go
-through aiohttp, as do all requests when a proxy is between.
+lines of HTTP/1.1 here (230 against 42 microseconds with TLS), which know one request at
+a time on a connection, a length or chunks, and nothing else. Watches are few and long,
+and go through aiohttp, as do all requests when a proxy is between.
 
 Nothing is tried twice, because only the caller knows what a second try would do. There
 is one exception: a read on a kept connection that the server closed before a byte of

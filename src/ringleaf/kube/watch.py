@@ -347,7 +347,8 @@ class Reflector(Generic[T]):
         again = self._failed(
             f"{verb} {self._path}: {_reading(status)}",
             most_s=SLOW_S if answer.status in NOT_ALLOWED else MOST_S,
-            quiet=answer.status == GONE,
+            quiet=answer.status == GONE
+            or (answer.status == NOT_FOUND and self._optional),
         )
         return _Again(max(again.pause_s, answer.retry_after or 0.0))
 

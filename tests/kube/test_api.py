@@ -1,0 +1,372 @@
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from ringleaf.kube import api as api_module
+from ringleaf.kube.api import Answer, Api, Lane, Refused, Unreachable
+from ringleaf.kube.credentials import Credentials
+from tests.kube.server import Behaviour, Reply, Request, Server
+
+
+@contextlib.asynccontextmanager
+async def talking(
+    behaviour: Behaviour, connections: int = 32
+) -> AsyncIterator[tuple[Api, Server]]:
+    async with (
+        Server(behaviour) as server,
+        Api(Credentials(server.url), connections) as api,
+    ):
+        yield api, server
+
+
+async def agreeing(_request: Request, reply: Reply) -> None:
+    await reply.answer(201, b'{"ok": 1}')
+
+
+@pytest.mark.parametrize(
+    ("raw", "answer"),
+    [
+        pytest.param(
+            b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}",
+            Answer(201, b"{}"),
+            id="a body with a length",
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n",
+            Answer(200, b""),
+            id="headers in lower case, an empty body",
+        ),
+        pytest.param(
+            b"HTTP/1.1 204 No Content\r\n\r\n", Answer(204, b""), id="no body at all"
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n",
+            Answer(200, b"abc0123456789"),
+            id="chunks",
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"1\r\na\r\n0\r\nX-Trailer: 1\r\n\r\n",
+            Answer(200, b"a"),
+            id="chunks with a trailer",
+        ),
+        pytest.param(
+            b"HTTP/1.1 100 Continue\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+            Answer(200, b"a"),
+            id="an answer that is still to come",
+        ),
+        pytest.param(
+            b"HTTP/1.1 429 Too Many\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n",
+            Answer(429, b"", 3.0),
+            id="when to come again",
+        ),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 7, 4096])
+def test_answers_are_read_however_they_arrive(
+    raw: bytes, answer: Answer, step: int
+) -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        for start in range(0, len(raw), step):
+            await reply.raw(raw[start : start + step])
+            await asyncio.sleep(0)
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, server):
+            assert await api.call("GET", "/a") == answer
+            assert await api.call("GET", "/a") == answer
+            assert server.connections == 1
+
+    asyncio.run(story())
+
+
+def test_a_body_without_length_ends_with_the_connection() -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.raw(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+        reply.close()
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, _server):
+            assert (await api.call("GET", "/a")).body == b"all of it"
+
+    asyncio.run(story())
+
+
+def test_a_request_carries_path_body_and_authorization() -> None:
+    async def story() -> None:
+        async with Server(agreeing) as server:
+            credentials = Credentials(server.url + "/k8s/", authorization="Bearer abc")
+            async with Api(credentials) as api:
+                await api.call("POST", "/api?x=1", b"{}", kind="application/merge")
+            request = server.requests[0]
+            assert (request.method, request.path) == ("POST", "/k8s/api?x=1")
+            assert request.body == b"{}"
+            assert request.headers["authorization"] == "bearer abc"
+            assert request.headers["content-type"] == "application/merge"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("head", ["Connection: close\r\n", ""])
+def test_a_connection_that_the_server_closed_is_not_used_again(head: str) -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.answer(201, more=head)
+        if not head:
+            reply.close()
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, server):
+            for _ in range(3):
+                assert (await api.call("POST", "/a", b"{}")).status == 201
+                await asyncio.sleep(0.02)  # the end of the connection arrives
+            assert server.connections == 3
+
+    asyncio.run(story())
+
+
+def closes_on_second_request(part: bytes = b"") -> Behaviour:
+    async def behaviour(request: Request, reply: Reply) -> None:
+        if request.path == "/first" or request.connection > 1:
+            await reply.answer(200)
+        else:
+            await reply.raw(part)
+            reply.close()
+
+    return behaviour
+
+
+def test_a_read_that_met_a_closing_connection_is_sent_once_more() -> None:
+    async def story() -> None:
+        async with talking(closes_on_second_request()) as (api, server):
+            await api.call("GET", "/first")
+            assert (await api.call("GET", "/second")).status == 200
+            assert [r.path for r in server.requests] == ["/first", "/second", "/second"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("method", "part"),
+    [
+        pytest.param("POST", b"", id="a write may have been carried out"),
+        pytest.param("GET", b"HTTP/1.1 200 OK\r\n", id="the answer has begun"),
+    ],
+)
+def test_what_may_have_been_done_is_not_done_again(method: str, part: bytes) -> None:
+    async def story() -> None:
+        async with talking(closes_on_second_request(part)) as (api, server):
+            await api.call("GET", "/first")
+            with pytest.raises(Unreachable) as caught:
+                await api.call(method, "/second")
+            assert caught.value.sent
+            assert [r.path for r in server.requests] == ["/first", "/second"]
+            assert (await api.call(method, "/first")).status == 200
+
+    asyncio.run(story())
+
+
+def test_a_connection_that_was_idle_too_long_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(api_module, "KEEP_S", 0.0)
+
+    async def story() -> None:
+        async with talking(agreeing) as (api, server):
+            await api.call("POST", "/a")
+            await api.call("POST", "/a")
+            assert server.connections == 2
+
+    asyncio.run(story())
+
+
+def test_an_answer_that_does_not_come_in_time_is_none() -> None:
+    async def behaviour(request: Request, reply: Reply) -> None:
+        if request.path == "/slow":
+            await asyncio.sleep(10)
+        await reply.answer(200, request.path.encode())
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, _server):
+            with pytest.raises(Unreachable, match="in time"):
+                await api.call("GET", "/slow", timeout_s=0.05)
+            assert (await api.call("GET", "/quick")).body == b"/quick"
+
+    asyncio.run(story())
+
+
+def test_the_answer_of_a_cancelled_call_is_nobody_elses() -> None:
+    async def behaviour(request: Request, reply: Reply) -> None:
+        if request.path == "/slow":
+            await asyncio.sleep(0.05)
+        await reply.answer(200, request.path.encode())
+
+    async def story() -> None:
+        async with talking(behaviour, connections=1) as (api, _server):
+            call = asyncio.create_task(api.call("GET", "/slow"))
+            await asyncio.sleep(0.02)
+            call.cancel()
+            assert (await api.call("GET", "/quick")).body == b"/quick"
+            assert call.cancelled()
+
+    asyncio.run(story())
+
+
+def test_nobody_there_means_nothing_was_sent() -> None:
+    async def story() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        async with Api(Credentials(f"http://127.0.0.1:{port}")) as api:
+            with pytest.raises(Unreachable, match=f"127.0.0.1:{port}") as caught:
+                await api.call("POST", "/a")
+            assert not caught.value.sent
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabcdefgh",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabcdefgh",
+        b"x" * 70_000,
+    ],
+)
+def test_what_is_no_http_is_no_answer(garbage: bytes) -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.raw(garbage)
+        await asyncio.sleep(10)
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, _server):
+            with pytest.raises(Unreachable, match="no HTTP"):
+                await api.call("GET", "/a")
+
+    asyncio.run(story())
+
+
+def test_what_is_told_never_delays_a_binding() -> None:
+    release = asyncio.Event()
+    in_flight = {"tell": 0, "bind": 0}
+    most = dict(in_flight)
+
+    async def behaviour(request: Request, reply: Reply) -> None:
+        lane = request.path[1:]
+        in_flight[lane] += 1
+        most[lane] = max(most[lane], in_flight[lane])
+        if lane == "tell":
+            await release.wait()
+        await asyncio.sleep(0.001)
+        in_flight[lane] -= 1
+        await reply.answer(200)
+
+    async def story() -> None:
+        async with talking(behaviour, connections=8) as (api, _server):
+
+            async def call(lane: Lane) -> Answer:
+                return await api.call("POST", f"/{lane}", lane=lane)
+
+            telling = [asyncio.create_task(call("tell")) for _ in range(20)]
+            await asyncio.sleep(0.02)
+            await asyncio.gather(*(call("bind") for _ in range(50)))
+            assert not any(task.done() for task in telling)
+            release.set()
+            await asyncio.gather(*telling)
+        assert most == {"tell": 4, "bind": 8}
+
+    asyncio.run(story())
+
+
+class Renewed(Credentials):
+    async def renew(self, *, refused: bool = False) -> None:
+        if refused:
+            self.authorization = "Bearer new"
+
+
+def test_credentials_are_renewed_after_a_refusal() -> None:
+    async def behaviour(request: Request, reply: Reply) -> None:
+        fresh = request.headers["authorization"] == "bearer new"
+        await reply.answer(200 if fresh else 401)
+
+    async def story() -> None:
+        async with (
+            Server(behaviour) as server,
+            Api(Renewed(server.url, authorization="Bearer old")) as api,
+        ):
+            assert (await api.call("GET", "/a")).status == 401
+            await asyncio.sleep(0.02)
+            assert (await api.call("GET", "/a")).status == 200
+
+    asyncio.run(story())
+
+
+def test_a_proxy_is_gone_through() -> None:
+    async def story() -> None:
+        async with Server(agreeing) as proxy:
+            far = Credentials("http://far.invalid:6443", proxy=proxy.url)
+            async with Api(far) as api:
+                assert (await api.call("GET", "/a?b=%2F")).status == 201
+            assert proxy.requests[0].path == "http://far.invalid:6443/a?b=%2F"
+
+    asyncio.run(story())
+
+
+async def read_stream(api: Api, idle_s: float = 5.0) -> list[bytes]:
+    blocks: list[bytes] = []
+    async with contextlib.aclosing(api.stream("/w", idle_s=idle_s)) as stream:
+        async for block in stream:
+            blocks.append(block)  # noqa: PERF401 - what came before a failure counts
+    return blocks
+
+
+def test_a_stream_gives_whole_lines_and_drops_what_is_left() -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.start_chunks()
+        for part in (b"one\ntw", b"o", b"\nthree\nfour\n", b"fi"):
+            await reply.chunk(part)
+            await asyncio.sleep(0.01)
+        await reply.end_chunks()
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, _server):
+            blocks = await read_stream(api)
+        assert all(block.endswith(b"\n") for block in blocks)
+        assert b"".join(blocks) == b"one\ntwo\nthree\nfour\n"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_stream_that_is_silent_or_breaks_off_is_lost(*, silent: bool) -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.start_chunks()
+        await reply.chunk(b"one\ntw")
+        if silent:
+            await asyncio.sleep(10)
+        reply.close()
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, _server):
+            with pytest.raises(Unreachable):
+                await read_stream(api, idle_s=0.05)
+
+    asyncio.run(story())
+
+
+def test_a_stream_that_is_refused_says_why() -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.answer(429, b"later", "Retry-After: 2\r\n")
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, _server):
+            with pytest.raises(Refused) as caught:
+                await read_stream(api)
+        assert caught.value.answer == Answer(429, b"later", 2.0)
+
+    asyncio.run(story())
