@@ -7,7 +7,7 @@ import pytest
 
 from ringleaf.kube import api as api_module
 from ringleaf.kube.api import Answer, Api, Lane, Refused, Unreachable
-from ringleaf.kube.credentials import Credentials
+from ringleaf.kube.credentials import BadCredentials, Credentials
 from tests.kube.server import Behaviour, Reply, Request, Server
 
 
@@ -368,5 +368,46 @@ def test_a_stream_that_is_refused_says_why() -> None:
             with pytest.raises(Refused) as caught:
                 await read_stream(api)
         assert caught.value.answer == Answer(429, b"later", 2.0)
+
+    asyncio.run(story())
+
+
+def test_calls_in_flight_end_when_the_api_is_left() -> None:
+    async def behaviour(_request: Request, _reply: Reply) -> None:
+        await asyncio.sleep(10)
+
+    async def story() -> None:
+        async with Server(behaviour) as server:
+            async with Api(Credentials(server.url), connections=2) as api:
+                calls = [asyncio.create_task(api.call("GET", "/a")) for _ in range(5)]
+                await asyncio.sleep(0.02)
+            for outcome in await asyncio.gather(*calls, return_exceptions=True):
+                assert isinstance(outcome, Unreachable)
+            assert server.connections <= 5
+
+    asyncio.run(story())
+
+
+def test_trouble_with_credentials_is_told_and_the_old_ones_stay() -> None:
+    class Lost(Credentials):
+        async def renew(self, *, refused: bool = False) -> None:
+            raise BadCredentials(f"no token, refused: {refused}")
+
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.answer(401)
+
+    async def story() -> None:
+        told: list[str] = []
+        async with (
+            Server(behaviour) as server,
+            Api(
+                Lost(server.url, authorization="Bearer old"), trouble=told.append
+            ) as api,
+        ):
+            await api.call("GET", "/a")
+            await asyncio.sleep(0.02)
+            await api.call("GET", "/a")
+            assert server.requests[1].headers["authorization"] == "bearer old"
+        assert told == ["no token, refused: True"]
 
     asyncio.run(story())

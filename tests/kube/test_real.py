@@ -24,8 +24,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @pytest.fixture(scope="module", name="bed")
-def _bed() -> Iterator[Testbed]:
-    with Testbed(volcano=False, tokens={"stranger": ("stranger", [])}) as bed:
+def _bed(new_testbed: type[Testbed]) -> Iterator[Testbed]:
+    with new_testbed(volcano=False, tokens={"stranger": ("stranger", [])}) as bed:
         yield bed
 
 

@@ -10,6 +10,7 @@ minute, which costs a file or nothing, and after the API server refused us, whic
 and runs everything anew.
 """
 
+import asyncio
 import logging
 import ssl
 from collections.abc import Mapping
@@ -194,7 +195,8 @@ class KubeconfigFile(Credentials):
         found = Configuration()
         found.host = ""
         try:
-            await loader.load_and_set(found)
+            async with asyncio.timeout(RENEW_S):
+                await loader.load_and_set(found)
         except Exception as error:  # noqa: BLE001 - of any type for a malformed file
             raise self._bad(error) from None
         self._take(found)
@@ -295,6 +297,8 @@ def _cause(error: Exception) -> str:
     """
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
+    if isinstance(error, TimeoutError):
+        return f"no answer within {RENEW_S:.0f} s"
     if isinstance(error, KeyError):
         return f"no {error}"
     if isinstance(error, (TypeError, AttributeError, AssertionError)):
