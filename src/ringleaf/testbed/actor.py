@@ -52,7 +52,7 @@ TIME: Final = "predicate-time"
 REAL: Final = "huawei.com/AscendReal"
 KUBELET_IDS: Final = "huawei.com/kltDev"
 RANK_TABLE: Final = "ascend.kubectl.kubernetes.io/ascend-{}-configuration"
-NOT_READY: Final = "testbed.ringleaf.dev/not-ready"
+NOT_READY: Final = "ringleaf.io/not-ready"
 """KWOK's stages leave a node with this annotation as it is."""
 
 TRIES: Final = 3
@@ -273,8 +273,7 @@ class Actor:
         """Make the nodes, many at once, report them, and list their leaves."""
         for machine in machines:
             self._sites[machine.name] = _Site(machine)
-        for pod in list(self._seen_pods()):
-            self._see(pod)
+        self._see(*self._seen_pods())
         self._each(self._make_node, machines)
         if leaf_size is not None:
             self._put(leaves_config_map(machines, leaf_size, single_layer=single_layer))
@@ -404,8 +403,7 @@ class Actor:
                 gone = [uid for uid in site.pods if uid not in known]
                 if sum(site.drop(uid) for uid in gone):
                     self._mark([name])
-        for pod in pods:
-            self._see(pod)
+        self._see(*pods)
         self._watch = self.client.watch(
             "/api/v1/pods", version, fieldSelector="spec.nodeName!="
         )
@@ -440,16 +438,23 @@ class Actor:
         """The pods that were bound before there was a machine for them."""
         return self._list_pods()[0] if self._threads else ()
 
-    def _see(self, pod: Pod) -> None:
-        """Take note of a bound pod; one that is not served yet comes to its worker."""
-        node, uid = pod.spec.node_name, pod.metadata.uid
-        site = self._sites.get(node)
+    def _see(self, *pods: Pod) -> None:
+        """Take note of bound pods; those not served yet come to their worker."""
+        for pod in [pod for pod in pods if self._note(pod)]:
+            node = pod.spec.node_name
+            queue = self._queues[hash(node) % len(self._queues)]
+            queue.put((node, pod.metadata.uid))
+
+    def _note(self, pod: Pod) -> bool:
+        """Take note of a bound pod; whether there is something to do for it."""
+        uid = pod.metadata.uid
+        site = self._sites.get(pod.spec.node_name)
         if site is None or not pod.asked(site.machine.product.resource):
-            return
+            return False
         with site.lock:
             if not pod.is_active:
                 self._forget(pod)
-                return
+                return False
             is_new = uid not in site.pods
             was_served = is_new and pod.annotation(TIME) == SERVED
             is_leaving = pod.metadata.deletion_timestamp is not None
@@ -457,9 +462,7 @@ class Actor:
             if was_served:
                 self._remember(site, pod)
             is_waiting = is_new and not was_served
-            if not is_waiting and not (is_leaving and self._runs_pods):
-                return
-        self._queues[hash(node) % len(self._queues)].put((node, uid))
+            return is_waiting or (is_leaving and self._runs_pods)
 
     def _forget(self, pod: Pod) -> None:
         site = self._sites.get(pod.spec.node_name)

@@ -228,8 +228,9 @@ class Testbed:
         self.children.append(child)
         return child
 
+    @staticmethod
     def wait_for(
-        self, condition: Callable[[], object], what: str, patience_s: float = 30.0
+        condition: Callable[[], object], what: str, patience_s: float = 30.0
     ) -> None:
         """Wait until *condition* holds; raises ``TestbedError`` when it does not."""
         deadline = time.monotonic() + patience_s

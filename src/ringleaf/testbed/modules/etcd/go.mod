@@ -1,4 +1,4 @@
-module ringleaf.dev/testbed/etcd
+module ringleaf.io/testbed/etcd
 
 go 1.26
 

@@ -1,4 +1,4 @@
-module ringleaf.dev/testbed/kubernetes
+module ringleaf.io/testbed/kubernetes
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module ringleaf.dev/testbed/kwok
+module ringleaf.io/testbed/kwok
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module ringleaf.dev/testbed/volcano
+module ringleaf.io/testbed/volcano
 
 go 1.26
 

