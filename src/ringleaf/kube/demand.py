@@ -303,7 +303,7 @@ def _preferred_pods(
 def _pod_term(path: str, entry: PodAffinityTerm) -> PodTerm:
     return PodTerm(
         key=_topology_key(path, entry.topology_key),
-        selector=_selector(f"{path}.labelSelector", entry.label_selector),
+        selector=read_selector(f"{path}.labelSelector", entry.label_selector),
         namespaces=_namespaces(path, entry),
     )
 
@@ -311,7 +311,7 @@ def _pod_term(path: str, entry: PodAffinityTerm) -> PodTerm:
 def _namespaces(path: str, entry: PodAffinityTerm) -> tuple[str, ...]:
     """Where the pods of a term are, as far as that is known without namespaces."""
     named = set(entry.namespaces or ())
-    selector = _selector(f"{path}.namespaceSelector", entry.namespace_selector)
+    selector = read_selector(f"{path}.namespaceSelector", entry.namespace_selector)
     if selector == ():
         return (ANY_NAMESPACE,)
     if selector is not None:
@@ -343,13 +343,13 @@ def _spread(path: str, entry: SpreadEntry) -> Spread:
     return Spread(
         key=_topology_key(path, entry.topology_key),
         max_skew=entry.max_skew,
-        selector=_selector(f"{path}.labelSelector", entry.label_selector),
+        selector=read_selector(f"{path}.labelSelector", entry.label_selector),
         hard=entry.when_unsatisfiable == _HARD,
         min_domains=entry.min_domains,
     )
 
 
-def _selector(path: str, entry: LabelSelector | None) -> Selector:
+def read_selector(path: str, entry: LabelSelector | None) -> Selector:
     """The objects that are meant; no selector means none of them."""
     if entry is None:
         return None

@@ -1,0 +1,403 @@
+"""A node as the core knows it, from its object, the reports on it and the topology.
+
+A chip is there when the annotation ``baseDeviceInfos`` lists it; every other chip of
+the product counts as faulty, as do those that are reported unhealthy or recovering.
+Which chips pods hold is not told here.
+
+NB: Every node gets a label ``metadata.name``, its name, for pods that select nodes by
+that field. A node may also be told which resources it has none of: of a resource that
+a node does not name, the core believes that there is enough.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from ringleaf.kube.demand import NAME_FIELD
+from ringleaf.kube.objects import NodeObject
+from ringleaf.kube.products import DEVICES, TYPE, is_npu, product_of_node
+from ringleaf.kube.quantity import COUNTED, BadQuantity, quantity
+from ringleaf.kube.reported import Said
+from ringleaf.kube.reports import NodeHealth, SwitchHealth
+from ringleaf.model.cluster import Node
+from ringleaf.model.demand import Effect, Taint
+from ringleaf.model.mask import MAX_CHIPS, full_mask, mask_of
+from ringleaf.model.product import Product
+from ringleaf.model.spine import Leaf
+from ringleaf.model.topology import Topology, quoted, seats
+from ringleaf.policies.fit import some_of
+from ringleaf.policies.products import NO_NPU
+
+NO_SUPERPOD: Final = -2
+"""What the vendor writes for a node that stands in no SuperPoD."""
+
+MAX_TOLD: Final = 3
+"""Names told at once."""
+
+MAX_SUPERPOD: Final = 1 << 31
+
+
+class Device(Struct, frozen=True):
+    """What other chips must know of a chip to reach it."""
+
+    ip: str = field(default="", name="IP")
+    super_device_id: int = field(default=0, name="SuperDeviceID")
+    device_id: int | None = field(default=None, name="DeviceID")
+
+
+class Inventory(Struct, frozen=True):
+    """The chips that a node lists: what they are called, and each by its number."""
+
+    prefix: str | None = None
+    devices: Mapping[int, Device] = MappingProxyType({})
+    problems: tuple[str, ...] = ()
+
+
+class NodeFacts(Struct, frozen=True):
+    """A node as the core knows it, and what is written on pods that go there.
+
+    Args:
+        node: The node; its free chips are all that are listed.
+        devices: Its chips that pods may get, by their numbers.
+        address: Its InternalIP.
+        allocatable: The chips that Kubernetes counts on it.
+        superpod_id: The SuperPoD it stands in, as the vendor writes it.
+        rack_id: The rack it stands in, as the vendor writes it.
+        server_index: Its number in the SuperPoD, as it was given.
+        is_unclear: Nobody knows who holds which of its chips, so none is free.
+        problems: What somebody should mend, one line each.
+
+    """
+
+    node: Node
+    devices: Mapping[int, Device]
+    address: str = ""
+    allocatable: int = 0
+    superpod_id: int = NO_SUPERPOD
+    rack_id: int = 0
+    server_index: str = ""
+    is_unclear: bool = False
+    problems: tuple[str, ...] = ()
+
+
+def node_of(
+    given: NodeObject,
+    said: Said,
+    topology: Topology | None = None,
+    *,
+    is_unclear: bool = False,
+    counted: Iterable[str] = (),
+) -> NodeFacts:
+    """What is known of a node; *counted* are resources it has none of by default."""
+    metadata = given.metadata
+    annotations = metadata.annotations or {}
+    problems: list[str] = []
+    inventory = _inventory(annotations.get(DEVICES))
+    product = _product(given, inventory, problems)
+    n_chips = _size(given, product, inventory.devices)
+    devices = _devices(product, n_chips, inventory, problems)
+    faulty, network_faulty = _faults(said, product, n_chips, devices, problems)
+    address = _address(given)
+    leaf, slot = _place(topology, address, problems)
+    superpod = _superpod(said, annotations, problems)
+    node = Node(
+        name=metadata.name,
+        product=product,
+        chips=n_chips,
+        free=0 if is_unclear else mask_of(devices),
+        faulty=faulty,
+        network_faulty=network_faulty,
+        ready=_is_ready(given, said),
+        sub_healthy=_is_sub_healthy(said),
+        superpod=superpod,
+        leaf=leaf,
+        slot=slot,
+        cordoned=given.spec.unschedulable or _is_separated(said),
+        labels={**(metadata.labels or {}), NAME_FIELD: metadata.name},
+        taints=tuple(_taints(given, problems)),
+        resources=dict.fromkeys(counted, 0) | _resources(given, problems),
+    )
+    return NodeFacts(
+        node=node,
+        devices=devices,
+        address=address,
+        allocatable=_allocatable(given, product.resource),
+        superpod_id=NO_SUPERPOD if superpod is None else superpod,
+        rack_id=_number(annotations.get("rackID")) or 0,
+        server_index=_server_index(said, annotations),
+        is_unclear=is_unclear,
+        problems=tuple(f"Node {quoted(metadata.name)}: {line}" for line in problems),
+    )
+
+
+def leaves_of(topology: Topology | None) -> tuple[Leaf, ...]:
+    """The leaf switches of a topology, by their addresses."""
+    switches = () if topology is None else topology.switches
+    found = {
+        switch.address: Leaf(
+            switch.address, switch.address, switch.state, switch.healthy
+        )
+        for switch in reversed(switches)
+    }
+    return tuple(reversed(found.values()))
+
+
+# The chips.
+
+
+@lru_cache(maxsize=1 << 14)
+def _inventory(text: str | None) -> Inventory:
+    """The chips listed in an annotation; nodes tell the same again and again."""
+    if text is None:
+        return Inventory()
+    try:
+        listed = msgspec.json.decode(text, type=dict[str, Device])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        line = f"annotation {DEVICES} cannot be read: {str(error)[:200]}"
+        return Inventory(problems=(f"{line}; no chips are given",))
+    problems = []
+    prefixes = sorted({name.partition("-")[0] for name in listed})
+    devices = {}
+    virtual, unknown = [], []
+    for name, device in listed.items():
+        if found := _CHIP.fullmatch(name):
+            devices[int(found[1])] = device
+        elif name.count("-") > 1:
+            virtual.append(name)
+        else:
+            unknown.append(name)
+    if virtual:
+        told = some_of(map(quoted, sorted(virtual)), MAX_TOLD)
+        problems.append(
+            f"annotation {DEVICES} lists {told}: virtual NPUs are not placed"
+        )
+    if unknown or len(prefixes) > 1:
+        told = some_of(map(quoted, sorted(unknown or listed)), MAX_TOLD)
+        problems.append(
+            f"annotation {DEVICES} lists {told}, want names such as 'Ascend910-0'"
+        )
+    prefix = prefixes[0] if len(prefixes) == 1 else None
+    return Inventory(prefix, devices if prefix else {}, tuple(problems))
+
+
+_CHIP: Final = re.compile(r"(?:Ascend910|Ascend310P?|npu)-(0|[1-9][0-9]{0,3})")
+
+
+def _product(given: NodeObject, inventory: Inventory, problems: list[str]) -> Product:
+    """The product of a node; one that we do not know has no chips for us."""
+    problems += inventory.problems
+    product = product_of_node(given, inventory.prefix)
+    if product is None:
+        labels = given.metadata.labels or {}
+        has = ", ".join(
+            f"{key} {quoted(labels[key])}" if key in labels else f"no {key}"
+            for key in ("accelerator", TYPE)
+        )
+        problems.append(
+            f"its labels ({has}) name no product that is known; "
+            "no chips are given; hint: see: ringleaf products"
+        )
+        return NO_NPU
+    listed = given.metadata.annotations or {}
+    if product is not NO_NPU and DEVICES not in listed:
+        problems.append(f"annotation {DEVICES} is missing; no chips are given")
+    return product
+
+
+def _size(given: NodeObject, product: Product, listed: Mapping[int, Device]) -> int:
+    """The chips of a node: the product's, or as many whole groups as it lists."""
+    if not product.sized:
+        return product.chips
+    inside = [chip for chip in listed if chip < product.chips]
+    n_chips = max(inside) + 1 if inside else _allocatable(given, product.resource)
+    if product.width < product.chips:
+        n_chips += -n_chips % product.width
+    return n_chips if 0 < n_chips <= product.chips else product.chips
+
+
+def _devices(
+    product: Product, n_chips: int, inventory: Inventory, problems: list[str]
+) -> Mapping[int, Device]:
+    """The listed chips that such a node can have."""
+    listed = inventory.devices if product.chips else {}
+    if outside := sorted(chip for chip in listed if chip >= n_chips):
+        told = some_of(map(str, outside), MAX_TOLD)
+        problems.append(
+            f"annotation {DEVICES} lists chip {told}, want 0 to {n_chips - 1} on "
+            f"{product.key}"
+        )
+        return {chip: listed[chip] for chip in listed if chip < n_chips}
+    return listed
+
+
+def _faults(
+    said: Said,
+    product: Product,
+    n_chips: int,
+    devices: Mapping[int, Device],
+    problems: list[str],
+) -> tuple[int, int]:
+    """The chips that are not given, and those whose network is unhealthy."""
+    everything = full_mask(n_chips)
+    missing = everything & ~mask_of(devices)
+    if (report := said.device) is None:
+        return missing, 0
+    lost = report.unhealthy | report.recovering
+    if unknown := sorted(
+        name
+        for name in lost | report.network_unhealthy
+        if not _chip_mask([name], product.chip_prefix) & everything
+    ):
+        told = some_of(map(quoted, unknown), MAX_TOLD)
+        problems.append(f"the report on its chips names {told}, which it does not have")
+    faulty = _chip_mask(lost, product.chip_prefix) & everything
+    return missing | faulty, (
+        _chip_mask(report.network_unhealthy, product.chip_prefix) & everything
+    )
+
+
+def _chip_mask(names: Iterable[str], prefix: str) -> int:
+    chips = (name.removeprefix(f"{prefix}-") for name in names)
+    numbers = (int(chip) for chip in chips if chip.isdecimal())
+    return mask_of(number for number in numbers if number < MAX_CHIPS)
+
+
+# How it is.
+
+
+def _is_ready(given: NodeObject, said: Said) -> bool:
+    conditions = given.status.conditions or ()
+    return (
+        any(each.type == "Ready" and each.status == "True" for each in conditions)
+        and (said.node is None or said.node.status is not NodeHealth.UNHEALTHY)
+        and (said.switch is None or said.switch.status is not SwitchHealth.UNHEALTHY)
+    )
+
+
+def _is_sub_healthy(said: Said) -> bool:
+    switch = said.switch is not None and said.switch.status is SwitchHealth.SUB_HEALTHY
+    return switch or (said.device is not None and bool(said.device.sub_healthy))
+
+
+def _is_separated(said: Said) -> bool:
+    """Whether the node daemon wants no new pods there."""
+    return said.node is not None and said.node.status is NodeHealth.PRE_SEPARATE
+
+
+def _taints(given: NodeObject, problems: list[str]) -> Iterator[Taint]:
+    for i, taint in enumerate(given.spec.taints or ()):
+        try:
+            yield Taint(taint.key, Effect(taint.effect), taint.value)
+        except ValueError:
+            *most, last = Effect
+            problems.append(
+                f"spec.taints[{i}].effect is {quoted(taint.effect)}, "
+                f"want {', '.join(most)} or {last}"
+            )
+
+
+def _resources(given: NodeObject, problems: list[str]) -> dict[str, int]:
+    """What the node has for pods besides chips; what cannot be read is nothing."""
+    found = {}
+    for name, value in (given.status.allocatable or {}).items():
+        if is_npu(name):
+            continue
+        try:
+            found[name] = min(max(quantity(value), 0), COUNTED)
+        except BadQuantity as error:
+            problems.append(f"status.allocatable[{quoted(name)}] is {error}")
+            found[name] = 0
+    return found
+
+
+def _allocatable(given: NodeObject, resource: str) -> int:
+    """The chips that Kubernetes counts; 0 where it counts none."""
+    try:
+        return (
+            max(quantity((given.status.allocatable or {}).get(resource, 0)), 0) // 1000
+        )
+    except BadQuantity:
+        return 0
+
+
+# Where it stands.
+
+
+def _address(given: NodeObject) -> str:
+    addresses = given.status.addresses or ()
+    own = (each.address for each in addresses if each.type == "InternalIP")
+    return next(own, "")
+
+
+class _Seats:
+    """Where the nodes of a topology stand; one topology is asked for many nodes."""
+
+    def __init__(self) -> None:
+        self._topology: Topology | None = None
+        self._places: dict[str, tuple[str, int | None]] = {}
+
+    def of(self, topology: Topology, address: str) -> tuple[str, int | None] | None:
+        """The leaf and the slot of a node; no slot where it is out of place."""
+        if topology is not self._topology:
+            self._places = {}
+            for switch in topology.switches:
+                seated, others = seats(switch, topology.leaf_size)
+                for slot, server in enumerate(seated):
+                    if server is not None:
+                        place = switch.address, slot
+                        self._places.setdefault(server.address, place)
+                for server in others:
+                    self._places.setdefault(server.address, (switch.address, None))
+            self._topology = topology
+        return self._places.get(address)
+
+
+_seats: Final = _Seats()
+
+
+def _place(
+    topology: Topology | None, address: str, problems: list[str]
+) -> tuple[str | None, int]:
+    """The leaf of a node and its slot there; a node out of place is under none."""
+    place = None if topology is None else _seats.of(topology, address)
+    if place is None:
+        return None, 0
+    leaf, slot = place
+    if slot is None:
+        problems.append(
+            f"its slot under leaf {quoted(leaf)} is out of range or another node's; "
+            "it counts as under no leaf; hint: ringleaf topology check"
+        )
+        return None, 0
+    return leaf, slot
+
+
+def _superpod(
+    said: Said, annotations: Mapping[str, str], problems: list[str]
+) -> int | None:
+    """The SuperPoD of a node: as reported, or else as its annotation says."""
+    reported = None if said.device is None else said.device.superpod
+    if reported is not None and reported < MAX_SUPERPOD:
+        return reported
+    text = annotations.get("superPodID")
+    number = _number(text)
+    if text and number is None:
+        problems.append(f"annotation superPodID is {quoted(text)}, want a whole number")
+    return number if number is not None and 0 <= number < MAX_SUPERPOD else None
+
+
+def _server_index(said: Said, annotations: Mapping[str, str]) -> str:
+    own = annotations.get("serverIndex")
+    if own is not None or said.device is None or said.device.server_index is None:
+        return own or ""
+    return str(said.device.server_index)
+
+
+def _number(text: str | None) -> int | None:
+    found = re.fullmatch(r"-?[0-9]{1,18}", text or "")
+    return int(found[0]) if found else None

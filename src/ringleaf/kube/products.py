@@ -1,0 +1,209 @@
+"""Which product a node is, and which product a job asks for.
+
+Both sides must name the same row of the catalogue, or a job waits beside nodes that
+were meant for it. Where labels cannot tell two products apart (``a200t-a3-box8`` and
+``atlas-800t-a3`` carry one node label), both sides name the one that ``SAME_NODES``
+has for them.
+
+Source: how the vendor's scheduler finds the handler of a job, first match wins:
+annotation ``huawei.com/schedule_policy``, annotation ``sp-block``, node selector
+``accelerator-type``; for inference cards the labels ``npu-310-strategy`` and ``duo``.
+Where we differ: words that the vendor passes over (a policy or strategy it does not
+know) are refused where nothing else names the product.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final, NoReturn
+
+from ringleaf.kube.demand import BadPod
+from ringleaf.kube.objects import NodeObject
+from ringleaf.model.product import Product
+from ringleaf.model.topology import quoted
+from ringleaf.policies.products import (
+    ASCEND_310,
+    ASCEND_310P,
+    ASCEND_910,
+    NO_NPU,
+    NPU,
+    PRODUCTS,
+)
+
+POLICY: Final = "huawei.com/schedule_policy"
+BLOCK: Final = "sp-block"
+STRATEGY: Final = "npu-310-strategy"
+DUO: Final = "duo"
+TYPE: Final = "accelerator-type"
+CARD_TYPE: Final = "infer-card-type"
+DUO_CARD: Final = "card-300i-duo"
+DEVICES: Final = "baseDeviceInfos"
+
+SAME_NODES: Final[Mapping[str, str]] = MappingProxyType(
+    {"a200t-a3-box8": "atlas-800t-a3"}
+)
+"""Products whose nodes cannot be told from those of another."""
+
+NOT_PLACED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "chip1-node8": "Atlas 350 without links",
+        "chip1-node16": "Atlas 350 without links",
+        "chip8-node8-sp": "Atlas 850 SuperPoD",
+        "chip8-node8-ra64-sp": "Atlas 950 SuperPoD",
+        "chip1-softShareDev": "parts of chips",
+        "multilevel": "a tree of networks",
+    }
+)
+"""Policies of the vendor that Ringleaf does not have, and what they are for."""
+
+DEFAULT_TYPE: Final = "module"
+"""What the vendor reads where nothing is said of the type."""
+
+_FAMILIES: Final = (ASCEND_910, ASCEND_310, ASCEND_310P, NPU)
+_PREFIX: Final[Mapping[str, str]] = MappingProxyType(dict(_FAMILIES))
+"""Resource -> what its chips are called."""
+
+_VIRTUAL: Final = re.compile(r"huawei\.com/(?:npu-core|(Ascend910|Ascend310P)-.+)")
+
+
+def _by_word(words: str) -> Mapping[tuple[str, str], Product]:
+    """(Resource, word of the selector) -> the product it means."""
+    found: dict[tuple[str, str], Product] = {}
+    for product in PRODUCTS.values():
+        meant = PRODUCTS[SAME_NODES.get(product.key, product.key)]
+        for word in getattr(product.selector, words):
+            known = found.setdefault((product.resource, word), meant)
+            assert known is meant, f"{word} means two products"
+    return MappingProxyType(found)
+
+
+BY_POLICY: Final = _by_word("schedule_policy")
+BY_TYPE: Final = _by_word("accelerator_type")
+
+
+def is_npu(resource: str) -> bool:
+    """Whether *resource* counts chips or parts of them.
+
+    >>> [is_npu(f"huawei.com/{n}") for n in ("npu", "Ascend310P-4c", "rdma")]
+    [True, True, False]
+    """
+    return resource in _PREFIX or _VIRTUAL.fullmatch(resource) is not None
+
+
+def product_of_node(node: NodeObject, prefix: str | None = None) -> Product | None:
+    """The product of a node; None where it has chips of no product we know.
+
+    *prefix* is what its chips are called, if they are listed. A node without chips is
+    ``NO_NPU``.
+    """
+    labels = node.metadata.labels or {}
+    status = node.status
+    resources = [*(status.allocatable or ()), *(status.capacity or ())]
+    prefix = prefix or next(_prefixes(resources), None)
+    if prefix is None:
+        if DEVICES not in (node.metadata.annotations or {}):
+            return NO_NPU
+        prefix = labels.get("accelerator", "").partition("-")[2]
+    resource = f"huawei.com/{prefix}"
+    if resource == ASCEND_310[0]:
+        return PRODUCTS["atlas-300i"]
+    if resource == ASCEND_310P[0]:
+        duo = labels.get(CARD_TYPE) == DUO_CARD
+        return PRODUCTS["atlas-300i-duo" if duo else "atlas-310p"]
+    return _of_type(resource, labels.get(TYPE))
+
+
+def _prefixes(resources: Iterable[str]) -> Iterator[str]:
+    """What chips are called that are counted by *resources*, whole chips first."""
+    listed = list(resources)
+    yield from (_PREFIX[name] for name in listed if name in _PREFIX)
+    parts = (_VIRTUAL.fullmatch(name) for name in listed)
+    yield from (found[1] for found in parts if found and found[1])
+
+
+def _of_type(resource: str, given: str | None) -> Product | None:
+    """The product of an ``accelerator-type``; only training cards have a default."""
+    if resource == ASCEND_910[0]:
+        given = given or DEFAULT_TYPE
+        given = "card" if "card" in given else given
+    return BY_TYPE.get((resource, given or ""))
+
+
+def wanted_product(
+    traits: Mapping[str, str], node_selector: Mapping[str, str], resource: str
+) -> Product:
+    """The product that a job asks for whose pods ask for *resource*.
+
+    *traits* are the labels and annotations of the job. Raises ``BadPod``.
+    """
+    if resource not in _PREFIX:
+        if is_npu(resource):
+            raise BadPod(
+                f"{resource} is a part of a chip, which is not placed",
+                "ask for whole chips",
+            )
+        raise BadPod(f"{resource} counts no chips, want {_either(_PREFIX)}")
+    if resource == ASCEND_310[0]:
+        _strategy(traits)
+        return PRODUCTS["atlas-300i"]
+    if resource == ASCEND_310P[0]:
+        if traits.get(DUO) != "true":
+            return PRODUCTS["atlas-310p"]
+        _strategy(traits)
+        return PRODUCTS["atlas-300i-duo"]
+    return _of_policy(traits, node_selector.get(TYPE), resource)
+
+
+def _strategy(traits: Mapping[str, str]) -> None:
+    """Refuse strategies that there are not."""
+    given = traits.get(STRATEGY, "chip")
+    if given not in ("card", "chip"):
+        raise BadPod(f"label {STRATEGY} is {quoted(given)}, want card or chip")
+
+
+def _of_policy(
+    traits: Mapping[str, str], given_type: str | None, resource: str
+) -> Product:
+    policy = traits.get(POLICY)
+    if policy is not None:
+        if policy in NOT_PLACED:
+            raise BadPod(
+                f"annotation {POLICY} is {quoted(policy)}, for {NOT_PLACED[policy]}, "
+                "which is not placed",
+                "see: ringleaf products",
+            )
+        if product := BY_POLICY.get((resource, policy)):
+            return product
+    elsewhere = policy in {word for _resource, word in BY_POLICY}
+    alone = policy is not None and given_type is None and BLOCK not in traits
+    if resource == NPU[0] or elsewhere or alone:
+        _refuse_policy(policy, resource)
+    if BLOCK in traits and given_type is None:
+        return PRODUCTS["atlas-900-a3"]
+    if product := _of_type(resource, given_type):
+        return product
+    known = [word for own, word in BY_TYPE if own == resource]
+    raise BadPod(
+        f"nodeSelector {TYPE} is {quoted(given_type or '')}, want {_either(known)}",
+        _closest(given_type or "", known),
+    )
+
+
+def _refuse_policy(policy: str | None, resource: str) -> NoReturn:
+    known = [word for own, word in BY_POLICY if own == resource]
+    found = "missing" if policy is None else quoted(policy)
+    raise BadPod(
+        f"annotation {POLICY} is {found}, want {_either(known)} for {resource}",
+        _closest(policy or "", known),
+    )
+
+
+def _either(words: Iterable[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}"
+
+
+def _closest(given: str, known: list[str]) -> str:
+    close = get_close_matches(given[:100], known, n=1)
+    return f"did you mean {close[0]!r}?" if close else "see: ringleaf products NAME"
