@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.output import print_json, print_line, so_many
 from ringleaf.cli.plugins import installed_plugins
@@ -66,6 +67,16 @@ def check_file(file: str, *, as_json: bool) -> int:
     if isinstance(conf, Conf):
         _explain(console, conf)
     return 1 if problems else 0
+
+
+def read_file(file: str) -> tuple[Conf, list[str]]:
+    """The configuration in *file*, and warnings; ``BadUse`` names what is wrong."""
+    shown = name_of(file)
+    read = _read(file, shown)
+    conf = read_conf(read.document, installed_plugins())
+    if isinstance(conf, Refused):
+        raise BadUse(f"{shown}: {'; '.join(_told(read, conf.problems))}")
+    return conf, _told(read, conf.warnings)
 
 
 def _read(file: str, shown: str) -> Source:

@@ -371,6 +371,119 @@ def conf_check(
     raise typer.Exit(check_file(file, as_json=json))
 
 
+@app.command("scheduler")
+def scheduler(
+    *,
+    kubeconfig: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the API server is; else $KUBECONFIG, the pod's service "
+            "account, ~/.kube/config.",
+        ),
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")
+    ] = None,
+    scheduler_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="schedulerName of pods that are ours, several times if need be; "
+            "volcano to drop in for Volcano's.  [default: ringleaf]",
+        ),
+    ] = None,
+    scheduler_conf: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
+    ] = None,
+    healthz_address: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Where probes are answered."),
+    ] = ":11251",
+    record: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write a log for ringleaf replay."),
+    ] = None,
+    release_seconds: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            min=1,
+            help="A gang that was bound in part and cannot be completed is released "
+            "after this.",
+        ),
+    ] = 60.0,
+    connections: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Bindings at a time.")
+    ] = 32,
+) -> None:
+    """Schedule the pods of a Kubernetes cluster, in place of Volcano's scheduler.
+
+    Runs until it is asked to end (SIGTERM, Ctrl-C): pods that are being bound are
+    bound, and nothing more is decided. The log goes to standard error, a line of JSON
+    for each thing that happens.
+
+    \b
+    Examples:
+      ringleaf scheduler --kubeconfig ~/.kube/config
+      ringleaf scheduler --scheduler-name volcano --scheduler-conf volcano.conf
+    """  # noqa: D301
+    from ringleaf.cli.scheduler import Run, run
+
+    asked = Run(
+        kubeconfig=kubeconfig,
+        context=context,
+        schedulers=scheduler_name or ["ringleaf"],
+        conf_file=scheduler_conf,
+        health=healthz_address,
+        record=record,
+        release_s=release_seconds,
+        connections=connections,
+    )
+    raise typer.Exit(run(asked))
+
+
+dev = typer.Typer(rich_markup_mode=None)
+app.add_typer(dev, name="dev")
+
+
+@dev.callback(invoke_without_command=True)
+def dev_group(context: typer.Context) -> None:
+    """Run a small Ascend cluster on this machine, scheduled by Ringleaf.
+
+    \b
+    Examples:
+      ringleaf dev up
+    """  # noqa: D301
+    if context.invoked_subcommand is None:
+        print(context.get_help())  # noqa: T201
+        raise typer.Exit(2)
+
+
+@dev.command("up")
+def dev_up(
+    *,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="End when the sample jobs run, with a table."),
+    ] = False,
+) -> None:
+    """Start a real API server with Ascend nodes that are played, and sample jobs.
+
+    The first time it builds what it needs from Go modules, ten minutes. Runs until
+    Ctrl-C; nothing is left behind. Exit status 1 when with --once a sample did not run.
+
+    \b
+    Examples:
+      ringleaf dev up
+      ringleaf dev up --once
+    """  # noqa: D301
+    from ringleaf.cli.dev import run_cluster
+
+    raise typer.Exit(run_cluster(once=once))
+
+
 COLLECT_AFTER = 50_000
 """Objects made before a look for garbage: what jobs and nodes are made of stays."""
 

@@ -99,7 +99,7 @@ class Reflector(Generic[T]):
         trouble: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._api = api
-        self._path = path
+        self.path = path
         self._query = query
         self._put = put
         self._drop = drop
@@ -147,7 +147,7 @@ class Reflector(Generic[T]):
                 break
             await asyncio.sleep(0)
         if not version:
-            raise self._failed(f"list {self._path}: no resourceVersion, want one")
+            raise self._failed(f"list {self.path}: no resourceVersion, want one")
         self._vanish(sorted(self._known.keys() - seen))
         self._flush()
         self._version = version
@@ -162,7 +162,7 @@ class Reflector(Generic[T]):
         try:
             answer = await self._api.call("GET", url, timeout_s=LIST_S, lane="read")
         except Unreachable as error:
-            raise self._failed(f"list {self._path}: {error}") from None
+            raise self._failed(f"list {self.path}: {error}") from None
         if answer.ok:
             return self._decoded_page(answer.body, seen)
         if answer.status == NOT_FOUND and self._optional:
@@ -180,7 +180,7 @@ class Reflector(Generic[T]):
         try:
             page = msgspec.json.decode(body, type=_Page[Raw])
         except _UNREADABLE as error:
-            raise self._failed(f"list {self._path}: {error}, want a list") from None
+            raise self._failed(f"list {self.path}: {error}, want a list") from None
         items = [self._decoded(item, seen) for item in page.items or []]
         return _Page(page.metadata, [item for item in items if item is not None])
 
@@ -195,7 +195,7 @@ class Reflector(Generic[T]):
     def _pass_over(self, raw: Raw, error: Exception) -> str:
         """Tell about an object that cannot be read; its key, as far as it has one."""
         key = _bare(raw).metadata.key
-        self._tell(f"{self._path}: object {quoted(key)} is passed over: {error}")
+        self._tell(f"{self.path}: object {quoted(key)} is passed over: {error}")
         return key
 
     def _pass_on_page(self, items: list[T], seen: set[str]) -> None:
@@ -229,7 +229,7 @@ class Reflector(Generic[T]):
         """Pass on events until the watch ends."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        seconds = WATCH_S + crc32(self._path.encode()) % 60
+        seconds = WATCH_S + crc32(self.path.encode()) % 60
         url = self._url(
             f"watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}"
             f"&resourceVersion={self._version}"
@@ -241,13 +241,13 @@ class Reflector(Generic[T]):
                     self._well()
                     await asyncio.sleep(0)
         except Unreachable as error:
-            raise self._failed(f"watch {self._path}: {error}") from None
+            raise self._failed(f"watch {self.path}: {error}") from None
         except Refused as refused:
             if refused.status in RELIST:
                 self._version = ""
             raise self._refused("watch", refused.answer) from None
         if loop.time() - started < SHORT_S:
-            raise self._failed(f"watch {self._path}: ended at once")
+            raise self._failed(f"watch {self.path}: ended at once")
         self._well()
 
     def _pass_on_block(self, block: bytes) -> None:
@@ -276,7 +276,7 @@ class Reflector(Generic[T]):
                 # Who knows what it should have been.
                 self._version = ""
                 raise self._failed(
-                    f"watch {self._path}: {error}, want an event"
+                    f"watch {self.path}: {error}, want an event"
                 ) from None
             if event.type == "ERROR":
                 raise self._ended(event.object)
@@ -331,21 +331,21 @@ class Reflector(Generic[T]):
             self._drop(drops)
 
     def _url(self, more: str) -> str:
-        return f"{self._path}?{self._query}{'&' if self._query else ''}{more}"
+        return f"{self.path}?{self._query}{'&' if self._query else ''}{more}"
 
     def _ended(self, raw: Raw) -> "_Again":
         """The watch ends with an error: it goes on from a list."""
         self._version = ""
         status = _status(raw)
         return self._failed(
-            f"watch {self._path}: {_reading(status)}", quiet=status.code == GONE
+            f"watch {self.path}: {_reading(status)}", quiet=status.code == GONE
         )
 
     def _refused(self, verb: str, answer: Answer) -> "_Again":
         status = _status(answer.body)
         status.code = answer.status
         again = self._failed(
-            f"{verb} {self._path}: {_reading(status)}",
+            f"{verb} {self.path}: {_reading(status)}",
             most_s=SLOW_S if answer.status in NOT_ALLOWED else MOST_S,
             quiet=answer.status == GONE
             or (answer.status == NOT_FOUND and self._optional),
@@ -360,7 +360,7 @@ class Reflector(Generic[T]):
             self._tell(line)
         pause = min(FIRST_S * 2 ** min(self._failures, MAX_DOUBLINGS), most_s)
         self._failures += 1
-        spread = crc32(f"{self._path} {self._failures}".encode()) % 256 / 512
+        spread = crc32(f"{self.path} {self._failures}".encode()) % 256 / 512
         return _Again(pause * (1.0 - spread))
 
     def _well(self) -> None:

@@ -1,0 +1,222 @@
+"""Bindings and evictions carried out: many at once, each until its outcome is known.
+
+A request without an answer may have been carried out, so it is asked again and a
+refusal is checked against the pod itself. What fails for good goes back to the world,
+which lets the engine try again a little later.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ringleaf.kube import encode, names
+from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.objects import Pod
+from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.world import World
+from ringleaf.model.placement import Placement
+
+TRIES: Final = 8
+FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 4.0
+NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
+
+Say = Callable[..., None]
+_pod: Final = msgspec.json.Decoder(Pod).decode
+
+
+class Bound(NamedTuple):
+    """A pod on its way to its node."""
+
+    pod: PodRecord
+    placement: Placement
+    written: Mapping[str, str]
+
+
+class Binder:
+    """Carries out what the engine instructs.
+
+    Args:
+        api: The API server.
+        world: Is told of outcomes.
+        clock: Seconds since 1970, never backwards.
+        done: Is told of every pod that was bound, and how often that took a try.
+        say: Writes a line of the log: what happened, and its circumstances.
+
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        world: World,
+        clock: Callable[[], float],
+        *,
+        done: Callable[[PodRecord, Placement], None],
+        changed: Callable[[], None],
+        say: Say,
+        workers: int = 32,
+    ) -> None:
+        self._api, self._world, self._clock = api, world, clock
+        self._done, self._changed, self._say = done, changed, say
+        self._queue: deque[Bound] = deque()
+        self._n_workers = workers
+        self._busy = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.first_bind = 0.0
+        """When the first pod was bound, by the clock."""
+        self.n_bound = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Pods whose outcome is not known yet."""
+        return self._busy + len(self._queue)
+
+    def bind(self, pods: Iterable[Bound]) -> None:
+        """Send pods to their nodes."""
+        self._queue.extend(pods)
+        if self._queue:
+            self._idle.clear()
+        while self._busy < min(self._n_workers, len(self._queue) + self._busy):
+            self._busy += 1
+            self._start(self._work())
+
+    def evict(self, pods: Iterable[PodRecord], why: str) -> None:
+        """Ask pods to end."""
+        for pod in pods:
+            self._start(self._evict(pod, why))
+
+    def delete(self, pods: Iterable[PodRecord]) -> None:
+        """Delete pods, which may go with their own grace period."""
+        for pod in pods:
+            self._start(self._delete(pod))
+
+    async def drained(self) -> None:
+        """Return when nothing is in flight."""
+        await self._idle.wait()
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, work: "asyncio._CoroutineLike[None]") -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self) -> None:
+        """Bind one pod after the other while there are any."""
+        try:
+            while self._queue:
+                await self._bind(self._queue.popleft())
+        finally:
+            self._busy -= 1
+            if not self._busy and not self._queue:
+                self._idle.set()
+
+    async def _bind(self, item: Bound) -> None:
+        pod, node = item.pod, item.placement.node
+        body = encode.binding(pod, node, item.written)
+        path = encode.pod_path(pod, "binding")
+        answer = await self._ask("POST", path, body)
+        if answer is not None and answer.status == CONFLICT:
+            answer = await self._look(item) or answer
+        if answer is not None and answer.ok:
+            self.n_bound += 1
+            self.first_bind = self.first_bind or self._clock()
+            self._world.bound(pod.uid)
+            self._done(pod, item.placement)
+            return
+        self._say(
+            "bind failed",
+            pod=pod.key,
+            job=pod.job,
+            node=node,
+            why="no answer" if answer is None else _message(answer),
+        )
+        self._world.failed(pod.uid, self._clock())
+        self._changed()
+
+    async def _look(self, item: Bound) -> Answer | None:
+        """After a conflict: whether the pod is where it was sent, by an earlier try."""
+        pod = item.pod
+        answer = await self._ask("GET", encode.pod_path(pod), None)
+        if answer is None or not answer.ok:
+            return answer
+        found = _pod(answer.body)
+        if found.metadata.uid != pod.uid:
+            return Answer(NOT_FOUND, b"another pod has its name")
+        if found.spec.node_name == item.placement.node and _is_ours(found, item):
+            return answer
+        if found.spec.node_name:
+            self._world.put_pods([found])
+            self._changed()
+        return None
+
+    async def _evict(self, pod: PodRecord, why: str) -> None:
+        now = self._clock()
+        conditions = [
+            encode.condition("Ready", "False", "Evict", why, now),
+            encode.condition(
+                "DisruptionTarget", "True", "PreemptionByScheduler", why, now
+            ),
+        ]
+        status = encode.pod_conditions(conditions)
+        path = encode.pod_path(pod, "status")
+        await self._ask("PATCH", path, status, kind=encode.STRATEGIC)
+        path = encode.pod_path(pod, "eviction")
+        answer = await self._ask("POST", path, encode.eviction(pod))
+        if answer is not None and (answer.ok or answer.status in (NOT_FOUND, CONFLICT)):
+            return
+        told = "no answer" if answer is None else _message(answer)
+        self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
+        self._world.stayed(pod.job)
+        self._changed()
+
+    async def _delete(self, pod: PodRecord) -> None:
+        only = {"preconditions": {"uid": pod.uid}}
+        body = encode.encode({"apiVersion": "v1", "kind": "DeleteOptions"} | only)
+        await self._ask("DELETE", encode.pod_path(pod), body)
+
+    async def _ask(
+        self, method: str, path: str, body: bytes | None, kind: str = "application/json"
+    ) -> Answer | None:
+        """The answer of a server that is there and not too busy; None without one."""
+        pause, answer = FIRST_PAUSE_S, None
+        for _try in range(TRIES):
+            try:
+                answer = await self._api.call(method, path, body, kind=kind)
+            except Unreachable:
+                answer = None
+            if answer is not None and not _is_passing(answer):
+                return answer
+            wait = None if answer is None else answer.retry_after
+            await asyncio.sleep(pause if wait is None else min(wait, MOST_PAUSE_S))
+            pause = min(2 * pause, MOST_PAUSE_S)
+        return answer
+
+
+def _is_passing(answer: Answer) -> bool:
+    """Whether asking again may help."""
+    return answer.status == TOO_MANY or answer.status >= SERVER_ERROR
+
+
+def _is_ours(found: Pod, item: Bound) -> bool:
+    """Whether a pod carries what we wrote."""
+    there = found.metadata.annotations or {}
+    stamp = item.written.get(names.PREDICATE_TIME)
+    return stamp is None or there.get(names.PREDICATE_TIME) in (stamp, names.CONSUMED)
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+
+
+def _message(answer: Answer) -> str:
+    """What the API server says of a refusal."""
+    try:
+        said = msgspec.json.decode(answer.body, type=_Status).message
+    except msgspec.DecodeError:
+        said = answer.body[:200].decode(errors="replace")
+    return f"{answer.status} {said}"

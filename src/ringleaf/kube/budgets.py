@@ -1,0 +1,52 @@
+"""PodDisruptionBudgets: pods that must not be disturbed are not evicted.
+
+A job may be evicted only if every budget over some of its pods allows all of them to go
+now. That is stricter than need be for a job that could give away a few pods; it never
+asks for an eviction that the API server would refuse.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from ringleaf.kube.demand import BadPod, read_selector
+from ringleaf.kube.objects import Budget
+from ringleaf.kube.pods import PodRecord
+from ringleaf.model.demand import Selector, selects
+from ringleaf.model.job import Job
+
+
+class Budgets:
+    """The budgets of all namespaces."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, tuple[Selector, int]]] = {}
+
+    def put(self, budget: Budget) -> bool:
+        """A budget is new or changed; whether it says something new."""
+        metadata = budget.metadata
+        own = self._known.setdefault(metadata.namespace, {})
+        try:
+            selector = read_selector("spec.selector", budget.spec.selector)
+        except BadPod:
+            selector = ()  # nobody knows whom it means: everybody
+        found = selector, budget.status.disruptions_allowed
+        if own.get(metadata.key) == found:
+            return False
+        own[metadata.key] = found
+        return True
+
+    def drop(self, key: str) -> None:
+        """A budget is gone."""
+        namespace = key.partition("/")[0]
+        self._known.get(namespace, {}).pop(key, None)
+
+    def heeded(self, job: Job, pods: Iterable[PodRecord]) -> Job:
+        """*job*, not to be evicted if that would break a budget."""
+        listed = [pod for pod in pods if pod.holds and not pod.deleting]
+        if not job.preemptable or not listed:
+            return job
+        for selector, allowed in self._known.get(listed[0].namespace, {}).values():
+            if sum(selects(selector, pod.labels) for pod in listed) > allowed:
+                return replace(job, preemptable=False)
+        return job

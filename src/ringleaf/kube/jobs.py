@@ -1,0 +1,417 @@
+"""Pods that belong together, and the job that the engine is told of.
+
+A group is a PodGroup with its pods, or a pod that has none. The job is made anew from
+what is there: pods that hold something, pods that wait, and how many must start
+together. A pod keeps its number as long as the group lives, and so does its name.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from itertools import count
+from typing import Final
+
+from ringleaf.kube import names
+from ringleaf.kube.demand import BadPod
+from ringleaf.kube.objects import PodGroup
+from ringleaf.kube.pods import JOB_ANNOTATIONS, JOB_LABELS, PodRecord, State, seconds_of
+from ringleaf.kube.products import wanted_product
+from ringleaf.kube.quantity import BadQuantity, resources
+from ringleaf.model.demand import Demand
+from ringleaf.model.job import Firmness, Job, Role, Schema, Strategy, type_of
+from ringleaf.model.placement import LeafState, Mark, Placement
+from ringleaf.model.product import Product
+from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.model.topology import quoted
+from ringleaf.policies.products import NO_NPU
+
+OUTSIDE: Final = "(other schedulers)"
+"""The queue of pods that other schedulers placed; no queue has that name."""
+UNSTARTED: Final = ("", "Pending", "Inqueue")
+"""Phases of a PodGroup whose pods may not be made yet."""
+MAX_MEMBERS: Final = 1_000_000
+
+
+class Group:
+    """Pods that start together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        """``namespace/name`` of its PodGroup, or ``pod namespace/name`` alone."""
+        self.podgroup: PodGroup | None = None
+        self.pods: dict[str, PodRecord] = {}
+        """By uid."""
+        self.numbers: dict[str, int] = {}
+        """The number that the pod of a name had."""
+        self.told: Job | None = None
+        """What the engine was told last."""
+        self.placed: dict[int, Placement] = {}
+        """Number -> where the engine knows the pod to be."""
+        self.ending: set[int] = set()
+        """Numbers of which the engine knows that they are asked to end."""
+        self.is_stale = False
+        """Whether the engine is to hear of it anew."""
+        self.let_in = False
+        self.reason = ""
+        """Why the engine is not told of pods that wait."""
+        self.half_since: float | None = None
+        """Since when some of its pods are bound and too few of them."""
+        self.backoff = 0.0
+        """Seconds that its next failure is waited out."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is a pod without a PodGroup."""
+        return self.name.startswith("pod ")
+
+    @property
+    def need(self) -> int:
+        """Pods that must start together."""
+        return 1 if self.podgroup is None else self.podgroup.spec.min_member
+
+    @property
+    def is_half_bound(self) -> bool:
+        """Whether too few of its pods are bound, and never enough of them were."""
+        if self.podgroup is None or self.podgroup.status.phase not in UNSTARTED:
+            return False
+        alive = done = 0
+        for pod in self.pods.values():
+            alive += pod.assumed is not None or (pod.holds and not pod.deleting)
+            done += pod.succeeded
+        return 0 < alive < self.need - done
+
+    def by_number(self) -> dict[int, PodRecord]:
+        """Its pods by number, of those that have one."""
+        return {p.number: p for p in self.pods.values() if p.number is not None}
+
+
+class Facts:
+    """What else there is to know of jobs: priorities by name, and budgets."""
+
+    def __init__(self) -> None:
+        self.priorities: dict[str, int] = {}
+        self.default_priority = 0
+        self.keys: frozenset[str] = frozenset()
+        """Keys of labels by which some pod looks for others."""
+
+
+class Muster:
+    """The pods of a group, sorted by what they are to it now."""
+
+    def __init__(self, group: Group, nodes: Container[str], now: float) -> None:
+        self.bound: list[PodRecord] = []
+        """Pods that hold something, or are about to."""
+        self.waiting: list[PodRecord] = []
+        """Pods that can be placed."""
+        self.lost = 0
+        """Pods that are bound to nodes that are not there."""
+        self.done = 0
+        self.barred = ""
+        """Why some pod cannot be placed."""
+        for pod in group.pods.values():
+            if pod.assumed is not None or pod.holds:
+                if place_of(pod) in nodes:
+                    self.bound.append(pod)
+                else:
+                    self.lost += 1
+            elif pod.state is State.DONE:
+                self.done += 1
+            elif pod.state is not State.FAILED and not pod.deleting:
+                self._sort(pod, now)
+
+    def _sort(self, pod: PodRecord, now: float) -> None:
+        if pod.state is State.BARRED:
+            self.barred = f"pod {quoted(pod.name)} has scheduling gates"
+        elif pod.problem:
+            self.barred = pod.problem
+        elif pod.not_before > now:
+            self.barred = self.barred or "it was tried in vain a moment ago"
+        else:
+            self.waiting.append(pod)
+
+    @property
+    def there(self) -> int:
+        """Pods that count as members."""
+        return len(self.bound) + len(self.waiting) + self.lost + self.done
+
+
+def members_of(
+    group: Group, nodes: Container[str], now: float
+) -> tuple[list[PodRecord], str]:
+    """The pods that the engine is told of, and why not of others that wait."""
+    found = Muster(group, nodes, now)
+    bound, waits = found.bound, bool(found.waiting or found.barred)
+    if group.podgroup is None and not group.is_alone:
+        told = f"there is no PodGroup {quoted(group.name)}"
+        return bound, told if waits else ""
+    if found.there < group.need and (waits or bound):
+        there = f"{found.there} of {group.need} pods are there (minMember)"
+        return bound, found.barred or f"pod group is not ready, {there}"
+    return bound + found.waiting, found.barred
+
+
+def place_of(pod: PodRecord) -> str:
+    """The node where a pod is, or is about to be."""
+    return pod.node if pod.assumed is None else pod.assumed.node
+
+
+def number(group: Group, pods: Iterable[PodRecord]) -> None:
+    """Give every pod its number: its rank, the one its name had, or a free one."""
+    new = [pod for pod in pods if pod.number is None]
+    if not new:
+        return
+    taken = {pod.number for pod in group.pods.values() if pod.number is not None}
+    for pod in new:
+        if pod.rank is not None and pod.rank not in taken:
+            pod.number = pod.rank
+            taken.add(pod.rank)
+    left = sorted(
+        (pod for pod in new if pod.number is None),
+        key=lambda pod: (pod.asked == 0, pod.order),
+    )
+    for pod in left:
+        known = group.numbers.get(pod.name)
+        if known is not None and known not in taken:
+            pod.number = known
+            taken.add(known)
+    free = (n for n in count() if n not in taken)
+    for pod in left:
+        if pod.number is None:
+            pod.number = next(free)
+    for pod in new:
+        assert pod.number is not None
+        group.numbers[pod.name] = pod.number
+
+
+def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
+    """The job of a group that has *pods*. Raises ``BadPod``."""
+    number(group, pods)
+    podgroup = group.podgroup
+    lead = min(pods, key=lambda pod: (pod.asked == 0, pod.order))
+    traits = _traits(lead, podgroup)
+    shapes: dict[tuple[str, int, Demand], list[int]] = {}
+    for pod in pods:
+        assert pod.number is not None
+        shape = pod.role if podgroup is not None else "", pod.asked, pod.demand
+        shapes.setdefault(shape, []).append(pod.number)
+    with_chips = sum(len(own) for (_r, chips, _d), own in shapes.items() if chips)
+    done = sum(pod.succeeded for pod in group.pods.values())
+    lone = group.is_alone
+    roles = _roles(shapes, podgroup)
+    return Job(
+        name=group.name,
+        product=_product(lead, traits),
+        chips=lead.asked,
+        replicas=with_chips if roles else len(pods),
+        strategy=_strategy(traits),
+        distributed=traits.get(names.DISTRIBUTED) == "true",
+        tor_affinity=_schema(group.name, traits) if with_chips else None,
+        sp_block=_block(group.name, traits) if with_chips else None,
+        superpod_affinity=_firmness(group.name, traits),
+        vnpu=lead.vnpu,
+        demand=lead.demand,
+        roles=roles,
+        least=None if lone else max(0, group.need - done),
+        queue=_queue(podgroup, traits),
+        priority=_priority(lead, podgroup, facts),
+        created=lead.created
+        if podgroup is None
+        else seconds_of(podgroup.metadata.creation_timestamp),
+        estimate_s=_estimate(traits),
+        preemptable=all(pod.preemptable for pod in pods),
+        preempts=lead.preempts,
+        critical=lead.critical,
+    )
+
+
+def podless_job(group: Group, facts: Facts) -> Job | None:
+    """The job of a PodGroup whose pods are not made yet; None where none will be."""
+    podgroup = group.podgroup
+    if podgroup is None or podgroup.status.phase not in UNSTARTED:
+        return None
+    try:
+        asks = resources(podgroup.spec.min_resources)
+    except BadQuantity as error:
+        raise BadPod(
+            f"PodGroup {quoted(group.name)}: spec.minResources: {error}"
+        ) from None
+    if any(amount < 0 for amount in asks.values()):
+        raise BadPod(f"PodGroup {quoted(group.name)}: minResources below 0, want more")
+    demand = Demand(resources=tuple(sorted(asks.items())))
+    return Job(
+        name=group.name,
+        product=NO_NPU,
+        chips=0,
+        replicas=1,
+        roles=(Role("", 0, 1, demand=demand),),
+        queue=podgroup.spec.queue or DEFAULT_QUEUE,
+        priority=facts.priorities.get(
+            podgroup.spec.priority_class_name, facts.default_priority
+        ),
+        created=seconds_of(podgroup.metadata.creation_timestamp),
+        podless=True,
+    )
+
+
+def outside_job(group: Group, pod: PodRecord, product: Product) -> Job:
+    """A pod that another scheduler placed: it counts, and nobody evicts it."""
+    pod.number = 0
+    chips = len(pod.chips or ())
+    return Job(
+        name=group.name,
+        product=product,
+        chips=chips,
+        demand=pod.demand,
+        roles=() if chips else (Role("", 0, 1, demand=pod.demand),),
+        replicas=1 if chips else 0,
+        queue=OUTSIDE,
+        preemptable=False,
+        critical=True,
+    )
+
+
+def placement_of(pod: PodRecord, job: Job) -> Placement:
+    """Where a bound pod is, as it is written on it."""
+    assert pod.number is not None
+    if pod.assumed is not None:
+        return pod.assumed
+    written = pod.annotations
+    block = written.get(names.SUPERPOD_RANK, "")
+    return Placement(
+        replica=pod.number,
+        node=pod.node,
+        chips=pod.chips or (),
+        block=int(block[:9]) if block.isdecimal() and block.isascii() else None,
+        mark=_mark(written, job),
+        role=pod.role if job.roles else None,
+    )
+
+
+def _mark(written: Mapping[str, str], job: Job) -> Mark | None:
+    """What a pod says of its leaf, if it says something."""
+    said = written.get(names.SHARED)
+    if said not in ("0", "1", "2"):
+        return None
+    return Mark(
+        job_type=type_of(job.tor_affinity, job.replicas),
+        state=LeafState(int(said)),
+        healthy=written.get(names.HEALTHY) != "1",
+    )
+
+
+def _traits(pod: PodRecord, podgroup: PodGroup | None) -> dict[str, str]:
+    """What is said of the job, on its PodGroup or else on its pods."""
+    found: dict[str, str] = {}
+    sources: list[tuple[Mapping[str, str], tuple[str, ...]]] = [
+        (pod.labels, JOB_LABELS),
+        (pod.annotations, JOB_ANNOTATIONS),
+    ]
+    if podgroup is not None:
+        meta = podgroup.metadata
+        sources += [
+            (meta.labels or {}, JOB_LABELS),
+            (meta.annotations or {}, JOB_ANNOTATIONS),
+        ]
+    for given, keys in sources:
+        found |= {key: given[key] for key in keys if key in given}
+    return found
+
+
+def _product(lead: PodRecord, traits: Mapping[str, str]) -> Product:
+    if not lead.resource:
+        return NO_NPU
+    return wanted_product(traits, lead.node_selector, lead.resource)
+
+
+def _strategy(traits: Mapping[str, str]) -> Strategy | None:
+    said = traits.get(names.STRATEGY)
+    return Strategy(said) if said in tuple(Strategy) else None
+
+
+def _schema(name: str, traits: Mapping[str, str]) -> Schema | None:
+    said = traits.get(names.TOR_AFFINITY, "null")
+    if said == "null":
+        return None
+    if said not in tuple(Schema):
+        raise BadPod(
+            f"job {quoted(name)}: label tor-affinity is {quoted(said)}, "
+            "want large-model-schema, normal-schema or null"
+        )
+    return Schema(said)
+
+
+def _firmness(name: str, traits: Mapping[str, str]) -> Firmness | None:
+    said = traits.get(names.SUPERPOD_AFFINITY)
+    if said is None:
+        return None
+    if said not in tuple(Firmness):
+        raise BadPod(
+            f"job {quoted(name)}: label super-pod-affinity is {quoted(said)}, "
+            "want hard or soft"
+        )
+    return Firmness(said)
+
+
+def _block(name: str, traits: Mapping[str, str]) -> int | None:
+    said = traits.get(names.SP_BLOCK)
+    if said is None:
+        return None
+    if not (said.isdecimal() and said.isascii() and 0 < int(said[:9]) < MAX_MEMBERS):
+        raise BadPod(
+            f"job {quoted(name)}: annotation sp-block is {quoted(said)}, "
+            "want a whole number of chips"
+        )
+    return int(said)
+
+
+def _estimate(traits: Mapping[str, str]) -> float | None:
+    said = traits.get(names.ESTIMATE, "")
+    whole = said.isdecimal() and said.isascii() and int(said[:9]) > 0
+    return float(said[:9]) if whole else None
+
+
+def _queue(podgroup: PodGroup | None, traits: Mapping[str, str]) -> str:
+    said = "" if podgroup is None else podgroup.spec.queue
+    return said or traits.get(names.QUEUE_NAME) or DEFAULT_QUEUE
+
+
+def _priority(lead: PodRecord, podgroup: PodGroup | None, facts: Facts) -> int:
+    name = "" if podgroup is None else podgroup.spec.priority_class_name
+    return facts.priorities.get(name, lead.priority)
+
+
+def _roles(
+    shapes: Mapping[tuple[str, int, Demand], list[int]], podgroup: PodGroup | None
+) -> tuple[Role, ...]:
+    """The roles of a job; none where all pods are alike, numbered from 0, with chips.
+
+    Pods of one task that differ are roles of their own, with one minimum together,
+    which the first of them has.
+    """
+    least = {} if podgroup is None else dict(podgroup.spec.min_task_member or {})
+    if len(shapes) == 1:
+        ((role, chips, _demand), numbers), *_ = shapes.items()
+        plain = chips > 0 and sorted(numbers) == list(range(len(numbers)))
+        if plain and least.get(role) in (None, len(numbers)):
+            return ()
+    found = []
+    names_taken: set[str] = set()
+    for (task, chips, demand), numbers in sorted(
+        shapes.items(), key=lambda item: min(item[1])
+    ):
+        name = task
+        for suffix in count(2):
+            if name not in names_taken:
+                break
+            name = f"{task}-{suffix}"
+        names_taken.add(name)
+        need = least.pop(task, None)
+        found.append(
+            Role(
+                name=name,
+                chips=chips,
+                replicas=len(numbers),
+                least=None if need is None else min(need, len(numbers)),
+                demand=demand,
+                ranks=tuple(sorted(numbers)),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,63 @@
+"""Labels, annotations, resources and objects by the names that others know them by.
+
+They are an interface: the device plugin, the cluster daemon, Volcano's controllers and
+the operators read and write the same ones.
+"""
+
+from typing import Final
+
+SCHEDULER: Final = "ringleaf"
+"""The scheduler name of pods that are ours unless configured otherwise."""
+
+GROUP_NAMES: Final = (
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+)
+QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
+TASK: Final = "volcano.sh/task-spec"
+TASK_INDEX: Final = "volcano.sh/task-index"
+PREEMPTABLE: Final = "volcano.sh/preemptable"
+STATEFUL_POD: Final = "statefulset.kubernetes.io/pod-name"
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+HIERARCHY: Final = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
+ESTIMATE: Final = "ringleaf.io/estimate-seconds"
+"""Seconds after which a job is sure to have ended, on its PodGroup or pod."""
+
+RANK: Final = "hccl/rankIndex"
+REAL: Final = "huawei.com/AscendReal"
+PREDICATE_TIME: Final = "predicate-time"
+CONSUMED: Final = "18446744073709551615"
+"""What the device plugin makes of ``predicate-time`` once it has mounted the chips."""
+SHARED, HEALTHY, SHARED_IP = "isSharedTor", "isHealthy", "sharedTorIp"
+SUPERPOD_RANK, SUPERPOD_ID = "super-pod-rank", "super-pod-id"
+OPERATOR: Final = "training.kubeflow.org/operator-name"
+CONFIGURATION_910: Final = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
+CONFIGURATION_NPU: Final = "ascend.kubectl.kubernetes.io/ascend-npu-configuration"
+
+TOR_AFFINITY: Final = "tor-affinity"
+SUPERPOD_AFFINITY: Final = "super-pod-affinity"
+STRATEGY: Final = "npu-310-strategy"
+DISTRIBUTED: Final = "distributed"
+SP_BLOCK: Final = "sp-block"
+
+VENDOR: Final = "huawei.com/"
+NPU_RESOURCES: Final = frozenset(
+    {
+        "huawei.com/Ascend910",
+        "huawei.com/Ascend310",
+        "huawei.com/Ascend310P",
+        "huawei.com/npu",
+    }
+)
+"""Resources that count whole chips."""
+
+KUBE_SYSTEM: Final = "kube-system"
+CRITICAL_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+
+REPORTS: Final = (
+    ("mindx-dl", "mx-consumer-volcano=true"),
+    ("mindx-dl", "mx-consumer-cim=true"),
+    ("kube-system", "mx-consumer-cim=true"),
+)
+"""Namespaces of the reports on devices, nodes and switches, and the labels on them."""

@@ -1,0 +1,316 @@
+"""A pod as the scheduler keeps it: what it asks, where it is, whose it is."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from msgspec.structs import replace
+
+from ringleaf.kube import names
+from ringleaf.kube.demand import BadPod, demand_of, requests_of
+from ringleaf.kube.objects import Pod
+from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.placement import Placement
+from ringleaf.model.topology import quoted
+
+MAX_CHIPS_ASKED: Final = 1_000_000
+MAX_RANK: Final = 1_000_000
+MAX_ANNOTATION: Final = 1 << 16
+"""Bytes of an annotation that are looked at; a node has at most 64 chips."""
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+JOB_LABELS: Final = (
+    names.TOR_AFFINITY,
+    names.SUPERPOD_AFFINITY,
+    names.STRATEGY,
+    names.DISTRIBUTED,
+    "duo",
+    "ring-controller.atlas",
+)
+"""Labels of a pod or its PodGroup that say what the job asks of the hardware."""
+JOB_ANNOTATIONS: Final = (
+    names.SP_BLOCK,
+    names.QUEUE_NAME,
+    names.ESTIMATE,
+    "huawei.com/schedule_policy",
+)
+"""Annotations that do the same."""
+
+
+class State(Enum):
+    """What a pod means to the scheduler."""
+
+    WAITING = "waiting"
+    """It wants a node."""
+    BARRED = "barred"
+    """It wants a node, and something else must happen first."""
+    BOUND = "bound"
+    """It holds what it was given, until it is gone."""
+    DONE = "done"
+    """It ended well."""
+    FAILED = "failed"
+    """It ended badly."""
+
+
+class PodRecord:
+    """One pod; the world alone writes to it."""
+
+    __slots__ = (
+        "annotations",
+        "asked",
+        "assumed",
+        "base",
+        "chip_text",
+        "chips",
+        "claims",
+        "created",
+        "critical",
+        "deleting",
+        "demand",
+        "group",
+        "job",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "node",
+        "node_selector",
+        "not_before",
+        "number",
+        "operated",
+        "order",
+        "ours",
+        "preemptable",
+        "preempts",
+        "priority",
+        "priority_class",
+        "problem",
+        "rank",
+        "resource",
+        "role",
+        "said",
+        "started",
+        "state",
+        "succeeded",
+        "uid",
+        "vnpu",
+    )
+
+    def __init__(self, pod: Pod, schedulers: frozenset[str]) -> None:
+        metadata, spec = pod.metadata, pod.spec
+        labels = metadata.labels or _NONE
+        self.namespace, self.name = metadata.namespace, metadata.name
+        self.key, self.uid = metadata.key, metadata.uid
+        self.created = seconds_of(metadata.creation_timestamp)
+        self.ours = spec.scheduler_name in schedulers
+        self.labels = labels
+        self.assumed: Placement | None = None
+        """Where it was sent; until the API server says the same."""
+        self.not_before = 0.0
+        """When it may be tried again."""
+        self.number: int | None = None
+        """Its number among the pods of its job, which is its rank if it has chips."""
+        self.job = ""
+        self.said = ""
+        """What its condition says already of why it waits."""
+        self.role = labels.get(names.TASK) or (metadata.annotations or _NONE).get(
+            names.TASK, ""
+        )
+        self.order = _order(self.role, self.name, labels)
+        self.operated = names.OPERATOR in labels
+        self.priority, self.priority_class = spec.priority, spec.priority_class_name
+        self.preempts = spec.preemption_policy != "Never"
+        self.critical = (
+            self.namespace == names.KUBE_SYSTEM
+            or spec.priority_class_name in names.CRITICAL_CLASSES
+        )
+        self.node_selector = spec.node_selector or _NONE
+        self.claims = tuple(_claims(pod))
+        self.problem = ""
+        """Why it cannot be placed as it is; for people."""
+        self.asked, self.resource = 0, ""
+        self.vnpu: str | None = None
+        self.base = self.demand = NOTHING
+        self._ask(pod)
+        self.update(pod)
+
+    def _ask(self, pod: Pod) -> None:
+        """What it asks, which never changes."""
+        try:
+            asks = requests_of(pod.spec)
+            self.asked, self.resource, self.vnpu = _chips(self.key, asks)
+            ignore = names.NPU_RESOURCES | ({self.vnpu} if self.vnpu else set())
+            labels = frozenset(pod.metadata.labels or ())
+            self.base = self.demand = demand_of(pod, ignore, labels)
+        except BadPod as error:
+            self.problem = str(error)
+            return
+        if pod.spec.resource_claims:
+            self.problem = (
+                f"Pod {quoted(self.key)} has resource claims, which are not heeded; "
+                "hint: ask for chips as resources"
+            )
+
+    def update(self, pod: Pod) -> None:
+        """What may change of a pod while it lives."""
+        metadata, spec = pod.metadata, pod.spec
+        annotations = metadata.annotations or _NONE
+        self.annotations = annotations
+        self.group = next(
+            (annotations[key] for key in names.GROUP_NAMES if annotations.get(key)), ""
+        )
+        self.deleting = metadata.deletion_timestamp is not None
+        self.node = spec.node_name
+        self.started = seconds_of(pod.status.start_time or "")
+        self.rank = _rank(annotations.get(names.RANK, ""))
+        labels = metadata.labels or _NONE
+        self.labels = labels
+        may = annotations.get(names.PREEMPTABLE) or labels.get(names.PREEMPTABLE)
+        self.preemptable = may != "false"
+        self.chip_text = annotations.get(names.REAL) or annotations.get(
+            self.resource or "huawei.com/Ascend910", ""
+        )
+        self.chips = chips_named(self.chip_text)
+        self.state = self._state(pod)
+        self.succeeded = self.state is State.DONE
+
+    def _state(self, pod: Pod) -> State:
+        match pod.status.phase:
+            case "Succeeded":
+                return State.DONE
+            case "Failed":
+                return State.FAILED
+        if self.node:
+            return State.BOUND
+        return State.BARRED if pod.spec.scheduling_gates else State.WAITING
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds what it was given."""
+        return self.state is State.BOUND
+
+    def watched(self, keys: frozenset[str]) -> None:
+        """Of its labels, those with *keys* count for others."""
+        kept = tuple(sorted((k, v) for k, v in self.labels.items() if k in keys))
+        if kept != self.demand.labels:
+            self.demand = _with_labels(self.base, kept)
+
+
+@lru_cache(maxsize=1 << 15)
+def _with_labels(base: Demand, labels: tuple[tuple[str, str], ...]) -> Demand:
+    return replace(base, labels=labels)
+
+
+def selected_keys(demand: Demand) -> frozenset[str]:
+    """The label keys by which a pod looks for other pods."""
+    if not (
+        demand.near
+        or demand.apart
+        or demand.spread
+        or demand.prefers_near
+        or demand.prefers_apart
+    ):
+        return frozenset()
+    selectors = [
+        *(term.selector for term in (*demand.near, *demand.apart)),
+        *(each.selector for each in demand.spread),
+        *(p.term.selector for p in (*demand.prefers_near, *demand.prefers_apart)),
+    ]
+    return frozenset(each.key for selector in selectors for each in selector or ())
+
+
+def _order(
+    role: str, name: str, labels: Mapping[str, str]
+) -> tuple[str, int, int, str]:
+    """Where a pod stands among its like: by its index, however it has one."""
+    for key in (names.TASK_INDEX, names.COMPLETION_INDEX):
+        if (index := labels.get(key, "")).isdecimal() and index.isascii():
+            return role, 0, int(index[:9]), name
+    tail = labels.get(names.STATEFUL_POD, name).rpartition("-")[2]
+    if tail.isdecimal() and tail.isascii():
+        return role, 0, int(tail[:9]), name
+    return role, 1, 0, name
+
+
+def _rank(text: str) -> int | None:
+    whole = text.isdecimal() and text.isascii() and int(text[:9]) < MAX_RANK
+    return int(text[:9]) if whole else None
+
+
+def _claims(pod: Pod) -> list[str]:
+    """The keys of the volume claims that must be bound first."""
+    found = []
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            found.append(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            found.append(f"{pod.metadata.name}-{volume.name}")
+    return [f"{pod.metadata.namespace}/{name}" for name in found]
+
+
+def _chips(key: str, asks: Mapping[str, int]) -> tuple[int, str, str | None]:
+    """Chips, the resource that counts them, and the part of a chip that is asked."""
+    vendor = [name for name, n in asks.items() if n and name.startswith(names.VENDOR)]
+    counted = [name for name in vendor if name in names.NPU_RESOURCES]
+    if len(counted) > 1:
+        told = " and ".join(sorted(counted))
+        raise BadPod(f"Pod {quoted(key)} asks for {told}, want chips of one kind")
+    if not counted:
+        parts = sorted(name for name in vendor if _is_part(name))
+        return 0, "", parts[0] if parts else None
+    (resource,) = counted
+    chips, rest = divmod(asks[resource], 1000)
+    if rest or chips > MAX_CHIPS_ASKED:
+        found = f"{asks[resource] / 1000:g}"
+        raise BadPod(
+            f"Pod {quoted(key)} asks for {found} {resource}, "
+            f"want a whole number up to {MAX_CHIPS_ASKED}",
+            "a node has at most 64 chips",
+        )
+    return chips, resource, None
+
+
+def _is_part(name: str) -> bool:
+    """Whether a resource is a part of a chip: ``npu-core``, ``Ascend910-2c``."""
+    return name == "huawei.com/npu-core" or any(
+        name.startswith(f"{whole}-") for whole in names.NPU_RESOURCES
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def chips_named(text: str) -> tuple[int, ...] | None:
+    """The ids in a list of chips; None where it is no such list.
+
+    >>> chips_named("Ascend910-0,Ascend910-5"), chips_named("Ascend910-x")
+    ((0, 5), None)
+    >>> chips_named("")
+    ()
+    """
+    if not text:
+        return ()
+    if len(text) > MAX_ANNOTATION:
+        return None
+    found = []
+    for name in text.split(","):
+        prefix, dash, number = name.strip().rpartition("-")
+        good = dash and prefix and number.isdecimal() and number.isascii()
+        if not good or int(number[:4]) >= 64:  # noqa: PLR2004 - chips of a node
+            return None
+        found.append(int(number))
+    return tuple(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=1 << 12)
+def seconds_of(text: str) -> float:
+    """A time of Kubernetes in seconds since 1970; 0 where there is none.
+
+    >>> seconds_of("1970-01-01T00:01:00Z")
+    60.0
+    """
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,413 @@
+"""The scheduler on a real cluster: watch, decide, bind, tell. Start at ``run``.
+
+Reflectors tell the world, the world tells the engine what is new, and what the engine
+instructs is carried out. Nothing happens while nothing changes (D25).
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import Event, Woke
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.instruction import (
+    Bind,
+    Evict,
+    Instruction,
+    Report,
+    Verdict,
+    WakeAt,
+)
+from ringleaf.framework.view import View
+from ringleaf.kube import encode, names, topology
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.binder import Binder, Bound
+from ringleaf.kube.jobs import Group
+from ringleaf.kube.objects import (
+    Budget,
+    Claim,
+    ConfigMap,
+    NodeObject,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    QueueObject,
+)
+from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.teller import VOLCANO, Teller
+from ringleaf.kube.watch import Reflector
+from ringleaf.kube.world import World
+from ringleaf.model.placement import Placement
+from ringleaf.model.queue import DEFAULT_QUEUE
+
+SLICE: Final = 64
+"""Jobs that are decided before their pods are sent off and the next are looked at."""
+GATHER_S: Final = 0.002
+"""How long a cycle waits for more of what happens at the same time."""
+STOP_S: Final = 20.0
+"""How long pods in flight may take when the scheduler is asked to end."""
+STUCK_S: Final = 60.0
+"""A cycle that takes longer is no sign of life."""
+
+Say = Callable[..., None]
+
+
+class Mind(Protocol):
+    """Who decides: an engine, or one that is being recorded."""
+
+    @property
+    def view(self) -> View:
+        """What it knows."""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether there is more to decide."""
+
+    @property
+    def let_in(self) -> Iterable[str]:
+        """The jobs that were just let in."""
+
+    def handle_all(
+        self, events: Iterable[Event], now: float, most: float
+    ) -> list[Instruction]:
+        """What is to be done after *events*."""
+
+
+class Options(Struct, frozen=True):
+    """How the scheduler is run.
+
+    Args:
+        schedulers: The scheduler names of pods that are ours.
+        conf: The configuration of the engine.
+        release_s: Seconds after which a gang that was bound in part is released.
+        workers: Bindings in flight at a time.
+        name: Who it is, in events.
+
+    """
+
+    schedulers: tuple[str, ...] = (names.SCHEDULER,)
+    conf: Conf = DEFAULT
+    release_s: float = 60.0
+    workers: int = 32
+    name: str = "ringleaf"
+
+
+class Scheduler:
+    """One scheduler.
+
+    Args:
+        api: The API server.
+        options: How it is run.
+        say: Writes a line of the log: what happened, and its circumstances.
+        mind: Makes of an engine who decides.
+
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        options: Options,
+        say: Say,
+        mind: Callable[[Engine], Mind] = lambda engine: engine,
+    ) -> None:
+        self._api, self._options, self._say = api, options, say
+        self._epoch = time.time() - time.monotonic()
+        self.world = World(options.schedulers, options.conf)
+        self._mind = mind(Engine((), conf=options.conf))
+        self._wake = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._wake_at: float | None = None
+        self.failure: BaseException | None = None
+        """Why a part of it ended that should not have."""
+        self._stamp = 0
+        self._version = -1
+        self._last_cycle = self.now()
+        self._half: dict[str, float] = {}
+        self._reflectors = list(self._watched())
+        self.binder = Binder(
+            api,
+            self.world,
+            self.now,
+            done=self._bound,
+            changed=self._wake.set,
+            say=say,
+            workers=options.workers,
+        )
+        self.teller = Teller(
+            api,
+            self.world,
+            lambda: self._mind.view,
+            self.now,
+            is_binding=lambda: self.binder.in_flight > 0,
+            name=options.name,
+        )
+
+    def now(self) -> float:
+        """Seconds since 1970; it never goes backwards."""
+        return self._epoch + time.monotonic()
+
+    def stop(self) -> None:
+        """End soon: nothing more is decided, what is in flight finishes."""
+        self._stop.set()
+        self._wake.set()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything there was is known."""
+        return all(reflector.synced for reflector in self._reflectors)
+
+    def live(self) -> tuple[bool, dict[str, str]]:
+        """Whether it does its work."""
+        silent = self.now() - self._last_cycle
+        stuck = self._wake.is_set() and silent > STUCK_S
+        return not stuck, {"cycle": f"{silent:.0f} s ago"}
+
+    def ready(self) -> tuple[bool, dict[str, str]]:
+        """Whether it may be relied on."""
+        missing = [r.path for r in self._reflectors if not r.synced]
+        told = dict.fromkeys(missing, "not listed yet")
+        return not missing and not self._stop.is_set(), told
+
+    async def run(self) -> None:
+        """Schedule until asked to stop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        tasks = [loop.create_task(r.run(), name=r.path) for r in self._reflectors]
+        tasks.append(loop.create_task(self.teller.run(), name="teller"))
+        tasks.append(loop.create_task(self._make_queues(), name="queues"))
+        for task in tasks:
+            task.add_done_callback(self._task_ended)
+        try:
+            await self._synced()
+            while not self._stop.is_set():
+                await self._cycle()
+            self._say("stopping", in_flight=self.binder.in_flight)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOP_S):
+                    await self.binder.drained()
+                    await self.teller.flush(2.0)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+        self._say("stopped", bound=self.binder.n_bound)
+
+    def _task_ended(self, task: "asyncio.Task[None]") -> None:
+        """A part that ends by itself is a bug: say so, and end."""
+        if not task.cancelled() and task.exception() is not None:
+            error = task.exception()
+            self._say("a part of the scheduler ended", part=task.get_name(), why=error)
+            self.failure = error
+            self.stop()
+
+    async def _synced(self) -> None:
+        """Until everything there was is known."""
+        while not (self.is_synced or self._stop.is_set()):
+            await self._wake.wait()
+            self._wake.clear()
+        self._wake.set()
+        world = self.world
+        self._say("synced", nodes=world.n_nodes, pods=len(world.pods))
+
+    async def _cycle(self) -> None:
+        """Wait for something to happen, and decide."""
+        await self._sleep()
+        if not self._mind.is_cut_short:
+            await asyncio.sleep(GATHER_S)
+        if self._stop.is_set():
+            return
+        self._wake.clear()
+        now = self._last_cycle = self.now()
+        events = self.world.events(now)
+        if self._wake_at is not None and self._wake_at <= now:
+            self._wake_at = None
+            events.append(Woke())
+        if events or self._mind.is_cut_short:
+            self._carry_out(self._mind.handle_all(events, now, SLICE))
+            if self._mind.is_cut_short:
+                self._wake.set()
+                await asyncio.sleep(0)
+        self._tell_news(now)
+
+    async def _sleep(self) -> None:
+        """Until something happens, or it is time."""
+        ends = [t for t in (self._wake_at, self.world.next_at) if t is not None]
+        ends += [since + self._options.release_s for since in self._half.values()]
+        wait = max(0.0, min(ends) - self.now()) if ends else None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
+
+    def _carry_out(self, instructions: Iterable[Instruction]) -> None:
+        for each in instructions:
+            match each:
+                case Bind():
+                    self._bind(each)
+                case Evict():
+                    self._evict(each)
+                case Report():
+                    self._report(each)
+                case WakeAt():
+                    self._wake_at = each.at
+        for job in self._mind.let_in:
+            self.world.let_in(job)
+            self.teller.group_changed(job, is_urgent=True)
+
+    def _bind(self, each: Bind) -> None:
+        pods = self.world.sent(each.job, each.placements)
+        items = []
+        for pod, placement, given in zip(
+            pods, each.placements, each.annotations, strict=True
+        ):
+            self._stamp = max(self._stamp + 1, time.time_ns())
+            facts = self.world.nodes[placement.node]
+            written = encode.written(pod, placement, given, facts, self._stamp)
+            items.append(Bound(pod, placement, written))
+        self.binder.bind(items)
+        warnings = "; ".join(each.warnings)
+        nodes = len({placement.node for placement in each.placements})
+        self._say("bind", job=each.job, pods=len(items), nodes=nodes, warnings=warnings)
+        self.teller.group_changed(each.job)
+
+    def _bound(self, pod: PodRecord, placement: Placement) -> None:
+        self.teller.placed(pod, placement)
+
+    def _evict(self, each: Evict) -> None:
+        group = self.world.groups.get(each.job)
+        if group is None:
+            return
+        numbered = group.by_number()
+        pods = [numbered[n] for n in each.replicas if n in numbered]
+        why = f"Pod is evicted by {each.action}, because of job {each.by!r}"
+        self._say("evict", job=each.job, pods=len(pods), by=each.by, action=each.action)
+        for pod in pods:
+            self.teller.evicted(pod, why)
+        self.teller.on_group(group, "Evict", why)
+        self.binder.evict(pods, why)
+
+    def _report(self, each: Report) -> None:
+        message = each.message
+        if each.hint:
+            message = f"{message}; hint: {each.hint}"
+        self._say("report", job=each.job, verdict=each.verdict.value, message=message)
+        if each.verdict is Verdict.CONFLICT:
+            group = self.world.groups.get(each.job)
+            if group is not None:
+                self.teller.conflict(group, message)
+            return
+        self.teller.waits(each.job, message)
+
+    def _tell_news(self, now: float) -> None:
+        """What else has changed, and what is to be released."""
+        world = self.world
+        for problem in world.problems:
+            where = f"{problem.namespace}/{problem.name}".lstrip("/")
+            self._say(
+                "problem", kind=problem.kind, object=where, message=problem.message
+            )
+            self.teller.problem(problem)
+        world.problems.clear()
+        for group in world.take_changed():
+            if group.reason:
+                self.teller.waits(group.name, group.reason)
+            self.teller.group_changed(group.name)
+            self._note_half(group, now)
+        if self._version != self._mind.view.version:
+            self._version = self._mind.view.version
+            self.teller.queues_changed()
+        due = now - self._options.release_s
+        for name in [name for name, since in self._half.items() if since <= due]:
+            self._release(name)
+
+    def _note_half(self, group: Group, now: float) -> None:
+        if group.is_half_bound:
+            self._half.setdefault(group.name, now)
+        else:
+            self._half.pop(group.name, None)
+
+    def _release(self, name: str) -> None:
+        """Give up a gang that was bound in part and cannot be completed."""
+        del self._half[name]
+        group = self.world.groups.get(name)
+        if group is None or not group.is_half_bound:
+            return
+        pods = [pod for pod in group.pods.values() if pod.holds and not pod.deleting]
+        why = (
+            f"{len(pods)} of {group.need} pods were bound and no place found for others"
+        )
+        self._say("release", job=name, pods=len(pods), why=why)
+        self.teller.on_group(group, "Released", why)
+        self.binder.delete(pods)
+
+    async def _make_queues(self) -> None:
+        """The queues that are always there, as Volcano's scheduler makes them."""
+        for name, spec in (
+            ("root", {"reclaimable": False, "weight": 1}),
+            (DEFAULT_QUEUE, {"reclaimable": True, "weight": 1}),
+        ):
+            body = encode.encode(
+                {
+                    "apiVersion": "scheduling.volcano.sh/v1beta1",
+                    "kind": "Queue",
+                    "metadata": {"name": name},
+                    "spec": spec,
+                }
+            )
+            with suppress(Unreachable):
+                await self._api.call("POST", f"{VOLCANO}/queues", body, lane="tell")
+
+    def _watched(self) -> Iterator[Reflector[Any]]:
+        """Everything that is looked at."""
+        world = self.world
+        kinds: list[tuple[str, Any, str, str, bool]] = [
+            ("/api/v1/nodes", NodeObject, "nodes", "", False),
+            ("/api/v1/pods", Pod, "pods", "", False),
+            (f"{VOLCANO}/podgroups", PodGroup, "groups", "", True),
+            (f"{VOLCANO}/queues", QueueObject, "queues", "", True),
+            (
+                "/apis/scheduling.k8s.io/v1/priorityclasses",
+                PriorityClass,
+                "classes",
+                "",
+                True,
+            ),
+            ("/apis/policy/v1/poddisruptionbudgets", Budget, "budgets", "", True),
+            ("/api/v1/persistentvolumeclaims", Claim, "claims", "", True),
+        ]
+        name = f"fieldSelector=metadata.name%3D{topology.NAME}"
+        maps = f"/api/v1/namespaces/{topology.NAMESPACE}/configmaps"
+        kinds.append((maps, ConfigMap, "maps", name, False))
+        for namespace, label in names.REPORTS:
+            maps = f"/api/v1/namespaces/{namespace}/configmaps"
+            query = f"labelSelector={label.replace('=', '%3D')}"
+            kinds.append((maps, ConfigMap, "maps", query, False))
+        for path, kind, what, query, optional in kinds:
+            put: Callable[[list[Any]], None] = getattr(world, f"put_{what}")
+            drop: Callable[[list[Any]], None] = getattr(world, f"drop_{what}")
+            yield Reflector(
+                self._api,
+                path,
+                kind,
+                query=query,
+                put=self._waking(put),
+                drop=self._waking(drop),
+                listed=self._wake.set,
+                optional=optional,
+                trouble=lambda line: self._say("trouble", message=line),
+            )
+
+    def _waking(self, heed: Callable[[list[Any]], None]) -> Callable[[list[Any]], None]:
+        def heard(objects: list[Any]) -> None:
+            heed(objects)
+            self._wake.set()
+
+        return heard

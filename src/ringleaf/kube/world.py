@@ -1,0 +1,702 @@
+"""What the API server says, turned into what the engine hears.
+
+Reflectors put objects in and take them out, in any order and as often as they like;
+``events`` tells what is new since it was last asked. All of it follows from the objects
+that are there, so after a restart the engine hears the same again. The one thing the
+world knows better is where pods were sent that the API server has not confirmed yet.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ringleaf.engine.event import (
+    ConfChanged,
+    Event,
+    JobArrived,
+    JobGone,
+    LeavesChanged,
+    NodesChanged,
+    NodesGone,
+    PodsEnding,
+    PodsGone,
+    QueueChanged,
+    QueueGone,
+)
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.kube import names, topology
+from ringleaf.kube.budgets import Budgets
+from ringleaf.kube.demand import BadPod
+from ringleaf.kube.jobs import (
+    Facts,
+    Group,
+    job_of,
+    members_of,
+    outside_job,
+    place_of,
+    placement_of,
+    podless_job,
+)
+from ringleaf.kube.nodes import NodeFacts, leaves_of, node_of
+from ringleaf.kube.objects import (
+    Budget,
+    Claim,
+    ConfigMap,
+    NodeObject,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    QueueObject,
+)
+from ringleaf.kube.pods import PodRecord, State, selected_keys
+from ringleaf.kube.quantity import BadQuantity
+from ringleaf.kube.queues import read_queue
+from ringleaf.kube.reported import Reported
+from ringleaf.kube.reports import is_report, read
+from ringleaf.kube.watch import Gone
+from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
+from ringleaf.model.queue import DEFAULT_QUEUE, Queue
+from ringleaf.model.settings import SwitchMode
+from ringleaf.model.topology import Topology, quoted
+
+ROOT: Final = "root"
+"""The queue above all others; no job waits in it."""
+FIRST_BACKOFF_S: Final = 0.5
+MOST_BACKOFF_S: Final = 30.0
+
+
+class Problem(NamedTuple):
+    """Something that somebody should mend: on which object, and what."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    message: str
+
+
+class World:
+    """The objects of a cluster, and what the engine knows of them.
+
+    Args:
+        schedulers: The scheduler names of pods that are ours.
+        conf: The configuration of the engine.
+
+    """
+
+    def __init__(
+        self, schedulers: Iterable[str] = (names.SCHEDULER,), conf: Conf = DEFAULT
+    ) -> None:
+        self.schedulers = frozenset(schedulers)
+        self._conf = conf
+        self.pods: dict[str, PodRecord] = {}
+        """By uid."""
+        self.groups: dict[str, Group] = {}
+        self.nodes: dict[str, NodeFacts] = {}
+        """What the engine knows of nodes, with what is written on pods there."""
+        self.problems: list[Problem] = []
+        """What is to be told; whoever tells it empties the list."""
+        self.topology: Topology | None = None
+        self._facts = Facts()
+        self._budgets = Budgets()
+        self._objects: dict[str, NodeObject] = {}
+        self._uids: dict[str, str] = {}
+        self._on_node: dict[str, set[str]] = {}
+        self._reports = Reported()
+        self._queues: dict[str, Queue] = {}
+        self._default_there = False
+        self._classes: dict[str, PriorityClass] = {}
+        self._claims: set[str] = set()
+        self._claimants: dict[str, set[str]] = {}
+        self._dirty: dict[str, None] = {}
+        self._dirty_nodes: dict[str, None] = {}
+        self._dirty_queues: dict[str, None] = {}
+        self._leaves_changed = self._conf_changed = False
+        self._counted = {"cpu", "memory", "pods"}
+        """Resources that some pod asks; a node that does not name one has none."""
+        self._late: dict[str, float] = {}
+        self._changed: dict[str, None] = {}
+        self._told: dict[tuple[str, str], str] = {}
+
+    # What reflectors say.
+
+    def put_pods(self, pods: Iterable[Pod]) -> None:
+        """Pods are new or changed."""
+        for pod in pods:
+            uid = pod.metadata.uid
+            record = self.pods.get(uid)
+            if record is not None:
+                self._pod_changed(record, pod)
+            elif pod.spec.scheduler_name in self.schedulers or pod.spec.node_name:
+                self._pod_came(pod)
+
+    def drop_pods(self, gone: Iterable[Gone]) -> None:
+        """Pods are gone."""
+        for each in gone:
+            record = self.pods.pop(each.uid, None)
+            if record is None:
+                continue
+            self._uids.pop(record.key, None)
+            self._leave(record)
+
+    def put_nodes(self, nodes: Iterable[NodeObject]) -> None:
+        """Nodes are new or changed."""
+        for node in nodes:
+            self._objects[node.metadata.name] = node
+            self._dirty_nodes[node.metadata.name] = None
+
+    def drop_nodes(self, gone: Iterable[Gone]) -> None:
+        """Nodes are gone."""
+        for each in gone:
+            if self._objects.pop(each.name, None) is not None:
+                self._dirty_nodes[each.name] = None
+
+    def put_groups(self, podgroups: Iterable[PodGroup]) -> None:
+        """PodGroups are new or changed."""
+        for each in podgroups:
+            group = self._group(each.metadata.key)
+            before, group.podgroup = group.podgroup, each
+            if before is None or not group.pods or _differ(before, each):
+                self._dirty[group.name] = None
+
+    def drop_groups(self, gone: Iterable[Gone]) -> None:
+        """PodGroups are gone."""
+        for each in gone:
+            group = self.groups.get(each.key)
+            if group is not None:
+                group.podgroup = None
+                self._dirty[group.name] = None
+
+    def put_queues(self, queues: Iterable[QueueObject]) -> None:
+        """Queues are new or changed."""
+        for each in queues:
+            name = each.metadata.name
+            if name == ROOT:
+                continue
+            try:
+                found = read_queue(each)
+            except BadQuantity as error:
+                self.tell("Queue", "", name, each.metadata.uid, str(error))
+                continue
+            if self._queues.get(name) != found:
+                self._queues[name] = found
+                self._dirty_queues[name] = None
+
+    def drop_queues(self, gone: Iterable[Gone]) -> None:
+        """Queues are gone."""
+        for each in gone:
+            if self._queues.pop(each.name, None) is not None:
+                self._dirty_queues[each.name] = None
+
+    def put_classes(self, classes: Iterable[PriorityClass]) -> None:
+        """PriorityClasses are new or changed."""
+        for each in classes:
+            self._classes[each.metadata.name] = each
+        self._classes_changed()
+
+    def drop_classes(self, gone: Iterable[Gone]) -> None:
+        """PriorityClasses are gone."""
+        for each in gone:
+            self._classes.pop(each.name, None)
+        self._classes_changed()
+
+    def put_budgets(self, budgets: Iterable[Budget]) -> None:
+        """PodDisruptionBudgets are new or changed."""
+        for each in budgets:
+            if self._budgets.put(each):
+                self._disturb(each.metadata.namespace)
+
+    def drop_budgets(self, gone: Iterable[Gone]) -> None:
+        """PodDisruptionBudgets are gone."""
+        for each in gone:
+            self._budgets.drop(each.key)
+            self._disturb(each.namespace)
+
+    def put_claims(self, claims: Iterable[Claim]) -> None:
+        """PersistentVolumeClaims are new or changed."""
+        for each in claims:
+            key = each.metadata.key
+            if each.status.phase == "Bound":
+                self._claims.add(key)
+            else:
+                self._claims.discard(key)
+            self._touch(self._claimants.get(key, ()))
+
+    def drop_claims(self, gone: Iterable[Gone]) -> None:
+        """PersistentVolumeClaims are gone."""
+        for each in gone:
+            self._claims.discard(each.key)
+            self._touch(self._claimants.get(each.key, ()))
+
+    def put_maps(self, maps: Iterable[ConfigMap]) -> None:
+        """ConfigMaps with reports or with the topology are new or changed."""
+        for each in maps:
+            metadata = each.metadata
+            if metadata.name == topology.NAME:
+                self._put_topology(each)
+            elif is_report(metadata.name):
+                found = read(each)
+                self._dirty_nodes |= self._reports.put(metadata.key, found)
+                told = "; ".join(found.problems[:3])
+                self.tell(
+                    "ConfigMap", metadata.namespace, metadata.name, metadata.uid, told
+                )
+
+    def drop_maps(self, gone: Iterable[Gone]) -> None:
+        """ConfigMaps are gone."""
+        for each in gone:
+            if each.name == topology.NAME:
+                self.topology = None
+                self._topology_changed()
+            else:
+                self._dirty_nodes |= self._reports.drop(each.key)
+
+    def put_conf(self, conf: Conf) -> None:
+        """The configuration is another one."""
+        self._conf = conf
+        self._conf_changed = True
+
+    # What the engine hears.
+
+    def events(self, now: float) -> list[Event]:
+        """What is new since the last time."""
+        for name, at in list(self._late.items()):
+            if at <= now:
+                del self._late[name]
+                self._dirty[name] = None
+        if not (
+            self._dirty
+            or self._dirty_nodes
+            or self._dirty_queues
+            or self._leaves_changed
+            or self._conf_changed
+        ):
+            return []
+        out: list[Event] = []
+        self._tell_queues(out)
+        if self._conf_changed:
+            self._conf_changed = False
+            out.append(ConfChanged(self._effective_conf()))
+        if self._leaves_changed:
+            self._leaves_changed = False
+            out.append(LeavesChanged(leaves_of(self.topology)))
+        vanished = self._tell_nodes(out)
+        dirty, self._dirty = self._dirty, {}
+        for name in dirty:
+            group = self.groups.get(name)
+            if group is not None:
+                self._changed[name] = None
+                out += self._refresh(group, now)
+        if vanished:
+            out.append(NodesGone(tuple(vanished)))
+        return out
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes that there are."""
+        return len(self._objects)
+
+    def take_changed(self) -> list[Group]:
+        """The groups that changed since the last time."""
+        changed, self._changed = self._changed, {}
+        return [g for g in map(self.groups.get, changed) if g is not None]
+
+    @property
+    def next_at(self) -> float | None:
+        """When something is to be looked at again, if anything is."""
+        return min(self._late.values(), default=None)
+
+    # What becomes of instructions.
+
+    def sent(self, job: str, placements: Iterable[Placement]) -> list[PodRecord]:
+        """Pods are sent to their places; they hold them from now on."""
+        group = self.groups[job]
+        pods = group.by_number()
+        found = []
+        for placement in placements:
+            pod = pods[placement.replica]
+            pod.assumed = placement
+            group.placed[placement.replica] = placement
+            self._on_node.setdefault(placement.node, set()).add(pod.uid)
+            found.append(pod)
+        return found
+
+    def bound(self, uid: str) -> None:
+        """The API server has bound a pod as it was told."""
+        pod = self.pods.get(uid)
+        if pod is not None:
+            self.groups[pod.job].backoff = 0.0
+
+    def failed(self, uid: str, now: float) -> None:
+        """A pod was not bound; it is tried again a little later."""
+        pod = self.pods.get(uid)
+        if pod is None or pod.assumed is None:
+            return
+        group = self.groups[pod.job]
+        self._off(pod, pod.assumed.node)
+        pod.assumed = None
+        if pod.holds:
+            self._on_node.setdefault(pod.node, set()).add(uid)
+        if group.backoff == 0.0 or now >= self._late.get(group.name, 0.0):
+            doubled = min(MOST_BACKOFF_S, 2 * group.backoff)
+            group.backoff = doubled or FIRST_BACKOFF_S
+        pod.not_before = now + group.backoff
+        self._late[group.name] = pod.not_before
+        self._dirty[group.name] = None
+
+    def stayed(self, job: str) -> None:
+        """Pods of *job* could not be asked to end: it is told anew as it is."""
+        group = self.groups.get(job)
+        if group is not None:
+            group.is_stale = True
+            self._dirty[job] = None
+
+    def let_in(self, job: str) -> None:
+        """A job is let in."""
+        group = self.groups.get(job)
+        if group is not None:
+            group.let_in = True
+
+    def tell(
+        self, kind: str, namespace: str, name: str, uid: str, message: str
+    ) -> None:
+        """Something is wrong with an object, or no longer; told once."""
+        key = kind, f"{namespace}/{name}"
+        if self._told.get(key, "") == message:
+            return
+        if not message:
+            del self._told[key]
+            return
+        self._told[key] = message
+        self.problems.append(Problem(kind, namespace, name, uid, message))
+
+    # Pods.
+
+    def _pod_came(self, pod: Pod) -> None:
+        record = PodRecord(pod, self.schedulers)
+        if not record.ours and not record.holds:
+            return
+        before = self.pods.pop(self._uids.get(record.key, ""), None)
+        if before is not None:
+            self._leave(before)
+        self._uids[record.key] = record.uid
+        self.pods[record.uid] = record
+        keys = selected_keys(record.base)
+        if not keys <= self._facts.keys:
+            self._facts.keys |= keys
+            self._watch_labels()
+        if self._facts.keys:
+            record.watched(self._facts.keys)
+        asks = {name for name, _amount in record.base.resources}
+        if not asks <= self._counted:
+            self._counted |= asks
+            self._dirty_nodes |= dict.fromkeys(self._objects)
+        for claim in record.claims:
+            self._claimants.setdefault(claim, set()).add(record.uid)
+        self._enter(record)
+
+    def _pod_changed(self, record: PodRecord, pod: Pod) -> None:
+        before = (
+            record.state,
+            record.node,
+            record.deleting,
+            record.group,
+            record.chip_text,
+            record.preemptable,
+        )
+        record.update(pod)
+        if record.assumed is not None and record.state is not State.WAITING:
+            self._confirm(record)
+        after = (
+            record.state,
+            record.node,
+            record.deleting,
+            record.group,
+            record.chip_text,
+            record.preemptable,
+        )
+        if self._facts.keys:
+            known = record.demand
+            record.watched(self._facts.keys)
+            if known is not record.demand:
+                self._dirty[record.job] = None
+        if before == after:
+            return
+        if before[3] != after[3]:
+            self._leave(record)
+            self._enter(record)
+            return
+        if before[1] != after[1]:
+            self._off(record, before[1])
+            self._on_node.setdefault(record.node, set()).add(record.uid)
+        self._check_chips(record)
+        self._dirty[record.job] = None
+
+    def _confirm(self, record: PodRecord) -> None:
+        """The API server says where a pod is that was sent somewhere."""
+        assert record.assumed is not None
+        assumed, record.assumed = record.assumed, None
+        if assumed.node != record.node:
+            self._off(record, assumed.node)
+            self._on_node.setdefault(record.node, set()).add(record.uid)
+
+    def _enter(self, record: PodRecord) -> None:
+        """A pod joins its group."""
+        known = record.ours and record.group
+        name = f"{record.namespace}/{record.group}" if known else f"pod {record.key}"
+        group = self._group(name)
+        group.pods[record.uid] = record
+        record.job = name
+        self._dirty[name] = None
+        if record.node:
+            self._on_node.setdefault(record.node, set()).add(record.uid)
+        self._check_chips(record)
+
+    def _leave(self, record: PodRecord) -> None:
+        """A pod leaves its group."""
+        group = self.groups[record.job]
+        group.pods.pop(record.uid, None)
+        record.number = None
+        for node in {record.node, place_of(record)}:
+            self._off(record, node)
+        for claim in record.claims:
+            self._claimants.get(claim, set()).discard(record.uid)
+        self._dirty[group.name] = None
+
+    def _off(self, record: PodRecord, node: str) -> None:
+        """A pod is no longer on *node*."""
+        there = self._on_node.get(node)
+        if there is not None:
+            there.discard(record.uid)
+            if not there:
+                del self._on_node[node]
+            if record.asked and record.chips in ((), None):
+                self._dirty_nodes[node] = None
+
+    def _check_chips(self, record: PodRecord) -> None:
+        """Tell of a pod that holds chips, and nobody knows which."""
+        if not (record.holds and record.asked):
+            return
+        unclear = self._is_unclear(record)
+        facts = self.nodes.get(record.node)
+        if facts is not None and (unclear or facts.is_unclear):
+            self._dirty_nodes[record.node] = None
+        said = ""
+        if unclear:
+            found = quoted(record.chip_text[:60])
+            said = (
+                f"Pod {quoted(record.key)} holds {record.asked} {record.resource} of "
+                f"node {quoted(record.node)}, its annotation says {found}, want the "
+                "names of the chips; no chips of that node are given until it does"
+            )
+        self.tell("Pod", record.namespace, record.name, record.uid, said)
+
+    @staticmethod
+    def _is_unclear(record: PodRecord) -> bool:
+        return record.holds and record.asked > 0 and not record.chips
+
+    def _watch_labels(self) -> None:
+        """More labels count than before: every pod is looked at again."""
+        for record in self.pods.values():
+            known = record.demand
+            record.watched(self._facts.keys)
+            if known is not record.demand:
+                self._dirty[record.job] = None
+
+    def _touch(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            if uid in self.pods:
+                self._dirty[self.pods[uid].job] = None
+
+    # Groups.
+
+    def _group(self, name: str) -> Group:
+        group = self.groups.get(name)
+        if group is None:
+            group = self.groups[name] = Group(name)
+        return group
+
+    def _refresh(self, group: Group, now: float) -> Iterator[Event]:
+        """What the engine hears of a group that has changed."""
+        job, pods = self._job(group, now)
+        if job is None:
+            yield from self._withdraw(group)
+            if not group.pods and group.podgroup is None:
+                del self.groups[group.name]
+            return
+        placements = {
+            pod.number: placement_of(pod, job)
+            for pod in pods
+            if pod.assumed is not None or pod.holds
+        }
+        fresh = any(
+            n not in group.placed or not _same_place(group.placed[n], place)
+            for n, place in placements.items()
+            if n is not None
+        )
+        if group.told is not None and (fresh or group.is_stale):
+            yield from self._withdraw(group)
+        known = {n: p for n, p in placements.items() if n is not None}
+        gone = tuple(sorted(group.placed.keys() - known.keys()))
+        if gone:
+            yield PodsGone(group.name, gone)
+            group.ending -= {*gone}
+        if job != group.told or fresh:
+            starts = [pod.started for pod in pods if pod.started]
+            listed = tuple(known[n] for n in sorted(known))
+            yield JobArrived(job, listed, min(starts, default=None))
+        group.told, group.placed = job, known
+        ends = {p.number for p in pods if p.deleting and p.number in known}
+        new = sorted(n for n in ends - group.ending if n is not None)
+        if new:
+            yield PodsEnding(group.name, tuple(new))
+            group.ending |= {*new}
+
+    def _withdraw(self, group: Group) -> Iterator[Event]:
+        if group.told is not None:
+            yield JobGone(group.name)
+        group.told, group.placed, group.ending = None, {}, set()
+        group.is_stale = False
+
+    def _job(self, group: Group, now: float) -> tuple[Job | None, list[PodRecord]]:
+        """The job of a group as it is now, and the pods that it has."""
+        for pod in group.pods.values():
+            self._bar(pod)
+        pods, group.reason = members_of(group, self.nodes, now)
+        try:
+            if pods and not pods[0].ours:
+                node = self.nodes[place_of(pods[0])].node
+                return outside_job(group, pods[0], node.product), pods
+            if pods:
+                return self._with_budget(job_of(group, pods, self._facts), pods), pods
+            if not group.pods:
+                return podless_job(group, self._facts), []
+        except BadPod as error:
+            group.reason = str(error)
+            held = [pod for pod in pods if pod.assumed is not None or pod.holds]
+            if held and group.told is not None:
+                return group.told, held
+        return None, []
+
+    def _with_budget(self, job: Job, pods: Iterable[PodRecord]) -> Job:
+        """A job whose pods must not be disturbed is not evicted."""
+        return self._budgets.heeded(job, pods)
+
+    def _bar(self, pod: PodRecord) -> None:
+        """A pod whose claims are not bound waits for them."""
+        if not pod.claims or pod.state not in (State.WAITING, State.BARRED):
+            return
+        unbound = [claim for claim in pod.claims if claim not in self._claims]
+        if unbound:
+            pod.problem = (
+                f"pod {quoted(pod.name)} has unbound volume claims: "
+                f"{', '.join(unbound[:3])}"
+            )
+        elif pod.problem.startswith(f"pod {quoted(pod.name)} has unbound"):
+            pod.problem = ""
+
+    def _disturb(self, namespace: str) -> None:
+        """Budgets of *namespace* changed."""
+        for name, group in self.groups.items():
+            if name.removeprefix("pod ").startswith(f"{namespace}/") and group.pods:
+                self._dirty[name] = None
+
+    def _classes_changed(self) -> None:
+        values = {name: each.value for name, each in self._classes.items()}
+        default = max(
+            (each.value for each in self._classes.values() if each.global_default),
+            default=0,
+        )
+        facts = self._facts
+        if (values, default) != (facts.priorities, facts.default_priority):
+            facts.priorities, facts.default_priority = values, default
+            self._dirty |= {n: None for n, g in self.groups.items() if g.podgroup}
+
+    # Nodes, queues, topology.
+
+    def _tell_nodes(self, out: list[Event]) -> list[str]:
+        """Tell of nodes that changed; those that vanished are told of last."""
+        dirty, self._dirty_nodes = self._dirty_nodes, {}
+        changed, vanished = [], []
+        for name in dirty:
+            given = self._objects.get(name)
+            before = self.nodes.get(name)
+            if given is None:
+                if before is not None:
+                    del self.nodes[name]
+                    vanished.append(name)
+                    self._touch(self._on_node.get(name, ()))
+                continue
+            found = self._facts_of(name, given)
+            self.nodes[name] = found
+            if before is None or before.node != found.node:
+                changed.append(found.node)
+            if before is None or before.node.product != found.node.product:
+                self._touch(self._on_node.get(name, ()))
+            uid, told = given.metadata.uid, "; ".join(found.problems[:3])
+            self.tell("Node", "", name, uid, told)
+        if changed:
+            out.append(NodesChanged(tuple(changed)))
+        return vanished
+
+    def _facts_of(self, name: str, given: NodeObject) -> NodeFacts:
+        unclear = any(
+            self._is_unclear(self.pods[uid]) for uid in self._on_node.get(name, ())
+        )
+        return node_of(
+            given,
+            self._reports.of(name),
+            self.topology,
+            is_unclear=unclear,
+            counted=self._counted,
+        )
+
+    def _put_topology(self, given: ConfigMap) -> None:
+        metadata = given.metadata
+        try:
+            found, warnings = topology.read_topology({"data": given.data or {}})
+        except topology.BadTopology as error:
+            warnings = [str(error)]
+            found = None
+        own = metadata.namespace, metadata.name, metadata.uid
+        self.tell("ConfigMap", *own, "; ".join(warnings[:3]))
+        if found is not None and found != self.topology:
+            self.topology = found
+            self._topology_changed()
+
+    def _topology_changed(self) -> None:
+        self._leaves_changed = self._conf_changed = True
+        self._dirty_nodes |= dict.fromkeys(self._objects)
+
+    def _effective_conf(self) -> Conf:
+        """The configuration, with what the topology says of the switches."""
+        if self.topology is None:
+            return self._conf
+        settings = replace(self._conf.settings, nodes_per_leaf=self.topology.leaf_size)
+        if self.topology.single_layer:
+            settings = replace(settings, switch_mode=SwitchMode.SINGLE_LAYER)
+        return replace(self._conf, settings=settings)
+
+    def _tell_queues(self, out: list[Event]) -> None:
+        dirty, self._dirty_queues = self._dirty_queues, {}
+        for name in dirty:
+            found = self._queues.get(name)
+            if found is not None:
+                out.append(QueueChanged(found))
+            elif name == DEFAULT_QUEUE:
+                out.append(QueueChanged(Queue(DEFAULT_QUEUE)))
+            else:
+                out.append(QueueGone(name))
+
+
+def _same_place(one: Placement, other: Placement) -> bool:
+    return one.node == other.node and {*one.chips} == {*other.chips}
+
+
+def _differ(one: PodGroup, other: PodGroup) -> bool:
+    """Whether more than the status is another."""
+    a, b = one.metadata, other.metadata
+    same = a.labels == b.labels and a.annotations == b.annotations
+    return not same or one.spec != other.spec
