@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -291,7 +292,7 @@ class Testbed:
             child = Child(name, command(at), log)
             self.children.append(child)
             try:
-                child.wait_until(lambda at=at: is_well(at))  # type: ignore[misc]
+                child.wait_until(partial(is_well, at))
             except TestbedError:
                 self.children.remove(child)
                 child.kill()
@@ -356,13 +357,12 @@ class Testbed:
         return status in OK
 
     def _install_volcano(self) -> None:
-        names = [self._create_crd(path) for path in source.files("crds")]
-        self.wait_for(
-            lambda: all(map(self._is_established, names)),
-            "Volcano's custom resources",
-            PATIENCE_S,
-        )
-        self.wait_for(lambda: self.request("GET", QUEUES)[0] in OK, "queues")
+        for served in [self._create_crd(path) for path in source.files("crds")]:
+            self.wait_for(
+                partial(self._is_served, served),
+                f"Volcano's {served}",
+                PATIENCE_S,
+            )
         self._create(
             QUEUES,
             {
@@ -378,17 +378,16 @@ class Testbed:
             )
 
     def _create_crd(self, path: Path) -> str:
+        """Create a custom resource; gives where it will be, once it is established."""
         with path.open("rb") as file:
             manifest = yaml.load(file, Loader=_YAML)  # noqa: S506 - a safe loader
         self._create(CRDS, manifest)
-        return str(manifest["metadata"]["name"])
+        spec = manifest["spec"]
+        version = next(v["name"] for v in spec["versions"] if v["served"])
+        return f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
 
-    def _is_established(self, crd: str) -> bool:
-        _status, answer = self.request("GET", f"{CRDS}/{crd}")
-        conditions = answer.get("status", {}).get("conditions") or []
-        return any(
-            c["type"] == "Established" and c["status"] == "True" for c in conditions
-        )
+    def _is_served(self, path: str) -> bool:
+        return self.request("GET", path)[0] in OK
 
     def _create(self, path: str, manifest: object) -> None:
         status, answer = self.request("POST", path, manifest)

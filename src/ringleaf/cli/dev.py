@@ -1,0 +1,144 @@
+"""A small Ascend cluster on this machine, scheduled by Ringleaf, to play with."""
+
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ringleaf.cli.failure import BadUse
+from ringleaf.testbed import source
+from ringleaf.testbed.actor import REAL, Actor
+from ringleaf.testbed.build import build
+from ringleaf.testbed.cluster import Testbed
+from ringleaf.testbed.hardware import fleet
+from ringleaf.testbed.process import Child
+
+SAMPLES: Final = Path(source.__file__).with_name("samples.yaml")
+SAMPLE_PODS: Final = 8
+PATIENCE_S: Final = 120.0
+INTERRUPTED: Final = 130
+PODS: Final = "/api/v1/namespaces/default/pods"
+SCHEDULER_NAMES: Final = ("volcano", "ringleaf")
+COMPONENTS: Final = ("kube-controller-manager", "kwok", "vc-controller-manager")
+
+
+class Shown(NamedTuple):
+    """A pod as the table shows it."""
+
+    pod: str
+    phase: str
+    node: str
+    chips: str
+
+
+def run_cluster(*, once: bool) -> int:
+    """Start the cluster, submit the samples; until Ctrl-C, or *once* they run."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        build()
+        with Testbed() as bed, Actor(bed.client) as actor:
+            scheduler = _start(bed, actor)
+            if once:
+                return _wait_for_samples(bed, scheduler)
+            _print_hints(bed)
+            return _stay(scheduler)
+    except source.TestbedError as error:
+        raise BadUse(f"testbed: {error}") from None
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _start(bed: Testbed, actor: Actor) -> Child:
+    """Everything, and the samples; gives the scheduler."""
+    for name in COMPONENTS:
+        _say(f"starting {name} ...")
+        bed.start(name)
+    _say("adding nodes: 8 atlas-800t-a2 under 2 leaves, 4 atlas-900-a3, 1 plain ...")
+    actor.add_machines(fleet("atlas-800t-a2", 8, prefix="a2"), leaf_size=4)
+    actor.add_machines(fleet("atlas-900-a3", 4, first=8, prefix="a3"))
+    actor.add_plain_node("plain")
+    _say("starting ringleaf scheduler, submitting sample jobs ...")
+    scheduler = _start_scheduler(bed)
+    bed.kubectl("apply", "-f", str(SAMPLES))
+    return scheduler
+
+
+def _stay(scheduler: Child) -> int:
+    """Wait for Ctrl-C, which is how it is meant to end."""
+    try:
+        while scheduler.is_running:
+            time.sleep(1)
+    except KeyboardInterrupt:
+        _say("ending ...")
+        return 0
+    raise source.TestbedError(f"ringleaf scheduler: {scheduler.last_words()}")
+
+
+def _start_scheduler(bed: Testbed) -> Child:
+    names = [word for name in SCHEDULER_NAMES for word in ("--scheduler-name", name)]
+    command = [sys.executable, "-m", "ringleaf", "scheduler"]
+    return bed.run(
+        "ringleaf-scheduler", [*command, "--kubeconfig", str(bed.kubeconfig), *names]
+    )
+
+
+def _wait_for_samples(bed: Testbed, scheduler: Child) -> int:
+    """Print where the samples run; exit status 1 when one of them does not."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not _all_run(bed) and scheduler.is_running and time.monotonic() < deadline:
+        time.sleep(0.1)
+    _print_pods(_pods(bed))
+    if _all_run(bed):
+        return 0
+    _say(f"not all samples run; ringleaf scheduler: {scheduler.last_words()}")
+    return 1
+
+
+def _all_run(bed: Testbed) -> bool:
+    pods = _pods(bed)
+    return len(pods) == SAMPLE_PODS and all(pod.phase == "Running" for pod in pods)
+
+
+def _pods(bed: Testbed) -> list[Shown]:
+    pods, _version = bed.client.list_all(PODS)
+    return sorted(map(_shown, pods))
+
+
+def _shown(pod: dict[str, Any]) -> Shown:
+    notes = pod["metadata"].get("annotations", {})
+    chips = [name.rpartition("-")[2] for name in notes.get(REAL, "").split(",")]
+    return Shown(
+        pod["metadata"]["name"],
+        pod["status"]["phase"],
+        pod["spec"].get("nodeName", "-"),
+        ",".join(sorted(chips, key=lambda chip: chip.zfill(3))),
+    )
+
+
+def _print_pods(pods: list[Shown]) -> None:
+    table = Table("pod", "phase", "node", "chips", box=box.SIMPLE_HEAD)
+    for pod in pods:
+        table.add_row(*pod)
+    Console().print(table)
+
+
+def _print_hints(bed: Testbed) -> None:
+    kubectl = source.command("kubectl")
+    sys.stdout.write(
+        f"export KUBECONFIG={bed.kubeconfig}\n"
+        f"{kubectl} get pods -o wide\n"
+        f"{kubectl} get jobs.batch.volcano.sh,podgroups\n"
+        f"{kubectl} describe pod infer\n"
+        f"Ctrl-C ends it; logs are in {bed.folder}\n"
+    )
+    sys.stdout.flush()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
