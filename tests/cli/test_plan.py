@@ -94,6 +94,35 @@ def test_the_drawing_marks_the_state_of_every_chip(
     assert "  down  [0 1 2 3] [4 5 6 7]  not ready" in lines
 
 
+def test_nodes_without_chips_are_not_drawn(ringleaf: Ringleaf, scenario: Write) -> None:
+    text = """
+nodes: [{name: c, product: no-npu}, {name: n, product: atlas-800-9000}]
+jobs: [{name: j, roles: [{name: d, chips: 0}, {name: w, chips: 1}]}]
+"""
+    done = ringleaf("plan", scenario(text))
+
+    assert (done.status, done.err) == (0, "")
+    assert "n [0]; c" in done.out
+    assert "no-npu" not in done.out
+    assert "  n  [A 1 2 3] [4 5 6 7]" in done.lines
+
+
+def test_a_cluster_without_chips_draws_nothing(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    text = """
+nodes: [{name: c, product: no-npu}]
+jobs: [{name: j, roles: [{name: d, chips: 0}]}]
+"""
+    done = ringleaf("plan", scenario(text))
+
+    assert (done.status, done.err) == (0, "")
+    assert [line for line in done.lines if line] == [
+        "   job  product  wanted           verdict  where",
+        "A  j    no-npu   'd' 1 x 0 chips  placed   c",
+    ]
+
+
 def test_json_is_one_line_per_document(ringleaf: Ringleaf, scenario: Write) -> None:
     done = ringleaf("plan", scenario(f"{ONE}---{NOTHING_FITS}"), "--json")
 

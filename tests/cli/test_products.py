@@ -126,6 +126,13 @@ def test_every_product_has_a_table(ringleaf: Ringleaf, product: str) -> None:
             ),
         ),
         (
+            ["no-npu"],
+            (
+                "NAME is 'no-npu', want a product of the catalogue; "
+                "hint: see: ringleaf products"
+            ),
+        ),
+        (
             ["a\nb\x1b"],
             (
                 r"NAME is 'a\nb\x1b', want a product of the catalogue; "

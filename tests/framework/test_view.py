@@ -9,7 +9,7 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Settings
-from ringleaf.policies.products import PRODUCTS
+from ringleaf.policies.products import NO_NPU, PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
 NPU = A2.resource
@@ -193,3 +193,12 @@ def test_the_total_is_of_nodes_that_take_pods() -> None:
     ]
 
     assert total_of(Cluster(nodes)) == {NPU: 16_000, "cpu": 4000}
+
+
+def test_nodes_without_npus_count_no_chips() -> None:
+    nodes = [
+        Node("a", A2, 8, 0xFF, resources={"cpu": 1000}),
+        Node("b", NO_NPU, 0, 0, resources={"cpu": 2000}),
+    ]
+
+    assert total_of(Cluster(nodes)) == {NPU: 8000, "cpu": 3000}

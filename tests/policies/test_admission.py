@@ -16,7 +16,7 @@ from ringleaf.policies.admission import (
     legal_words,
     warnings_of,
 )
-from ringleaf.policies.products import PRODUCTS
+from ringleaf.policies.products import NO_NPU, PRODUCTS
 from tests.chips import PER_POD, a_job
 
 STRICT: Final = Settings()
@@ -559,13 +559,14 @@ CPU: Final = Demand(resources=(("cpu", 4),))
     [
         team(Role("master", 1), Role("worker", 8, 3), Role("driver", 0)),
         team(Role("driver", 0, 2), chips=0),
+        replace(team(Role("driver", 0, 2), chips=0), product=NO_NPU),
         replace(
             team(Role("a", 8), Role("b", 8, demand=CPU)), tor_affinity=Schema.NORMAL
         ),
         team(Role("a", 8, 2, ranks=(3, 5)), Role("b", 8)),
         team(Role("a", 16, 2), Role("d", 0), product="atlas-900-a3", chips=16),
     ],
-    ids=["mixed", "no chips", "one set", "ranks", "SuperPoD"],
+    ids=["mixed", "no chips", "no NPU", "one set", "ranks", "SuperPoD"],
 )
 def test_roles_that_are_legal(job: Job) -> None:
     assert admit(job, STRICT) is None
@@ -616,12 +617,17 @@ SWITCHED: Final = "but switch affinity places pods that are alike"
             "give every pod a rank of its own",
         ),
         (
+            replace(team(Role("d", 0), Role("a", 8)), product=NO_NPU),
+            "role 'a': 8 chips in one pod, but no-npu nodes have none",
+            "no-npu is for roles without chips; name another product",
+        ),
+        (
             replace(team(Role("a", 8)), vnpu="vir04"),
             "virtual NPU 'vir04': parts of chips are not placed",
             "ask for whole chips",
         ),
     ],
-    ids=["chips", "differ", "select", "SuperPoD", "too few", "twice", "vNPU"],
+    ids=["chips", "differ", "select", "SuperPoD", "few", "twice", "no NPU", "vNPU"],
 )
 def test_roles_that_are_not_legal(job: Job, problem: str, hint: str) -> None:
     never = admit(job, STRICT)
@@ -629,3 +635,12 @@ def test_roles_that_are_not_legal(job: Job, problem: str, hint: str) -> None:
     assert isinstance(never, Invalid)
     assert (never.problem, never.hint) == (problem, hint)
     assert not is_legal(job, STRICT)
+
+
+@pytest.mark.parametrize("chips", [0, 8])
+def test_a_node_without_npus_has_no_legal_request(chips: int) -> None:
+    never = admit(Job("j", NO_NPU, chips), STRICT)
+
+    assert isinstance(never, Invalid)
+    assert never.hint == "no-npu is for roles without chips; name another product"
+    assert not is_legal(Job("j", NO_NPU, chips), STRICT)

@@ -10,6 +10,7 @@ import pytest
 from ringleaf.model.job import Job, Strategy
 from ringleaf.model.product import Mode, Product, Selector
 from ringleaf.policies.products import (
+    NO_NPU,
     PRODUCTS,
     find_product,
     misfit,
@@ -563,3 +564,11 @@ def test_misfit_is_the_place_in_the_walk_and_the_width_means_never() -> None:
     row = PRODUCTS["atlas-800-9000"].rules[Mode.ANY][1]
 
     assert [misfit(row, free) for free in range(5)] == [4, 0, 2, 1, 3]
+
+
+def test_a_node_without_npus_is_found_by_name_and_not_in_the_catalogue() -> None:
+    assert find_product("no-npu") is NO_NPU
+    assert find_product("node without NPUs") is NO_NPU
+    assert NO_NPU.key not in PRODUCTS
+    assert (NO_NPU.chips, NO_NPU.groups) == (0, 0)
+    assert not any(NO_NPU.rules.values())

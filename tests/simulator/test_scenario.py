@@ -10,7 +10,7 @@ from ringleaf.model.job import Job, Strategy
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import Mark, Placement
 from ringleaf.model.settings import JobRequests, Settings
-from ringleaf.policies.products import PRODUCTS
+from ringleaf.policies.products import NO_NPU, PRODUCTS
 from ringleaf.simulator import format as form
 from ringleaf.simulator.format import ELEMENT_WANTED, WANTED
 from ringleaf.simulator.scenario import Scenario, load
@@ -554,6 +554,17 @@ def test_an_unknown_key_is_told_with_the_keys_that_may_stand_there(
             id="no product, two to choose from",
         ),
         pytest.param(
+            "nodes: [{name: a, product: no-npu, faulty: [0]}]",
+            "nodes[0].faulty[0] is 0, want no chips",
+            id="a faulty chip of a node without chips",
+        ),
+        pytest.param(
+            "nodes: [{name: a, product: no-npu, chips: 8}]",
+            "nodes[0].chips is 8, want 0 or no such key; "
+            "hint: every no-npu has 0 chips",
+            id="chips of a node without chips",
+        ),
+        pytest.param(
             moved("{replica: 0, node: b, chips: [0]}"),
             "jobs[0].previous.placements[0].node is 'b', want the name of a node; "
             "hint: nodes are listed under nodes",
@@ -770,6 +781,33 @@ def test_a_product_goes_by_any_of_its_names(name: str) -> None:
 )
 def test_this_is_accepted_without_a_word(text: str) -> None:
     assert one(text).warnings == ()
+
+
+def test_the_one_product_with_chips_need_not_be_named() -> None:
+    text = "nodes: [{name: c, product: no-npu}, {name: n, product: atlas-800t-a2}]\n"
+
+    found = one(f"{text}jobs: [{{name: j, chips: 8}}]")
+
+    assert found.jobs[0].product is PRODUCTS["atlas-800t-a2"]
+    assert found.nodes[0] == Node("c", NO_NPU, 0, 0)
+
+
+def test_a_running_job_is_of_the_product_whose_chips_it_holds() -> None:
+    found = one(
+        """
+nodes: [{name: c, product: no-npu}, {name: n, product: atlas-800t-a2},
+        {name: m, product: atlas-800-9000}]
+running:
+  - name: j
+    roles: [{name: d, chips: 0}, {name: w, chips: 8}]
+    placements:
+      - {replica: 1, node: c, chips: []}
+      - {replica: 0, node: n, chips: [0, 1, 2, 3, 4, 5, 6, 7]}
+then: []
+"""
+    )
+
+    assert found.tenants[0].job.product is PRODUCTS["atlas-800t-a2"]
 
 
 def test_several_documents_are_several_scenarios() -> None:

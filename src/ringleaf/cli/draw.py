@@ -116,7 +116,10 @@ def draw(
 
 
 def _concerned(cluster: Cluster, decisions: Sequence[Decision]) -> list[int]:
-    """Every node of a small cluster, else the nodes that jobs were placed on."""
+    """Every node of a small cluster, else the nodes that jobs were placed on.
+
+    Nodes without chips have nothing to draw.
+    """
     nodes = set(range(len(cluster)))
     if len(cluster) > MAX_NODES:
         placed = (d for d in decisions if isinstance(d, Placed))
@@ -131,7 +134,7 @@ def _concerned(cluster: Cluster, decisions: Sequence[Decision]) -> list[int]:
         superpod = cluster.superpod.item(node)
         return (product, superpod, leaf, slot if leaf != NOWHERE else 0, node)
 
-    return sorted(nodes, key=key)
+    return sorted((node for node in nodes if cluster.size[node]), key=key)
 
 
 def _units(cluster: Cluster) -> bool:

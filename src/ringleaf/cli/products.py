@@ -50,7 +50,7 @@ def show_products(name: str | None, *, table: bool, as_json: bool) -> int:
 
 def _find(name: str) -> Product:
     product = find_product(name)
-    if product is None:
+    if product is None or product.key not in PRODUCTS:
         hint = similar_product(name)
         raise BadUse(f"NAME is {name!r}, want a product of the catalogue; hint: {hint}")
     return product

@@ -195,6 +195,8 @@ def total_of(cluster: Cluster) -> dict[str, int]:
     """
     total: dict[str, int] = {}
     for i, product in enumerate(cluster.products):
+        if not product.chips:
+            continue
         chips = cluster.size[(cluster.product == i) & cluster.ready].sum()
         total[product.resource] = total.get(product.resource, 0) + 1000 * int(chips)
     fleet = cluster.fleet

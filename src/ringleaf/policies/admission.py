@@ -117,7 +117,9 @@ def _problem(job: Job, settings: Settings) -> str | None:
 
 
 def _never_together(job: Job) -> str:
-    product, most = job.product, max(rule_for(job))
+    product, most = job.product, max(rule_for(job), default=0)
+    if not most:
+        return f"{job.chips} chips in one pod, but {product.key} nodes have none"
     if job.chips > product.chips:
         return (
             f"{job.chips} chips in one pod are more than "
@@ -214,6 +216,8 @@ def _legal_blocks(job: Job, settings: Settings) -> list[int]:
 
 def _hint(job: Job, settings: Settings) -> str:
     """The nearest legal request, what would hold all that was asked, what is legal."""
+    if not rule_for(job):
+        return legal_words(job, settings)
     total = job.replicas * job.chips
     legal = sorted(_legal(job, settings), key=lambda other: _distance(other, total))
     nearest = legal[0]
@@ -286,6 +290,8 @@ def legal_words(job: Job, settings: Settings) -> str:
     'atlas-800-9000 takes 1, 2, 4 or 8 chips in one pod, or 8 in each of several'
     """
     product, legal = job.product, sorted(rule_for(job))
+    if not legal:
+        return f"{product.key} is for roles without chips; name another product"
     takes = f"{product.key} takes {in_words(legal)} chips"
     several = [chips for chips in legal if chips not in _alone(job, settings)]
     if product.one_pod_when_distributed and job.distributed:

@@ -320,6 +320,18 @@ _ROWS: Final = (
     ),
 )
 
+NO_NPU: Final = _row(
+    "no-npu",
+    "node without NPUs",
+    wired=(0, 1, "node", "no chips"),
+    rules={Mode.ANY: MappingProxyType({})},
+    heeds_network=False,
+    counted_as=("", ""),
+    selector=Selector(),
+    source="nodes for pods without chips",
+)
+"""Not in the catalogue: no job asks for it, only pods without chips go there."""
+
 PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(
     {product.key: product for product in _ROWS}
 )
@@ -333,7 +345,7 @@ def _plain(name: str) -> str:
 _BY_NAME: Final[Mapping[str, Product]] = MappingProxyType(
     {
         _plain(name): product
-        for product in _ROWS
+        for product in (*_ROWS, NO_NPU)
         for name in (product.key, product.title, *product.other_names)
     }
 )

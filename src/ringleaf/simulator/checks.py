@@ -41,9 +41,8 @@ def good_chips(path: str, listed: Iterable[int], n_chips: int) -> None:
     """Refuse chips that the node does not have."""
     for i, chip in enumerate(listed):
         if chip >= n_chips:
-            raise BadInput(
-                f"{path}[{i}] is {chip}, want a chip from 0 to {n_chips - 1}"
-            )
+            want = f"a chip from 0 to {n_chips - 1}" if n_chips else "no chips"
+            raise BadInput(f"{path}[{i}] is {chip}, want {want}")
 
 
 def unknown_node(path: str, name: str, nodes: Iterable[str]) -> NoReturn:

@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.product import Product
+from ringleaf.policies.products import NO_NPU
 from ringleaf.simulator.checks import good_name, known_product
 from ringleaf.simulator.demands import demand_of
 from ringleaf.simulator.format import (
@@ -142,10 +143,11 @@ def _refuse_own_pods(path: str, entry: JobEntry) -> None:
 
 
 def product_of(path: str, job: JobEntry, products: Iterable[Product]) -> Product:
-    """The product of a job: its own, or the one of the cluster."""
+    """The product of a job: its own, or the one of the cluster that has chips."""
     if job.product is not None:
         return known_product(f"{path}.product", job.product)
-    several = set(products)
+    present = set(products)
+    several = present - {NO_NPU} or present
     if len(several) != 1:
         has = ", ".join(sorted(product.key for product in several)) or "no nodes"
         raise BadInput(

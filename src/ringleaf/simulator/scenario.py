@@ -233,7 +233,8 @@ def _arrivals(
     """Running jobs as the engine hears of them."""
     product = {node.name: node.product for node in scenario.nodes}
     for i, job in enumerate(entry.running):
-        there = [product[placement.node] for placement in job.placements[:1]]
+        held = [each for each in job.placements if each.chips] or job.placements
+        there = [product[placement.node] for placement in held[:1]]
         known = there or {*product.values()} if job.product is None else ()
         noun = job_of(f"running[{i}]", job, known, at=job.started)
         yield JobArrived(noun, tenants.running[job.name], job.started)
