@@ -124,7 +124,8 @@ def test_a_job_names_its_product(
             A910,
             (
                 "annotation huawei.com/schedule_policy is 'chip8-nod8', want "
-                "chip4-node8, chip4-node4, chip1-node2, chip8-node8, chip8-node16, chip2-node16, "
+                "chip4-node8, chip4-node4, chip1-node2, chip8-node8, chip8-node16, "
+                "chip2-node16, "
                 "module-a3-16, chip2-node16-sp, chip2-node8 or chip2-node8-sp for "
                 "huawei.com/Ascend910; hint: did you mean 'chip8-node8'?"
             ),
@@ -144,7 +145,8 @@ def test_a_job_names_its_product(
             A910,
             (
                 "annotation huawei.com/schedule_policy is 'chip4-node16', want "
-                "chip4-node8, chip4-node4, chip1-node2, chip8-node8, chip8-node16, chip2-node16, "
+                "chip4-node8, chip4-node4, chip1-node2, chip8-node8, chip8-node16, "
+                "chip2-node16, "
                 "module-a3-16, chip2-node16-sp, chip2-node8 or chip2-node8-sp for "
                 "huawei.com/Ascend910; hint: did you mean 'chip8-node16'?"
             ),

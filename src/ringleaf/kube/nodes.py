@@ -137,14 +137,11 @@ def node_of(
 
 def leaves_of(topology: Topology | None) -> tuple[Leaf, ...]:
     """The leaf switches of a topology, by their addresses."""
-    switches = () if topology is None else topology.switches
-    found = {
-        switch.address: Leaf(
-            switch.address, switch.address, switch.state, switch.healthy
-        )
-        for switch in reversed(switches)
-    }
-    return tuple(reversed(found.values()))
+    found: dict[str, Leaf] = {}
+    for switch in () if topology is None else topology.switches:
+        name = switch.address
+        found.setdefault(name, Leaf(name, name, switch.state, switch.healthy))
+    return tuple(found.values())
 
 
 # The chips.
@@ -364,7 +361,7 @@ def _place(
     topology: Topology | None, address: str, problems: list[str]
 ) -> tuple[str | None, int]:
     """The leaf of a node and its slot there; a node out of place is under none."""
-    place = None if topology is None else _seats.of(topology, address)
+    place = _seats.of(topology, address) if topology is not None and address else None
     if place is None:
         return None, 0
     leaf, slot = place
