@@ -300,15 +300,16 @@ class _Reader:
     ) -> DeviceReport:
         chips: dict[str, set[str]] = {}
         faults: list[dict[str, Any]] = []
-        for key, text in sorted((listed or {}).items()):
-            if (found := _KEY.fullmatch(key)) is None:
+        for key in sorted(_KEYS.keys() & (listed or {}).keys()):
+            text = (listed or {})[key]
+            if not text:
                 continue
-            prefix, kind = found.groups()
+            prefix, kind = _KEYS[key]
             own = f"{where}DeviceList[{quoted(key)}]"
             if kind == "Fault":
                 said = self._faults(own, text)
                 faults += said
-                kind, text = SUB_HEALTH, ",".join(_weak(said))  # noqa: PLW2901
+                kind, text = SUB_HEALTH, ",".join(_weak(said))
             chips.setdefault(kind, set()).update(self._names(own, prefix, text))
         return DeviceReport(
             unhealthy=frozenset(chips.get("Unhealthy", ())),
@@ -331,16 +332,19 @@ class _Reader:
 
     def _faults(self, where: str, text: str) -> list[dict[str, Any]]:
         try:
-            return [] if text in ("", "null") else _decoded(text, list[dict[str, Any]])
+            return [] if text == "null" else _decoded(text, list[dict[str, Any]])
         except _Unread as error:
             self.tell(f"{where} {error}")
             return []
 
 
-_KEY: Final = re.compile(
-    r"huawei\.com/(Ascend910|Ascend310P?|npu)"
-    r"-(Fault|NetworkUnhealthy|Recovering|Unhealthy)"
-)
+_KEYS: Final[Mapping[str, tuple[str, str]]] = {
+    f"huawei.com/{prefix}-{kind}": (prefix, kind)
+    for prefix in ("Ascend910", "Ascend310", "Ascend310P", "npu")
+    for kind in ("Fault", "NetworkUnhealthy", "Recovering", "Unhealthy")
+}
+"""What is read of a ``DeviceList``: the chips it is about, and what of them."""
+
 _NUMBER: Final = re.compile("0|[1-9][0-9]{0,3}")
 
 
