@@ -22,7 +22,10 @@ class Request(Struct):
 class Reply:
     """The way back: whole answers, raw bytes, or the end of the connection."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._reader = reader
         self._writer = writer
 
     async def raw(self, data: bytes) -> None:
@@ -41,6 +44,11 @@ class Reply:
 
     async def end_chunks(self) -> None:
         await self.raw(b"0\r\n\r\n")
+
+    async def left(self) -> None:
+        """Waits until the other side closes the connection."""
+        while await self._reader.read(1 << 16):
+            pass
 
     def close(self) -> None:
         self._writer.close()
@@ -95,7 +103,7 @@ class Server:
                 while not writer.is_closing():
                     request = await _read_request(reader, connection)
                     self.requests.append(request)
-                    await self._behaviour(request, Reply(writer))
+                    await self._behaviour(request, Reply(reader, writer))
         finally:
             writer.close()
             with suppress(*lost):

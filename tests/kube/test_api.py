@@ -216,6 +216,63 @@ def test_the_answer_of_a_cancelled_call_is_nobody_elses() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_a_connection_whose_answer_nobody_awaits_is_closed(*, cancelled: bool) -> None:
+    left = asyncio.Event()
+
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.left()
+        left.set()
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, _server):
+            call = asyncio.create_task(api.call("GET", "/slow", timeout_s=0.05))
+            if cancelled:
+                await asyncio.sleep(0.02)
+                call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            async with asyncio.timeout(5):
+                await left.wait()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nbc",
+    ],
+)
+def test_bytes_nobody_asked_for_end_a_connection(raw: bytes) -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.raw(raw)
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, server):
+            for _ in range(3):
+                assert (await api.call("POST", "/a")).body == b"a"
+            assert server.connections == 3
+
+    asyncio.run(story())
+
+
+def test_an_answer_nobody_asked_for_ends_a_connection() -> None:
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.answer(200)
+        await asyncio.sleep(0.01)
+        await reply.answer(408)
+
+    async def story() -> None:
+        async with talking(behaviour) as (api, server):
+            for _ in range(3):
+                assert (await api.call("POST", "/a")).status == 200
+                await asyncio.sleep(0.03)
+            assert server.connections == 3
+
+    asyncio.run(story())
+
+
 def test_nobody_there_means_nothing_was_sent() -> None:
     async def story() -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -302,6 +359,7 @@ def test_credentials_are_renewed_after_a_refusal() -> None:
             assert (await api.call("GET", "/a")).status == 401
             await asyncio.sleep(0.02)
             assert (await api.call("GET", "/a")).status == 200
+            assert server.connections == 2  # the first may show an old certificate
 
     asyncio.run(story())
 

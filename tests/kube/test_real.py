@@ -227,9 +227,11 @@ def test_a_service_account_has_its_token_replaced(bed: Testbed, tmp_path: Path) 
         credentials = await load(environ=environ, service_account=tmp_path)
         async with Api(credentials) as api:
             token.write_text(bed.token + "\n")
+            authorities = credentials.tls
             assert (await api.call("GET", MAPS)).status == 401
             await asyncio.sleep(0.1)
             assert (await api.call("GET", MAPS)).status == 200
+            assert credentials.tls is not authorities
 
     asyncio.run(story())
 

@@ -26,18 +26,25 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_module, "SLOW_S", 0.01)
 
 
-def pod(name: str, version: int, uid: str = "", **more: Any) -> dict[str, Any]:  # noqa: ANN401
+def pod(name: str, version: object, uid: str = "", **more: Any) -> dict[str, Any]:  # noqa: ANN401
     metadata = {"name": name, "namespace": "n", "resourceVersion": str(version)}
     return {"metadata": metadata | {"uid": uid or f"uid-{name}"}, **more}
 
 
-def listing(*pods: dict[str, Any], version: int, more: str = "", at: str = "") -> Step:
+def listing(
+    *pods: dict[str, Any],
+    version: object,
+    more: str = "",
+    at: str = "",
+    page: int = 1000,
+) -> Step:
     """Answers one list; *at* is the continue token that must be asked for."""
 
     async def step(query: dict[str, str], reply: Reply) -> None:
         assert "watch" not in query
         assert "resourceVersion" not in query
         assert query.get("continue", "") == at
+        assert query["limit"] == str(page)
         metadata = {"resourceVersion": str(version), "continue": more}
         body = json.dumps({"metadata": metadata, "items": list(pods)}).encode()
         await reply.answer(200, body)
@@ -57,7 +64,7 @@ def event(what: str, thing: dict[str, Any]) -> bytes:
     return json.dumps({"type": what, "object": thing}).encode() + b"\n"
 
 
-def watching(*blocks: bytes, version: int, end: str = "stay") -> Step:
+def watching(*blocks: bytes, version: object, end: str = "stay") -> Step:
     """Answers one watch from *version*; then it stays, ends or breaks off."""
 
     async def step(query: dict[str, str], reply: Reply) -> None:
@@ -146,8 +153,8 @@ async def _run(
 
 def test_a_list_in_pages_is_followed_by_a_watch_from_its_version() -> None:
     told, troubles = run(
-        listing(pod("a", 3), pod("b", 4), version=9, more="t/1="),
-        listing(pod("c", 5), version=9, at="t/1="),
+        listing(pod("a", 3), pod("b", 4), version=9, more="t+1&="),
+        listing(pod("c", 5), version=9, at="t+1&="),
         watching(event("MODIFIED", pod("a", 10)), version=9),
         until=4,
     )
@@ -195,6 +202,35 @@ def test_repeated_and_belated_events_are_passed_over() -> None:
 
     assert told[2:] == [("put", "n/a 10"), ("drop", "n/a uid-a")]
     assert troubles == []
+
+
+def test_versions_need_not_be_numbers() -> None:
+    told, _ = run(
+        listing(pod("a", "x3"), version="x9"),
+        watching(
+            event("ADDED", pod("a", "x3")),
+            event("MODIFIED", pod("a", "x10")) * 2,
+            version="x9",
+        ),
+        until=3,
+    )
+
+    assert told == [("put", "n/a x3"), ("listed",), ("put", "n/a x10")]
+
+
+def test_the_end_of_an_older_object_does_not_end_the_newer_one() -> None:
+    told, _ = run(
+        listing(version=9),
+        watching(
+            event("ADDED", pod("a", 10, "new")),
+            event("DELETED", pod("a", 11, "old")),
+            event("MODIFIED", pod("a", 12, "new")),
+            version=9,
+        ),
+        until=3,
+    )
+
+    assert told == [("listed",), ("put", "n/a 10"), ("put", "n/a 12")]
 
 
 def test_an_object_made_anew_under_its_name_is_dropped_first() -> None:
@@ -263,7 +299,7 @@ def test_a_continue_token_that_is_too_old_starts_the_list_over() -> None:
     told, _ = run(
         listing(pod("a", 3), version=9, more="old"),
         refusing(410),
-        listing(pod("b", 12), version=20),
+        listing(pod("b", 12), version=20, page=4000),
         watching(version=20),
         until=4,
     )

@@ -170,14 +170,11 @@ class Api:
             async with self._request("GET", path, None, None, timeout) as response:
                 if response.status != 200:  # noqa: PLR2004 - HTTP
                     raise Refused(await self._answer(response))
-                rest = b""
-                while block := await response.content.readany():
-                    end = block.rfind(b"\n") + 1
-                    if end:
-                        yield rest + block[:end]
-                        rest = block[end:]
-                    else:
-                        rest += block
+                try:
+                    async for lines in _whole_lines(response.content):
+                        yield lines
+                finally:
+                    _hang_up(response)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(error) from None
 
@@ -465,6 +462,23 @@ class _Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             begun = bool(self._status or self._buffer)
             self._waiter.set_exception(_Lost(line, begun=begun))
+
+
+async def _whole_lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
+    rest = b""
+    while block := await content.readany():
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+            rest = block[end:]
+        else:
+            rest += block
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Let go of a watch at once; TLS would wait for a server that goes on talking."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
 
 
 def keep_alive(kept: socket.socket) -> None:

@@ -135,17 +135,24 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(again.pause_s)
 
     async def _list(self) -> None:
-        """Pass on what has changed since the last list or event."""
+        """Pass on what has changed since the last list or event.
+
+        The next page is on its way while one is passed on.
+        """
         seen: set[str] = set()
-        version = token = ""
-        while True:
-            page = await self._read_page(token, seen)
-            self._pass_on_page(page.items or [], seen)
-            version = version or page.metadata.resource_version
-            token = page.metadata.continue_
-            if not token:
-                break
-            await asyncio.sleep(0)
+        version = ""
+        coming: asyncio.Task[bytes] | None = asyncio.create_task(self._fetch(""))
+        try:
+            while coming is not None:
+                page = self._decoded_page(await coming, seen)
+                token = page.metadata.continue_
+                coming = asyncio.create_task(self._fetch(token)) if token else None
+                await asyncio.sleep(0)
+                version = version or page.metadata.resource_version
+                self._pass_on_page(page.items or [], seen)
+        finally:
+            if coming is not None:
+                coming.cancel()
         if not version:
             raise self._failed(f"list {self.path}: no resourceVersion, want one")
         self._vanish(sorted(self._known.keys() - seen))
@@ -156,7 +163,8 @@ class Reflector(Generic[T]):
         self.synced = True
         self._listed()
 
-    async def _read_page(self, token: str, seen: set[str]) -> "_Page[T]":
+    async def _fetch(self, token: str) -> bytes:
+        """A page of the list, as it is written."""
         more = f"&continue={quote(token, safe='')}" if token else ""
         url = self._url(f"limit={self._page}{more}")
         try:
@@ -164,7 +172,7 @@ class Reflector(Generic[T]):
         except Unreachable as error:
             raise self._failed(f"list {self.path}: {error}") from None
         if answer.ok:
-            return self._decoded_page(answer.body, seen)
+            return answer.body
         if answer.status == NOT_FOUND and self._optional:
             raise self._not_there()
         if answer.status == GONE:
@@ -317,12 +325,11 @@ class Reflector(Generic[T]):
 
     def _vanish(self, keys: Iterable[str]) -> None:
         for key in keys:
-            if self._puts:
-                self._flush()
             namespace, _slash, name = key.rpartition("/")
             self._drops.append(Gone(namespace, name, self._known.pop(key).uid))
 
     def _flush(self) -> None:
+        """Pass on: puts first, since nothing is put while drops are held back."""
         if self._puts:
             puts, self._puts = self._puts, []
             self._put(puts)
