@@ -6,17 +6,17 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ringleaf.cli.draw import chip_words
 from ringleaf.cli.failure import BadUse
 from ringleaf.testbed import source
 from ringleaf.testbed.actor import REAL, Actor
 from ringleaf.testbed.build import build
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
-from ringleaf.testbed.process import Child
+from ringleaf.testbed.process import Child, free_port
 
 SAMPLES: Final = Path(source.__file__).with_name("samples.yaml")
 SAMPLE_PODS: Final = 8
@@ -38,7 +38,7 @@ class Shown(NamedTuple):
 
 def run_cluster(*, once: bool) -> int:
     """Start the cluster, submit the samples; until Ctrl-C, or *once* they run."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         build()
         with Testbed() as bed, Actor(bed.client) as actor:
@@ -51,6 +51,8 @@ def run_cluster(*, once: bool) -> int:
         raise BadUse(f"testbed: {error}") from None
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _start(bed: Testbed, actor: Actor) -> Child:
@@ -82,9 +84,9 @@ def _stay(scheduler: Child) -> int:
 def _start_scheduler(bed: Testbed) -> Child:
     names = [word for name in SCHEDULER_NAMES for word in ("--scheduler-name", name)]
     command = [sys.executable, "-m", "ringleaf", "scheduler"]
-    return bed.run(
-        "ringleaf-scheduler", [*command, "--kubeconfig", str(bed.kubeconfig), *names]
-    )
+    where = ["--kubeconfig", str(bed.kubeconfig)]
+    health = ["--healthz-address", f"127.0.0.1:{free_port()}"]
+    return bed.run("ringleaf-scheduler", [*command, *where, *health, *names])
 
 
 def _wait_for_samples(bed: Testbed, scheduler: Child) -> int:
@@ -110,18 +112,20 @@ def _pods(bed: Testbed) -> list[Shown]:
 
 
 def _shown(pod: dict[str, Any]) -> Shown:
-    notes = pod["metadata"].get("annotations", {})
-    chips = [name.rpartition("-")[2] for name in notes.get(REAL, "").split(",")]
+    names = pod["metadata"].get("annotations", {}).get(REAL, "")
+    chips = [int(name.rpartition("-")[2]) for name in names.split(",") if name]
     return Shown(
         pod["metadata"]["name"],
         pod["status"]["phase"],
-        pod["spec"].get("nodeName", "-"),
-        ",".join(sorted(chips, key=lambda chip: chip.zfill(3))),
+        pod["spec"].get("nodeName", ""),
+        chip_words(sorted(chips)) if chips else "",
     )
 
 
 def _print_pods(pods: list[Shown]) -> None:
-    table = Table("pod", "phase", "node", "chips", box=box.SIMPLE_HEAD)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in Shown._fields:
+        table.add_column(heading, no_wrap=True)
     for pod in pods:
         table.add_row(*pod)
     Console().print(table)

@@ -121,14 +121,16 @@ def missing_files() -> list[Files]:
     return [files for files in FILES if not find_files(files.name)]
 
 
-def build(names: Iterable[str] = COMMANDS, stream: TextIO = sys.stderr) -> None:
+def build(names: Iterable[str] = COMMANDS, stream: TextIO | None = None) -> None:
     """Build and fetch what is missing; says nothing when nothing is.
+
+    Progress goes to *stream*, else to standard error.
 
     Raises:
         TestbedError: Go is missing, or a build failed.
 
     """
-    names = tuple(names)
+    names, stream = tuple(names), stream or sys.stderr
     if not missing_commands(names) and not missing_files():
         return
     cache().mkdir(parents=True, exist_ok=True)

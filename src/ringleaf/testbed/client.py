@@ -21,6 +21,7 @@ MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 PAGE: Final = 500
 OK: Final = range(200, 300)
+READ_BYTES: Final = 1 << 16
 
 
 class Client:
@@ -148,9 +149,11 @@ class Watch:
             raise TestbedError(f"watch of {path}: {self._answer.status}")
 
     def __iter__(self) -> Iterator[bytes]:
+        rest = b""
         try:
-            while line := self._answer.readline():
-                yield line
+            while data := self._answer.read1(READ_BYTES):
+                *lines, rest = (rest + data).split(b"\n")
+                yield from lines
         finally:
             self._connection.close()
 
