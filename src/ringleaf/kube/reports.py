@@ -5,8 +5,8 @@ shards of many nodes (``cluster-info-…``) without. Either way the answer is th
 what is known of each node. Nothing here raises: what cannot be read is told in one
 line, and whatever else the ConfigMap has is still read.
 
-Source: the vendor's ConfigMaps, docs/files.md. Where we differ: check codes are
-verified (decision D23), which the vendor's scheduler leaves to its cluster daemon.
+Source: the ConfigMaps that the vendor's components write. Where we differ: check codes
+are verified (decision D23); the vendor's scheduler leaves that to its cluster daemon.
 """
 
 import hashlib
