@@ -9,10 +9,19 @@ from collections.abc import Container, Iterable, Mapping
 from itertools import count
 from typing import Final
 
+from msgspec.structs import replace
+
 from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod
 from ringleaf.kube.objects import PodGroup
-from ringleaf.kube.pods import JOB_ANNOTATIONS, JOB_LABELS, PodRecord, State, seconds_of
+from ringleaf.kube.pods import (
+    JOB_ANNOTATIONS,
+    JOB_LABELS,
+    MAX_READ,
+    PodRecord,
+    State,
+    seconds_of,
+)
 from ringleaf.kube.products import wanted_product
 from ringleaf.kube.quantity import BadQuantity, resources
 from ringleaf.model.demand import Demand
@@ -28,6 +37,9 @@ OUTSIDE: Final = "(other schedulers)"
 UNSTARTED: Final = ("", "Pending", "Inqueue")
 """Phases of a PodGroup whose pods may not be made yet."""
 MAX_MEMBERS: Final = 1_000_000
+ACCELERATOR_TYPE: Final = "accelerator-type"
+_LABELS: Final = frozenset(JOB_LABELS)
+_alone: Final[dict[tuple[object, ...], Job]] = {}
 
 
 class Group:
@@ -52,8 +64,8 @@ class Group:
         self.let_in = False
         self.reason = ""
         """Why the engine is not told of pods that wait."""
-        self.half_since: float | None = None
-        """Since when some of its pods are bound and too few of them."""
+        self.said = ""
+        """What was said last of why it waits, while it has no pods."""
         self.backoff = 0.0
         """Seconds that its next failure is waited out."""
 
@@ -182,7 +194,31 @@ def number(group: Group, pods: Iterable[PodRecord]) -> None:
 
 
 def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
-    """The job of a group that has *pods*. Raises ``BadPod``."""
+    """The job of a group that has *pods*. Raises ``BadPod``.
+
+    Pods that are alike and alone are read once.
+    """
+    if not group.is_alone:
+        return _job(group, pods, facts)
+    (pod,) = pods
+    pod.number = 0
+    labels = [item for item in pod.labels.items() if item[0] in _LABELS]
+    like = (
+        pod.demand,
+        *(pod.asked, pod.resource, pod.vnpu, pod.priority),
+        *(pod.preemptable, pod.preempts, pod.critical),
+        pod.node_selector.get(ACCELERATOR_TYPE),
+        tuple(sorted([*labels, *pod.annotations.items()])),
+    )
+    known = _alone.get(like)
+    if known is None:
+        if len(_alone) >= MAX_READ:
+            _alone.clear()
+        known = _alone[like] = _job(group, pods, facts)
+    return replace(known, name=group.name, created=pod.created)
+
+
+def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
     number(group, pods)
     podgroup = group.podgroup
     lead = min(pods, key=lambda pod: (pod.asked == 0, pod.order))

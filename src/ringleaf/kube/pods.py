@@ -7,6 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.msgpack import Encoder
 from msgspec.structs import replace
 
 from ringleaf.kube import names
@@ -20,7 +21,11 @@ MAX_CHIPS_ASKED: Final = 1_000_000
 MAX_RANK: Final = 1_000_000
 MAX_ANNOTATION: Final = 1 << 16
 """Bytes of an annotation that are looked at; a node has at most 64 chips."""
+MAX_READ: Final = 1 << 14
+"""Kinds of pods that are remembered."""
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_encoded: Final = Encoder().encode
+_read: Final[dict[bytes, tuple[int, str, str | None, Demand]]] = {}
 
 JOB_LABELS: Final = (
     names.TOR_AFFINITY,
@@ -38,6 +43,16 @@ JOB_ANNOTATIONS: Final = (
     "huawei.com/schedule_policy",
 )
 """Annotations that do the same."""
+KEPT_ANNOTATIONS: Final = frozenset(
+    {
+        *JOB_ANNOTATIONS,
+        names.RANK,
+        names.SHARED,
+        names.HEALTHY,
+        names.SUPERPOD_RANK,
+    }
+)
+"""Annotations that are looked at later; others may be large."""
 
 
 class State(Enum):
@@ -128,7 +143,7 @@ class PodRecord:
             or spec.priority_class_name in names.CRITICAL_CLASSES
         )
         self.node_selector = spec.node_selector or _NONE
-        self.claims = tuple(_claims(pod))
+        self.claims = tuple(_claims(pod)) if spec.volumes else ()
         self.problem = ""
         """Why it cannot be placed as it is; for people."""
         self.asked, self.resource = 0, ""
@@ -138,17 +153,32 @@ class PodRecord:
         self.update(pod)
 
     def _ask(self, pod: Pod) -> None:
-        """What it asks, which never changes."""
-        try:
-            asks = requests_of(pod.spec)
-            self.asked, self.resource, self.vnpu = _chips(self.key, asks)
-            ignore = names.NPU_RESOURCES | ({self.vnpu} if self.vnpu else set())
-            labels = frozenset(pod.metadata.labels or ())
-            self.base = self.demand = demand_of(pod, ignore, labels)
-        except BadPod as error:
-            self.problem = str(error)
-            return
-        if pod.spec.resource_claims:
+        """What it asks, which never changes; pods alike are read once."""
+        spec = pod.spec
+        parts = (
+            self.namespace,
+            spec.containers,
+            spec.init_containers,
+            spec.overhead,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+        )
+        key = _encoded(parts)
+        known = _read.get(key)
+        if known is None:
+            try:
+                known = _asked(pod)
+            except BadPod as error:
+                self.problem = str(error)
+                return
+            if len(_read) >= MAX_READ:
+                _read.clear()
+            _read[key] = known
+        self.asked, self.resource, self.vnpu, self.base = known
+        self.demand = self.base
+        if spec.resource_claims:
             self.problem = (
                 f"Pod {quoted(self.key)} has resource claims, which are not heeded; "
                 "hint: ask for chips as resources"
@@ -158,10 +188,11 @@ class PodRecord:
         """What may change of a pod while it lives."""
         metadata, spec = pod.metadata, pod.spec
         annotations = metadata.annotations or _NONE
-        self.annotations = annotations
-        self.group = next(
-            (annotations[key] for key in names.GROUP_NAMES if annotations.get(key)), ""
-        )
+        self.annotations = {
+            key: value for key, value in annotations.items() if key in KEPT_ANNOTATIONS
+        }
+        one, other = names.GROUP_NAMES
+        self.group = annotations.get(one) or annotations.get(other) or ""
         self.deleting = metadata.deletion_timestamp is not None
         self.node = spec.node_name
         self.started = seconds_of(pod.status.start_time or "")
@@ -197,6 +228,14 @@ class PodRecord:
         kept = tuple(sorted((k, v) for k, v in self.labels.items() if k in keys))
         if kept != self.demand.labels:
             self.demand = _with_labels(self.base, kept)
+
+
+def _asked(pod: Pod) -> tuple[int, str, str | None, Demand]:
+    """Chips, the resource that counts them, a part of a chip, and the rest."""
+    chips, resource, vnpu = _chips(pod.metadata.key, requests_of(pod.spec))
+    ignore = names.NPU_RESOURCES | ({vnpu} if vnpu else set())
+    labels = frozenset(pod.metadata.labels or ())
+    return chips, resource, vnpu, demand_of(pod, ignore, labels)
 
 
 @lru_cache(maxsize=1 << 15)

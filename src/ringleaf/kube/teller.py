@@ -239,6 +239,10 @@ class Teller:
         group, message = self._world.groups.get(job), self._waits.get(job)
         if group is None or message is None:
             return None
+        if not group.pods and group.said != message:
+            group.said = message
+            self.on_group(group, "Unschedulable", message)
+            self.group_changed(job)
         pods = [p for p in group.pods.values() if p.ours and _is_waiting(p)]
         news = [pod for pod in pods if pod.said != message]
         for pod in news:

@@ -138,7 +138,8 @@ class World:
             record = self.pods.pop(each.uid, None)
             if record is None:
                 continue
-            self._uids.pop(record.key, None)
+            if self._uids.get(record.key) == record.uid:
+                del self._uids[record.key]
             self._leave(record)
 
     def put_nodes(self, nodes: Iterable[NodeObject]) -> None:
@@ -407,8 +408,10 @@ class World:
             record.preemptable,
         )
         record.update(pod)
-        if record.assumed is not None and record.state is not State.WAITING:
-            self._confirm(record)
+        sent = record.assumed is not None and record.state is not State.WAITING
+        if sent and self._confirm(record) and not record.deleting:
+            self._changed[record.job] = None
+            return
         after = (
             record.state,
             record.node,
@@ -434,13 +437,15 @@ class World:
         self._check_chips(record)
         self._dirty[record.job] = None
 
-    def _confirm(self, record: PodRecord) -> None:
-        """The API server says where a pod is that was sent somewhere."""
+    def _confirm(self, record: PodRecord) -> bool:
+        """The API server says where a pod is; whether it was sent there."""
         assert record.assumed is not None
         assumed, record.assumed = record.assumed, None
         if assumed.node != record.node:
             self._off(record, assumed.node)
             self._on_node.setdefault(record.node, set()).add(record.uid)
+            return False
+        return record.holds and {*assumed.chips} == {*(record.chips or ())}
 
     def _enter(self, record: PodRecord) -> None:
         """A pod joins its group."""
