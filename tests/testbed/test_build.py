@@ -134,3 +134,41 @@ def test_a_build_appears_under_its_name_when_it_is_done(
     first, second = said.getvalue().splitlines()
     assert first == "testbed: 1 of 1, kubectl v1.37.1 ..."
     assert second.startswith("testbed: 1 of 1, kubectl v1.37.1: done in ")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_one_line_tells_the_seconds(tmp_path: Path) -> None:
+    terminal = Terminal()
+    progress = build.Progress(terminal, 3)
+
+    sleep = [sys.executable, "-c", "import time; time.sleep(1.5)"]
+    progress.run("etcd", sleep, tmp_path, tmp_path / "log")
+
+    first, last, rest = terminal.getvalue().removeprefix("\r").partition("\r")
+    assert first.startswith("testbed: 1 of 3, etcd, 1 s")
+    assert last == "\r"
+    assert rest.strip() in {f"testbed: 1 of 3, etcd: done in {n} s" for n in (1, 2, 3)}
+
+
+def test_two_processes_do_not_build_at_once(empty_cache: Path) -> None:
+    empty_cache.mkdir(parents=True)
+    said = io.StringIO()
+    code = (
+        "import fcntl, sys, time; lock = open(sys.argv[1], 'w');"
+        "fcntl.flock(lock, fcntl.LOCK_EX); print('mine', flush=True); time.sleep(0.5)"
+    )
+    line = [sys.executable, "-c", code, str(empty_cache / "lock")]
+    with subprocess.Popen(line, stdout=subprocess.PIPE) as other:  # noqa: S603
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"mine\n"
+
+        with build.sole_builder(said):
+            assert other.wait(timeout=10) == 0
+
+    assert said.getvalue() == (
+        "testbed: another process is building, waiting for it ...\n"
+    )

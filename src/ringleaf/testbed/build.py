@@ -134,7 +134,7 @@ def build(names: Iterable[str] = COMMANDS, stream: TextIO | None = None) -> None
     if not missing_commands(names) and not missing_files():
         return
     cache().mkdir(parents=True, exist_ok=True)
-    with _sole_builder(stream):
+    with sole_builder(stream):
         files, commands = missing_files(), missing_commands(names)
         go = find_go()
         progress = Progress(stream, len(files) + len(commands) + (go is None))
@@ -148,7 +148,7 @@ def build(names: Iterable[str] = COMMANDS, stream: TextIO | None = None) -> None
 
 
 @contextmanager
-def _sole_builder(stream: TextIO) -> Iterator[None]:
+def sole_builder(stream: TextIO) -> Iterator[None]:
     """Wait until no other process builds; a process that dies lets go by itself."""
     with (cache() / "lock").open("w") as lock:
         try:
