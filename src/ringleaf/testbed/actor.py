@@ -257,7 +257,6 @@ class Actor:
         self._stopping.set()
         if self._watch is not None:
             self._watch.close()
-        # Threads may still be in a request, which ends by itself.
         for thread in self._threads:
             thread.join(timeout=10)
 
@@ -412,6 +411,8 @@ class Actor:
         if self._watch is None:
             self._watch_anew()
         assert self._watch is not None
+        if self._stopping.is_set():
+            self._watch.close()  # nobody else will: it came too late to be seen
         decode = msgspec.json.Decoder(_Event).decode
         decode_pod = msgspec.json.Decoder(Pod).decode
         try:

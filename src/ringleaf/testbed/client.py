@@ -118,8 +118,13 @@ class Client:
             "timeoutSeconds": "300",
         }
         connection = self._connect(None)
-        connection.request("GET", f"{path}?{urlencode(asked)}", None, self._headers())
-        return Watch(path, connection)
+        try:
+            target = f"{path}?{urlencode(asked)}"
+            connection.request("GET", target, None, self._headers())
+            return Watch(path, connection)
+        except BaseException:
+            connection.close()
+            raise
 
     def _connect(self, timeout_s: float | None) -> http.client.HTTPSConnection:
         host, port = self._address
@@ -145,7 +150,6 @@ class Watch:
         self._socket: socket.socket = connection.sock
         self._answer = connection.getresponse()
         if self._answer.status not in OK:
-            connection.close()
             raise TestbedError(f"watch of {path}: {self._answer.status}")
 
     def __iter__(self) -> Iterator[bytes]:
