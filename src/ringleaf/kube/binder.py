@@ -61,6 +61,8 @@ class Binder:
         self._api, self._world, self._clock = api, world, clock
         self._done, self._changed, self._say = done, changed, say
         self._queue: deque[Bound] = deque()
+        self._lines: dict[tuple[str, int], deque[Bound]] = {}
+        """Node and number of chips -> pods that wait for one on its way there."""
         self._n_workers = workers
         self._busy = 0
         self._idle = asyncio.Event()
@@ -73,7 +75,8 @@ class Binder:
     @property
     def in_flight(self) -> int:
         """Pods whose outcome is not known yet."""
-        return self._busy + len(self._queue)
+        in_line = sum(len(line) for line in self._lines.values())
+        return self._busy + len(self._queue) + in_line
 
     def bind(self, pods: Iterable[Bound]) -> None:
         """Send pods to their nodes."""
@@ -109,18 +112,40 @@ class Binder:
         """Bind one pod after the other while there are any."""
         try:
             while self._queue:
-                await self._bind(self._queue.popleft())
+                await self._bind_in_order(self._queue.popleft())
         finally:
             self._busy -= 1
             if not self._busy and not self._queue:
                 self._idle.set()
 
+    async def _bind_in_order(self, item: Bound) -> None:
+        """Bind a pod, and those that came meanwhile for as many chips of its node.
+
+        The device plugin tells them apart by ``predicate-time`` alone: bound in another
+        order they are handed each other's chips.
+        """
+        key = item.placement.node, len(item.placement.chips)
+        if not item.placement.chips:
+            await self._bind(item)
+            return
+        if key in self._lines:
+            self._lines[key].append(item)
+            return
+        line = self._lines[key] = deque([item])
+        try:
+            while line:
+                await self._bind(line.popleft())
+        finally:
+            del self._lines[key]
+
     async def _bind(self, item: Bound) -> None:
         pod, node = item.pod, item.placement.node
         body = encode.binding(pod, node, item.written)
         path = encode.pod_path(pod, "binding")
-        answer = await self._ask("POST", path, body)
-        if answer is not None and answer.status == CONFLICT:
+        answer = await self._ask("POST", path, body, is_bind=True)
+        if answer is not None and (
+            answer.status == CONFLICT or answer.status >= SERVER_ERROR
+        ):
             answer = await self._look(item) or answer
         if answer is not None and answer.ok:
             self.n_bound += 1
@@ -141,7 +166,7 @@ class Binder:
     async def _look(self, item: Bound) -> Answer | None:
         """After a conflict: whether the pod is where it was sent, by an earlier try."""
         pod = item.pod
-        answer = await self._ask("GET", encode.pod_path(pod), None)
+        answer = await self._ask("GET", encode.pod_path(pod), None, is_bind=True)
         if answer is None or not answer.ok:
             return answer
         found = _pod(answer.body)
@@ -180,15 +205,27 @@ class Binder:
         await self._ask("DELETE", encode.pod_path(pod), body)
 
     async def _ask(
-        self, method: str, path: str, body: bytes | None, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        kind: str = "application/json",
+        *,
+        is_bind: bool = False,
     ) -> Answer | None:
-        """The answer of a server that is there and not too busy; None without one."""
-        pause, answer = FIRST_PAUSE_S, None
-        for _try in range(TRIES):
+        """The answer of a server that is there and not too busy; None without one.
+
+        What becomes of a bind is asked for as long as it takes: the pod may be bound,
+        so its chips are nobody else's until it is known that it is not.
+        """
+        pause, answer, tries = FIRST_PAUSE_S, None, TRIES
+        while tries > 0:
+            tries -= 1
             try:
                 answer = await self._api.call(method, path, body, kind=kind)
             except Unreachable:
                 answer = None
+                tries += is_bind
             if answer is not None and not _is_passing(answer):
                 return answer
             wait = None if answer is None else answer.retry_after

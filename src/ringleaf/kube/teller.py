@@ -284,7 +284,8 @@ class Teller:
     def _status(self, group: Group) -> dict[str, Any]:
         assert group.podgroup is not None
         pods = group.pods.values()
-        alive = sum(pod.assumed is not None or pod.holds for pod in pods)
+        # Not pods on their way: a gang that is called running is never released.
+        alive = sum(pod.holds for pod in pods)
         done = sum(pod.succeeded for pod in pods)
         failed = sum(pod.state is State.FAILED for pod in pods)
         before = group.podgroup.status.phase

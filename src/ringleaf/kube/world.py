@@ -285,11 +285,15 @@ class World:
             out.append(LeavesChanged(leaves_of(self.topology)))
         vanished = self._tell_nodes(out)
         dirty, self._dirty = self._dirty, {}
+        found: list[Event] = []
         for name in dirty:
             group = self.groups.get(name)
             if group is not None:
                 self._changed[name] = None
-                out += self._refresh(group, now)
+                found += self._refresh(group, now)
+        # Pods may have swapped their chips: what ends is told before what begins.
+        out += [each for each in found if isinstance(each, JobGone | PodsGone)]
+        out += [each for each in found if not isinstance(each, JobGone | PodsGone)]
         if vanished:
             out.append(NodesGone(tuple(vanished)))
         return out
@@ -336,8 +340,10 @@ class World:
         if pod is None or pod.assumed is None:
             return
         group = self.groups[pod.job]
+        held = _claim(pod)
         self._off(pod, pod.assumed.node)
         pod.assumed = None
+        self._give_up(pod, held, _claim(pod))
         if pod.holds:
             self._on_node.setdefault(pod.node, set()).add(uid)
         if group.backoff == 0.0 or now >= self._late.get(group.name, 0.0):
@@ -407,6 +413,7 @@ class World:
             record.chip_text,
             record.preemptable,
         )
+        held = _claim(record)
         record.update(pod)
         sent = record.assumed is not None and record.state is not State.WAITING
         if sent and self._confirm(record) and not record.deleting:
@@ -427,6 +434,7 @@ class World:
                 self._dirty[record.job] = None
         if before == after:
             return
+        self._give_up(record, held, _claim(record))
         if before[3] != after[3]:
             self._leave(record)
             self._enter(record)
@@ -463,12 +471,35 @@ class World:
         """A pod leaves its group."""
         group = self.groups[record.job]
         group.pods.pop(record.uid, None)
+        self._dirty[group.name] = None
+        self._give_up(record, _claim(record), ("", ()))
         record.number = None
         for node in {record.node, place_of(record)}:
             self._off(record, node)
         for claim in record.claims:
             self._claimants.get(claim, set()).discard(record.uid)
-        self._dirty[group.name] = None
+
+    def _give_up(
+        self,
+        record: PodRecord,
+        before: tuple[str, tuple[int, ...]],
+        after: tuple[str, tuple[int, ...]],
+    ) -> None:
+        """Chips are no longer a pod's: another that names them too has them now.
+
+        The engine lets the first of two pods hold a chip and knows nothing of the
+        other, which is told anew.
+        """
+        if before == after:
+            return
+        node, chips = before
+        lost = {*chips} if node != after[0] else {*chips} - {*after[1]}
+        for uid in self._on_node.get(node, ()) if lost else ():
+            other = self.pods.get(uid)
+            if other is not None and other is not record:
+                place, own = _claim(other)
+                if place == node and not lost.isdisjoint(own):
+                    self.stayed(other.job)
 
     def _off(self, record: PodRecord, node: str) -> None:
         """A pod is no longer on *node*."""
@@ -701,6 +732,13 @@ def _same_place(one: Placement, other: Placement) -> bool:
 
 
 def _differ(one: PodGroup, other: PodGroup) -> bool:
+def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
+    """The node of a pod and the chips that it names there; nothing without a node."""
+    if pod.assumed is not None:
+        return pod.assumed.node, tuple(pod.assumed.chips)
+    return (pod.node, pod.chips or ()) if pod.holds else ("", ())
+
+
     """Whether more than the status is another."""
     a, b = one.metadata, other.metadata
     same = a.labels == b.labels and a.annotations == b.annotations
