@@ -572,6 +572,11 @@ class World:
             for n, place in placements.items()
             if n is not None
         )
+        fresh |= (
+            bool(placements)
+            and group.told is not None
+            and _asks_otherwise(group.told, job)
+        )
         if group.told is not None and (fresh or group.is_stale):
             yield from self._withdraw(group)
         known = {n: p for n, p in placements.items() if n is not None}
@@ -727,11 +732,6 @@ class World:
                 out.append(QueueGone(name))
 
 
-def _same_place(one: Placement, other: Placement) -> bool:
-    return one.node == other.node and {*one.chips} == {*other.chips}
-
-
-def _differ(one: PodGroup, other: PodGroup) -> bool:
 def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
     """The node of a pod and the chips that it names there; nothing without a node."""
     if pod.assumed is not None:
@@ -739,6 +739,23 @@ def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
     return (pod.node, pod.chips or ()) if pod.holds else ("", ())
 
 
+def _same_place(one: Placement, other: Placement) -> bool:
+    return one.node == other.node and {*one.chips} == {*other.chips}
+
+
+def _asks_otherwise(one: Job, other: Job) -> bool:
+    """Whether pods are something else to their nodes and to other pods."""
+    if one.demand is other.demand and one.roles == other.roles:
+        return False
+    known = {n: role.demand for role, own in one.crew for n in own}
+    return any(
+        known.get(n, role.demand) != role.demand
+        for role, own in other.crew
+        for n in own
+    )
+
+
+def _differ(one: PodGroup, other: PodGroup) -> bool:
     """Whether more than the status is another."""
     a, b = one.metadata, other.metadata
     same = a.labels == b.labels and a.annotations == b.annotations
