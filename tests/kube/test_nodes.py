@@ -490,8 +490,8 @@ def test_a_node_without_an_address_is_under_no_leaf() -> None:
 
 def test_leaves() -> None:
     assert leaves_of(TOPOLOGY) == (
-        Leaf("L0", "L0"),
-        Leaf("L1", "L1", LeafState.SHARED, healthy=False),
+        Leaf("L0", "L0", order=0),
+        Leaf("L1", "L1", LeafState.SHARED, healthy=False, order=1),
     )
     assert leaves_of(None) == ()
 
@@ -501,7 +501,7 @@ def test_a_leaf_that_is_listed_twice_is_the_first() -> None:
         4, switches=(Switch(0, "L"), Switch(1, "M"), Switch(2, "L", healthy=False))
     )
 
-    assert leaves_of(twice) == (Leaf("L", "L"), Leaf("M", "M"))
+    assert leaves_of(twice) == (Leaf("L", "L", order=0), Leaf("M", "M", order=1))
 
 
 def test_a_node_whose_holders_are_unclear_has_no_free_chips() -> None:

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.placement import NO_MARK, JobType, LeafState, Mark
 from ringleaf.model.spine import NOWHERE, Leaf, Spine
+from ringleaf.policies.products import PRODUCTS
 
 FOUNDATION = Mark(JobType.FOUNDATION, LeafState.EXCLUSIVE)
 COMMON = Mark(JobType.COMMON, LeafState.SHARED)
@@ -112,3 +114,11 @@ def test_going_takes_back_what_coming_did(order: tuple[int, ...]) -> None:
 
     assert during != before
     assert counts(spine) == before
+
+
+def test_leaves_stand_in_the_order_they_are_given_then_as_nodes_name_them() -> None:
+    product = PRODUCTS["atlas-800t-a2"]
+    nodes = [Node(n, product, 8, 255, leaf=n.upper()) for n in "abcd"]
+    leaves = [Leaf("D", order=0), Leaf("B", order=1), Leaf("C")]
+
+    assert [leaf.name for leaf in Cluster(nodes, leaves).leaves] == [*"DBAC"]

@@ -74,6 +74,7 @@ TRAINING: Final[Document] = {
             "healthy": True,
             "address": "10.0.0.1",
             "cross-leaf-jobs": ["large-model-schema", "normal-schema"],
+            "order": 0,
         },
         "B": {},
     },

@@ -43,7 +43,7 @@ class Budgets:
 
     def heeded(self, job: Job, pods: Iterable[PodRecord]) -> Job:
         """*job*, not to be evicted if that would break a budget."""
-        listed = [pod for pod in pods if pod.holds and not pod.deleting]
+        listed = [pod for pod in pods if not pod.deleting]
         if not job.preemptable or not listed:
             return job
         for selector, allowed in self._known.get(listed[0].namespace, {}).values():

@@ -140,7 +140,8 @@ def leaves_of(topology: Topology | None) -> tuple[Leaf, ...]:
     found: dict[str, Leaf] = {}
     for switch in () if topology is None else topology.switches:
         name = switch.address
-        found.setdefault(name, Leaf(name, name, switch.state, switch.healthy))
+        leaf = Leaf(name, name, switch.state, switch.healthy, order=len(found))
+        found.setdefault(name, leaf)
     return tuple(found.values())
 
 

@@ -10,6 +10,7 @@ Only a ``Statement`` (``ringleaf.framework.statement``) writes to it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,8 +65,8 @@ Watcher = Callable[[str, Holding, int], None]
 class Cluster:
     """Every node's chips, and which job holds which of them.
 
-    Leaves come in the order in which *nodes* first name them; *leaves* says what is
-    known of them besides.
+    Leaves come in the order that *leaves* gives them, or in which *nodes* first name
+    them; *leaves* says what is known of them besides.
 
     ``version`` counts committed statements. ``changes`` lists the nodes whose free
     chips changed since ``epoch`` began, for indexes that follow the cluster; a new
@@ -105,7 +106,8 @@ class Cluster:
         named = dict.fromkeys(node.leaf for node in given if node.leaf is not None)
         known = {leaf.name: leaf for leaf in leaves}
         self.leaves = [known.get(name, Leaf(name)) for name in named]
-        number = {name: i for i, name in enumerate(named)}
+        self.leaves.sort(key=lambda leaf: inf if leaf.order is None else leaf.order)
+        number = {leaf.name: i for i, leaf in enumerate(self.leaves)}
         self.leaf = _array(
             (NOWHERE if n.leaf is None else number[n.leaf] for n in listed), np.int64
         )

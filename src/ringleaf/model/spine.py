@@ -22,7 +22,8 @@ class Leaf(Struct, frozen=True):
     """One leaf switch as it is described to the cluster.
 
     ``state``, ``healthy`` and ``crossed_by`` are what is known of it besides the pods
-    that the cluster sees.
+    that the cluster sees. ``order`` is its place among the leaves where those are
+    listed; without one it comes after them, as its nodes come.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Leaf(Struct, frozen=True):
     state: LeafState = LeafState.IDLE
     healthy: bool = True
     crossed_by: tuple[JobType, ...] = ()
+    order: int | None = None
 
 
 class Spine:

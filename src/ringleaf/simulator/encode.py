@@ -129,7 +129,10 @@ def _leaf(value: Leaf) -> Plain:
             "address": value.address,
             "cross-leaf-jobs": [str(_SCHEMA[kind]) for kind in value.crossed_by],
         }
-    ) | ({} if value.healthy else {"healthy": False})
+    ) | (
+        ({} if value.healthy else {"healthy": False})
+        | ({} if value.order is None else {"order": value.order})
+    )
 
 
 def queue(value: Queue) -> Plain:

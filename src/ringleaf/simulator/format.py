@@ -82,6 +82,7 @@ class LeafEntry(_Entry, frozen=True):
     healthy: bool | None = None
     address: str | None = None
     cross_leaf_jobs: list[Schema] = field(default_factory=list)
+    order: Index | None = None
 
 
 class PlacementEntry(_Entry, frozen=True):
@@ -370,6 +371,7 @@ WANTED: Final[Mapping[str, str]] = {
     "healthy": "true or false",
     "address": "text",
     "cross-leaf-jobs": "a list of large-model-schema and normal-schema",
+    "order": _FROM_0,
     "running": "a list of jobs with placements",
     "jobs": "a list of jobs",
     "replicas": _FROM_1,

@@ -175,4 +175,5 @@ def leaves_of(entries: Mapping[str, LeafEntry]) -> Iterator[Leaf]:
             state=LeafState[(leaf.state or "idle").upper()],
             healthy=leaf.healthy is not False,
             crossed_by=tuple(CROSSED_BY[schema] for schema in leaf.cross_leaf_jobs),
+            order=leaf.order,
         )

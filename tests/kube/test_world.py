@@ -1,0 +1,712 @@
+"""What the engine hears of objects, and what becomes of its instructions."""
+
+import pytest
+
+from ringleaf.engine.event import JobGone, PodsGone
+from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.framework.standing import Phase
+from tests.kube.stage import NPU, Stage, node, pod
+
+# Pods alone
+
+
+def test_a_pod_without_a_group_is_placed_alone() -> None:
+    stage = Stage("a")
+    stage.pod("p", 2)
+
+    assert stage.cycle() == ["bind pod default/p: p on a 01"]
+    assert stage.cycle() == []
+
+
+def test_a_pod_of_another_scheduler_is_left_alone_and_counts_once_it_is_bound() -> None:
+    stage = Stage("a")
+    stage.pod("other", 6, scheduler="default-scheduler")
+    stage.pod("big", 8)
+
+    assert stage.cycle() == ["bind pod default/big: big on a 01234567"]
+    stage.drop_pod("big")
+    stage.write("default/other", "a", {NPU: "Ascend910-0"})
+    stage.pod("again", 8)
+    assert stage.cycle() == ["waiting pod default/again"]
+
+
+def test_what_other_pods_use_besides_chips_counts() -> None:
+    stage = Stage([node("a", allocatable={"cpu": "2"})])
+    stage.pod("system", 0, namespace="kube-system", asks={"cpu": "2"}, scheduler="x")
+    stage.write("kube-system/system", "a", {})
+    stage.pod("p", 1)
+
+    assert stage.cycle() == ["waiting pod default/p"]
+    stage.drop_pod("system", "kube-system")
+    assert stage.cycle() == ["bind pod default/p: p on a 0"]
+
+
+def test_nobody_evicts_the_pods_of_other_schedulers() -> None:
+    stage = Stage("a", conf=PREEMPT)
+    stage.pod("other", 8, scheduler="x", annotations={NPU: "Ascend910-0"})
+    stage.write("default/other", "a", {})
+    stage.pod("high", 8, spec={"priority": 100})
+
+    assert stage.cycle() == ["waiting pod default/high"]
+
+
+def test_a_pod_without_chips_goes_to_a_node_without_chips() -> None:
+    stage = Stage([node("c", chips=0, labels={})])
+    stage.pod("p", 0)
+
+    assert stage.cycle() == ["bind pod default/p: p on c"]
+
+
+def test_a_resource_that_no_node_has_keeps_a_pod_waiting() -> None:
+    stage = Stage("a")
+    stage.pod("p", 1, asks={"example.com/gpu": "1"})
+
+    assert stage.cycle() == ["waiting pod default/p"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"schedulingGates": [{"name": "quota"}]}, "has scheduling gates"),
+        ({"resourceClaims": [{"name": "x"}]}, "has resource claims"),
+        (
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+            "has unbound volume claims: default/c",
+        ),
+        (
+            {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]},
+            "has unbound volume claims: default/p-v",
+        ),
+    ],
+)
+def test_what_must_happen_first_is_the_reason(
+    spec: dict[str, object], told: str
+) -> None:
+    stage = Stage("a")
+    stage.pod("p", 1, spec=spec)
+
+    assert stage.cycle() == []
+    assert told in stage.reason("pod default/p")
+
+
+def test_a_pod_goes_on_when_its_claim_is_bound_and_its_gate_is_open() -> None:
+    stage = Stage("a")
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    gate = {"schedulingGates": [{"name": "g"}]}
+    plain = stage.pod("p", 1, spec={"volumes": [volume], **gate})
+
+    assert stage.cycle() == []
+    stage.claim("c", "Bound")
+    assert stage.cycle() == []
+    del plain["spec"]["schedulingGates"]
+    stage.put_pod(plain)
+    assert stage.cycle() == ["bind pod default/p: p on a 0"]
+    stage.claim("c", "Lost")
+    assert stage.cycle() == []
+
+
+@pytest.mark.parametrize("amount", ["-1", "1000000000000", "0.5"])
+def test_a_pod_that_asks_for_nonsense_waits_with_the_reason(amount: str) -> None:
+    stage = Stage("a")
+    stage.pod("p", 1, asks={NPU: amount})
+    stage.pod("good", 1)
+
+    assert stage.cycle() == ["bind pod default/good: good on a 0"]
+    assert "want" in stage.reason("pod default/p")
+
+
+def test_a_pod_that_ended_holds_nothing() -> None:
+    stage = Stage("a")
+    stage.pod("p")
+    stage.cycle()
+    stage.pod("q")
+
+    assert stage.cycle() == ["waiting pod default/q"]
+    stage.ends("p")
+    assert stage.cycle() == ["bind pod default/q: q on a 01234567"]
+
+
+def test_d20_a_pod_that_is_ending_holds_its_chips_until_it_is_gone() -> None:
+    stage = Stage("a")
+    plain = stage.pod("p")
+    stage.cycle()
+    plain["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    stage.put_pod(plain)
+    stage.pod("q")
+
+    assert "waiting pod default/q" in stage.cycle()
+    stage.drop_pod("p")
+    assert stage.cycle() == ["bind pod default/q: q on a 01234567"]
+
+
+def test_a_pod_made_anew_under_its_name_is_another_pod() -> None:
+    stage = Stage("a")
+    stage.pod("p")
+    stage.cycle()
+    stage.pod("p")  # no word of the first one's end
+
+    assert stage.cycle() == ["bind pod default/p: p on a 01234567"]
+
+
+# Chips
+
+
+def test_nobody_gets_chips_of_a_node_where_nobody_knows_which_are_held() -> None:
+    stage = Stage("a")
+    stage.pod("secret", 2, scheduler="x")
+    stage.write("default/secret", "a", {})
+    stage.pod("p", 1)
+
+    assert stage.cycle() == ["waiting pod default/p"]
+    assert [problem.name for problem in stage.world.problems] == ["secret"]
+    plain = stage.pods["default/secret"]
+    plain["metadata"]["annotations"] |= {"huawei.com/AscendReal": "Ascend910-0"}
+    stage.put_pod(plain)
+    assert stage.cycle() == ["bind pod default/p: p on a 1"]
+
+
+def test_a_node_is_clear_again_when_the_pod_with_unknown_chips_is_gone() -> None:
+    stage = Stage("a")
+    stage.pod("secret", 2, scheduler="x", annotations={NPU: "Ascend910-99999"})
+    stage.write("default/secret", "a", {})
+    stage.pod("p", 1)
+
+    assert stage.cycle() == ["waiting pod default/p"]
+    stage.drop_pod("secret")
+    assert stage.cycle() == ["bind pod default/p: p on a 0"]
+
+
+def test_the_device_plugin_has_the_last_word_on_chips() -> None:
+    stage = Stage("a")
+    plain = stage.pod("p", 2)
+    stage.cycle()
+    plain["metadata"]["annotations"]["huawei.com/AscendReal"] = (
+        "Ascend910-6,Ascend910-7"
+    )
+    stage.put_pod(plain)
+    stage.pod("q", 6)
+
+    assert stage.cycle() == ["bind pod default/q: q on a 012345"]
+
+
+def test_unhealthy_chips_are_not_given() -> None:
+    stage = Stage("a")
+    report = {
+        "mindx-dl-deviceinfo-a": {
+            "DeviceList": {f"{NPU}-Unhealthy": "Ascend910-0", NPU: "Ascend910-1"},
+            "UpdateTime": 1,
+            "CmName": "mindx-dl-deviceinfo-a",
+            "SuperPodID": -2,
+            "ServerIndex": -2,
+        }
+    }
+    stage.config_map("cluster-info-device-0", {"cluster-info-device-0": dumps(report)})
+    stage.pod("p", 1)
+
+    assert stage.cycle() == ["bind pod default/p: p on a 1"]
+
+
+def test_d23_a_damaged_report_is_told_once_and_the_last_good_one_stays() -> None:
+    stage = Stage("a")
+    test = "mindx-dl-deviceinfo-a"
+    stage.config_map("cluster-info-device-0", {"cluster-info-device-0": "{"})
+    stage.config_map("cluster-info-device-0", {"cluster-info-device-0": "{"})
+    stage.config_map(test, {"DeviceInfoCfg": '{"CheckCode": "x"}'}, "kube-system")
+    stage.pod("p", 1)
+
+    assert stage.cycle() == ["bind pod default/p: p on a 0"]
+    assert [each.name for each in stage.world.problems] == [
+        "cluster-info-device-0",
+        test,
+    ]
+
+
+# Gangs
+
+
+def test_a_gang_waits_for_all_its_pods() -> None:
+    stage = Stage("a b c")
+    stage.group("g", 2)
+    stage.pod("g-0", 8, "g")
+
+    assert stage.cycle() == []
+    assert "1 of 2 pods are there" in stage.reason("default/g")
+    stage.pod("g-1", 8, "g")
+    assert stage.cycle() == [
+        "bind default/g: g-0 on a 01234567, g-1 on b 01234567",
+    ]
+
+
+def test_a_gang_waits_for_its_podgroup() -> None:
+    stage = Stage("a")
+    stage.pod("g-0", 8, "g")
+
+    assert stage.cycle() == []
+    assert "there is no PodGroup 'default/g'" in stage.reason("default/g")
+    stage.group("g", 1)
+    assert stage.cycle() == ["bind default/g: g-0 on a 01234567"]
+
+
+def test_pods_are_numbered_by_their_index_and_not_by_when_they_came() -> None:
+    stage = Stage("a b c d e f g h i j k")
+    stage.group("g", 11)
+    for i in (10, 2, 1, 0, 9, 8, 7, 6, 5, 4, 3):
+        stage.pod(f"g-{i}", 8, "g")
+    stage.cycle()
+
+    ranks = {
+        key.rpartition("-")[2]: plain["metadata"]["annotations"]["hccl/rankIndex"]
+        for key, plain in stage.pods.items()
+    }
+    assert all(index == rank for index, rank in ranks.items())
+
+
+def test_a_given_rank_is_kept() -> None:
+    stage = Stage("a b")
+    stage.group("g", 2)
+    for i, rank in ((0, "1"), (1, "0")):
+        stage.pod(f"g-{i}", 8, "g", annotations={"hccl/rankIndex": rank})
+
+    assert stage.cycle() == ["bind default/g: g-1 on a 01234567, g-0 on b 01234567"]
+
+
+def test_a_podgroup_without_pods_is_let_in() -> None:
+    stage = Stage("a")
+    stage.group("g", 1, minResources={NPU: "8"})
+
+    assert stage.cycle() == []
+    assert stage.world.groups["default/g"].let_in
+    stage.pod("g-0", 8, "g")
+    assert stage.cycle() == ["bind default/g: g-0 on a 01234567"]
+
+
+def test_a_podgroup_without_pods_keeps_its_place_when_its_phase_is_written() -> None:
+    stage = Stage("a")
+    plain = stage.group("g", 1, minResources={NPU: "8"})
+    stage.cycle()
+    plain["status"]["phase"] = "Inqueue"
+    stage.put_group(plain)
+
+    assert stage.cycle() == []
+    assert stage.engine.view.standings["default/g"].phase is Phase.INQUEUE
+
+
+def test_bad_minimums_of_a_podgroup_are_told() -> None:
+    stage = Stage("a")
+    stage.group("g", 1, minResources={NPU: "many"})
+
+    assert stage.cycle() == []
+    assert "minResources" in stage.reason("default/g")
+
+
+def test_a_gang_whose_pods_did_not_all_come_back_does_not_grow() -> None:
+    stage = Stage("a b c")
+    stage.gang("g", 3)
+    stage.cycle()
+    stage.drop_pod("g-1")
+    stage.drop_pod("g-2")
+    stage.pod("g-2", 8, "g")
+
+    assert stage.cycle() == []
+    stage.pod("g-1", 8, "g")
+    assert stage.cycle() == [
+        "bind default/g: g-1 on b 01234567, g-2 on c 01234567",
+    ]
+
+
+def test_who_comes_back_has_the_rank_of_its_name() -> None:
+    stage = Stage("a b c")
+    stage.gang("g", 3, least=1)
+    stage.cycle()
+    stage.drop_pod("g-1")
+    stage.drop_pod("g-2")
+    plain = stage.pod("g-2", 8, "g")
+    stage.cycle()
+
+    assert plain["metadata"]["annotations"]["hccl/rankIndex"] == "2"
+
+
+def test_pods_that_ended_well_count_as_members() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    stage.cycle()
+    stage.ends("g-0")
+    stage.cycle()
+    stage.drop_pod("g-1")
+    stage.pod("g-1", 8, "g")
+
+    assert stage.cycle() == ["bind default/g: g-1 on a 01234567"]
+
+
+def test_tasks_of_a_gang_are_roles() -> None:
+    stage = Stage([node("a"), node("c", chips=0, labels={})])
+    stage.group("g", 2, minTaskMember={"driver": 1, "worker": 1})
+    stage.pod("g-d", 0, "g", annotations={"volcano.sh/task-spec": "driver"})
+    stage.pod("g-w", 8, "g", annotations={"volcano.sh/task-spec": "worker"})
+
+    (said,) = stage.cycle()
+    assert "g-w on a 01234567" in said
+    assert "g-d on" in said
+
+
+def test_pods_of_one_task_may_differ() -> None:
+    stage = Stage("a b")
+    stage.group("g", 2, minTaskMember={"w": 2})
+    task = {"volcano.sh/task-spec": "w"}
+    stage.pod("g-0", 8, "g", annotations=task, asks={"cpu": "2"})
+    stage.pod("g-1", 8, "g", annotations=task, asks={"cpu": "3"})
+
+    assert stage.cycle() == ["bind default/g: g-0 on a 01234567, g-1 on b 01234567"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "told"),
+    [
+        ({"tor-affinity": "big"}, {}, "label tor-affinity is 'big'"),
+        ({"super-pod-affinity": "x"}, {}, "label super-pod-affinity is 'x'"),
+        ({}, {"sp-block": "a lot"}, "annotation sp-block is 'a lot'"),
+        ({}, {"huawei.com/schedule_policy": "multilevel"}, "multilevel"),
+    ],
+)
+def test_labels_that_nobody_understands_are_told(
+    labels: dict[str, str], annotations: dict[str, str], told: str
+) -> None:
+    stage = Stage("a")
+    stage.group("g", 1, labels=labels, annotations=annotations)
+    stage.pod("g-0", 8, "g")
+
+    assert stage.cycle() == []
+    assert told in stage.reason("default/g")
+
+
+def test_a_running_gang_whose_labels_go_bad_stays() -> None:
+    stage = Stage("a")
+    plain = stage.group("g", 1)
+    stage.pod("g-0", 8, "g")
+    stage.cycle()
+    plain["metadata"]["labels"] = {"tor-affinity": "big"}
+    stage.put_group(plain)
+
+    assert stage.cycle() == []
+    assert stage.engine.view.standings["default/g"].placements
+
+
+def test_a_job_has_the_priority_of_its_class() -> None:
+    stage = Stage("a", conf=PREEMPT)
+    stage.priority_class("high", 100)
+    stage.gang("low", 1)
+    stage.cycle()
+    stage.gang("high", 1, priorityClassName="high")
+
+    assert "evict default/low: 0" in stage.cycle(later=10)
+
+
+def test_a_budget_without_allowance_protects() -> None:
+    stage = Stage("a", conf=PREEMPT)
+    stage.pod("low", 8, labels={"app": "low"})
+    stage.budget("keep", {"app": "low"}, 0)
+    stage.cycle()
+    stage.pod("high", 8, spec={"priority": 100})
+
+    assert stage.cycle(later=10) == ["waiting pod default/high"]
+    stage.budget("keep", {"app": "low"}, 1)
+    assert "evict pod default/low: 0" in stage.cycle(later=10)
+
+
+def test_who_could_not_be_asked_to_end_runs_on() -> None:
+    stage = Stage("a", conf=PREEMPT)
+    stage.pod("low", 8)
+    stage.cycle()
+    stage.pod("high", 8, spec={"priority": 100})
+    assert "evict pod default/low: 0" in stage.cycle(later=10)
+
+    stage.world.stayed("pod default/low")
+    stage.cycle()
+    standing = stage.engine.view.standings["pod default/low"]
+    assert standing.placements
+    assert not standing.terminating
+
+
+# Queues
+
+
+def test_a_queue_limits_its_jobs_and_an_empty_state_is_open() -> None:
+    stage = Stage("a b")
+    stage.queue("q", capability={NPU: "8"}, state="")
+    stage.gang("one", 1, queue="q")
+    stage.gang("two", 1, queue="q")
+
+    assert "bind default/one: one-0 on a 01234567" in stage.cycle()
+    assert "two-0" not in stage.bound
+
+
+def test_a_closed_queue_starts_nothing_until_it_is_open() -> None:
+    stage = Stage("a")
+    stage.queue("q", state="Closed")
+    stage.gang("g", 1, queue="q")
+
+    assert stage.cycle() == ["waiting default/g"]
+    stage.queue("q", state="Open")
+    assert stage.cycle() == ["bind default/g: g-0 on a 01234567"]
+
+
+def test_a_queue_that_cannot_be_read_is_told_and_the_last_good_one_stays() -> None:
+    stage = Stage("a")
+    stage.queue("q", capability={NPU: "8"})
+    stage.queue("q", capability={NPU: "lots"})
+    stage.queue("q", capability={NPU: "-1"})
+    stage.gang("g", 1, queue="q")
+
+    assert stage.cycle() == ["bind default/g: g-0 on a 01234567"]
+    assert len(stage.world.problems) == 2
+
+
+# Nodes
+
+
+def test_pods_of_a_node_that_is_not_known_yet_hold_it_when_it_comes() -> None:
+    stage = Stage("a")
+    stage.pod("p")
+    stage.write(
+        "default/p", "late", {NPU: ",".join(f"Ascend910-{i}" for i in range(8))}
+    )
+    stage.cycle()
+    stage.put_node(node("late"))
+    stage.pod("q")
+    stage.pod("r")
+
+    said = stage.cycle()
+    assert "bind pod default/q: q on a 01234567" in said
+    assert "waiting pod default/r" in said
+
+
+def test_a_pod_on_a_node_that_is_gone_is_not_bound_again() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 1)
+    stage.cycle()
+    stage.drop_node("a")
+
+    assert stage.cycle() == []
+    stage.drop_pod("g-0")
+    stage.pod("g-0", 8, "g")
+    assert stage.cycle() == ["bind default/g: g-0 on b 01234567"]
+
+
+def test_a_node_that_comes_back_has_its_pods() -> None:
+    stage = Stage("a")
+    stage.pod("p")
+    stage.cycle()
+    stage.drop_node("a")
+    stage.cycle()
+    stage.put_node(node("a"))
+    stage.pod("q")
+
+    assert stage.cycle() == ["waiting pod default/q"]
+
+
+def test_a_cordoned_or_unready_node_gets_nothing() -> None:
+    stage = Stage([node("a", spec={"unschedulable": True}), node("b", ready="False")])
+    stage.pod("p")
+
+    assert stage.cycle() == ["waiting pod default/p"]
+    stage.put_node(node("a"))
+    assert stage.cycle() == ["bind pod default/p: p on a 01234567"]
+
+
+def test_a_node_without_labels_is_told_and_the_rest_goes_on() -> None:
+    bad = node("bad", labels={"accelerator-type": "what"})
+    stage = Stage([bad, node("a")])
+    stage.pod("p")
+
+    assert stage.cycle() == ["bind pod default/p: p on a 01234567"]
+    assert [each.name for each in stage.world.problems] == ["bad"]
+
+
+# Pods around pods
+
+
+def test_labels_count_when_some_pod_looks_for_them() -> None:
+    near = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "metadata.name",
+                    "labelSelector": {"matchLabels": {"app": "db"}},
+                }
+            ]
+        }
+    }
+    stage = Stage("a b")
+    stage.pod("db", 1, labels={"app": "db", "x": "1"})
+    stage.cycle()
+    stage.pod("lonely", 1, spec={"affinity": near})
+
+    assert stage.cycle() == ["bind pod default/lonely: lonely on b 0"]
+
+
+# What becomes of binds
+
+
+def test_a_pod_that_could_not_be_bound_is_tried_a_little_later() -> None:
+    stage = Stage("a")
+    stage.pod("p")
+    stage.cycle(outcome=lambda _pod, _place: "failed")
+
+    assert stage.cycle() == []
+    assert stage.world.next_at == stage.now + 0.5
+    assert stage.cycle(later=0.5) == ["bind pod default/p: p on a 01234567"]
+
+
+def test_failing_again_takes_longer_and_longer() -> None:
+    stage = Stage("a")
+    stage.pod("p")
+    pauses = []
+    for _try in range(9):
+        stage.cycle(outcome=lambda _pod, _place: "failed")
+        assert stage.world.next_at is not None
+        pauses.append(stage.world.next_at - stage.now)
+        stage.now = stage.world.next_at
+    assert pauses[:4] == [0.5, 1.0, 2.0, 4.0]
+    assert pauses[-1] == 30.0
+
+
+def test_the_rest_of_a_gang_is_placed_again_when_some_could_not_be_bound() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    stage.cycle(outcome=lambda pod, _place: "failed" if pod.name == "g-1" else "bound")
+    stage.cycle()
+
+    assert stage.cycle(later=1) == ["bind default/g: g-1 on b 01234567"]
+
+
+def test_what_was_sent_is_held_until_the_api_server_says_otherwise() -> None:
+    stage = Stage("a")
+    stage.pod("p")
+    stage.cycle(outcome=lambda _pod, _place: "sent")
+    stage.pod("q")
+
+    assert stage.cycle() == ["waiting pod default/q"]
+
+
+def test_a_pod_that_somebody_else_bound_is_where_it_is() -> None:
+    stage = Stage("a b")
+    stage.pod("p")
+    stage.cycle(outcome=lambda _pod, _place: "sent")
+    every = ",".join(f"Ascend910-{i}" for i in range(8))
+    stage.write("default/p", "b", {NPU: every})
+    stage.pod("q")
+
+    assert stage.cycle() == ["bind pod default/q: q on a 01234567"]
+
+
+def test_outcomes_of_pods_that_are_gone_are_no_news() -> None:
+    stage = Stage("a")
+    plain = stage.pod("p")
+    stage.cycle(outcome=lambda _pod, _place: "sent")
+    stage.drop_pod("p")
+    stage.world.failed(plain["metadata"]["uid"], stage.now)
+    stage.world.bound(plain["metadata"]["uid"])
+
+    assert stage.cycle() == []
+    assert stage.heard == [JobGone("pod default/p")]
+
+
+def test_a_gang_bound_in_part_is_known_as_such() -> None:
+    stage = Stage("a")
+    stage.group("g", 2)
+    every = ",".join(f"Ascend910-{i}" for i in range(8))
+    stage.pod("g-0", 8, "g", annotations={NPU: every}, spec={"nodeName": "a"})
+    stage.pod("g-1", 8, "g")
+
+    stage.cycle()
+    group = stage.world.groups["default/g"]
+    assert group.is_half_bound
+    stage.put_node(node("b"))
+    assert stage.cycle() == ["bind default/g: g-1 on b 01234567"]
+    assert not group.is_half_bound
+
+
+def test_a_gang_that_ran_whole_is_not_bound_in_part() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2, phase="Running")
+    stage.cycle()
+    stage.drop_pod("g-1")
+    stage.cycle()
+
+    assert isinstance(stage.heard[0], PodsGone)
+    assert not stage.world.groups["default/g"].is_half_bound
+
+
+# Again and again
+
+
+def test_hearing_everything_twice_is_hearing_it_once() -> None:
+    stage = Stage("a b c")
+    stage.gang("g", 2)
+    stage.pod("p", 2)
+    stage.cycle()
+    stage.world.put_nodes([])
+    for plain in stage.pods.values():
+        stage.put_pod(plain)
+    for plain in stage.nodes.values():
+        stage.put_node(plain)
+    for plain in stage.groups.values():
+        stage.put_group(plain)
+
+    assert stage.cycle() == []
+    assert stage.heard == []
+
+
+def test_after_a_restart_everything_is_where_it_was() -> None:
+    stage = Stage("a b c")
+    stage.gang("g", 2)
+    stage.pod("p", 2)
+    stage.cycle()
+    stage.restart()
+    stage.pod("q", 6)
+
+    assert stage.cycle() == ["bind pod default/q: q on c 234567"]
+
+
+def test_a_gang_that_a_crash_left_in_parts_is_completed_first() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    stage.cycle(outcome=lambda pod, _place: "written" if pod.name == "g-0" else "sent")
+    stage.restart()
+    stage.pod("p", 8)
+
+    said = stage.cycle()
+    assert said[0] == "bind default/g: g-1 on b 01234567"
+    assert "waiting pod default/p" in said
+
+
+def _preempt() -> Conf:
+    found = read_conf(
+        {
+            "actions": "enqueue, allocate, backfill, preempt",
+            "tiers": [
+                {"plugins": [{"name": "priority"}, {"name": "conformance"}]},
+                {"plugins": [{"name": "predicates"}, {"name": "proportion"}]},
+            ],
+        }
+    )
+    assert isinstance(found, Conf)
+    return found
+
+
+PREEMPT = _preempt()
+
+
+def dumps(value: object) -> str:
+    """JSON."""
+    import json  # noqa: PLC0415
+
+    return json.dumps(value)
+
+
+def test_a_pod_that_is_not_ours_and_not_bound_is_nothing_to_us() -> None:
+    stage = Stage("a")
+    stage.put_pod(pod("x", 8, scheduler="other"))
+
+    assert stage.cycle() == []
+    assert not stage.world.pods
