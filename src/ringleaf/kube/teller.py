@@ -6,7 +6,9 @@ waiting job is told when it has been true for a second.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +28,8 @@ SETTLE_S: Final = 1.0
 """How long something must be true before it is told."""
 PER_SECOND: Final = 100
 """Messages a second at most, while nothing is being bound; then a tenth of it."""
+BUSY_S: Final = 0.1
+"""How long events wait, again and again, while pods are being bound."""
 MOST_WAITING: Final = 100_000
 """Messages that are kept to be sent; the oldest news is dropped first."""
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
@@ -34,10 +38,16 @@ SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 """The reason that Volcano gives."""
 
 
+_URGENT, _NEWS = -1.0, -2.0
+"""What is told at once, and events, which can wait; others by their delay."""
+
+
 class _Message(NamedTuple):
     due: float
     send: Callable[[], "tuple[str, str, bytes, str] | None"]
-    is_urgent: bool
+
+
+_Box = OrderedDict[tuple[str, ...], _Message]
 
 
 class Teller:
@@ -65,7 +75,11 @@ class Teller:
     ) -> None:
         self._api, self._world, self._view = api, world, view
         self._clock, self._is_binding, self._name = clock, is_binding, name
-        self._box: dict[tuple[str, ...], _Message] = {}
+        # What is told with the same delay is due in the order in which it came.
+        self._boxes: dict[float, _Box] = {
+            delay: OrderedDict()
+            for delay in (_URGENT, 0.0, SETTLE_S / 4, SETTLE_S, _NEWS)
+        }
         self._wake = asyncio.Event()
         self._number = int(clock() * 1e6)
         self._waits: dict[str, str] = {}
@@ -116,17 +130,19 @@ class Teller:
 
     def group_changed(self, job: str, *, is_urgent: bool = False) -> None:
         """The phase of a PodGroup may be another."""
-        delay = 0.0 if is_urgent else SETTLE_S / 4
+        group = self._world.groups.get(job)
+        if group is None or group.podgroup is None:
+            return
         key = ("group", job)
-        before = self._box.get(key)
-        urgent = is_urgent or (before is not None and before.is_urgent)
-        self._put(key, partial(self._tell_group, job), delay, is_urgent=urgent)
+        urgent = is_urgent or key in self._boxes[_URGENT]
+        delay = _URGENT if urgent else SETTLE_S / 4
+        self._put(key, partial(self._tell_group, job), delay)
 
     def queues_changed(self) -> None:
         """What queues use may be another."""
         for name in self._view().queues:
             key = ("queue", name)
-            if key not in self._box:
+            if key not in self._boxes[SETTLE_S]:
                 self._put(key, partial(self._tell_queue, name), SETTLE_S)
 
     # How it is told.
@@ -136,52 +152,55 @@ class Teller:
         while True:
             self._wake.clear()
             now = self._clock()
-            due = self._next(now)
-            if due is None:
+            box = self._next(now)
+            if box is None:
                 await self._sleep(now)
                 continue
-            message = self._box.pop(due)
-            found = message.send()
-            if found is not None:
-                await self._send(*found)
-                if not message.is_urgent:
-                    slow = 10 if self._is_binding() else 1
-                    await asyncio.sleep(slow / PER_SECOND)
+            if await self._tell_first(box) and box is not self._boxes[_URGENT]:
+                slow = 10 if self._is_binding() else 1
+                await asyncio.sleep(slow / PER_SECOND)
 
     async def flush(self, timeout_s: float) -> None:
-        """Tell what is urgent or due, for a short while, before the end."""
+        """Tell what there is, for a short while, before the end."""
         end = self._clock() + timeout_s
-        while self._box and self._clock() < end:
-            _key, message = self._box.popitem()
-            found = message.send()
-            if found is not None:
-                await self._send(*found)
+        for box in self._boxes.values():
+            while box and self._clock() < end:
+                await self._tell_first(box)
 
-    def _next(self, now: float) -> tuple[str, ...] | None:
-        """What is told next: what is urgent first, then what is due."""
-        binding = self._is_binding()
-        first = None
-        for key, message in self._box.items():
-            if message.is_urgent:
-                return key
-            if first is None and message.due <= now and not (binding and key[0] == "e"):
-                first = key
-                if len(self._box) > PER_SECOND:
-                    break
-        return first
+    async def _tell_first(self, box: _Box) -> bool:
+        """Tell what is first in a box; whether there was anything to send."""
+        found = box.popitem(last=False)[1].send()
+        if found is not None:
+            await self._send(*found)
+        return found is not None
+
+    def _next(self, now: float) -> _Box | None:
+        """Where the next message is: urgent ones, those that are due, and events."""
+        boxes = self._boxes
+        if boxes[_URGENT]:
+            return boxes[_URGENT]
+        first = min(self._fronts(), default=None)
+        if first is not None and first[0] <= now:
+            return boxes[first[1]]
+        return boxes[_NEWS] if boxes[_NEWS] and not self._is_binding() else None
+
+    def _fronts(self) -> Iterator[tuple[float, float]]:
+        """When the first message of each box is due, for those that have a delay."""
+        for delay, box in self._boxes.items():
+            if delay >= 0.0 and box:
+                yield box[next(iter(box))].due, delay
 
     async def _sleep(self, now: float) -> None:
         """Until something may be due, or there is more to tell."""
         wait: float | None = None
-        if self._box:
-            wait = max(0.02, min(m.due for m in self._box.values()) - now)
-            if self._is_binding():
-                wait = max(wait, 0.1)
-        try:
+        first = min(self._fronts(), default=None)
+        if first is not None:
+            wait = max(0.02, first[0] - now)
+        if self._boxes[_NEWS]:  # they wait for the last binding
+            wait = BUSY_S if wait is None else min(wait, BUSY_S)
+        with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
 
     async def _send(self, method: str, path: str, body: bytes, kind: str) -> None:
         try:
@@ -200,15 +219,17 @@ class Teller:
         key: tuple[str, ...],
         send: Callable[[], tuple[str, str, bytes, str] | None],
         delay: float,
-        *,
-        is_urgent: bool = False,
     ) -> None:
-        self._box.pop(key, None)
-        if len(self._box) >= MOST_WAITING:
-            self._box.pop(next(iter(self._box)))
+        boxes = self._boxes
+        for other in boxes.values():
+            other.pop(key, None)
+        if sum(map(len, boxes.values())) >= MOST_WAITING:
+            max(boxes.values(), key=len).popitem(last=False)
             self.dropped += 1
-        self._box[key] = _Message(self._clock() + delay, send, is_urgent)
-        self._wake.set()
+        box = boxes[delay]
+        if not box:
+            self._wake.set()
+        box[key] = _Message(self._clock() + max(0.0, delay), send)
 
     def _event(
         self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool
@@ -230,7 +251,7 @@ class Teller:
             path = f"/api/v1/namespaces/{namespace}/events"
             return "POST", path, body, "application/json"
 
-        self._put(("e", str(number)), send, 0.0)
+        self._put(("event", str(number)), send, _NEWS)
 
     # What exactly is told, as it is when it is sent.
 
