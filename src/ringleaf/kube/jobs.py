@@ -276,8 +276,9 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
         name=group.name,
         product=NO_NPU,
         chips=0,
-        replicas=1,
-        roles=(Role("", 0, 1, demand=demand),),
+        replicas=0,
+        demand=demand,
+        roles=(Role("", 0, 1, demand=demand, ranks=(0,)),),
         queue=podgroup.spec.queue or DEFAULT_QUEUE,
         priority=facts.priorities.get(
             podgroup.spec.priority_class_name, facts.default_priority
@@ -296,7 +297,7 @@ def outside_job(group: Group, pod: PodRecord, product: Product) -> Job:
         product=product,
         chips=chips,
         demand=pod.demand,
-        roles=() if chips else (Role("", 0, 1, demand=pod.demand),),
+        roles=() if chips else (Role("", 0, 1, demand=pod.demand, ranks=(0,)),),
         replicas=1 if chips else 0,
         queue=OUTSIDE,
         preemptable=False,
