@@ -272,7 +272,9 @@ class Actor:
         """Make the nodes, many at once, report them, and list their leaves."""
         for machine in machines:
             self._sites[machine.name] = _Site(machine)
-        self._see(*self._seen_pods())
+        new = {machine.name for machine in machines}
+        # Of others there is newer news than this list.
+        self._see(*(pod for pod in self._seen_pods() if pod.spec.node_name in new))
         self._each(self._make_node, machines)
         if leaf_size is not None:
             self._put(leaves_config_map(machines, leaf_size, single_layer=single_layer))
