@@ -326,7 +326,7 @@ class Scheduler:
             self.teller.queues_changed()
         due = now - self._options.release_s
         for name in [name for name, since in self._half.items() if since <= due]:
-            self._release(name)
+            self._release(name, now)
 
     def _note_half(self, group: Group, now: float) -> None:
         if group.is_half_bound:
@@ -334,12 +334,13 @@ class Scheduler:
         else:
             self._half.pop(group.name, None)
 
-    def _release(self, name: str) -> None:
+    def _release(self, name: str, now: float) -> None:
         """Give up a gang that was bound in part and cannot be completed."""
-        del self._half[name]
         group = self.world.groups.get(name)
         if group is None or not group.is_half_bound:
+            del self._half[name]
             return
+        self._half[name] = now  # asked again, should nobody have heard it
         pods = [pod for pod in group.pods.values() if pod.holds and not pod.deleting]
         why = (
             f"{len(pods)} of {group.need} pods were bound and no place found for others"

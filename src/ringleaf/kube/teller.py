@@ -33,7 +33,7 @@ BUSY_S: Final = 0.1
 MOST_WAITING: Final = 100_000
 """Messages that are kept to be sent; the oldest news is dropped first."""
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
-NOT_FOUND: Final = 404
+NOT_FOUND, TOO_MANY, SERVER_ERROR = 404, 429, 500
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 """The reason that Volcano gives."""
 
@@ -169,10 +169,21 @@ class Teller:
 
     async def _tell_first(self, box: _Box) -> bool:
         """Tell what is first in a box; whether there was anything to send."""
-        found = box.popitem(last=False)[1].send()
-        if found is not None:
-            await self._send(*found)
+        key, message = box.popitem(last=False)
+        found = message.send()
+        if found is not None and not await self._send(*found) and key[0] != "event":
+            self._again(key, message)
         return found is not None
+
+    def _again(self, key: tuple[str, ...], message: _Message) -> None:
+        """What the API server did not hear is told a little later, as it is then.
+
+        A job whose phase stays untold never gets its pods.
+        """
+        if key[0] == "queue":
+            self._used.pop(key[1], None)
+        if all(key not in box for box in self._boxes.values()):
+            self._put(key, message.send, SETTLE_S)
 
     def _next(self, now: float) -> _Box | None:
         """Where the next message is: urgent ones, those that are due, and events."""
@@ -202,17 +213,19 @@ class Teller:
             async with asyncio.timeout(wait):
                 await self._wake.wait()
 
-    async def _send(self, method: str, path: str, body: bytes, kind: str) -> None:
+    async def _send(self, method: str, path: str, body: bytes, kind: str) -> bool:
+        """Send a message; whether the API server has heard it, and may have refused."""
+        call = partial(self._api.call, kind=kind, lane="tell")
         try:
-            answer = await self._api.call(method, path, body, kind=kind, lane="tell")
+            answer = await call(method, path, body)
+            if answer.status == NOT_FOUND and path.endswith("/status"):
+                answer = await call(method, path.removesuffix("/status"), body)
         except Unreachable:
             self.refused += 1
-            return
-        if answer.status == NOT_FOUND and path.endswith("/status"):
-            plain = path.removesuffix("/status")
-            answer = await self._api.call(method, plain, body, kind=kind, lane="tell")
+            return False
         self.sent += answer.ok
         self.refused += not answer.ok
+        return answer.status != TOO_MANY and answer.status < SERVER_ERROR
 
     def _put(
         self,
@@ -280,6 +293,8 @@ class Teller:
     def _tell_pod(self, pod: PodRecord) -> tuple[str, str, bytes, str] | None:
         if not _is_waiting(pod) or pod.uid not in self._world.pods:
             return None
+        if pod.state is State.BARRED:
+            return None  # the API server says SchedulingGated, which stays true
         told = encode.condition(
             "PodScheduled", "False", "Unschedulable", pod.said, self._clock()
         )
