@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check testbed bench mutate accept docs lock clean
+.PHONY: demo test check testbed bench race mutate accept docs lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
@@ -30,6 +30,9 @@ bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/gangs.py
 	@$(BIN)/python benchmarks/cycle.py
 	@$(BIN)/python benchmarks/optimum.py
+
+race: $(VENV)/.dev testbed
+	@$(BIN)/python benchmarks/race.py
 
 mutate: $(VENV)/.dev
 	@$(BIN)/python -m tests.mutate
