@@ -153,14 +153,9 @@ class Binder:
             self._world.bound(pod.uid)
             self._done(pod, item.placement)
             return
-        self._say(
-            "bind failed",
-            pod=pod.key,
-            job=pod.job,
-            node=node,
-            why="no answer" if answer is None else _message(answer),
-        )
-        self._world.failed(pod.uid, self._clock())
+        why = "no answer" if answer is None else _message(answer)
+        self._say("bind failed", pod=pod.key, job=pod.job, node=node, why=why)
+        self._world.failed(pod.uid, self._clock(), why)
         self._changed()
 
     async def _look(self, item: Bound) -> Answer | None:

@@ -135,7 +135,8 @@ class Muster:
         elif pod.problem:
             self.barred = pod.problem
         elif pod.not_before > now:
-            self.barred = self.barred or "it was tried in vain a moment ago"
+            why = f": {pod.refusal}" if pod.refusal else ""
+            self.barred = self.barred or f"pod {quoted(pod.name)} was not bound{why}"
         else:
             self.waiting.append(pod)
 

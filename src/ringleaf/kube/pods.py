@@ -104,6 +104,7 @@ class PodRecord:
         "priority_class",
         "problem",
         "rank",
+        "refusal",
         "resource",
         "role",
         "said",
@@ -126,6 +127,8 @@ class PodRecord:
         """Where it was sent; until the API server says the same."""
         self.not_before = 0.0
         """When it may be tried again."""
+        self.refusal = ""
+        """Why it was not bound the last time; for people."""
         self.number: int | None = None
         """Its number among the pods of its job, which is its rank if it has chips."""
         self.job = ""

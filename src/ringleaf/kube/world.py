@@ -334,8 +334,8 @@ class World:
         if pod is not None:
             self.groups[pod.job].backoff = 0.0
 
-    def failed(self, uid: str, now: float) -> None:
-        """A pod was not bound; it is tried again a little later."""
+    def failed(self, uid: str, now: float, why: str = "") -> None:
+        """A pod was not bound, and why; it is tried again a little later."""
         pod = self.pods.get(uid)
         if pod is None or pod.assumed is None:
             return
@@ -349,7 +349,7 @@ class World:
         if group.backoff == 0.0 or now >= self._late.get(group.name, 0.0):
             doubled = min(MOST_BACKOFF_S, 2 * group.backoff)
             group.backoff = doubled or FIRST_BACKOFF_S
-        pod.not_before = now + group.backoff
+        pod.not_before, pod.refusal = now + group.backoff, why
         self._late[group.name] = pod.not_before
         self._dirty[group.name] = None
 
