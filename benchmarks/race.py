@@ -42,6 +42,7 @@ from ringleaf.testbed.actor import Actor
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
 from ringleaf.testbed.process import Child
+from ringleaf.testbed.source import TestbedError
 
 CEILING, RINGLEAF, VOLCANO, KUBE = "ceiling", "ringleaf", "volcano", "kube-scheduler"
 RIVALS: Final = (CEILING, RINGLEAF, VOLCANO, KUBE)
@@ -582,6 +583,16 @@ class Results(Struct):
 
     figures: dict[tuple[str, str], list[Figure]] = {}
     start: Start | None = None
+    failed: list[str] = []
+
+    @contextmanager
+    def attempt(self, what: str, console: Console) -> Iterator[None]:
+        """Go on when a run fails, and remember it."""
+        try:
+            yield
+        except (RuntimeError, AssertionError, TestbedError, OSError) as error:
+            self.failed.append(f"{what}: {error}")
+            console.print(f"{what} failed: {error}")
 
     def of(self, case: Case, rival: str) -> list[Figure]:
         """The figures of one rival, round by round."""
@@ -723,13 +734,31 @@ def race(asked: argparse.Namespace, console: Console) -> Results:
                     if later or rival not in asked.only:
                         continue
                     status.update(f"{case.key}, {rival}, round {turn + 1}")
-                    figure = run(stable, case, rival)
-                    results.figures.setdefault((case.key, rival), []).append(figure)
-                    console.print(progress(figure))
+                    with results.attempt(f"{case.key}, {rival}", console):
+                        figure = run(stable, case, rival)
+                        own = results.figures.setdefault((case.key, rival), [])
+                        own.append(figure)
+                        console.print(progress(figure))
+                    write(asked.json, results)
         if RINGLEAF in asked.only and (asked.case is None or START in asked.case):
             status.update(f"start at 5,000 nodes, {N_RUNNING:,} pods, and idle")
-            results.start = run_start(stable)
+            with results.attempt(START, console):
+                results.start = run_start(stable)
+    write(asked.json, results)
     return results
+
+
+def write(file: Path | None, results: Results) -> None:
+    """Write what there is so far."""
+    if file is not None:
+        figures = [each for own in results.figures.values() for each in own]
+        told = {
+            "figures": figures,
+            "start": results.start,
+            "goals": list(goals(results)),
+            "failed": results.failed,
+        }
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(told)))
 
 
 def progress(figure: Figure) -> str:
@@ -778,12 +807,8 @@ def main() -> int:
     wide = Console(highlight=False, width=130)
     for table in tables(results, markdown=asked.markdown):
         wide.print(table)
-    found = list(goals(results))
-    if asked.json is not None:
-        figures = [each for own in results.figures.values() for each in own]
-        told = {"figures": figures, "start": results.start, "goals": found}
-        asked.json.write_bytes(msgspec.json.format(msgspec.json.encode(told)))
-    return 0 if all(goal.met for goal in found) else 1
+    met = all(goal.met for goal in goals(results))
+    return 0 if met and not results.failed else 1
 
 
 if __name__ == "__main__":
