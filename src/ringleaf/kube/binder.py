@@ -175,24 +175,30 @@ class Binder:
         return None
 
     async def _evict(self, pod: PodRecord, why: str) -> None:
-        now = self._clock()
-        conditions = [
-            encode.condition("Ready", "False", "Evict", why, now),
-            encode.condition(
-                "DisruptionTarget", "True", "PreemptionByScheduler", why, now
-            ),
-        ]
-        status = encode.pod_conditions(conditions)
-        path = encode.pod_path(pod, "status")
-        await self._ask("PATCH", path, status, kind=encode.STRATEGIC)
+        """Ask a pod to end; only one that does is told that it is disrupted."""
         path = encode.pod_path(pod, "eviction")
         answer = await self._ask("POST", path, encode.eviction(pod))
-        if answer is not None and (answer.ok or answer.status in (NOT_FOUND, CONFLICT)):
+        if answer is not None and answer.ok:
+            await self._mark(pod, why)
+            return
+        if answer is not None and answer.status in (NOT_FOUND, CONFLICT):
             return
         told = "no answer" if answer is None else _message(answer)
         self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
         self._world.stayed(pod.job)
         self._changed()
+
+    async def _mark(self, pod: PodRecord, why: str) -> None:
+        """Say on a pod that was asked to end why, as Volcano does."""
+        now = self._clock()
+        target = "DisruptionTarget", "True", "PreemptionByScheduler"
+        conditions = [
+            encode.condition("Ready", "False", "Evict", why, now),
+            encode.condition(*target, why, now),
+        ]
+        status = encode.pod_conditions(conditions, pod.uid)
+        path = encode.pod_path(pod, "status")
+        await self._ask("PATCH", path, status, kind=encode.STRATEGIC)
 
     async def _delete(self, pod: PodRecord) -> None:
         only = {"preconditions": {"uid": pod.uid}}

@@ -129,9 +129,9 @@ def condition(
     }
 
 
-def pod_conditions(conditions: Sequence[Mapping[str, object]]) -> bytes:
-    """A strategic merge patch of a pod's status."""
-    return encode({"status": {"conditions": conditions}})
+def pod_conditions(conditions: Sequence[Mapping[str, object]], uid: str) -> bytes:
+    """A strategic merge patch of a pod's status; it is for this very pod."""
+    return encode({"metadata": {"uid": uid}, "status": {"conditions": conditions}})
 
 
 def event(

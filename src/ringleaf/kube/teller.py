@@ -299,7 +299,7 @@ class Teller:
             "PodScheduled", "False", "Unschedulable", pod.said, self._clock()
         )
         path = encode.pod_path(pod, "status")
-        return "PATCH", path, encode.pod_conditions([told]), encode.STRATEGIC
+        return "PATCH", path, encode.pod_conditions([told], pod.uid), encode.STRATEGIC
 
     def _tell_group(self, job: str) -> tuple[str, str, bytes, str] | None:
         group = self._world.groups.get(job)
