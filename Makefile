@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check testbed bench race mutate accept docs lock clean
+.PHONY: demo test check testbed soak bench race mutate accept docs lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
@@ -24,6 +24,9 @@ check: $(VENV)/.dev
 
 testbed: $(VENV)/.run
 	@$(BIN)/python -m ringleaf.testbed.build
+
+soak: $(VENV)/.dev testbed
+	@$(BIN)/python -m tests.soak.run --out build/soak
 
 bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/decide.py
