@@ -1,0 +1,158 @@
+"""Bindings: in which order they go out, and what becomes of those without an answer."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import cast
+
+import msgspec
+import pytest
+
+from ringleaf.kube import binder
+from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.binder import Binder, Bound
+from ringleaf.kube.objects import Pod
+from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.world import World
+from ringleaf.model.placement import Placement
+from tests.kube import stage
+
+Step = Callable[[str, str], Answer | None]
+
+
+class Server:
+    """Answers as it is told; None is no answer."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.asked: list[str] = []
+        self.done: list[str] = []
+        self.most = 0
+        self._now = 0
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        kind: str = "application/json",
+    ) -> Answer:
+        del body, kind
+        name = path.split("/")[6]
+        self.asked.append(f"{method} {name}")
+        self._now += 1
+        self.most = max(self.most, self._now)
+        # Those that came first take longest.
+        await asyncio.sleep(0.05 / len(self.asked))
+        self._now -= 1
+        answer = self.step(method, name)
+        if answer is None:
+            raise Unreachable("away")
+        self.done.append(f"{method} {name}")
+        return answer
+
+
+class Known(World):
+    """A world that takes note of outcomes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: list[str] = []
+
+    def bound(self, uid: str) -> None:
+        """A pod is bound."""
+        self.outcomes.append(f"{uid} bound")
+
+    def failed(self, uid: str, now: float, why: str = "") -> None:
+        """A pod is not bound."""
+        del now, why
+        self.outcomes.append(f"{uid} failed")
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binder, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(binder, "MOST_PAUSE_S", 0.001)
+
+
+def bind(server: Server, places: Iterable[tuple[str, str, tuple[int, ...]]]) -> Known:
+    """Bind pods, each with its node and chips; what the world heard."""
+    world = Known()
+    items = [
+        Bound(_record(name, len(chips)), Placement(0, node, chips), {})
+        for name, node, chips in places
+    ]
+
+    async def run() -> None:
+        own = Binder(
+            cast(Api, server),
+            world,
+            lambda: 0.0,
+            done=lambda _pod, _place: None,
+            changed=lambda: None,
+            say=lambda *_words, **_more: None,
+        )
+        own.bind(items)
+        await asyncio.wait_for(own.drained(), 30)
+        assert own.in_flight == 0
+
+    asyncio.run(run())
+    return world
+
+
+def test_pods_of_one_node_with_equally_many_chips_are_bound_in_order() -> None:
+    server = Server(lambda _method, _name: Answer(201, b""))
+
+    world = bind(server, [(f"p{i}", "a", (i,)) for i in range(5)])
+
+    assert server.done == [f"POST p{i}" for i in range(5)]
+    assert server.most == 1
+    assert world.outcomes == [f"p{i} bound" for i in range(5)]
+
+
+def test_others_do_not_wait_for_each_other() -> None:
+    server = Server(lambda _method, _name: Answer(201, b""))
+    places = [("one", "a", (0,)), ("two", "a", (1, 2)), ("far", "b", (0,))]
+
+    bind(server, [*places, ("plain", "a", ()), ("bare", "a", ())])
+
+    assert server.most == 5
+
+
+def test_a_pod_is_asked_for_until_there_is_an_answer() -> None:
+    silence = 3 * binder.TRIES
+    server = Server(
+        lambda _method, _name: None if len(server.asked) < silence else Answer(201, b"")
+    )
+
+    world = bind(server, [("p", "a", (0,))])
+
+    assert len(server.asked) == silence
+    assert world.outcomes == ["p bound"]
+
+
+@pytest.mark.parametrize("status", [409, 500, 504])
+@pytest.mark.parametrize(
+    ("node", "outcome"), [("a", "p bound"), ("", "p failed"), ("b", "p failed")]
+)
+def test_after_a_refusal_the_pod_itself_says_where_it_is(
+    status: int, node: str, outcome: str
+) -> None:
+    found = stage.pod("p", 1, spec={"nodeName": node})
+    body = msgspec.json.encode(found)
+    server = Server(
+        lambda method, _name: (
+            Answer(status, b"") if method == "POST" else Answer(200, body)
+        )
+    )
+
+    world = bind(server, [("p", "a", (0,))])
+
+    assert server.asked[-1] == "GET p"
+    assert world.outcomes == [outcome]
+
+
+def _record(name: str, chips: int) -> PodRecord:
+    plain = stage.pod(name, chips)
+    pod = msgspec.json.decode(msgspec.json.encode(plain), type=Pod)
+    return PodRecord(pod, frozenset({"ringleaf"}))

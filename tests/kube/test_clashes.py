@@ -1,0 +1,65 @@
+"""Chips that two pods name for a while: they stay taken as long as one of them does.
+
+The device plugin hands a pod the chips of another one of equal size when the kubelet
+asks in another order than ``predicate-time`` says. Both names are on pods then, until
+the other is served too.
+"""
+
+from itertools import permutations
+
+import pytest
+
+from tests.kube.stage import Stage
+
+REAL = "huawei.com/AscendReal"
+
+
+def served(stage: Stage, name: str, chip: int) -> None:
+    """The device plugin hands *chip* to a pod."""
+    plain = stage.pods[f"default/{name}"]
+    plain["metadata"]["annotations"][REAL] = f"Ascend910-{chip}"
+    stage.put_pod(plain)
+
+
+def three_on_one_node() -> Stage:
+    stage = Stage("a")
+    for name in "pqr":
+        stage.pod(name, 1)
+    assert stage.cycle() == [
+        "bind pod default/p: p on a 0",
+        "bind pod default/q: q on a 1",
+        "bind pod default/r: r on a 2",
+    ]
+    return stage
+
+
+@pytest.mark.parametrize("order", list(permutations("pqr")), ids="".join)
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
+def test_chips_that_pods_swapped_stay_taken(
+    order: tuple[str, ...], *, at_once: bool
+) -> None:
+    stage = three_on_one_node()
+    for name in order:
+        served(stage, name, {"p": 2, "q": 0, "r": 1}[name])
+        if not at_once:
+            stage.cycle()
+    stage.pod("rest", 5)
+
+    assert stage.cycle()[-1] == "bind pod default/rest: rest on a 34567"
+    stage.pod("none", 1)
+    assert stage.cycle() == ["waiting pod default/none"]
+
+
+def test_a_chip_that_two_pods_name_is_free_when_both_are_gone() -> None:
+    stage = three_on_one_node()
+    served(stage, "q", 0)
+    stage.cycle()
+    stage.pod("rest", 6)
+    assert stage.cycle() == ["bind pod default/rest: rest on a 134567"]
+
+    stage.drop_pod("p")
+    stage.pod("next", 1)
+    assert stage.cycle() == ["waiting pod default/next"]
+
+    stage.drop_pod("q")
+    assert stage.cycle() == ["bind pod default/next: next on a 0"]
