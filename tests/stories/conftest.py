@@ -1,0 +1,43 @@
+"""One cluster for all stories; each has a namespace, and leaves nothing behind."""
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from ringleaf.testbed.actor import Actor, Layout
+from ringleaf.testbed.cluster import Testbed
+from tests.stories.stage import LIMITED, Stage
+
+
+@pytest.fixture(scope="session")
+def whole_stage(new_testbed: type[Testbed]) -> Iterator[Stage]:
+    """Controllers of Kubernetes and Volcano, KWOK, machines, no scheduler yet."""
+    with new_testbed(tokens={LIMITED: ("limited", ())}) as bed:
+        bed.start("kube-controller-manager", "--pvclaimbinder-sync-period=1s")
+        bed.start("kwok")
+        bed.start("vc-controller-manager")
+        with Actor(bed.client, layout=Layout.BOTH, report_s=0.2) as actor:
+            made = Stage(bed, actor)
+            made.set_up()
+            yield made
+            made.stop_scheduler()
+
+
+@pytest.fixture
+def stage(whole_stage: Stage) -> Iterator[Stage]:
+    """The cluster, empty; every story keeps the contract with device plugins."""
+    name = f"story-{secrets.token_hex(3)}"
+    whole_stage.bed.client.ask(
+        "POST", "/api/v1/namespaces", {"metadata": {"name": name}}
+    )
+    whole_stage.namespace = name
+    yield whole_stage
+    try:
+        assert whole_stage.actor.clashes == []
+        assert whole_stage.actor.failed == []
+        assert whole_stage.swapped() == []
+    finally:
+        whole_stage.clear()
+        whole_stage.actor.clashes.clear()
+        whole_stage.actor.failed.clear()
