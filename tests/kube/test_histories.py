@@ -1,0 +1,286 @@
+"""Whatever happens to objects, in whatever order, no chip is given twice."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.kube.pods import PodRecord
+from ringleaf.model.placement import Placement
+from tests.kube.stage import NPU, Stage, node
+
+NODES = "abcd"
+ENDED = ("Succeeded", "Failed")
+
+
+class Histories(RuleBasedStateMachine):
+    """A cluster to which things happen, and a scheduler that crashes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stage = Stage("a b c", conf=_conf())
+        self.number = 0
+        self.unseen: list[dict[str, Any]] = []
+        """Pods that are bound, and the scheduler has not heard of it."""
+        self.open: list[tuple[PodRecord, Placement]] = []
+        """Bindings without an answer so far."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.stage.cycle()
+
+    # What users do.
+
+    @rule(
+        pods=st.integers(1, 3),
+        chips=st.sampled_from([0, 1, 2, 4, 8]),
+        spare=st.integers(0, 1),
+        group_first=st.booleans(),
+    )
+    def submit_gang(
+        self, pods: int, chips: int, spare: int, *, group_first: bool
+    ) -> None:
+        self.number += 1
+        name = f"g{self.number}"
+        least = max(1, pods - spare)
+        if group_first:
+            self.stage.group(name, least)
+        for i in range(pods):
+            self.stage.pod(f"{name}-{i}", chips, name)
+        if not group_first:
+            self.stage.group(name, least)
+
+    @rule(chips=st.integers(0, 8), ours=st.booleans())
+    def submit_pod(self, chips: int, *, ours: bool) -> None:
+        self.number += 1
+        scheduler = "ringleaf" if ours else "other"
+        self.stage.pod(f"p{self.number}", chips, scheduler=scheduler)
+
+    @precondition(lambda self: self.stage.pods)
+    @rule(data=st.data())
+    def delete_pod(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.stage.pods)))
+        plain = self.stage.pods[key]
+        self.unseen = [each for each in self.unseen if each is not plain]
+        self.stage.drop_pod(key.partition("/")[2])
+
+    @precondition(lambda self: self.stage.pods)
+    @rule(data=st.data())
+    def delete_softly(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.stage.pods)))
+        plain = self.stage.pods[key]
+        if plain["spec"].get("nodeName"):
+            plain["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            self._show(plain)
+
+    @precondition(lambda self: self.stage.bound)
+    @rule(data=st.data(), phase=st.sampled_from(ENDED))
+    def end_pod(self, data: st.DataObject, phase: str) -> None:
+        name = data.draw(st.sampled_from(sorted(self.stage.bound)))
+        plain = self.stage.pods[f"default/{name}"]
+        plain["status"]["phase"] = phase
+        self._show(plain)
+
+    @precondition(lambda self: self.stage.groups)
+    @rule(data=st.data())
+    def make_anew(self, data: st.DataObject) -> None:
+        """A controller makes a pod again that is gone."""
+        name = data.draw(st.sampled_from(sorted(self.stage.groups)))
+        there = {key.partition("/")[2] for key in self.stage.pods}
+        for i in range(3):
+            if f"{name}-{i}" not in there:
+                self.stage.pod(f"{name}-{i}", 8, name)
+                break
+
+    @precondition(lambda self: self.stage.groups)
+    @rule(data=st.data())
+    def delete_group(self, data: st.DataObject) -> None:
+        self.stage.drop_group(data.draw(st.sampled_from(sorted(self.stage.groups))))
+
+    # What happens to nodes.
+
+    @rule(name=st.sampled_from(NODES), ready=st.booleans())
+    def node_comes(self, name: str, *, ready: bool) -> None:
+        self.stage.put_node(node(name, ready=str(ready)))
+
+    @precondition(lambda self: len(self.stage.nodes) > 1)
+    @rule(data=st.data())
+    def node_goes(self, data: st.DataObject) -> None:
+        self.stage.drop_node(data.draw(st.sampled_from(sorted(self.stage.nodes))))
+
+    # What the scheduler does, and what comes of it.
+
+    @rule(
+        outcomes=st.lists(st.sampled_from(["bound", "written", "failed", "open"])),
+        later=st.sampled_from([0.0, 0.1, 1.0, 40.0]),
+    )
+    def cycle(self, outcomes: list[str], later: float) -> None:
+        left = list(outcomes)
+
+        def outcome(record: PodRecord, place: Placement) -> str:
+            found = left.pop() if left else "bound"
+            if found == "open":
+                self.open.append((record, place))
+            if found == "written":
+                self.unseen.append(self.stage.pods[record.key])
+            return found
+
+        self.stage.cycle(later, outcome)
+
+    @rule()
+    def cycle_well(self) -> None:
+        self.stage.cycle(1.0)
+
+    @rule()
+    def cycle_much_later(self) -> None:
+        self.stage.cycle(40.0)
+
+    @precondition(lambda self: self.open)
+    @rule(bound=st.booleans())
+    def answer_comes(self, *, bound: bool) -> None:
+        record, place = self.open.pop(0)
+        plain = self.stage.pods.get(record.key)
+        if plain is None or plain["metadata"]["uid"] != record.uid:
+            return
+        if bound:
+            self._write(record, place)
+            self.stage.world.bound(record.uid)
+            self.unseen.append(plain)
+        else:
+            self.stage.world.failed(record.uid, self.stage.now)
+
+    def _write(self, record: PodRecord, place: Placement) -> None:
+        chips = {NPU: ",".join(f"Ascend910-{chip}" for chip in place.chips)}
+        rank = {"hccl/rankIndex": str(place.replica)}
+        written = chips | rank if place.chips else {}
+        self.stage.write(record.key, place.node, written, seen=False)
+
+    @precondition(lambda self: self.unseen)
+    @rule()
+    def see(self) -> None:
+        self._show(self.unseen.pop(0))
+
+    @precondition(lambda self: self.stage.pods)
+    @rule(data=st.data())
+    def see_again(self, data: st.DataObject) -> None:
+        self._show(self.stage.pods[data.draw(st.sampled_from(sorted(self.stage.pods)))])
+
+    def _show(self, plain: dict[str, Any]) -> None:
+        self.unseen = [each for each in self.unseen if each is not plain]
+        self.stage.put_pod(plain)
+
+    @rule(wrote=st.lists(st.booleans()))
+    def crash(self, wrote: list[bool]) -> None:
+        """The scheduler is killed; some of what it sent arrives, some does not."""
+        for (record, place), arrived in zip(self.open, wrote, strict=False):
+            plain = self.stage.pods.get(record.key)
+            same = plain is not None and plain["metadata"]["uid"] == record.uid
+            if arrived and same:
+                self._write(record, place)
+        self.open, self.unseen = [], []
+        self.stage.restart()
+
+    # What must hold.
+
+    @invariant()
+    def no_chip_has_two_owners(self) -> None:
+        owners: Counter[str] = Counter()
+        for plain in self.stage.pods.values():
+            where = plain["spec"].get("nodeName")
+            if where and plain["status"]["phase"] not in ENDED:
+                chips = plain["metadata"]["annotations"].get(NPU, "")
+                owners.update(f"{where}/{chip}" for chip in chips.split(",") if chip)
+        assert not [chip for chip, count in owners.items() if count > 1]
+
+    def teardown(self) -> None:
+        """When it is quiet, nothing is half done and a restart changes nothing."""
+        while self.open:
+            self.answer_comes(bound=True)
+        while self.unseen:
+            self.see()
+        for _round in range(12):
+            self.stage.cycle(40.0)
+        self.no_chip_has_two_owners()
+        self._gangs_are_whole_or_cannot_be()
+        self._who_fits_runs()
+        before = self.stage.bound
+        self.stage.restart()
+        self.stage.cycle(40.0)
+        assert self.stage.bound == before
+
+    def _gangs_are_whole_or_cannot_be(self) -> None:
+        stage = self.stage
+        for name, plain in stage.groups.items():
+            own = [p for k, p in stage.pods.items() if k.startswith(f"default/{name}-")]
+            live = [p for p in own if p["status"]["phase"] not in ENDED]
+            if any("deletionTimestamp" in p["metadata"] for p in live):
+                continue
+            on = [p["spec"].get("nodeName") for p in live]
+            bound = [n for n in on if n]
+            done = sum(p["status"]["phase"] == "Succeeded" for p in own)
+            least = plain["spec"]["minMember"]
+            if not bound or len(bound) + done >= least or len(live) + done < least:
+                continue
+            assert not all(self._fits(p) for p in live if not p["spec"].get("nodeName"))
+
+    def _who_fits_runs(self) -> None:
+        """Pods alone wait for room only.
+
+        What pods use on nodes that are not ready, or gone, counts against the share of
+        their queue, as in Volcano.
+        """
+        ready = {
+            name
+            for name, each in self.stage.nodes.items()
+            if each["status"]["conditions"][0]["status"] == "True"
+        }
+        if any(place.split()[0] not in ready for place in self.stage.bound.values()):
+            return
+        for key, plain in self.stage.pods.items():
+            alone = key.startswith("default/p")
+            ours = plain["spec"]["schedulerName"] == "ringleaf"
+            waits = plain["status"]["phase"] not in ENDED
+            if alone and ours and waits and not plain["spec"].get("nodeName"):
+                assert not self._fits(plain), key
+
+    def _fits(self, plain: dict[str, Any]) -> bool:
+        """Whether some node has what one pod asks, by the API server's books alone."""
+        asks = plain["spec"]["containers"][0]["resources"]["requests"]
+        chips = int(asks.get(NPU, 0))
+        taken: Counter[str] = Counter()
+        for other in self.stage.pods.values():
+            where = other["spec"].get("nodeName")
+            if where and other["status"]["phase"] not in ENDED:
+                named = other["metadata"]["annotations"].get(NPU, "")
+                taken[where] += len([chip for chip in named.split(",") if chip])
+        return any(
+            each["status"]["conditions"][0]["status"] == "True"
+            and taken[name] + chips <= 8
+            for name, each in self.stage.nodes.items()
+        )
+
+
+def _conf() -> Conf:
+    """The default, without reservations: they keep room that is free."""
+    off = {"name": "allocate", "arguments": {"reservation": "off"}}
+    names = [["priority", "gang", "affinity"], ["drf", "predicates", "proportion"]]
+    tiers = [{"plugins": [{"name": name} for name in tier]} for tier in names]
+    actions = "enqueue, allocate, backfill"
+    found = read_conf({"actions": actions, "tiers": tiers, "configurations": [off]})
+    assert isinstance(found, Conf)
+    return found
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None
+)
