@@ -1,10 +1,13 @@
 """What the engine hears of objects, and what becomes of its instructions."""
 
+import json
+
 import pytest
 
-from ringleaf.engine.event import JobGone, PodsGone
-from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.engine.event import JobArrived, JobGone, PodsGone
+from ringleaf.framework.conf import DEFAULT, Conf, read_conf
 from ringleaf.framework.standing import Phase
+from ringleaf.kube.reports import check_code
 from tests.kube.stage import NPU, Stage, node, pod
 
 # Pods alone
@@ -200,7 +203,9 @@ def test_unhealthy_chips_are_not_given() -> None:
             "ServerIndex": -2,
         }
     }
-    stage.config_map("cluster-info-device-0", {"cluster-info-device-0": dumps(report)})
+    stage.config_map(
+        "cluster-info-device-0", {"cluster-info-device-0": json.dumps(report)}
+    )
     stage.pod("p", 1)
 
     assert stage.cycle() == ["bind pod default/p: p on a 1"]
@@ -697,16 +702,93 @@ def _preempt() -> Conf:
 PREEMPT = _preempt()
 
 
-def dumps(value: object) -> str:
-    """JSON."""
-    import json  # noqa: PLC0415
-
-    return json.dumps(value)
-
-
 def test_a_pod_that_is_not_ours_and_not_bound_is_nothing_to_us() -> None:
     stage = Stage("a")
     stage.put_pod(pod("x", 8, scheduler="other"))
 
     assert stage.cycle() == []
     assert not stage.world.pods
+
+
+def test_a_gang_in_parts_is_completed_whole_or_not_at_all() -> None:
+    stage = Stage("a b c")
+    stage.group("g", 4)
+    every = ",".join(f"Ascend910-{i}" for i in range(8))
+    stage.pod("g-0", 8, "g", annotations={NPU: every}, spec={"nodeName": "a"})
+    for i in (1, 2, 3):
+        stage.pod(f"g-{i}", 8, "g")
+
+    assert not any(said.startswith("bind") for said in stage.cycle())
+    stage.put_node(node("d"))
+    assert stage.cycle() == [
+        "bind default/g: g-1 on b 01234567, g-2 on c 01234567, g-3 on d 01234567",
+    ]
+
+
+@pytest.mark.parametrize("part", ["huawei.com/npu-core", "huawei.com/Ascend910-2c"])
+def test_a_pod_that_asks_for_a_part_of_a_chip_is_refused(part: str) -> None:
+    stage = Stage("a")
+    stage.pod("p", 0, asks={part: "1"})
+
+    assert stage.cycle() == []
+    assert "a part of a chip" in stage.reason("pod default/p")
+
+
+def test_a_podgroup_keeps_its_place_while_its_pods_come_one_by_one() -> None:
+    stage = Stage("a")
+    stage.queue("q", capability={NPU: "8"})
+    stage.group("g", 2, queue="q", minResources={NPU: "8"})
+    stage.cycle()
+    stage.pod("g-0", 4, "g")
+    stage.gang("late", 1, queue="q")
+
+    assert stage.cycle() == ["waiting default/late"]
+    stage.pod("g-1", 4, "g")
+    assert stage.cycle() == ["bind default/g: g-0 on a 0123, g-1 on a 4567"]
+
+
+def test_a_gang_that_lost_all_its_pods_begins_anew() -> None:
+    stage = Stage("a")
+    plain = stage.group("g", 1, phase="Running")
+    stage.pod("g-0", 8, "g")
+    stage.cycle()
+    stage.drop_pod("g-0")
+    stage.cycle()
+
+    assert not stage.world.groups["default/g"].let_in
+    plain["status"]["phase"] = "Pending"
+    stage.put_group(plain)
+    stage.cycle()
+    assert stage.world.groups["default/g"].let_in
+
+
+def test_unlike_pods_without_tasks_are_roles_with_names() -> None:
+    stage = Stage("a b")
+    stage.group("g", 2)
+    stage.pod("g-0", 8, "g")
+    stage.pod("g-1", 4, "g")
+    stage.cycle()
+
+    arrived = [each for each in stage.heard if isinstance(each, JobArrived)]
+    assert [role.name for role in arrived[0].job.roles] == ["pods", "pods-2"]
+
+
+def test_direct_reports_count_where_it_is_configured() -> None:
+    direct = {"name": "init-params", "arguments": {"useClusterInfoManager": "false"}}
+    conf = read_conf({"actions": "allocate", "tiers": [], "configurations": [direct]})
+    assert isinstance(conf, Conf), conf
+    stage = Stage("a", conf=conf)
+    info = {"DeviceList": {f"{NPU}-Unhealthy": "Ascend910-0"}, "UpdateTime": 1}
+    body = {"DeviceInfo": info, "SuperPodID": -2, "ServerIndex": -2}
+    body["CheckCode"] = check_code(info)
+    name = "mindx-dl-deviceinfo-a"
+    stage.config_map(name, {"DeviceInfoCfg": json.dumps(body)}, "kube-system")
+    healthy = {name: {**body["DeviceInfo"], "DeviceList": {}, "CmName": name}}  # type: ignore[dict-item]
+    shard = "cluster-info-device-0"
+    stage.config_map(shard, {shard: json.dumps(healthy)})
+    stage.pod("p", 1)
+
+    assert stage.cycle() == ["bind pod default/p: p on a 1"]
+    stage.world.put_conf(DEFAULT)
+    stage.pod("q", 1)
+    assert stage.cycle() == ["bind pod default/q: q on a 0"]

@@ -151,7 +151,9 @@ def explain(
 def replay(
     file: Annotated[
         str,
-        typer.Argument(metavar="LOG", help="Log of plan --record; - for stdin."),
+        typer.Argument(
+            metavar="LOG", help="Log of plan or scheduler --record; - for stdin."
+        ),
     ],
     *,
     json: AsJson = False,
@@ -442,46 +444,6 @@ def scheduler(
         connections=connections,
     )
     raise typer.Exit(run(asked))
-
-
-dev = typer.Typer(rich_markup_mode=None)
-app.add_typer(dev, name="dev")
-
-
-@dev.callback(invoke_without_command=True)
-def dev_group(context: typer.Context) -> None:
-    """Run a small Ascend cluster on this machine, scheduled by Ringleaf.
-
-    \b
-    Examples:
-      ringleaf dev up
-    """  # noqa: D301
-    if context.invoked_subcommand is None:
-        print(context.get_help())  # noqa: T201
-        raise typer.Exit(2)
-
-
-@dev.command("up")
-def dev_up(
-    *,
-    once: Annotated[
-        bool,
-        typer.Option("--once", help="End when the sample jobs run, with a table."),
-    ] = False,
-) -> None:
-    """Start a real API server with Ascend nodes that are played, and sample jobs.
-
-    The first time it builds what it needs from Go modules, ten minutes. Runs until
-    Ctrl-C; nothing is left behind. Exit status 1 when with --once a sample did not run.
-
-    \b
-    Examples:
-      ringleaf dev up
-      ringleaf dev up --once
-    """  # noqa: D301
-    from ringleaf.cli.dev import run_cluster
-
-    raise typer.Exit(run_cluster(once=once))
 
 
 dev = typer.Typer(rich_markup_mode=None)

@@ -378,7 +378,11 @@ class Cycle:
         job, session = standing.rest, self.session
         if standing.placements:
             held = tuple(standing.placements.values())
-            return session.join(job, held, limit) or short_of_pods(standing)
+            more = session.join(job, held, limit)
+            if standing.ready + len(more) >= standing.min_pods and more:
+                return more
+            self._take_back(standing, more)
+            return short_of_pods(standing)
         decision: Decision = session.decide(job, limit=limit, hints=False)
         if isinstance(decision, Waiting):
             return decision
@@ -394,10 +398,16 @@ class Cycle:
         for replica in own:
             del standing.placements[replica]
         if not ready:
-            with Statement(self.view.cluster) as statement:
-                statement.release_pods(standing.job.name, own)
-                statement.commit()
+            self._take_back(standing, placed.placements)
         return ready
+
+    def _take_back(self, standing: Standing, placements: Iterable[Placement]) -> None:
+        """Pods that were placed hold nothing."""
+        new = {placement.replica for placement in placements}
+        if new:
+            with Statement(self.view.cluster) as statement:
+                statement.release_pods(standing.job.name, new)
+                statement.commit()
 
     def preview(self, standing: Standing, limit: int) -> Placed | None:
         """Where the pods would be placed that a job lacks, all it cannot do without."""
@@ -405,11 +415,7 @@ class Cycle:
         if not standing.placements:
             return session.preview(job, limit)
         more = session.join(job, tuple(standing.placements.values()), limit)
-        if more:
-            with Statement(self.view.cluster) as statement:
-                new = {placement.replica for placement in more}
-                statement.release_pods(standing.job.name, new)
-                statement.commit()
+        self._take_back(standing, more)
         enough = len(more) >= standing.min_pods - standing.ready
         return Placed(job, more) if enough else None
 

@@ -283,6 +283,8 @@ class Api:
         if isinstance(error, (ssl.SSLError, aiohttp.ClientSSLError)):
             # The authority's certificate may have been replaced.
             self._refused.set()
+        if isinstance(error, aiohttp.ClientConnectorError):
+            error = error.os_error  # aiohttp's own words differ each time
         line = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, TimeoutError):
             line = "no answer in time"

@@ -226,9 +226,10 @@ class Binder:
                 answer = await self._api.call(method, path, body, kind=kind)
             except Unreachable:
                 answer = None
-                tries += is_bind
             if answer is not None and not _is_passing(answer):
                 return answer
+            # Where a pod is must be known; whether it can be bound can wait.
+            tries += is_bind and (answer is None or method == "GET")
             wait = None if answer is None else answer.retry_after
             await asyncio.sleep(pause if wait is None else min(wait, MOST_PAUSE_S))
             pause = min(2 * pause, MOST_PAUSE_S)

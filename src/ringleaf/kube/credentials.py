@@ -101,7 +101,7 @@ async def load(
     raise BadCredentials(
         f"no credentials: no --kubeconfig, no $KUBECONFIG, no service account in "
         f"{service_account}, no file {home}; want one of them",
-        "ringleaf --kubeconfig FILE, or run it in a pod with a service account",
+        "ringleaf scheduler --kubeconfig FILE, or run it in a pod with an account",
     )
 
 

@@ -206,7 +206,7 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
     labels = [item for item in pod.labels.items() if item[0] in _LABELS]
     like = (
         pod.demand,
-        *(pod.asked, pod.resource, pod.vnpu, pod.priority),
+        *(pod.asked, pod.resource, pod.priority),
         *(pod.preemptable, pod.preempts, pod.critical),
         pod.node_selector.get(ACCELERATOR_TYPE),
         tuple(sorted([*labels, *pod.annotations.items()])),
@@ -243,7 +243,6 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         tor_affinity=_schema(group.name, traits) if with_chips else None,
         sp_block=_block(group.name, traits) if with_chips else None,
         superpod_affinity=_firmness(group.name, traits),
-        vnpu=lead.vnpu,
         demand=lead.demand,
         roles=roles,
         least=None if lone else max(0, group.need - done),
@@ -435,11 +434,11 @@ def _roles(
     for (task, chips, demand), numbers in sorted(
         shapes.items(), key=lambda item: min(item[1])
     ):
-        name = task
+        name = task or ("pods" if len(shapes) > 1 else "")
         for suffix in count(2):
             if name not in names_taken:
                 break
-            name = f"{task}-{suffix}"
+            name = f"{task or 'pods'}-{suffix}"
         names_taken.add(name)
         need = least.pop(task, None)
         found.append(

@@ -25,7 +25,7 @@ MAX_READ: Final = 1 << 14
 """Kinds of pods that are remembered."""
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _encoded: Final = Encoder().encode
-_read: Final[dict[bytes, tuple[int, str, str | None, Demand]]] = {}
+_read: Final[dict[bytes, tuple[int, str, Demand]]] = {}
 
 JOB_LABELS: Final = (
     names.TOR_AFFINITY,
@@ -112,7 +112,6 @@ class PodRecord:
         "state",
         "succeeded",
         "uid",
-        "vnpu",
     )
 
     def __init__(self, pod: Pod, schedulers: frozenset[str]) -> None:
@@ -150,7 +149,6 @@ class PodRecord:
         self.problem = ""
         """Why it cannot be placed as it is; for people."""
         self.asked, self.resource = 0, ""
-        self.vnpu: str | None = None
         self.base = self.demand = NOTHING
         self._ask(pod)
         self.update(pod)
@@ -179,7 +177,7 @@ class PodRecord:
             if len(_read) >= MAX_READ:
                 _read.clear()
             _read[key] = known
-        self.asked, self.resource, self.vnpu, self.base = known
+        self.asked, self.resource, self.base = known
         self.demand = self.base
         if spec.resource_claims:
             self.problem = (
@@ -233,12 +231,11 @@ class PodRecord:
             self.demand = _with_labels(self.base, kept)
 
 
-def _asked(pod: Pod) -> tuple[int, str, str | None, Demand]:
-    """Chips, the resource that counts them, a part of a chip, and the rest."""
-    chips, resource, vnpu = _chips(pod.metadata.key, requests_of(pod.spec))
-    ignore = names.NPU_RESOURCES | ({vnpu} if vnpu else set())
+def _asked(pod: Pod) -> tuple[int, str, Demand]:
+    """Chips, the resource that counts them, and the rest."""
+    chips, resource = _chips(pod.metadata.key, requests_of(pod.spec))
     labels = frozenset(pod.metadata.labels or ())
-    return chips, resource, vnpu, demand_of(pod, ignore, labels)
+    return chips, resource, demand_of(pod, names.NPU_RESOURCES, labels)
 
 
 @lru_cache(maxsize=1 << 15)
@@ -293,16 +290,22 @@ def _claims(pod: Pod) -> list[str]:
     return [f"{pod.metadata.namespace}/{name}" for name in found]
 
 
-def _chips(key: str, asks: Mapping[str, int]) -> tuple[int, str, str | None]:
-    """Chips, the resource that counts them, and the part of a chip that is asked."""
+def _chips(key: str, asks: Mapping[str, int]) -> tuple[int, str]:
+    """Chips, and the resource that counts them."""
     vendor = [name for name, n in asks.items() if n and name.startswith(names.VENDOR)]
     counted = [name for name in vendor if name in names.NPU_RESOURCES]
     if len(counted) > 1:
         told = " and ".join(sorted(counted))
         raise BadPod(f"Pod {quoted(key)} asks for {told}, want chips of one kind")
+    parts = sorted(name for name in vendor if _is_part(name))
+    if parts:
+        raise BadPod(
+            f"Pod {quoted(key)} asks for {parts[0]}, a part of a chip, which is not "
+            "placed",
+            "ask for whole chips",
+        )
     if not counted:
-        parts = sorted(name for name in vendor if _is_part(name))
-        return 0, "", parts[0] if parts else None
+        return 0, ""
     (resource,) = counted
     chips, rest = divmod(asks[resource], 1000)
     if rest or chips > MAX_CHIPS_ASKED:
@@ -312,7 +315,7 @@ def _chips(key: str, asks: Mapping[str, int]) -> tuple[int, str, str | None]:
             f"want a whole number up to {MAX_CHIPS_ASKED}",
             "a node has at most 64 chips",
         )
-    return chips, resource, None
+    return chips, resource
 
 
 def _is_part(name: str) -> bool:

@@ -27,7 +27,7 @@ from ringleaf.framework.instruction import (
 from ringleaf.framework.view import View
 from ringleaf.kube import encode, names, topology
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.binder import Binder, Bound
+from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.objects import (
     Budget,
@@ -54,6 +54,9 @@ STOP_S: Final = 20.0
 """How long pods in flight may take when the scheduler is asked to end."""
 STUCK_S: Final = 60.0
 """A cycle that takes longer is no sign of life."""
+
+QUEUES_S: Final = 5.0
+"""How long until the queues that are always there are asked for again."""
 
 Say = Callable[..., None]
 
@@ -146,6 +149,7 @@ class Scheduler:
             self.now,
             is_binding=lambda: self.binder.in_flight > 0,
             name=options.name,
+            say=say,
         )
 
     def now(self) -> float:
@@ -363,8 +367,13 @@ class Scheduler:
                     "spec": spec,
                 }
             )
-            with suppress(Unreachable):
-                await self._api.call("POST", f"{VOLCANO}/queues", body, lane="tell")
+            while True:
+                with suppress(Unreachable):
+                    path = f"{VOLCANO}/queues"
+                    answer = await self._api.call("POST", path, body, lane="tell")
+                    if answer.status < SERVER_ERROR:
+                        break
+                await asyncio.sleep(QUEUES_S)
 
     def _watched(self) -> Iterator[Reflector[Any]]:
         """Everything that is looked at."""

@@ -16,7 +16,7 @@ from msgspec import to_builtins
 
 from ringleaf.framework.view import View
 from ringleaf.kube import encode
-from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.jobs import UNSTARTED, Group
 from ringleaf.kube.objects import PodGroupCondition
 from ringleaf.kube.pods import PodRecord, State
@@ -32,6 +32,8 @@ BUSY_S: Final = 0.1
 """How long events wait, again and again, while pods are being bound."""
 MOST_WAITING: Final = 100_000
 """Messages that are kept to be sent; the oldest news is dropped first."""
+TOLD: Final = frozenset({"events", "pods", "podgroups", "queues", "status"})
+"""What is told: parts of paths."""
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
 NOT_FOUND, TOO_MANY, SERVER_ERROR = 404, 429, 500
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
@@ -60,6 +62,7 @@ class Teller:
         clock: Seconds since 1970.
         is_binding: Whether pods are on their way.
         name: Who says it, in events.
+        say: Writes a line of the log.
 
     """
 
@@ -72,6 +75,7 @@ class Teller:
         *,
         is_binding: Callable[[], bool],
         name: str,
+        say: Callable[..., None] = lambda *_what, **_facts: None,
     ) -> None:
         self._api, self._world, self._view = api, world, view
         self._clock, self._is_binding, self._name = clock, is_binding, name
@@ -86,6 +90,8 @@ class Teller:
         self._used: dict[str, dict[str, str]] = {}
         self.sent = 0
         self.dropped = 0
+        self._say = say
+        self._refusals: dict[str, int] = {}
         self.refused = 0
 
     # What there is to tell.
@@ -225,7 +231,18 @@ class Teller:
             return False
         self.sent += answer.ok
         self.refused += not answer.ok
+        if not answer.ok and answer.status != NOT_FOUND:
+            self._note_refusal(method, path, answer)
         return answer.status != TOO_MANY and answer.status < SERVER_ERROR
+
+    def _note_refusal(self, method: str, path: str, answer: Answer) -> None:
+        """Say in the log what is not heard, of each kind of object once in a row."""
+        what = [part for part in path.split("/") if part in TOLD]
+        kind = "/".join(what) or path
+        if self._refusals.get(kind) != answer.status:
+            self._refusals[kind] = answer.status
+            why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
+            self._say("not told", object=kind, method=method, path=path, why=why)
 
     def _put(
         self,
@@ -329,8 +346,8 @@ class Teller:
             phase = "Completed"
         elif alive and alive + done >= group.need:
             phase = "Running"
-        elif before not in UNSTARTED:
-            phase = before if not alive else "Unknown"
+        elif before not in UNSTARTED and (alive or done):
+            phase = "Unknown" if alive else before
         else:
             phase = "Inqueue" if group.let_in or before == "Inqueue" else "Pending"
         return {

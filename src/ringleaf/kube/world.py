@@ -105,6 +105,7 @@ class World:
         self._uids: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
         self._reports = Reported()
+        self._heed_conf()
         self._queues: dict[str, Queue] = {}
         self._default_there = False
         self._classes: dict[str, PriorityClass] = {}
@@ -257,7 +258,14 @@ class World:
     def put_conf(self, conf: Conf) -> None:
         """The configuration is another one."""
         self._conf = conf
+        self._heed_conf()
         self._conf_changed = True
+        self._dirty_nodes |= dict.fromkeys(self._objects)
+
+    def _heed_conf(self) -> None:
+        """Which reports count is a matter of configuration."""
+        collected = self._conf.parameters.get("useClusterInfoManager")
+        self._reports.collected_first = collected is not False
 
     # What the engine hears.
 
@@ -599,6 +607,7 @@ class World:
         if group.told is not None:
             yield JobGone(group.name)
         group.told, group.placed, group.ending = None, {}, set()
+        group.let_in = False
         group.is_stale = False
 
     def _job(self, group: Group, now: float) -> tuple[Job | None, list[PodRecord]]:
@@ -612,8 +621,7 @@ class World:
                 return outside_job(group, pods[0], node.product), pods
             if pods:
                 return self._with_budget(job_of(group, pods, self._facts), pods), pods
-            if not group.pods:
-                return podless_job(group, self._facts), []
+            return podless_job(group, self._facts), []
         except BadPod as error:
             group.reason = str(error)
             held = [pod for pod in pods if pod.assumed is not None or pod.holds]
