@@ -1,6 +1,7 @@
 """``ringleaf scheduler``: the scheduler on a real cluster."""
 
 import asyncio
+import logging
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -8,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import structlog
 from msgspec import Struct
 
@@ -104,17 +106,23 @@ def _log() -> Say:
     shown: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer()
         if terminal
-        else structlog.processors.JSONRenderer()
+        else structlog.processors.JSONRenderer(serializer=_json)
     )
+    # Bound once: a logger that is bound anew for every line costs more than a bind.
     logger = structlog.wrap_logger(
         structlog.WriteLogger(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         processors=[
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _without_nothing,
             shown,
         ],
     )
-    return logger.info  # type: ignore[no-any-return]
+    return logger.bind().info  # type: ignore[no-any-return]
+
+
+def _json(line: structlog.typing.EventDict, **_how: object) -> str:
+    return msgspec.json.encode(line, enc_hook=str).decode()
 
 
 def _without_nothing(
