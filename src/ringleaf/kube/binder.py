@@ -87,10 +87,15 @@ class Binder:
             self._busy += 1
             self._start(self._work())
 
-    def evict(self, pods: Iterable[PodRecord], why: str) -> None:
-        """Ask pods to end."""
+    def evict(
+        self,
+        pods: Iterable[PodRecord],
+        why: str,
+        granted: Callable[[PodRecord, str], None],
+    ) -> None:
+        """Ask pods to end; *granted* is told of those that do."""
         for pod in pods:
-            self._start(self._evict(pod, why))
+            self._start(self._evict(pod, why, granted))
 
     def delete(self, pods: Iterable[PodRecord]) -> None:
         """Delete pods, which may go with their own grace period."""
@@ -174,11 +179,14 @@ class Binder:
             self._changed()
         return None
 
-    async def _evict(self, pod: PodRecord, why: str) -> None:
+    async def _evict(
+        self, pod: PodRecord, why: str, granted: Callable[[PodRecord, str], None]
+    ) -> None:
         """Ask a pod to end; only one that does is told that it is disrupted."""
         path = encode.pod_path(pod, "eviction")
         answer = await self._ask("POST", path, encode.eviction(pod))
         if answer is not None and answer.ok:
+            granted(pod, why)
             await self._mark(pod, why)
             return
         if answer is not None and answer.status in (NOT_FOUND, CONFLICT):

@@ -2,7 +2,8 @@
 
 A job may be evicted only if every budget over some of its pods allows all of them to go
 now. That is stricter than need be for a job that could give away a few pods; it never
-asks for an eviction that the API server would refuse.
+asks for an eviction that the API server would refuse: that of a pod under two budgets,
+for one, whatever they allow.
 """
 
 from collections.abc import Iterable
@@ -46,7 +47,15 @@ class Budgets:
         listed = [pod for pod in pods if not pod.deleting]
         if not job.preemptable or not listed:
             return job
-        for selector, allowed in self._known.get(listed[0].namespace, {}).values():
-            if sum(selects(selector, pod.labels) for pod in listed) > allowed:
-                return replace(job, preemptable=False)
+        budgets = [*self._known.get(listed[0].namespace, {}).values()]
+        over = [
+            [selects(selector, pod.labels) for pod in listed]
+            for selector, _allowed in budgets
+        ]
+        is_broken = any(
+            sum(own) > allowed
+            for own, (_selector, allowed) in zip(over, budgets, strict=True)
+        )
+        if is_broken or any(sum(own) > 1 for own in zip(*over, strict=True)):
+            return replace(job, preemptable=False)
         return job

@@ -293,10 +293,8 @@ class Scheduler:
         pods = [numbered[n] for n in each.replicas if n in numbered]
         why = f"Pod is evicted by {each.action}, because of job {each.by!r}"
         self._say("evict", job=each.job, pods=len(pods), by=each.by, action=each.action)
-        for pod in pods:
-            self.teller.evicted(pod, why)
         self.teller.on_group(group, "Evict", why)
-        self.binder.evict(pods, why)
+        self.binder.evict(pods, why, self.teller.evicted)
 
     def _report(self, each: Report) -> None:
         message = each.message

@@ -141,6 +141,7 @@ class World:
                 continue
             if self._uids.get(record.key) == record.uid:
                 del self._uids[record.key]
+            self._told.pop(("Pod", record.key), None)
             self._leave(record)
 
     def put_nodes(self, nodes: Iterable[NodeObject]) -> None:
@@ -154,6 +155,7 @@ class World:
         for each in gone:
             if self._objects.pop(each.name, None) is not None:
                 self._dirty_nodes[each.name] = None
+            self._told.pop(("Node", f"/{each.name}"), None)
 
     def put_groups(self, podgroups: Iterable[PodGroup]) -> None:
         """PodGroups are new or changed."""
