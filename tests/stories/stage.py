@@ -79,7 +79,7 @@ class Stage:
         child = self.launch_scheduler(
             conf, *options, environment=environment, kubeconfig=kubeconfig
         )
-        child.wait_until(lambda: child.says('"event": "synced"'))
+        child.wait_until(lambda: has_told(child, "synced"))
         return child
 
     def launch_scheduler(
@@ -284,7 +284,13 @@ class Stage:
 def lines_of(log: Path) -> list[Object]:
     """The lines of a scheduler's log."""
     text = log.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    whole = text[: text.rfind("\n") + 1].splitlines()
+    return [json.loads(line) for line in whole if line.startswith("{")]
+
+
+def has_told(child: Child, event: str) -> bool:
+    """Whether a scheduler has said that something happened."""
+    return any(line["event"] == event for line in lines_of(child.log))
 
 
 def answer_of(child: Child, probe: str) -> tuple[int, Object]:

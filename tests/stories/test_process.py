@@ -19,6 +19,7 @@ from tests.stories.stage import (
     LIMITED,
     Stage,
     answer_of,
+    has_told,
     node_of,
     pod,
     podgroup,
@@ -182,7 +183,7 @@ def test_a_server_that_is_not_there_is_waited_for(stage: Stage) -> None:
     scheduler = stage.launch_scheduler(
         None, "--kubeconfig", str(nowhere), kubeconfig=False
     )
-    stage.wait(lambda: scheduler.says('"event": "started"'), "the start")
+    stage.wait(lambda: has_told(scheduler, "started"), "the start")
 
     scheduler.stop(GRACE_S)
 

@@ -290,12 +290,12 @@ def let_go(stage: Stage, name: str) -> None:
     stage.bed.request("PATCH", stage.pod_path(name), change)
 
 
-def budget(label: str) -> Object:
+def budget(label: str, least: int = 1, suffix: str = "") -> Object:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": {"name": label},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"team": label}}},
+        "metadata": {"name": f"{label}{suffix}"},
+        "spec": {"minAvailable": least, "selector": {"matchLabels": {"team": label}}},
     }
 
 
@@ -325,7 +325,7 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
     stage.schedule(PREEMPT)
     low, high = with_priority(stage, "low", 1), with_priority(stage, "high", 1000)
     stage.create(budget("safe"))
-    for name, node, label in (("safe", "a2-10", "safe"), ("prey", "a2-11", "none")):
+    for name, node, label in (("prey", "a2-10", "none"), ("safe", "a2-11", "safe")):
         stage.create(podgroup(f"{name}-group", 1, priorityClassName=low))
         stage.create(victim(name, low, node, label))
     stage.wait_until_runs("safe", "prey")
@@ -355,7 +355,7 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
         assert "preempt" in said
         assert "urgent" in said
         assert held == ""
-        assert (node_of(found), chips_of(found)) == ("a2-11", [*range(8)])
+        assert (node_of(found), chips_of(found)) == ("a2-10", [*range(8)])
         assert "deletionTimestamp" not in stage.pod("safe")["metadata"]
         assert condition(stage.pod("safe"), "DisruptionTarget") == {}
         assert stage.events("safe", "Evict") == []
@@ -365,10 +365,13 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
 
 
 def test_nobody_is_evicted_where_budgets_protect_all(stage: Stage) -> None:
+    """A pod under two budgets is never evicted, whatever they allow."""
     stage.schedule(PREEMPT)
     low, high = with_priority(stage, "low", 1), with_priority(stage, "high", 1000)
+    stage.create(budget("safe"))
+    for suffix in ("-one", "-two"):
+        stage.create(budget("sound", 0, suffix))
     for name, node in (("safe", "a2-10"), ("sound", "a2-11")):
-        stage.create(budget(name))
         stage.create(podgroup(f"{name}-group", 1, priorityClassName=low))
         stage.create(victim(name, low, node, name))
     stage.wait_until_runs("safe", "sound")
