@@ -41,7 +41,8 @@ AWAY: Final = (OSError, HTTPException, TestbedError, msgspec.DecodeError)
 """What a request raises while the API server is down."""
 RINGLEAF: Final = Path(sys.executable).with_name("ringleaf")
 JOB_NAME: Final = "volcano.sh/job-name"
-SYNCED: Final = re.compile(r'"event": "synced", "timestamp": "([^"]+)"')
+SYNCED: Final = re.compile(r'"event": ?"synced", ?"timestamp": ?"([^"]+)"')
+RELEASE: Final = re.compile(r'"event": ?"release"')
 RELEASE_S: Final = 4
 PATIENCE_S: Final = 120.0
 EXISTS: Final = 409
@@ -491,7 +492,7 @@ class Soak:
 
     def _look_at_log(self, child: Child) -> None:
         text = child.log.read_text(encoding="utf-8", errors="replace")
-        self.report.releases += text.count('"event": "release"')
+        self.report.releases += len(RELEASE.findall(text))
         if self._killed_at and (synced := SYNCED.search(text)):
             at = datetime.fromisoformat(synced[1]).timestamp()
             took = at - self._killed_at
@@ -564,8 +565,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--restarts", type=int, default=5)
     parser.add_argument("--pods", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=910)
-    parser.add_argument("--aimed", type=int, default=40)
-    parser.add_argument("--starved", type=int, default=8)
+    parser.add_argument("--aimed", type=int, default=30)
+    parser.add_argument("--starved", type=int, default=5)
     parser.add_argument("--patience", type=float, default=300.0, metavar="S")
     parser.add_argument("--out", type=Path, help="folder for soak.md and soak.json")
     parser.add_argument("--keep", type=Path, help="folder for data and logs")

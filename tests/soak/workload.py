@@ -126,6 +126,7 @@ def piece(shape: Shape, name: str, dice: random.Random, *, keeps: bool) -> Piece
             "schedulerName": "ringleaf",
             "minAvailable": shape.pods - shape.elastic,
             "maxRetry": 1000,
+            "ttlSecondsAfterFinished": 20,
             "queue": "default",
             "policies": policies,
             "tasks": [{"name": "w", "replicas": shape.pods, "template": pod}],
