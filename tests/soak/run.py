@@ -1,6 +1,6 @@
 """Kill the scheduler, again and again, and look whether anything is lost.
 
-    python -m tests.soak.run --kills 200 --restarts 5 --pods 3000 --seed 7
+    python -m tests.soak.run --kills 200 --restarts 5 --pods 5000 --seed 7
 
 A real etcd (that writes to the disk), API server, controllers, Volcano's controllers
 and KWOK; device plugins are played. While jobs come, the scheduler is killed at moments
@@ -563,10 +563,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.run")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--restarts", type=int, default=5)
-    parser.add_argument("--pods", type=int, default=3000)
+    parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=910)
-    parser.add_argument("--aimed", type=int, default=30)
-    parser.add_argument("--starved", type=int, default=5)
+    parser.add_argument("--aimed", type=int, default=20)
+    parser.add_argument("--starved", type=int, default=4)
     parser.add_argument("--patience", type=float, default=300.0, metavar="S")
     parser.add_argument("--out", type=Path, help="folder for soak.md and soak.json")
     parser.add_argument("--keep", type=Path, help="folder for data and logs")
