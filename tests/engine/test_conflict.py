@@ -3,7 +3,7 @@
 from ringleaf.engine.event import JobArrived, JobGone
 from ringleaf.framework.instruction import Report, Verdict
 from ringleaf.model.placement import Placement
-from tests.engine.story import Story, job
+from tests.engine.story import PREEMPT, Story, at, conf, job
 
 
 def test_a_chip_that_two_pods_claim_belongs_to_the_first_and_is_told() -> None:
@@ -38,3 +38,15 @@ def test_pods_on_nodes_that_are_not_there_are_gone() -> None:
     )
 
     assert [type(each).__name__ for each in said] == ["Bind"]
+
+
+def test_a_job_told_anew_keeps_its_chips_from_who_reserved_them() -> None:
+    story = Story("a", conf=conf(PREEMPT))
+    story.hears(JobArrived(job("low"), at("a 01234567"), 0.0))
+    said = story.arrives(job("high", priority=9), now=10)
+    assert "evict low: 0 for high (preempt)" in said
+
+    told = story.hears(JobGone("low"), JobArrived(job("low"), at("a 01234567"), 0.0))
+
+    assert not [each for each in told if each.startswith(("bind", "conflict"))]
+    assert story.running == {"low": [0]}

@@ -253,7 +253,9 @@ class Engine:
             self.cycle.out.append(told)
 
     def _hold(self, standing: Standing, event: JobArrived) -> None:
-        """Pods of a new job run already."""
+        """Pods of a new job run already; what was reserved there is theirs."""
+        if self.cycle.bookings:
+            self._give_up({placement.node for placement in event.placements})
         cluster, job = self.view.cluster, standing.job
         demands = {n: role.demand for role, own in standing.crew for n in own}
         with Statement(cluster) as statement:
