@@ -1,16 +1,16 @@
 """``ringleaf scheduler``: the scheduler on a real cluster."""
 
 import asyncio
-import logging
+import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final, TextIO
 
 import msgspec
-import structlog
 from msgspec import Struct
 
 from ringleaf.cli.conf import read_file
@@ -22,6 +22,11 @@ from ringleaf.kube.credentials import BadCredentials, load
 from ringleaf.kube.health import BadAddress, Health
 from ringleaf.kube.scheduler import Mind, Options, Say, Scheduler
 from ringleaf.simulator.log import Recorder
+
+TROUBLES: Final = frozenset(
+    {"trouble", "problem", "bind failed", "eviction refused", "not told", "warning"}
+)
+"""Lines of the log that somebody should look at."""
 
 
 class Run(Struct, frozen=True):
@@ -102,35 +107,35 @@ def _recording(file: str) -> Iterator[BinaryIO]:
 
 def _log() -> Say:
     """Lines of JSON on standard error, or of words where that is a terminal."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    shown: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer()
-        if terminal
-        else structlog.processors.JSONRenderer(serializer=_json)
-    )
-    # Bound once: a logger that is bound anew for every line costs more than a bind.
-    logger = structlog.wrap_logger(
-        structlog.WriteLogger(sys.stderr),
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        processors=[
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            _without_nothing,
-            shown,
-        ],
-    )
-    return logger.bind().info  # type: ignore[no-any-return]
+    out = sys.stderr
+    if not out.isatty():
+        return lambda what, **facts: _write(out, _json(what, facts))
+    colour = "NO_COLOR" not in os.environ
+    return lambda what, **facts: _write(out, _words(what, facts, colour=colour))
 
 
-def _json(line: structlog.typing.EventDict, **_how: object) -> str:
+def _write(out: TextIO, line: str) -> None:
+    """A log that nobody reads any more stops nothing."""
+    with suppress(OSError, ValueError):
+        out.write(f"{line}\n")
+        out.flush()
+
+
+def _json(what: str, facts: Mapping[str, object]) -> str:
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    line = _said(facts) | {"event": what, "timestamp": at}
     return msgspec.json.encode(line, enc_hook=str).decode()
 
 
-def _without_nothing(
-    _logger: object, _method: str, line: structlog.typing.EventDict
-) -> structlog.typing.EventDict:
-    """A line without what is empty, and with words for errors."""
-    return {
-        key: str(value) if isinstance(value, BaseException) else value
-        for key, value in line.items()
-        if value not in ("", None)
-    }
+def _words(what: str, facts: Mapping[str, object], *, colour: bool) -> str:
+    at = datetime.now().astimezone().strftime("%H:%M:%S")
+    told = " ".join(f"{key}={value}" for key, value in _said(facts).items())
+    if not colour:
+        return f"{at} {what:<8} {told}".rstrip()
+    style = 31 if what in TROUBLES else 36
+    return f"\x1b[2m{at}\x1b[0m \x1b[1;{style}m{what:<8}\x1b[0m {told}".rstrip()
+
+
+def _said(facts: Mapping[str, object]) -> dict[str, object]:
+    """What is not empty."""
+    return {key: value for key, value in facts.items() if value not in ("", None)}
