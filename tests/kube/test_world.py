@@ -425,11 +425,13 @@ def test_who_could_not_be_asked_to_end_runs_on() -> None:
     stage.pod("high", 8, spec={"priority": 100})
     assert "evict pod default/low: 0" in stage.cycle(later=10)
 
-    stage.world.stayed("pod default/low")
+    stage.world.stayed("pod default/low", stage.now)
     stage.cycle()
     standing = stage.engine.view.standings["pod default/low"]
     assert standing.placements
     assert not standing.terminating
+    assert "evict pod default/low: 0" not in stage.cycle(later=59)
+    assert "evict pod default/low: 0" in stage.cycle(later=1)
 
 
 # Queues
@@ -792,3 +794,16 @@ def test_direct_reports_count_where_it_is_configured() -> None:
     stage.world.put_conf(DEFAULT)
     stage.pod("q", 1)
     assert stage.cycle() == ["bind pod default/q: q on a 0"]
+
+
+def test_a_running_gang_whose_labels_went_bad_holds_its_chips_after_a_restart() -> None:
+    stage = Stage("a")
+    plain = stage.group("g", 1)
+    stage.pod("g-0", 8, "g")
+    stage.cycle()
+    plain["metadata"]["labels"] = {"tor-affinity": "big"}
+    stage.restart()
+    stage.pod("p", 1)
+
+    assert stage.cycle() == ["waiting pod default/p"]
+    assert "tor-affinity" in stage.reason("default/g")

@@ -193,7 +193,7 @@ class Binder:
             return
         told = "no answer" if answer is None else _message(answer)
         self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
-        self._world.stayed(pod.job)
+        self._world.stayed(pod.job, self._clock())
         self._changed()
 
     async def _mark(self, pod: PodRecord, why: str) -> None:

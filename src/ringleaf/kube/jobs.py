@@ -48,6 +48,8 @@ class Group:
     def __init__(self, name: str) -> None:
         self.name = name
         """``namespace/name`` of its PodGroup, or ``pod namespace/name`` alone."""
+        self.is_alone = name.startswith("pod ")
+        """Whether it is a pod without a PodGroup."""
         self.podgroup: PodGroup | None = None
         self.pods: dict[str, PodRecord] = {}
         """By uid."""
@@ -59,6 +61,8 @@ class Group:
         """Number -> where the engine knows the pod to be."""
         self.ending: set[int] = set()
         """Numbers of which the engine knows that they are asked to end."""
+        self.spared_until = 0.0
+        """Until when its pods are not asked to end."""
         self.is_stale = False
         """Whether the engine is to hear of it anew."""
         self.let_in = False
@@ -68,11 +72,6 @@ class Group:
         """What was said last of why it waits, while it has no pods."""
         self.backoff = 0.0
         """Seconds that its next failure is waited out."""
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether it is a pod without a PodGroup."""
-        return self.name.startswith("pod ")
 
     @property
     def need(self) -> int:
@@ -150,6 +149,10 @@ def members_of(
     group: Group, nodes: Container[str], now: float
 ) -> tuple[list[PodRecord], str]:
     """The pods that the engine is told of, and why not of others that wait."""
+    if group.is_alone and len(group.pods) == 1:
+        (pod,) = group.pods.values()
+        if pod.holds or pod.assumed is not None:
+            return ([pod] if place_of(pod) in nodes else []), ""
     found = Muster(group, nodes, now)
     bound, waits = found.bound, bool(found.waiting or found.barred)
     if group.podgroup is None and not group.is_alone:
@@ -288,18 +291,27 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
     )
 
 
-def outside_job(group: Group, pod: PodRecord, product: Product) -> Job:
-    """A pod that another scheduler placed: it counts, and nobody evicts it."""
-    pod.number = 0
-    chips = len(pod.chips or ())
+def held_job(group: Group, pods: list[PodRecord], product: Product) -> Job:
+    """Pods that hold something, whatever they are: they count, and nobody evicts them.
+
+    Other schedulers placed them, or what is said of their job cannot be read any more.
+    """
+    number(group, pods)
+    shapes: dict[tuple[str, int, Demand], list[int]] = {}
+    for pod in pods:
+        assert pod.number is not None
+        chips = len(place.chips if (place := pod.assumed) else pod.chips or ())
+        shapes.setdefault(("", chips, pod.demand), []).append(pod.number)
+    lead = min(pods, key=lambda pod: pod.order)
+    roles = _roles(shapes, None)
     return Job(
         name=group.name,
         product=product,
-        chips=chips,
-        demand=pod.demand,
-        roles=() if chips else (Role("", 0, 1, demand=pod.demand, ranks=(0,)),),
-        replicas=1 if chips else 0,
-        queue=OUTSIDE,
+        chips=max(chips for _task, chips, _demand in shapes),
+        replicas=sum(len(own) for (_t, chips, _d), own in shapes.items() if chips),
+        demand=lead.demand,
+        roles=roles,
+        queue=_queue(group.podgroup, {}) if lead.ours else OUTSIDE,
         preemptable=False,
         critical=True,
     )

@@ -31,9 +31,9 @@ from ringleaf.kube.demand import BadPod
 from ringleaf.kube.jobs import (
     Facts,
     Group,
+    held_job,
     job_of,
     members_of,
-    outside_job,
     place_of,
     placement_of,
     podless_job,
@@ -65,6 +65,8 @@ ROOT: Final = "root"
 """The queue above all others; no job waits in it."""
 FIRST_BACKOFF_S: Final = 0.5
 MOST_BACKOFF_S: Final = 30.0
+SPARE_S: Final = 60.0
+"""How long pods are left alone that could not be evicted."""
 
 
 class Problem(NamedTuple):
@@ -363,12 +365,20 @@ class World:
         self._late[group.name] = pod.not_before
         self._dirty[group.name] = None
 
-    def stayed(self, job: str) -> None:
-        """Pods of *job* could not be asked to end: it is told anew as it is."""
+    def stayed(self, job: str, now: float) -> None:
+        """Pods of *job* could not be asked to end: it is told anew as it is.
+
+        For a while nobody asks them again.
+        """
         group = self.groups.get(job)
         if group is not None:
-            group.is_stale = True
-            self._dirty[job] = None
+            group.spared_until = self._late[job] = now + SPARE_S
+            self._tell_anew(job)
+
+    def _tell_anew(self, job: str) -> None:
+        """The engine hears of a job as if it had never heard of it."""
+        self.groups[job].is_stale = True
+        self._dirty[job] = None
 
     def let_in(self, job: str) -> None:
         """A job is let in."""
@@ -509,7 +519,7 @@ class World:
             if other is not None and other is not record:
                 place, own = _claim(other)
                 if place == node and not lost.isdisjoint(own):
-                    self.stayed(other.job)
+                    self._tell_anew(other.job)
 
     def _off(self, record: PodRecord, node: str) -> None:
         """A pod is no longer on *node*."""
@@ -620,20 +630,20 @@ class World:
         try:
             if pods and not pods[0].ours:
                 node = self.nodes[place_of(pods[0])].node
-                return outside_job(group, pods[0], node.product), pods
+                return held_job(group, pods, node.product), pods
             if pods:
-                return self._with_budget(job_of(group, pods, self._facts), pods), pods
+                job = job_of(group, pods, self._facts)
+                if now < group.spared_until:
+                    return replace(job, preemptable=False), pods
+                return self._budgets.heeded(job, pods), pods
             return podless_job(group, self._facts), []
         except BadPod as error:
             group.reason = str(error)
             held = [pod for pod in pods if pod.assumed is not None or pod.holds]
-            if held and group.told is not None:
-                return group.told, held
+            if held:
+                node = self.nodes[place_of(held[0])].node
+                return held_job(group, held, node.product), held
         return None, []
-
-    def _with_budget(self, job: Job, pods: Iterable[PodRecord]) -> Job:
-        """A job whose pods must not be disturbed is not evicted."""
-        return self._budgets.heeded(job, pods)
 
     def _bar(self, pod: PodRecord) -> None:
         """A pod whose claims are not bound waits for them."""
