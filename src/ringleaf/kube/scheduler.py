@@ -5,6 +5,7 @@ instructs is carried out. Nothing happens while nothing changes (D25).
 """
 
 import asyncio
+import gc
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -189,7 +190,11 @@ class Scheduler:
         for task in tasks:
             task.add_done_callback(self._task_ended)
         try:
+            gc.disable()  # what is read at first stays
             await self._synced()
+            await self._cycle()
+            gc.freeze()
+            gc.enable()
             while not self._stop.is_set():
                 await self._cycle()
             self._say("stopping", in_flight=self.binder.in_flight)
@@ -198,6 +203,7 @@ class Scheduler:
                     await self.binder.drained()
                     await self.teller.flush(2.0)
         finally:
+            gc.enable()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
