@@ -238,7 +238,7 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
     roles = _roles(shapes, podgroup)
     return Job(
         name=group.name,
-        product=_product(lead, traits),
+        product=_product(group.name, pods, lead, traits),
         chips=lead.asked,
         replicas=with_chips if roles else len(pods),
         strategy=_strategy(traits),
@@ -265,6 +265,8 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
     """The job of a PodGroup whose pods are not made yet; None where none will be."""
     podgroup = group.podgroup
     if podgroup is None or podgroup.status.phase not in UNSTARTED:
+        return None
+    if group.pods and all(pod.has_ended for pod in group.pods.values()):
         return None
     try:
         asks = resources(podgroup.spec.min_resources)
@@ -320,8 +322,9 @@ def held_job(group: Group, pods: list[PodRecord], product: Product) -> Job:
 def placement_of(pod: PodRecord, job: Job) -> Placement:
     """Where a bound pod is, as it is written on it."""
     assert pod.number is not None
-    if pod.assumed is not None:
-        return pod.assumed
+    if pod.assumed is not None:  # it may have joined another group since
+        same = pod.assumed.replica == pod.number
+        return pod.assumed if same else replace(pod.assumed, replica=pod.number)
     written = pod.annotations
     block = written.get(names.SUPERPOD_RANK, "")
     return Placement(
@@ -364,9 +367,15 @@ def _traits(pod: PodRecord, podgroup: PodGroup | None) -> dict[str, str]:
     return found
 
 
-def _product(lead: PodRecord, traits: Mapping[str, str]) -> Product:
+def _product(
+    name: str, pods: Iterable[PodRecord], lead: PodRecord, traits: Mapping[str, str]
+) -> Product:
     if not lead.resource:
         return NO_NPU
+    several = sorted({pod.resource for pod in pods if pod.resource})
+    if len(several) > 1:
+        told = " and ".join(several)
+        raise BadPod(f"job {quoted(name)} asks for {told}, want chips of one kind")
     return wanted_product(traits, lead.node_selector, lead.resource)
 
 

@@ -1,6 +1,7 @@
 """A pod as the scheduler keeps it: what it asks, where it is, whose it is."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod, demand_of, requests_of
-from ringleaf.kube.objects import Pod
+from ringleaf.kube.objects import Pod, PodSpec
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.placement import Placement
 from ringleaf.model.topology import quoted
@@ -173,6 +174,8 @@ class PodRecord:
                 known = _asked(pod)
             except BadPod as error:
                 self.problem = str(error)
+                self.asked, self.resource, self.base = _held(pod)
+                self.demand = self.base
                 return
             if len(_read) >= MAX_READ:
                 _read.clear()
@@ -224,6 +227,16 @@ class PodRecord:
         """Whether it holds what it was given."""
         return self.state is State.BOUND
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more."""
+        return self.state in (State.DONE, State.FAILED)
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether it holds chips, and does not say which."""
+        return self.holds and self.asked > len(self.chips or ())
+
     def watched(self, keys: frozenset[str]) -> None:
         """Of its labels, those with *keys* count for others."""
         kept = tuple(sorted((k, v) for k, v in self.labels.items() if k in keys))
@@ -236,6 +249,22 @@ def _asked(pod: Pod) -> tuple[int, str, Demand]:
     chips, resource = _chips(pod.metadata.key, requests_of(pod.spec))
     labels = frozenset(pod.metadata.labels or ())
     return chips, resource, demand_of(pod, names.NPU_RESOURCES, labels)
+
+
+def _held(pod: Pod) -> tuple[int, str, Demand]:
+    """The same of a pod that cannot be placed as it is, and may be bound already."""
+    spec = pod.spec
+    kept = PodSpec(
+        containers=spec.containers,
+        init_containers=spec.init_containers,
+        overhead=spec.overhead,
+    )
+    chips, resource, demand = 0, "", NOTHING
+    labels = frozenset(pod.metadata.labels or ())
+    with suppress(BadPod):
+        demand = demand_of(replace(pod, spec=kept), names.NPU_RESOURCES, labels)
+        chips, resource = _chips(pod.metadata.key, requests_of(kept))
+    return chips, resource, demand
 
 
 @lru_cache(maxsize=1 << 15)

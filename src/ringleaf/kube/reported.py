@@ -62,10 +62,19 @@ class Reported:
             field = part.removesuffix("es" if part == "switches" else "s")
             for node in old.keys() | new.keys():
                 if old.get(node) != new.get(node):
+                    report = new.get(node) or self._elsewhere(key, part, node)
                     known = said.get(node, Said())
-                    said[node] = known._replace(**{field: new.get(node)})
+                    said[node] = known._replace(**{field: report})
                     changed[node] = None
         return changed
+
+    def _elsewhere(self, key: str, part: str, node: str) -> object:
+        """What another shard says of *node*: it may have moved there before."""
+        if COLLECTED not in key:
+            return None
+        others = (m for k, m in self._maps.items() if k != key and COLLECTED in k)
+        found = (getattr(other, part).get(node) for other in others)
+        return next(filter(None, found), None)
 
 
 def _with_last_good(before: Reports, found: Reports) -> Reports:

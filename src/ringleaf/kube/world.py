@@ -420,8 +420,6 @@ class World:
         if not asks <= self._counted:
             self._counted |= asks
             self._dirty_nodes |= dict.fromkeys(self._objects)
-        for claim in record.claims:
-            self._claimants.setdefault(claim, set()).add(record.uid)
         self._enter(record)
 
     def _pod_changed(self, record: PodRecord, pod: Pod) -> None:
@@ -436,7 +434,8 @@ class World:
         held = _claim(record)
         record.update(pod)
         sent = record.assumed is not None and record.state is not State.WAITING
-        if sent and self._confirm(record) and not record.deleting:
+        moved = record.group != before[3]
+        if sent and self._confirm(record) and not (record.deleting or moved):
             self._changed[record.job] = None
             return
         after = (
@@ -483,8 +482,10 @@ class World:
         group.pods[record.uid] = record
         record.job = name
         self._dirty[name] = None
-        if record.node:
-            self._on_node.setdefault(record.node, set()).add(record.uid)
+        if place := place_of(record):
+            self._on_node.setdefault(place, set()).add(record.uid)
+        for claim in record.claims:
+            self._claimants.setdefault(claim, set()).add(record.uid)
         self._check_chips(record)
 
     def _leave(self, record: PodRecord) -> None:
@@ -497,7 +498,11 @@ class World:
         for node in {record.node, place_of(record)}:
             self._off(record, node)
         for claim in record.claims:
-            self._claimants.get(claim, set()).discard(record.uid)
+            others = self._claimants.get(claim, set()) - {record.uid}
+            if others:
+                self._claimants[claim] = others
+            else:
+                self._claimants.pop(claim, None)
 
     def _give_up(
         self,
@@ -528,14 +533,14 @@ class World:
             there.discard(record.uid)
             if not there:
                 del self._on_node[node]
-            if record.asked and record.chips in ((), None):
+            if record.asked > len(record.chips or ()):
                 self._dirty_nodes[node] = None
 
     def _check_chips(self, record: PodRecord) -> None:
         """Tell of a pod that holds chips, and nobody knows which."""
-        if not (record.holds and record.asked):
+        if not (record.node and record.asked):
             return
-        unclear = self._is_unclear(record)
+        unclear = record.is_unclear
         facts = self.nodes.get(record.node)
         if facts is not None and (unclear or facts.is_unclear):
             self._dirty_nodes[record.node] = None
@@ -548,10 +553,6 @@ class World:
                 "names of the chips; no chips of that node are given until it does"
             )
         self.tell("Pod", record.namespace, record.name, record.uid, said)
-
-    @staticmethod
-    def _is_unclear(record: PodRecord) -> bool:
-        return record.holds and record.asked > 0 and not record.chips
 
     def _watch_labels(self) -> None:
         """More labels count than before: every pod is looked at again."""
@@ -649,14 +650,11 @@ class World:
         """A pod whose claims are not bound waits for them."""
         if not pod.claims or pod.state not in (State.WAITING, State.BARRED):
             return
+        told = f"pod {quoted(pod.name)} has unbound volume claims: "
+        if pod.problem and not pod.problem.startswith(told):
+            return  # it would stay, were they bound
         unbound = [claim for claim in pod.claims if claim not in self._claims]
-        if unbound:
-            pod.problem = (
-                f"pod {quoted(pod.name)} has unbound volume claims: "
-                f"{', '.join(unbound[:3])}"
-            )
-        elif pod.problem.startswith(f"pod {quoted(pod.name)} has unbound"):
-            pod.problem = ""
+        pod.problem = f"{told}{', '.join(unbound[:3])}" if unbound else ""
 
     def _disturb(self, namespace: str) -> None:
         """Budgets of *namespace* changed."""
@@ -703,9 +701,7 @@ class World:
         return vanished
 
     def _facts_of(self, name: str, given: NodeObject) -> NodeFacts:
-        unclear = any(
-            self._is_unclear(self.pods[uid]) for uid in self._on_node.get(name, ())
-        )
+        unclear = any(self.pods[uid].is_unclear for uid in self._on_node.get(name, ()))
         return node_of(
             given,
             self._reports.of(name),

@@ -1,0 +1,137 @@
+"""Odd objects: whatever they say, chips stay taken and the others go on."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.kube.stage import GROUP, NPU, Stage, node
+
+EVERY = ",".join(f"Ascend910-{i}" for i in range(8))
+CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+
+
+def sent(_pod: object, _place: object) -> str:
+    return "sent"
+
+
+@pytest.mark.parametrize(
+    "annotations", [{}, {NPU: "Ascend910-0,Ascend910-1"}], ids=["none", "too few"]
+)
+def test_a_node_gives_no_chips_until_it_is_known_who_has_them(
+    annotations: dict[str, str],
+) -> None:
+    stage = Stage("a")
+    where = {"nodeName": "a"}
+    stage.pod("other", 8, scheduler="x", annotations=annotations, spec=where)
+    stage.pod("p", 1)
+
+    assert stage.cycle() == ["waiting pod default/p"]
+    stage.ends("other")
+    assert stage.cycle() == ["bind pod default/p: p on a 0"]
+
+
+def test_a_pod_that_we_would_not_place_holds_its_chips_where_it_is() -> None:
+    elsewhere = {
+        "topologyKey": "zone",
+        "namespaceSelector": {"matchLabels": {"team": "x"}},
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [elsewhere]}
+    spec = {"nodeName": "a", "affinity": {"podAffinity": required}}
+    stage = Stage([node("a", allocatable={"cpu": "2"})])
+    stage.pod("other", 8, scheduler="x", asks={"cpu": "2"}, spec=spec)
+    stage.pod("p", 1)
+    stage.pod("q", 0)
+
+    assert sorted(stage.cycle()) == ["waiting pod default/p", "waiting pod default/q"]
+
+
+def test_a_job_that_asks_for_two_kinds_of_chips_is_told() -> None:
+    stage = Stage("a b")
+    stage.group("g", 2)
+    stage.pod("g-0", 8, "g")
+    stage.pod("g-1", 0, "g", asks={"huawei.com/Ascend310P": "8"})
+
+    assert stage.cycle() == []
+    assert "want chips of one kind" in stage.reason("default/g")
+
+
+def test_pods_that_get_their_group_on_the_way_are_bound_once() -> None:
+    """Volcano's controller annotates pods that it finds alone."""
+    stage = Stage("a b")
+    pods = [stage.pod(f"p-{i}", 4) for i in range(2)]
+    stage.cycle(outcome=sent)
+    stage.group("g", 2)
+    for plain in pods:
+        plain["metadata"]["annotations"][GROUP] = "g"
+        stage.put_pod(plain)
+
+    assert stage.cycle(outcome=sent) == []
+    placed = stage.engine.view.standings["default/g"].placements
+    assert {n: place.chips for n, place in placed.items()} == {
+        0: (0, 1, 2, 3),
+        1: (4, 5, 6, 7),
+    }
+
+
+def test_a_pod_that_is_seen_bound_and_in_its_group_at_once_is_in_its_group() -> None:
+    stage = Stage("a")
+    plain = stage.pod("p", 4)
+    stage.cycle(outcome=lambda _pod, _place: "written")
+    stage.group("g", 1)
+    plain["metadata"]["annotations"][GROUP] = "g"
+    stage.put_pod(plain)
+    stage.cycle()
+
+    assert [*stage.world.groups] == ["default/g"]
+
+
+def test_a_pod_that_changes_its_group_still_waits_for_its_claim() -> None:
+    stage = Stage("a")
+    plain = stage.pod("p", 1, spec={"volumes": [CLAIM]})
+    stage.cycle()
+    stage.group("g", 1)
+    plain["metadata"]["annotations"][GROUP] = "g"
+    stage.put_pod(plain)
+    assert stage.cycle() == []
+
+    stage.claim("c", "Bound")
+    assert stage.cycle() == ["bind default/g: p on a 0"]
+
+
+def test_a_bound_claim_mends_nothing_else() -> None:
+    stage = Stage("a")
+    asks = {"huawei.com/npu-core": "1"}
+    stage.pod("p", 0, asks=asks, spec={"volumes": [CLAIM]})
+    stage.cycle()
+    stage.claim("c", "Bound")
+
+    assert stage.cycle() == []
+    assert "a part of a chip" in stage.reason("pod default/p")
+
+
+def test_a_podgroup_whose_pods_have_ended_asks_for_nothing() -> None:
+    stage = Stage("a b")
+    stage.queue("q", capability={NPU: "8"})
+    asks = {"queue": "q", "minResources": {NPU: "8"}}
+    stage.group("over", 1, **asks)
+    stage.pod("over-0", 8, "over", phase="Failed", spec={"nodeName": "a"})
+    stage.cycle()
+    stage.gang("next", 1, **asks)
+
+    assert stage.cycle() == ["bind default/next: next-0 on a 01234567"]
+
+
+def test_a_node_that_moves_to_another_shard_keeps_its_faults() -> None:
+    stage = Stage("a")
+    faults: dict[str, Any] = {"DeviceList": {f"{NPU}-Unhealthy": "Ascend910-0"}}
+    shard = json.dumps({"mindx-dl-deviceinfo-a": faults})
+    one, other = "cluster-info-device-0", "cluster-info-device-1"
+    stage.config_map(one, {one: shard})
+    stage.config_map(other, {other: shard})
+    stage.config_map(one, {one: ""})
+    stage.pod("p", 8)
+
+    assert stage.cycle() == ["waiting pod default/p"]
+    stage.config_map(other, {other: ""})
+    assert stage.cycle() == ["bind pod default/p: p on a 01234567"]
