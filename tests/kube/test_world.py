@@ -163,9 +163,10 @@ def test_nobody_gets_chips_of_a_node_where_nobody_knows_which_are_held() -> None
     assert stage.cycle() == ["waiting pod default/p"]
     assert [problem.name for problem in stage.world.problems] == ["secret"]
     plain = stage.pods["default/secret"]
-    plain["metadata"]["annotations"] |= {"huawei.com/AscendReal": "Ascend910-0"}
+    real = {"huawei.com/AscendReal": "Ascend910-0,Ascend910-1"}
+    plain["metadata"]["annotations"] |= real
     stage.put_pod(plain)
-    assert stage.cycle() == ["bind pod default/p: p on a 1"]
+    assert stage.cycle() == ["bind pod default/p: p on a 2"]
 
 
 def test_a_node_is_clear_again_when_the_pod_with_unknown_chips_is_gone() -> None:
