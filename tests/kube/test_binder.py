@@ -68,6 +68,11 @@ class Known(World):
         del now, why
         self.outcomes.append(f"{uid} failed")
 
+    def stayed(self, job: str, now: float) -> None:
+        """A pod was not evicted."""
+        del now
+        self.outcomes.append(f"{job} stayed")
+
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,14 +89,7 @@ def bind(server: Server, places: Iterable[tuple[str, str, tuple[int, ...]]]) -> 
     ]
 
     async def run() -> None:
-        own = Binder(
-            cast(Api, server),
-            world,
-            lambda: 0.0,
-            done=lambda _pod, _place: None,
-            changed=lambda: None,
-            say=lambda *_words, **_more: None,
-        )
+        own = _binder(server, world)
         own.bind(items)
         await asyncio.wait_for(own.drained(), 30)
         assert own.in_flight == 0
@@ -150,6 +148,63 @@ def test_after_a_refusal_the_pod_itself_says_where_it_is(
 
     assert server.asked[-1] == "GET p"
     assert world.outcomes == [outcome]
+
+
+def test_a_pod_that_cannot_be_read_is_not_bound() -> None:
+    server = Server(lambda method, _name: Answer(200 if method == "GET" else 409, b"?"))
+
+    assert bind(server, [("p", "a", (0,))]).outcomes == ["p failed"]
+
+
+@pytest.mark.parametrize(("status", "stays"), [(404, []), (409, ["p"]), (429, ["p"])])
+def test_who_could_not_be_evicted_counts_as_running(
+    status: int, stays: list[str]
+) -> None:
+    server = Server(lambda _method, _name: Answer(status, b""))
+    world, pod = Known(), _record("p", 1)
+    pod.job = "p"
+
+    async def run() -> None:
+        own = _binder(server, world)
+        own.evict([pod], "why", lambda _pod, _why: None)
+        await own.drained()
+
+    asyncio.run(run())
+    assert world.outcomes == [f"{job} stayed" for job in stays]
+
+
+def test_an_error_in_the_binder_is_told() -> None:
+    """Pods that were on their way would stay so for ever."""
+    ended: list[BaseException | None] = []
+
+    def broken(_method: str, _name: str) -> Answer:
+        raise ZeroDivisionError
+
+    async def run() -> None:
+        own = _binder(
+            Server(broken), Known(), lambda task: ended.append(task.exception())
+        )
+        own.bind([Bound(_record("p", 1), Placement(0, "a", (0,)), {})])
+        await own.drained()
+
+    asyncio.run(run())
+    assert [type(error) for error in ended] == [ZeroDivisionError]
+
+
+def _binder(
+    server: Server,
+    world: World,
+    ended: Callable[["asyncio.Task[None]"], None] = lambda _task: None,
+) -> Binder:
+    return Binder(
+        cast(Api, server),
+        world,
+        lambda: 0.0,
+        done=lambda _pod, _place: None,
+        changed=lambda: None,
+        say=lambda *_words, **_more: None,
+        ended=ended,
+    )
 
 
 def _record(name: str, chips: int) -> PodRecord:

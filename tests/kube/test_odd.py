@@ -1,10 +1,13 @@
 """Odd objects: whatever they say, chips stay taken and the others go on."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from ringleaf.kube import jobs
+from ringleaf.kube.api import Api
+from ringleaf.kube.scheduler import Options, Scheduler
 from tests.kube.stage import GROUP, NPU, Stage, node
 
 EVERY = ",".join(f"Ascend910-{i}" for i in range(8))
@@ -113,7 +116,7 @@ def test_a_bound_claim_mends_nothing_else() -> None:
 def test_a_podgroup_whose_pods_have_ended_asks_for_nothing() -> None:
     stage = Stage("a b")
     stage.queue("q", capability={NPU: "8"})
-    asks = {"queue": "q", "minResources": {NPU: "8"}}
+    asks: dict[str, Any] = {"queue": "q", "minResources": {NPU: "8"}}
     stage.group("over", 1, **asks)
     stage.pod("over-0", 8, "over", phase="Failed", spec={"nodeName": "a"})
     stage.cycle()
@@ -135,3 +138,62 @@ def test_a_node_that_moves_to_another_shard_keeps_its_faults() -> None:
     assert stage.cycle() == ["waiting pod default/p"]
     stage.config_map(other, {other: ""})
     assert stage.cycle() == ["bind pod default/p: p on a 01234567"]
+
+
+def test_who_was_not_bound_and_not_evicted_is_looked_at_again_for_both() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2, 4, least=1)
+    stage.cycle(outcome=lambda pod, _place: "bound" if pod.name == "g-0" else "failed")
+    stage.world.stayed("default/g", stage.now)
+    stage.cycle()
+
+    assert stage.world.next_at == stage.now + 0.5
+    assert stage.cycle(later=0.5) == ["bind default/g: g-1 on a 4567"]
+    assert not stage.engine.view.standings["default/g"].job.preemptable
+    assert stage.world.next_at is not None
+    stage.cycle(later=stage.world.next_at - stage.now)
+    assert stage.engine.view.standings["default/g"].job.preemptable
+
+
+def test_names_of_pods_are_remembered_in_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "MAX_NAMES", 3)
+    stage = Stage("a")
+    stage.group("g", 1)
+    for i in range(9):
+        stage.pod(f"p-{i}", 1, "g")
+        stage.cycle()
+        stage.drop_pod(f"p-{i}")
+    stage.cycle()
+
+    assert [*stage.world.groups["default/g"].numbers] == ["p-6", "p-7", "p-8"]
+
+
+def test_a_gang_is_not_released_while_pods_of_it_are_on_their_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    deleted: list[str] = []
+    scheduler = Scheduler(
+        cast(Api, None), Options(), lambda what, **_more: said.append(what)
+    )
+    monkeypatch.setattr(
+        scheduler.binder,
+        "delete",
+        lambda pods: deleted.extend(pod.name for pod in pods),
+    )
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    stage.cycle(outcome=lambda pod, _place: "bound" if pod.name == "g-0" else "sent")
+    stage.groups["g"]["spec"]["minMember"] = 3
+    stage.put_group(stage.groups["g"])
+    scheduler.world = stage.world
+    scheduler._half["default/g"] = 0.0  # noqa: SLF001
+
+    scheduler._release("default/g", 60.0)  # noqa: SLF001
+    assert said == []
+    (late,) = (pod for pod in stage.world.pods.values() if pod.name == "g-1")
+    stage.world.failed(late.uid, stage.now)
+    scheduler._release("default/g", 120.0)  # noqa: SLF001
+    assert (said, deleted) == (["release"], ["g-0"])

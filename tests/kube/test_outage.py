@@ -64,7 +64,7 @@ def stage() -> Stage:
     return found
 
 
-@pytest.mark.parametrize("trouble", [None, 429, 503], ids=str)
+@pytest.mark.parametrize("trouble", [None, 401, 429, 503], ids=str)
 def test_a_phase_that_nobody_heard_is_told_again(
     stage: Stage, trouble: int | None
 ) -> None:

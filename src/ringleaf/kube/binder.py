@@ -42,8 +42,11 @@ class Binder:
         api: The API server.
         world: Is told of outcomes.
         clock: Seconds since 1970, never backwards.
-        done: Is told of every pod that was bound, and how often that took a try.
+        done: Is told of every pod that was bound.
+        changed: Is called when the world was told something.
         say: Writes a line of the log: what happened, and its circumstances.
+        ended: Is told of every task that ended; an error in one is a bug.
+        workers: Bindings in flight at a time.
 
     """
 
@@ -56,10 +59,12 @@ class Binder:
         done: Callable[[PodRecord, Placement], None],
         changed: Callable[[], None],
         say: Say,
+        ended: Callable[["asyncio.Task[None]"], None] = lambda _task: None,
         workers: int = 32,
     ) -> None:
         self._api, self._world, self._clock = api, world, clock
         self._done, self._changed, self._say = done, changed, say
+        self._ended = ended
         self._queue: deque[Bound] = deque()
         self._lines: dict[tuple[str, int], deque[Bound]] = {}
         """Node and number of chips -> pods that wait for one on its way there."""
@@ -83,7 +88,8 @@ class Binder:
         self._queue.extend(pods)
         if self._queue:
             self._idle.clear()
-        while self._busy < min(self._n_workers, len(self._queue) + self._busy):
+        workers = min(self._n_workers, self._busy + len(self._queue))
+        while self._busy < workers:
             self._busy += 1
             self._start(self._work())
 
@@ -112,6 +118,7 @@ class Binder:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
 
     async def _work(self) -> None:
         """Bind one pod after the other while there are any."""
@@ -169,7 +176,10 @@ class Binder:
         answer = await self._ask("GET", encode.pod_path(pod), None, is_bind=True)
         if answer is None or not answer.ok:
             return answer
-        found = _pod(answer.body)
+        try:
+            found = _pod(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
         if found.metadata.uid != pod.uid:
             return Answer(NOT_FOUND, b"another pod has its name")
         if found.spec.node_name == item.placement.node and _is_ours(found, item):
@@ -189,7 +199,7 @@ class Binder:
             granted(pod, why)
             await self._mark(pod, why)
             return
-        if answer is not None and answer.status in (NOT_FOUND, CONFLICT):
+        if answer is not None and answer.status == NOT_FOUND:
             return
         told = "no answer" if answer is None else _message(answer)
         self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
@@ -264,6 +274,6 @@ def _message(answer: Answer) -> str:
     """What the API server says of a refusal."""
     try:
         said = msgspec.json.decode(answer.body, type=_Status).message
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         said = answer.body[:200].decode(errors="replace")
     return f"{answer.status} {said}"

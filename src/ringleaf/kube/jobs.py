@@ -37,6 +37,8 @@ OUTSIDE: Final = "(other schedulers)"
 UNSTARTED: Final = ("", "Pending", "Inqueue")
 """Phases of a PodGroup whose pods may not be made yet."""
 MAX_MEMBERS: Final = 1_000_000
+MAX_NAMES: Final = 1 << 14
+"""Names of pods whose numbers a group remembers."""
 ACCELERATOR_TYPE: Final = "accelerator-type"
 _LABELS: Final = frozenset(JOB_LABELS)
 _alone: Final[dict[tuple[object, ...], Job]] = {}
@@ -70,6 +72,8 @@ class Group:
         """Why the engine is not told of pods that wait."""
         self.said = ""
         """What was said last of why it waits, while it has no pods."""
+        self.waits = ""
+        """Why it waits, if it does; for people."""
         self.backoff = 0.0
         """Seconds that its next failure is waited out."""
 
@@ -194,7 +198,10 @@ def number(group: Group, pods: Iterable[PodRecord]) -> None:
             pod.number = next(free)
     for pod in new:
         assert pod.number is not None
+        group.numbers.pop(pod.name, None)
         group.numbers[pod.name] = pod.number
+    while len(group.numbers) > MAX_NAMES:  # some controllers make up new ones for ever
+        del group.numbers[next(iter(group.numbers))]
 
 
 def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:

@@ -1,6 +1,6 @@
 """What all reports together say of a node; of bad ones, the last good ones stay."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ringleaf.kube.reports import DeviceReport, NodeReport, Reports, SwitchReport
 
@@ -68,7 +68,7 @@ class Reported:
                     changed[node] = None
         return changed
 
-    def _elsewhere(self, key: str, part: str, node: str) -> object:
+    def _elsewhere(self, key: str, part: str, node: str) -> Any:  # noqa: ANN401
         """What another shard says of *node*: it may have moved there before."""
         if COLLECTED not in key:
             return None

@@ -141,6 +141,7 @@ class Scheduler:
             done=self._bound,
             changed=self._wake.set,
             say=say,
+            ended=self._task_ended,
             workers=options.workers,
         )
         self.teller = Teller(
@@ -349,6 +350,8 @@ class Scheduler:
             del self._half[name]
             return
         self._half[name] = now  # asked again, should nobody have heard it
+        if any(pod.assumed is not None for pod in group.pods.values()):
+            return  # others are on their way, and may make it whole
         pods = [pod for pod in group.pods.values() if pod.holds and not pod.deleting]
         why = (
             f"{len(pods)} of {group.need} pods were bound and no place found for others"

@@ -35,7 +35,7 @@ MOST_WAITING: Final = 100_000
 TOLD: Final = frozenset({"events", "pods", "podgroups", "queues", "status"})
 """What is told: parts of paths."""
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
-NOT_FOUND, TOO_MANY, SERVER_ERROR = 404, 429, 500
+UNAUTHORIZED, NOT_FOUND, TOO_MANY, SERVER_ERROR = 401, 404, 429, 500
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 """The reason that Volcano gives."""
 
@@ -86,7 +86,6 @@ class Teller:
         }
         self._wake = asyncio.Event()
         self._number = int(clock() * 1e6)
-        self._waits: dict[str, str] = {}
         self._used: dict[str, dict[str, str]] = {}
         self.sent = 0
         self.dropped = 0
@@ -98,12 +97,17 @@ class Teller:
 
     def waits(self, job: str, message: str) -> None:
         """A job waits, and why."""
-        self._waits[job] = message
+        group = self._world.groups.get(job)
+        if group is None:
+            return
+        group.waits = message
         self._put(("waits", job), partial(self._tell_waits, job), SETTLE_S)
 
     def placed(self, pod: PodRecord, placement: Placement) -> None:
         """A pod was bound."""
-        self._waits.pop(pod.job, None)
+        group = self._world.groups.get(pod.job)
+        if group is not None:
+            group.waits = ""
         said = f"Successfully assigned {pod.key} to {placement.node}"
         if placement.chips:
             chips = ", ".join(map(str, placement.chips))
@@ -233,7 +237,8 @@ class Teller:
         self.refused += not answer.ok
         if not answer.ok and answer.status != NOT_FOUND:
             self._note_refusal(method, path, answer)
-        return answer.status != TOO_MANY and answer.status < SERVER_ERROR
+        passing = answer.status in (UNAUTHORIZED, TOO_MANY)
+        return not passing and answer.status < SERVER_ERROR
 
     def _note_refusal(self, method: str, path: str, answer: Answer) -> None:
         """Say in the log what is not heard, of each kind of object once in a row."""
@@ -287,9 +292,10 @@ class Teller:
 
     def _tell_waits(self, job: str) -> tuple[str, str, bytes, str] | None:
         """Why a job waits: on its pods and its PodGroup, each in its own message."""
-        group, message = self._world.groups.get(job), self._waits.get(job)
-        if group is None or message is None:
+        group = self._world.groups.get(job)
+        if group is None or not group.waits:
             return None
+        message = group.waits
         if not group.pods and group.said != message:
             group.said = message
             self.on_group(group, "Unschedulable", message)
@@ -342,7 +348,7 @@ class Teller:
         done = sum(pod.succeeded for pod in pods)
         failed = sum(pod.state is State.FAILED for pod in pods)
         before = group.podgroup.status.phase
-        if pods and done == len(group.pods):
+        if pods and done + failed == len(group.pods):
             phase = "Completed"
         elif alive and alive + done >= group.need:
             phase = "Running"
@@ -361,15 +367,14 @@ class Teller:
         """The conditions of a PodGroup, if one of ours is new."""
         assert group.podgroup is not None
         known = group.podgroup.status.conditions or []
-        waits = self._waits.get(group.name)
         if phase == "Running":
             new = PodGroupCondition("Scheduled", "True", reason=SCHEDULED)
-        elif waits:
+        elif group.waits:
             new = PodGroupCondition(
                 "Unschedulable",
                 "True",
                 reason="NotEnoughResources",
-                message=waits[: encode.MAX_CONDITION],
+                message=group.waits[: encode.MAX_CONDITION],
             )
         else:
             return None

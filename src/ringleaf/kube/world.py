@@ -279,6 +279,9 @@ class World:
             if at <= now:
                 del self._late[name]
                 self._dirty[name] = None
+                group = self.groups.get(name)
+                if group is not None and group.spared_until > now:
+                    self._late[name] = group.spared_until
         if not (
             self._dirty
             or self._dirty_nodes
@@ -372,7 +375,8 @@ class World:
         """
         group = self.groups.get(job)
         if group is not None:
-            group.spared_until = self._late[job] = now + SPARE_S
+            group.spared_until = now + SPARE_S
+            self._late.setdefault(job, group.spared_until)
             self._tell_anew(job)
 
     def _tell_anew(self, job: str) -> None:
