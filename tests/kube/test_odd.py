@@ -197,3 +197,32 @@ def test_a_gang_is_not_released_while_pods_of_it_are_on_their_way(
     stage.world.failed(late.uid, stage.now)
     scheduler._release("default/g", 120.0)  # noqa: SLF001
     assert (said, deleted) == (["release"], ["g-0"])
+
+
+def test_chips_that_a_copied_pod_came_with_do_not_count() -> None:
+    stage = Stage("a")
+    stage.pod("first", 1)
+    stage.cycle()
+    copied = {"huawei.com/AscendReal": "Ascend910-0", "predicate-time": "1"}
+    stage.pod("copy", 1, annotations=copied)
+    assert stage.cycle() == ["bind pod default/copy: copy on a 1"]
+    stage.pod("rest", 6)
+
+    assert stage.cycle() == ["bind pod default/rest: rest on a 234567"]
+
+
+def test_a_budget_disturbs_only_those_it_is_about() -> None:
+    stage = Stage("a")
+    stage.pod("mine", 1, labels={"app": "mine"})
+    stage.pod("other", 1, labels={"app": "other"})
+    stage.cycle()
+    stage.world.take_changed()
+    for allowed in (0, 1):
+        stage.budget("keep", {"app": "mine"}, allowed)
+        stage.cycle()
+        changed = stage.world.take_changed()
+        assert [group.name for group in changed] == ["pod default/mine"]
+
+    stage.budget("keep", {"app": "other"}, 1)
+    stage.cycle()
+    assert len(stage.world.take_changed()) == 2

@@ -23,8 +23,8 @@ class Budgets:
     def __init__(self) -> None:
         self._known: dict[str, dict[str, tuple[Selector, int]]] = {}
 
-    def put(self, budget: Budget) -> bool:
-        """A budget is new or changed; whether it says something new."""
+    def put(self, budget: Budget) -> list[Selector]:
+        """A budget is new or changed; whom it concerns, if it says something new."""
         metadata = budget.metadata
         own = self._known.setdefault(metadata.namespace, {})
         try:
@@ -32,15 +32,17 @@ class Budgets:
         except BadPod:
             selector = ()  # nobody knows whom it means: everybody
         found = selector, budget.status.disruptions_allowed
-        if own.get(metadata.key) == found:
-            return False
+        before = own.get(metadata.key)
+        if before == found:
+            return []
         own[metadata.key] = found
-        return True
+        return [selector] if before is None else list({before[0], selector})
 
-    def drop(self, key: str) -> None:
-        """A budget is gone."""
+    def drop(self, key: str) -> list[Selector]:
+        """A budget is gone; whom it concerned."""
         namespace = key.partition("/")[0]
-        self._known.get(namespace, {}).pop(key, None)
+        before = self._known.get(namespace, {}).pop(key, None)
+        return [] if before is None else [before[0]]
 
     def heeded(self, job: Job, pods: Iterable[PodRecord]) -> Job:
         """*job*, not to be evicted if that would break a budget."""

@@ -38,7 +38,8 @@ def written(
     *given* are those that follow from the decision. ``predicate-time`` tells pods of
     one node apart that ask for equally many chips: the device plugin serves the
     smallest first. A pod that takes every chip of its node, or is an operator's, is
-    told its chips for good, with its part of the rank table.
+    told its chips for good, with its part of the rank table. So is one that came with
+    the chips of another pod, of which it is a copy: they would count before ours.
     """
     if not placement.chips:
         return dict(given)
@@ -47,7 +48,8 @@ def written(
         found.pop(names.RANK, None)
     elif names.RANK not in found:
         found[names.RANK] = str(placement.replica)
-    if pod.operated or len(placement.chips) == len(facts.devices) == facts.allocatable:
+    whole = len(placement.chips) == len(facts.devices) == facts.allocatable
+    if pod.operated or whole or pod.chip_text:
         found[names.REAL] = found[pod.resource]
         key = names.CONFIGURATION_910
         if pod.resource == "huawei.com/npu":

@@ -55,6 +55,7 @@ from ringleaf.kube.queues import read_queue
 from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
+from ringleaf.model.demand import Selector, selects
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -211,14 +212,12 @@ class World:
     def put_budgets(self, budgets: Iterable[Budget]) -> None:
         """PodDisruptionBudgets are new or changed."""
         for each in budgets:
-            if self._budgets.put(each):
-                self._disturb(each.metadata.namespace)
+            self._disturb(each.metadata.namespace, self._budgets.put(each))
 
     def drop_budgets(self, gone: Iterable[Gone]) -> None:
         """PodDisruptionBudgets are gone."""
         for each in gone:
-            self._budgets.drop(each.key)
-            self._disturb(each.namespace)
+            self._disturb(each.namespace, self._budgets.drop(each.key))
 
     def put_claims(self, claims: Iterable[Claim]) -> None:
         """PersistentVolumeClaims are new or changed."""
@@ -660,11 +659,12 @@ class World:
         unbound = [claim for claim in pod.claims if claim not in self._claims]
         pod.problem = f"{told}{', '.join(unbound[:3])}" if unbound else ""
 
-    def _disturb(self, namespace: str) -> None:
-        """Budgets of *namespace* changed."""
-        for name, group in self.groups.items():
-            if name.removeprefix("pod ").startswith(f"{namespace}/") and group.pods:
-                self._dirty[name] = None
+    def _disturb(self, namespace: str, selectors: list[Selector]) -> None:
+        """Budgets of *namespace* changed, over the pods that *selectors* mean."""
+        for pod in self.pods.values() if selectors else ():
+            own = pod.namespace == namespace and pod.ours
+            if own and any(selects(each, pod.labels) for each in selectors):
+                self._dirty[pod.job] = None
 
     def _classes_changed(self) -> None:
         values = {name: each.value for name, each in self._classes.items()}
