@@ -226,3 +226,17 @@ def test_a_budget_disturbs_only_those_it_is_about() -> None:
     stage.budget("keep", {"app": "other"}, 1)
     stage.cycle()
     assert len(stage.world.take_changed()) == 2
+
+
+def test_a_gang_does_not_start_without_one_of_its_tasks() -> None:
+    stage = Stage("a b c")
+    stage.group("g", 2, minTaskMember={"ps": 1, "worker": 1})
+    worker, server = ({"volcano.sh/task-spec": task} for task in ("worker", "ps"))
+    stage.pod("g-w0", 8, "g", annotations=worker)
+    stage.pod("g-w1", 8, "g", annotations=worker)
+
+    assert stage.cycle() == []
+    assert "0 of 1 pods of task 'ps'" in stage.reason("default/g")
+    stage.pod("g-ps", 8, "g", annotations=server)
+    assert len(stage.cycle()) == 1
+    assert len(stage.bound) == 3

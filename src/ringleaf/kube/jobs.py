@@ -5,8 +5,9 @@ what is there: pods that hold something, pods that wait, and how many must start
 together. A pod keeps its number as long as the group lives, and so does its name.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from itertools import count
+from itertools import chain, count
 from typing import Final
 
 from msgspec.structs import replace
@@ -165,7 +166,26 @@ def members_of(
     if found.there < group.need and (waits or bound):
         there = f"{found.there} of {group.need} pods are there (minMember)"
         return bound, found.barred or f"pod group is not ready, {there}"
+    if waits and (lacks := _lacking_task(group, found.waiting)):
+        return bound, found.barred or f"pod group is not ready, {lacks}"
     return bound + found.waiting, found.barred
+
+
+def _lacking_task(group: Group, waiting: Iterable[PodRecord]) -> str:
+    """The task that has too few pods to start with; none if all have enough.
+
+    As in Volcano, tasks that need more than all of the group do not count.
+    """
+    least = group.podgroup and group.podgroup.spec.min_task_member
+    if not least or sum(least.values()) > group.need:
+        return ""
+    held = (p for p in group.pods.values() if p.assumed or p.holds or p.succeeded)
+    there = Counter(pod.role for pod in chain(held, waiting))
+    for task, need in sorted(least.items()):
+        if there[task] < need:
+            told = f"{there[task]} of {need} pods of task {quoted(task)} are there"
+            return f"{told} (minTaskMember)"
+    return ""
 
 
 def place_of(pod: PodRecord) -> str:
