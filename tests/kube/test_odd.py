@@ -1,12 +1,13 @@
 """Odd objects: whatever they say, chips stay taken and the others go on."""
 
+import asyncio
 import json
 from typing import Any, cast
 
 import pytest
 
-from ringleaf.kube import jobs
-from ringleaf.kube.api import Api
+from ringleaf.kube import jobs, teller
+from ringleaf.kube.api import Answer, Api
 from ringleaf.kube.scheduler import Options, Scheduler
 from tests.kube.stage import GROUP, NPU, Stage, node
 
@@ -240,3 +241,37 @@ def test_a_gang_does_not_start_without_one_of_its_tasks() -> None:
     stage.pod("g-ps", 8, "g", annotations=server)
     assert len(stage.cycle()) == 1
     assert len(stage.bound) == 3
+
+
+def test_of_too_much_to_tell_events_are_dropped_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(teller, "MOST_WAITING", 3)
+    stage = Stage("a")
+    heard: list[str] = []
+
+    class Server:
+        async def call(self, _method: str, path: str, *_rest: Any, **_more: Any) -> Any:  # noqa: ANN401
+            heard.append(path)
+            return Answer(200, b"")
+
+    async def run() -> None:
+        own = teller.Teller(
+            cast(Api, Server()),
+            stage.world,
+            lambda: stage.engine.view,
+            lambda: 0.0,
+            is_binding=lambda: False,
+            name="test",
+        )
+        for name in ("g0", "g1", "g2"):
+            stage.group(name, 1)
+            stage.world.let_in(f"default/{name}")
+            own.group_changed(f"default/{name}", is_urgent=True)
+            if name == "g0":
+                own.on_group(stage.world.groups["default/g0"], "Evict", "why")
+        await own.flush(5.0)
+
+    asyncio.run(run())
+    told = [path.partition("podgroups/")[2] for path in heard]
+    assert told == ["g0/status", "g1/status", "g2/status"]

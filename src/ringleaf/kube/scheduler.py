@@ -56,6 +56,8 @@ STOP_S: Final = 20.0
 STUCK_S: Final = 60.0
 """A cycle that takes longer is no sign of life."""
 
+LATER: Final = frozenset({401, 403, 429})
+"""Refusals that may pass."""
 QUEUES_S: Final = 5.0
 """How long until the queues that are always there are asked for again."""
 
@@ -378,7 +380,7 @@ class Scheduler:
                 with suppress(Unreachable):
                     path = f"{VOLCANO}/queues"
                     answer = await self._api.call("POST", path, body, lane="tell")
-                    if answer.status < SERVER_ERROR:
+                    if answer.status < SERVER_ERROR and answer.status not in LATER:
                         break
                 await asyncio.sleep(QUEUES_S)
 

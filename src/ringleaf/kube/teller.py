@@ -259,7 +259,8 @@ class Teller:
         for other in boxes.values():
             other.pop(key, None)
         if sum(map(len, boxes.values())) >= MOST_WAITING:
-            max(boxes.values(), key=len).popitem(last=False)
+            longest = max(boxes.values(), key=len)
+            (boxes[_NEWS] or longest).popitem(last=False)
             self.dropped += 1
         box = boxes[delay]
         if not box:

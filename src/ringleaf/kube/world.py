@@ -110,7 +110,6 @@ class World:
         self._reports = Reported()
         self._heed_conf()
         self._queues: dict[str, Queue] = {}
-        self._default_there = False
         self._classes: dict[str, PriorityClass] = {}
         self._claims: set[str] = set()
         self._claimants: dict[str, set[str]] = {}
