@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from ringleaf.engine.event import JobArrived
 from ringleaf.kube import jobs, teller
 from ringleaf.kube.api import Answer, Api
 from ringleaf.kube.scheduler import Options, Scheduler
@@ -275,3 +276,15 @@ def test_of_too_much_to_tell_events_are_dropped_first(
     asyncio.run(run())
     told = [path.partition("podgroups/")[2] for path in heard]
     assert told == ["g0/status", "g1/status", "g2/status"]
+
+
+def test_d21_pods_of_a_node_are_told_in_the_same_order_every_time() -> None:
+    stage = Stage("a")
+    pods = [stage.pod(f"p{i}", 0, spec={"nodeName": "late"}) for i in range(20)]
+    stage.cycle()
+    stage.put_node(node("late"))
+    stage.cycle()
+
+    told = [each.job.name for each in stage.heard if isinstance(each, JobArrived)]
+    pods.sort(key=lambda plain: str(plain["metadata"]["uid"]))
+    assert told == [f"pod default/{plain['metadata']['name']}" for plain in pods]

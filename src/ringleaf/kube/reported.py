@@ -60,7 +60,7 @@ class Reported:
         for part in ("devices", "nodes", "switches"):
             old, new = getattr(before, part), getattr(after, part)
             field = part.removesuffix("es" if part == "switches" else "s")
-            for node in old.keys() | new.keys():
+            for node in sorted(old.keys() | new.keys()):
                 if old.get(node) != new.get(node):
                     report = new.get(node) or self._elsewhere(key, part, node)
                     known = said.get(node, Said())

@@ -521,7 +521,7 @@ class World:
             return
         node, chips = before
         lost = {*chips} if node != after[0] else {*chips} - {*after[1]}
-        for uid in self._on_node.get(node, ()) if lost else ():
+        for uid in sorted(self._on_node.get(node, ())) if lost else ():
             other = self.pods.get(uid)
             if other is not None and other is not record:
                 place, own = _claim(other)
@@ -565,7 +565,7 @@ class World:
                 self._dirty[record.job] = None
 
     def _touch(self, uids: Iterable[str]) -> None:
-        for uid in uids:
+        for uid in sorted(uids):
             if uid in self.pods:
                 self._dirty[self.pods[uid].job] = None
 
