@@ -288,3 +288,38 @@ def test_d21_pods_of_a_node_are_told_in_the_same_order_every_time() -> None:
     told = [each.job.name for each in stage.heard if isinstance(each, JobArrived)]
     pods.sort(key=lambda plain: str(plain["metadata"]["uid"]))
     assert told == [f"pod default/{plain['metadata']['name']}" for plain in pods]
+
+
+def test_what_stays_true_is_told_however_often_it_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(teller, "SETTLE_S", 0.1)
+    stage = Stage("a")
+    stage.group("g", 2)
+    stage.pod("g-0", 8, "g")
+    stage.cycle()
+    told: list[str] = []
+
+    class Server:
+        async def call(self, _method: str, path: str, *_rest: Any, **_more: Any) -> Any:  # noqa: ANN401
+            told.append(path)
+            return Answer(200, b"")
+
+    async def run() -> None:
+        own = teller.Teller(
+            cast(Api, Server()),
+            stage.world,
+            lambda: stage.engine.view,
+            asyncio.get_running_loop().time,
+            is_binding=lambda: False,
+            name="test",
+        )
+        task = asyncio.create_task(own.run())
+        async with asyncio.timeout(10):
+            while not told:
+                own.waits("default/g", "why")
+                await asyncio.sleep(0.01)
+        task.cancel()
+
+    asyncio.run(run())
+    assert told[0] == "/api/v1/namespaces/default/pods/g-0/status"

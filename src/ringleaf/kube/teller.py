@@ -100,8 +100,11 @@ class Teller:
         group = self._world.groups.get(job)
         if group is None:
             return
+        key = ("waits", job)
+        if group.waits == message and key in self._boxes[SETTLE_S]:
+            return  # it has been true for a while
         group.waits = message
-        self._put(("waits", job), partial(self._tell_waits, job), SETTLE_S)
+        self._put(key, partial(self._tell_waits, job), SETTLE_S)
 
     def placed(self, pod: PodRecord, placement: Placement) -> None:
         """A pod was bound."""
