@@ -270,11 +270,11 @@ class Histories(RuleBasedStateMachine):
 
 
 def _conf() -> Conf:
-    """The default, without reservations: they keep room that is free."""
+    """The default, without what keeps room that is free: reservations and enqueue."""
     off = {"name": "allocate", "arguments": {"reservation": "off"}}
     names = [["priority", "gang", "affinity"], ["drf", "predicates", "proportion"]]
     tiers = [{"plugins": [{"name": name} for name in tier]} for tier in names]
-    actions = "enqueue, allocate, backfill"
+    actions = "allocate, backfill"
     found = read_conf({"actions": actions, "tiers": tiers, "configurations": [off]})
     assert isinstance(found, Conf)
     return found

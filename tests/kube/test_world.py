@@ -7,8 +7,10 @@ import pytest
 from ringleaf.engine.event import JobArrived, JobGone, PodsGone
 from ringleaf.framework.conf import DEFAULT, Conf, read_conf
 from ringleaf.framework.standing import Phase
+from ringleaf.kube.pods import seconds_of
 from ringleaf.kube.reports import check_code
-from tests.kube.stage import NPU, Stage, node, pod
+from ringleaf.kube.world import World
+from tests.kube.stage import GROUP, NPU, Stage, node, pod
 
 # Pods alone
 
@@ -808,3 +810,20 @@ def test_a_running_gang_whose_labels_went_bad_holds_its_chips_after_a_restart() 
 
     assert stage.cycle() == ["waiting pod default/p"]
     assert "tor-affinity" in stage.reason("default/g")
+
+
+def test_a_pod_of_volcanos_waits_a_moment_for_its_podgroup() -> None:
+    stage = Stage("a")
+    stage.world = World(["volcano"])
+    for plain in stage.nodes.values():
+        stage.put_node(plain)
+    stage.now = seconds_of("2026-01-01T00:00:00Z")
+    annotated = stage.pod("p", 1, scheduler="volcano")
+    stage.pod("q", 1, scheduler="volcano")
+
+    assert stage.cycle() == []
+    stage.group("g", 1)
+    annotated["metadata"]["annotations"][GROUP] = "g"
+    stage.put_pod(annotated)
+    assert stage.cycle(later=1) == ["bind default/g: p on a 0"]
+    assert stage.cycle(later=2) == ["bind pod default/q: q on a 1"]

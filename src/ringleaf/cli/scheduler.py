@@ -99,6 +99,8 @@ def _conf(file: str | None, say: Say) -> Conf:
 @contextmanager
 def _recording(file: str) -> Iterator[BinaryIO]:
     try:
+        if Path(file).is_file() and Path(file).stat().st_size:
+            Path(file).replace(f"{file}.old")  # that of the run before
         with Path(file).open("wb") as out:
             yield out
     except OSError as error:

@@ -44,6 +44,7 @@ from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.watch import Reflector
 from ringleaf.kube.world import World
+from ringleaf.model.decision import Decision, Waiting
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE
 
@@ -53,11 +54,17 @@ GATHER_S: Final = 0.002
 """How long a cycle waits for more of what happens at the same time."""
 STOP_S: Final = 20.0
 """How long pods in flight may take when the scheduler is asked to end."""
+SYNC_S: Final = 60.0
+"""How long garbage may pile up before everything there was is known."""
 STUCK_S: Final = 60.0
 """A cycle that takes longer is no sign of life."""
 
 LATER: Final = frozenset({401, 403, 429})
 """Refusals that may pass."""
+REFRESH_S: Final = 5.0
+"""How long after a change the reasons of waiting jobs are looked at again."""
+REFRESH_COST_S: Final = 0.02
+"""How long that may take at a time; the rest has its turn later."""
 QUEUES_S: Final = 5.0
 """How long until the queues that are always there are asked for again."""
 
@@ -83,6 +90,9 @@ class Mind(Protocol):
         self, events: Iterable[Event], now: float, most: float
     ) -> list[Instruction]:
         """What is to be done after *events*."""
+
+    def explain(self, name: str) -> Decision:
+        """Where a job is, or why it waits."""
 
 
 class Options(Struct, frozen=True):
@@ -131,6 +141,12 @@ class Scheduler:
         self._wake_at: float | None = None
         self.failure: BaseException | None = None
         """Why a part of it ended that should not have."""
+        self._waiting: dict[str, None] = {}
+        """Jobs that were told why they wait."""
+        self._stale: dict[str, None] = {}
+        """Of those, the ones whose reasons may no longer be true."""
+        self._seen = -1
+        self._refresh_at: float | None = None
         self._stamp = 0
         self._version = -1
         self._last_cycle = self.now()
@@ -194,6 +210,7 @@ class Scheduler:
             task.add_done_callback(self._task_ended)
         try:
             gc.disable()  # what is read at first stays
+            loop.call_later(SYNC_S, gc.enable)
             await self._synced()
             await self._cycle()
             gc.freeze()
@@ -228,8 +245,9 @@ class Scheduler:
             await self._wake.wait()
             self._wake.clear()
         self._wake.set()
-        world = self.world
-        self._say("synced", nodes=world.n_nodes, pods=len(world.pods))
+        if not self._stop.is_set():
+            world = self.world
+            self._say("synced", nodes=world.n_nodes, pods=len(world.pods))
 
     async def _cycle(self) -> None:
         """Wait for something to happen, and decide."""
@@ -244,16 +262,44 @@ class Scheduler:
         if self._wake_at is not None and self._wake_at <= now:
             self._wake_at = None
             events.append(Woke())
+        if events and self._refresh_at is None and self._waiting:
+            self._refresh_at = now + REFRESH_S
         if events or self._mind.is_cut_short:
             self._carry_out(self._mind.handle_all(events, now, SLICE))
             if self._mind.is_cut_short:
                 self._wake.set()
                 await asyncio.sleep(0)
         self._tell_news(now)
+        if self._refresh_at is not None and self._refresh_at <= now:
+            self._refresh_reasons(now)
+
+    def _refresh_reasons(self, now: float) -> None:
+        """Say anew why some jobs wait: what they were told may no longer be so.
+
+        The engine looks at a waiting job again only when that may help it.
+        """
+        view = self._mind.view
+        if self._seen != view.cluster.version:
+            self._seen = view.cluster.version
+            self._stale = dict.fromkeys(self._waiting)
+        end = time.monotonic() + REFRESH_COST_S
+        for name in list(self._stale):
+            if time.monotonic() > end:
+                break
+            del self._stale[name]
+            standing = view.standings.get(name)
+            if standing is None or standing.placements or standing.job.podless:
+                self._waiting.pop(name, None)
+                continue
+            found = self._mind.explain(name)
+            if isinstance(found, Waiting):
+                self.teller.waits(name, _with_hint(found.message, found.hint))
+        self._refresh_at = now + REFRESH_S if self._stale else None
 
     async def _sleep(self) -> None:
         """Until something happens, or it is time."""
-        ends = [t for t in (self._wake_at, self.world.next_at) if t is not None]
+        times = (self._wake_at, self.world.next_at, self._refresh_at)
+        ends = [at for at in times if at is not None]
         ends += [since + self._options.release_s for since in self._half.values()]
         wait = max(0.0, min(ends) - self.now()) if ends else None
         with suppress(TimeoutError):
@@ -276,6 +322,7 @@ class Scheduler:
             self.teller.group_changed(job, is_urgent=True)
 
     def _bind(self, each: Bind) -> None:
+        self._waiting.pop(each.job, None)
         pods = self.world.sent(each.job, each.placements)
         items = []
         for pod, placement, given in zip(
@@ -306,9 +353,9 @@ class Scheduler:
         self.binder.evict(pods, why, self.teller.evicted)
 
     def _report(self, each: Report) -> None:
-        message = each.message
-        if each.hint:
-            message = f"{message}; hint: {each.hint}"
+        message = _with_hint(each.message, each.hint)
+        if each.verdict is Verdict.WAITING:
+            self._waiting[each.job] = None
         self._say("report", job=each.job, verdict=each.verdict.value, message=message)
         if each.verdict is Verdict.CONFLICT:
             group = self.world.groups.get(each.job)
@@ -430,3 +477,7 @@ class Scheduler:
             self._wake.set()
 
         return heard
+
+
+def _with_hint(message: str, hint: str) -> str:
+    return f"{message}; hint: {hint}" if hint else message

@@ -26,8 +26,12 @@ from ringleaf.model.topology import quoted
 
 WATCH_S: Final = 300
 """Seconds after which the API server is asked to end a watch; a little is added."""
-IDLE_S: Final = 120.0
-"""Seconds of silence after which a watch counts as lost; bookmarks come each minute."""
+IDLE_S: Final = 420.0
+"""Seconds of silence after which a watch counts as lost.
+
+A kind that does not change may be silent until the watch ends; connections whose other
+side is gone are noticed by TCP.
+"""
 LIST_S: Final = 60.0
 SHORT_S: Final = 1.0
 """A watch that ends earlier counts as failed."""

@@ -66,6 +66,12 @@ ROOT: Final = "root"
 """The queue above all others; no job waits in it."""
 FIRST_BACKOFF_S: Final = 0.5
 MOST_BACKOFF_S: Final = 30.0
+VOLCANO: Final = "volcano"
+GROUP_WAIT_S: Final = 3.0
+"""How old a pod of Volcano's is before it counts as one without a PodGroup.
+
+Volcano's controller makes PodGroups for pods that come without, and says so on them.
+"""
 SPARE_S: Final = 60.0
 """How long pods are left alone that could not be evicted."""
 
@@ -418,6 +424,9 @@ class World:
             self._watch_labels()
         if self._facts.keys:
             record.watched(self._facts.keys)
+        if pod.spec.scheduler_name == VOLCANO and not (record.group or record.node):
+            record.not_before = record.created + GROUP_WAIT_S
+            self._late[f"pod {record.key}"] = record.not_before
         asks = {name for name, _amount in record.base.resources}
         if not asks <= self._counted:
             self._counted |= asks
@@ -457,6 +466,7 @@ class World:
             return
         self._give_up(record, held, _claim(record))
         if before[3] != after[3]:
+            record.not_before = 0.0
             self._leave(record)
             self._enter(record)
             return

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.demand import NOTHING, Demand, amount_words
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
@@ -162,7 +162,14 @@ class Job(Struct, frozen=True):
         '4 x 8 chips (2 pods to start)'
         >>> Job("train", a2, 8, 2, roles=(Role("driver", 0), Role("w", 8, 2))).wanted
         "'driver' 1 x 0 and 'w' 2 x 8 chips"
+        >>> asks = Role("", 0, demand=Demand(resources=(("cpu", 4000),)))
+        >>> Job("j", a2, 0, 0, roles=(asks,), podless=True).wanted
+        '4 cpu for pods that are not made yet'
         """
+        if self.podless:
+            asks = self.roles[0].demand.resources if self.roles else ()
+            told = ", ".join(f"{amount_words(n)} {name}" for name, n in asks)
+            return f"{told or 'nothing'} for pods that are not made yet"
         said = " and ".join(
             f"{role.name!r} {role.replicas} x {role.chips}".removeprefix("'' ")
             for role in self.roles

@@ -21,6 +21,7 @@ from ringleaf.framework.conf import NO_OTHERS, Conf, Others
 from ringleaf.framework.instruction import Instruction
 from ringleaf.framework.view import View
 from ringleaf.model.cluster import Node
+from ringleaf.model.decision import Decision
 from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
 from ringleaf.simulator import encode
@@ -83,6 +84,10 @@ class Recorder:
     def let_in(self) -> Sequence[str]:
         """The jobs that the last call let in."""
         return self._engine.let_in
+
+    def explain(self, name: str) -> Decision:
+        """Where a job is, or why it waits; nothing is written down."""
+        return self._engine.explain(name)
 
     def handle(self, event: Event, now: float) -> list[Instruction]:
         """What is to be done after *event*; written down."""
