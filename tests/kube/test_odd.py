@@ -7,6 +7,8 @@ from typing import Any, cast
 import pytest
 
 from ringleaf.engine.event import JobArrived
+from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.framework.instruction import Report
 from ringleaf.kube import jobs, teller
 from ringleaf.kube.api import Answer, Api
 from ringleaf.kube.scheduler import Options, Scheduler
@@ -323,3 +325,33 @@ def test_what_stays_true_is_told_however_often_it_is_said(
 
     asyncio.run(run())
     assert told[0] == "/api/v1/namespaces/default/pods/g-0/status"
+
+
+def test_why_a_job_waits_follows_what_changes() -> None:
+    tiers = [{"plugins": [{"name": "predicates"}]}]
+    conf = read_conf({"actions": "allocate", "tiers": tiers})
+    assert isinstance(conf, Conf)
+    stage = Stage("a b c d", conf)
+    scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
+    scheduler.world = scheduler.teller._world = stage.world  # noqa: SLF001
+    scheduler._mind = stage.engine  # noqa: SLF001
+    for name in "xyz":
+        stage.pod(name, 8)
+    stage.cycle()
+    stage.gang("g", 4)
+    stage.cycle()
+    for said in stage.said:
+        if isinstance(said, Report):
+            scheduler._report(said)  # noqa: SLF001
+    group = stage.world.groups["default/g"]
+    assert "3 short" in group.waits
+
+    stage.drop_pod("x")
+    assert stage.cycle() == []  # the engine knows that it does not fit
+    scheduler._refresh_reasons(stage.now)  # noqa: SLF001
+    assert "2 short" in group.waits
+    stage.drop_pod("y")
+    stage.drop_pod("z")
+    stage.cycle()
+    scheduler._refresh_reasons(stage.now)  # noqa: SLF001
+    assert not scheduler._waiting  # noqa: SLF001

@@ -291,9 +291,11 @@ class Scheduler:
             if standing is None or standing.placements or standing.job.podless:
                 self._waiting.pop(name, None)
                 continue
+            if standing.why:
+                continue  # it waits for its queue, not for nodes
             found = self._mind.explain(name)
             if isinstance(found, Waiting):
-                self.teller.waits(name, _with_hint(found.message, found.hint))
+                self.teller.waits(name, found.message)
         self._refresh_at = now + REFRESH_S if self._stale else None
 
     async def _sleep(self) -> None:
