@@ -108,18 +108,20 @@ Tier 2
             by default: binpack.cpu 1, binpack.memory 1
 
 init-params
-   nslb-version         1.0 (default): Version of switch affinity.
-   shared-tor-num       2 (default): Shared leaves that one foundation job may
-                        use in 2.0.
-   nodes-per-leaf       4 (default the size of the largest leaf): Nodes that one
-                        leaf connects.
-   share-common-leaves  false (default): Whether common jobs may cross leaves
-                        that carry common jobs only (D12).
-   super-pod-size       8 (default 48): Nodes of a SuperPoD.
-   reserve-nodes        2 (default): Nodes of a SuperPoD that are kept back for
-                        repairs.
-   job-requests         strict (default): How atlas-800-9000 reads the rule for
-                        jobs of several pods (D1).
+   nslb-version           1.0 (default): Version of switch affinity.
+   shared-tor-num         2 (default): Shared leaves that one foundation job may
+                          use in 2.0.
+   nodes-per-leaf         4 (default the size of the largest leaf): Nodes that
+                          one leaf connects.
+   share-common-leaves    false (default): Whether common jobs may cross leaves
+                          that carry common jobs only (D12).
+   super-pod-size         8 (default 48): Nodes of a SuperPoD.
+   reserve-nodes          2 (default): Nodes of a SuperPoD that are kept back
+                          for repairs.
+   job-requests           strict (default): How atlas-800-9000 reads the rule
+                          for jobs of several pods (D1).
+   useClusterInfoManager  true (default): Whether reports of the cluster daemon
+                          count first.
 
 docs/configuration.md says what every part means.
 """

@@ -223,9 +223,9 @@ def test_the_defaults_of_init_params_and_which_count() -> None:
         "super-pod-size": (48, True),
         "reserve-nodes": (2, True),
         "job-requests": ("strict", True),
+        "useClusterInfoManager": (True, True),
         "grace-over-time": (900, False),
         "presetVirtualDevice": (False, False),
-        "useClusterInfoManager": (True, False),
         "self-maintain-available-card": (True, False),
         "forceEnqueue": (True, False),
         "prefer-previous-node": (False, False),
@@ -356,7 +356,6 @@ def test_the_vendors_configuration() -> None:
         for key in (
             "grace-over-time",
             "presetVirtualDevice",
-            "useClusterInfoManager",
             "self-maintain-available-card",
             "forceEnqueue",
             "prefer-previous-node",

@@ -46,7 +46,7 @@ def run_cluster(*, once: bool) -> int:
             if once:
                 return _wait_for_samples(bed, scheduler)
             _print_hints(bed)
-            return _stay(scheduler)
+            return _stay(bed, scheduler)
     except source.TestbedError as error:
         raise BadUse(f"testbed: {error}") from None
     except KeyboardInterrupt:
@@ -70,15 +70,22 @@ def _start(bed: Testbed, actor: Actor) -> Child:
     return scheduler
 
 
-def _stay(scheduler: Child) -> int:
-    """Wait for Ctrl-C, which is how it is meant to end."""
+def _stay(bed: Testbed, scheduler: Child) -> int:
+    """Wait for Ctrl-C, which is how it is meant to end.
+
+    A scheduler that ends is started again, as Kubernetes would do.
+    """
     try:
-        while scheduler.is_running:
+        while True:
             time.sleep(1)
+            if not scheduler.is_running:
+                _say(
+                    f"ringleaf scheduler ended ({scheduler.status}), starting it again"
+                )
+                scheduler = _start_scheduler(bed)
     except KeyboardInterrupt:
         _say("ending ...")
         return 0
-    raise source.TestbedError(f"ringleaf scheduler: {scheduler.last_words()}")
 
 
 def _start_scheduler(bed: Testbed) -> Child:
