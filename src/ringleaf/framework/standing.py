@@ -1,7 +1,9 @@
 """How a job stands: what it is, what it holds, how long it waits."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -56,17 +58,18 @@ class Standing:
     def become(self, job: Job) -> None:
         """Be *job* from now on; its pods stay where they are."""
         self.job = job
-        self.ask = replace(job, name="", created=0.0, priority=0)
+        shape = _shape(replace(job, name="", created=0.0, priority=0))
+        self.ask = shape.ask
         """What it asks for; jobs that ask the same wait in one line."""
-        self.crew = job.crew
-        self.n_pods = sum(len(own) for _role, own in self.crew)
-        self.min_pods = job.fewest
+        self.crew = shape.crew
+        self.n_pods = shape.n_pods
+        self.min_pods = shape.min_pods
         """Pods it starts with at least."""
-        self.total = job_amounts(job)
+        self.total = dict(shape.total)
         """What all its pods ask that have not ended."""
         self.rest = job
         """The job without its pods that ended well."""
-        self.least = min_amounts(job)
+        self.least = shape.least
         """What the pods ask that must start together."""
         self.asks_nothing = not self.total
         """Whether its pods ask for no chips and no resources at all."""
@@ -138,6 +141,25 @@ class Standing:
         """How many of *replicas* run, are about to, or ended well."""
         alive = (self.placements.keys() - self.terminating) | self.finished
         return sum(replica in alive for replica in replicas)
+
+
+class _Shape(NamedTuple):
+    """What follows from what a job asks."""
+
+    ask: Job
+    crew: tuple[tuple[Role, tuple[int, ...]], ...]
+    n_pods: int
+    min_pods: int
+    total: Mapping[str, int]
+    least: Mapping[str, int]
+
+
+@lru_cache(maxsize=4096)
+def _shape(ask: Job) -> _Shape:
+    """Jobs that ask the same share it."""
+    crew = ask.crew
+    n_pods = sum(len(own) for _role, own in crew)
+    return _Shape(ask, crew, n_pods, ask.fewest, job_amounts(ask), min_amounts(ask))
 
 
 def pod_amounts(job: Job, role: Role) -> dict[str, int]:

@@ -6,7 +6,7 @@ that are there, so after a restart the engine hears the same again. The one thin
 world knows better is where pods were sent that the API server has not confirmed yet.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -595,38 +595,39 @@ class World:
             if not group.pods and group.podgroup is None:
                 del self.groups[group.name]
             return
-        placements = {
-            pod.number: placement_of(pod, job)
-            for pod in pods
-            if pod.assumed is not None or pod.holds
+        known = {
+            placement.replica: placement
+            for placement in (placement_of(pod, job) for pod in pods if _is_held(pod))
         }
-        fresh = any(
-            n not in group.placed or not _same_place(group.placed[n], place)
-            for n, place in placements.items()
-            if n is not None
-        )
-        fresh |= (
-            bool(placements)
-            and group.told is not None
-            and _asks_otherwise(group.told, job)
-        )
-        if group.told is not None and (fresh or group.is_stale):
+        if group.told is not None and self._is_to_be_told_anew(group, job, known):
             yield from self._withdraw(group)
-        known = {n: p for n, p in placements.items() if n is not None}
-        gone = tuple(sorted(group.placed.keys() - known.keys()))
-        if gone:
-            yield PodsGone(group.name, gone)
-            group.ending -= {*gone}
-        if job != group.told or fresh:
+        if gone := group.placed.keys() - known.keys():
+            yield PodsGone(group.name, tuple(sorted(gone)))
+            group.ending -= gone
+        if job != group.told:
             starts = [pod.started for pod in pods if pod.started]
             listed = tuple(known[n] for n in sorted(known))
             yield JobArrived(job, listed, min(starts, default=None))
         group.told, group.placed = job, known
-        ends = {p.number for p in pods if p.deleting and p.number in known}
-        new = sorted(n for n in ends - group.ending if n is not None)
+        ends = {pod.number for pod in pods if pod.deleting}
+        new = tuple(n for n in sorted(known) if n in ends and n not in group.ending)
         if new:
-            yield PodsEnding(group.name, tuple(new))
-            group.ending |= {*new}
+            yield PodsEnding(group.name, new)
+            group.ending.update(new)
+
+    def _is_to_be_told_anew(
+        self, group: Group, job: Job, known: Mapping[int, Placement]
+    ) -> bool:
+        """Whether pods are elsewhere, or something else, than the engine knows."""
+        assert group.told is not None
+        return (
+            group.is_stale
+            or any(
+                n not in group.placed or not _same_place(group.placed[n], place)
+                for n, place in known.items()
+            )
+            or (bool(known) and _asks_otherwise(group.told, job))
+        )
 
     def _withdraw(self, group: Group) -> Iterator[Event]:
         if group.told is not None:
@@ -652,7 +653,7 @@ class World:
             return podless_job(group, self._facts), []
         except BadPod as error:
             group.reason = str(error)
-            held = [pod for pod in pods if pod.assumed is not None or pod.holds]
+            held = [pod for pod in pods if _is_held(pod)]
             if held:
                 node = self.nodes[place_of(held[0])].node
                 return held_job(group, held, node.product), held
@@ -766,6 +767,11 @@ def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
     if pod.assumed is not None:
         return pod.assumed.node, tuple(pod.assumed.chips)
     return (pod.node, pod.chips or ()) if pod.holds else ("", ())
+
+
+def _is_held(pod: PodRecord) -> bool:
+    """Whether a pod holds something, or is about to."""
+    return pod.assumed is not None or pod.holds
 
 
 def _same_place(one: Placement, other: Placement) -> bool:
