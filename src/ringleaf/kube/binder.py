@@ -73,8 +73,6 @@ class Binder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.first_bind = 0.0
-        """When the first pod was bound, by the clock."""
         self.n_bound = 0
 
     @property
@@ -161,7 +159,6 @@ class Binder:
             answer = await self._look(item) or answer
         if answer is not None and answer.ok:
             self.n_bound += 1
-            self.first_bind = self.first_bind or self._clock()
             self._world.bound(pod.uid)
             self._done(pod, item.placement)
             return

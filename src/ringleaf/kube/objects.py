@@ -14,15 +14,6 @@ class _Object(Struct, rename="camel", gc=False):
     """Everything is optional: the API server leaves out what is empty."""
 
 
-class OwnerReference(_Object):
-    """Who made an object."""
-
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
-
-
 class Metadata(_Object):
     """What every object has."""
 
@@ -34,7 +25,6 @@ class Metadata(_Object):
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    owner_references: list[OwnerReference] | None = None
 
     @property
     def key(self) -> str:
@@ -198,7 +188,6 @@ class PodSpec(_Object):
     priority: int = 0
     priority_class_name: str = ""
     preemption_policy: str = ""
-    host_network: bool = False
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     overhead: Quantities | None = None
@@ -226,7 +215,6 @@ class PodStatus(_Object):
     phase: str = "Pending"
     conditions: list[Condition] | None = None
     start_time: str | None = None
-    nominated_node_name: str = ""
 
 
 class Pod(_Object):

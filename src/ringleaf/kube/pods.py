@@ -102,7 +102,6 @@ class PodRecord:
         "preemptable",
         "preempts",
         "priority",
-        "priority_class",
         "problem",
         "rank",
         "refusal",
@@ -139,7 +138,7 @@ class PodRecord:
         )
         self.order = _order(self.role, self.name, labels)
         self.operated = names.OPERATOR in labels
-        self.priority, self.priority_class = spec.priority, spec.priority_class_name
+        self.priority = spec.priority
         self.preempts = spec.preemption_policy != "Never"
         self.critical = (
             self.namespace == names.KUBE_SYSTEM
