@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.kube.pods import PodRecord
 from ringleaf.model.placement import Placement
-from tests.kube.stage import NPU, Stage, node
+from tests.kube.stage import GROUP, NPU, Stage, node
 
 NODES = "abcd"
 ENDED = ("Succeeded", "Failed")
@@ -100,6 +100,27 @@ class Histories(RuleBasedStateMachine):
             if f"{name}-{i}" not in there:
                 self.stage.pod(f"{name}-{i}", 8, name)
                 break
+
+    @precondition(lambda self: self.stage.pods)
+    @rule(data=st.data())
+    def annotate(self, data: st.DataObject) -> None:
+        """Volcano's controller makes a PodGroup for a pod that came without."""
+        key = data.draw(st.sampled_from(sorted(self.stage.pods)))
+        plain = self.stage.pods[key]
+        if GROUP not in plain["metadata"]["annotations"]:
+            name = f"made-{key.partition('/')[2]}"
+            plain["metadata"]["annotations"][GROUP] = name
+            self.stage.group(name, 1)
+            self._show(plain)
+
+    @precondition(lambda self: self.stage.groups)
+    @rule(data=st.data(), label=st.sampled_from(["null", "big"]))
+    def label(self, data: st.DataObject, label: str) -> None:
+        """Somebody labels a PodGroup, so that it can or cannot be understood."""
+        name = data.draw(st.sampled_from(sorted(self.stage.groups)))
+        plain = self.stage.groups[name]
+        plain["metadata"]["labels"] = {"tor-affinity": label}
+        self.stage.put_group(plain)
 
     @precondition(lambda self: self.stage.groups)
     @rule(data=st.data())
@@ -222,7 +243,8 @@ class Histories(RuleBasedStateMachine):
         for name, plain in stage.groups.items():
             own = [p for k, p in stage.pods.items() if k.startswith(f"default/{name}-")]
             live = [p for p in own if p["status"]["phase"] not in ENDED]
-            if any("deletionTimestamp" in p["metadata"] for p in live):
+            bad = plain["metadata"].get("labels") == {"tor-affinity": "big"}
+            if bad or any("deletionTimestamp" in p["metadata"] for p in live):
                 continue
             on = [p["spec"].get("nodeName") for p in live]
             bound = [n for n in on if n]
@@ -249,6 +271,7 @@ class Histories(RuleBasedStateMachine):
             alone = key.startswith("default/p")
             ours = plain["spec"]["schedulerName"] == "ringleaf"
             waits = plain["status"]["phase"] not in ENDED
+            alone &= GROUP not in plain["metadata"]["annotations"]
             if alone and ours and waits and not plain["spec"].get("nodeName"):
                 assert not self._fits(plain), key
 
