@@ -14,15 +14,15 @@ from tests.testbed.test_process import is_alive
 UP = [sys.executable, "-m", "ringleaf", "dev", "up"]
 
 
-def started(folder: str) -> list[int]:
-    """Processes that were started with something in *folder*."""
+def started(folder: str, what: str = "") -> list[int]:
+    """Processes that were started with something in *folder* and *what*."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_text()
         except OSError:
             continue
-        if folder in line:
+        if folder in line and what in line:
             found.append(int(path.parent.name))
     return found
 
@@ -46,21 +46,33 @@ def test_the_samples_run_where_their_rules_want_them(ringleaf: Ringleaf) -> None
 
 
 @pytest.mark.usefixtures("binaries")
-def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_killed_is_started_again_and_ctrl_c_ends_everything(
+    tmp_path: Path,
+) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(  # noqa: S603 - our own
         UP, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as cluster:
-        assert cluster.stdout is not None
-        printed = [cluster.stdout.readline() for _ in range(5)]
-        pids = started(str(tmp_path))
-        assert re.fullmatch(r"export KUBECONFIG=\S+/kubeconfig\n", printed[0])
-        assert printed[1].endswith("kubectl get pods -o wide\n")
-        assert len(pids) >= 6
+        try:
+            assert cluster.stdout is not None
+            printed = [cluster.stdout.readline() for _ in range(5)]
+            pids = started(str(tmp_path))
+            assert re.fullmatch(r"export KUBECONFIG=\S+/kubeconfig\n", printed[0])
+            assert printed[1].endswith("kubectl get pods -o wide\n")
+            assert len(pids) >= 6
 
-        cluster.send_signal(signal.SIGINT)
+            (scheduler,) = started(str(tmp_path), "ringleaf\0scheduler")
+            os.kill(scheduler, signal.SIGKILL)
+            assert cluster.stderr is not None
+            said = iter(cluster.stderr.readline, "")
+            assert any("ended (-9), starting it again" in line for line in said)
+            pids += started(str(tmp_path))
+            cluster.send_signal(signal.SIGINT)
 
-        assert cluster.wait(timeout=60) == 0
+            assert cluster.wait(timeout=60) == 0
+        except BaseException:
+            cluster.kill()
+            raise
     Testbed.wait_for(lambda: not any(map(is_alive, pids)), "everything to end")
     assert list(tmp_path.iterdir()) == []
 
