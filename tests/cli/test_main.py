@@ -10,7 +10,10 @@ import pytest
 import ringleaf
 from tests.cli.conftest import Ringleaf
 
-COMMANDS = ("plan", "explain", "replay", "products", "demo", "topology", "conf", "dev")
+COMMANDS = (
+    *("plan", "explain", "replay", "products", "demo"),
+    *("scheduler", "topology", "conf", "dev"),
+)
 SCRIPT = Path(sys.executable).with_name("ringleaf")
 LARGE = b"nodes: [{name: 'n{i}', count: 9, product: atlas-300t}]\njobs:\n" + b"".join(
     b"- {name: job-%d, chips: 1, replicas: 2}\n" % i for i in range(1000)
