@@ -321,7 +321,10 @@ class Scheduler:
                     self._wake_at = each.at
         for job in self._mind.let_in:
             self.world.let_in(job)
-            self.teller.group_changed(job, is_urgent=True)
+            group = self.world.groups.get(job)
+            # Its pods are made when its phase says so; with pods it soon says more.
+            waits = group is not None and len(group.pods) < group.need
+            self.teller.group_changed(job, is_urgent=waits)
 
     def _bind(self, each: Bind) -> None:
         self._waiting.pop(each.job, None)
