@@ -52,6 +52,8 @@ SLICE: Final = 64
 """Jobs that are decided before their pods are sent off and the next are looked at."""
 GATHER_S: Final = 0.002
 """How long a cycle waits for more of what happens at the same time."""
+GATHER_BUSY_S, BUSY_S = 0.015, 0.1
+"""How long it does where much happens: the last cycle is not longer ago than that."""
 STOP_S: Final = 20.0
 """How long pods in flight may take when the scheduler is asked to end."""
 SYNC_S: Final = 60.0
@@ -253,7 +255,8 @@ class Scheduler:
         """Wait for something to happen, and decide."""
         await self._sleep()
         if not self._mind.is_cut_short:
-            await asyncio.sleep(GATHER_S)
+            busy = self.now() - self._last_cycle < BUSY_S
+            await asyncio.sleep(GATHER_BUSY_S if busy else GATHER_S)
         if self._stop.is_set():
             return
         self._wake.clear()
