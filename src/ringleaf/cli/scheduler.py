@@ -13,7 +13,6 @@ from typing import BinaryIO, Final, TextIO
 import msgspec
 from msgspec import Struct
 
-from ringleaf.cli.conf import read_file
 from ringleaf.cli.failure import BadUse
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
@@ -21,7 +20,6 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import BadCredentials, load
 from ringleaf.kube.health import BadAddress, Health
 from ringleaf.kube.scheduler import Mind, Options, Say, Scheduler
-from ringleaf.simulator.log import Recorder
 
 TROUBLES: Final = frozenset(
     {"trouble", "problem", "bind failed", "eviction refused", "not told", "warning"}
@@ -56,6 +54,8 @@ def run(asked: Run) -> int:
     with ExitStack() as stack:
         mind: Callable[[Engine], Mind] = lambda engine: engine  # noqa: E731
         if asked.record is not None:
+            from ringleaf.simulator.log import Recorder  # noqa: PLC0415 - rarely used
+
             out = stack.enter_context(_recording(asked.record))
             mind = lambda engine: Recorder(engine, out)  # noqa: E731
         return asyncio.run(_serve(asked, options, say, mind))
@@ -90,6 +90,8 @@ async def _serve(
 def _conf(file: str | None, say: Say) -> Conf:
     if file is None:
         return DEFAULT
+    from ringleaf.cli.conf import read_file  # noqa: PLC0415 - slow, not always used
+
     conf, warnings = read_file(file)
     for line in warnings:
         say("warning", file=file, message=line)
