@@ -89,7 +89,10 @@ def test_only_the_scheduler_is_swapped(stage: Stage) -> None:
         p["metadata"]["uid"] for p in before
     ]
     assert nodes_of(after) == nodes_of(before) == ["plain", "plain"]
-    assert stage.group_of("big")["status"]["phase"] == "Running"
+    stage.wait(
+        lambda: stage.group_of("big")["status"]["phase"] == "Running",
+        "the phase of the group that ran before",
+    )
     assert all(node == "" for node in nodes_of(stage.pods("more")))
     stage.bed.kubectl("delete", "-n", stage.namespace, "jobs.batch.volcano.sh", "big")
     stage.wait_until_running("more", 2)
