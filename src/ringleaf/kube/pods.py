@@ -222,6 +222,18 @@ class PodRecord:
         return State.BARRED if pod.spec.scheduling_gates else State.WAITING
 
     @property
+    def seen(self) -> tuple[State, str, bool, str, str, bool]:
+        """What may change of it that somebody should hear of."""
+        return (
+            self.state,
+            self.node,
+            self.deleting,
+            self.group,
+            self.chip_text,
+            self.preemptable,
+        )
+
+    @property
     def holds(self) -> bool:
         """Whether it holds what it was given."""
         return self.state is State.BOUND

@@ -434,14 +434,7 @@ class World:
         self._enter(record)
 
     def _pod_changed(self, record: PodRecord, pod: Pod) -> None:
-        before = (
-            record.state,
-            record.node,
-            record.deleting,
-            record.group,
-            record.chip_text,
-            record.preemptable,
-        )
+        before = record.seen
         held = _claim(record)
         record.update(pod)
         sent = record.assumed is not None and record.state is not State.WAITING
@@ -449,14 +442,7 @@ class World:
         if sent and self._confirm(record) and not (record.deleting or moved):
             self._changed[record.job] = None
             return
-        after = (
-            record.state,
-            record.node,
-            record.deleting,
-            record.group,
-            record.chip_text,
-            record.preemptable,
-        )
+        after = record.seen
         if self._facts.keys:
             known = record.demand
             record.watched(self._facts.keys)
