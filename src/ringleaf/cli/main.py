@@ -473,7 +473,7 @@ def dev_up(
 ) -> None:
     """Start a real API server with Ascend nodes that are played, and sample jobs.
 
-    The first time it builds what it needs from Go modules, ten minutes. Runs until
+    The first time it builds what it needs, ten to 25 minutes. Runs until
     Ctrl-C; nothing is left behind. Exit status 1 when with --once a sample did not run.
 
     \b

@@ -40,7 +40,6 @@ UNSTARTED: Final = ("", "Pending", "Inqueue")
 MAX_MEMBERS: Final = 1_000_000
 MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
-ACCELERATOR_TYPE: Final = "accelerator-type"
 _LABELS: Final = frozenset(JOB_LABELS)
 _alone: Final[dict[tuple[object, ...], Job]] = {}
 
@@ -238,7 +237,7 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         pod.demand,
         *(pod.asked, pod.resource, pod.priority),
         *(pod.preemptable, pod.preempts, pod.critical),
-        pod.node_selector.get(ACCELERATOR_TYPE),
+        pod.node_selector.get(names.ACCELERATOR_TYPE),
         tuple(sorted([*labels, *pod.annotations.items()])),
     )
     known = _alone.get(like)

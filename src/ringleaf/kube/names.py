@@ -38,7 +38,10 @@ TOR_AFFINITY: Final = "tor-affinity"
 SUPERPOD_AFFINITY: Final = "super-pod-affinity"
 STRATEGY: Final = "npu-310-strategy"
 DISTRIBUTED: Final = "distributed"
+DUO: Final = "duo"
 SP_BLOCK: Final = "sp-block"
+POLICY: Final = "huawei.com/schedule_policy"
+ACCELERATOR_TYPE: Final = "accelerator-type"
 
 VENDOR: Final = "huawei.com/"
 NPU_RESOURCES: Final = frozenset(

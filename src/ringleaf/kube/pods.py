@@ -33,7 +33,7 @@ JOB_LABELS: Final = (
     names.SUPERPOD_AFFINITY,
     names.STRATEGY,
     names.DISTRIBUTED,
-    "duo",
+    names.DUO,
     "ring-controller.atlas",
 )
 """Labels of a pod or its PodGroup that say what the job asks of the hardware."""
@@ -41,7 +41,7 @@ JOB_ANNOTATIONS: Final = (
     names.SP_BLOCK,
     names.QUEUE_NAME,
     names.ESTIMATE,
-    "huawei.com/schedule_policy",
+    names.POLICY,
 )
 """Annotations that do the same."""
 KEPT_ANNOTATIONS: Final = frozenset(

@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final, NoReturn
 
+from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod
 from ringleaf.kube.objects import NodeObject
 from ringleaf.model.product import Product
@@ -31,11 +32,11 @@ from ringleaf.policies.products import (
     PRODUCTS,
 )
 
-POLICY: Final = "huawei.com/schedule_policy"
-BLOCK: Final = "sp-block"
-STRATEGY: Final = "npu-310-strategy"
-DUO: Final = "duo"
-TYPE: Final = "accelerator-type"
+POLICY: Final = names.POLICY
+BLOCK: Final = names.SP_BLOCK
+STRATEGY: Final = names.STRATEGY
+DUO: Final = names.DUO
+TYPE: Final = names.ACCELERATOR_TYPE
 CARD_TYPE: Final = "infer-card-type"
 DUO_CARD: Final = "card-300i-duo"
 DEVICES: Final = "baseDeviceInfos"
