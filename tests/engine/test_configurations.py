@@ -6,9 +6,10 @@ from typing import Final
 import pytest
 import yaml
 
-from ringleaf.engine.event import JobGone, Woke
+from ringleaf.engine.event import ConfChanged, JobArrived, JobGone, Woke
 from ringleaf.framework.conf import DEFAULT, Conf, read_conf
-from tests.engine.story import Story, job
+from ringleaf.framework.standing import Phase
+from tests.engine.story import Story, at, job
 
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "conf"
 LOADS: Final = (
@@ -67,3 +68,33 @@ def test_d25_a_job_is_placed_by_the_very_event_that_makes_room() -> None:
     story.arrives(job("runs"), job("waits"))
 
     assert story.hears(JobGone("runs"), now=0.001) == ["bind waits: 0 on a 01234567"]
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_who_kept_the_books_goes_on_like_one_who_was_there_all_along(name: str) -> None:
+    conf = loaded(name)
+    warm, cold = Story("a b", conf=conf.quiet), Story("a b", conf=conf)
+    held = at("a 01234567")
+
+    assert warm.hears(JobArrived(job("runs"), held)) == []
+    assert warm.arrives(job("fits"), job("big", 8, 2), job("never", 9)) == []
+    promoted = warm.hears(ConfChanged(conf))
+
+    cold.hears(JobArrived(job("runs"), held))
+    assert promoted == cold.arrives(job("fits"), job("big", 8, 2), job("never", 9))
+    assert warm.engine.explain("big") == cold.engine.explain("big")
+
+
+def test_who_keeps_the_books_lets_nobody_in() -> None:
+    story = Story("a", conf=DEFAULT.quiet)
+    story.arrives(job("waits"))
+
+    assert story.engine.view.standings["waits"].phase is Phase.PENDING
+
+
+def test_a_job_that_can_never_run_is_told_once() -> None:
+    story = Story("a", conf=DEFAULT.quiet)
+    assert story.arrives(job("never", 9)) == []
+    assert story.hears(ConfChanged(DEFAULT)) != []
+
+    assert story.hears(ConfChanged(DEFAULT)) == []

@@ -140,7 +140,7 @@ class Engine:
             cycle.failed = []
         else:
             cycle.wake_at(now + SOON_S)
-        if cycle.untold:
+        if cycle.untold and cycle.conf.actions:
             cycle.tell_the_others()
         wake = min(cycle.wake, cycle.hunt_at)
         if wake != inf and (wake != self._wake or self._wake <= now):
@@ -248,7 +248,8 @@ class Engine:
             self._drop(standing)
         known = self._invalid.get(name)
         self._invalid[name] = never
-        if known is None or known.message != never.message:
+        news = known is None or known.message != never.message
+        if news and self.cycle.conf.actions:
             told = Report(name, Verdict.INVALID, never.message, never.hint)
             self.cycle.out.append(told)
 
@@ -499,6 +500,9 @@ class Engine:
 
     def _conf_changed(self, event: ConfChanged) -> None:
         cycle, conf = self.cycle, event.conf
+        invalid = list(self._invalid)
+        if not cycle.conf.actions:
+            self._invalid.clear()  # who kept the books told nobody
         cycle.votes.retire()
         cycle.conf = conf
         self.view.settings = conf.settings
@@ -518,7 +522,7 @@ class Engine:
                 standing.become(job)
                 self.view.enter(standing)
             self._wait_if_short(standing)
-        for name in list(self._invalid):
+        for name in invalid:
             self._job_arrived(JobArrived(self._given.pop(name)))
         cycle.structure += 1
         cycle.moves += 1

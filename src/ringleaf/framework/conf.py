@@ -14,6 +14,7 @@ from typing import Any, Final, TypeGuard
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.framework.plugin import Plugin, votes_of
 from ringleaf.framework.vocabulary import (
@@ -129,6 +130,11 @@ class Conf(Struct, frozen=True):
     action_arguments: Mapping[str, Mapping[str, Value]]
     others: Mapping[str, object]
     warnings: tuple[Remark, ...] = ()
+
+    @property
+    def quiet(self) -> "Conf":
+        """The same for one who keeps the books and decides nothing."""
+        return replace(self, actions=())
 
 
 class Refused(Struct, frozen=True):

@@ -139,7 +139,8 @@ class Cycle:
 
     def wait(self, standing: Standing) -> None:
         """A job waits: to be let in, or for chips."""
-        if standing.phase is Phase.PENDING and "enqueue" not in self.conf.actions:
+        actions = self.conf.actions
+        if standing.phase is Phase.PENDING and actions and "enqueue" not in actions:
             self.admit(standing)
         if standing.job.podless and standing.phase is not Phase.PENDING:
             return
