@@ -10,7 +10,7 @@ from ringleaf.testbed.source import COMMANDS, FILES, TestbedError
 
 
 def pretend(folder: Path, names: list[str]) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         (folder / name).write_text("")
 
@@ -27,6 +27,13 @@ def test_the_cache_folder_is_named_after_the_versions(empty_cache: Path) -> None
     assert empty_cache.name == (
         "etcd-3.6.8_kubernetes-1.37.1_kwok-0.8.0_volcano-1.14.1"
     )
+
+
+def test_a_tool_has_a_folder_of_its_own_so_that_a_new_one_rebuilds_no_cluster(
+    empty_cache: Path,
+) -> None:
+    assert source.binaries("helm") == empty_cache.parent / "helm-3.19.0" / "bin"
+    assert source.binaries("kwok") == empty_cache / "bin"
 
 
 def test_every_command_is_named_in_the_module_it_is_built_from() -> None:
@@ -58,7 +65,8 @@ def test_the_assets_of_controller_tests_come_first(
 
 
 def test_nothing_is_said_when_nothing_is_missing(empty_cache: Path) -> None:
-    pretend(empty_cache / "bin", list(COMMANDS))
+    for command in COMMANDS.values():
+        pretend(source.binaries(command.module), [command.name])
     for files in FILES:
         pretend(empty_cache / files.name, ["one.yaml"])
     said = io.StringIO()

@@ -25,6 +25,7 @@ from ringleaf.testbed.source import (
     Command,
     Files,
     TestbedError,
+    binaries,
     cache,
     find_command,
     find_files,
@@ -51,6 +52,11 @@ def _stamps() -> Mapping[str, dict[str, str]]:
                 f"{_COMPONENT_BASE}.gitMinor": minor,
             },
             "volcano": {"volcano.sh/volcano/pkg/version.Version": version("volcano")},
+            "helm": {
+                "helm.sh/helm/v3/internal/version.version": version("helm"),
+                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": major,
+                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": minor,
+            },
         }
     )
 
@@ -191,8 +197,8 @@ def _fetch_go(progress: Progress, log: Path) -> Path:
 
 
 def _build_command(go: Path, command: Command, progress: Progress, log: Path) -> None:
-    binary = cache() / "bin" / command.name
-    binary.parent.mkdir(exist_ok=True)
+    binary = binaries(command.module) / command.name
+    binary.parent.mkdir(parents=True, exist_ok=True)
     part = binary.with_name(f".{command.name}.part")
     stamps = _stamps().get(command.module, {})
     flags = " ".join(["-s -w", *(f"-X {key}={value}" for key, value in stamps.items())])

@@ -25,7 +25,11 @@ _REQUIRED: Final = {
     "kubernetes": "k8s.io/kubernetes",
     "kwok": "sigs.k8s.io/kwok",
     "volcano": "volcano.sh/volcano",
+    "helm": "helm.sh/helm/v3",
 }
+
+_TOOLS: Final = ("helm",)
+"""Modules that no cluster is made of: each has a folder of its own in the cache."""
 
 
 class TestbedError(Exception):
@@ -62,6 +66,7 @@ COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
             ),
             ("vc-scheduler", "volcano", "volcano.sh/volcano/cmd/scheduler"),
             ("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+            ("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
         )
     }
 )
@@ -118,14 +123,23 @@ def home() -> Path:
 
 def cache() -> Path:
     """The folder of these versions; other versions do not touch it."""
-    return home() / "_".join(f"{m}-{version(m).removeprefix('v')}" for m in _REQUIRED)
+    return home() / "_".join(_versioned(m) for m in _REQUIRED if m not in _TOOLS)
+
+
+def binaries(module: str) -> Path:
+    """The folder of the commands that are built from *module*."""
+    return (home() / _versioned(module) if module in _TOOLS else cache()) / "bin"
+
+
+def _versioned(module: str) -> str:
+    return f"{module}-{version(module).removeprefix('v')}"
 
 
 def find_command(name: str) -> Path | None:
     """The binary *name*, where there is one."""
     assets = os.environ.get(ASSETS)
     places = [Path(assets)] if assets else []
-    for folder in (*places, cache() / "bin"):
+    for folder in (*places, binaries(COMMANDS[name].module)):
         if (folder / name).is_file():
             return folder / name
     return None
