@@ -6,10 +6,12 @@ from typing import Final
 import pytest
 import yaml
 
+from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, JobArrived, JobGone, Woke
 from ringleaf.framework.conf import DEFAULT, Conf, read_conf
+from ringleaf.framework.instruction import Report
 from ringleaf.framework.standing import Phase
-from tests.engine.story import Story, at, job
+from tests.engine.story import Story, at, job, node
 
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "conf"
 LOADS: Final = (
@@ -77,11 +79,11 @@ def test_who_kept_the_books_goes_on_like_one_who_was_there_all_along(name: str) 
     held = at("a 01234567")
 
     assert warm.hears(JobArrived(job("runs"), held)) == []
-    assert warm.arrives(job("fits"), job("big", 8, 2), job("never", 9)) == []
+    assert warm.arrives(job("fits"), job("big", 8, 2)) == []
     promoted = warm.hears(ConfChanged(conf))
 
     cold.hears(JobArrived(job("runs"), held))
-    assert promoted == cold.arrives(job("fits"), job("big", 8, 2), job("never", 9))
+    assert promoted == cold.arrives(job("fits"), job("big", 8, 2))
     assert warm.engine.explain("big") == cold.engine.explain("big")
 
 
@@ -92,9 +94,11 @@ def test_who_keeps_the_books_lets_nobody_in() -> None:
     assert story.engine.view.standings["waits"].phase is Phase.PENDING
 
 
-def test_a_job_that_can_never_run_is_told_once() -> None:
-    story = Story("a", conf=DEFAULT.quiet)
-    assert story.arrives(job("never", 9)) == []
-    assert story.hears(ConfChanged(DEFAULT)) != []
+def test_a_job_that_can_never_run_is_told_once_somebody_decides() -> None:
+    engine = Engine([node("a")], conf=DEFAULT.quiet)
 
-    assert story.hears(ConfChanged(DEFAULT)) == []
+    assert engine.handle(JobArrived(job("never", 9)), 0) == []
+    told = engine.handle(ConfChanged(DEFAULT), 1)
+
+    assert [type(each) for each in told] == [Report]
+    assert engine.handle(ConfChanged(DEFAULT), 2) == []
