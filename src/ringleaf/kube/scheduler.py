@@ -8,9 +8,9 @@ import asyncio
 import gc
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -26,23 +26,13 @@ from ringleaf.framework.instruction import (
     WakeAt,
 )
 from ringleaf.framework.view import View
-from ringleaf.kube import encode, names, topology
+from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
 from ringleaf.kube.jobs import Group
-from ringleaf.kube.objects import (
-    Budget,
-    Claim,
-    ConfigMap,
-    NodeObject,
-    Pod,
-    PodGroup,
-    PriorityClass,
-    QueueObject,
-)
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO, Teller
-from ringleaf.kube.watch import Reflector
+from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
 from ringleaf.model.decision import Decision, Waiting
 from ringleaf.model.placement import Placement
@@ -153,7 +143,14 @@ class Scheduler:
         self._version = -1
         self._last_cycle = self.now()
         self._half: dict[str, float] = {}
-        self._reflectors = list(self._watched())
+        self._reflectors = list(
+            reflectors(
+                api,
+                self.world,
+                self._wake.set,
+                lambda line: self._say("trouble", message=line),
+            )
+        )
         self.binder = Binder(
             api,
             self.world,
@@ -438,53 +435,6 @@ class Scheduler:
                     if answer.status < SERVER_ERROR and answer.status not in LATER:
                         break
                 await asyncio.sleep(QUEUES_S)
-
-    def _watched(self) -> Iterator[Reflector[Any]]:
-        """Everything that is looked at."""
-        world = self.world
-        kinds: list[tuple[str, Any, str, str, bool]] = [
-            ("/api/v1/nodes", NodeObject, "nodes", "", False),
-            ("/api/v1/pods", Pod, "pods", "", False),
-            (f"{VOLCANO}/podgroups", PodGroup, "groups", "", True),
-            (f"{VOLCANO}/queues", QueueObject, "queues", "", True),
-            (
-                "/apis/scheduling.k8s.io/v1/priorityclasses",
-                PriorityClass,
-                "classes",
-                "",
-                True,
-            ),
-            ("/apis/policy/v1/poddisruptionbudgets", Budget, "budgets", "", True),
-            ("/api/v1/persistentvolumeclaims", Claim, "claims", "", True),
-        ]
-        name = f"fieldSelector=metadata.name%3D{topology.NAME}"
-        maps = f"/api/v1/namespaces/{topology.NAMESPACE}/configmaps"
-        kinds.append((maps, ConfigMap, "maps", name, False))
-        for namespace, label in names.REPORTS:
-            maps = f"/api/v1/namespaces/{namespace}/configmaps"
-            query = f"labelSelector={label.replace('=', '%3D')}"
-            kinds.append((maps, ConfigMap, "maps", query, False))
-        for path, kind, what, query, optional in kinds:
-            put: Callable[[list[Any]], None] = getattr(world, f"put_{what}")
-            drop: Callable[[list[Any]], None] = getattr(world, f"drop_{what}")
-            yield Reflector(
-                self._api,
-                path,
-                kind,
-                query=query,
-                put=self._waking(put),
-                drop=self._waking(drop),
-                listed=self._wake.set,
-                optional=optional,
-                trouble=lambda line: self._say("trouble", message=line),
-            )
-
-    def _waking(self, heed: Callable[[list[Any]], None]) -> Callable[[list[Any]], None]:
-        def heard(objects: list[Any]) -> None:
-            heed(objects)
-            self._wake.set()
-
-        return heard
 
 
 def _with_hint(message: str, hint: str) -> str:
