@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ PODS = "/api/v1/namespaces/default/pods"
 @pytest.fixture(scope="module")
 def bed(new_testbed: type[Testbed]) -> Iterator[Testbed]:
     """A control plane with all controllers, two machines and a node without chips."""
-    with new_testbed() as made:
+    with new_testbed(audit=True) as made:
         for name in ("kube-controller-manager", "kwok", "vc-controller-manager"):
             made.start(name)
         with Actor(made.client) as actor:
@@ -55,6 +56,32 @@ def test_the_certificate_can_be_verified(testbed: Testbed) -> None:
     assert client.request("GET", "/readyz")[0] == 200
 
     client.close()
+
+
+def test_a_service_account_has_a_kubeconfig_and_the_audit_log_names_it(
+    bed: Testbed,
+) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    bed.client.ask("POST", accounts, {"metadata": {"name": "somebody"}})
+    file = bed.kubeconfig_of_account("default", "somebody")
+
+    with pytest.raises(TestbedError, match="cannot list resource"):
+        bed.kubectl(f"--kubeconfig={file}", "get", "leases")
+
+    lines = bed.audit_log.read_text(encoding="utf-8").splitlines()
+    (line,) = [
+        told
+        for told in map(json.loads, lines)
+        if told["user"]["username"] == "system:serviceaccount:default:somebody"
+        and told.get("objectRef", {}).get("resource") == "leases"
+    ]
+    assert (line["verb"], line["responseStatus"]["code"]) == ("list", 403)
+    assert line["level"] == "RequestResponse"
+
+
+def test_helm_knows_the_api_server(testbed: Testbed) -> None:
+    with pytest.raises(TestbedError, match="release: not found"):
+        testbed.helm("status", "nothing")
 
 
 def test_kubectl_takes_manifests_and_fails_in_one_line(testbed: Testbed) -> None:

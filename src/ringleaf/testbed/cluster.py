@@ -38,6 +38,19 @@ TRIES: Final = 5
 """How often a server is started before a taken port is taken for an answer."""
 
 KUBECTL_PATIENCE_S: Final = 60.0
+TOKEN_S: Final = 3 * 3600
+AUDIT_POLICY: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "RequestResponse",
+            "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
+        },
+        {"level": "Metadata"},
+    ],
+}
 EXISTS: Final = 409
 
 Tokens = Mapping[str, tuple[str, Sequence[str]]]
@@ -115,6 +128,7 @@ class Testbed:
         tokens: Further tokens, to be given roles; ``kubeconfig_of`` makes their files.
         volcano: Install Volcano's custom resources and a queue named default.
         open_queue: Mark the queue as open, which Volcano's controllers do otherwise.
+        audit: Write down who asked for what, in ``audit_log``; of Leases, all of it.
         folder: Keep everything there instead of in a temporary folder.
 
     """
@@ -129,6 +143,7 @@ class Testbed:
         tokens: Tokens = MappingProxyType({}),
         volcano: bool = True,
         open_queue: bool = False,
+        audit: bool = False,
         folder: Path | None = None,
     ) -> None:
         self._temporary = folder is None
@@ -140,6 +155,7 @@ class Testbed:
         self._tokens = dict(tokens)
         self._volcano = volcano
         self._open_queue = open_queue
+        self._audit = audit
         self._port = 0
         self._etcd_port = 0
         self._apiserver: Child | None = None
@@ -177,6 +193,11 @@ class Testbed:
         return self.folder / "kubeconfig"
 
     @property
+    def audit_log(self) -> Path:
+        """Requests and their answers, a line of JSON each, where ``audit`` is on."""
+        return self.folder / "audit.log"
+
+    @property
     def client(self) -> Client:
         """The admin's connection."""
         assert self._client is not None, "the testbed is not open"
@@ -187,15 +208,32 @@ class Testbed:
         user, _groups = self._tokens[token]
         return self._write_kubeconfig(self.folder / f"kubeconfig-{user}", token)
 
+    def kubeconfig_of_account(self, namespace: str, name: str) -> Path:
+        """A kubeconfig of a service account that is there, good for three hours."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        asked = {"spec": {"expirationSeconds": TOKEN_S}}
+        token = self.client.ask("POST", path, asked)["status"]["token"]
+        file = self.folder / f"kubeconfig-{namespace}-{name}"
+        return self._write_kubeconfig(file, token)
+
     def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """The API server's answer to the admin: status and decoded JSON."""
         return self.client.request(method, path, body)
 
     def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002
         """What kubectl prints; raises ``TestbedError`` when it fails."""
+        return self._tool("kubectl", arguments, input)
+
+    def helm(self, *arguments: str) -> str:
+        """What Helm prints; raises ``TestbedError`` when it fails."""
+        return self._tool("helm", arguments)
+
+    def _tool(
+        self, name: str, arguments: Sequence[str], words: str | None = None
+    ) -> str:
         done = subprocess.run(  # noqa: S603 - our own command
-            [source.command("kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
-            input=input,
+            [source.command(name), f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=words,
             capture_output=True,
             text=True,
             check=False,
@@ -203,8 +241,8 @@ class Testbed:
             env={**os.environ, "HOME": str(self.folder)},  # its cache goes there
         )
         if done.returncode:
-            words = " | ".join(done.stderr.strip().splitlines())
-            raise TestbedError(f"kubectl {' '.join(arguments)}: {words}")
+            said = " | ".join(done.stderr.strip().splitlines())
+            raise TestbedError(f"{name} {' '.join(arguments)}: {said}")
         return done.stdout
 
     def start(self, name: str, *arguments: str) -> Child:
@@ -335,7 +373,13 @@ class Testbed:
             "--service-cluster-ip-range=10.0.0.0/16",
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--profiling=false",
+            *(self._audit_arguments() if self._audit else ()),
         ]
+
+    def _audit_arguments(self) -> list[str]:
+        policy = self.folder / "audit-policy.yaml"
+        policy.write_text(yaml.safe_dump(AUDIT_POLICY), encoding="utf-8")
+        return [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}"]
 
     def _start_apiserver(self, port: int | None = None) -> None:
         self._port, self._apiserver = self._serve(
