@@ -419,6 +419,29 @@ def scheduler(
     connections: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Bindings at a time.")
     ] = 32,
+    leader_elect: Annotated[
+        bool,
+        typer.Option(help="Decide only while no other holds the Lease."),
+    ] = True,
+    leader_elect_lease_duration: Annotated[
+        int,
+        typer.Option(
+            metavar="S",
+            min=3,
+            max=3600,
+            help="Seconds after which another takes over from a leader that is gone.",
+        ),
+    ] = 5,
+    leader_elect_resource_name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the Lease.")
+    ] = "ringleaf",
+    leader_elect_resource_namespace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Namespace of the Lease; else the pod's own, or kube-system.",
+        ),
+    ] = None,
 ) -> None:
     """Schedule the pods of a Kubernetes cluster, in place of Volcano's scheduler.
 
@@ -431,8 +454,13 @@ def scheduler(
       ringleaf scheduler --kubeconfig ~/.kube/config
       ringleaf scheduler --scheduler-name volcano --scheduler-conf volcano.conf
     """  # noqa: D301
-    from ringleaf.cli.scheduler import Run, run
+    from ringleaf.cli.scheduler import Lead, Run, run
 
+    lead = Lead(
+        leader_elect_resource_name,
+        leader_elect_resource_namespace,
+        leader_elect_lease_duration,
+    )
     asked = Run(
         kubeconfig=kubeconfig,
         context=context,
@@ -442,6 +470,7 @@ def scheduler(
         record=record,
         release_s=release_seconds,
         connections=connections,
+        lead=lead if leader_elect else None,
     )
     raise typer.Exit(run(asked))
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -19,12 +20,35 @@ from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import BadCredentials, load
 from ringleaf.kube.health import BadAddress, Health
-from ringleaf.kube.scheduler import Mind, Options, Say, Scheduler
+from ringleaf.kube.leader import Elector, Terms
+from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
 
 TROUBLES: Final = frozenset(
-    {"trouble", "problem", "bind failed", "eviction refused", "not told", "warning"}
+    {
+        "trouble",
+        "problem",
+        "bind failed",
+        "eviction refused",
+        "not told",
+        "warning",
+        "configuration refused",
+        "deposed",
+    }
 )
 """Lines of the log that somebody should look at."""
+LOOK_S: Final = 1.0
+"""How often to look whether the configuration has changed."""
+OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+NAMESPACE: Final = "kube-system"
+"""Where the Lease is, for one who runs outside of the cluster."""
+
+
+class Lead(Struct, frozen=True):
+    """Under which Lease it wants to lead."""
+
+    name: str
+    namespace: str | None
+    duration_s: int
 
 
 class Run(Struct, frozen=True):
@@ -38,6 +62,7 @@ class Run(Struct, frozen=True):
     record: str | None
     release_s: float
     connections: int
+    lead: Lead | None = None
 
 
 def run(asked: Run) -> int:
@@ -51,6 +76,7 @@ def run(asked: Run) -> int:
         workers=asked.connections,
         name=f"ringleaf-{socket.gethostname()}",
     )
+    identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
     with ExitStack() as stack:
         mind: Callable[[Engine], Mind] = lambda engine: engine  # noqa: E731
         if asked.record is not None:
@@ -58,19 +84,25 @@ def run(asked: Run) -> int:
 
             out = stack.enter_context(_recording(asked.record))
             mind = lambda engine: Recorder(engine, out)  # noqa: E731
-        return asyncio.run(_serve(asked, options, say, mind))
+        return asyncio.run(_serve(asked, options, say, mind, identity))
 
 
 async def _serve(
-    asked: Run, options: Options, say: Say, mind: Callable[[Engine], Mind]
+    asked: Run,
+    options: Options,
+    say: Say,
+    mind: Callable[[Engine], Mind],
+    identity: str,
 ) -> int:
     try:
         credentials = await load(asked.kubeconfig, asked.context)
     except BadCredentials as error:
         raise BadUse(str(error)) from None
     trouble = lambda line: say("trouble", message=line)  # noqa: E731
-    async with Api(credentials, options.workers, trouble) as api:
-        scheduler = Scheduler(api, options, say, mind)
+    agent = f"ringleaf/{identity}"
+    async with Api(credentials, options.workers, trouble, agent) as api:
+        elector = _elector(asked.lead, api, identity, say)
+        scheduler = Scheduler(api, options, say, mind, elector)
         try:
             async with Health(asked.health, scheduler.live, scheduler.ready) as health:
                 say(
@@ -78,13 +110,63 @@ async def _serve(
                     server=credentials.server,
                     schedulers=list(options.schedulers),
                     health=health.port,
+                    identity=identity if elector is not None else None,
                 )
+                following = asyncio.create_task(_follow(asked, scheduler, say))
                 await scheduler.run()
+                following.cancel()
         except BadAddress as error:
             raise BadUse(str(error)) from None
+        if isinstance(scheduler.failure, Deposed):
+            return 1
         if scheduler.failure is not None:
             raise scheduler.failure
     return 0
+
+
+def _elector(lead: Lead | None, api: Api, identity: str, say: Say) -> Elector | None:
+    if lead is None:
+        return None
+    namespace = lead.namespace
+    if namespace is None:
+        namespace = NAMESPACE
+        with suppress(OSError):
+            namespace = OWN_NAMESPACE.read_text().strip() or NAMESPACE
+    return Elector(api, Terms(lead.name, namespace, identity, lead.duration_s), say)
+
+
+async def _follow(asked: Run, scheduler: Scheduler, say: Say) -> None:
+    """Read the configuration again when its file changes; a bad one changes nothing.
+
+    In a pod the file is a link to a link, which are changed together; what they lead
+    to is looked at, once a second.
+    """
+    file = asked.conf_file
+    if file is None:
+        return
+    seen = _stat(file)
+    while True:
+        await asyncio.sleep(LOOK_S)
+        found = _stat(file)
+        if found in (None, seen):
+            continue
+        seen = found
+        try:
+            conf = _conf(file, say)
+        except BadUse as error:
+            say("configuration refused", file=file, message=str(error))
+            scheduler.refused_conf = str(error)
+            continue
+        say("configuration", file=file, actions=", ".join(conf.actions))
+        scheduler.reconfigure(conf)
+
+
+def _stat(file: str) -> tuple[int, ...] | None:
+    """What tells one content of a file from another; None without a file."""
+    with suppress(OSError, ValueError):
+        found = Path(file).stat()
+        return found.st_mtime_ns, found.st_ino, found.st_dev, found.st_size
+    return None
 
 
 def _conf(file: str | None, say: Say) -> Conf:

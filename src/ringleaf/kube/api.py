@@ -17,8 +17,9 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
+from struct import pack
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -27,8 +28,8 @@ from yarl import URL
 
 from ringleaf.kube.credentials import RENEW_S, Credentials
 
-Lane = Literal["bind", "tell", "read"]
-"""Who shares connections: bindings, what is told to people, and lists."""
+Lane = Literal["bind", "tell", "read", "lead"]
+"""Who shares connections: bindings, what is told to people, lists, and the Lease."""
 
 BESIDE: Final = 4
 """Connections of each lane beside that of the bindings."""
@@ -81,6 +82,7 @@ class Api:
         credentials: where it is and who we are; renewed in the background.
         connections: bindings in flight at a time.
         trouble: is told, in one line, why credentials could not be renewed.
+        agent: who we are, to the API server's own log.
     """
 
     def __init__(
@@ -88,10 +90,15 @@ class Api:
         credentials: Credentials,
         connections: int = 32,
         trouble: Callable[[str], None] = lambda _line: None,
+        agent: str = "ringleaf",
     ) -> None:
         self.credentials = credentials
         self._trouble = trouble
+        self._agent = agent
+        self.fence: Callable[[], float] | None = None
+        """For how many seconds we may change anything; without one, for ever."""
         sizes: dict[Lane, int] = {"bind": connections, "tell": BESIDE, "read": BESIDE}
+        sizes["lead"] = 1
         self._turns = {lane: asyncio.Semaphore(n) for lane, n in sizes.items()}
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
@@ -105,7 +112,11 @@ class Api:
             ),
             read_bufsize=READ_BYTES,
             auto_decompress=False,
-            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+            headers={
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+                "User-Agent": self._agent,
+            },
         )
         self._heed()
         self._renewing = asyncio.create_task(self._renew(), name="credentials")
@@ -137,19 +148,25 @@ class Api:
         kind: str = "application/json",
         timeout_s: float = 30.0,
         lane: Lane = "bind",
+        fenced: bool = True,
     ) -> Answer:
         """The answer to one request, whatever its status.
 
         *path* includes the query, and *kind* is the type of *body*. The timeout runs
         from when a connection of the lane is free; waiting for that is not part of it.
+        What changes something is sent inside the ``fence`` alone, unless it is not
+        *fenced*: words and the Lease itself harm nobody.
 
         Raises ``Unreachable`` alone: refused or lost connections, TLS, time.
         """
+        fenced = fenced and method != "GET" and lane != "lead"
         async with self._turns[lane]:
             if self.credentials.proxy:
+                path = self._in_time(path) if fenced else path
                 answer = await self._detour(method, path, body, kind, timeout_s)
             else:
-                answer = await self._direct(method, path, body, kind, timeout_s)
+                asked = _Asked(method, path, body or b"", kind, timeout_s, fenced)
+                answer = await self._direct(asked)
         if answer.status == UNAUTHORIZED:
             self._refused.set()
         return answer
@@ -178,26 +195,45 @@ class Api:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(error) from None
 
-    async def _direct(
-        self, method: str, path: str, body: bytes | None, kind: str, timeout_s: float
-    ) -> Answer:
-        body = body or b""
-        request = (
-            f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._head}"
-            f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-        ).encode("ascii") + body
+    def cut(self) -> None:
+        """Let go of every connection at once, with what is still to be sent on it."""
+        for connection in list(self._open):
+            connection.cut()
+
+    def _in_time(self, path: str) -> str:
+        """*path* with a deadline that the API server heeds: the end of our time."""
+        if self.fence is None:
+            return path
+        left = self.fence()
+        if left <= 0.0:
+            told = f"{self.credentials.server}: not asked, we do not lead"
+            raise Unreachable(told, sent=False)
+        joint = "&" if "?" in path else "?"
+        return f"{path}{joint}timeout={max(1, int(left * 1000))}ms"
+
+    def _written(self, asked: "_Asked") -> bytes:
+        """A request in bytes, to be sent at once."""
+        path = self._in_time(asked.path) if asked.fenced else asked.path
+        return (
+            f"{asked.method} {self._prefix}{path} HTTP/1.1\r\n{self._head}"
+            f"Content-Type: {asked.kind}\r\nContent-Length: {len(asked.body)}\r\n\r\n"
+        ).encode("ascii") + asked.body
+
+    async def _direct(self, asked: "_Asked") -> Answer:
+        timeout_s = asked.timeout_s
         kept = self._kept()
         connection = kept or await self._connect(timeout_s)
         try:
-            answer = await connection.ask(request, timeout_s)
+            answer = await connection.ask(self._written(asked), timeout_s)
         except _Lost as lost:
-            if kept is None or lost.begun or not (lost.unsent or method == "GET"):
+            harmless = lost.unsent or asked.method == "GET"
+            if kept is None or lost.begun or not harmless:
                 raise Unreachable(
                     f"{self.credentials.server}: {lost}", sent=not lost.unsent
                 ) from None
             connection = await self._connect(timeout_s)
             try:
-                answer = await connection.ask(request, timeout_s)
+                answer = await connection.ask(self._written(asked), timeout_s)
             except _Lost as again:
                 raise Unreachable(
                     f"{self.credentials.server}: {again}", sent=not again.unsent
@@ -298,7 +334,7 @@ class Api:
         self._port = parts.port or (443 if self.credentials.tls else 80)
         self._head = (
             f"Host: {parts.netloc.rpartition('@')[2]}\r\n"
-            "Accept: application/json\r\nUser-Agent: ringleaf\r\n"
+            f"Accept: application/json\r\nUser-Agent: {self._agent}\r\n"
         )
         if self.credentials.authorization:
             self._head += f"Authorization: {self.credentials.authorization}\r\n"
@@ -320,6 +356,17 @@ class Api:
                     self._idle.pop().close()
                 await asyncio.sleep(AGAIN_S)
                 self._refused.clear()
+
+
+class _Asked(NamedTuple):
+    """One request."""
+
+    method: str
+    path: str
+    body: bytes
+    kind: str
+    timeout_s: float
+    fenced: bool
 
 
 class _Lost(Exception):  # noqa: N818 - it reads as what happened
@@ -373,6 +420,13 @@ class _Connection(asyncio.Protocol):
         """Let go, at once."""
         self.usable = False
         self._transport.abort()
+
+    def cut(self) -> None:
+        """Let go, and have the system forget what it has not sent yet."""
+        with suppress(OSError):
+            kept = self._transport.get_extra_info("socket")
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+        self.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Part of asyncio.Protocol."""

@@ -106,6 +106,14 @@ class Binder:
         for pod in pods:
             self._start(self._delete(pod))
 
+    def abandon(self) -> None:
+        """Let go of everything: others decide now."""
+        self._queue.clear()
+        for line in self._lines.values():
+            line.clear()
+        for task in self._tasks:
+            task.cancel()
+
     async def drained(self) -> None:
         """Return when nothing is in flight."""
         await self._idle.wait()

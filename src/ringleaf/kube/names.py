@@ -24,6 +24,9 @@ HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 ESTIMATE: Final = "ringleaf.io/estimate-seconds"
 """Seconds after which a job is sure to have ended, on its PodGroup or pod."""
 
+LEADER: Final = "ringleaf.io/leader"
+"""Who bound a pod, in its Binding: of several schedulers the one that led."""
+
 RANK: Final = "hccl/rankIndex"
 REAL: Final = "huawei.com/AscendReal"
 PREDICATE_TIME: Final = "predicate-time"

@@ -30,6 +30,7 @@ from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
 from ringleaf.kube.jobs import Group
+from ringleaf.kube.leader import SEEN, Elector
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.watched import reflectors
@@ -57,6 +58,13 @@ REFRESH_S: Final = 5.0
 """How long after a change the reasons of waiting jobs are looked at again."""
 REFRESH_COST_S: Final = 0.02
 """How long that may take at a time; the rest has its turn later."""
+PODS: Final = "/api/v1/pods"
+MARK_S: Final = 2.0
+"""How long to wait for the Lease before looking at anything else."""
+CATCH_UP_S: Final = 0.5
+"""How long a watch may lag behind the leader before us."""
+QUICK_S, FLUSH_S = 0.3, 2.0
+"""How long the last words may take: while others wait to lead, and at most."""
 QUEUES_S: Final = 5.0
 """How long until the queues that are always there are asked for again."""
 
@@ -87,6 +95,10 @@ class Mind(Protocol):
         """Where a job is, or why it waits."""
 
 
+class Deposed(Exception):  # noqa: N818 - it reads as what happened
+    """Another scheduler leads now."""
+
+
 class Options(Struct, frozen=True):
     """How the scheduler is run.
 
@@ -114,6 +126,7 @@ class Scheduler:
         options: How it is run.
         say: Writes a line of the log: what happened, and its circumstances.
         mind: Makes of an engine who decides.
+        elector: Says when it leads; without one it leads from the beginning.
 
     """
 
@@ -123,11 +136,20 @@ class Scheduler:
         options: Options,
         say: Say,
         mind: Callable[[Engine], Mind] = lambda engine: engine,
+        elector: Elector | None = None,
     ) -> None:
         self._api, self._options, self._say = api, options, say
         self._epoch = time.time() - time.monotonic()
-        self.world = World(options.schedulers, options.conf)
-        self._mind = mind(Engine((), conf=options.conf))
+        self._elector = elector
+        self.leads = elector is None
+        """Whether it decides; one that does not keeps the books."""
+        self._conf = options.conf
+        self.refused_conf = ""
+        """What is wrong with a newer configuration; the last good one counts."""
+        self.world = World(options.schedulers, self._own_conf)
+        self._mind = mind(Engine((), conf=self._own_conf))
+        self._conflicts: dict[str, Report] = {}
+        """What a leader is to be told of, by job."""
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
         self._wake_at: float | None = None
@@ -151,6 +173,8 @@ class Scheduler:
                 lambda line: self._say("trouble", message=line),
             )
         )
+        self._pods = next(r for r in self._reflectors if r.path == PODS)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self.binder = Binder(
             api,
             self.world,
@@ -175,6 +199,17 @@ class Scheduler:
         """Seconds since 1970; it never goes backwards."""
         return self._epoch + time.monotonic()
 
+    @property
+    def _own_conf(self) -> Conf:
+        """The configuration that counts for the engine."""
+        return self._conf if self.leads else self._conf.quiet
+
+    def reconfigure(self, conf: Conf) -> None:
+        """Decide by *conf* from now on."""
+        self._conf, self.refused_conf = conf, ""
+        self.world.put_conf(self._own_conf)
+        self._wake.set()
+
     def stop(self) -> None:
         """End soon: nothing more is decided, what is in flight finishes."""
         self._stop.set()
@@ -195,6 +230,9 @@ class Scheduler:
         """Whether it may be relied on."""
         missing = [r.path for r in self._reflectors if not r.synced]
         told = dict.fromkeys(missing, "not listed yet")
+        if self.refused_conf:
+            told["configuration"] = self.refused_conf
+        told["role"] = "leader" if self.leads else "standby"
         return not missing and not self._stop.is_set(), told
 
     async def run(self) -> None:
@@ -202,33 +240,121 @@ class Scheduler:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        tasks = [loop.create_task(r.run(), name=r.path) for r in self._reflectors]
-        tasks.append(loop.create_task(self.teller.run(), name="teller"))
-        tasks.append(loop.create_task(self._make_queues(), name="queues"))
-        for task in tasks:
-            task.add_done_callback(self._task_ended)
+        gc.disable()  # what is read at first stays
+        loop.call_later(SYNC_S, gc.enable)
         try:
-            gc.disable()  # what is read at first stays
-            loop.call_later(SYNC_S, gc.enable)
+            await self._look_around()
+            self._start(self.teller.run(), "teller")
             await self._synced()
             await self._cycle()
             gc.freeze()
             gc.enable()
+            if self._elector is None:
+                self._start(self._make_queues(), "queues")
+            else:
+                self._start(self._stand(self._elector), "leader")
             while not self._stop.is_set():
                 await self._cycle()
-            self._say("stopping", in_flight=self.binder.in_flight)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STOP_S):
-                    await self.binder.drained()
-                    await self.teller.flush(2.0)
+            await self._end()
         finally:
             gc.enable()
-            for task in tasks:
+            self.binder.abandon()
+            for task in self._tasks.values():
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
         self._say("stopped", bound=self.binder.n_bound)
+
+    def _start(self, work: "asyncio._CoroutineLike[None]", name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        task.add_done_callback(self._task_ended)
+        self._tasks[name] = task
+
+    async def _look_around(self) -> None:
+        """Begin to watch everything: first whether somebody leads."""
+        elector = self._elector
+        if elector is not None:
+            self._start(elector.reflector.run(), elector.reflector.path)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MARK_S):
+                    await elector.known()
+            elector.mark()
+        for number, reflector in enumerate(self._reflectors):
+            self._start(reflector.run(), f"{reflector.path} {number}")
+
+    async def _end(self) -> None:
+        """Finish what was begun, and let somebody else lead."""
+        elector, deposed = self._elector, isinstance(self.failure, Deposed)
+        self._say("stopping", in_flight=0 if deposed else self.binder.in_flight)
+        if deposed:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                await self.binder.drained()
+                await self.teller.flush(QUICK_S if elector is not None else FLUSH_S)
+        if elector is not None and "leader" in self._tasks:
+            self._tasks["leader"].cancel()
+            await elector.release(str(self._pods.version) if self._is_sure() else "")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_S):
+                    await self.teller.flush(FLUSH_S)
+
+    def _is_sure(self) -> bool:
+        """Whether the watch has shown every pod where we sent it."""
+        return all(pod.assumed is None for pod in self.world.pods.values())
+
+    # Leading.
+
+    async def _stand(self, elector: Elector) -> None:
+        """Stand by until nobody leads, lead, and end when others do."""
+        await elector.acquire()
+        self._api.fence = elector.remaining
+        kept = asyncio.create_task(elector.keep(), name="lease")
+        try:
+            if not elector.was_vacant:
+                await self._catch_up(elector)
+            if elector.leads:
+                self._take_the_lead(elector)
+            why = await kept
+        finally:
+            kept.cancel()
+        self._api.cut()
+        self.binder.abandon()
+        self.failure = Deposed(f"no longer the leader: {why}")
+        self._say("deposed", identity=elector.identity, why=why)
+        self.stop()
+
+    async def _catch_up(self, elector: Elector) -> None:
+        """Know of every pod that the leader before us bound."""
+        before = elector.taken_from
+        noted = (before.metadata.annotations or {}) if before is not None else {}
+        seen = noted.get(SEEN, "")
+        if seen.isdecimal():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CATCH_UP_S):
+                    await _until(lambda: self._pods.version >= int(seen))
+                    return
+        name = next(n for n in self._tasks if n.startswith(f"{self._pods.path} "))
+        self._tasks[name].cancel()
+        await asyncio.gather(self._tasks[name], return_exceptions=True)
+        self._pods.renew()
+        self._start(self._pods.run(), name)
+        await _until(lambda: self._pods.synced or not elector.leads)
+
+    def _take_the_lead(self, elector: Elector) -> None:
+        """Decide from now on, and tell what a leader tells."""
+        self.leads = True
+        self.world.put_conf(self._own_conf)
+        now = self.now()
+        for group in self.world.groups.values():
+            self._tell_group(group, now)
+        for report in self._conflicts.values():
+            self._report(report)
+        self._conflicts.clear()
+        self._start(self._make_queues(), "queues")
+        self._say("leads", identity=elector.identity)
+        self._wake.set()
 
     def _task_ended(self, task: "asyncio.Task[None]") -> None:
         """A part that ends by itself is a bug: say so, and end."""
@@ -265,13 +391,30 @@ class Scheduler:
         if events and self._refresh_at is None and self._waiting:
             self._refresh_at = now + REFRESH_S
         if events or self._mind.is_cut_short:
-            self._carry_out(self._mind.handle_all(events, now, SLICE))
+            found = self._mind.handle_all(events, now, SLICE)
+            if not self.leads:
+                self._keep_conflicts(found)
+                return
+            self._carry_out(found)
             if self._mind.is_cut_short:
                 self._wake.set()
                 await asyncio.sleep(0)
+        if not self.leads:
+            return
         self._tell_news(now)
         if self._refresh_at is not None and self._refresh_at <= now:
             self._refresh_reasons(now)
+
+    def _keep_conflicts(self, instructions: Iterable[Instruction]) -> None:
+        """One who keeps the books leaves nothing to be told but pods that clash."""
+        for each in instructions:
+            if isinstance(each, Report):
+                self._conflicts[each.job] = each
+        world = self.world
+        for job in [job for job in self._conflicts if job not in world.groups]:
+            del self._conflicts[job]
+        world.problems[:] = {(p.kind, p.uid): p for p in world.problems}.values()
+        world.take_changed()
 
     def _refresh_reasons(self, now: float) -> None:
         """Say anew why some jobs wait: what they were told may no longer be so.
@@ -336,6 +479,8 @@ class Scheduler:
             self._stamp = max(self._stamp + 1, time.time_ns())
             facts = self.world.nodes[placement.node]
             written = encode.written(pod, placement, given, facts, self._stamp)
+            if self._elector is not None:
+                written[names.LEADER] = self._elector.identity
             items.append(Bound(pod, placement, written))
         self.binder.bind(items)
         warnings = "; ".join(each.warnings)
@@ -380,16 +525,19 @@ class Scheduler:
             self.teller.problem(problem)
         world.problems.clear()
         for group in world.take_changed():
-            if group.reason:
-                self.teller.waits(group.name, group.reason)
-            self.teller.group_changed(group.name)
-            self._note_half(group, now)
+            self._tell_group(group, now)
         if self._version != self._mind.view.version:
             self._version = self._mind.view.version
             self.teller.queues_changed()
         due = now - self._options.release_s
         for name in [name for name, since in self._half.items() if since <= due]:
             self._release(name, now)
+
+    def _tell_group(self, group: Group, now: float) -> None:
+        if group.reason:
+            self.teller.waits(group.name, group.reason)
+        self.teller.group_changed(group.name)
+        self._note_half(group, now)
 
     def _note_half(self, group: Group, now: float) -> None:
         if group.is_half_bound:
@@ -435,6 +583,12 @@ class Scheduler:
                     if answer.status < SERVER_ERROR and answer.status not in LATER:
                         break
                 await asyncio.sleep(QUEUES_S)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    """Return when *condition* holds."""
+    while not condition():  # noqa: ASYNC110 - it is rare, and short
+        await asyncio.sleep(CATCH_UP_S / 50)
 
 
 def _with_hint(message: str, hint: str) -> str:

@@ -125,6 +125,16 @@ class Reflector(Generic[T]):
         self.synced = False
         """Whether all there was has been passed on once."""
 
+    @property
+    def version(self) -> int:
+        """Up to which version everything is known."""
+        return self._newest
+
+    def renew(self) -> None:
+        """Have the next ``run`` begin with a list; it must not be running."""
+        self._version = ""
+        self.synced = False
+
     def __len__(self) -> int:
         return len(self._known)
 

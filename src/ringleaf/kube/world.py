@@ -266,9 +266,11 @@ class World:
     def put_conf(self, conf: Conf) -> None:
         """The configuration is another one."""
         self._conf = conf
+        before = self._reports.collected_first
         self._heed_conf()
         self._conf_changed = True
-        self._dirty_nodes |= dict.fromkeys(self._objects)
+        if before != self._reports.collected_first:
+            self._dirty_nodes |= dict.fromkeys(self._objects)
 
     def _heed_conf(self) -> None:
         """Which reports count is a matter of configuration."""

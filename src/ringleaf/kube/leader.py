@@ -1,0 +1,345 @@
+"""Who decides: of several schedulers the one that holds the Lease.
+
+The holder writes its Lease anew every second. Whoever sees one that was not written
+for as long as it says takes it; one that was given up is taken at once. Clocks of
+machines are never compared: each counts from when it saw the Lease change.
+
+A leader counts its own time from *before* it asked to renew, and stops a second before
+anybody else may begin: what it sends then is refused by its own side (``remaining``),
+and carries a deadline that the API server holds it to. Sources: Kubernetes API
+reference, Lease v1; Kubernetes API concepts, timeouts of requests.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from ringleaf.kube import encode
+from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.objects import Metadata
+from ringleaf.kube.watch import Gone, Reflector
+
+MARGIN_S: Final = 1.0
+"""How long before others may begin a leader stops."""
+RENEWALS: Final = 5
+"""How often a Lease is written anew in the time it lasts."""
+AGAIN_S: Final = 0.25
+"""How long after a failure it is tried again."""
+LEAST_S: Final = 3.0
+"""The shortest Lease there is time to renew."""
+SEEN: Final = "ringleaf.io/pods-seen"
+"""Annotation of a Lease that was given up: the version of pods its holder had seen."""
+CONFLICT, NOT_FOUND = 409, 404
+
+Say = Callable[..., None]
+
+
+class LeaseSpec(Struct, rename="camel", omit_defaults=True):
+    """Who holds a Lease, and how long it lasts after it was renewed."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Struct, rename="camel"):
+    """A Lease as the API server keeps it."""
+
+    metadata: Metadata
+    spec: LeaseSpec = field(default_factory=LeaseSpec)
+
+    @property
+    def holder(self) -> str:
+        """Who holds it; nobody when empty."""
+        return self.spec.holder_identity or ""
+
+
+_lease: Final = msgspec.json.Decoder(Lease).decode
+
+
+class Terms(Struct, frozen=True):
+    """Which Lease, and for how long.
+
+    Args:
+        name: Of the Lease.
+        namespace: Where it is.
+        identity: Who we are, unlike anybody else.
+        duration_s: How long it lasts after it was renewed.
+
+    """
+
+    name: str
+    namespace: str
+    identity: str
+    duration_s: int = 5
+
+
+class Elector:
+    """Wants to lead, leads, and gives up.
+
+    Args:
+        api: The API server.
+        terms: Which Lease.
+        say: Writes a line of the log.
+        clock: Seconds that go on while the machine sleeps.
+
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        terms: Terms,
+        say: Say,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._api, self._terms, self._say = api, terms, say
+        self._clock = clock or since_boot
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{terms.namespace}/leases"
+        self.reflector = Reflector(
+            api,
+            self._path,
+            Lease,
+            query=f"fieldSelector=metadata.name%3D{terms.name}",
+            put=self._put,
+            drop=self._dropped,
+            listed=self._listed,
+            trouble=lambda line: say("trouble", message=line),
+        )
+        self._changed = asyncio.Event()
+        self._seen: Lease | None = None
+        self._seen_at = 0.0
+        self._until: float | None = None
+        self._mark: str | None = None
+        self._last_held: float | None = None
+        self.taken_from: Lease | None = None
+        """What the Lease was like before we took it."""
+
+    @property
+    def identity(self) -> str:
+        """Who we are."""
+        return self._terms.identity
+
+    @property
+    def leads(self) -> bool:
+        """Whether we hold the Lease, and for a while longer."""
+        return self.remaining() > 0.0
+
+    @property
+    def holder(self) -> str:
+        """Who holds the Lease, as far as we know."""
+        return self._seen.holder if self._seen is not None else ""
+
+    def remaining(self) -> float:
+        """For how many seconds nobody else can begin; 0 for one who does not lead."""
+        return 0.0 if self._until is None else max(0.0, self._until - self._clock())
+
+    # Before.
+
+    async def acquire(self) -> None:
+        """Return when we lead."""
+        while True:
+            self._changed.clear()
+            wait = self._wait()
+            if wait is None or wait > 0.0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._changed.wait()
+                continue
+            if await self._take():
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(AGAIN_S):
+                    await self._changed.wait()
+
+    def _wait(self) -> float | None:
+        """Seconds until the Lease may be taken; None while nothing is known of it."""
+        if not self.reflector.synced:
+            return None
+        seen = self._seen
+        if seen is not None and seen.holder in ("", self.identity):
+            return 0.0
+        if seen is not None:
+            lasts = seen.spec.lease_duration_seconds or self._terms.duration_s
+            return self._seen_at + lasts - self._clock()
+        if self._last_held is not None:  # deleted: its holder may not know yet
+            return self._last_held + self._terms.duration_s - self._clock()
+        return 0.0
+
+    async def _take(self) -> bool:
+        """Try to take the Lease; whether we have it."""
+        before, asked = self._seen, self._clock()
+        now = _micro_time(time.time())
+        moved = 0 if before is None else before.spec.lease_transitions or 0
+        spec = LeaseSpec(
+            self.identity,
+            self._terms.duration_s,
+            now,
+            now,
+            moved + (before is not None),
+        )
+        answer = await self._write(before, spec)
+        if answer is None or not answer.ok:
+            if answer is not None and answer.status != CONFLICT:
+                self._say("trouble", message=f"lease {self._path}: {_told(answer)}")
+            return False
+        self.taken_from = before
+        self._heed(_lease(answer.body))
+        self._until = asked + self._terms.duration_s - MARGIN_S
+        return True
+
+    async def known(self) -> None:
+        """Return when it is known who holds the Lease, if anybody does."""
+        while not self.reflector.synced:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def mark(self) -> None:
+        """Remember whether the Lease is anybody's now: we begin to look at pods."""
+        known = self.reflector.synced and not self.holder
+        self._mark = _version(self._seen) if known else None
+
+    @property
+    def was_vacant(self) -> bool:
+        """Whether nobody else has held the Lease since ``mark``."""
+        return self._mark is not None and self._mark == _version(self.taken_from)
+
+    # While we lead.
+
+    async def keep(self) -> str:
+        """Renew the Lease while we can; return, in words, why we no longer lead."""
+        pause = self._terms.duration_s / RENEWALS
+        due = self._clock() + pause
+        while True:
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(pause, self.remaining())):
+                    await self._changed.wait()
+            if self.holder != self.identity:
+                self._until = None
+                return f"{self.holder or 'nobody'} holds the lease now"
+            if not self.leads:
+                return "the lease was not renewed in time"
+            if self._clock() >= due:
+                renewed = await self._renew()
+                pause = self._terms.duration_s / RENEWALS if renewed else AGAIN_S
+                due = self._clock() + pause
+
+    async def _renew(self) -> bool:
+        mine, asked = self._seen, self._clock()
+        assert mine is not None, "a leader has a lease"
+        mine.spec.renew_time = _micro_time(time.time())
+        answer = await self._write(mine, mine.spec)
+        if answer is not None and answer.ok:
+            self._heed(_lease(answer.body))
+            self._until = asked + self._terms.duration_s - MARGIN_S
+            return True
+        if answer is not None and answer.status in (CONFLICT, NOT_FOUND):
+            await self._look()
+        return False
+
+    async def _look(self) -> None:
+        """See what the Lease is like now."""
+        with suppress(Unreachable):
+            path = f"{self._path}/{self._terms.name}"
+            answer = await self._api.call("GET", path, timeout_s=MARGIN_S, lane="lead")
+            if answer.ok:
+                self._heed(_lease(answer.body))
+            elif answer.status == NOT_FOUND:
+                self._dropped([])
+
+    def resign(self) -> None:
+        """Send nothing more, from now on."""
+        self._until = None
+
+    async def release(self, seen: str = "") -> None:
+        """Give the Lease up; *seen* is the version of pods up to which we know all."""
+        mine = self._seen
+        self._until = None
+        if mine is None or mine.holder != self.identity:
+            return
+        now = _micro_time(time.time())
+        spec = LeaseSpec("", 1, now, now, mine.spec.lease_transitions)
+        await self._write(mine, spec, {SEEN: seen} if seen else {})
+
+    async def _write(
+        self, before: Lease | None, spec: LeaseSpec, notes: dict[str, str] | None = None
+    ) -> Answer | None:
+        """Write the Lease if it is as it was *before*; None without an answer."""
+        metadata: dict[str, object] = {
+            "name": self._terms.name,
+            "namespace": self._terms.namespace,
+        }
+        method, path = "POST", self._path
+        if before is not None:
+            given = before.metadata
+            kept = {k: v for k, v in (given.annotations or {}).items() if k != SEEN}
+            metadata["annotations"] = {**kept, **(notes or {})}
+            metadata["labels"] = given.labels or {}
+            metadata["resourceVersion"] = before.metadata.resource_version
+            metadata["uid"] = before.metadata.uid
+            method, path = "PUT", f"{self._path}/{self._terms.name}"
+        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        body = encode.encode({**kind, "metadata": metadata, "spec": spec})
+        try:
+            return await self._api.call(
+                method, path, body, timeout_s=self._terms.duration_s / 2, lane="lead"
+            )
+        except Unreachable:
+            return None
+
+    # What the watch says.
+
+    def _put(self, leases: list[Lease]) -> None:
+        for lease in leases:
+            self._heed(lease)
+
+    def _heed(self, lease: Lease) -> None:
+        """The Lease is as it is; from now on, if that is news."""
+        seen = self._seen
+        version = int(lease.metadata.resource_version or 0)
+        if seen is not None and version <= int(seen.metadata.resource_version or 0):
+            return
+        self._seen, self._seen_at = lease, self._clock()
+        if lease.holder:
+            self._last_held = self._seen_at
+        self._changed.set()
+
+    def _dropped(self, _gone: list[Gone]) -> None:
+        self._seen = None
+        self._until = None
+        self._changed.set()
+
+    def _listed(self) -> None:
+        self._changed.set()
+
+
+def _version(lease: Lease | None) -> str:
+    return "" if lease is None else lease.metadata.resource_version
+
+
+def since_boot() -> float:
+    """Seconds that go on while the machine sleeps, where that can be told."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+def _micro_time(now: float) -> str:
+    """A time as a Lease has it.
+
+    >>> _micro_time(0.25)
+    '1970-01-01T00:00:00.250000Z'
+    """
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _told(answer: Answer) -> str:
+    return f"status {answer.status}, {answer.body[:200].decode(errors='replace')}"
