@@ -20,9 +20,9 @@ class Server:
         self.heard: list[tuple[str, str]] = []
 
     async def call(
-        self, method: str, path: str, body: bytes, *, kind: str, lane: str
+        self, method: str, path: str, body: bytes, *, kind: str, lane: str, fenced: bool
     ) -> Answer:
-        assert (method, lane) == ("PATCH", "tell"), kind
+        assert (method, lane, fenced) == ("PATCH", "tell", True), kind
         status = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if status is None:
             raise Unreachable("away")
