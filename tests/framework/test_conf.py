@@ -285,6 +285,14 @@ def test_d34_without_a_file_the_default_counts() -> None:
     assert example == DEFAULT
 
 
+def test_without_any_action_nothing_is_decided() -> None:
+    conf = read_conf({"actions": []})
+
+    assert isinstance(conf, Conf)
+    assert conf.actions == DEFAULT.quiet.actions == ()
+    assert str(conf.warnings[0]) == "actions is empty: nothing is decided"
+
+
 @pytest.mark.parametrize("document", [{}, {"tiers": []}], ids=str)
 def test_what_a_file_leaves_out_is_the_default_with_a_warning(
     document: dict[str, object],

@@ -363,6 +363,7 @@ class Soak:
         command: list[str | Path] = [
             *(RINGLEAF, "scheduler", f"--kubeconfig={self._bed.kubeconfig}"),
             *("--healthz-address=127.0.0.1:0", f"--release-seconds={RELEASE_S}"),
+            "--no-leader-elect",  # there is one at a time
         ]
         self._scheduler = self._bed.run(f"ringleaf-{self._schedulers}", command)
 

@@ -139,7 +139,9 @@ def test_a_scheduler_that_may_not_bind_says_so_on_the_pod(stage: Stage) -> None:
     }
     stage.bed.client.ask("POST", f"{roles[:-5]}rolebindings", binding)
     config = str(stage.bed.kubeconfig_of(LIMITED))
-    scheduler = stage.start_scheduler(None, "--kubeconfig", config, kubeconfig=False)
+    scheduler = stage.start_scheduler(
+        *(None, "--kubeconfig", config, "--no-leader-elect"), kubeconfig=False
+    )
 
     stage.create(pod("one", 1))
     said = stage.wait_for_condition("one", "was not bound: 403")

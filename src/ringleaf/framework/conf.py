@@ -209,6 +209,9 @@ def _actions(notes: _Notes, found: object) -> tuple[str, ...]:
         default = ", ".join(DEFAULT_ACTIONS)
         notes.warn((), f"no actions are configured: the default counts, {default}")
         return DEFAULT_ACTIONS
+    if found == []:
+        notes.warn(path, "actions is empty: nothing is decided")
+        return ()
     if not isinstance(found, str) or not found.strip():
         notes.refuse(path, f"actions is {_told(found)}, want {Kind.NAMES}")
         return ()

@@ -300,12 +300,13 @@ def configuration(value: Conf) -> Plain:
     entries: list[Plain] = [
         {"name": name, "arguments": _arguments(given, ACTIONS[name].arguments)}
         for name, given in value.action_arguments.items()
+        if name in value.actions
     ]
     init = _arguments(value.parameters, PARAMETERS)
     entries += [{"name": INIT_PARAMS, "arguments": init}]
     entries += [{"name": n, "arguments": given} for n, given in value.others.items()]
     return {
-        "actions": ", ".join(value.actions),
+        "actions": ", ".join(value.actions) if value.actions else [],
         "tiers": [{"plugins": [_plugin(p) for p in tier]} for tier in value.tiers],
         "configurations": [entry for entry in entries if entry["arguments"]],
     }
