@@ -14,6 +14,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
+import ringleaf
 from ringleaf.cli.failure import BadUse
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
@@ -21,6 +22,8 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import BadCredentials, load
 from ringleaf.kube.health import BadAddress, Health
 from ringleaf.kube.leader import Elector, Terms
+from ringleaf.kube.metrics import Metrics
+from ringleaf.kube.page import Page
 from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
 
 TROUBLES: Final = frozenset(
@@ -99,12 +102,17 @@ async def _serve(
     except BadCredentials as error:
         raise BadUse(str(error)) from None
     trouble = lambda line: say("trouble", message=line)  # noqa: E731
-    agent = f"ringleaf/{identity}"
-    async with Api(credentials, options.workers, trouble, agent) as api:
+    agent, metrics = f"ringleaf/{identity}", Metrics()
+    async with Api(
+        credentials, options.workers, trouble, agent, metrics.answered
+    ) as api:
         elector = _elector(asked.lead, api, identity, say)
-        scheduler = Scheduler(api, options, say, mind, elector)
+        scheduler = Scheduler(api, options, say, mind, elector, metrics=metrics)
+        page = Page(scheduler, ringleaf.__version__).text
         try:
-            async with Health(asked.health, scheduler.live, scheduler.ready) as health:
+            async with Health(
+                asked.health, scheduler.live, scheduler.ready, page
+            ) as health:
                 say(
                     "started",
                     server=credentials.server,
@@ -155,7 +163,7 @@ async def _follow(asked: Run, scheduler: Scheduler, say: Say) -> None:
             conf = _conf(file, say)
         except BadUse as error:
             say("configuration refused", file=file, message=str(error))
-            scheduler.refused_conf = str(error)
+            scheduler.refuse_conf(str(error))
             continue
         say("configuration", file=file, actions=", ".join(conf.actions))
         scheduler.reconfigure(conf)

@@ -18,6 +18,7 @@ import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from struct import pack
+from time import monotonic
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -83,6 +84,8 @@ class Api:
         connections: bindings in flight at a time.
         trouble: is told, in one line, why credentials could not be renewed.
         agent: who we are, to the API server's own log.
+        answered: is told of every request: verb, lane, status (0 without an answer)
+            and how many seconds it took.
     """
 
     def __init__(
@@ -91,10 +94,12 @@ class Api:
         connections: int = 32,
         trouble: Callable[[str], None] = lambda _line: None,
         agent: str = "ringleaf",
+        answered: Callable[[str, str, int, float], None] = lambda *_what: None,
     ) -> None:
         self.credentials = credentials
         self._trouble = trouble
         self._agent = agent
+        self._answered = answered
         self.fence: Callable[[], float] | None = None
         """For how many seconds we may change anything; without one, for ever."""
         sizes: dict[Lane, int] = {"bind": connections, "tell": BESIDE, "read": BESIDE}
@@ -160,16 +165,26 @@ class Api:
         Raises ``Unreachable`` alone: refused or lost connections, TLS, time.
         """
         fenced = fenced and method != "GET" and lane != "lead"
+        asked = _Asked(method, path, body or b"", kind, timeout_s, fenced)
         async with self._turns[lane]:
-            if self.credentials.proxy:
-                path = self._in_time(path) if fenced else path
-                answer = await self._detour(method, path, body, kind, timeout_s)
-            else:
-                asked = _Asked(method, path, body or b"", kind, timeout_s, fenced)
-                answer = await self._direct(asked)
+            began = monotonic()
+            try:
+                answer = await self._ask(asked)
+            except Unreachable:
+                self._answered(method, lane, 0, monotonic() - began)
+                raise
+            self._answered(method, lane, answer.status, monotonic() - began)
         if answer.status == UNAUTHORIZED:
             self._refused.set()
         return answer
+
+    async def _ask(self, asked: "_Asked") -> Answer:
+        """The answer to a request: on a connection of our own, or through a proxy."""
+        if not self.credentials.proxy:
+            return await self._direct(asked)
+        path = self._in_time(asked.path) if asked.fenced else asked.path
+        body = asked.body or None
+        return await self._detour(asked.method, path, body, asked.kind, asked.timeout_s)
 
     async def stream(self, path: str, *, idle_s: float) -> AsyncGenerator[bytes, None]:
         """What a watch says, as it comes: each block is one or more whole lines.
@@ -183,8 +198,11 @@ class Api:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_S, sock_read=idle_s
         )
+        status = 0
         try:
             async with self._request("GET", path, None, None, timeout) as response:
+                status = response.status
+                self._answered("WATCH", "watch", status, 0.0)
                 if response.status != 200:  # noqa: PLR2004 - HTTP
                     raise Refused(await self._answer(response))
                 try:
@@ -193,6 +211,8 @@ class Api:
                 finally:
                     _hang_up(response)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            if not status:
+                self._answered("WATCH", "watch", status, 0.0)
             raise self._unreachable(error) from None
 
     def cut(self) -> None:

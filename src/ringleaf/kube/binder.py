@@ -73,7 +73,7 @@ class Binder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.n_bound = 0
+        self.n_bound = self.n_failed = 0
 
     @property
     def in_flight(self) -> int:
@@ -96,10 +96,11 @@ class Binder:
         pods: Iterable[PodRecord],
         why: str,
         granted: Callable[[PodRecord, str], None],
+        refused: Callable[[], None] = lambda: None,
     ) -> None:
-        """Ask pods to end; *granted* is told of those that do."""
+        """Ask pods to end; *granted* is told of those that do, *refused* of others."""
         for pod in pods:
-            self._start(self._evict(pod, why, granted))
+            self._start(self._evict(pod, why, granted, refused))
 
     def delete(self, pods: Iterable[PodRecord]) -> None:
         """Delete pods, which may go with their own grace period."""
@@ -170,6 +171,7 @@ class Binder:
             self._world.bound(pod.uid)
             self._done(pod, item.placement)
             return
+        self.n_failed += 1
         why = "no answer" if answer is None else _message(answer)
         self._say("bind failed", pod=pod.key, job=pod.job, node=node, why=why)
         self._world.failed(pod.uid, self._clock(), why)
@@ -195,7 +197,11 @@ class Binder:
         return None
 
     async def _evict(
-        self, pod: PodRecord, why: str, granted: Callable[[PodRecord, str], None]
+        self,
+        pod: PodRecord,
+        why: str,
+        granted: Callable[[PodRecord, str], None],
+        refused: Callable[[], None],
     ) -> None:
         """Ask a pod to end; only one that does is told that it is disrupted."""
         path = encode.pod_path(pod, "eviction")
@@ -208,6 +214,7 @@ class Binder:
             return
         told = "no answer" if answer is None else _message(answer)
         self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
+        refused()
         self._world.stayed(pod.job, self._clock())
         self._changed()
 

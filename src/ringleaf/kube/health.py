@@ -2,6 +2,7 @@
 
 ``/livez`` and ``/healthz`` say whether it should be started anew, ``/readyz`` whether
 it sees the cluster. The answer is JSON with the reasons, 200 for yes and 503 for no.
+``/metrics`` is for Prometheus.
 """
 
 import re
@@ -16,6 +17,8 @@ from ringleaf.model.topology import quoted
 
 Probe = Callable[[], tuple[bool, dict[str, str]]]
 """Whether all is well, and what is to be said about it."""
+Metrics = Callable[[str], tuple[bytes, str]]
+"""What is accepted -> the page and its type."""
 
 _ADDRESS: Final = re.compile(r"(?:\[(?P<six>[^]]*)\]|(?P<host>[^:]*)):(?P<port>\d+)")
 MAX_PORT: Final = 65535
@@ -32,12 +35,15 @@ class Health:
         address: ``HOST:PORT``; all hosts when HOST is empty, any port when it is 0.
         live: whether the process does its work.
         ready: whether it may be relied on.
+        metrics: the page of metrics in the form that is accepted, and which form.
 
     Raises:
         BadAddress: *address* is none, or, on entering, it cannot be had.
     """
 
-    def __init__(self, address: str, live: Probe, ready: Probe) -> None:
+    def __init__(
+        self, address: str, live: Probe, ready: Probe, metrics: Metrics | None = None
+    ) -> None:
         self._address = address
         self._host, self.port = read_address(address)
         application = web.Application()
@@ -48,6 +54,8 @@ class Health:
                 web.get("/readyz", _answering(ready)),
             ]
         )
+        if metrics is not None:
+            application.add_routes([web.get("/metrics", _serving(metrics))])
         self._runner = web.AppRunner(application, access_log=None)
 
     async def __aenter__(self) -> Self:
@@ -93,5 +101,13 @@ def _answering(probe: Probe) -> Callable[[web.Request], Awaitable[web.Response]]
             body=msgspec.json.encode({"ok": ok, "reasons": reasons}),
             content_type="application/json",
         )
+
+    return answer
+
+
+def _serving(page: Metrics) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        body, kind = page(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": kind})
 
     return answer

@@ -76,6 +76,18 @@ class Group:
         """Why it waits, if it does; for people."""
         self.backoff = 0.0
         """Seconds that its next failure is waited out."""
+        self.complete_at = 0.0
+        """When enough of its pods were there for the engine to hear of them."""
+        self.sent_at = 0.0
+        """When pods of it were sent to their nodes last; 0 once all have arrived."""
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether no pod of it is on its way, and enough are on their nodes."""
+        if any(pod.assumed is not None for pod in self.pods.values()):
+            return False
+        there = sum(pod.holds or pod.succeeded for pod in self.pods.values())
+        return there >= self.need
 
     @property
     def need(self) -> int:

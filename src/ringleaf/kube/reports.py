@@ -93,10 +93,16 @@ class Reports(Struct, frozen=True):
     switches: dict[str, SwitchReport | None] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     readable: bool = True
+    mismatches: int = 0
+    """Reports that do not fit their check code."""
 
 
 class _Unread(Exception):  # noqa: N818 - it reads as what happened
     """Why a report cannot be read."""
+
+
+class _Mismatch(_Unread):
+    """Its check code is that of something else."""
 
 
 class _DeviceInfo(Struct):
@@ -209,7 +215,12 @@ def read(config_map: ConfigMap) -> Reports:
         found.tell("has no reports by its name")
         found.readable = False
     return Reports(
-        found.devices, found.nodes, found.switches, found.problems, found.readable
+        devices=found.devices,
+        nodes=found.nodes,
+        switches=found.switches,
+        problems=found.problems,
+        readable=found.readable,
+        mismatches=found.mismatches,
     )
 
 
@@ -223,6 +234,7 @@ class _Reader:
         self.switches: dict[str, SwitchReport | None] = {}
         self.problems: list[str] = []
         self.readable = True
+        self.mismatches = 0
 
     def tell(self, line: str) -> None:
         self.problems.append(f"{self._place}: {line}")
@@ -232,11 +244,15 @@ class _Reader:
             cfg = _decoded(_value(data, "DeviceInfoCfg"), _DeviceInfoCfg)
             _verify(cfg.check_code, cfg.device_info)
         except _Unread as error:
-            self.tell(f"DeviceInfoCfg {error}")
+            self._tell_unread("DeviceInfoCfg", error)
             return None
         return self._report(
             "", cfg.device_info.device_list, cfg.superpod, cfg.server_index
         )
+
+    def _tell_unread(self, what: str, error: _Unread) -> None:
+        self.mismatches += isinstance(error, _Mismatch)
+        self.tell(f"{what} {error}")
 
     def switch(self, text: str) -> SwitchReport | None:
         try:
@@ -252,7 +268,7 @@ class _Reader:
             _verify(cfg.check_code, cfg.node_info)
             return NodeReport(_health(cfg.node_info.status, NodeHealth))
         except _Unread as error:
-            self.tell(f"NodeInfo {error}")
+            self._tell_unread("NodeInfo", error)
             return None
 
     def shard(
@@ -378,7 +394,7 @@ def _decoded(text: str | Raw, kind: type[_S]) -> _S:
 def _verify(code: str, inner: object) -> None:
     """Refuse an object that is not what its check code was made of (D23)."""
     if code and code != (own := check_code(inner)):
-        raise _Unread(f"has CheckCode {quoted(code)}, want {quoted(own)}")
+        raise _Mismatch(f"has CheckCode {quoted(code)}, want {quoted(own)}")
 
 
 def _health(status: str, words: type[_H]) -> _H:

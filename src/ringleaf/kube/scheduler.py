@@ -8,14 +8,14 @@ import asyncio
 import gc
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import Event, Woke
+from ringleaf.engine.event import Event, JobArrived, JobGone, Woke
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import (
     Bind,
@@ -29,10 +29,12 @@ from ringleaf.framework.view import View
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
-from ringleaf.kube.jobs import Group
+from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.leader import SEEN, Elector
+from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO, Teller
+from ringleaf.kube.watch import Reflector
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
 from ringleaf.model.decision import Decision, Waiting
@@ -127,6 +129,7 @@ class Scheduler:
         say: Writes a line of the log: what happened, and its circumstances.
         mind: Makes of an engine who decides.
         elector: Says when it leads; without one it leads from the beginning.
+        metrics: Counts what happens.
 
     """
 
@@ -137,8 +140,11 @@ class Scheduler:
         say: Say,
         mind: Callable[[Engine], Mind] = lambda engine: engine,
         elector: Elector | None = None,
+        *,
+        metrics: Metrics | None = None,
     ) -> None:
         self._api, self._options, self._say = api, options, say
+        self.metrics = metrics or Metrics()
         self._epoch = time.time() - time.monotonic()
         self._elector = elector
         self.leads = elector is None
@@ -207,8 +213,29 @@ class Scheduler:
     def reconfigure(self, conf: Conf) -> None:
         """Decide by *conf* from now on."""
         self._conf, self.refused_conf = conf, ""
+        self.metrics.reloads["good"] += 1
         self.world.put_conf(self._own_conf)
         self._wake.set()
+
+    def refuse_conf(self, why: str) -> None:
+        """A newer configuration is bad; the last good one counts."""
+        self.refused_conf = why
+        self.metrics.reloads["bad"] += 1
+
+    @property
+    def view(self) -> View:
+        """What the engine knows."""
+        return self._mind.view
+
+    @property
+    def reflectors(self) -> Sequence[Reflector[Any]]:
+        """Who keeps up with the API server, kind by kind."""
+        return self._reflectors
+
+    @property
+    def n_half_bound(self) -> int:
+        """Gangs of which too few pods are bound."""
+        return len(self._half)
 
     def stop(self) -> None:
         """End soon: nothing more is decided, what is in flight finishes."""
@@ -384,6 +411,7 @@ class Scheduler:
             return
         self._wake.clear()
         now = self._last_cycle = self.now()
+        began = time.perf_counter()
         events = self.world.events(now)
         if self._wake_at is not None and self._wake_at <= now:
             self._wake_at = None
@@ -391,11 +419,16 @@ class Scheduler:
         if events and self._refresh_at is None and self._waiting:
             self._refresh_at = now + REFRESH_S
         if events or self._mind.is_cut_short:
+            news = self._news(events) if self.leads else {}
+            thinks = time.perf_counter()
             found = self._mind.handle_all(events, now, SLICE)
+            thought_s = time.perf_counter() - thinks
             if not self.leads:
                 self._keep_conflicts(found)
                 return
+            self._tell_story(news, found)
             self._carry_out(found)
+            self._count(found, thought_s, time.perf_counter() - began)
             if self._mind.is_cut_short:
                 self._wake.set()
                 await asyncio.sleep(0)
@@ -438,6 +471,8 @@ class Scheduler:
                 continue  # it waits for its queue, not for nodes
             found = self._mind.explain(name)
             if isinstance(found, Waiting):
+                lacking, n_nodes = found.job.needed, len(view.cluster)
+                self.metrics.waits(name, found.reasons, n_nodes, lacking)
                 self.teller.waits(name, found.message)
         self._refresh_at = now + REFRESH_S if self._stale else None
 
@@ -450,6 +485,42 @@ class Scheduler:
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await self._wake.wait()
+
+    def _count(
+        self, said: Iterable[Instruction], thought_s: float, took_s: float
+    ) -> None:
+        """Count what was decided, and how long it took."""
+        view = self._mind.view
+        self.metrics.decided(said, view.standings, len(view.cluster), thought_s)
+        self.metrics.cycle_ms.observe(1000 * took_s)
+
+    def _news(self, events: Iterable[Event]) -> dict[str, dict[str, object]]:
+        """Jobs of ours that arrive or end, with what is to be said of each."""
+        known, news = self._mind.view.standings, dict[str, dict[str, object]]()
+        for event in events:
+            if isinstance(event, JobArrived):
+                job = event.job
+                news.pop(job.name, None)  # it has changed, and has not ended
+                if job.name not in known and not event.placements:
+                    facts = {"queue": job.queue, "pods": job.replicas}
+                    news[job.name] = {"event": "arrived", **facts}
+            elif isinstance(event, JobGone):
+                standing = known.get(event.job)
+                if standing is not None and standing.job.queue != OUTSIDE:
+                    began = standing.started if standing.placements else None
+                    ran = None if began is None else round(self.now() - began, 1)
+                    news[event.job] = {"event": "ended", "ran": ran}
+        return news
+
+    def _tell_story(
+        self, news: dict[str, dict[str, object]], said: Iterable[Instruction]
+    ) -> None:
+        """Say of jobs that they arrived or ended; of those bound at once, that only."""
+        at_once = {each.job for each in said if isinstance(each, Bind)}
+        for job, facts in news.items():
+            what = str(facts.pop("event"))
+            if what == "ended" or job not in at_once:
+                self._say(what, job=job, **facts)
 
     def _carry_out(self, instructions: Iterable[Instruction]) -> None:
         for each in instructions:
@@ -467,10 +538,15 @@ class Scheduler:
             group = self.world.groups.get(job)
             # Its pods are made when its phase says so; with pods it soon says more.
             waits = group is not None and len(group.pods) < group.need
+            if waits:
+                self._say("let in", job=job)
             self.teller.group_changed(job, is_urgent=waits)
 
     def _bind(self, each: Bind) -> None:
         self._waiting.pop(each.job, None)
+        now = self.now()
+        self.world.groups[each.job].sent_at = now
+        self.metrics.sent(now - self._mind.view.standings[each.job].job.created)
         pods = self.world.sent(each.job, each.placements)
         items = []
         for pod, placement, given in zip(
@@ -489,6 +565,9 @@ class Scheduler:
         self.teller.group_changed(each.job)
 
     def _bound(self, pod: PodRecord, placement: Placement) -> None:
+        now, group = self.now(), self.world.groups.get(pod.job)
+        sent_at = (group and group.sent_at) or now
+        self.metrics.bound(now - pod.created, now - sent_at)
         self.teller.placed(pod, placement)
 
     def _evict(self, each: Evict) -> None:
@@ -500,7 +579,10 @@ class Scheduler:
         why = f"Pod is evicted by {each.action}, because of job {each.by!r}"
         self._say("evict", job=each.job, pods=len(pods), by=each.by, action=each.action)
         self.teller.on_group(group, "Evict", why)
-        self.binder.evict(pods, why, self.teller.evicted)
+        refused = self.metrics.refused
+        self.binder.evict(
+            pods, why, self.teller.evicted, lambda: refused.update([each.action])
+        )
 
     def _report(self, each: Report) -> None:
         message = _with_hint(each.message, each.hint)
@@ -519,9 +601,15 @@ class Scheduler:
         world = self.world
         for problem in world.problems:
             where = f"{problem.namespace}/{problem.name}".lstrip("/")
+            pod = world.pods.get(problem.uid)
             self._say(
-                "problem", kind=problem.kind, object=where, message=problem.message
+                "problem",
+                kind=problem.kind,
+                object=where,
+                job=pod and pod.job,
+                message=problem.message,
             )
+            self.metrics.problems[problem.kind] += 1
             self.teller.problem(problem)
         world.problems.clear()
         for group in world.take_changed():
@@ -538,6 +626,16 @@ class Scheduler:
             self.teller.waits(group.name, group.reason)
         self.teller.group_changed(group.name)
         self._note_half(group, now)
+        self._note_arrival(group, now)
+
+    def _note_arrival(self, group: Group, now: float) -> None:
+        """Say when all pods that were sent are known to be on their nodes."""
+        if group.sent_at and group.has_arrived:
+            group.sent_at = 0.0
+            seconds = now - (group.complete_at or now)
+            self.metrics.time_to_bind_s.observe(seconds)
+            pods, seconds = sum(p.holds for p in group.pods.values()), round(seconds, 3)
+            self._say("bound", job=group.name, pods=pods, seconds=seconds)
 
     def _note_half(self, group: Group, now: float) -> None:
         if group.is_half_bound:
@@ -559,6 +657,7 @@ class Scheduler:
             f"{len(pods)} of {group.need} pods were bound and no place found for others"
         )
         self._say("release", job=name, pods=len(pods), why=why)
+        self.metrics.releases += 1
         self.teller.on_group(group, "Released", why)
         self.binder.delete(pods)
 

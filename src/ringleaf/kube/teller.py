@@ -93,6 +93,11 @@ class Teller:
         self._refusals: dict[str, int] = {}
         self.refused = 0
 
+    @property
+    def n_waiting(self) -> int:
+        """Messages that are to be sent."""
+        return sum(map(len, self._boxes.values()))
+
     # What there is to tell.
 
     def waits(self, job: str, message: str) -> None:
@@ -262,7 +267,7 @@ class Teller:
         boxes = self._boxes
         for other in boxes.values():
             other.pop(key, None)
-        if sum(map(len, boxes.values())) >= MOST_WAITING:
+        if self.n_waiting >= MOST_WAITING:
             longest = max(boxes.values(), key=len)
             (boxes[_NEWS] or longest).popitem(last=False)
             self.dropped += 1
@@ -310,6 +315,8 @@ class Teller:
         for pod in news:
             pod.said = message
             self._put(("condition", pod.uid), partial(self._tell_pod, pod), 0.0)
+        if news and group.reason == message:
+            self._say("not ready", job=job, message=message)
         if news:
             first = min(news, key=lambda pod: pod.order)
             about = _about_pod(first)

@@ -12,6 +12,7 @@ a repetition and is passed over; a list is the truth whatever its version.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
+from time import time
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from urllib.parse import quote
 from zlib import crc32
@@ -85,6 +86,7 @@ class Reflector(Generic[T]):
         listed: called whenever a list is complete.
         page: objects per page of a list.
         optional: the kind may be unknown to the API server; then there are none.
+        name: what the kind is called, where its path does not say it.
         trouble: is told, in one line, what does not work; not twice in a row.
     """
 
@@ -100,10 +102,17 @@ class Reflector(Generic[T]):
         listed: Callable[[], None] = lambda: None,
         page: int = 1000,
         optional: bool = False,
+        name: str = "",
         trouble: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._api = api
         self.path = path
+        self.kind = name or path.rpartition("/")[2]
+        self.n_lists = self.n_watches = self.n_failures = 0
+        self.heard_at = 0.0
+        """When the API server last said something of it, in seconds since 1970."""
+        self.newest: tuple[str, float] | None = None
+        """When the object was made that came last, and when it was heard of."""
         self._query = query
         self._put = put
         self._drop = drop
@@ -153,6 +162,7 @@ class Reflector(Generic[T]):
 
         The next page is on its way while one is passed on.
         """
+        self.n_lists += 1
         seen: set[str] = set()
         version = ""
         coming: asyncio.Task[bytes] | None = asyncio.create_task(self._fetch(""))
@@ -174,6 +184,7 @@ class Reflector(Generic[T]):
         self._version = version
         self._newest = _number(version)
         self._last_trouble = ""
+        self.heard_at = time()
         self.synced = True
         self._listed()
 
@@ -249,6 +260,7 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         """Pass on events until the watch ends."""
+        self.n_watches += 1
         loop = asyncio.get_running_loop()
         started = loop.time()
         seconds = WATCH_S + crc32(self.path.encode()) % 60
@@ -274,6 +286,7 @@ class Reflector(Generic[T]):
 
     def _pass_on_block(self, block: bytes) -> None:
         """Pass on what has changed, in runs of objects to put and to drop."""
+        self.heard_at = time()
         try:
             for event in self._read_events(block):
                 self._heed(event.type, event.object)
@@ -323,6 +336,7 @@ class Reflector(Generic[T]):
                 if known is not None and known.uid == metadata.uid:
                     self._vanish((key,))
             elif known is None:
+                self.newest = metadata.creation_timestamp, self.heard_at
                 self._take(item, key)
             elif known.version != version:
                 if known.uid != metadata.uid:
@@ -381,6 +395,7 @@ class Reflector(Generic[T]):
             self._tell(line)
         pause = min(FIRST_S * 2 ** min(self._failures, MAX_DOUBLINGS), most_s)
         self._failures += 1
+        self.n_failures += 1
         spread = crc32(f"{self.path} {self._failures}".encode()) % 256 / 512
         return _Again(pause * (1.0 - spread))
 

@@ -46,13 +46,16 @@ def reflectors(
         ("/apis/policy/v1/poddisruptionbudgets", Budget, "budgets", "", True),
         ("/api/v1/persistentvolumeclaims", Claim, "claims", "", True),
     ]
+    called: dict[tuple[str, str], str] = {}
     name = f"fieldSelector=metadata.name%3D{topology.NAME}"
     maps = f"/api/v1/namespaces/{topology.NAMESPACE}/configmaps"
     kinds.append((maps, ConfigMap, "maps", name, False))
+    called[maps, name] = f"configmaps/{topology.NAME}"
     for namespace, label in names.REPORTS:
         maps = f"/api/v1/namespaces/{namespace}/configmaps"
         query = f"labelSelector={label.replace('=', '%3D')}"
         kinds.append((maps, ConfigMap, "maps", query, False))
+        called[maps, query] = f"configmaps/{namespace}/{label.partition('=')[0]}"
     for path, kind, what, query, optional in kinds:
         put: Heed = getattr(listener, f"put_{what}")
         drop: Heed = getattr(listener, f"drop_{what}")
@@ -65,6 +68,7 @@ def reflectors(
             drop=_waking(drop, wake),
             listed=wake,
             optional=optional,
+            name=called.get((path, query), ""),
             trouble=trouble,
         )
 

@@ -6,6 +6,7 @@ that are there, so after a restart the engine hears the same again. The one thin
 world knows better is where pods were sent that the API server has not confirmed yet.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -128,6 +129,8 @@ class World:
         self._late: dict[str, float] = {}
         self._changed: dict[str, None] = {}
         self._told: dict[tuple[str, str], str] = {}
+        self.mismatches = 0
+        """Reports that came and did not fit their check code."""
 
     # What reflectors say.
 
@@ -248,6 +251,7 @@ class World:
                 self._put_topology(each)
             elif is_report(metadata.name):
                 found = read(each)
+                self.mismatches += found.mismatches
                 self._dirty_nodes |= self._reports.put(metadata.key, found)
                 told = "; ".join(found.problems[:3])
                 self.tell(
@@ -318,6 +322,15 @@ class World:
         if vanished:
             out.append(NodesGone(tuple(vanished)))
         return out
+
+    @property
+    def conf(self) -> Conf:
+        """The configuration, as it was given."""
+        return self._conf
+
+    def bad_objects(self) -> Counter[str]:
+        """Kind -> objects of it with something wrong that was told."""
+        return Counter(kind for kind, _key in self._told)
 
     @property
     def n_nodes(self) -> int:
@@ -595,6 +608,8 @@ class World:
         if job != group.told:
             starts = [pod.started for pod in pods if pod.started]
             listed = tuple(known[n] for n in sorted(known))
+            if pods and not group.complete_at:
+                group.complete_at = now
             yield JobArrived(job, listed, min(starts, default=None))
         group.told, group.placed = job, known
         ends = {pod.number for pod in pods if pod.deleting}
@@ -621,6 +636,7 @@ class World:
         if group.told is not None:
             yield JobGone(group.name)
         group.told, group.placed, group.ending = None, {}, set()
+        group.complete_at = 0.0
         group.let_in = False
         group.is_stale = False
 

@@ -1,0 +1,347 @@
+"""The page that Prometheus reads: what was counted, and what the scheduler knows now.
+
+Nothing is kept up to date for it: chips, queues and jobs are counted when the page is
+asked for, with arrays where there are many of them. So a scheduler whose metrics
+nobody reads pays next to nothing for them, and series of a job vanish with the job.
+"""
+
+import platform
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import Final
+
+import numpy as np
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric as Family
+
+from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.view import View
+from ringleaf.kube.catalogue import (
+    AMOUNTS,
+    CATALOGUE,
+    CAUSES,
+    RESOURCES,
+    STATES,
+    VERDICTS,
+    Kind,
+    Metric,
+)
+from ringleaf.kube.jobs import OUTSIDE
+from ringleaf.kube.metrics import NO_ANSWER, Histogram
+from ringleaf.kube.pods import seconds_of
+from ringleaf.kube.scheduler import Scheduler
+from ringleaf.model.amounts import Amounts
+from ringleaf.model.cluster import Cluster
+from ringleaf.plugins.drf import share_of
+from ringleaf.plugins.proportion import Proportion
+from ringleaf.policies.fragments import fragments
+
+MOST_JOBS: Final = 500
+"""Jobs that have series of their own, of each metric."""
+
+Labels = tuple[str, ...]
+Values = dict[str, list[tuple[Labels, float | Histogram]]]
+
+
+class Page:
+    """The metrics of a scheduler, as text; *version* is that of Ringleaf."""
+
+    def __init__(self, scheduler: Scheduler, version: str) -> None:
+        self._scheduler, self._version = scheduler, version
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """The page in the form that is accepted, and what form that is."""
+        encode, kind = choose_encoder(accept)
+        return encode(self._registry), kind
+
+    def describe(self) -> Iterable[Family]:
+        """Nothing: part of being a collector, asked when it is registered."""
+        return ()
+
+    def collect(self) -> Iterator[Family]:
+        """Every metric of the catalogue with its values."""
+        values = Reading(self._scheduler, self._version).values
+        for metric in CATALOGUE:
+            yield _family(metric, values.pop(metric.name, ()))
+        assert not values, f"not in the catalogue: {[*values]}"
+
+
+def _family(
+    metric: Metric, values: Iterable[tuple[Labels, float | Histogram]]
+) -> Family:
+    name = metric.name
+    counts = metric.kind is Kind.COUNTER
+    family = Family(name.removesuffix("_total") if counts else name, *_told(metric))
+    for labels, value in values:
+        named = dict(zip(metric.labels, labels, strict=True))
+        if not isinstance(value, Histogram):
+            family.add_sample(name, named, value)
+            continue
+        count = 0
+        for bound, count in value.buckets():
+            own = {**named, "le": "+Inf" if bound == inf else str(float(bound))}
+            family.add_sample(f"{name}_bucket", own, count)
+        family.add_sample(f"{name}_count", named, count)
+        family.add_sample(f"{name}_sum", named, value.total)
+    return family
+
+
+def _told(metric: Metric) -> tuple[str, str]:
+    return metric.tells.replace("`", "").partition("](")[0].replace(
+        "[", ""
+    ), metric.kind
+
+
+class Reading:
+    """One look at a scheduler; ``values`` are what was found."""
+
+    def __init__(self, scheduler: Scheduler, version: str) -> None:
+        self._of, self._version = scheduler, version
+        self._found: Values = defaultdict(list)
+        self._counted()
+        self._parts()
+        self._watches()
+        view = scheduler.view
+        self._chips(view.cluster, view)
+        self._leaves(view.cluster)
+        self._jobs(view)
+        self._queues(view)
+
+    @property
+    def values(self) -> Values:
+        """Metric -> its labels and values."""
+        return self._found
+
+    def _put(self, name: str, value: float | Histogram, *labels: str) -> None:
+        self._found[name].append((labels, value))
+
+    def _counted(self) -> None:
+        """What was counted as it happened."""
+        own, put = self._of.metrics, self._put
+        put("ringleaf_build_info", 1, self._version, platform.python_version())
+        for (verb, status, lane), n in sorted(own.requests.items()):
+            code = "none" if status == NO_ANSWER else str(status)
+            put("ringleaf_api_requests_total", n, verb, code, lane)
+        for lane, seen in own.request_s.items():
+            put("ringleaf_api_request_seconds", seen, lane)
+        put("ringleaf_decision_seconds", own.decision_s)
+        put("ringleaf_job_decision_seconds", own.job_decision_s)
+        put("ringleaf_bind_seconds", own.bind_s)
+        put("ringleaf_time_to_bind_seconds", own.time_to_bind_s)
+        put("volcano_e2e_scheduling_latency_milliseconds", own.cycle_ms)
+        put("volcano_e2e_job_scheduling_latency_milliseconds", own.job_ms)
+        put("volcano_task_scheduling_latency_milliseconds", own.task_ms)
+        put("volcano_total_preemption_attempts", own.preemptions)
+        put("volcano_pod_preemption_victims", own.victims)
+        for action in ("preempt", "reclaim"):
+            put("ringleaf_evictions_total", own.evicted[action], action, "asked")
+            put("ringleaf_evictions_total", own.refused[action], action, "refused")
+        for kind, n in sorted(own.problems.items()):
+            put("ringleaf_problems_total", n, kind)
+        for result, n in own.reloads.items():
+            put("ringleaf_configuration_reloads_total", n, result)
+        put("ringleaf_configuration_is_current", not self._of.refused_conf)
+        put("ringleaf_leader", self._of.leads)
+        put("ringleaf_conflicts_total", own.conflicts)
+        put("ringleaf_releases_total", own.releases)
+
+    def _parts(self) -> None:
+        """What parts of the scheduler know of themselves."""
+        of, put = self._of, self._put
+        binder, teller, world = of.binder, of.teller, of.world
+        put("ringleaf_bindings_in_flight", binder.in_flight)
+        put("ringleaf_bindings_total", binder.n_bound, "bound")
+        put("ringleaf_bindings_total", binder.n_failed, "failed")
+        attempts = of.metrics.attempts | Counter(error=binder.n_failed)
+        for result in VERDICTS:
+            put("volcano_schedule_attempts_total", attempts[result], result)
+        put("ringleaf_messages_total", teller.sent, "sent")
+        put("ringleaf_messages_total", teller.refused, "refused")
+        put("ringleaf_messages_total", teller.dropped, "dropped")
+        put("ringleaf_messages_waiting", teller.n_waiting)
+        put("ringleaf_half_bound_gangs", of.n_half_bound)
+        put("ringleaf_check_code_mismatches_total", world.mismatches)
+        for kind, n in sorted(world.bad_objects().items()):
+            put("ringleaf_bad_objects", n, kind)
+
+    def _watches(self) -> None:
+        now, put = time.time(), self._put
+        for each in self._of.reflectors:
+            kind = each.kind
+            put("ringleaf_lists_total", each.n_lists, kind)
+            put("ringleaf_watches_total", each.n_watches, kind)
+            put("ringleaf_watch_failures_total", each.n_failures, kind)
+            put("ringleaf_objects", len(each), kind)
+            put("ringleaf_synced", each.synced, kind)
+            if each.heard_at:
+                silence = max(0.0, now - each.heard_at)
+                put("ringleaf_watch_silence_seconds", silence, kind)
+            if each.newest is not None:
+                made, heard_at = each.newest
+                age = max(0.0, heard_at - seconds_of(made))
+                put("ringleaf_watch_event_age_seconds", age, kind)
+
+    def _chips(self, cluster: Cluster, view: View) -> None:
+        """Chips by state, fragments and nodes."""
+        put, count = self._put, np.bitwise_count
+        held = _reserved(cluster, view)
+        used, idle = cluster.taken & ~held, ~cluster.taken
+        takes = cluster.ready & ~cluster.cordoned
+        free = count(cluster.free & cluster.healthy & idle)
+        clear = cluster.free | cluster.taken
+        states = {
+            "free": np.where(takes, free, 0),
+            "used": count(used & cluster.healthy),
+            "used-faulty": count(used & ~cluster.healthy),
+            "reserved": count(held),
+            "unavailable": np.where(takes, 0, free),
+            "unclear": count(cluster.healthy & ~clear),
+        }
+        others = sum(n.astype(np.int64) for n in states.values())
+        states["faulty"] = cluster.size - others
+        assert states.keys() == STATES.keys()
+        for i, product in enumerate(cluster.products):
+            if not product.chips:
+                continue
+            own = cluster.product == i
+            for state, n in states.items():
+                put("ringleaf_chips", int(n[own].sum()), product.key, state)
+            for asked, lost in fragments(cluster, product).items():
+                put("ringleaf_fragmented_chips", lost, product.key, str(asked))
+        ready = int(takes.sum())
+        cordoned = int((cluster.ready & cluster.cordoned).sum())
+        put("ringleaf_nodes", ready, "ready")
+        put("ringleaf_nodes", cordoned, "cordoned")
+        put("ringleaf_nodes", len(cluster) - ready - cordoned, "not-ready")
+
+    def _leaves(self, cluster: Cluster) -> None:
+        crossing = cluster.spine.crossing
+        none, one = int((crossing == 0).sum()), int((crossing == 1).sum())
+        self._put("ringleaf_leaves", none, "none")
+        self._put("ringleaf_leaves", one, "one")
+        self._put("ringleaf_leaves", len(crossing) - none - one, "several")
+        conflicts = int(np.maximum(crossing - 1, 0).sum())
+        self._put("ringleaf_spine_conflicts", conflicts)
+
+    def _jobs(self, view: View) -> None:
+        """Who waits, for what and since when."""
+        phases: Counter[Phase] = Counter()
+        causes: Counter[str] = Counter()
+        since: dict[str, float] = {}
+        waiting = 0
+        for name, standing in view.standings.items():
+            queue = standing.job.queue
+            if queue == OUTSIDE:
+                continue
+            phases[standing.phase] += 1
+            if standing.phase is Phase.RUNNING and not standing.is_broken:
+                continue
+            if _lacks_pods(standing):
+                continue
+            waiting += 1
+            causes[self._cause(standing)] += 1
+            since[queue] = min(standing.waiting_since, since.get(queue, view.now))
+            if waiting <= MOST_JOBS:
+                lacking = max(0, standing.min_pods - standing.ready)
+                self._put("volcano_unschedule_task_count", lacking, name)
+        causes += self._unheard(view)
+        for cause in CAUSES:
+            self._put("ringleaf_waiting_jobs", causes[cause], cause)
+        for phase in Phase:
+            self._put("ringleaf_jobs", phases[phase], phase.value)
+        self._put("volcano_unschedule_job_count", causes.total())
+        now = self._of.now()
+        for queue in view.queues:
+            waited = now - since[queue] if queue in since else 0.0
+            self._put("ringleaf_longest_wait_seconds", waited, queue)
+        if self._has_plugin("drf"):
+            self._shares(view)
+
+    def _cause(self, standing: Standing) -> str:
+        told = self._of.metrics.told.get(standing.job.name, "undecided")
+        if standing.why and told not in ("reserved", "evicting"):
+            return "queue"
+        return told
+
+    def _unheard(self, view: View) -> Counter[str]:
+        """Jobs of which the engine does not know: incomplete ones, invalid ones."""
+        groups, told = self._of.world.groups, self._of.metrics.told
+        for name in [n for n in told if n not in groups]:
+            del told[name]
+        found: Counter[str] = Counter()
+        for name, group in groups.items():
+            standing = view.standings.get(name)
+            if standing is None and told.get(name) == "invalid":
+                found["invalid"] += 1
+            elif group.reason and (standing is None or _lacks_pods(standing)):
+                found["incomplete"] += 1
+        return found
+
+    def _shares(self, view: View) -> None:
+        left = MOST_JOBS
+        for name, standing in view.standings.items():
+            if standing.allocated and standing.job.queue != OUTSIDE:
+                share = share_of(standing.allocated, view.total)
+                space, _slash, own = name.removeprefix("pod ").partition("/")
+                self._put("volcano_job_share", share, space, own)
+                left -= 1
+                if not left:
+                    break
+
+    def _queues(self, view: View) -> None:
+        parts = Proportion(view, {}) if self._has_plugin("proportion") else None
+        for name, queue in view.queues.items():
+            account = view.account(name)
+            amounts: dict[str, Amounts] = {
+                "allocated": account.allocated,
+                "request": account.requested,
+                "inqueue": account.inqueue,
+                "capacity": queue.capability,
+            }
+            self._put("volcano_queue_weight", queue.weight, name)
+            if parts is not None:
+                part = parts.part(name)
+                amounts["deserved"] = part.deserved
+                amounts["real_capacity"] = part.capability
+                self._put("volcano_queue_share", parts.share(queue), name)
+                self._put("volcano_queue_overused", parts.overused(queue), name)
+            for what in AMOUNTS.keys() & amounts.keys():
+                self._amounts(what, amounts[what], name)
+
+    def _amounts(self, what: str, amounts: Amounts, queue: str) -> None:
+        cpu, memory, others = (f"volcano_queue_{what}_{unit}" for unit in RESOURCES)
+        limit = what in ("capacity", "real_capacity", "deserved")
+        if "cpu" in amounts or not limit:
+            self._put(cpu, amounts.get("cpu", 0), queue)
+        if "memory" in amounts or not limit:
+            self._put(memory, amounts.get("memory", 0) / 1000, queue)
+        for resource, amount in amounts.items():
+            if resource not in ("cpu", "memory"):
+                self._put(others, amount, queue, resource)
+
+    def _has_plugin(self, name: str) -> bool:
+        tiers = self._of.world.conf.tiers
+        return any(plugin.name == name for tier in tiers for plugin in tier)
+
+
+def _lacks_pods(standing: Standing) -> bool:
+    """Whether others are to make its pods now."""
+    return standing.job.podless and standing.phase is Phase.INQUEUE
+
+
+def _reserved(
+    cluster: Cluster, view: View
+) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """The chips of every node that are held for jobs that wait."""
+    held = np.zeros(len(cluster), np.uint64)
+    if len(cluster.holdings) > 0:
+        for holder in cluster.holdings.keys() - view.standings.keys():
+            for holding in cluster.holdings[holder]:
+                held[holding.node] |= np.uint64(holding.chips)
+    return held

@@ -1,0 +1,359 @@
+"""The page of metrics: its form, and what is read off the state of a scheduler."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from math import inf
+
+import pytest
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as strictly_parsed,
+)
+from prometheus_client.parser import text_string_to_metric_families as parsed
+
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.kube.api import Api
+from ringleaf.kube.catalogue import CATALOGUE, CAUSES, PROCESS, STATES
+from ringleaf.kube.credentials import Credentials
+from ringleaf.kube.health import Health
+from ringleaf.kube.metrics import Histogram, Metrics
+from ringleaf.kube.page import MOST_JOBS, Page
+from ringleaf.kube.scheduler import Options, Scheduler
+from ringleaf.model.decision import Reason
+from tests.kube.stage import Stage, node
+from tests.kube.test_reports import DEVICE_INFO
+
+STRICT = "application/openmetrics-text; version=1.0.0"
+
+
+class Scene:
+    """A stage whose scheduler serves metrics."""
+
+    def __init__(self, nodes: str = "a b", conf: Conf = DEFAULT) -> None:
+        self.stage = Stage(nodes, conf)
+        api = Api(Credentials("http://127.0.0.1:9"))
+        options = Options(conf=conf)
+        engine = self.stage.engine
+        self.scheduler = Scheduler(api, options, _nothing, lambda _own: engine)
+        self.scheduler.world = self.stage.world
+        self.metrics = self.scheduler.metrics
+        self.page = Page(self.scheduler, "1.2.3")
+
+    def cycle(self) -> list[str]:
+        """One turn of the scheduler, counted."""
+        words = self.stage.cycle()
+        view = self.stage.engine.view
+        said, n_nodes = self.stage.said, len(view.cluster)
+        self.metrics.decided(said, view.standings, n_nodes, 0.002)
+        return words
+
+    def values(self, name: str) -> dict[tuple[str, ...], float]:
+        """Label values -> value, of one metric."""
+        text = self.page.text()[0].decode()
+        labels = [m.labels for m in CATALOGUE if name.startswith(m.name)][-1]
+        return {
+            tuple(sample.labels[label] for label in labels): sample.value
+            for family in parsed(text)
+            for sample in family.samples
+            if sample.name == name
+        }
+
+    def chips(self) -> dict[str, int]:
+        """State -> chips, of all products."""
+        found = dict.fromkeys(STATES, 0)
+        for (_product, state), n in self.values("ringleaf_chips").items():
+            found[state] += int(n)
+        return {state: n for state, n in found.items() if n}
+
+    def waiting(self) -> dict[str, float]:
+        """What jobs wait for -> how many."""
+        found = self.values("ringleaf_waiting_jobs")
+        assert {cause for (cause,) in found} == {*CAUSES}
+        return {cause: n for (cause,), n in found.items() if n}
+
+
+def _nothing(*_words: object, **_facts: object) -> None:
+    pass
+
+
+def families(text: str) -> Iterator[str]:
+    for family in strictly_parsed(text):  # type: ignore[no-untyped-call]
+        counts = family.type == "counter"
+        yield f"{family.name}_total" if counts else family.name
+
+
+def test_a_strict_reader_finds_exactly_the_metrics_of_the_catalogue() -> None:
+    scene = Scene()
+    scene.stage.gang("some", 2)
+    scene.cycle()
+
+    body, kind = scene.page.text(STRICT)
+
+    found = set(families(body.decode()))
+    assert found == {metric.name for metric in (*CATALOGUE, *PROCESS)}
+    assert kind.startswith("application/openmetrics-text")
+
+
+def test_plain_text_is_served_to_whoever_asks_for_nothing_else() -> None:
+    body, kind = Scene().page.text()
+
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
+    assert b"# TYPE ringleaf_chips gauge" in body
+
+
+def test_the_page_is_served_beside_the_probes() -> None:
+    async def story() -> None:
+        page = Scene().page.text
+        health = Health("127.0.0.1:0", _fine, _fine, page)
+        async with (
+            health,
+            Api(Credentials(f"http://127.0.0.1:{health.port}")) as api,
+        ):
+            answer = await api.call("GET", "/metrics")
+            assert answer.status == 200
+            assert b"ringleaf_build_info{" in answer.body
+
+    asyncio.run(story())
+
+
+def _fine() -> tuple[bool, dict[str, str]]:
+    return True, {}
+
+
+def test_chips_by_state_add_up_to_all_chips() -> None:
+    scene = Scene("")
+    stage = scene.stage
+    for each in "abc":
+        stage.put_node(node(each))
+    stage.put_node(node("d", spec={"unschedulable": True}))
+    stage.put_node(node("e", ready="False"))
+    stage.put_node(node("f", chips=6))
+    stage.pod("one", 8)
+    stage.pod("two", 3)
+    scene.cycle()
+    where = stage.bound["one"].split()[0]
+    report = DEVICE_INFO  # chip 7 is not well
+    stage.config_map(f"mindx-dl-deviceinfo-{where}", {"DeviceInfoCfg": report})
+    stage.pod(
+        "lost",
+        2,
+        scheduler="other",
+        spec={"nodeName": "c" if where != "c" else "b"},
+    )
+    scene.cycle()
+
+    found = scene.chips()
+
+    assert sum(found.values()) == 6 * 8
+    assert found["used-faulty"] == 1
+    assert found["unavailable"] == 16
+    assert found["faulty"] == 2
+    assert found["unclear"] == 8
+    assert found["used"] == 7 + 3
+
+
+def test_chips_that_are_reserved_are_neither_free_nor_used() -> None:
+    scene = Scene("a b")
+    scene.stage.pod("small", 1)
+    scene.cycle()
+    scene.stage.gang("large", 2)
+    scene.cycle()
+    scene.stage.now += 10_000
+    scene.stage.pod("poke", 0)
+
+    scene.cycle()
+
+    assert scene.chips() == {"used": 1, "reserved": 15}
+    assert scene.waiting() == {"reserved": 1}
+
+
+def test_fragments_are_what_is_free_and_too_little() -> None:
+    scene = Scene("a b")
+    scene.stage.pod("one", 1)
+    scene.cycle()
+
+    found = scene.values("ringleaf_fragmented_chips")
+
+    assert found["atlas-800t-a2", "8"] == 7
+    assert found["atlas-800t-a2", "1"] == 0
+
+
+def test_nodes_by_state() -> None:
+    scene = Scene("a b")
+    scene.stage.put_node(node("c", spec={"unschedulable": True}))
+    scene.stage.put_node(node("d", ready="False"))
+    scene.cycle()
+
+    found = scene.values("ringleaf_nodes")
+
+    assert found == {("ready",): 2, ("cordoned",): 1, ("not-ready",): 1}
+
+
+@pytest.mark.parametrize(
+    ("chips", "causes"),
+    [
+        (8, {"too-few-chips": 1}),
+        (9, {"invalid": 1}),
+    ],
+)
+def test_jobs_wait_for_what_most_nodes_lack(
+    chips: int, causes: dict[str, float]
+) -> None:
+    scene = Scene("a b c")
+    scene.stage.gang("full", 3, 5)
+    scene.cycle()
+    scene.stage.pod("late", chips)
+
+    scene.cycle()
+
+    assert scene.waiting() == causes
+    assert scene.values("volcano_unschedule_job_count") == {(): 1}
+
+
+def test_a_job_without_all_its_pods_is_incomplete_until_it_has_them() -> None:
+    scene = Scene("a b")
+    scene.stage.group("few", 2)
+    scene.stage.pod("few-0", 8, "few")
+    scene.cycle()
+    before = scene.waiting()
+
+    scene.stage.pod("few-1", 8, "few")
+    scene.cycle()
+
+    assert before == {"incomplete": 1}
+    assert scene.waiting() == {}
+
+
+def test_a_job_whose_queue_is_closed_waits_for_its_queue() -> None:
+    scene = Scene("a b")
+    scene.stage.queue("shut", state="Closed")
+    scene.stage.gang("some", 1, queue="shut")
+
+    scene.cycle()
+
+    assert scene.waiting() == {"queue": 1}
+    assert scene.values("ringleaf_jobs")["pending",] == 1
+    assert scene.values("ringleaf_longest_wait_seconds")["shut",] > 0
+
+
+def test_series_of_a_job_vanish_with_it() -> None:
+    scene = Scene("a")
+    scene.stage.pod("one", 8)
+    scene.stage.pod("late", 8)
+    scene.cycle()
+    lacking = scene.values("volcano_unschedule_task_count")
+
+    scene.stage.drop_pod("late")
+    scene.cycle()
+
+    assert lacking == {("pod default/late",): 1}
+    assert scene.values("volcano_unschedule_task_count") == {}
+    assert scene.waiting() == {}
+    assert scene.metrics.told == {}
+
+
+def test_only_so_many_jobs_have_series_of_their_own() -> None:
+    scene = Scene("a")
+    for i in range(MOST_JOBS + 3):
+        scene.stage.pod(f"p{i}", 8)
+    scene.cycle()
+
+    assert len(scene.values("volcano_unschedule_task_count")) == MOST_JOBS
+    assert scene.values("volcano_unschedule_job_count") == {(): MOST_JOBS + 2}
+
+
+def test_queues_are_counted_as_volcano_counts_them() -> None:
+    scene = Scene("a b")
+    scene.stage.queue("team", weight=3, capability={"cpu": "10", "memory": "1Gi"})
+    scene.stage.gang("some", 2, queue="team")
+    scene.cycle()
+
+    def of(name: str) -> float:
+        return scene.values(f"volcano_queue_{name}")["team",]
+
+    npu = ("team", "huawei.com/Ascend910")
+    assert of("weight") == 3
+    assert of("allocated_milli_cpu") == of("request_milli_cpu") == 2000
+    assert of("capacity_milli_cpu") == 10_000
+    assert of("capacity_memory_bytes") == 1 << 30
+    assert scene.values("volcano_queue_allocated_scalar_resources")[npu] == 16_000
+    assert scene.values("volcano_queue_deserved_scalar_resources")[npu] == 16_000
+    assert of("share") == 1
+    assert of("overused") == 1
+
+
+def test_a_report_that_does_not_fit_its_check_code_is_counted() -> None:
+    scene = Scene("a")
+    wrong = re.sub("27908e62", "00000000", DEVICE_INFO)
+    scene.stage.config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": wrong})
+    scene.cycle()
+
+    assert scene.values("ringleaf_check_code_mismatches_total") == {(): 1}
+    assert scene.values("ringleaf_bad_objects") == {("ConfigMap",): 1}
+
+
+def test_leader_and_configuration_are_as_they_were_set() -> None:
+    scene = Scene()
+    first = [
+        scene.values(f"ringleaf_{n}") for n in ("leader", "configuration_is_current")
+    ]
+
+    scene.scheduler.leads = False
+    scene.scheduler.reconfigure(DEFAULT)
+    scene.scheduler.refuse_conf("no")
+
+    assert first == [{(): 1}, {(): 1}]
+    assert scene.values("ringleaf_leader") == {(): 0}
+    assert scene.values("ringleaf_configuration_is_current") == {(): 0}
+    assert scene.values("ringleaf_configuration_reloads_total") == {
+        ("good",): 1,
+        ("bad",): 1,
+    }
+
+
+def test_decisions_share_the_time_of_their_cycle() -> None:
+    scene = Scene("a b c")
+    for name in "xyz":
+        scene.stage.pod(name, 8)
+
+    scene.cycle()
+
+    assert scene.values("ringleaf_decision_seconds_count") == {(): 1}
+    assert scene.values("ringleaf_job_decision_seconds_count") == {(): 3}
+    total = scene.values("ringleaf_job_decision_seconds_sum")[()]
+    assert total == pytest.approx(0.002)
+
+
+def test_every_reason_of_nodes_is_a_reason_to_wait() -> None:
+    assert {reason.value for reason in Reason} < {*CAUSES}
+
+
+def test_a_histogram_counts_its_bounds_in() -> None:
+    seen = Histogram((1.0, 2.0))
+
+    seen.observe(1.0)
+    seen.observe(1.1, times=2)
+    seen.observe(5.0)
+
+    assert list(seen.buckets()) == [(1.0, 1), (2.0, 3), (inf, 4)]
+    assert seen.total == pytest.approx(8.2)
+
+
+def test_answers_are_counted_by_verb_code_and_lane() -> None:
+    scene = Scene()
+    scene.metrics.answered("POST", "bind", 201, 0.01)
+    scene.metrics.answered("POST", "bind", 0, 30.0)
+    scene.metrics.answered("WATCH", "watch", 200, 0.0)
+
+    found = scene.values("ringleaf_api_requests_total")
+
+    assert found == {
+        ("POST", "201", "bind"): 1,
+        ("POST", "none", "bind"): 1,
+        ("WATCH", "200", "watch"): 1,
+    }
+    assert scene.values("ringleaf_api_request_seconds_count")["bind",] == 2
+
+
+def test_a_scheduler_without_metrics_of_others_has_its_own() -> None:
+    assert Scene().metrics is not Metrics()
