@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check testbed soak bench race mutate accept docs lock clean
+.PHONY: demo test check testbed soak bench race mutate accept manifests docs lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
@@ -42,6 +42,9 @@ mutate: $(VENV)/.dev
 
 accept: $(VENV)/.dev
 	@$(BIN)/python -m tests.scenarios.accept
+
+manifests: $(VENV)/.dev testbed
+	@$(BIN)/python -m tests.deploy.manifests
 
 docs: $(VENV)/.dev
 	@$(BIN)/cog -r README.md docs/*.md docs/policies/*.md

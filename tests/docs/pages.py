@@ -10,6 +10,7 @@ PAGES: Final = tuple(
     for path in (
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
         *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted((ROOT / "deploy").rglob("*.md")),
     )
 )
 

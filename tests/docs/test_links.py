@@ -52,9 +52,12 @@ def test_every_file_that_a_page_names_exists() -> None:
         for page in PAGES
         for name in re.findall(r"[\w/]+/\w+\.(?:py|yaml)", text_of(page))
     }
-    homes = (ROOT, ROOT / "src/ringleaf")
 
-    missing = [each for each in named if not any((h / each[1]).exists() for h in homes)]
+    def exists(page: str, name: str) -> bool:
+        homes = (ROOT, ROOT / "src/ringleaf", (ROOT / page).parent)
+        return any((home / name).exists() for home in homes)
+
+    missing = [each for each in named if not exists(*each)]
 
     assert named
     assert missing == []

@@ -1,4 +1,8 @@
-"""One cluster for all stories; each has a namespace, and leaves nothing behind."""
+"""One cluster for all stories; each has a namespace, and leaves nothing behind.
+
+The scheduler has the rights that the chart gives it and no others, and its bindings
+have to pass the fence.
+"""
 
 import secrets
 from collections.abc import Iterator
@@ -7,18 +11,20 @@ import pytest
 
 from ringleaf.testbed.actor import Actor, Layout
 from ringleaf.testbed.cluster import Testbed
+from tests.deploy.helm import install_rights
 from tests.stories.stage import LIMITED, Stage
 
 
 @pytest.fixture(scope="session")
 def whole_stage(new_testbed: type[Testbed]) -> Iterator[Stage]:
     """Controllers of Kubernetes and Volcano, KWOK, machines, no scheduler yet."""
-    with new_testbed(tokens={LIMITED: ("limited", ())}) as bed:
+    with new_testbed(tokens={LIMITED: ("limited", ())}, audit=True) as bed:
+        account = install_rights(bed)
         bed.start("kube-controller-manager", "--pvclaimbinder-sync-period=1s")
         bed.start("kwok")
         bed.start("vc-controller-manager")
         with Actor(bed.client, layout=Layout.BOTH, report_s=0.2) as actor:
-            made = Stage(bed, actor)
+            made = Stage(bed, actor, account)
             made.set_up()
             yield made
             made.stop_scheduler()

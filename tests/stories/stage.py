@@ -16,6 +16,7 @@ from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import Machine, fleet, leaves_config_map
 from ringleaf.testbed.process import Child
 from ringleaf.testbed.source import TestbedError
+from tests.deploy.helm import NAMESPACE
 
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
 JOBS: Final = "/apis/batch.volcano.sh/v1alpha1"
@@ -30,10 +31,17 @@ Object = dict[str, Any]
 
 
 class Stage:
-    """A testbed with controllers, machines of several products, and one scheduler."""
+    """A testbed with controllers, machines of several products, and one scheduler.
 
-    def __init__(self, bed: Testbed, actor: Actor) -> None:
-        self.bed, self.actor = bed, actor
+    Args:
+        bed: The control plane.
+        actor: Plays the daemons of nodes.
+        account: A kubeconfig of the scheduler's service account.
+
+    """
+
+    def __init__(self, bed: Testbed, actor: Actor, account: Path) -> None:
+        self.bed, self.actor, self.account = bed, actor, account
         self.leaf_machines: list[Machine] = []
         self.namespace = "default"
         self._scheduler: Child | None = None
@@ -95,7 +103,8 @@ class Stage:
         words = [sys.executable, "-m", "ringleaf", "scheduler"]
         words += ["--healthz-address", "127.0.0.1:0"]
         if kubeconfig:
-            words += ["--kubeconfig", str(self.bed.kubeconfig)]
+            words += ["--kubeconfig", str(self.account)]
+            words += ["--leader-elect-resource-namespace", NAMESPACE]
         if "--scheduler-name" not in options:
             words += ["--scheduler-name", "ringleaf", "--scheduler-name", "volcano"]
         if conf is not None:

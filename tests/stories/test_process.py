@@ -10,10 +10,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import load
+from ringleaf.kube.leader import Elector, Terms
 from ringleaf.kube.scheduler import Options, Scheduler
+from tests.deploy.helm import NAMESPACE
 from tests.stories.stage import (
     GRACE_S,
     LIMITED,
@@ -63,6 +66,24 @@ def test_a_scheduler_that_is_asked_to_end_leaves_no_gang_half_bound(
     assert {*gangs.values()} == {10}
 
 
+def test_a_gang_that_is_bound_in_part_is_released(stage: Stage) -> None:
+    """As a crash may leave one; the place that its other pod wants is not there."""
+    stage.stop_scheduler()
+    stage.create(podgroup("half", 2))
+    stage.create(pod("half-0", group="half", selector={}))
+    stage.create(pod("half-1", group="half", selector={"no": "such-node"}))
+    target = {"apiVersion": "v1", "kind": "Node", "name": "plain"}
+    binding = {"metadata": {"name": "half-0"}, "target": target}
+    stage.bed.client.ask("POST", f"{stage.pod_path('half-0')}/binding", binding)
+
+    scheduler = stage.start_scheduler(None, "--release-seconds", "1")
+    stage.wait(lambda: len(stage.pods()) == 1, "half a gang to be deleted")
+    scheduler.stop(GRACE_S)
+
+    assert [each["metadata"]["name"] for each in stage.pods()] == ["half-1"]
+    assert stage.events("half", "Released")
+
+
 def test_what_was_recorded_is_decided_the_same_again(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -91,7 +112,9 @@ def test_what_was_recorded_is_decided_the_same_again(
 def test_credentials_of_a_pod(stage: Stage, tmp_path: Path) -> None:
     """The files of a service account, and the address in the environment."""
     stage.stop_scheduler()
-    (tmp_path / "token").write_text(stage.bed.token, encoding="utf-8")
+    account = yaml.safe_load(stage.account.read_text(encoding="utf-8"))
+    token = account["users"][0]["user"]["token"]
+    (tmp_path / "token").write_text(token, encoding="utf-8")
     (tmp_path / "ca.crt").write_bytes(stage.bed.ca.read_bytes())
     where = urlsplit(stage.bed.url)
     environ = {
@@ -100,11 +123,15 @@ def test_credentials_of_a_pod(stage: Stage, tmp_path: Path) -> None:
     }
     stage.create(pod("one", 1))
 
+    def silent(*_words: object, **_more: object) -> None:
+        """Say nothing."""
+
     async def serve() -> int:
         """Schedule until the pod was seen to run."""
         credentials = await load(environ=environ, service_account=tmp_path)
         async with Api(credentials, 4, lambda _line: None) as api:
-            scheduler = Scheduler(api, Options(), lambda *_words, **_more: None)
+            elector = Elector(api, Terms("ringleaf", NAMESPACE, "a-pod"), silent)
+            scheduler = Scheduler(api, Options(), silent, elector=elector)
             task = asyncio.create_task(scheduler.run())
             try:
                 await asyncio.to_thread(stage.wait_until_runs, "one")

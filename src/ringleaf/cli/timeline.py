@@ -1,6 +1,6 @@
 """A scenario that is run through time, for people: what became of jobs, and when."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
 from rich.console import Console
@@ -114,10 +114,8 @@ def _where(run: Run, fate: Fate) -> str:
     return "; ".join(told)
 
 
-def reservation_words(
-    told: dict[str, Any], clock: Callable[[float], str] = lambda at: f"{at} s"
-) -> str:
-    """A reservation in short: where, and from when, by the *clock*."""
+def reservation_words(told: dict[str, Any]) -> str:
+    """A reservation in short: where, and from when."""
     places = [
         f"{each['node']} [{chip_words(each['chips'])}]"
         if each["chips"]
@@ -128,7 +126,7 @@ def reservation_words(
     if told.get("held-by"):
         when = f", when {shortened(told['held-by'], MAX_PLACES)} ended"
     if "ready-at" in told:
-        when = f", from {clock(told['ready-at'])}"
+        when = f", from {told['ready-at']} s"
     return f"reserved: {shortened(places, MAX_PLACES, '; ')}{when}"
 
 

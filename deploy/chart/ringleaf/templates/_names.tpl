@@ -1,0 +1,87 @@
+{{/* The name of everything: that of the release, with the chart's unless it is in there. */}}
+{{- define "ringleaf.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Names of cluster-wide objects: two releases of one name may be in two namespaces. */}}
+{{- define "ringleaf.wide" -}}
+{{- printf "%s-%s" .Release.Namespace (include "ringleaf.fullname" .) | trunc 120 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "ringleaf.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "ringleaf.labels" -}}
+{{ include "ringleaf.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "ringleaf.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "ringleaf.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.name is empty, want the name of an account; hint: or serviceAccount.create=true" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "ringleaf.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether the API server has policies that refuse; Helm without one knows versions only. */}}
+{{- define "ringleaf.validating" -}}
+{{- if or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether there is a leader that writes, and the API server can tell it from others. */}}
+{{- define "ringleaf.fenced" -}}
+{{- if and .Values.fence.enabled .Values.leaderElection.enabled (include "ringleaf.writes" .) (include "ringleaf.validating" .) -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether it runs beside another scheduler, whose pods it leaves alone. */}}
+{{- define "ringleaf.isBeside" -}}
+{{- if or .Values.shadow.enabled (include "ringleaf.isCanary" .) -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether it binds anything: a mere shadow does not. */}}
+{{- define "ringleaf.writes" -}}
+{{- if or (not .Values.shadow.enabled) (include "ringleaf.isCanary" .) -}}yes{{- end -}}
+{{- end -}}
+
+{{- define "ringleaf.isCanary" -}}
+{{- if or .Values.canary.queues .Values.canary.namespaces -}}yes{{- end -}}
+{{- end -}}
+
+{{/* The version in which the API server rewrites pods by policy; empty where it cannot. */}}
+{{- define "ringleaf.mutating" -}}
+{{- if or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version) -}}
+admissionregistration.k8s.io/v1
+{{- else if .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy" -}}
+admissionregistration.k8s.io/v1beta1
+{{- end -}}
+{{- end -}}
+
+{{/* Values that each may have and not together. */}}
+{{- define "ringleaf.check" -}}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) -}}
+{{- fail (printf "replicas is %d and leaderElection.enabled is false: all would give away the same chips; hint: replicas=1" (int .Values.replicas)) -}}
+{{- end -}}
+{{- if and (include "ringleaf.isCanary" .) (has .Values.shadow.schedulerName .Values.schedulerNames) -}}
+{{- fail (printf "schedulerNames has %q, from which the canary takes over only in part: both schedulers would bind its pods; hint: schedulerNames={ringleaf}" .Values.shadow.schedulerName) -}}
+{{- end -}}
+{{- end -}}

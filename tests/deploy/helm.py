@@ -1,0 +1,79 @@
+"""The chart as it is rendered, without a cluster."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from ringleaf.testbed import source
+from ringleaf.testbed.cluster import Testbed
+
+ROOT: Final = Path(__file__).parents[2]
+CHART: Final = ROOT / "deploy" / "chart" / "ringleaf"
+MANIFESTS: Final = ROOT / "deploy" / "manifests"
+NAME: Final = "ringleaf"
+NAMESPACE: Final = "ringleaf-system"
+ACCOUNT: Final = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+
+Object = dict[str, Any]
+
+
+class Refused(Exception):  # noqa: N818 - it reads as what happened
+    """Helm does not render these values: what it says."""
+
+
+def helm(*arguments: str) -> str:
+    """What Helm prints; raises ``Refused`` when it fails."""
+    done = subprocess.run(  # noqa: S603 - our own command
+        [source.command("helm"), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    if done.returncode:
+        raise Refused(done.stderr.strip())
+    return done.stdout
+
+
+def rendered(*values: str) -> str:
+    """The manifests of the chart with *values*, each ``key=value`` or a flag."""
+    flags = [each if each.startswith("--") else f"--set={each}" for each in values]
+    return helm("template", NAME, str(CHART), f"--namespace={NAMESPACE}", *flags)
+
+
+def objects(*values: str) -> list[Object]:
+    """The objects of the chart with *values*."""
+    return [each for each in yaml.safe_load_all(rendered(*values)) if each]
+
+
+def of_kind(kind: str, *values: str) -> list[Object]:
+    """Those of one kind."""
+    return [each for each in objects(*values) if each["kind"] == kind]
+
+
+def flags(*values: str) -> list[str]:
+    """What the scheduler is called with."""
+    (deployment,) = of_kind("Deployment", *values)
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    words: list[str] = container["args"]
+    return words
+
+
+def rules(*values: str) -> Iterator[tuple[str, Object]]:
+    """Namespace (empty: all) and rule, of every role."""
+    for role in objects(*values):
+        if role["kind"] in ("Role", "ClusterRole"):
+            for rule in role["rules"]:
+                yield role["metadata"].get("namespace", ""), rule
+
+
+def install_rights(bed: Testbed, *values: str) -> Path:
+    """Apply the chart but its pods; a kubeconfig of the scheduler's account."""
+    words = [each for each in objects(*values) if each["kind"] != "Deployment"]
+    folder = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    text = yaml.safe_dump_all([folder, *words])
+    bed.kubectl("apply", "-f", "-", input=text)
+    return bed.kubeconfig_of_account(NAMESPACE, NAME)

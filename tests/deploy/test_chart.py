@@ -1,0 +1,340 @@
+"""The chart: what it renders, what it refuses, and that the API server takes it."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import typer.main
+import yaml
+
+from ringleaf.cli.conf import read_file
+from ringleaf.cli.main import app
+from ringleaf.framework.conf import DEFAULT
+from ringleaf.testbed.cluster import CRDS, Testbed
+from tests.deploy import manifests
+from tests.deploy.helm import (
+    ACCOUNT,
+    CHART,
+    MANIFESTS,
+    NAMESPACE,
+    Object,
+    Refused,
+    flags,
+    helm,
+    install_rights,
+    objects,
+    of_kind,
+    rendered,
+    rules,
+)
+
+pytestmark = pytest.mark.usefixtures("binaries")
+
+CASES: Final = {
+    "the defaults": (),
+    "in place of Volcano": ("schedulerNames={volcano,ringleaf}",),
+    "a shadow": ("shadow.enabled=true",),
+    "canary by queue": ("canary.queues={research,dev}",),
+    "shadow and canary": ("shadow.enabled=true", "canary.queues={research}"),
+    "canary by namespace": ("canary.namespaces={team-a}",),
+    "no fence": ("fence.enabled=false",),
+    "one replica": ("replicas=1", "leaderElection.enabled=false"),
+    "definitions": ("crds.install=true",),
+    "monitoring": (
+        "serviceMonitor.enabled=true",
+        "prometheusRule.enabled=true",
+        "dashboard.enabled=true",
+    ),
+    "an account of somebody else": (
+        "serviceAccount.create=false",
+        "serviceAccount.name=other",
+    ),
+    "everything else": (
+        "image.digest=sha256:" + "0" * 64,
+        "imagePullSecrets[0].name=pull",
+        "nodeSelector.a=b",
+        "podLabels.a=b",
+        "podAnnotations.a=b",
+        "serviceAccount.annotations.a=b",
+        "networkPolicy.apiServerCIDRs={10.0.0.1/32}",
+        "networkPolicy.from[0].namespaceSelector.matchLabels.a=b",
+        "extraArgs={--connections=16}",
+        "existingConfigMap=volcano-scheduler-configmap",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def bed(testbed: Testbed) -> Testbed:
+    """The shared API server, with the namespace and the kinds of Prometheus."""
+    install_rights(testbed)
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        testbed.request("POST", CRDS, _prometheus_kind(kind))
+    testbed.wait_for(
+        lambda: testbed.request("GET", "/apis/monitoring.coreos.com/v1")[0] == 200,
+        "the kinds of Prometheus",
+    )
+    return testbed
+
+
+def _prometheus_kind(kind: str) -> Object:
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [version],
+        },
+    }
+
+
+@pytest.mark.parametrize("values", CASES.values(), ids=CASES)
+def test_the_api_server_takes_what_the_chart_renders(
+    bed: Testbed, values: tuple[str, ...]
+) -> None:
+    told = bed.kubectl(
+        "apply", "--dry-run=server", "-f", "-", input=rendered(*values)
+    ).splitlines()
+
+    assert len(told) == len(objects(*values))
+
+
+def test_helm_has_nothing_to_complain_about() -> None:
+    assert "[WARNING]" not in (told := helm("lint", "--strict", str(CHART)))
+    assert "0 chart(s) failed" in told
+
+
+def test_the_manifests_are_the_chart_with_its_defaults() -> None:
+    found = {
+        str(path.relative_to(MANIFESTS)): path.read_text(encoding="utf-8")
+        for path in MANIFESTS.rglob("*.yaml")
+    }
+
+    assert found == manifests.manifests(), "hint: make manifests"
+
+
+def test_the_manifests_are_taken_as_they_are(bed: Testbed) -> None:
+    told = bed.kubectl("apply", "--dry-run=server", "-f", str(MANIFESTS)).splitlines()
+
+    assert len(told) == len(objects()) + 1
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["replcas=3"], "additional properties 'replcas' not allowed"),
+        (["shadow.enable=true"], "at '/shadow': additional properties 'enable'"),
+        (["replicas=0"], "at '/replicas': minimum: got 0, want 1"),
+        (["replicas=two"], "at '/replicas': got string, want integer"),
+        (["schedulerNames=volcano"], "at '/schedulerNames': got string, want array"),
+        (["extraArgs={connections}"], "at '/extraArgs/0'"),
+        (["leaderElection.enabled=false"], "hint: replicas=1"),
+        (
+            ["canary.queues={q}", "schedulerNames={ringleaf,volcano}"],
+            "hint: schedulerNames={ringleaf}",
+        ),
+        (["serviceAccount.create=false"], "hint: or serviceAccount.create=true"),
+    ],
+    ids=lambda each: ",".join(each) if isinstance(each, list) else "",
+)
+def test_values_that_make_no_sense_are_refused_in_one_line(
+    values: list[str], words: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        rendered(*values)
+
+    (line,) = [line for line in str(refused.value).splitlines() if words in line]
+    assert len(line) < 250
+
+
+def test_d34_the_configuration_is_the_one_that_is_built_in(tmp_path: Path) -> None:
+    (found,) = of_kind("ConfigMap")
+    file = tmp_path / "volcano-scheduler.conf"
+    file.write_text(found["data"]["volcano-scheduler.conf"], encoding="utf-8")
+
+    assert read_file(str(file)) == (DEFAULT, [])
+
+
+def test_every_value_has_a_row_in_the_readme_and_a_line_in_the_schema() -> None:
+    readme = (CHART / "README.md").read_text(encoding="utf-8")
+    rows = dict(
+        re.findall(r"^\| `([\w.]+)` \| (?:`(.*?)`|below) \| ", readme, re.MULTILINE)
+    )
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    known = dict(_leaves(schema, values))
+
+    configuration = known.pop("configuration")
+    assert rows.pop("configuration") == ""
+    assert str(configuration) in readme
+    assert {name: json.loads(text) for name, text in rows.items()} == known
+
+
+def _leaves(
+    schema: Object, values: Object, path: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Every value by its name; each is in the schema, and nothing else is."""
+    assert schema["additionalProperties"] is False, path
+    assert {*schema["properties"]} - {"global"} == {*values}, path
+    for key, value in values.items():
+        part = schema["properties"][key]
+        assert part["description"]
+        if "properties" in part:
+            yield from _leaves(part, value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+# What the scheduler is called with.
+
+
+def test_it_is_called_for_the_names_in_the_values() -> None:
+    named = [f for f in flags(*CASES["in place of Volcano"]) if "scheduler-name" in f]
+
+    assert named == ["--scheduler-name=volcano", "--scheduler-name=ringleaf"]
+
+
+def test_the_leader_is_elected_by_a_lease_in_the_namespace_of_the_release() -> None:
+    assert [flag for flag in flags() if flag.startswith("--leader-elect")] == [
+        "--leader-elect",
+        "--leader-elect-lease-duration=5",
+        "--leader-elect-resource-name=ringleaf",
+        f"--leader-elect-resource-namespace={NAMESPACE}",
+    ]
+    assert "--no-leader-elect" in flags(*CASES["one replica"])
+
+
+def test_modes_are_flags() -> None:
+    shadow = {"--shadow", "--shadow-name=volcano"}
+    assert shadow <= {*flags("shadow.enabled=true")}
+    assert shadow <= {*flags(*CASES["canary by queue"])}
+    assert not shadow & {*flags()}
+    assert [f for f in flags(*CASES["canary by queue"]) if "canary" in f] == [
+        "--canary-queue=research",
+        "--canary-queue=dev",
+    ]
+    assert "--canary-namespace=team-a" in flags(*CASES["canary by namespace"])
+
+
+AGREED: Final = {"--shadow", "--shadow-name", "--canary-queue", "--canary-namespace"}
+"""Flags of modes that are on their way."""
+
+
+def test_every_flag_is_one_of_the_scheduler() -> None:
+    group = typer.main.get_command(app)
+    (command,) = [c for n, c in group.commands.items() if n == "scheduler"]  # type: ignore[attr-defined]
+    known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | AGREED
+
+    for values in CASES.values():
+        named = {flag.partition("=")[0] for flag in flags(*values)[1:]}
+        assert named <= known
+
+
+# The rest of the chart, by what must be so.
+
+
+def test_pods_of_the_scheduler_are_as_restricted_as_pods_can_be(bed: Testbed) -> None:
+    """The API server's own standard refuses them otherwise."""
+    folder = yaml.safe_load((MANIFESTS / "00-namespace.yaml").read_text("utf-8"))
+    name = "ringleaf-restricted"
+    folder["metadata"]["name"] = name
+    bed.client.ask("POST", "/api/v1/namespaces", folder)
+    (deployment,) = of_kind("Deployment")
+    pod = deployment["spec"]["template"]
+    pod["metadata"]["name"] = "one"
+    where = f"/api/v1/namespaces/{name}/pods?dryRun=All"
+
+    taken, _made = bed.request("POST", where, pod)
+    container = pod["spec"]["containers"][0]
+    read_only = container["securityContext"].pop("readOnlyRootFilesystem")
+    del container["securityContext"]["capabilities"]
+    refused, told = bed.request("POST", where, pod)
+
+    assert (taken, refused, read_only) == (201, 403, True)
+    assert "capabilities" in told["message"]
+
+
+def test_there_is_no_wildcard_and_no_secret_in_the_roles() -> None:
+    for _namespace, rule in rules():
+        words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+        assert not words & {"*", "secrets", "impersonate", "escalate", "bind"}
+
+
+def test_a_shadow_may_write_nothing_but_its_lease() -> None:
+    writes = {
+        (namespace, *rule["resources"])
+        for namespace, rule in rules("shadow.enabled=true")
+        if {*rule["verbs"]} - {"get", "list", "watch"}
+    }
+
+    assert writes == {(NAMESPACE, "leases")}
+    assert of_kind("ValidatingAdmissionPolicy", "shadow.enabled=true") == []
+    assert [*rules(*CASES["shadow and canary"])] == [*rules()]
+
+
+def test_with_definitions_of_our_own_podgroups_themselves_are_not_patched() -> None:
+    def patched(*values: str) -> set[str]:
+        found = [rule for _ns, rule in rules(*values) if "patch" in rule["verbs"]]
+        return {resource for rule in found for resource in rule["resources"]}
+
+    assert patched() - patched("crds.install=true") == {"podgroups"}
+
+
+def test_an_older_api_server_is_spared_what_it_does_not_know() -> None:
+    canary = CASES["canary by queue"]
+    old = (*canary, "--kube-version=1.28.0")
+    between = (
+        *canary,
+        "--kube-version=1.34.0",
+        "--api-versions=admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy",
+    )
+
+    assert of_kind("ValidatingAdmissionPolicy", *old) == []
+    assert of_kind("MutatingAdmissionPolicy", *old) == []
+    (policy,) = of_kind("MutatingAdmissionPolicy", *between)
+    assert policy["apiVersion"] == "admissionregistration.k8s.io/v1beta1"
+    (policy,) = of_kind("MutatingAdmissionPolicy", *canary)
+    assert policy["apiVersion"] == "admissionregistration.k8s.io/v1"
+
+
+def test_alerts_and_the_dashboard_are_rendered_as_they_are() -> None:
+    dashboard, alerts = CHART / "dashboards/ringleaf.json", CHART / "rules/alerts.yaml"
+    values = CASES["monitoring"]
+    maps = [m for m in of_kind("ConfigMap", *values) if "ringleaf.json" in m["data"]]
+
+    assert len(of_kind("ServiceMonitor", *values)) == 1
+    assert [json.loads(each["data"]["ringleaf.json"]) for each in maps] == [
+        json.loads(file.read_text("utf-8")) for file in [dashboard] if file.exists()
+    ]
+    assert [rule["spec"] for rule in of_kind("PrometheusRule", *values)] == [
+        yaml.safe_load(file.read_text("utf-8")) for file in [alerts] if file.exists()
+    ]
+
+
+def test_the_notes_say_what_to_do_next(bed: Testbed) -> None:
+    def notes(*values: str) -> str:
+        sets = [f"--set={value}" for value in values]
+        where = (str(CHART), f"--namespace={NAMESPACE}-notes", "--dry-run=server")
+        return bed.helm("install", "ringleaf", *where, *sets).partition("NOTES:")[2]
+
+    assert "is a shadow of the scheduler volcano" in notes("shadow.enabled=true")
+    assert "queues a, b; namespaces c." in notes(
+        "canary.queues={a,b}", "canary.namespaces={c}"
+    )
+    assert "Volcano's scheduler must not run" in notes("schedulerNames={volcano}")
+    assert "get lease ringleaf" in notes()
+    assert ACCOUNT.replace(NAMESPACE, f"{NAMESPACE}-notes") in notes()
