@@ -19,6 +19,11 @@ ALERTS: list[dict[str, Any]] = [
 _METRIC = re.compile(r"\b(?:ringleaf|volcano|process)_[a-z0-9_]+")
 
 
+def metrics_in(query: str) -> list[str]:
+    """The metrics that a query asks for."""
+    return _METRIC.findall(query)
+
+
 def served(name: str) -> bool:
     """Whether a series of this name is served."""
     for suffix in ("_bucket", "_count", "_sum"):
@@ -73,7 +78,7 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
 def test_alerts_ask_for_metrics_that_are_served(alert: dict[str, Any]) -> None:
-    names = _METRIC.findall(alert["expr"])
+    names = metrics_in(alert["expr"])
 
     assert names
     assert all(map(served, names)), alert["expr"]

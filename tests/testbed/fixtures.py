@@ -7,10 +7,11 @@ not built such a test fails; ``RINGLEAF_TESTBED=off`` leaves it out, and says so
 import os
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed import source
+from ringleaf.testbed import debian, source
 from ringleaf.testbed.cluster import Testbed
 
 _LEFT_OUT = pytest.StashKey[int]()
@@ -51,6 +52,16 @@ def _missing() -> str | None:
     except source.TestbedError as error:
         return str(error)
     return None
+
+
+@pytest.fixture(scope="session")
+def promtool(binaries: None) -> Path:
+    """Prometheus' own checker."""
+    del binaries
+    try:
+        return debian.program("promtool")
+    except source.TestbedError as error:
+        pytest.fail(f"testbed: {error}", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TextIO
 
+from ringleaf.testbed.debian import fetching, missing_packages
 from ringleaf.testbed.source import (
     COMMANDS,
     FILES,
@@ -153,6 +154,28 @@ def build(names: Iterable[str] = COMMANDS, stream: TextIO | None = None) -> None
             _build_command(go, wanted_command, progress, log)
 
 
+def fetch_packages(stream: TextIO | None = None) -> None:
+    """Fetch programs of other people that are missing; nothing is installed.
+
+    Raises:
+        TestbedError: There is no package, or no way to fetch one.
+
+    """
+    stream = stream or sys.stderr
+    if not missing_packages():
+        return
+    cache().mkdir(parents=True, exist_ok=True)
+    with sole_builder(stream):
+        packages = missing_packages()
+        progress = Progress(stream, len(packages))
+        log = cache() / "packages.log"
+        log.write_bytes(b"")
+        for package in packages:
+            command = fetching(package)
+            with _new_folder(home() / f"debian-{package}") as folder:
+                progress.run(f"{package} of Debian", command, folder, log)
+
+
 @contextmanager
 def sole_builder(stream: TextIO) -> Iterator[None]:
     """Wait until no other process builds; a process that dies lets go by itself."""
@@ -252,6 +275,7 @@ def main() -> int:
     """Build everything; exit status 2 when something cannot be had."""
     try:
         build()
+        fetch_packages()
     except TestbedError as error:
         sys.stderr.write(f"testbed: {error}\n")
         return 2
