@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ringleaf.actions.reserve import soonest_start
 from ringleaf.engine.event import (
     JobArrived,
     JobGone,
@@ -507,3 +508,45 @@ def test_who_comes_after_one_that_cannot_be_helped_is_helped_in_time() -> None:
     assert said[-1] == "wake 22"
     story.wakes(22)
     assert "j" in story.running
+
+
+def test_one_that_has_waited_before_it_was_heard_of_is_overdue_at_once() -> None:
+    story = Story("a b", conf=soon())
+    story.arrives(job("one"))
+
+    said = story.hears(JobArrived(BIG, waiting_since=-20.0))
+
+    assert "reserved big" in said
+    assert story.engine.view.standings["big"].waiting_since == -20.0
+
+
+def test_nobody_has_waited_since_later_than_now() -> None:
+    story = Story("a", conf=soon())
+
+    story.hears(JobArrived(BIG, waiting_since=99.0), now=5.0)
+
+    assert story.engine.view.standings["big"].waiting_since == 5.0
+
+
+def test_where_one_could_start_soonest_is_found_without_reserving_it() -> None:
+    story = busy()
+    standing = story.engine.view.standings["big"]
+    free = story.engine.view.cluster.free.tolist()
+
+    found = soonest_start(story.engine.cycle, standing)
+
+    assert found is not None
+    assert found.nodes == {"a", "b"}
+    assert list(found.blockers) == ["one", "half"]
+    assert not story.engine.bookings
+    assert story.engine.view.cluster.free.tolist() == free
+    assert not standing.promised
+
+
+def test_one_whom_no_end_would_help_could_start_nowhere() -> None:
+    story = Story("a", conf=soon())
+    story.arrives(BIG)
+
+    standing = story.engine.view.standings["big"]
+
+    assert soonest_start(story.engine.cycle, standing) is None

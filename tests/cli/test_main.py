@@ -76,13 +76,25 @@ def test_the_help_lists_every_command(ringleaf: Ringleaf) -> None:
     ("call", "line"),
     [
         ("nope", "No such command 'nope'; hint: ringleaf --help"),
-        ("plan", "Missing argument 'FILE'; hint: ringleaf plan --help"),
+        (
+            "plan",
+            (
+                "plan wants a scenario, or a manifest with -f, one of the two; "
+                "hint: ringleaf plan --help"
+            ),
+        ),
         (
             "plan a b",
             "Got unexpected extra argument(s) (b); hint: ringleaf plan --help",
         ),
         ("demo --wat", "No such option: --wat; hint: ringleaf demo --help"),
-        ("explain x", "Missing option '--job'; hint: ringleaf explain --help"),
+        (
+            "explain x",
+            (
+                "explain of the scenario 'x' wants --job NAME; of the live cluster it "
+                "wants pod/NAME, job/NAME or podgroup/NAME"
+            ),
+        ),
     ],
 )
 def test_bad_use_is_one_line_and_status_2(

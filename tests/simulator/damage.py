@@ -228,6 +228,7 @@ BUSY: Final[Document] = {
             "name": "old",
             "chips": 8,
             "started": -100,
+            "ending": [0],
             "estimate-seconds": 600,
             "placements": [{"replica": 0, "node": "n0", "chips": [0, 1, 2, 3]}],
         }
@@ -247,6 +248,7 @@ BUSY: Final[Document] = {
             "critical": False,
             "podless": False,
             "created": -5,
+            "waiting-since": -5,
         },
         {
             "name": "cast",
@@ -436,6 +438,7 @@ FREE_MAPPINGS: Final = {
 }
 ANY_NUMBER: Final = {
     *("resources", "capability", "guarantee", "priority", "created", "started"),
+    "waiting-since",
     *("estimate-seconds", "until", "grace-seconds", "at"),
 }
 """Keys, or the values inside them, for which some odd number is a good one."""
@@ -767,6 +770,9 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
     (BUSY, ("jobs", 1, "roles", 1, "preferred-node-affinity", 0, "weight"), 101),
     (BUSY, ("jobs", 1, "roles"), []),
     (BUSY, ("running", 0, "started"), "now"),
+    (BUSY, ("running", 0, "ending"), [1]),
+    (BUSY, ("running", 0, "ending", 0), -1),
+    (BUSY, ("jobs", 0, "waiting-since"), "long"),
     (BUSY, ("running", 0, "started"), -(10**13)),
     (BUSY, ("then", 0, "at"), -1),
     (BUSY, ("then", 0, "at"), 11),

@@ -295,7 +295,8 @@ def configurations(draw: st.DrawFn) -> Conf:
 @st.composite
 def arrivals(draw: st.DrawFn) -> ev.JobArrived:
     job = draw(jobs())
-    return ev.JobArrived(job, draw(placements(job.job_type)), draw(st.none() | seconds))
+    placed, times = draw(placements(job.job_type)), st.none() | seconds
+    return ev.JobArrived(job, placed, draw(times), draw(times))
 
 
 several_nodes = st.lists(

@@ -30,15 +30,36 @@ def steps(found: Run) -> list[tuple[float, list[type[Event]]]]:
     return [(step.at, [type(event) for event in step.events]) for step in found.steps]
 
 
-def test_running_jobs_are_there_before_the_jobs_arrive_together() -> None:
+def test_running_jobs_are_there_and_the_jobs_arrive_together() -> None:
     found = ran(
         f"{ONE}queues: []\nrunning: [{{name: r, chips: 1, placements: "
         "[{replica: 0, node: n, chips: [0]}]}]\n"
         "jobs: [{name: a, chips: 1}, {name: b, chips: 1}]"
     )
 
-    assert steps(found) == [(0, [JobArrived]), (0, [JobArrived, JobArrived])]
+    assert steps(found) == [(0, [JobArrived, JobArrived, JobArrived])]
     assert list(found.jobs) == ["r", "a", "b"]
+
+
+def test_pods_that_are_ending_are_so_before_anything_is_decided() -> None:
+    found = ran(
+        f"{ONE}queues: []\nrunning: [{{name: r, chips: 8, ending: [0], placements: "
+        "[{replica: 0, node: n, chips: [0, 1, 2, 3, 4, 5, 6, 7]}]}]\n"
+        "jobs: [{name: a, chips: 8}]"
+    )
+
+    assert found.engine.view.standings["r"].terminating == {0}
+    assert [each["job"] for each in plain(found)["reservations"]] == ["a"]
+
+
+def test_a_job_may_have_waited_before_the_scenario_begins() -> None:
+    found = ran(
+        f"{ONE}queues: []\nrunning: [{{name: r, chips: 8, placements: "
+        "[{replica: 0, node: n, chips: [0, 1, 2, 3, 4, 5, 6, 7]}]}]\n"
+        "jobs: [{name: a, chips: 8, waiting-since: -300}]"
+    )
+
+    assert [each["job"] for each in plain(found)["reservations"]] == ["a"]
 
 
 def test_entries_of_one_time_come_in_the_order_of_the_file() -> None:
@@ -55,8 +76,7 @@ def test_evicted_pods_are_gone_before_anything_else_happens() -> None:
     found = ran(f"{ONE}{PREEMPT}then: [{{at: 0, wakes: true}}]")
 
     assert steps(found) == [
-        (0, [JobArrived]),
-        (0, [JobArrived]),
+        (0, [JobArrived, JobArrived]),
         (0, [PodsGone]),
         (0, [Woke]),
     ]
@@ -103,7 +123,7 @@ def test_wake_ups_are_followed_up_to_the_end() -> None:
 
 
 def test_without_an_end_nobody_is_woken_after_the_last_entry() -> None:
-    assert [at for at, _events in steps(ran(f"{WAITS}queues: []"))] == [0, 0]
+    assert [at for at, _events in steps(ran(f"{WAITS}queues: []"))] == [0]
 
 
 def test_a_reservation_is_told_with_what_holds_it() -> None:

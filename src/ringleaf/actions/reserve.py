@@ -135,6 +135,16 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
     return booking
 
 
+def soonest_start(cycle: Cycle, standing: Standing) -> Booking | None:
+    """Where a waiting job could start soonest, and who is there still.
+
+    Nothing is reserved; None where the end of nobody would help.
+    """
+    found = _plan(cycle, standing)
+    standing.promised = set()
+    return found
+
+
 def _is_limited(cycle: Cycle, standing: Standing, *, beyond: bool) -> bool:
     """Whether the job waits for its queue, and not only for chips."""
     own = standing.job.queue

@@ -1,6 +1,7 @@
 """How a command fails: one line on standard error."""
 
 import sys
+from pathlib import Path
 from typing import Final
 
 MAX_LINE: Final = 1000
@@ -9,6 +10,12 @@ MAX_LINE: Final = 1000
 
 class BadUse(Exception):  # noqa: N818 - it reads as what happened
     """The command was called with something that cannot be used."""
+
+
+def program() -> str:
+    """How the command is called: as ``ringleaf``, or as a plugin of kubectl."""
+    own = Path(sys.argv[0]).name if sys.argv else ""
+    return "kubectl ringleaf" if own.startswith("kubectl-ringleaf") else "ringleaf"
 
 
 def report(line: str) -> None:

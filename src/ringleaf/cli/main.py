@@ -6,12 +6,15 @@ import sys
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import ringleaf
-from ringleaf.cli.failure import BadUse, report
+from ringleaf.cli.failure import BadUse, program, report
+
+if TYPE_CHECKING:
+    from ringleaf.cli.live import Cluster
 
 app = typer.Typer(
     name="ringleaf",
@@ -46,6 +49,34 @@ LeafColumns = Annotated[
         metavar="COLUMN[,COLUMN...]",
         help="CSV: the columns that together name the leaf; else the last.",
     ),
+]
+
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Where the API server is; else $KUBECONFIG, the pod's service "
+        "account, ~/.kube/config.",
+    ),
+]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")
+]
+Namespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", metavar="NAME", help="Where objects are."),
+]
+SchedulerNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="schedulerName of pods that are ours, several times if need be.  "
+        "[default: ringleaf, volcano]",
+    ),
+]
+SchedulerConf = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
 ]
 
 
@@ -87,18 +118,48 @@ def main(
 
 @app.command()
 def plan(
-    file: ScenarioFile,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="Scenario file, YAML or JSON; - for stdin."
+        ),
+    ] = None,
     *,
+    filename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="MANIFEST",
+            help="Ask the live cluster: what would become of this manifest; several "
+            "times if need be, - for stdin.",
+        ),
+    ] = None,
     record: Annotated[
         str | None,
         typer.Option("--record", metavar="LOG", help="Write a log for replay."),
     ] = None,
+    namespace: Namespace = "default",
+    server_dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--server-dry-run",
+            help="Let the API server fill in what it would (a create that keeps "
+            "nothing); needs the right to create.",
+        ),
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    scheduler_name: SchedulerNames = None,
+    scheduler_conf: SchedulerConf = None,
     json: AsJson = False,
 ) -> None:
-    """Decide every job of a scenario: which node and which chips each pod gets.
+    """Decide every job of a scenario, or of a manifest on the live cluster.
 
-    Jobs are decided in the order of the file; each sees what the earlier ones took.
-    A scenario with queues, a configuration or later events is run through time.
+    Jobs of a scenario are decided in the order of the file; each sees what the earlier
+    ones took. One with queues, a configuration or later events is run through time.
+    With -f nothing is submitted: it says where the pods of the manifest would go now,
+    with which chips, or why they would wait and when they could start.
     Exit status 0 when every job was placed or has ended, 1 when some job was not.
 
     \b
@@ -107,19 +168,59 @@ def plan(
       ringleaf plan examples/node-a-or-b.yaml --json | jq .decisions
       ringleaf plan examples/big-job-waits.yaml
       cat examples/node-a-or-b.yaml | ringleaf plan -
+      ringleaf plan -f job.yaml -n research
     """  # noqa: D301
+    if (file is None) == (not filename):
+        raise BadUse(
+            "plan wants a scenario, or a manifest with -f, one of the two; "
+            f"hint: {program()} plan --help"
+        )
+    if filename:
+        from ringleaf.cli.submitted import plan_manifests
+
+        cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
+        raise typer.Exit(
+            plan_manifests(
+                filename,
+                cluster,
+                namespace,
+                server_dry_run=server_dry_run,
+                as_json=json,
+            )
+        )
     from ringleaf.cli.plan import plan_file
 
-    raise typer.Exit(plan_file(file, as_json=json, record=record))
+    raise typer.Exit(plan_file(file or "", as_json=json, record=record))
+
+
+def _cluster(
+    kubeconfig: str | None,
+    context: str | None,
+    schedulers: list[str] | None,
+    conf: str | None,
+) -> "Cluster":
+    from ringleaf.cli.live import Cluster
+
+    if schedulers:
+        return Cluster(kubeconfig, context, schedulers, conf)
+    return Cluster(kubeconfig, context, conf_file=conf)
 
 
 @app.command()
 def explain(
-    file: ScenarioFile,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|KIND/NAME",
+            help="Scenario file, - for stdin; or pod/NAME, job/NAME, podgroup/NAME "
+            "of the live cluster.",
+        ),
+    ],
     *,
     job: Annotated[
-        str, typer.Option("--job", metavar="NAME", help="The job to ask about.")
-    ],
+        str | None,
+        typer.Option("--job", metavar="NAME", help="The job of the scenario."),
+    ] = None,
     node: Annotated[
         str | None,
         typer.Option("--node", metavar="NAME", help="What the job finds on this node."),
@@ -128,20 +229,39 @@ def explain(
         int,
         typer.Option("--top", metavar="N", min=1, help="How many of the best nodes."),
     ] = 10,
+    namespace: Namespace = "default",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    scheduler_name: SchedulerNames = None,
+    scheduler_conf: SchedulerConf = None,
     json: AsJson = False,
 ) -> None:
-    """Say why a job of a scenario goes where it goes, or why it waits.
+    """Say why a job goes where it goes, or why it waits.
 
     Shows the best nodes in rank order with their rank spelled out, the refused nodes by
     reason, and for a waiting job what would be enough. With --node: the place of that
-    node in the order, or the one rule that refuses it.
+    node in the order, or the one rule that refuses it. Of the live cluster it takes
+    pods, PodGroups and jobs: Volcano's, or those of batch/v1.
     Exit status 0 when the job (with --node: on that node) is placed, 1 when not.
 
     \b
     Examples:
       ringleaf explain examples/why-waiting.yaml --job big
       ringleaf explain examples/why-waiting.yaml --job big --node n2
+      ringleaf explain pod/infer-0 -n research
+      ringleaf explain job/train --node n2
     """  # noqa: D301
+    if job is None:
+        from ringleaf.cli.standing import explain_target, target_of
+
+        target = target_of(file, namespace)
+        if target is None:
+            raise BadUse(
+                f"explain of the scenario {file!r} wants --job NAME; of the live "
+                "cluster it wants pod/NAME, job/NAME or podgroup/NAME"
+            )
+        cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
+        raise typer.Exit(explain_target(target, cluster, node, top, as_json=json))
     from ringleaf.cli.explain import explain_job
 
     raise typer.Exit(explain_job(file, job, node, top, as_json=json))
@@ -524,7 +644,7 @@ def run() -> None:
     gc.set_threshold(COLLECT_AFTER)
     _prepare_streams()
     try:
-        sys.exit(app(prog_name="ringleaf", standalone_mode=False))
+        sys.exit(app(prog_name=program(), standalone_mode=False))
     except BadUse as error:
         report(str(error))
         sys.exit(2)
@@ -547,7 +667,7 @@ def _one_line(error: typer.TyperException) -> str:
     message = getattr(error, "format_message", error.__str__)()
     told = " ".join(message.split()).removesuffix(".")
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "ringleaf"
+    command = context.command_path if context else program()
     return f"{told}; hint: {command} --help"
 
 

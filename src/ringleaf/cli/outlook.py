@@ -1,6 +1,6 @@
 """``ringleaf explain`` of a scenario that is run through time: a job at its end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -81,11 +81,11 @@ def explain_run(
         with Statement(engine.view.cluster) as statement:
             _let_go(run, name, statement)
             return explain_node(engine.cycle.session, job, node, as_json=as_json)
-    outlook = _outlook(run, name, top)
+    outlook = outlook_of(run, name, top)
     if as_json:
         print_json(outlook.plain(run))
     else:
-        _print(Console(highlight=False), run, outlook, top)
+        print_outlook(Console(highlight=False), run, outlook, top)
     return 0 if isinstance(outlook.fate, Placed | Ended) else 1
 
 
@@ -95,7 +95,8 @@ def _let_go(run: Run, name: str, statement: Statement) -> None:
         run.engine.bookings[name].let_go(statement, run.engine.view.cluster)
 
 
-def _outlook(run: Run, name: str, top: int) -> Outlook:
+def outlook_of(run: Run, name: str, top: int) -> Outlook:
+    """How the job *name* stands, with the *top* best nodes."""
     engine, job = run.engine, run.jobs[name]
     view, cluster = engine.view, engine.view.cluster
     fate = fate_of(run, name)
@@ -139,13 +140,22 @@ def _others_first(run: Run, job: Job) -> bool:
     return alone or any(other.job.name != job.name for other in others)
 
 
-def _print(console: Console, run: Run, outlook: Outlook, top: int) -> None:
+def print_outlook(
+    console: Console,
+    run: Run,
+    outlook: Outlook,
+    top: int,
+    *,
+    clock: Callable[[float], str] = lambda at: f"{at:g} s",
+    more: Iterable[str] = (),
+) -> None:
+    """How a job stands, for people; times by the *clock*, and what *more* there is."""
     fate = outlook.fate
     if isinstance(fate, Ended):
         console.print(f"job {fate.job.name!r}: {verdict(fate)}", markup=False)
     else:
         print_decision(console, fate)
-    for line in _lines(outlook):
+    for line in (*_lines(outlook, clock), *more):
         console.print(indented(line))
     if outlook.found is not None and not isinstance(fate, Ended):
         print_network(console, run.engine.cycle.session, fate, outlook.found, top)
@@ -153,23 +163,23 @@ def _print(console: Console, run: Run, outlook: Outlook, top: int) -> None:
         print_survey(console, outlook.found, waits=waits)
 
 
-def _lines(outlook: Outlook) -> Iterator[str]:
+def _lines(outlook: Outlook, clock: Callable[[float], str]) -> Iterator[str]:
     """How the job stands, in sentences."""
     standing = outlook.standing
     if standing is not None:
         since = standing.started
         if since is None:
             since = standing.waiting_since
-        yield f"at {outlook.at:g} s: {standing.phase} since {since:g} s"
+        yield f"at {clock(outlook.at)}: {standing.phase} since {clock(since)}"
     yield _queue_words(outlook.queue)
     if outlook.line is not None:
         place, length = outlook.line.place, outlook.line.length
         yield f"place {place} of {length} among the waiting jobs of its queue"
     if outlook.reservation is not None:
-        yield reservation_words(outlook.reservation)
+        yield reservation_words(outlook.reservation, clock)
     if not isinstance(outlook.fate, Ended | Placed):
         for other in outlook.others:
-            yield f"for {other['job']!r} {reservation_words(other)}"
+            yield f"for {other['job']!r} {reservation_words(other, clock)}"
 
 
 def _queue_words(told: Plain) -> str:

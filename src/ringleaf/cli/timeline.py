@@ -1,6 +1,6 @@
 """A scenario that is run through time, for people: what became of jobs, and when."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
 from rich.console import Console
@@ -114,8 +114,10 @@ def _where(run: Run, fate: Fate) -> str:
     return "; ".join(told)
 
 
-def reservation_words(told: dict[str, Any]) -> str:
-    """A reservation in short: where, and from when."""
+def reservation_words(
+    told: dict[str, Any], clock: Callable[[float], str] = lambda at: f"{at} s"
+) -> str:
+    """A reservation in short: where, and from when, by the *clock*."""
     places = [
         f"{each['node']} [{chip_words(each['chips'])}]"
         if each["chips"]
@@ -126,7 +128,7 @@ def reservation_words(told: dict[str, Any]) -> str:
     if told.get("held-by"):
         when = f", when {shortened(told['held-by'], MAX_PLACES)} ended"
     if "ready-at" in told:
-        when = f", from {told['ready-at']} s"
+        when = f", from {clock(told['ready-at'])}"
     return f"reserved: {shortened(places, MAX_PLACES, '; ')}{when}"
 
 

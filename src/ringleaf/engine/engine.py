@@ -225,6 +225,8 @@ class Engine:
         for booking in self.cycle.bookings.values():
             booking.avoid(name, self.view.cluster)
         standing = Standing(job, self._arrived, self.view.now)
+        if event.waiting_since is not None:
+            standing.waiting_since = min(event.waiting_since, self.view.now)
         self.view.enter(standing)
         if event.placements:
             self._hold(standing, event)

@@ -19,12 +19,14 @@ class JobArrived(Struct, frozen=True):
 
     Pods on nodes that are not there are gone.
 
-    A job of the same name as one that is known is that job, changed.
+    A job of the same name as one that is known is that job, changed. One that is new
+    has waited since *waiting_since*; unless that is known, from now on.
     """
 
     job: Job
     placements: tuple[Placement, ...] = ()
     started: float | None = None
+    waiting_since: float | None = None
 
 
 class JobGone(Struct, frozen=True):

@@ -323,6 +323,23 @@ class World:
             out.append(NodesGone(tuple(vanished)))
         return out
 
+    def everything(self, now: float) -> list[Event]:
+        """All there is, as an engine hears it that knows nothing yet."""
+        self.events(now)
+        out: list[Event] = [QueueChanged(each) for each in self._queues.values()]
+        out.append(ConfChanged(self._effective_conf()))
+        out.append(LeavesChanged(leaves_of(self.topology)))
+        out.append(NodesChanged(tuple(facts.node for facts in self.nodes.values())))
+        for group in self.groups.values():
+            if group.told is None:
+                continue
+            starts = [p.started for p in group.pods.values() if p.holds and p.started]
+            listed = tuple(group.placed[n] for n in sorted(group.placed))
+            out.append(JobArrived(group.told, listed, min(starts, default=None)))
+            if group.ending:
+                out.append(PodsEnding(group.name, tuple(sorted(group.ending))))
+        return out
+
     @property
     def conf(self) -> Conf:
         """The configuration, as it was given."""
@@ -336,6 +353,11 @@ class World:
     def n_nodes(self) -> int:
         """Nodes that there are."""
         return len(self._objects)
+
+    @property
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """PriorityClasses by name."""
+        return self._classes
 
     def take_changed(self) -> list[Group]:
         """The groups that changed since the last time."""

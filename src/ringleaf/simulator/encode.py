@@ -347,6 +347,8 @@ def _arrived(value: JobArrived) -> Plain:
         entry["placements"] = [placement(each) for each in value.placements]
     if value.started is not None:
         entry["started"] = whole(value.started)
+    if value.waiting_since is not None:
+        entry["waiting-since"] = whole(value.waiting_since)
     return {"arrives": entry}
 
 

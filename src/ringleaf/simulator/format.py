@@ -217,6 +217,7 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     critical: bool = False
     podless: bool = False
     created: Moment | None = None
+    waiting_since: Moment | None = None
 
     @property
     def n_replicas(self) -> int:
@@ -231,6 +232,7 @@ class RunningEntry(JobEntry, frozen=True, kw_only=True):
 
     placements: list[PlacementEntry]
     started: Moment = 0.0
+    ending: list[Index] = field(default_factory=list)
 
 
 class ArrivalEntry(JobEntry, frozen=True, kw_only=True):
@@ -408,6 +410,8 @@ WANTED: Final[Mapping[str, str]] = {
     "podless": "true or false",
     "most": "a whole number from 1 to 1000000",
     "created": _TIME,
+    "waiting-since": _TIME,
+    "ending": "a list of ranks of pods",
     "host-ports": "a list of ports",
     "pod-labels": "a mapping of text to text",
     "namespace": "text",
@@ -472,6 +476,7 @@ ELEMENT_WANTED: Final[Mapping[str, str]] = {
     "guarantee": "an amount such as 4, 500m or 64Gi",
     "nodes-gone": "the name of a node",
     "replicas": "the rank of a pod",
+    "ending": "the rank of a pod",
     "chips": "a chip number",
 }
 

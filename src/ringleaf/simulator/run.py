@@ -1,6 +1,6 @@
 """A scenario run through the engine in virtual time.
 
-Running jobs are there first; the jobs of the file arrive together at 0; what stands
+Running jobs are there, and the jobs of the file arrive, together at 0; what stands
 under ``then`` happens at its time. Pods that are asked to end are gone after the grace
 period; the engine is woken when it asked for it. Nothing here decides anything.
 """
@@ -80,8 +80,8 @@ def run(
     """Run *scenario*; *around* may listen in."""
     engine = engine_of(scenario)
     clock = _Clock(scenario, around(engine))
-    clock.happen(0.0, scenario.tenants)
-    clock.happen(0.0, first_arrivals(scenario))
+    first: list[Event] = [*scenario.tenants, *scenario.ending]
+    clock.happen(0.0, [*first, *first_arrivals(scenario)])
     for later in scenario.then:
         clock.plan(later.at, _GIVEN, later.event)
     clock.go()
@@ -90,11 +90,18 @@ def run(
 
 def first_arrivals(scenario: Scenario) -> tuple[JobArrived, ...]:
     """The jobs of the file; of those that ran before a fault, with the pods left."""
+    since = scenario.since
     if not any(job.previous for job in scenario.jobs):
-        return tuple(JobArrived(job) for job in scenario.jobs)
+        return tuple(
+            JobArrived(job, waiting_since=since.get(job.name)) for job in scenario.jobs
+        )
     cluster = scenario.open().cluster
     return tuple(
-        JobArrived(job, tuple(scenario.still_running(cluster, job)))
+        JobArrived(
+            job,
+            tuple(scenario.still_running(cluster, job)),
+            waiting_since=since.get(job.name),
+        )
         for job in scenario.jobs
     )
 

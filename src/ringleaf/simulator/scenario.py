@@ -8,12 +8,13 @@ document and the path.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from ringleaf.engine.event import JobArrived, QueueChanged
+from ringleaf.engine.event import JobArrived, PodsEnding, QueueChanged
 from ringleaf.framework.conf import NO_OTHERS, Conf, Others
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
@@ -50,11 +51,13 @@ from ringleaf.simulator.then import Later, Stage, read_then
 RUN_ONLY: Final = (
     *("queue", "priority", "estimate-seconds", "preemptable", "preempts"),
     *("critical", "podless", "created", "started", "host-ports", "pod-labels"),
-    "namespace",
+    *("namespace", "waiting-since", "ending"),
     *("pod-affinity", "pod-anti-affinity", "spread", "preferred-node-affinity"),
     *("preferred-pod-affinity", "preferred-pod-anti-affinity"),
 )
 """Keys of jobs and roles that only the engine heeds, or the plugins it asks."""
+
+NOBODY: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class Scenario(Struct, frozen=True):
@@ -74,6 +77,8 @@ class Scenario(Struct, frozen=True):
     queues: tuple[Queue, ...] = ()
     conf: Conf | None = None
     tenants: tuple[JobArrived, ...] = ()
+    ending: tuple[PodsEnding, ...] = ()
+    since: Mapping[str, float] = NOBODY
     then: tuple[Later, ...] = ()
     until: float = 0.0
     grace_s: float = 0.0
@@ -215,6 +220,12 @@ def _with_time(
         queues=queues,
         conf=conf,
         tenants=arrivals,
+        ending=tuple(_endings(entry, tenants)),
+        since={
+            job.name: job.waiting_since
+            for job in entry.jobs
+            if job.waiting_since is not None
+        },
         then=then,
         until=until,
         grace_s=entry.grace_seconds,
@@ -237,7 +248,22 @@ def _arrivals(
         there = [product[placement.node] for placement in held[:1]]
         known = there or {*product.values()} if job.product is None else ()
         noun = job_of(f"running[{i}]", job, known, at=job.started)
-        yield JobArrived(noun, tenants.running[job.name], job.started)
+        held_now = tenants.running[job.name]
+        yield JobArrived(noun, held_now, job.started, job.waiting_since)
+
+
+def _endings(entry: ScenarioEntry, tenants: Tenants) -> Iterator[PodsEnding]:
+    """Pods of running jobs that are asked to end."""
+    for i, job in enumerate(entry.running):
+        held = {placement.replica for placement in tenants.running[job.name]}
+        for k, replica in enumerate(job.ending):
+            if replica not in held:
+                raise BadInput(
+                    f"running[{i}].ending[{k}] is {replica}, want the replica of one "
+                    "of its placements"
+                )
+        if job.ending:
+            yield PodsEnding(job.name, tuple(job.ending))
 
 
 def _queue_warnings(scenario: Scenario) -> Iterator[str]:

@@ -136,7 +136,7 @@ class Reader(Struct, frozen=True):
         job = replace(job, previous=self._previous(path, entry, job))
         placements = self._placements(f"{path}.placements", entry.placements, job)
         stage.jobs.add(job.name)
-        return JobArrived(job, placements, entry.started)
+        return JobArrived(job, placements, entry.started, entry.waiting_since)
 
     def _previous(self, path: str, entry: ArrivalEntry, job: Job) -> Previous | None:
         before = entry.previous

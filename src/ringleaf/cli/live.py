@@ -1,0 +1,117 @@
+"""What commands share that ask a live cluster: how it is reached, and what it says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from msgspec import Struct
+
+from ringleaf.cli.failure import BadUse, warn
+from ringleaf.cli.output import progress
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.kube.api import Api
+from ringleaf.kube.credentials import BadCredentials, load
+from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_world
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
+
+_T = TypeVar("_T")
+
+
+class Cluster(Struct, frozen=True):
+    """Which cluster is asked, and by which rules.
+
+    Args:
+        kubeconfig: Where the API server is; else as ``ringleaf scheduler`` finds it.
+        context: Context of the kubeconfig.
+        schedulers: The scheduler names of pods that are ours.
+        conf_file: The configuration; else the default.
+
+    """
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    schedulers: Sequence[str] = SCHEDULERS
+    conf_file: str | None = None
+
+    def conf(self) -> Conf:
+        """The configuration by which is decided."""
+        if self.conf_file is None:
+            return DEFAULT
+        from ringleaf.cli.conf import read_file  # noqa: PLC0415 - slow, rarely used
+
+        conf, warnings = read_file(self.conf_file)
+        for line in warnings:
+            warn(f"{self.conf_file}: {line}")
+        return conf
+
+    @asynccontextmanager
+    async def reached(self) -> AsyncIterator[Api]:
+        """The API server."""
+        try:
+            credentials = await load(self.kubeconfig, self.context)
+        except BadCredentials as error:
+            raise BadUse(str(error)) from None
+        async with Api(credentials) as api:
+            yield api
+
+
+def look_at(cluster: Cluster) -> Look:
+    """The cluster as it is now."""
+
+    async def look(api: Api, seen: Callable[[int], None]) -> Look:
+        world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
+        return Look(world, clock())
+
+    return ask(cluster, look)
+
+
+def ask(
+    cluster: Cluster,
+    question: Callable[[Api, Callable[[int], None]], Awaitable[_T]],
+) -> _T:
+    """The answer to *question*; how many objects were read so far is shown."""
+
+    async def answer(seen: Callable[[int], None]) -> _T:
+        async with cluster.reached() as api:
+            return await question(api, seen)
+
+    with _counting() as seen:
+        try:
+            return asyncio.run(answer(seen))
+        except Trouble as error:
+            raise BadUse(str(error)) from None
+
+
+@contextmanager
+def _counting() -> Iterator[Callable[[int], None]]:
+    with progress(what="reading the cluster") as shown:
+        (task,) = shown.task_ids
+        yield lambda n: shown.update(task, description=f"reading the cluster: {n}")
+
+
+def moment(seconds: float) -> str:
+    """A time for people, in UTC.
+
+    >>> moment(1_763_240_000)
+    '2025-11-15 20:53:20 UTC'
+    """
+    at = datetime.fromtimestamp(seconds, UTC)
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def span(seconds: float) -> str:
+    """How long something takes, for people.
+
+    >>> span(42), span(150), span(7_500), span(200_000)
+    ('42 s', '2 min', '2 h 5 min', '2 d 7 h')
+    """
+    if seconds < 2 * MINUTE_S:
+        return f"{seconds:.0f} s"
+    if seconds < HOUR_S:
+        return f"{seconds // MINUTE_S:.0f} min"
+    if seconds < DAY_S:
+        return f"{seconds // HOUR_S:.0f} h {seconds % HOUR_S // MINUTE_S:.0f} min"
+    return f"{seconds // DAY_S:.0f} d {seconds % DAY_S // HOUR_S:.0f} h"

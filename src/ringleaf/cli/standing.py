@@ -1,0 +1,272 @@
+"""``ringleaf explain pod/NAME``: where pods of a live cluster are, or why they wait."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from rich.console import Console
+from rich.text import Text
+
+from ringleaf.cli.explain import MAX_NAMES, explain_node, indented
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.live import Cluster, look_at, moment, span
+from ringleaf.cli.outlook import outlook_of, print_outlook
+from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.framework import explain
+from ringleaf.framework.explain import Candidate
+from ringleaf.framework.statement import Statement
+from ringleaf.kube.jobs import OUTSIDE, Group
+from ringleaf.kube.look import Look, podless_words
+from ringleaf.model.decision import Placed
+from ringleaf.model.job import Job
+from ringleaf.model.topology import quoted
+from ringleaf.policies.admission import is_legal
+from ringleaf.simulator.run import Run
+from ringleaf.simulator.scenario import Scenario
+
+Plain = dict[str, Any]
+
+KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("pod", "pods", "po"), "pod"),
+        **dict.fromkeys(("podgroup", "podgroups", "pg"), "podgroup"),
+        **dict.fromkeys(("job", "jobs", "vcjob", "vj"), "job"),
+    }
+)
+JOB_LABELS: Final = (
+    "volcano.sh/job-name",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "training.kubeflow.org/job-name",
+)
+"""Labels by which pods say whose they are."""
+_TARGET: Final = re.compile(r"([a-z]+)(?:\.[a-z0-9.]+)?/([^/]+)")
+_UID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Target(NamedTuple):
+    """What is asked about."""
+
+    kind: str
+    name: str
+    namespace: str
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+def target_of(text: str, namespace: str) -> Target | None:
+    """What ``pod/NAME`` and the like mean; None for a file.
+
+    >>> target_of("pod/infer", "ml").key, target_of("examples/a.yaml", "ml")
+    ('ml/infer', None)
+    """
+    found = _TARGET.fullmatch(text)
+    if found is None or found[1] not in KINDS:
+        return None
+    return Target(KINDS[found[1]], found[2], namespace)
+
+
+def explain_target(
+    target: Target, cluster: Cluster, node: str | None, top: int, *, as_json: bool
+) -> int:
+    """Explain pods of a live cluster, or what they find on one node."""
+    return explain_in(look_at(cluster), target, node, top, as_json=as_json)
+
+
+def explain_in(
+    look: Look, target: Target, node: str | None, top: int, *, as_json: bool
+) -> int:
+    """The same with the cluster as it was looked at; the exit status."""
+    if node is not None and node not in look.engine.view.cluster.index:
+        raise BadUse(f"--node is {node!r}, want the name of a node of the cluster")
+    groups = _groups(look, target)
+    waits = [group for group in groups if _waits(look, group)]
+    asked = (waits or groups)[0]
+    others = _others_words(target, groups, waits)
+    found = _Explained(look, asked, top)
+    if node is not None and found.job is not None and is_legal(found.job, _rules(look)):
+        return found.on_node(node, as_json=as_json)
+    if as_json:
+        print_json(found.plain(others))
+    else:
+        console = Console(highlight=False)
+        if others:
+            console.print(Text(f"{others}\n"))
+        found.print(console)
+    return 1 if waits or found.held else 0
+
+
+def _rules(look: Look) -> Any:  # noqa: ANN401 - settings of the core
+    return look.engine.view.settings
+
+
+def _groups(look: Look, target: Target) -> list[Group]:
+    """The groups that are meant, by name."""
+    world = look.world
+    if target.kind == "pod":
+        keys = {pod.key: pod.job for pod in world.pods.values()}
+        found = [keys[target.key]] if target.key in keys else []
+    elif target.key in world.groups:
+        found = [target.key]
+    else:
+        found = sorted({*_of_job(look, target)} if target.kind == "job" else ())
+    if not found:
+        who = " or ".join(sorted(world.schedulers))
+        raise BadUse(
+            f"there is no {target.kind} {quoted(target.key)} that is scheduled by "
+            f"{who}; hint: -n NAMESPACE, --scheduler-name NAME"
+        )
+    return [world.groups[name] for name in found]
+
+
+def _of_job(look: Look, target: Target) -> Iterator[str]:
+    """Groups of a job: Volcano's are called by its name and its uid."""
+    for name in look.world.groups:
+        space, _slash, own = name.rpartition("/")
+        rest = own.removeprefix(target.name)
+        if space == target.namespace and rest != own and _UID.fullmatch(rest):
+            yield name
+    for pod in look.world.pods.values():
+        said = [pod.labels.get(key) for key in JOB_LABELS if pod.ours]
+        if pod.namespace == target.namespace and target.name in said:
+            yield pod.job
+
+
+def _waits(look: Look, group: Group) -> bool:
+    """Whether pods of a group wait that must not."""
+    if group.told is None:
+        return bool(group.reason)
+    standing = look.engine.view.standings.get(group.name)
+    if standing is None:
+        return True
+    return not standing.placements or standing.is_broken
+
+
+def _others_words(
+    target: Target, groups: Sequence[Group], waits: Sequence[Group]
+) -> str:
+    if len(groups) == 1:
+        return ""
+    names = shortened([group.name for group in waits], MAX_NAMES) if waits else ""
+    told = f"{target.kind} {quoted(target.key)}: {so_many(len(groups), 'job')}"
+    return f"{told}, {len(waits)} of them waiting: {names}" if waits else told
+
+
+class _Explained:
+    """One group, explained."""
+
+    def __init__(self, look: Look, group: Group, top: int) -> None:
+        self._look, self._group, self._top = look, group, top
+        self.held = group.reason if group.told is None else ""
+        """Why the scheduler does not even try, if it does not."""
+        self._starts = False
+        self._ranks: tuple[str, ...] = ()
+        self.job: Job | None = None
+        if group.told is None:
+            return
+        if _waits(look, group):
+            look.decide()
+            self._starts = group.name in look.binds
+        if group.told.podless:
+            self.held = group.reason or podless_words(look, group.name)
+            return
+        standing = look.engine.view.standings.get(group.name)
+        self.job = group.told if standing is None else standing.job
+        if standing is not None and standing.placements and not self._starts:
+            self._ranks = tuple(self._places())
+
+    def on_node(self, node: str, *, as_json: bool) -> int:
+        """What the group finds on one node."""
+        assert self.job is not None
+        engine = self._look.engine
+        with Statement(engine.view.cluster) as statement:
+            if self._group.name in engine.bookings:
+                engine.bookings[self._group.name].let_go(statement, engine.view.cluster)
+            return explain_node(engine.cycle.session, self.job, node, as_json=as_json)
+
+    def _places(self) -> Iterator[str]:
+        """The rank of every node it is on, were the job not there."""
+        job, session = self.job, self._look.engine.cycle.session
+        assert job is not None
+        if not is_legal(job, session.settings) or job.queue == OUTSIDE:
+            return
+        for placement in islice(self._group.placed.values(), MAX_NAMES):
+            if not placement.chips:
+                continue
+            found = explain.look_at(session, job, placement.node)
+            told = (
+                f"choice {found.place}"
+                if isinstance(found, Candidate)
+                else f"refuses it now: {found.rule}"
+            )
+            yield f"node {placement.node}, as things are without this job: {told}"
+
+    def _run(self) -> Run:
+        assert self.job is not None
+        settings = _rules(self._look)
+        empty = Scenario(None, settings, (), (), {}, (), ())
+        written = {
+            (bind.job, placement.replica): given
+            for bind in self._look.binds.values()
+            for placement, given in zip(bind.placements, bind.annotations, strict=True)
+        }
+        jobs = {self._group.name: self.job}
+        return Run(empty, self._look.engine, (), jobs, written)
+
+    def plain(self, others: str) -> Plain:
+        """It as plain values."""
+        group = self._group
+        told: Plain = {"others": others} if others else {}
+        if self.job is None:
+            word = "waiting" if self.held else "ended"
+            decision = {"job": group.name, "verdict": word, "message": self.held}
+            return told | {"decision": decision, "at": self._look.now}
+        run = self._run()
+        told |= outlook_of(run, group.name, self._top).plain(run)
+        told["bound"] = not self._starts
+        told |= {"held": group.reason} if group.reason else {}
+        return told | ({"places": list(self._ranks)} if self._ranks else {})
+
+    def print(self, console: Console) -> None:
+        """It for people."""
+        group = self._group
+        if self.job is None:
+            word = "waiting" if self.held else "ended"
+            console.print(Text(f"job {group.name!r}: {word}"))
+            if self.held:
+                console.print(indented(self.held))
+            return
+        run = self._run()
+        outlook = outlook_of(run, group.name, self._top)
+        print_outlook(
+            console,
+            run,
+            outlook,
+            self._top,
+            clock=self._clock,
+            more=self._more(is_placed=isinstance(outlook.fate, Placed)),
+        )
+
+    def _clock(self, at: float) -> str:
+        ago = self._look.now - at
+        if ago == 0:
+            return moment(at)
+        return f"{moment(at)} ({span(abs(ago))} {'ago' if ago > 0 else 'from now'})"
+
+    def _more(self, *, is_placed: bool) -> Iterator[str]:
+        assert self.job is not None
+        if self._starts and is_placed:
+            yield (
+                "it is not bound yet: this is where a scheduler would put it now; "
+                "hint: ringleaf status says who leads"
+            )
+        if self._group.reason:
+            yield self._group.reason
+        if self.job.queue == OUTSIDE:
+            yield "another scheduler placed it, or its labels cannot be read any more"
+        yield from self._ranks

@@ -1,0 +1,303 @@
+"""``ringleaf plan -f``: what would become of a manifest, were it submitted now."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.text import Text
+
+from ringleaf.actions.reserve import soonest_start
+from ringleaf.cli.draw import draw, marks
+from ringleaf.cli.failure import BadUse, warn
+from ringleaf.cli.file import bytes_of, name_of, one_line
+from ringleaf.cli.live import Cluster, ask, moment, span
+from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.plan import VERDICT_STYLES, new_table, print_reasons, verdict, where
+from ringleaf.cli.timeline import reservation_words
+from ringleaf.framework.booking import Booking
+from ringleaf.framework.instruction import Evict
+from ringleaf.kube import names
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.look import Look, Trouble, clock, podless_words, read_world
+from ringleaf.kube.manifest import (
+    PATHS,
+    BadManifest,
+    Plain,
+    Reader,
+    Submitted,
+    documents_of,
+)
+from ringleaf.model.decision import Decision, Placed, Waiting
+from ringleaf.model.topology import quoted
+from ringleaf.policies.admission import warnings_of
+from ringleaf.simulator.answer import answer
+from ringleaf.simulator.outcome import booking_told
+from ringleaf.simulator.source import BadInput, documents
+
+MAX_NAMES: Final = 4
+MANIFEST: Final = "a manifest"
+REFUSED: Final = 400
+WAITING: Final = "waiting"
+
+
+class Outcome(Struct, frozen=True):
+    """What would become of one group of pods.
+
+    Args:
+        name: What the scheduler calls it.
+        decision: What it would decide; None where it would not even try.
+        held: Why it would not.
+        later: When it could start, in words; empty where that is now or never.
+        starts: The same as plain values.
+
+    """
+
+    name: str
+    decision: Decision | None
+    held: str = ""
+    later: str = ""
+    starts: Plain | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The verdict as one word."""
+        return WAITING if self.decision is None else verdict(self.decision)
+
+
+class Answer(Struct, frozen=True):
+    """What would become of everything submitted, and of others because of it."""
+
+    look: Look
+    outcomes: Sequence[Outcome]
+    evicted: Sequence[Evict]
+    notes: Sequence[str]
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether all of it would start now."""
+        return all(isinstance(each.decision, Placed) for each in self.outcomes)
+
+
+def plan_manifests(
+    files: Sequence[str],
+    cluster: Cluster,
+    namespace: str,
+    *,
+    server_dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Say what would become of the manifests in *files*; the exit status."""
+    listed = [one for file in files for one in _read_file(file)]
+
+    async def question(api: Api, seen: Callable[[int], None]) -> Answer:
+        given = listed
+        if server_dry_run:
+            given = [await _dry_run(api, *one, namespace) for one in listed]
+        world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
+        now = clock()
+        reader = Reader(namespace, cluster.schedulers, world.priority_classes, now)
+        return submit(Look(world, now), reader.read(given))
+
+    try:
+        found = ask(cluster, question)
+    except BadManifest as error:
+        raise BadUse(f"{', '.join(map(name_of, files))}: {error}") from None
+    for note in found.notes:
+        warn(note)
+    if as_json:
+        print_json(_plain(found))
+    else:
+        _print(Console(highlight=False), found)
+    return 0 if found.satisfied else 1
+
+
+def _read_file(file: str) -> list[tuple[str, Plain]]:
+    shown = name_of(file)
+    with one_line(shown, BadInput, BadManifest):
+        return list(documents_of(documents(bytes_of(file, MANIFEST))))
+
+
+async def _dry_run(
+    api: Api, path: str, plain: Plain, namespace: str
+) -> tuple[str, Plain]:
+    """What the API server would make of an object; it keeps nothing."""
+    key = str(plain.get("apiVersion", "")), str(plain.get("kind", ""))
+    if key not in PATHS:
+        return path, plain
+    meta = plain.get("metadata") or {}
+    url = PATHS[key].format(meta.get("namespace") or namespace)
+    try:
+        said = await api.call(
+            "POST", f"{url}?dryRun=All", msgspec.json.encode(plain), lane="tell"
+        )
+    except Unreachable as error:
+        raise Trouble(str(error)) from None
+    found: Plain = msgspec.json.decode(said.body)
+    if said.status >= REFUSED:
+        raise BadManifest(
+            f"{path}: the API server refuses it: {found.get('message', said.status)}"
+        )
+    kind = {"apiVersion": key[0], "kind": key[1]}
+    return path, {**found, **kind}
+
+
+def submit(look: Look, given: Submitted) -> Answer:
+    """What the scheduler would do if *given* came now."""
+    world = look.world
+    _must_be_new(look, given)
+    look.decide()
+    before = len(look.evicted)
+    world.put_queues(given.queues)
+    world.put_classes(given.classes)
+    world.put_groups(given.groups)
+    world.put_pods(given.pods)
+    if not given.jobs:
+        raise BadManifest("there is no pod in it, want one")
+    look.submit()
+    outcomes = [_outcome(look, name) for name in given.jobs]
+    return Answer(look, outcomes, look.evicted[before:], given.notes)
+
+
+def _must_be_new(look: Look, given: Submitted) -> None:
+    keys = {pod.key for pod in look.world.pods.values()}
+    for pod in given.pods:
+        if pod.metadata.key in keys:
+            raise BadManifest(
+                f"Pod {quoted(pod.metadata.key)} is there already; hint: "
+                f"ringleaf explain pod/{pod.metadata.name} "
+                f"-n {pod.metadata.namespace}"
+            )
+    for group in given.groups:
+        known = look.world.groups.get(group.metadata.key)
+        if known is not None and known.podgroup is not None:
+            raise BadManifest(
+                f"PodGroup {quoted(group.metadata.key)} is there already; hint: "
+                f"ringleaf explain podgroup/{group.metadata.name} "
+                f"-n {group.metadata.namespace}"
+            )
+
+
+def _outcome(look: Look, name: str) -> Outcome:
+    group, engine = look.world.groups.get(name), look.engine
+    held = "" if group is None else group.reason
+    if group is None or group.told is None:
+        return Outcome(name, None, held or "it has no pods")
+    if group.told.podless:
+        return Outcome(name, None, held or podless_words(look, name))
+    decision = engine.explain(name)
+    standing = engine.view.standings.get(name)
+    if isinstance(decision, Placed):
+        assert standing is not None
+        warnings = tuple(warnings_of(standing.job, engine.view.settings))
+        ranked = tuple(sorted(decision.placements, key=lambda p: p.replica))
+        decision = msgspec.structs.replace(
+            decision, placements=ranked, warnings=warnings
+        )
+    if standing is None or not isinstance(decision, Waiting):
+        return Outcome(name, decision, held)
+    booking = engine.bookings.get(name) or soonest_start(engine.cycle, standing)
+    later, starts = _later(look, booking, is_booked=name in engine.bookings)
+    return Outcome(name, decision, held, later, starts)
+
+
+def _later(
+    look: Look, booking: Booking | None, *, is_booked: bool
+) -> tuple[str, Plain | None]:
+    """When and where it could start, by what is known of jobs that run."""
+    if booking is None:
+        return "the end of no job that runs would be enough for it to start", None
+    told = booking_told(look.engine.view.cluster, booking)
+    if not is_booked:
+        told.pop("since", None)
+    places = reservation_words(
+        {k: v for k, v in told.items() if k not in ("ready-at", "held-by")}
+    ).removeprefix("reserved: ")
+    who = shortened([repr(name) for name in booking.blockers], MAX_NAMES)
+    who += " has ended" if len(booking.blockers) == 1 else " have ended"
+    ready = booking.ready_at
+    if not booking.blockers:
+        words = f"could start soon, on {places}"
+    elif ready == inf:
+        unknown = [
+            name
+            for name, other in booking.blockers.items()
+            if other.job.estimate_s is None and not other.terminating
+        ]
+        some = shortened([repr(name) for name in unknown], MAX_NAMES)
+        have = "has" if len(unknown) == 1 else "have"
+        words = (
+            f"could start on {places} once {who}; nobody knows when: {some} "
+            f"{have} no estimate ({names.ESTIMATE})"
+        )
+    elif ready <= look.now:
+        words = f"could start on {places} once {who}, which is due any time"
+    else:
+        words = (
+            f"could start in {span(ready - look.now)}, at {moment(ready)}, on "
+            f"{places}: by then {who}"
+        )
+    return words, told
+
+
+def _plain(found: Answer) -> Plain:
+    cluster = found.look.engine.view.cluster
+    told: list[Plain] = []
+    for each in found.outcomes:
+        if each.decision is None:
+            plain: Plain = {"job": each.name, "verdict": each.verdict}
+            plain["message"] = each.held
+        else:
+            plain = answer(cluster, each.decision)
+            if each.held:
+                plain["held"] = each.held
+        if each.starts is not None:
+            plain["could-start"] = each.starts
+        told.append(plain)
+    evicts = [msgspec.to_builtins(each) for each in found.evicted]
+    return {"at": found.look.now, "decisions": told, "evicts": evicts}
+
+
+def _print(console: Console, found: Answer) -> None:
+    cluster = found.look.engine.view.cluster
+    decisions = [each.decision for each in found.outcomes if each.decision is not None]
+    given = marks(decisions)
+    table = new_table("", "job", "product", "wanted", "verdict", "where")
+    for each in found.outcomes:
+        letter, style = given.get(each.name, ("", ""))
+        word = Text(each.verdict, style=VERDICT_STYLES[each.verdict])
+        about: list[Any] = ["", ""]
+        if each.decision is not None:
+            job = each.decision.job
+            about = [Text(job.product.key), Text(job.wanted)]
+        there = "" if each.decision is None else where(cluster, each.decision)
+        table.add_row(
+            Text(letter, style=style), Text(each.name), *about, word, Text(there)
+        )
+    console.print(table)
+    for each in found.outcomes:
+        if each.decision is not None:
+            print_reasons(console, each.decision)
+        for line in _more(each):
+            console.print(Text(line))
+    for line in _evictions(found.evicted):
+        console.print(Text(f"\n{line}"))
+    placed = [each for each in decisions if isinstance(each, Placed)]
+    if placed:
+        console.print()
+        draw(console, cluster, placed)
+
+
+def _more(each: Outcome) -> Iterator[str]:
+    if each.held:
+        yield f"\njob {each.name!r} waits: {each.held}"
+    if each.later:
+        yield f"it {each.later}" if not each.later.startswith("the ") else each.later
+
+
+def _evictions(evicted: Iterable[Evict]) -> Iterator[str]:
+    for each in evicted:
+        pods = so_many(len(each.replicas), "pod")
+        yield f"{each.action} would evict {pods} of {each.job!r} for {each.by!r}"

@@ -1,0 +1,166 @@
+"""A look at a cluster: everything there is, read once, and an engine that knows it.
+
+The engine keeps the books and decides nothing, so what it says is what is so. When it
+is told to ``decide`` it does what a scheduler would do now that had been there all
+along: jobs have waited since they were made. What the scheduler that runs has reserved
+for whom is not written on any object; that is thus found anew, and may be elsewhere.
+"""
+
+import asyncio
+import gc
+import re
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import ConfChanged, Event, JobArrived
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.instruction import Bind, Evict, Instruction
+from ringleaf.kube.api import Api
+from ringleaf.kube.watched import reflectors
+from ringleaf.kube.world import World
+
+PATIENCE_S: Final = 5.0
+"""How long an API server may be silent or in trouble before that is the answer."""
+LOOK_S: Final = 0.2
+"""How often it is looked whether trouble has passed."""
+_NEVER: Final = re.compile(r": status 40[0-9]\b")
+_FORBIDDEN: Final = re.compile(r"list (\S+): status 403, (.*)")
+SCHEDULERS: Final = ("ringleaf", "volcano")
+
+
+class Trouble(Exception):  # noqa: N818 - it reads as what happened
+    """The cluster cannot be looked at: one line that says what and why."""
+
+
+class Look:
+    """A cluster as it is now.
+
+    Args:
+        world: Its objects.
+        now: When that was, in seconds since 1970.
+
+    """
+
+    def __init__(self, world: World, now: float) -> None:
+        self.world, self.now = world, now
+        self.events = [_aged(each) for each in world.everything(now)]
+        """Everything, as an engine hears it."""
+        self.conf = next(e.conf for e in self.events if isinstance(e, ConfChanged))
+        self.engine = Engine((), conf=self.conf.quiet)
+        self.engine.handle_all([_quiet(each) for each in self.events], now)
+        self.binds: dict[str, Bind] = {}
+        """The jobs that would start now, once that was decided."""
+        self.evicted: list[Evict] = []
+        """Who would be asked to end."""
+
+    def decide(self) -> None:
+        """Let the engine do what a scheduler would do now."""
+        self._heed(self.engine.handle(ConfChanged(self.conf), self.now))
+
+    def submit(self) -> None:
+        """Let it hear what was put into the world since."""
+        events = self.world.events(self.now)
+        self._heed(self.engine.handle_all(events, self.now))
+
+    def _heed(self, said: Iterable[Instruction]) -> None:
+        for each in said:
+            if isinstance(each, Bind):
+                self.binds[each.job] = each
+            elif isinstance(each, Evict):
+                self.evicted.append(each)
+
+
+def podless_words(look: Look, name: str) -> str:
+    """Why a job waits whose pods are not made yet."""
+    standing = look.engine.view.standings.get(name)
+    why = "" if standing is None else standing.why.lstrip(",; ")
+    return f"its pods are not made yet; {why}" if why else "its pods are not made yet"
+
+
+def _aged(event: Event) -> Event:
+    if isinstance(event, JobArrived) and not event.placements:
+        return replace(event, waiting_since=event.job.created)
+    return event
+
+
+def _quiet(event: Event) -> Event:
+    return ConfChanged(event.conf.quiet) if isinstance(event, ConfChanged) else event
+
+
+async def read_world(
+    api: Api,
+    schedulers: Iterable[str] = SCHEDULERS,
+    conf: Conf = DEFAULT,
+    seen: Callable[[int], None] = lambda _objects: None,
+) -> World:
+    """All objects that count, in a world. Raises ``Trouble``.
+
+    *seen* is told how many objects there are so far.
+    """
+    world = World(schedulers, conf)
+    wake, troubles = asyncio.Event(), _Troubles()
+    listed = list(reflectors(api, world, wake.set, troubles.note))
+    gc.disable()  # what is read stays
+    tasks = [asyncio.create_task(each.run(), name=each.path) for each in listed]
+    try:
+        while not all(each.synced for each in listed):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await wake.wait()
+            wake.clear()
+            seen(sum(map(len, listed)))
+            troubles.must_pass()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        gc.freeze()
+        gc.enable()
+    return world
+
+
+class _Troubles:
+    """What does not work while lists are read; most of it passes, some never does."""
+
+    def __init__(self) -> None:
+        self._line, self._since = "", 0.0
+
+    def note(self, line: str) -> None:
+        """Something does not work."""
+        if " is passed over: " in line:
+            return  # one object, which the scheduler does not see either
+        if not self._line:
+            self._since = time.monotonic()
+        if not _NEVER.search(self._line):
+            self._line = line
+
+    def must_pass(self) -> None:
+        """Raise ``Trouble`` if it does not."""
+        late = time.monotonic() - self._since > PATIENCE_S
+        if self._line and (late or _NEVER.search(self._line)):
+            raise Trouble(told(self._line))
+
+
+def told(line: str) -> str:
+    """What does not work, and which right is missing where that is why.
+
+    >>> told("list /api/v1/pods: status 403, pods is forbidden: no")
+    'not allowed to list pods; want a role with list of pods; pods is forbidden: no'
+    """
+    found = _FORBIDDEN.fullmatch(line)
+    if found is None:
+        return line
+    parts = found[1].split("/")
+    where = f" in namespace {parts[-2]}" if "namespaces" in parts else ""
+    what = f"{parts[-1]}{where}"
+    return f"not allowed to list {what}; want a role with list of {what}; {found[2]}"
+
+
+def clock() -> float:
+    """Seconds since 1970, whole."""
+    return float(int(time.time()))

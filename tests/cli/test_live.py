@@ -1,0 +1,304 @@
+"""Questions to a live cluster, asked of one in memory."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.standing import explain_in, target_of
+from ringleaf.cli.submitted import Answer, submit
+from ringleaf.kube.look import Look
+from ringleaf.kube.manifest import BadManifest, Reader, documents_of
+from tests.kube.stage import NPU, Stage, node, pod
+
+Plain = dict[str, Any]
+
+
+def manifest(name: str, chips: int, group: str = "", **changes: Any) -> Plain:  # noqa: ANN401
+    return {"apiVersion": "v1", "kind": "Pod", **pod(name, chips, group, **changes)}
+
+
+def gang(name: str, pods: int, chips: int = 8) -> list[Plain]:
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": pods},
+    }
+    return [group, *(manifest(f"{name}-{i}", chips, name) for i in range(pods))]
+
+
+def asked(stage: Stage, *documents: Plain) -> Answer:
+    world, now = stage.world, stage.now
+    reader = Reader("default", ("ringleaf",), world.priority_classes, now)
+    return submit(Look(world, now), reader.read(documents_of(documents)))
+
+
+Explain = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def explain(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(
+        stage: Stage, what: str, at: str | None = None, *, as_json: bool = False
+    ) -> tuple[int, str]:
+        target = target_of(what, "default")
+        assert target is not None
+        look = Look(stage.world, stage.now)
+        status = explain_in(look, target, at, 3, as_json=as_json)
+        return status, capfd.readouterr().out
+
+    return call
+
+
+# Plan.
+
+
+def test_a_pod_that_would_fit_is_told_its_node_and_chips() -> None:
+    stage = Stage("a b")
+    stage.pod("old", 6)
+    stage.cycle()
+
+    answer = asked(stage, manifest("new", 4))
+
+    (found,) = answer.outcomes
+    assert answer.satisfied
+    assert found.name == "pod default/new"
+    (placement,) = found.decision.placements  # type: ignore[union-attr]
+    assert placement.node == "b"
+
+
+def test_what_runs_is_not_touched_by_the_question() -> None:
+    stage = Stage("a b")
+    stage.pod("old", 6)
+    stage.cycle()
+    before = stage.bound
+
+    asked(stage, manifest("new", 8))
+
+    assert stage.bound == before
+
+
+def test_jobs_that_wait_already_come_first() -> None:
+    stage = Stage("a b")
+    stage.gang("first", 2)
+
+    (found,) = asked(stage, manifest("new", 8)).outcomes
+
+    assert found.verdict == "waiting"
+
+
+def test_one_that_waits_is_told_when_by_the_estimates() -> None:
+    stage = Stage("a")
+    stage.pod("old", annotations={"ringleaf.io/estimate-seconds": "3600"})
+    stage.cycle()
+    stage.pods["default/old"]["status"]["startTime"] = "1970-01-01T00:10:00Z"
+    stage.put_pod(stage.pods["default/old"])
+
+    (found,) = asked(stage, manifest("new", 8)).outcomes
+
+    assert found.starts is not None
+    assert found.starts["ready-at"] == 600 + 3600
+    assert found.later == (
+        "could start in 53 min, at 1970-01-01 01:10:00 UTC, on a [0-7]: "
+        "by then 'pod default/old' has ended"
+    )
+
+
+def test_without_estimates_it_says_that_nobody_knows_when() -> None:
+    stage = Stage("a")
+    stage.pod("old")
+    stage.cycle()
+
+    (found,) = asked(stage, manifest("new", 8)).outcomes
+
+    assert "once 'pod default/old' has ended; nobody knows when" in found.later
+    assert "'pod default/old' has no estimate (ringleaf.io/estimate-seconds)" in (
+        found.later
+    )
+
+
+def test_one_for_which_there_are_too_few_nodes_is_told_so() -> None:
+    stage = Stage("a")
+    stage.cycle()
+
+    (found,) = asked(stage, *gang("big", 2)).outcomes
+
+    assert found.verdict == "waiting"
+    assert found.later == "the end of no job that runs would be enough for it to start"
+
+
+def test_one_that_can_never_run_is_invalid() -> None:
+    stage = Stage("a")
+    stage.cycle()
+
+    (found,) = asked(stage, manifest("odd", 9)).outcomes
+
+    assert found.verdict == "invalid"
+
+
+def test_a_gang_without_its_pods_is_told_what_the_scheduler_would_say() -> None:
+    stage = Stage("a")
+    stage.cycle()
+
+    (found,) = asked(stage, *gang("few", 2)[:2]).outcomes
+
+    assert found.decision is None
+    assert found.held == "pod group is not ready, 1 of 2 pods are there (minMember)"
+
+
+def test_a_pod_that_is_there_already_is_refused_with_a_hint() -> None:
+    stage = Stage("a")
+    stage.pod("old")
+    stage.cycle()
+
+    with pytest.raises(BadManifest, match="hint: ringleaf explain pod/old -n default"):
+        asked(stage, manifest("old", 8))
+
+
+def test_a_reservation_of_one_who_waits_long_keeps_its_room() -> None:
+    """Jobs have waited since they were made, not since they were looked at."""
+    stage = Stage("a b")
+    stage.pod("old", 8)
+    stage.cycle()
+    stage.now = 2_000_000_000.0
+    stage.gang("big", 2)
+
+    (found,) = asked(stage, manifest("new", 8)).outcomes
+
+    assert found.verdict == "waiting"
+    assert "reserved for 'default/big'" in found.decision.message  # type: ignore[union-attr]
+
+
+# Explain.
+
+
+def test_a_pod_that_runs_is_told_its_place_and_the_choice_it_was(
+    explain: Explain,
+) -> None:
+    stage = Stage("a b")
+    stage.pod("p", 4)
+    stage.cycle()
+
+    status, out = explain(stage, "pod/p")
+
+    assert status == 0
+    assert "job 'pod default/p' (atlas-800t-a2, 1 x 4 chips): placed" in out
+    assert "node a, as things are without this job: choice 1" in out
+
+
+def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
+    explain: Explain,
+) -> None:
+    stage = Stage("a")
+    stage.pod("old")
+    stage.pod("new")
+    stage.cycle()
+
+    status, out = explain(stage, "pod/new")
+
+    assert status == 1
+    assert "job 'pod default/new' waits: wants 1 x 8 chips, 1 short" in out
+    assert "The end of any one of these jobs would be enough: pod default/old" in out
+
+
+def test_one_that_could_start_now_is_not_called_bound(explain: Explain) -> None:
+    stage = Stage("a")
+    stage.pod("new")
+
+    status, out = explain(stage, "pod/new")
+
+    assert status == 1
+    assert "it is not bound yet: this is where a scheduler would put it now" in out
+
+
+def test_a_gang_that_lacks_pods_is_told_what_is_missing(explain: Explain) -> None:
+    stage = Stage("a")
+    stage.group("few", 3)
+    stage.pod("few-0", 8, "few")
+
+    status, out = explain(stage, "podgroup/few")
+
+    assert status == 1
+    assert out == (
+        "job 'default/few': waiting\n"
+        "  pod group is not ready, 1 of 3 pods are there (minMember)\n"
+    )
+
+
+def test_a_volcano_job_is_found_by_its_own_name(explain: Explain) -> None:
+    stage = Stage("a")
+    uid = "52ae36c2-1232-4865-998a-44e65f3c2e9f"
+    stage.gang(f"train-{uid}", 1)
+    stage.cycle()
+
+    status, out = explain(stage, "job/train")
+
+    assert status == 0
+    assert f"job 'default/train-{uid}'" in out
+
+
+def test_of_a_job_of_many_pods_the_one_that_waits_is_explained(
+    explain: Explain,
+) -> None:
+    stage = Stage("a")
+    for i in range(3):
+        stage.pod(f"b-{i}", 4, labels={"batch.kubernetes.io/job-name": "b"})
+    stage.cycle()
+
+    status, out = explain(stage, "job/b")
+
+    assert status == 1
+    assert out.startswith(
+        "job 'default/b': 3 jobs, 1 of them waiting: pod default/b-2\n"
+    )
+
+
+def test_a_node_is_told_as_the_job_finds_it(explain: Explain) -> None:
+    stage = Stage("a b")
+    stage.pod("p", 8)
+    stage.pod("q", 8)
+    stage.pod("r", 8)
+    stage.cycle()
+
+    assert explain(stage, "pod/p", "a")[0] == 0
+    status, out = explain(stage, "pod/r", "a")
+
+    assert status == 1
+    assert out.startswith("node 'a' refuses job 'pod default/r': too-few-chips")
+
+
+def test_what_is_explained_is_also_there_as_values(explain: Explain) -> None:
+    stage = Stage([node("a")])
+    stage.pod("p", 8)
+    stage.cycle()
+
+    _status, out = explain(stage, "pod/p", as_json=True)
+
+    found = json.loads(out)
+    assert found["decision"]["placements"][0]["node"] == "a"
+    assert found["bound"] is True
+    assert found["phase"] == "running"
+    assert found["queue"]["uses"][NPU] == 8
+
+
+@pytest.mark.parametrize("what", ["pod/x", "job/x", "podgroup/x"])
+def test_what_is_not_there_is_one_line(explain: Explain, what: str) -> None:
+    stage = Stage("a")
+
+    with pytest.raises(
+        BadUse, match=r"there is no .* 'default/x' that is scheduled by"
+    ):
+        explain(stage, what)
+
+
+def test_a_node_that_is_not_there_is_one_line(explain: Explain) -> None:
+    stage = Stage("a")
+    stage.pod("p")
+
+    with pytest.raises(BadUse, match="--node is 'z', want the name of a node"):
+        explain(stage, "pod/p", "z")
