@@ -469,3 +469,85 @@ def test_trouble_with_credentials_is_told_and_the_old_ones_stay() -> None:
         assert told == ["no token, refused: True"]
 
     asyncio.run(story())
+
+
+def test_who_does_not_lead_changes_nothing_and_may_look() -> None:
+    async def story() -> None:
+        async with talking(agreeing) as (api, server):
+            api.fence = lambda: 0.0
+            for method in ("POST", "PUT", "PATCH", "DELETE"):
+                with pytest.raises(Unreachable, match="we do not lead") as refused:
+                    await api.call(method, "/pods", b"{}")
+                assert not refused.value.sent
+            await api.call("GET", "/pods")
+            await api.call("PUT", "/lease", b"{}", lane="lead")
+            await api.call("POST", "/events", b"{}", lane="tell", fenced=False)
+
+            seen = [(each.method, each.path) for each in server.requests]
+            assert seen == [("GET", "/pods"), ("PUT", "/lease"), ("POST", "/events")]
+
+    asyncio.run(story())
+
+
+def test_what_a_leader_changes_carries_the_end_of_its_time() -> None:
+    async def story() -> None:
+        async with talking(agreeing) as (api, server):
+            api.fence = lambda: 2.5
+            await api.call("POST", "/binding", b"{}")
+            await api.call("PATCH", "/status?x=1", b"{}")
+
+            seen = [each.path for each in server.requests]
+            assert seen == ["/binding?timeout=2500ms", "/status?x=1&timeout=2500ms"]
+
+    asyncio.run(story())
+
+
+def test_the_time_is_looked_at_when_a_connection_is_there() -> None:
+    """Not before waiting for one: it may be over by then."""
+
+    async def story() -> None:
+        left = [1.0]
+
+        async def slow(_request: Request, reply: Reply) -> None:
+            left[0] = 0.0
+            await reply.answer(200)
+
+        async with talking(slow, connections=1) as (api, server):
+            api.fence = lambda: left[0]
+            first = asyncio.create_task(api.call("POST", "/first"))
+            second = asyncio.create_task(api.call("POST", "/second"))
+
+            assert (await first).ok
+            with pytest.raises(Unreachable):
+                await second
+            assert len(server.requests) == 1
+
+    asyncio.run(story())
+
+
+def test_what_was_not_sent_is_forgotten() -> None:
+    """The other side reads nothing; what the system holds back is never sent."""
+
+    async def story() -> None:
+        listening = socket.create_server(("127.0.0.1", 0))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        port = listening.getsockname()[1]
+        body = b"x" * (16 << 20)
+        async with Api(Credentials(f"http://127.0.0.1:{port}")) as api:
+            asked = asyncio.create_task(api.call("POST", "/big", body))
+            await asyncio.sleep(0.2)
+            api.cut()
+            with pytest.raises(Unreachable):
+                await asked
+        there, _address = listening.accept()
+        there.settimeout(5)
+        read = 0
+        with contextlib.suppress(ConnectionResetError):
+            while got := there.recv(1 << 20):
+                read += len(got)
+        there.close()
+        listening.close()
+
+        assert read < len(body)
+
+    asyncio.run(story())

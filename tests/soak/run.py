@@ -61,6 +61,8 @@ class Plan(Struct, frozen=True):
     """Of those, how often there is no room for its rest then, so it is released."""
     patience_s: float = PATIENCE_S
     """How long the cluster has in the end."""
+    replicas: int = 1
+    """Schedulers; of several the one that leads is hit."""
 
 
 class Report(Struct):
@@ -80,6 +82,10 @@ class Report(Struct):
     """Of those, how many then got the rest of their pods bound."""
     released: int = 0
     """Of those, how many gave up the pods that were bound."""
+    leaders: int = 0
+    """Schedulers that led at some time, where there are several."""
+    handovers: dict[str, float] = field(default_factory=dict)
+    """How a leader was hit -> the longest time until another led."""
     releases: int = 0
     """Times a scheduler said that it releases a gang."""
     deleted: int = 0
@@ -241,7 +247,8 @@ class Soak:
         self.report = Report(plan, machine=_machine())
         self._say = say
         self._dice = random.Random(plan.seed)  # noqa: S311 - to be repeated
-        self._bed = testbed(fsync=True, folder=folder)
+        self._bed = self._new_bed(testbed, folder)
+        self._is_away = False
         self._stack = contextlib.ExitStack()
         self._scheduler: Child | None = None
         self._killed_at = 0.0
@@ -249,6 +256,9 @@ class Soak:
         self._undo: list[tuple[int, Callable[[], None]]] = []
         self._down: set[str] = set()
         self._began = time.monotonic()
+
+    def _new_bed(self, testbed: type[Testbed], folder: Path | None) -> Testbed:
+        return testbed(fsync=True, folder=folder)
 
     def run(self) -> Report:
         """Do everything; the report says what came of it."""
@@ -376,10 +386,12 @@ class Soak:
     def _restart_apiserver(self) -> None:
         """End the API server while everything goes on, and start it again."""
         self._bed.kill_apiserver()
+        self._is_away = True
         time.sleep(self._dice.uniform(0, 2))
         self._kill()
         self._start()
         self._bed.restart_apiserver()
+        self._is_away = False
         # They give up jobs whose PodGroup they were making: nobody else's loss.
         self._volcano.stop()
         self._bed.children.remove(self._volcano)
@@ -529,6 +541,7 @@ def markdown(report: Report) -> str:
         ("restarts of the API server", report.restarts),
         ("seed", plan.seed),
         ("nodes", report.nodes),
+        *_leadership(report),
         ("jobs and pods submitted", f"{report.jobs} and {report.pods}"),
         ("pods bound", report.binds),
         ("gangs that a kill left bound in part", report.half_bound),
@@ -553,6 +566,16 @@ def markdown(report: Report) -> str:
     return "\n".join([*lines, ""])
 
 
+def _leadership(report: Report) -> Iterable[tuple[str, object]]:
+    """What there is to say of several schedulers."""
+    if report.plan.replicas == 1:
+        return
+    yield "schedulers at a time", report.plan.replicas
+    yield "schedulers that led", report.leaders
+    for way, took in sorted(report.handovers.items()):
+        yield f"longest hand-over, {way}", f"{took:.2f} s"
+
+
 def _machine() -> str:
     return (
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
@@ -569,6 +592,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--aimed", type=int, default=20)
     parser.add_argument("--starved", type=int, default=4)
     parser.add_argument("--patience", type=float, default=300.0, metavar="S")
+    parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder for soak.md and soak.json")
     parser.add_argument("--keep", type=Path, help="folder for data and logs")
     told = parser.parse_args(arguments)
@@ -580,13 +604,18 @@ def main(arguments: list[str] | None = None) -> int:
         aimed=told.aimed,
         starved=told.starved,
         patience_s=told.patience,
+        replicas=told.replicas,
     )
 
     def say(line: str) -> None:
         sys.stderr.write(f"soak: {line}\n")
         sys.stderr.flush()
 
-    report = Soak(plan, say, folder=told.keep).run()
+    kind = Soak
+    if plan.replicas > 1:
+        from tests.soak.replicas import Replicas as kind  # noqa: N813, PLC0415
+
+    report = kind(plan, say, folder=told.keep).run()
     sys.stdout.write(markdown(report))
     if told.out is not None:
         told.out.mkdir(parents=True, exist_ok=True)

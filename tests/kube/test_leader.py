@@ -1,0 +1,262 @@
+"""Who leads, against a real API server; the clock is the test's."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.credentials import load
+from ringleaf.kube.leader import MARGIN_S, SEEN, Elector, Terms
+from ringleaf.testbed.cluster import Testbed
+
+DURATION_S = 5
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+class Election:
+    """One Lease, those who want it, and the time that all of them read."""
+
+    def __init__(self, bed: Testbed) -> None:
+        self.bed = bed
+        self.name = f"lease-{secrets.token_hex(3)}"
+        self.path = f"{LEASES}/{self.name}"
+        self.now = 1000.0
+        self.apis: dict[str, Api] = {}
+        self._stack = contextlib.AsyncExitStack()
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def stands(self, identity: str) -> Elector:
+        """Somebody who sees the Lease, and has marked what it is like."""
+        credentials = await load(str(self.bed.kubeconfig), None)
+        api = await self._stack.enter_async_context(Api(credentials))
+        self.apis[identity] = api
+        terms = Terms(self.name, "default", identity, DURATION_S)
+        elector = Elector(api, terms, lambda *_what, **_facts: None, lambda: self.now)
+        self._tasks.append(asyncio.create_task(elector.reflector.run()))
+        await elector.known()
+        elector.mark()
+        return elector
+
+    async def leads(self, identity: str) -> Elector:
+        elector = await self.stands(identity)
+        await within(elector.acquire())
+        return elector
+
+    async def sees(self, elector: Elector, holder: str) -> None:
+        """Until *elector* sees who holds the Lease."""
+        async with asyncio.timeout(10):
+            await until(lambda: elector.holder == holder)
+
+    @property
+    def lease(self) -> dict[str, Any]:
+        status, found = self.bed.request("GET", self.path)
+        assert status == 200
+        return dict(found)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+
+
+async def within(work: Awaitable[Any], seconds: float = 10) -> Any:  # noqa: ANN401
+    async with asyncio.timeout(seconds):
+        return await work
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+
+
+def version_of(elector: Elector) -> str:
+    seen = elector._seen  # noqa: SLF001
+    return "" if seen is None else seen.metadata.resource_version
+
+
+def has_moved(elector: Elector, version: str) -> bool:
+    return version_of(elector) != version
+
+
+async def is_waiting(work: "asyncio.Task[Any]") -> bool:
+    """Whether *work* is not done, although it had time."""
+    await asyncio.sleep(0.2)
+    return not work.done()
+
+
+def played(bed: Testbed, story: Callable[[Election], Awaitable[None]]) -> None:
+    async def play() -> None:
+        election = Election(bed)
+        try:
+            await within(story(election), 30)
+        finally:
+            await election.close()
+
+    asyncio.run(play())
+
+
+@contextlib.asynccontextmanager
+async def started(work: Awaitable[Any]) -> AsyncIterator["asyncio.Task[Any]"]:
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_lease_that_is_not_there_is_made(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        elector = await election.leads("a")
+
+        assert elector.leads
+        assert elector.was_vacant
+        assert election.lease["spec"]["holderIdentity"] == "a"
+        assert election.lease["spec"]["leaseDurationSeconds"] == DURATION_S
+
+    played(testbed, story)
+
+
+def test_a_leader_stops_before_anybody_else_can_begin(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        b = await election.stands("b")
+        async with started(b.acquire()) as wanting:
+            election.now += DURATION_S - MARGIN_S
+            stopped_first = not a.leads and await is_waiting(wanting)
+            election.now += MARGIN_S
+            b._changed.set()  # noqa: SLF001 - its timer reads another clock
+            await within(wanting)
+
+        assert stopped_first
+        assert b.leads
+        assert not b.was_vacant
+        assert election.lease["spec"]["leaseTransitions"] == 1
+
+    played(testbed, story)
+
+
+def test_who_renews_goes_on(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        b = await election.stands("b")
+        async with started(b.acquire()) as wanting:
+            for _second in range(2 * DURATION_S):
+                election.now += 1
+                version = election.lease["metadata"]["resourceVersion"]
+                assert await a._renew()  # noqa: SLF001 - the loop waits in real time
+                await until(partial(has_moved, b, version))
+
+            assert await is_waiting(wanting)
+            assert a.leads
+
+    played(testbed, story)
+
+
+def test_a_lease_that_is_given_up_is_taken_at_once(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        b = await election.stands("b")
+        async with started(b.acquire()) as wanting:
+            await a.release("4711")
+            await within(wanting)
+
+        assert not a.leads
+        assert b.leads
+        assert not b.was_vacant
+        assert b.taken_from is not None
+        assert (b.taken_from.metadata.annotations or {})[SEEN] == "4711"
+        assert SEEN not in election.lease["metadata"].get("annotations", {})
+
+    played(testbed, story)
+
+
+def test_who_sees_its_lease_with_another_stops_at_once(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        async with started(a.keep()) as keeping:
+            stolen = {"spec": {"holderIdentity": "thief"}}
+            election.bed.client.ask("PATCH", election.path, stolen)
+
+            assert await within(keeping) == "thief holds the lease now"
+            assert not a.leads
+
+    played(testbed, story)
+
+
+def test_a_deleted_lease_is_nobody_elses_for_a_while(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        b = await election.stands("b")
+        async with started(a.keep()) as keeping, started(b.acquire()) as wanting:
+            election.bed.client.ask("DELETE", election.path)
+
+            assert await within(keeping) == "nobody holds the lease now"
+            assert await is_waiting(wanting)
+            election.now += DURATION_S
+            b._changed.set()  # noqa: SLF001 - its timer reads another clock
+            await within(wanting)
+
+    played(testbed, story)
+
+
+def test_a_leader_that_cannot_renew_ends_in_time(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+
+        tries = []
+
+        async def away(*what: object, **_how: object) -> None:
+            tries.append(what)
+            raise Unreachable("away")
+
+        monkeypatch.setattr(election.apis["a"], "call", away)
+        began = election.now
+        async with started(a.keep()) as keeping:
+            while not keeping.done():
+                election.now += 0.25
+                a._changed.set()  # noqa: SLF001 - its timer reads another clock
+                await asyncio.sleep(0.01)
+
+        assert keeping.result() == "the lease was not renewed in time"
+        assert election.now - began < DURATION_S
+        assert len(tries) > 2
+
+    played(testbed, story)
+
+
+def test_an_answer_that_was_lost_deposes_nobody(testbed: Testbed) -> None:
+    """The Lease was renewed, and its holder does not know; then it looks."""
+
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        touched = {"metadata": {"annotations": {"note": "kept"}}}
+        election.bed.client.ask("PATCH", election.path, touched)
+
+        first = await a._renew()  # noqa: SLF001
+        assert await a._renew() or first  # noqa: SLF001
+        assert a.leads
+        assert election.lease["metadata"]["annotations"]["note"] == "kept"
+
+    played(testbed, story)
+
+
+def test_a_lease_that_others_held_since_is_not_vacant(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        b = await election.stands("b")
+        a = await election.leads("a")
+        await election.sees(b, "a")
+        await a.release()
+        await within(b.acquire())
+
+        assert not b.was_vacant
+
+    played(testbed, story)

@@ -1,0 +1,184 @@
+"""Several schedulers, of which the leader is killed, stopped or asked to end.
+
+The soak as it is, with replicas: whoever leads is hit, and another must take over. The
+API server's audit log is the judge of leaders: nobody binds a pod, not even by a
+request that was on its way, once the Lease is another's.
+"""
+
+import bisect
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ringleaf.testbed.cluster import Testbed
+from ringleaf.testbed.process import Child
+from ringleaf.testbed.source import TestbedError
+from tests.soak.run import AWAY, RELEASE_S, RINGLEAF, Soak
+
+LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ringleaf"
+PATIENCE_S: Final = 60.0
+WAYS: Final = ("kill", "stop", "term")
+"""How a leader is hit: killed, stopped until another leads, asked to end."""
+
+
+class Replicas(Soak):
+    """One run with as many schedulers as the plan says."""
+
+    def _begin(self) -> None:
+        self._replicas: list[Child] = []
+
+    def _new_bed(self, testbed: type[Testbed], folder: Path | None) -> Testbed:
+        self._begin()
+        return testbed(fsync=True, audit=True, folder=folder)
+
+    def _start(self) -> None:
+        """As many as there should be; a leader that was deposed is started again."""
+        for child in [each for each in self._replicas if not each.is_running]:
+            self._bury(child)
+        while len(self._replicas) < self.plan.replicas:
+            self._schedulers += 1
+            name = f"ringleaf-{self._schedulers}"
+            command: list[str | Path] = [
+                *(RINGLEAF, "scheduler", f"--kubeconfig={self._bed.kubeconfig}"),
+                *("--healthz-address=127.0.0.1:0", f"--release-seconds={RELEASE_S}"),
+            ]
+            self._replicas.append(self._bed.run(name, command))
+
+    def _bury(self, child: Child) -> None:
+        if child.status != 1 or not child.says('"deposed"'):
+            self._fault(f"scheduler ended by itself: {child.last_words()}")
+        self._replicas.remove(child)
+        self._forget(child)
+
+    def _forget(self, child: Child) -> None:
+        self._bed.children.remove(child)
+        self._look_at_log(child)
+
+    def _wait_synced(self) -> None:
+        self._leader()
+
+    def _leader(self, *but: Child) -> Child:
+        """Who leads, once somebody does who is none of *but*."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            self._start()
+            holder = ""
+            with suppress(*AWAY):
+                _status, lease = self._bed.request("GET", LEASE)
+                holder = lease.get("spec", {}).get("holderIdentity") or ""
+            for child in self._replicas:
+                if child not in but and holder and _leads(child, holder):
+                    return child
+            time.sleep(0.02)
+        raise TestbedError(f"nobody leads after {PATIENCE_S:.0f} s")
+
+    def _kill(self) -> None:
+        """Hit whoever leads, in one of the ways in turn."""
+        way = WAYS[self.report.kills % len(WAYS)]
+        if self._is_away:
+            way = "kill"
+            leader = self._replicas[0]
+        else:
+            leader = self._leader()
+        began = time.monotonic()
+        self._replicas.remove(leader)
+        match way:
+            case "kill":
+                leader.kill()
+                self._forget(leader)
+            case "stop":
+                os.kill(leader.pid, signal.SIGSTOP)
+            case _:
+                os.kill(leader.pid, signal.SIGTERM)
+        self.report.kills += 1
+        time.sleep(0.1)  # what was in flight
+        if n_halves := self._spectator.note_halves():
+            self._say(f"{way} {self.report.kills}: {n_halves} gangs bound in part")
+        if self._is_away:
+            return
+        self._leader(leader)
+        took = time.monotonic() - began
+        longest = self.report.handovers
+        longest[way] = max(longest.get(way, 0.0), took)
+        if way == "stop":
+            os.kill(leader.pid, signal.SIGCONT)
+        if way != "kill":
+            self._see_it_end(leader, 0 if way == "term" else 1)
+
+    def _see_it_end(self, child: Child, status: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while child.is_running and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if child.status != status:
+            self._fault(
+                f"ended with {child.status}, not {status}: {child.last_words()}"
+            )
+            child.kill()
+        self._forget(child)
+
+    def _count(self) -> None:
+        for child in list(self._replicas):
+            self._scheduler = child
+            super()._count()
+        found = judged(self._bed.audit_log)
+        self.report.leaders = len(found.leaders)
+        for line in found.usurpers:
+            self._fault(line)
+        if found.n_bindings < self.report.binds:
+            seen = self.report.binds
+            self._fault(f"{found.n_bindings} bindings in the audit log, {seen} seen")
+
+
+class Judgement(NamedTuple):
+    """What the audit log says: who led, bindings, and those by others."""
+
+    leaders: list[str]
+    n_bindings: int
+    usurpers: list[str]
+
+
+def judged(log: Path) -> Judgement:
+    """Who bound a pod while the Lease was another's."""
+    moves: list[tuple[str, str]] = []
+    bindings: list[tuple[str, str, str]] = []
+    for entry in _entries(log):
+        ref, at = entry.get("objectRef", {}), entry["stageTimestamp"]
+        agent = entry.get("userAgent", "").partition("/")
+        if not 200 <= entry.get("responseStatus", {}).get("code", 0) < 300:
+            continue
+        if ref.get("resource") == "leases" and entry["verb"] in ("create", "update"):
+            if ref.get("name", "ringleaf") == "ringleaf":
+                spec = entry.get("requestObject", {}).get("spec", {})
+                moves.append((at, spec.get("holderIdentity") or ""))
+        elif ref.get("subresource") == "binding" and agent[0] == "ringleaf":
+            bindings.append((at, agent[2], ref["name"]))
+    moves.sort()
+    times = [at for at, _holder in moves]
+    usurpers = []
+    for at, who, pod in bindings:
+        held = bisect.bisect_right(times, at) - 1
+        holder = moves[held][1] if held >= 0 else ""
+        if holder != who:
+            usurpers.append(f"pod {pod} was bound by {who} while {holder!r} led")
+    leaders = list(dict.fromkeys(holder for _at, holder in moves if holder))
+    return Judgement(leaders, len(bindings), usurpers)
+
+
+def _entries(log: Path) -> Iterator[dict[str, Any]]:
+    with log.open(encoding="utf-8") as lines:
+        for line in lines:
+            with suppress(ValueError):  # the API server was killed while writing
+                entry = json.loads(line)
+                if entry.get("stage") == "ResponseComplete":
+                    yield entry
+
+
+def _leads(child: Child, holder: str) -> bool:
+    """Whether *holder* is that scheduler, and it has begun to decide."""
+    text = child.log.read_text(encoding="utf-8", errors="replace")
+    return child.is_running and f'"identity":"{holder}","event":"leads"' in text

@@ -1,0 +1,53 @@
+"""Leaders are killed, stopped and asked to end, and nothing is lost."""
+
+import json
+from pathlib import Path
+
+from ringleaf.testbed.cluster import Testbed
+from tests.soak.replicas import Replicas, judged
+from tests.soak.run import Plan, markdown
+
+
+def test_nothing_is_lost_when_leaders_are_killed(new_testbed: type[Testbed]) -> None:
+    said: list[str] = []
+    plan = Plan(kills=5, restarts=0, pods=700, aimed=3, starved=0, replicas=2)
+
+    report = Replicas(plan, said.append, new_testbed).run()
+
+    told = "\n".join([*said, markdown(report)])
+    assert report.violations == [], told
+    assert report.kills == 5, told
+    assert report.leaders == 6, told
+    assert sorted(report.handovers) == ["kill", "stop", "term"], told
+
+
+def entry(at: int, verb: str, who: str, **ref: str) -> str:
+    plain = {
+        "stage": "ResponseComplete",
+        "stageTimestamp": f"2026-01-01T00:00:{at:02d}.000000Z",
+        "verb": verb,
+        "userAgent": f"ringleaf/{who}",
+        "objectRef": ref,
+        "responseStatus": {"code": 200},
+        "requestObject": {"spec": {"holderIdentity": who}},
+    }
+    return json.dumps(plain)
+
+
+def test_the_judge_sees_who_binds_after_having_been_deposed(tmp_path: Path) -> None:
+    binding = {"resource": "pods", "subresource": "binding", "name": "p"}
+    lines = [
+        entry(1, "create", "a", resource="leases"),
+        entry(2, "create", "a", **binding),
+        entry(3, "update", "b", resource="leases", name="ringleaf"),
+        entry(4, "create", "b", **binding),
+        entry(5, "create", "a", **binding),
+    ]
+    log = tmp_path / "audit.log"
+    log.write_text("\n".join(lines), encoding="utf-8")
+
+    found = judged(log)
+
+    assert found.leaders == ["a", "b"]
+    assert found.n_bindings == 3
+    assert found.usurpers == ["pod p was bound by a while 'b' led"]
