@@ -39,7 +39,7 @@ TROUBLES: Final = frozenset(
     }
 )
 """Lines of the log that somebody should look at."""
-LOOK_S: Final = 1.0
+LOOK_S: Final = 0.5
 """How often to look whether the configuration has changed."""
 OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 NAMESPACE: Final = "kube-system"
@@ -147,7 +147,7 @@ async def _follow(asked: Run, scheduler: Scheduler, say: Say) -> None:
     """Read the configuration again when its file changes; a bad one changes nothing.
 
     In a pod the file is a link to a link, which are changed together; what they lead
-    to is looked at, once a second.
+    to is looked at, twice a second.
     """
     file = asked.conf_file
     if file is None:
