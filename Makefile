@@ -27,6 +27,7 @@ testbed: $(VENV)/.run
 
 soak: $(VENV)/.dev testbed
 	@$(BIN)/python -m tests.soak.run --out build/soak
+	@$(BIN)/python -m tests.soak.run --replicas 2 --kills 40 --restarts 2 --pods 4000 --out build/soak-leaders
 
 bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/decide.py

@@ -1,0 +1,109 @@
+"""Two schedulers, one of which leads."""
+
+import os
+import signal
+
+from ringleaf.testbed.process import Child
+from tests.soak.replicas import judged
+from tests.stories.stage import (
+    GRACE_S,
+    Stage,
+    answer_of,
+    has_told,
+    node_of,
+    pod,
+    podgroup,
+)
+
+PODS = 150
+
+
+def wait_until_leads(stage: Stage, child: Child) -> None:
+    stage.wait(lambda: has_told(child, "leads"), f"{child.name} to lead")
+
+
+def bound(stage: Stage) -> int:
+    return sum(bool(node_of(each)) for each in stage.pods())
+
+
+def cordon(stage: Stage, *, on: bool) -> None:
+    for node in stage.bed.client.ask("GET", "/api/v1/nodes")["items"]:
+        path = f"/api/v1/nodes/{node['metadata']['name']}"
+        stage.bed.client.ask("PATCH", path, {"spec": {"unschedulable": on or None}})
+
+
+def submit_gang(stage: Stage, name: str, pods: int) -> None:
+    stage.create(podgroup(name, pods))
+    for i in range(pods):
+        stage.create(pod(f"{name}-{i}", 0, group=name, selector={}))
+
+
+def test_a_standby_is_ready_and_binds_nothing(stage: Stage) -> None:
+    leader = stage.schedule()
+    wait_until_leads(stage, leader)
+    standby = stage.start_scheduler(None)
+    submit_gang(stage, "gang", 10)
+    stage.wait(lambda: bound(stage) == 10, "the gang to be bound")
+
+    roles = [answer_of(child, "readyz") for child in (leader, standby)]
+    standby.stop(GRACE_S)
+
+    assert [(status, told["reasons"]["role"]) for status, told in roles] == [
+        (200, "leader"),
+        (200, "standby"),
+    ]
+    assert not has_told(standby, "bind")
+    assert standby.status == 0, standby.last_words()
+
+
+def test_a_leader_that_ends_hands_over_and_a_warm_standby_goes_on(
+    stage: Stage,
+) -> None:
+    stage.stop_scheduler()
+    first = stage.start_scheduler(None)
+    wait_until_leads(stage, first)
+    second = stage.start_scheduler(None)
+    submit_gang(stage, "one", 20)
+    stage.wait(lambda: bound(stage) > 0, "a pod to be bound")
+    first.stop(GRACE_S)
+    wait_until_leads(stage, second)
+    submit_gang(stage, "two", 20)
+    stage.wait(lambda: bound(stage) == 40, "both gangs to be bound")
+    second.stop(GRACE_S)
+
+    assert (first.status, second.status) == (0, 0)
+    assert judged(stage.bed.audit_log).usurpers == []
+
+
+def test_a_leader_that_was_stopped_binds_nothing_of_what_it_had_decided(
+    stage: Stage,
+) -> None:
+    """It is stopped amid binding a gang; its successor finds no place for the rest.
+
+    Whatever it had still to send would have been taken: the pods are free, and the API
+    server heeds no cordon.
+    """
+    stage.stop_scheduler()
+    first = stage.start_scheduler(None, "--connections", "1")
+    wait_until_leads(stage, first)
+    submit_gang(stage, "gang", PODS)
+    stage.wait(lambda: bound(stage) > 0, "the first pod to be bound")
+    os.kill(first.pid, signal.SIGSTOP)
+    second = stage.start_scheduler(None, "--leader-elect-lease-duration", "3")
+    cordon(stage, on=True)
+    try:
+        before = bound(stage)
+        wait_until_leads(stage, second)
+        os.kill(first.pid, signal.SIGCONT)
+        stage.wait(lambda: not first.is_running, "the first one to end")
+        after = bound(stage)
+    finally:
+        cordon(stage, on=False)
+    stage.wait(lambda: bound(stage) == PODS, "the gang to be whole")
+    second.stop(GRACE_S)
+
+    assert first.status == 1
+    assert has_told(first, "deposed")
+    assert 0 < before < PODS
+    assert after == before
+    assert judged(stage.bed.audit_log).usurpers == []
