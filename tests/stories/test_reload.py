@@ -75,10 +75,8 @@ def test_d22_a_reload_under_load_loses_no_pod_and_a_bad_one_changes_nothing(
         told.append(("configuration" if is_good else "configuration refused", is_good))
 
         def heard(n: int = number) -> bool:
-            return n == sum(
-                line["event"].startswith("configuration")
-                for line in lines_of(scheduler.log)
-            )
+            events = [str(line["event"]) for line in lines_of(scheduler.log)]
+            return n == sum(each.startswith("configuration") for each in events)
 
         stage.wait(heard, f"change {number} to be read")
     crowd.join()
