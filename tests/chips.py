@@ -44,6 +44,7 @@ def a_job(
     pods: int = 1,
     strategy: str | None = None,
     distributed: bool = False,
+    least: int | None = None,
 ) -> Job:
     """A job called ``j``."""
     return Job(
@@ -53,6 +54,7 @@ def a_job(
         pods,
         None if strategy is None else Strategy(strategy),
         distributed,
+        least=least,
     )
 
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import Ringleaf
 
 COMMANDS = (
     *("plan", "explain", "replay", "products", "demo"),
-    *("scheduler", "topology", "conf", "dev"),
+    *("scheduler", "topology", "conf", "shadow", "dev"),
 )
 SCRIPT = Path(sys.executable).with_name("ringleaf")
 LARGE = b"nodes: [{name: 'n{i}', count: 9, product: atlas-300t}]\njobs:\n" + b"".join(

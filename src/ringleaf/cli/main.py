@@ -16,6 +16,9 @@ from ringleaf.cli.failure import BadUse, program, report
 if TYPE_CHECKING:
     from ringleaf.cli.live import Cluster
 
+if TYPE_CHECKING:
+    from ringleaf.cli.shadow import ShadowRun
+
 app = typer.Typer(
     name="ringleaf",
     add_completion=False,
@@ -562,6 +565,49 @@ def scheduler(
             help="Namespace of the Lease; else the pod's own, or kube-system.",
         ),
     ] = None,
+    shadow: Annotated[
+        bool,
+        typer.Option(
+            "--shadow",
+            help="Bind nothing: judge what another scheduler does with its pods.",
+        ),
+    ] = False,
+    shadow_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --shadow: schedulerName of the pods to look at; repeatable, "
+            "else volcano.",
+        ),
+    ] = None,
+    shadow_log: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="With --shadow: a line of JSON for each job."
+        ),
+    ] = None,
+    shadow_patience: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            min=0.1,
+            help="With --shadow: how long a job may fit here and wait there.",
+        ),
+    ] = 10.0,
+    canary_queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUEUE",
+            help="With --shadow: bind our own pods in this queue; repeatable.",
+        ),
+    ] = None,
+    canary_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMESPACE",
+            help="With --shadow: bind our own pods in this namespace; repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Schedule the pods of a Kubernetes cluster, in place of Volcano's scheduler.
 
@@ -569,10 +615,16 @@ def scheduler(
     bound, and nothing more is decided. The log goes to standard error, a line of JSON
     for each thing that happens.
 
+    With --shadow it runs beside another scheduler, writes nothing to the API server,
+    and tells what it would have done (ringleaf shadow report). With a canary it binds
+    its own pods of some queues or namespaces besides.
+
     \b
     Examples:
       ringleaf scheduler --kubeconfig ~/.kube/config
       ringleaf scheduler --scheduler-name volcano --scheduler-conf volcano.conf
+      ringleaf scheduler --shadow --shadow-name volcano --shadow-log shadow.jsonl
+      ringleaf scheduler --shadow --canary-queue research
     """  # noqa: D301
     from ringleaf.cli.scheduler import Lead, Run, run
 
@@ -591,8 +643,91 @@ def scheduler(
         release_s=release_seconds,
         connections=connections,
         lead=lead if leader_elect else None,
+        shadow=_shadow(
+            shadow_name,
+            shadow_log,
+            shadow_patience,
+            is_on=shadow,
+            canary=bool(canary_queue or canary_namespace),
+        ),
+        canary_queues=canary_queue or [],
+        canary_namespaces=canary_namespace or [],
     )
     raise typer.Exit(run(asked))
+
+
+def _shadow(
+    schedulers: list[str] | None,
+    log: str | None,
+    patience_s: float,
+    *,
+    is_on: bool,
+    canary: bool,
+) -> "ShadowRun | None":
+    """How the shadow is run, if there is one."""
+    from ringleaf.cli.shadow import ShadowRun
+
+    if is_on:
+        return ShadowRun(tuple(schedulers or ["volcano"]), log, patience_s)
+    if schedulers or log is not None or canary:
+        raise BadUse(
+            "--shadow-name, --shadow-log, --canary-queue and --canary-namespace "
+            "go with --shadow, which is not there; hint: ringleaf scheduler --help"
+        )
+    return None
+
+
+shadow_app = typer.Typer(rich_markup_mode=None)
+app.add_typer(shadow_app, name="shadow")
+
+
+@shadow_app.callback(invoke_without_command=True)
+def shadow_group(context: typer.Context) -> None:
+    """Read what a shadow of another scheduler has found.
+
+    \b
+    Examples:
+      ringleaf shadow report
+    """  # noqa: D301
+    if context.invoked_subcommand is None:
+        print(context.get_help())  # noqa: T201
+        raise typer.Exit(2)
+
+
+@shadow_app.command("report")
+def shadow_report(
+    *,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="URL|FILE",
+            help="Where the shadow answers, or its --shadow-log; - for stdin.",
+        ),
+    ] = "http://127.0.0.1:11251",
+    most: Annotated[
+        int,
+        typer.Option("--top", metavar="N", min=0, help="How many differences to show."),
+    ] = 20,
+    json: AsJson = False,
+) -> None:
+    """Say how another scheduler and Ringleaf agree, and what parts them.
+
+    Reads a running ringleaf scheduler --shadow, or the log it wrote. Shows the share
+    of jobs on which both agree, the jobs by verdict, the differences by the rule that
+    makes them, and the last differences with both placements.
+    Exit status 0 when they agree on every job, 1 when not, or when there is none yet.
+
+    \b
+    Examples:
+      kubectl -n kube-system port-forward deploy/ringleaf-shadow 11251 &
+      ringleaf shadow report
+      ringleaf shadow report --from shadow.jsonl --top 5
+      ringleaf shadow report --json | jq .rules
+    """  # noqa: D301
+    from ringleaf.cli.shadow import report as print_report
+
+    raise typer.Exit(print_report(source, most=most, as_json=json))
 
 
 dev = typer.Typer(rich_markup_mode=None)

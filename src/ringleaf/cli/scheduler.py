@@ -4,11 +4,11 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO
+from typing import BinaryIO, Final, Protocol, TextIO
 from uuid import uuid4
 
 import msgspec
@@ -16,11 +16,13 @@ from msgspec import Struct
 
 import ringleaf
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube.api import Api
+from ringleaf.kube.canary import Canary
 from ringleaf.kube.credentials import BadCredentials, load
-from ringleaf.kube.health import BadAddress, Health
+from ringleaf.kube.health import BadAddress, Health, Json
 from ringleaf.kube.leader import Elector, Terms
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
@@ -66,17 +68,30 @@ class Run(Struct, frozen=True):
     release_s: float
     connections: int
     lead: Lead | None = None
+    shadow: ShadowRun | None = None
+    canary_queues: Sequence[str] = ()
+    canary_namespaces: Sequence[str] = ()
+
+    @property
+    def canary(self) -> Canary | None:
+        """The jobs that are bound beside a shadow, if any are."""
+        if not (self.canary_queues or self.canary_namespaces):
+            return None
+        return Canary(frozenset(self.canary_queues), frozenset(self.canary_namespaces))
 
 
 def run(asked: Run) -> int:
     """Schedule until asked to stop; the exit status."""
     say = _log()
     conf = _conf(asked.conf_file, say)
+    if asked.shadow is not None and asked.canary is None:
+        return asyncio.run(_look(asked, asked.shadow, conf, say))
     options = Options(
         schedulers=tuple(asked.schedulers),
         conf=conf,
         release_s=asked.release_s,
         workers=asked.connections,
+        canary=asked.canary,
         name=f"ringleaf-{socket.gethostname()}",
     )
     identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
@@ -88,6 +103,37 @@ def run(asked: Run) -> int:
             out = stack.enter_context(_recording(asked.record))
             mind = lambda engine: Recorder(engine, out)  # noqa: E731
         return asyncio.run(_serve(asked, options, say, mind, identity))
+
+
+async def _look(asked: Run, shadow: ShadowRun, conf: Conf, say: Say) -> int:
+    """Be a shadow, and nothing else."""
+    try:
+        credentials = await load(asked.kubeconfig, asked.context)
+    except BadCredentials as error:
+        raise BadUse(str(error)) from None
+    trouble = lambda line: say("trouble", message=line)  # noqa: E731
+    async with Api(credentials, asked.connections, trouble) as api:
+        with beside(api, shadow, conf, say) as loop:
+            try:
+                pages = {PAGE: loop.page}
+                async with Health(
+                    asked.health, loop.live, loop.ready, pages=pages
+                ) as health:
+                    say(
+                        "started",
+                        server=credentials.server,
+                        shadows=list(shadow.schedulers),
+                        health=health.port,
+                    )
+                    following = asyncio.create_task(_follow(asked, [loop], say))
+                    with ending(loop.stop):
+                        await loop.run()
+                    following.cancel()
+            except BadAddress as error:
+                raise BadUse(str(error)) from None
+            if loop.failure is not None:
+                raise loop.failure
+    return 0
 
 
 async def _serve(
@@ -103,15 +149,23 @@ async def _serve(
         raise BadUse(str(error)) from None
     trouble = lambda line: say("trouble", message=line)  # noqa: E731
     agent, metrics = f"ringleaf/{identity}", Metrics()
-    async with Api(
-        credentials, options.workers, trouble, agent, metrics.answered
-    ) as api:
+    async with (
+        Api(credentials, options.workers, trouble, agent, metrics.answered) as api,
+        AsyncExitStack() as on,
+    ):
         elector = _elector(asked.lead, api, identity, say)
         scheduler = Scheduler(api, options, say, mind, elector, metrics=metrics)
         page = Page(scheduler, ringleaf.__version__).text
+        pages: dict[str, Json] = {}
+        ruled: list[Ruled] = [scheduler]
+        if asked.shadow is not None:
+            loop = on.enter_context(beside(api, asked.shadow, options.conf, say))
+            await on.enter_async_context(running(loop, scheduler.stop))
+            pages[PAGE] = loop.page
+            ruled.append(loop)
         try:
             async with Health(
-                asked.health, scheduler.live, scheduler.ready, page
+                asked.health, scheduler.live, scheduler.ready, page, pages
             ) as health:
                 say(
                     "started",
@@ -120,7 +174,7 @@ async def _serve(
                     health=health.port,
                     identity=identity if elector is not None else None,
                 )
-                following = asyncio.create_task(_follow(asked, scheduler, say))
+                following = asyncio.create_task(_follow(asked, ruled, say))
                 await scheduler.run()
                 following.cancel()
         except BadAddress as error:
@@ -143,7 +197,17 @@ def _elector(lead: Lead | None, api: Api, identity: str, say: Say) -> Elector | 
     return Elector(api, Terms(lead.name, namespace, identity, lead.duration_s), say)
 
 
-async def _follow(asked: Run, scheduler: Scheduler, say: Say) -> None:
+class Ruled(Protocol):
+    """Who goes by a configuration."""
+
+    def reconfigure(self, conf: Conf) -> None:
+        """Go by *conf* from now on."""
+
+    def refuse_conf(self, why: str) -> None:
+        """There is a newer configuration, and it is no good."""
+
+
+async def _follow(asked: Run, ruled: Iterable[Ruled], say: Say) -> None:
     """Read the configuration again when its file changes; a bad one changes nothing.
 
     In a pod the file is a link to a link, which are changed together; what they lead
@@ -163,10 +227,12 @@ async def _follow(asked: Run, scheduler: Scheduler, say: Say) -> None:
             conf = _conf(file, say)
         except BadUse as error:
             say("configuration refused", file=file, message=str(error))
-            scheduler.refuse_conf(str(error))
+            for each in ruled:
+                each.refuse_conf(str(error))
             continue
         say("configuration", file=file, actions=", ".join(conf.actions))
-        scheduler.reconfigure(conf)
+        for each in ruled:
+            each.reconfigure(conf)
 
 
 def _stat(file: str) -> tuple[int, ...] | None:

@@ -191,7 +191,7 @@ class Cycle:
                 return True
         limit = self.quota(standing, overdue=standing.is_broken)
         if limit is None:
-            why = self._share_words(standing)
+            why = self.share_words(standing)
             self.waiting.hold_back(line, why)
             self.failed.append(line)
             self.tell_waits(standing, why)
@@ -345,7 +345,8 @@ class Cycle:
             for name, amount in amounts.items()
         )
 
-    def _share_words(self, standing: Standing) -> str:
+    def share_words(self, standing: Standing) -> str:
+        """Why a job may not start now by the accounts of its queue."""
         name = standing.job.queue
         return self.door_words(name) or f", more than queue {name!r} may use now"
 

@@ -38,7 +38,7 @@ NODE_BITS: Final = 24
 _NODE: Final = (1 << NODE_BITS) - 1
 
 SCORE_BITS: Final = 48
-_FINEST: Final = 1 << 16
+FINEST: Final = 1 << 16
 """Scores that differ by less than one of so many parts are equal."""
 _MIDDLE: Final = 1 << SCORE_BITS - 1
 
@@ -71,7 +71,7 @@ def weighed(
     if summed:
         scores = scores + points_of(request, ranks)
         ranks = ranks // MAX_RANK
-    steps = np.clip(np.rint(scores * _FINEST), 1 - _MIDDLE, _MIDDLE - 1)
+    steps = np.clip(np.rint(scores * FINEST), 1 - _MIDDLE, _MIDDLE - 1)
     return ranks, _MIDDLE - steps.astype(np.int64)
 
 
@@ -191,7 +191,7 @@ class Preference:
             return NEVER
         if self._summed:
             return self._keys_of(np.array([node]), np.array([rank]))[0]
-        steps = round(self._score(np.array([node])).item(0) * _FINEST)
+        steps = round(self._score(np.array([node])).item(0) * FINEST)
         return rank << SCORE_BITS | _MIDDLE - min(max(steps, 1 - _MIDDLE), _MIDDLE - 1)
 
     def _has_room(self, node: int) -> bool:

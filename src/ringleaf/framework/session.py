@@ -40,9 +40,11 @@ from ringleaf.policies.repair import (
     repaired_under_leaves,
     seat_of,
 )
-from ringleaf.policies.superpods import best_in_superpods
+from ringleaf.policies.superpods import best_in_superpods, superpod_weights
 
 Crew = Sequence[tuple[Role, tuple[int, ...]]]
+Weight = tuple[int, ...]
+"""Numbers that are compared one after the other; lower is better."""
 
 MANY: Final = 64
 """A gang of this many replicas asks for room before it takes any."""
@@ -84,6 +86,11 @@ class Session:
         self._scorer, self._bars, self._sum_scores = scorer, bars, sum_scores
         self._preferences: dict[Request, Preference] = {}
         self._fleet = cluster.fleet.version
+
+    @property
+    def sums_scores(self) -> bool:
+        """Whether the affinity rank is a score among others."""
+        return self._sum_scores
 
     def decide(
         self, job: Job, limit: int | None = None, *, hints: bool = True
@@ -241,6 +248,23 @@ class Session:
         summed, request = self._sum_scores, request_of(job)
         first, then = weighed(request, ranks, score(nodes), summed=summed)
         return np.lexsort((then, first))
+
+    def weights(self, job: Job, role: Role, nodes: Ints, ranks: Ints) -> list[Weight]:
+        """How much some fitting *nodes* suit the next pod of *role*, lower is better.
+
+        For each the rank, or with summed scores what stays first of it, and the score
+        upside down; of equal ones the lower name goes first.
+        """
+        request = request_of(job, role)
+        if request.network is Network.SUPERPODS:
+            where, reserve = self.cluster.superpod[nodes], self.settings.reserve_nodes
+            return superpod_weights(ranks, where, reserve)
+        score = self._score(job, role)
+        if score is None:
+            return [(rank, 0) for rank in ranks.tolist()]
+        summed = self._sum_scores
+        first, then = weighed(request, ranks, score(nodes), summed=summed)
+        return list(zip(first.tolist(), then.tolist(), strict=True))
 
     def _score(self, job: Job, role: Role) -> Score | None:
         return None if self._scorer is None else self._scorer(job, role)

@@ -6,8 +6,8 @@ it sees the cluster. The answer is JSON with the reasons, 200 for yes and 503 fo
 """
 
 import re
-from collections.abc import Awaitable, Callable
-from types import TracebackType
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -19,6 +19,8 @@ Probe = Callable[[], tuple[bool, dict[str, str]]]
 """Whether all is well, and what is to be said about it."""
 Metrics = Callable[[str], tuple[bytes, str]]
 """What is accepted -> the page and its type."""
+Json = Callable[[], bytes]
+"""A page of JSON as it is now."""
 
 _ADDRESS: Final = re.compile(r"(?:\[(?P<six>[^]]*)\]|(?P<host>[^:]*)):(?P<port>\d+)")
 MAX_PORT: Final = 65535
@@ -36,13 +38,19 @@ class Health:
         live: whether the process does its work.
         ready: whether it may be relied on.
         metrics: the page of metrics in the form that is accepted, and which form.
+        pages: what else is answered: path -> JSON.
 
     Raises:
         BadAddress: *address* is none, or, on entering, it cannot be had.
     """
 
     def __init__(
-        self, address: str, live: Probe, ready: Probe, metrics: Metrics | None = None
+        self,
+        address: str,
+        live: Probe,
+        ready: Probe,
+        metrics: Metrics | None = None,
+        pages: Mapping[str, Json] = MappingProxyType({}),
     ) -> None:
         self._address = address
         self._host, self.port = read_address(address)
@@ -52,6 +60,7 @@ class Health:
                 web.get("/healthz", _answering(live)),
                 web.get("/livez", _answering(live)),
                 web.get("/readyz", _answering(ready)),
+                *(web.get(path, _showing(page)) for path, page in pages.items()),
             ]
         )
         if metrics is not None:
@@ -109,5 +118,12 @@ def _serving(page: Metrics) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         body, kind = page(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": kind})
+
+    return answer
+
+
+def _showing(page: Json) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=page(), content_type="application/json")
 
     return answer

@@ -70,6 +70,8 @@ class Group:
         self.let_in = False
         self.reason = ""
         """Why the engine is not told of pods that wait."""
+        self.unreadable = ""
+        """Why its pods are no job, if they are none."""
         self.said = ""
         """What was said last of why it waits, while it has no pods."""
         self.waits = ""
@@ -467,6 +469,22 @@ def _estimate(traits: Mapping[str, str]) -> float | None:
 def _queue(podgroup: PodGroup | None, traits: Mapping[str, str]) -> str:
     said = "" if podgroup is None else podgroup.spec.queue
     return said or traits.get(names.QUEUE_NAME) or DEFAULT_QUEUE
+
+
+def queue_of(group: Group) -> str:
+    """The queue of a group, as its PodGroup says, or else its first pod."""
+    lead = min(group.pods.values(), key=lambda pod: pod.order, default=None)
+    traits = {} if lead is None else _traits(lead, group.podgroup)
+    return _queue(group.podgroup, traits)
+
+
+def namespace_of(group: Group) -> str:
+    """The namespace of a group.
+
+    >>> namespace_of(Group("pod team/p")), namespace_of(Group("team/g"))
+    ('team', 'team')
+    """
+    return group.name.removeprefix("pod ").partition("/")[0]
 
 
 def _priority(lead: PodRecord, podgroup: PodGroup | None, facts: Facts) -> int:

@@ -29,6 +29,7 @@ from ringleaf.framework.view import View
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
+from ringleaf.kube.canary import Canary
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.leader import SEEN, Elector
 from ringleaf.kube.metrics import Metrics
@@ -110,6 +111,7 @@ class Options(Struct, frozen=True):
         release_s: Seconds after which a gang that was bound in part is released.
         workers: Bindings in flight at a time.
         name: Who it is, in events.
+        canary: The jobs that are placed, where not all of them are.
 
     """
 
@@ -118,6 +120,7 @@ class Options(Struct, frozen=True):
     release_s: float = 60.0
     workers: int = 32
     name: str = "ringleaf"
+    canary: Canary | None = None
 
 
 class Scheduler:
@@ -152,7 +155,7 @@ class Scheduler:
         self._conf = options.conf
         self.refused_conf = ""
         """What is wrong with a newer configuration; the last good one counts."""
-        self.world = World(options.schedulers, self._own_conf)
+        self.world = World(options.schedulers, self._own_conf, options.canary)
         self._mind = mind(Engine((), conf=self._own_conf))
         self._conflicts: dict[str, Report] = {}
         """What a leader is to be told of, by job."""
@@ -610,13 +613,15 @@ class Scheduler:
                 message=problem.message,
             )
             self.metrics.problems[problem.kind] += 1
-            self.teller.problem(problem)
+            if self._options.canary is None:
+                self.teller.problem(problem)
         world.problems.clear()
         for group in world.take_changed():
             self._tell_group(group, now)
         if self._version != self._mind.view.version:
             self._version = self._mind.view.version
-            self.teller.queues_changed()
+            if self._options.canary is None:
+                self.teller.queues_changed()
         due = now - self._options.release_s
         for name in [name for name, since in self._half.items() if since <= due]:
             self._release(name, now)
@@ -663,6 +668,8 @@ class Scheduler:
 
     async def _make_queues(self) -> None:
         """The queues that are always there, as Volcano's scheduler makes them."""
+        if self._options.canary is not None:
+            return  # whoever schedules the others has made them
         for name, spec in (
             ("root", {"reclaimable": False, "weight": 1}),
             (DEFAULT_QUEUE, {"reclaimable": True, "weight": 1}),

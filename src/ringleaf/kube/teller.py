@@ -341,6 +341,8 @@ class Teller:
         if group is None or group.podgroup is None:
             return None
         known = group.podgroup.status
+        if not (group.pods or group.numbers) and known.phase not in UNSTARTED:
+            return None  # it has started, and no pod of it is ours
         status = self._status(group)
         conditions = self._conditions(group, str(status["phase"]))
         if conditions is not None:

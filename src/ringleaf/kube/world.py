@@ -28,6 +28,7 @@ from ringleaf.engine.event import (
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube import names, topology
 from ringleaf.kube.budgets import Budgets
+from ringleaf.kube.canary import Canary
 from ringleaf.kube.demand import BadPod
 from ringleaf.kube.jobs import (
     Facts,
@@ -35,9 +36,11 @@ from ringleaf.kube.jobs import (
     held_job,
     job_of,
     members_of,
+    namespace_of,
     place_of,
     placement_of,
     podless_job,
+    queue_of,
 )
 from ringleaf.kube.nodes import NodeFacts, leaves_of, node_of
 from ringleaf.kube.objects import (
@@ -93,14 +96,18 @@ class World:
     Args:
         schedulers: The scheduler names of pods that are ours.
         conf: The configuration of the engine.
+        canary: The jobs that are placed, where not all of them are.
 
     """
 
     def __init__(
-        self, schedulers: Iterable[str] = (names.SCHEDULER,), conf: Conf = DEFAULT
+        self,
+        schedulers: Iterable[str] = (names.SCHEDULER,),
+        conf: Conf = DEFAULT,
+        canary: Canary | None = None,
     ) -> None:
         self.schedulers = frozenset(schedulers)
-        self._conf = conf
+        self._conf, self._canary = conf, canary
         self.pods: dict[str, PodRecord] = {}
         """By uid."""
         self.groups: dict[str, Group] = {}
@@ -667,6 +674,10 @@ class World:
         for pod in group.pods.values():
             self._bar(pod)
         pods, group.reason = members_of(group, self.nodes, now)
+        group.unreadable = ""
+        if refused := self._refusal(group):
+            pods = [pod for pod in pods if _is_held(pod)]
+            group.reason = refused if group.pods else ""
         try:
             if pods and not pods[0].ours:
                 node = self.nodes[place_of(pods[0])].node
@@ -676,14 +687,22 @@ class World:
                 if now < group.spared_until:
                     return replace(job, preemptable=False), pods
                 return self._budgets.heeded(job, pods), pods
-            return podless_job(group, self._facts), []
+            return None if refused else podless_job(group, self._facts), []
         except BadPod as error:
-            group.reason = str(error)
+            group.reason = group.unreadable = str(error)
             held = [pod for pod in pods if _is_held(pod)]
             if held:
                 node = self.nodes[place_of(held[0])].node
                 return held_job(group, held, node.product), held
         return None, []
+
+    def _refusal(self, group: Group) -> str:
+        """Why a group of ours is not placed, if there is a canary without it."""
+        others = any(not pod.ours for pod in group.pods.values())
+        if self._canary is None or others:
+            return ""
+        where = namespace_of(group), queue_of(group)
+        return "" if self._canary.admits(*where) else self._canary.refusal(*where)
 
     def _bar(self, pod: PodRecord) -> None:
         """A pod whose claims are not bound waits for them."""

@@ -24,6 +24,8 @@ from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import NEVER, Ints
 from ringleaf.policies.fit import NOBODY, Barred, Request, node_ranks
 
+Flags = NDArray[np.bool_]
+
 
 class Part(Struct, frozen=True):
     """Nodes of one block in one SuperPoD."""
@@ -226,10 +228,28 @@ def superpod_order(ranks: Ints, superpods: Ints, reserve: int) -> NDArray[np.int
     >>> superpods[superpod_order(ranks, superpods, reserve=2)].tolist()
     [1, 1, 1, 0, 0, 0, 0, 0, 2]
     """
+    lots, keeps = _fellows(ranks, superpods, reserve)
+    return np.lexsort((superpods, np.where(keeps, lots, -lots), ~keeps, ranks))
+
+
+def superpod_weights(
+    ranks: Ints, superpods: Ints, reserve: int
+) -> list[tuple[int, ...]]:
+    """What that order compares before the number of the SuperPoD and the name.
+
+    >>> superpod_weights(np.zeros(4, np.int64), np.array([0, 0, 0, 1]), reserve=2)
+    [(0, 0, 3), (0, 0, 3), (0, 0, 3), (0, 1, -1)]
+    """
+    lots, keeps = _fellows(ranks, superpods, reserve)
+    then = np.where(keeps, lots, -lots)
+    return list(zip(ranks.tolist(), (~keeps * 1).tolist(), then.tolist(), strict=True))
+
+
+def _fellows(ranks: Ints, superpods: Ints, reserve: int) -> tuple[Ints, Flags]:
+    """Nodes of the same rank in the SuperPoD of each; whether the reserve is kept."""
     pairs = np.stack([ranks, superpods], axis=1)
     _pairs, which, sizes = np.unique(
         pairs, axis=0, return_inverse=True, return_counts=True
     )
     count = sizes[which.ravel()]
-    keeps = count > reserve
-    return np.lexsort((superpods, np.where(keeps, count, -count), ~keeps, ranks))
+    return count, count > reserve

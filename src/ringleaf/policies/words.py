@@ -42,10 +42,11 @@ def rank_words(cluster: Cluster, request: Request, node: int, rank: int) -> list
     words = ["sub-healthy"] * cluster.sub_healthy.item(node)
     words.append(f"{healthy} of {cluster.size.item(node)} chips healthy")
     terms = rank_terms(request.row, rank)
-    return words + [_term_words(request, t, terms[t]) for t in request.row.rank_by]
+    return words + [term_words(request, t, terms[t]) for t in request.row.rank_by]
 
 
-def _term_words(request: Request, term: Term, value: int) -> str:
+def term_words(request: Request, term: Term, value: int) -> str:
+    """One term of a rank."""
     row, group = request.row, request.product.group
     if term is Term.LEFT:
         return f"{counted(value, 'free chip')} left over"

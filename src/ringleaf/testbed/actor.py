@@ -195,6 +195,8 @@ class Actor:
         retry_s: How long the device plugin waits between its tries.
         report_s: How often changed reports are written.
         runs_pods: Say that served pods run, where no KWOK does.
+        gives_chips: Choose chips for pods on which no scheduler has written any, as a
+            device plugin does that is told to work without one.
         workers: How many threads answer pods and write reports.
 
     """
@@ -207,6 +209,7 @@ class Actor:
         retry_s: float = 1.0,
         report_s: float = 1.0,
         runs_pods: bool = False,
+        gives_chips: bool = False,
         workers: int = WORKERS,
     ) -> None:
         self.client = client
@@ -219,6 +222,7 @@ class Actor:
         self._retry_s = retry_s
         self._report_s = report_s
         self._runs_pods = runs_pods
+        self._gives_chips = gives_chips
         self._sites: dict[str, _Site] = {}
         self._stopping = threading.Event()
         self._queues: list[SimpleQueue[tuple[str, str]]] = [
@@ -555,6 +559,8 @@ class Actor:
         if len(ids) < asked:
             words = f"Node didn't have enough resource: {resource}"
             return _Refusal(f"OutOf{resource}", words)
+        if self._gives_chips and not pod.annotation(resource):
+            return self._give(site, pod, ids)
         chosen = _oldest(site, asked)
         if chosen is not None:
             return self._hand_out(site, pod, chosen, ids)
@@ -575,6 +581,22 @@ class Actor:
         site.kubelet[uid] = frozenset(ids)
         site.served.add(chosen.metadata.uid)
         return _Grant(tuple(writes.values()), chosen.metadata.uid)
+
+    def _give(self, site: _Site, pod: Pod, ids: list[int]) -> _Refusal | _Grant:
+        """The lowest chips that nobody has or was promised."""
+        machine, uid = site.machine, pod.metadata.uid
+        gone = site.used.union(site.health.unhealthy(site.used))
+        for other in site.pods.values():
+            named = other.annotation(machine.product.resource) or ""
+            gone |= {*(_chip_ids(machine, named) or ())}
+        chips = [chip for chip in range(machine.chips) if chip not in gone][: len(ids)]
+        if len(chips) < len(ids):
+            words = f"Node didn't have enough resource: {machine.product.resource}"
+            return _Refusal(f"OutOf{machine.product.resource}", words)
+        site.held[uid] = frozenset(chips)
+        site.kubelet[uid] = frozenset(ids)
+        marks = {TIME: SERVED, **_answer(machine, pod, chips, ids)}
+        return _Grant(((pod, marks),), uid)
 
     def _grant(self, site: _Site, pod: Pod, grant: _Grant) -> None:
         uid = pod.metadata.uid

@@ -1,0 +1,566 @@
+"""Shadow mode: what another scheduler does with its pods, and what we would have done.
+
+It keeps books of the cluster as the scheduler does, in which the other scheduler's pods
+are ours to decide, and decides nothing by itself. When enough pods of a job are bound
+to start it, the job is judged (``framework/judge.py``) on the cluster as it was then.
+It reads, and writes nothing to the API server: there is nothing here that could.
+
+What happens is heard in order, and read in order a little later: ``Tape``. Chips are
+written on pods after they are bound, by the device plugin, so the tape stops at a pod
+that was bound without, until its chips are known or ``CHIPS_S`` are over. Then its
+chips are guessed, the lowest that are free, so that the books go on; the judgement does
+not count them.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import Event, JobGone, PodsGone
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.judge import judge, would_start
+from ringleaf.framework.match import AGREES, Because, Judgement, Match
+from ringleaf.framework.standing import Standing
+from ringleaf.kube import names
+from ringleaf.kube.api import Api
+from ringleaf.kube.findings import Finding, Findings, places
+from ringleaf.kube.jobs import Group, placement_of
+from ringleaf.kube.objects import Pod
+from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.watched import reflectors
+from ringleaf.kube.world import World
+from ringleaf.model.mask import chips_of
+from ringleaf.model.placement import Placement
+
+CHIPS_S: Final = 5.0
+"""How long the chips of a bound pod are waited for."""
+TICK_S: Final = 1.0
+"""How often jobs are looked at that wait."""
+TICK_COST_S: Final = 0.05
+"""How long that may take at a time; the others have their turn later."""
+STUCK_S: Final = 60.0
+"""Reading that takes longer is no sign of life."""
+KINDS: Final = (
+    "nodes",
+    "pods",
+    "groups",
+    "queues",
+    "classes",
+    "budgets",
+    "claims",
+    "maps",
+)
+
+Say = Callable[..., None]
+
+
+class ShadowOptions(Struct, frozen=True):
+    """How a shadow is run.
+
+    Args:
+        schedulers: The scheduler names of the pods that are looked at.
+        conf: The configuration by which they are judged.
+        patience_s: How long a job may fit here and wait there, or be bound in part.
+
+    """
+
+    schedulers: tuple[str, ...] = ("volcano",)
+    conf: Conf = DEFAULT
+    patience_s: float = 10.0
+
+
+class Heard(NamedTuple):
+    """An object that was put or dropped, and when."""
+
+    at: float
+    verb: str
+    kind: str
+    object: Any
+
+
+class Tape:
+    """What was heard and not read yet; reflectors tell it as they tell a world."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self.heard: deque[Heard] = deque()
+        self.chips: dict[str, str] = {}
+        """Pod uid -> the annotation that names its chips, as soon as it was heard."""
+        self.gone: set[str] = set()
+        """Pods that are dropped somewhere on the tape."""
+        for kind in KINDS:
+            for verb in ("put", "drop"):
+                setattr(self, f"{verb}_{kind}", partial(self._note, verb, kind))
+
+    def _note(self, verb: str, kind: str, objects: Iterable[Any]) -> None:
+        at = self._now()
+        for each in objects:
+            self.heard.append(Heard(at, verb, kind, each))
+            if kind != "pods":
+                continue
+            if verb == "drop":
+                self.gone.add(each.uid)
+            elif (text := _chips_text(each)) is not None:
+                self.chips[each.metadata.uid] = text
+
+    def forget(self, uid: str) -> None:
+        """A pod is no more."""
+        self.gone.discard(uid)
+        self.chips.pop(uid, None)
+
+
+class Shadow:
+    """The books of a shadow, and what it has found.
+
+    Args:
+        options: How it is run.
+        now: Seconds since 1970.
+        found: Is told of every finding.
+
+    """
+
+    def __init__(
+        self,
+        options: ShadowOptions,
+        now: Callable[[], float],
+        found: Callable[[Finding], None] = lambda _finding: None,
+    ) -> None:
+        conf = options.conf.quiet
+        self._options, self._now, self._found = options, now, found
+        self.tape = Tape(now)
+        self.world = World(options.schedulers, conf)
+        self.engine = Engine((), conf=conf)
+        self.findings = Findings(now(), options.schedulers)
+        self._began = False
+        self._step = 0
+        self._bound: dict[str, int] = {}
+        """Job -> when its last pod was bound, in steps."""
+        self._left: dict[str, int] = {}
+        """The same of jobs that lost pods since some job was bound in part."""
+        self._partly: dict[str, tuple[int, float]] = {}
+        """Jobs that are bound in part: since which step, and what time."""
+        self._judged: dict[str, None] = {}
+        self._guessed: dict[str, str] = {}
+        """Pod uid -> chips that nobody has named."""
+        self._fits_since: dict[str, float] = {}
+        self._turn: list[str] = []
+        self._next_tick = 0.0
+
+    def begin(self) -> None:
+        """Everything there was is on the tape: jobs that run are not judged."""
+        late = []
+        while self.tape.heard:
+            heard = self.tape.heard.popleft()
+            if heard.kind == "pods" and heard.verb == "put" and self._lacks(heard):
+                late.append(heard)
+            else:
+                self._read(heard)
+        self._flush()
+        for heard in late:
+            self._guess(heard.object)
+            self._read(heard)
+            self._flush()
+        standings = self.engine.view.standings
+        running = [name for name, each in standings.items() if each.placements]
+        self._judged |= dict.fromkeys(running)
+        self._began = True
+
+    def advance(self) -> None:
+        """Read on as far as can be."""
+        now = self._now()
+        heard = self.tape.heard
+        while heard and not self._must_wait(heard[0], now):
+            each = heard.popleft()
+            if self._binds(each):
+                self._flush()
+                self._bind(each)
+            else:
+                self._read(each)
+        self._flush()
+        if now >= self._next_tick:
+            self._next_tick = now + TICK_S
+            self._look_at_waiting(now)
+
+    @property
+    def next_at(self) -> float:
+        """When to read on at the latest."""
+        return self._next_tick
+
+    # The tape.
+
+    def _binds(self, heard: Heard) -> bool:
+        """Whether a pod is on a node that was on none."""
+        if heard.kind != "pods" or heard.verb != "put":
+            return False
+        known = self.world.pods.get(heard.object.metadata.uid)
+        return bool(heard.object.spec.node_name) and (known is None or not known.node)
+
+    def _lacks(self, heard: Heard) -> bool:
+        """Whether a pod has been bound whose chips nobody has named."""
+        pod = heard.object
+        uid = pod.metadata.uid
+        if not pod.spec.node_name or uid in self.tape.chips or uid in self._guessed:
+            return False
+        return PodRecord(pod, frozenset()).is_unclear
+
+    def _must_wait(self, heard: Heard, now: float) -> bool:
+        """Whether what was heard is to be read only when chips are known."""
+        if not self._binds(heard) or not self._lacks(heard):
+            return False
+        return now < heard.at + CHIPS_S and heard.object.metadata.uid not in (
+            self.tape.gone
+        )
+
+    def _read(self, heard: Heard) -> None:
+        given = heard.object
+        if heard.kind == "pods":
+            uid = given.uid if heard.verb == "drop" else given.metadata.uid
+            if heard.verb == "drop":
+                self.tape.forget(uid)
+                self._guessed.pop(uid, None)
+            elif given.spec.node_name:
+                given = self._with_chips(given)
+        getattr(self.world, f"{heard.verb}_{heard.kind}")([given])
+
+    def _with_chips(self, pod: Pod) -> Pod:
+        """The pod with the chips that it will name, or that were guessed."""
+        uid = pod.metadata.uid
+        text = self.tape.chips.get(uid)
+        if text is not None:
+            self._guessed.pop(uid, None)
+        text = text or self._guessed.get(uid)
+        if text is None:
+            return pod
+        notes = {**(pod.metadata.annotations or {}), names.REAL: text}
+        return replace(pod, metadata=replace(pod.metadata, annotations=notes))
+
+    def _guess(self, pod: Pod) -> None:
+        """The lowest free chips, so that the books go on."""
+        cluster = self.engine.view.cluster
+        at = cluster.index.get(pod.spec.node_name)
+        if at is None:
+            return
+        asked = PodRecord(pod, frozenset()).asked
+        free = chips_of(cluster.free.item(at) & cluster.healthy.item(at))
+        prefix = cluster.product_of(at).chip_prefix
+        guess = ",".join(f"{prefix}-{chip}" for chip in free[:asked])
+        if guess:
+            self._guessed[pod.metadata.uid] = guess
+
+    def _flush(self) -> None:
+        """The engine hears what is new."""
+        now = self._now()
+        events = self.world.events(now)
+        if events:
+            self.engine.handle_all(events, now)
+            self._note_gone(events)
+        self.world.problems.clear()
+        self.world.take_changed()
+
+    def _note_gone(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if not isinstance(event, JobGone | PodsGone):
+                continue
+            name = event.job
+            if name not in self._partly and self._partly:
+                self._left[name] = self._step
+            if name not in self.world.groups:
+                for known in (self._judged, self._bound, self._fits_since):
+                    known.pop(name, None)
+                self._partly.pop(name, None)
+                if (never := self.findings.give_up(name)) is not None:
+                    self._found(never)
+
+    # Jobs.
+
+    def _bind(self, heard: Heard) -> None:
+        """A pod is bound; its job is judged once it can start."""
+        pod = heard.object
+        if self._lacks(heard):
+            self._guess(pod)
+        self._read(heard)
+        self._flush()
+        record = self.world.pods.get(pod.metadata.uid)
+        if record is None:
+            return
+        self._step += 1
+        self._bound[record.job] = self._step
+        if record.ours and record.job not in self._judged:
+            self._look_at_bound(record.job)
+
+    def _look_at_bound(self, name: str) -> None:
+        """Judge a job if enough of its pods are bound."""
+        group, now = self.world.groups[name], self._now()
+        standing = self.engine.view.standings.get(name)
+        if standing is None or not standing.placements:
+            return  # on a node that is not there
+        since, _at = self._partly.setdefault(name, (self._step, now))
+        theirs = self._theirs(group)
+        if problem := _problem(group):
+            self._judge_as(
+                name,
+                Judgement(Match.WAITS_HERE, theirs, (), Because.UNREADABLE, problem),
+            )
+        elif len(standing.placements) >= _needed(group, standing):
+            cycle, job = self.engine.cycle, standing.job
+            came = [n for n, at in self._bound.items() if at > since and n != name]
+            found = judge(cycle, job, theirs)
+            aside: tuple[str, ...] = ()
+            if came and found.match not in AGREES:
+                other = judge(cycle, job, theirs, came)
+                if other.match in AGREES:
+                    found, aside = other, tuple(came)
+            went = sum(at >= since for at in self._left.values())
+            self._judge_as(name, found, len(came) + went, aside)
+
+    def _theirs(self, group: Group) -> tuple[Placement, ...]:
+        """Where the pods of a group are; without chips that nobody has named."""
+        assert group.told is not None
+        found = []
+        for pod in group.pods.values():
+            if pod.holds and pod.number in group.placed:
+                placed = placement_of(pod, group.told)
+                guessed = pod.uid in self._guessed
+                found.append(replace(placed, chips=()) if guessed else placed)
+        return tuple(sorted(found, key=lambda each: each.replica))
+
+    def _judge_as(
+        self,
+        name: str,
+        found: Judgement,
+        meanwhile: int = 0,
+        aside: tuple[str, ...] = (),
+    ) -> None:
+        """A job has its verdict."""
+        self._judged[name] = None
+        del self._partly[name]
+        if not self._partly:
+            self._left.clear()
+        self._fits_since.pop(name, None)
+        finding = self._finding(name, found, meanwhile, aside)
+        self.findings.add(finding)
+        self._found(finding)
+
+    def _finding(
+        self,
+        name: str,
+        found: Judgement,
+        meanwhile: int = 0,
+        aside: tuple[str, ...] = (),
+    ) -> Finding:
+        group = self.world.groups[name]
+        pods = {n: pod.name for n, pod in group.by_number().items()}
+        return Finding(
+            at=round(self._now(), 3),
+            job=name,
+            verdict=found.match,
+            wanted=self.engine.view.standings[name].job.wanted,
+            rule=found.rule,
+            why=found.why,
+            theirs=places(found.theirs, pods),
+            ours=places(found.ours, pods),
+            meanwhile=meanwhile,
+            aside=aside,
+        )
+
+    def _look_at_waiting(self, now: float) -> None:
+        """Jobs that fit here and wait there, and those that stay bound in part."""
+        for name, (_step, since) in list(self._partly.items()):
+            if now - since >= self._options.patience_s:
+                self._judge_part(name)
+        if not self._turn:
+            standings = self.engine.view.standings
+            self._turn = [
+                name
+                for name, each in standings.items()
+                if not (each.placements or each.job.podless)
+                and name not in self._judged
+                and name not in self.findings.waiting
+            ]
+        end = time.monotonic() + TICK_COST_S
+        while self._turn and time.monotonic() < end:
+            self._look_at(self._turn.pop(), now)
+
+    def _judge_part(self, name: str) -> None:
+        """A job stays bound in part: here all of it starts, or nothing."""
+        standing = self.engine.view.standings[name]
+        group = self.world.groups[name]
+        n_bound, need = len(standing.placements), _needed(group, standing)
+        words = f"{n_bound} of {need} pods are bound that must start together"
+        theirs = self._theirs(group)
+        found = Judgement(Match.WAITS_HERE, theirs, (), Because.GANG, words)
+        self._judge_as(name, found)
+
+    def _look_at(self, name: str, now: float) -> None:
+        """Whether a job that waits would start here, and has for a while."""
+        standing = self.engine.view.standings.get(name)
+        group = self.world.groups.get(name)
+        if standing is None or group is None or standing.placements or group.reason:
+            return
+        placed = would_start(self.engine.cycle, standing.job)
+        if placed is None:
+            self._fits_since.pop(name, None)
+            return
+        since = self._fits_since.setdefault(name, now)
+        if now - since < self._options.patience_s:
+            return
+        words = f"fits for {now - since:.0f} s and is not bound"
+        found = Judgement(
+            Match.WAITS_THERE, (), placed.placements, Because.NOT_BOUND, words
+        )
+        self.findings.wait(self._finding(name, found))
+
+
+def _needed(group: Group, standing: Standing) -> int:
+    """Pods that must be bound before the job has started."""
+    done = sum(pod.succeeded for pod in group.pods.values())
+    return max(standing.min_pods, group.need - done)
+
+
+def _problem(group: Group) -> str:
+    """Why a job that was bound elsewhere is none that we would place."""
+    own = (pod.problem for pod in group.pods.values() if pod.problem)
+    return group.unreadable or next(own, "")
+
+
+def _chips_text(pod: Pod) -> str | None:
+    """The annotation of a bound pod that names all its chips, if there is one."""
+    if not pod.spec.node_name or not pod.metadata.annotations:
+        return None
+    record = PodRecord(pod, frozenset())
+    return record.chip_text if record.asked and not record.is_unclear else None
+
+
+class ShadowLoop:
+    """A shadow beside a cluster: it looks, and tells what it finds.
+
+    Args:
+        api: The API server; it is read from, and nothing else.
+        options: How it is run.
+        say: Writes a line of the log.
+        found: Is told of every finding.
+
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        options: ShadowOptions,
+        say: Say,
+        found: Callable[[Finding], None] = lambda _finding: None,
+    ) -> None:
+        self._say, self._tell = say, found
+        self._epoch = time.time() - time.monotonic()
+        self.shadow = Shadow(options, self.now, self._found)
+        self._wake, self._stop = asyncio.Event(), asyncio.Event()
+        self._last = self.now()
+        self.failure: BaseException | None = None
+        """Why a part of it ended that should not have."""
+        self.refused_conf = ""
+        """What is wrong with a newer configuration; the last good one counts."""
+        self._reflectors = list(
+            reflectors(
+                api,
+                self.shadow.tape,
+                self._wake.set,
+                lambda line: say("trouble", message=line),
+            )
+        )
+
+    def now(self) -> float:
+        """Seconds since 1970; it never goes backwards."""
+        return self._epoch + time.monotonic()
+
+    def stop(self) -> None:
+        """End soon."""
+        self._stop.set()
+        self._wake.set()
+
+    def reconfigure(self, conf: Conf) -> None:
+        """Judge by *conf* from now on."""
+        self.refused_conf = ""
+        self.shadow.world.put_conf(conf.quiet)
+        self._wake.set()
+
+    def refuse_conf(self, why: str) -> None:
+        """A newer configuration is bad; the last good one counts."""
+        self.refused_conf = why
+
+    def page(self) -> bytes:
+        """What it has found, as JSON."""
+        return msgspec.json.encode(self.shadow.findings.summary())
+
+    def live(self) -> tuple[bool, dict[str, str]]:
+        """Whether it does its work."""
+        silent = self.now() - self._last
+        return silent < STUCK_S or not self._is_synced, {"read": f"{silent:.0f} s ago"}
+
+    def ready(self) -> tuple[bool, dict[str, str]]:
+        """Whether it may be relied on."""
+        missing = [r.path for r in self._reflectors if not r.synced]
+        told = dict.fromkeys(missing, "not listed yet")
+        if self.refused_conf:
+            told["configuration"] = self.refused_conf
+        return not missing and not self._stop.is_set(), told
+
+    @property
+    def _is_synced(self) -> bool:
+        return all(reflector.synced for reflector in self._reflectors)
+
+    async def run(self) -> None:
+        """Look until asked to stop."""
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(r.run(), name=r.path) for r in self._reflectors]
+        for task in tasks:
+            task.add_done_callback(self._task_ended)
+        try:
+            while not (self._is_synced or self._stop.is_set()):
+                await self._wake.wait()
+                self._wake.clear()
+            if self._is_synced:
+                self.shadow.begin()
+                world = self.shadow.world
+                self._say("synced", nodes=world.n_nodes, pods=len(world.pods))
+            while not self._stop.is_set():
+                self._last = self.now()
+                self.shadow.advance()
+                await self._sleep()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        self._say("stopped", jobs=self.shadow.findings.verdicts.total())
+
+    async def _sleep(self) -> None:
+        """Until something happens, or it is time."""
+        wait = max(0.0, self.shadow.next_at - self.now())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
+        self._wake.clear()
+
+    def _task_ended(self, task: "asyncio.Task[None]") -> None:
+        """A part that ends by itself is a bug: say so, and end."""
+        if not task.cancelled() and task.exception() is not None:
+            self.failure = task.exception()
+            self._say("a part ended", part=task.get_name(), why=self.failure)
+            self.stop()
+
+    def _found(self, finding: Finding) -> None:
+        self._say(
+            "judged",
+            job=finding.job,
+            verdict=finding.verdict.value,
+            rule=finding.rule,
+            why=finding.why,
+        )
+        self._tell(finding)

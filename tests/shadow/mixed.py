@@ -1,0 +1,86 @@
+"""200 jobs of a mixed kind, and the machines on which there is room for all of them."""
+
+import random
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ringleaf.testbed.hardware import Machine, fleet
+from tests.stories.stage import A3, pod, vcjob
+
+Object = dict[str, Any]
+
+PRO: Final = {"accelerator-type": "module"}
+R310: Final = "huawei.com/Ascend310"
+
+# kind -> jobs of it
+KINDS: Final = {
+    "single": 90,
+    "ring": 20,
+    "gang": 24,
+    "leaf": 14,
+    "superpod": 16,
+    "module": 10,
+    "card": 26,
+}
+WHOLE: Final = ("gang", "leaf", "superpod")
+"""Kinds that are submitted first."""
+N_JOBS: Final = sum(KINDS.values())
+
+
+def leaf_machines() -> list[Machine]:
+    """910B nodes under leaves of four."""
+    return fleet("atlas-800t-a2", 128, prefix="a2")
+
+
+def other_machines() -> list[Machine]:
+    """A3 nodes in SuperPoDs of eight, 910A and 300I nodes."""
+    return [
+        *fleet("atlas-900-a3", 48, first=128, prefix="a3", superpod_size=8),
+        *fleet("atlas-800-9000", 12, first=176, prefix="pro"),
+        *fleet("atlas-300i", 16, first=188, prefix="i300"),
+    ]
+
+
+def jobs(seed: int) -> list[Object]:
+    """All of them in an order that *seed* gives, those that want whole nodes first.
+
+    A scheduler that spreads small pods would leave no room for them.
+    """
+    dice = random.Random(seed)  # noqa: S311 - no secret
+    found = [
+        (kind, job)
+        for kind, count in KINDS.items()
+        for number in range(count)
+        for job in _job(kind, f"{kind}-{number}", dice)
+    ]
+    dice.shuffle(found)
+    found.sort(key=lambda each: each[0] not in WHOLE)
+    return [job for _kind, job in found]
+
+
+def _job(kind: str, name: str, dice: random.Random) -> Iterator[Object]:
+    match kind:
+        case "single":
+            chips = dice.choice([1, 1, 1, 2, 2, 4, 4, 8])
+            yield pod(name, chips, scheduler="volcano")
+        case "ring":
+            chips = dice.choice([1, 1, 2, 2, 4])
+            yield pod(name, chips, selector=PRO, scheduler="volcano")
+        case "gang":
+            yield vcjob(name, dice.choice([2, 3]), dice.choice([4, 8]))
+        case "leaf":
+            schema = dice.choice(["large-model-schema", "normal-schema"])
+            pods = dice.choice([2, 3, 4, 5])
+            yield vcjob(name, pods, 8, labels={"tor-affinity": schema})
+        case "superpod":
+            block = {"sp-block": "32"}
+            pods = dice.choice([2, 2, 4])
+            yield vcjob(name, pods, 16, selector=A3, annotations=block)
+        case "module":
+            chips = dice.choice([1, 2, 4])
+            yield pod(name, chips, selector=A3, scheduler="volcano")
+        case _:
+            chips = dice.choice([1, 2, 4])
+            strategy = {"npu-310-strategy": dice.choice(["card", "chip"])}
+            asks: dict[str, Any] = {"resource": R310, "labels": strategy}
+            yield pod(name, chips, selector={}, scheduler="volcano", **asks)
