@@ -1,9 +1,12 @@
 """The page of metrics: its form, and what is read off the state of a scheduler."""
 
 import asyncio
+import json
 import re
+import subprocess
 from collections.abc import Iterator
 from math import inf
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import (
@@ -13,14 +16,15 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube.api import Api
+from ringleaf.kube.binder import Bound
 from ringleaf.kube.catalogue import CATALOGUE, CAUSES, PROCESS, STATES
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.health import Health
-from ringleaf.kube.metrics import Histogram, Metrics
+from ringleaf.kube.metrics import Histogram
 from ringleaf.kube.page import MOST_JOBS, Page
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.model.decision import Reason
-from tests.kube.stage import Stage, node
+from tests.kube.stage import NPU, Stage, node
 from tests.kube.test_reports import DEVICE_INFO
 
 STRICT = "application/openmetrics-text; version=1.0.0"
@@ -355,5 +359,89 @@ def test_answers_are_counted_by_verb_code_and_lane() -> None:
     assert scene.values("ringleaf_api_request_seconds_count")["bind",] == 2
 
 
-def test_a_scheduler_without_metrics_of_others_has_its_own() -> None:
-    assert Scene().metrics is not Metrics()
+def test_jobs_that_cross_one_leaf_are_in_conflict() -> None:
+    """Pods of others may lie as no rule of ours would put them."""
+    scene = Scene("")
+    stage = scene.stage
+    for each in "abcd":
+        stage.put_node(node(each))
+    leaves = [
+        {"tor_ip": f"9.9.9.{i}", "tor_id": i, "server": _servers(names)}
+        for i, names in enumerate(("ab", "cd"))
+    ]
+    listed = {"version": "1.0", "tor_count": 2, "server_list": leaves}
+    data = {"tor_info": json.dumps(listed)}
+    stage.config_map("basic-tor-node-cm", data, "kube-system")
+    scene.cycle()
+    before = scene.values("ringleaf_spine_conflicts")
+    for job in ("one", "two"):
+        stage.group(job, 2)
+        for i, where in enumerate("ac" if job == "one" else "bd"):
+            chips = {NPU: "Ascend910-0"}
+            stage.pod(f"{job}-{i}", 1, job, annotations=chips, spec={"nodeName": where})
+
+    scene.cycle()
+
+    assert before == {(): 0}
+    assert scene.values("ringleaf_spine_conflicts") == {(): 2}
+    assert scene.values("ringleaf_leaves") == {
+        ("none",): 0,
+        ("one",): 0,
+        ("several",): 2,
+    }
+
+
+def _servers(names: str) -> list[dict[str, object]]:
+    return [
+        {"server_ip": f"10.0.0.{ord(name)}", "npu_count": 8, "slice_id": slot}
+        for slot, name in enumerate(names)
+    ]
+
+
+def test_pods_on_their_way_are_in_flight_until_the_api_server_has_bound_them() -> None:
+    async def story() -> None:
+        scene = Scene("a")
+        scene.stage.pod("one", 1)
+        scene.stage.cycle(outcome=lambda _pod, _place: "sent")
+        (record,) = scene.stage.world.pods.values()
+        assert record.assumed is not None
+        before = scene.values("ringleaf_bindings_in_flight")
+        binder = scene.scheduler.binder
+        binder.bind([Bound(record, record.assumed, {})])
+        await asyncio.sleep(0)  # it sets out
+
+        found = scene.values("ringleaf_bindings_in_flight")
+        binder.abandon()
+
+        assert (before, found) == ({(): 0}, {(): 1})
+
+    asyncio.run(story())
+
+
+def test_kinds_are_synced_once_they_were_listed() -> None:
+    scene = Scene()
+    before = scene.values("ringleaf_synced")
+
+    scene.scheduler.reflectors[0].synced = True
+
+    assert {*before.values()} == {0}
+    assert scene.values("ringleaf_synced")["nodes",] == 1
+    assert len(before) == len(scene.scheduler.reflectors), "each has its own name"
+
+
+def test_promtool_minds_nothing_but_the_names_of_volcano(promtool: Path) -> None:
+    scene = Scene()
+    scene.stage.gang("some", 2)
+    scene.cycle()
+
+    done = subprocess.run(  # noqa: S603 - our own command
+        [promtool, "check", "metrics"],
+        input=scene.page.text()[0],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+    said = (done.stdout + done.stderr).decode().splitlines()
+    assert all(line.startswith("volcano_") for line in said), said
+    assert done.returncode in (0, 3), "3 is for words about style"

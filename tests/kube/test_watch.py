@@ -453,3 +453,46 @@ def test_a_server_that_is_away_is_waited_for() -> None:
 
     assert told == [("listed",)]
     assert len(troubles) == 1
+
+
+def test_lists_watches_and_failures_are_counted() -> None:
+    """A watch that is refused, a list that is, and then all is well."""
+    made = pod("b", 6)
+    made["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    steps = iter(
+        [
+            listing(pod("a", 5), version=5),
+            refusing(410),
+            refusing(500),
+            listing(pod("a", 5), version=5),
+            watching(event("ADDED", made), version=5),
+        ]
+    )
+    enough = asyncio.Event()
+
+    async def behaviour(request: Request, reply: Reply) -> None:
+        query = {k: v[0] for k, v in parse_qs(urlsplit(request.path).query).items()}
+        await next(steps)(query, reply)
+
+    def put(pods: list[Pod]) -> None:
+        if pods[0].metadata.name == "b":
+            enough.set()
+
+    async def story() -> Reflector[Pod]:
+        async with Server(behaviour) as server, Api(Credentials(server.url)) as api:
+            found = Reflector(
+                api, "/api/v1/pods", Pod, put=put, drop=lambda _gone: None
+            )
+            task = asyncio.create_task(found.run())
+            async with asyncio.timeout(20):
+                await enough.wait()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return found
+
+    found = asyncio.run(story())
+
+    assert found.kind == "pods"
+    assert (found.n_lists, found.n_watches, found.n_failures) == (3, 2, 2)
+    assert found.newest == ("2026-01-01T00:00:00Z", found.heard_at)
+    assert found.heard_at > 0
