@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from ringleaf.kube.binder import FENCED
 from ringleaf.testbed.client import Client
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.source import TestbedError
@@ -112,6 +113,7 @@ def test_a_binding_by_anybody_else_is_refused(fence: Fence, sender: str | None) 
     status, told = fence.bind(path, sender)
 
     assert status == FORBIDDEN
+    assert FENCED[0].decode() in told["message"]
     assert (
         f"the leader is first, this Binding is by {sender or 'nobody'}"
         in (told["message"])
@@ -146,7 +148,7 @@ def test_without_a_lease_nothing_is_bound(fence: Fence) -> None:
 
     told = fence.wait_until(INVALID, "first")
 
-    assert "no params found" in told
+    assert FENCED[1].decode() in told
     assert fence.bind(fence.path(), "first")[0] == INVALID
 
 

@@ -150,6 +150,29 @@ def test_after_a_refusal_the_pod_itself_says_where_it_is(
     assert world.outcomes == [outcome]
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "tries", "outcome"),
+    [
+        (403, b"the leader is a, this Binding is by b", 3, "p bound"),
+        (422, b"no params found for policy binding with `Deny`", 3, "p bound"),
+        (403, b"user may not bind", 1, "p failed"),
+    ],
+)
+def test_a_fence_that_has_not_heard_who_leads_is_asked_again(
+    status: int, said: bytes, tries: int, outcome: str
+) -> None:
+    server = Server(
+        lambda _method, _name: (
+            Answer(status, said) if len(server.asked) < 3 else Answer(201, b"")
+        )
+    )
+
+    world = bind(server, [("p", "a", (0,))])
+
+    assert len(server.asked) == tries
+    assert world.outcomes == [outcome]
+
+
 def test_a_pod_that_cannot_be_read_is_not_bound() -> None:
     server = Server(lambda method, _name: Answer(200 if method == "GET" else 409, b"?"))
 

@@ -1,21 +1,27 @@
 """Two schedulers, one of which leads."""
 
+import json
 import os
 import signal
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from ringleaf.testbed.process import Child
 from tests.soak.replicas import judged
+from tests.stories.detour import Detour
 from tests.stories.stage import (
     GRACE_S,
     Stage,
     answer_of,
     has_told,
+    lines_of,
     node_of,
     pod,
     podgroup,
 )
 
 PODS = 150
+FORBIDDEN = 403
 
 
 def wait_until_leads(stage: Stage, child: Child) -> None:
@@ -107,3 +113,56 @@ def test_a_leader_that_was_stopped_binds_nothing_of_what_it_had_decided(
     assert 0 < before < PODS
     assert after == before
     assert judged(stage.bed.audit_log).usurpers == []
+
+
+def test_what_the_network_delivers_late_is_refused_by_the_api_server(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """Requests that the first leader had sent arrive when another leads."""
+    stage.stop_scheduler()
+    port = urlsplit(stage.bed.url).port
+    assert port is not None
+    with Detour(port) as detour:
+        config = detour.kubeconfig(stage.account, tmp_path)
+        first = stage.start_scheduler(
+            None, "--kubeconfig", str(config), "--connections", "4"
+        )
+        wait_until_leads(stage, first)
+        second = stage.start_scheduler(None)
+        submit_gang(stage, "gang", PODS)
+        stage.wait(lambda: bound(stage) > 0, "the first pod to be bound")
+        detour.hold()
+        cordon(stage, on=True)
+        try:
+            wait_until_leads(stage, second)
+            before = bound(stage)
+            stage.wait(lambda: not first.is_running, "the first one to end")
+            detour.deliver()
+            identity = identity_of(first)
+            stage.wait(lambda: refusals(stage, identity), "what was held to arrive")
+            after = bound(stage)
+        finally:
+            cordon(stage, on=False)
+        stage.wait(lambda: bound(stage) == PODS, "the gang to be whole")
+        second.stop(GRACE_S)
+
+    assert detour.held > 0
+    assert 0 < before == after < PODS
+    assert judged(stage.bed.audit_log).usurpers == []
+
+
+def identity_of(child: Child) -> str:
+    (line,) = [each for each in lines_of(child.log) if each["event"] == "leads"]
+    return str(line["identity"])
+
+
+def refusals(stage: Stage, identity: str) -> list[str]:
+    """Bindings by somebody that the fence refused."""
+    lines = stage.bed.audit_log.read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines if f"ringleaf/{identity}" in line]
+    return [
+        each["objectRef"]["name"]
+        for each in entries
+        if each["objectRef"].get("subresource") == "binding"
+        and each["responseStatus"]["code"] == FORBIDDEN
+    ]

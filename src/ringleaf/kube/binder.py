@@ -21,7 +21,10 @@ from ringleaf.model.placement import Placement
 
 TRIES: Final = 8
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 4.0
-NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
+FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 403, 404, 409, 429, 500
+INVALID: Final = 422
+FENCED: Final = (b"this Binding is by", b"no params found for policy binding")
+"""Words of the policy that refuses Bindings of those who do not lead."""
 
 Say = Callable[..., None]
 _pod: Final = msgspec.json.Decoder(Pod).decode
@@ -267,7 +270,13 @@ class Binder:
 
 
 def _is_passing(answer: Answer) -> bool:
-    """Whether asking again may help."""
+    """Whether asking again may help.
+
+    The fence may not have heard yet who leads now; one who does not lead any more is
+    stopped by others.
+    """
+    if answer.status in (FORBIDDEN, INVALID):
+        return any(words in answer.body for words in FENCED)
     return answer.status == TOO_MANY or answer.status >= SERVER_ERROR
 
 
