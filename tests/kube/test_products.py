@@ -168,7 +168,7 @@ def test_a_job_names_its_product(
             {},
             "huawei.com/npu-core",
             (
-                "huawei.com/npu-core is a part of a chip, which is not placed; "
+                "'huawei.com/npu-core' is a part of a chip, which is not placed; "
                 "hint: ask for whole chips"
             ),
         ),
@@ -177,7 +177,7 @@ def test_a_job_names_its_product(
             {},
             "huawei.com/Ascend910-2c",
             (
-                "huawei.com/Ascend910-2c is a part of a chip, which is not placed; "
+                "'huawei.com/Ascend910-2c' is a part of a chip, which is not placed; "
                 "hint: ask for whole chips"
             ),
         ),
@@ -186,7 +186,7 @@ def test_a_job_names_its_product(
             {},
             "nvidia.com/gpu",
             (
-                "nvidia.com/gpu counts no chips, want huawei.com/Ascend910, "
+                "'nvidia.com/gpu' counts no chips, want huawei.com/Ascend910, "
                 "huawei.com/Ascend310, huawei.com/Ascend310P or huawei.com/npu"
             ),
         ),

@@ -141,10 +141,10 @@ def wanted_product(
     if resource not in _PREFIX:
         if is_npu(resource):
             raise BadPod(
-                f"{resource} is a part of a chip, which is not placed",
+                f"{quoted(resource)} is a part of a chip, which is not placed",
                 "ask for whole chips",
             )
-        raise BadPod(f"{resource} counts no chips, want {_either(_PREFIX)}")
+        raise BadPod(f"{quoted(resource)} counts no chips, want {_either(_PREFIX)}")
     if resource == ASCEND_310[0]:
         _strategy(traits)
         return PRODUCTS["atlas-300i"]
