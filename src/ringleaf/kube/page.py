@@ -39,7 +39,7 @@ from ringleaf.plugins.drf import share_of
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.policies.fragments import fragments
 
-MOST_JOBS: Final = 500
+MOST_JOBS: Final = 200
 """Jobs that have series of their own, of each metric."""
 
 Labels = tuple[str, ...]
@@ -231,25 +231,25 @@ class Reading:
 
     def _jobs(self, view: View) -> None:
         """Who waits, for what and since when."""
-        phases: Counter[Phase] = Counter()
         causes: Counter[str] = Counter()
+        phases: Counter[Phase] = Counter()
         since: dict[str, float] = {}
         waiting = 0
-        for name, standing in view.standings.items():
-            queue = standing.job.queue
-            if queue == OUTSIDE:
-                continue
+        for standing in _unsettled(view):
             phases[standing.phase] += 1
-            if standing.phase is Phase.RUNNING and not standing.is_broken:
-                continue
-            if _lacks_pods(standing):
+            if not _waits(standing):
                 continue
             waiting += 1
             causes[self._cause(standing)] += 1
+            queue = standing.job.queue
             since[queue] = min(standing.waiting_since, since.get(queue, view.now))
             if waiting <= MOST_JOBS:
                 lacking = max(0, standing.min_pods - standing.ready)
+                name = standing.job.name
                 self._put("volcano_unschedule_task_count", lacking, name)
+        others = len(view.accounts[OUTSIDE].jobs) if OUTSIDE in view.accounts else 0
+        idle = phases[Phase.PENDING] + phases[Phase.INQUEUE]
+        phases[Phase.RUNNING] = len(view.standings) - others - idle
         causes += self._unheard(view)
         for cause in CAUSES:
             self._put("ringleaf_waiting_jobs", causes[cause], cause)
@@ -275,11 +275,12 @@ class Reading:
         for name in [n for n in told if n not in groups]:
             del told[name]
         found: Counter[str] = Counter()
-        for name, group in groups.items():
+        for name, cause in told.items():
+            if cause == "invalid" and name not in view.standings:
+                found[cause] += 1
+        for name in self._of.world.unready:
             standing = view.standings.get(name)
-            if standing is None and told.get(name) == "invalid":
-                found["invalid"] += 1
-            elif group.reason and (standing is None or _lacks_pods(standing)):
+            if standing is None or _lacks_pods(standing):
                 found["incomplete"] += 1
         return found
 
@@ -328,6 +329,26 @@ class Reading:
     def _has_plugin(self, name: str) -> bool:
         tiers = self._of.world.conf.tiers
         return any(plugin.name == name for tier in tiers for plugin in tier)
+
+
+def _unsettled(view: View) -> list[Standing]:
+    """The jobs of ours that may wait: those that do not run, or with few pods.
+
+    It is asked of every job there is, so it asks no more than it must.
+    """
+    running = Phase.RUNNING
+    return [
+        each
+        for each in view.standings.values()
+        if (each.phase is not running or len(each.placements) < each.min_pods)
+        and each.job.queue != OUTSIDE
+    ]
+
+
+def _waits(standing: Standing) -> bool:
+    if standing.phase is Phase.RUNNING:
+        return standing.is_broken
+    return not _lacks_pods(standing)
 
 
 def _lacks_pods(standing: Standing) -> bool:

@@ -508,6 +508,7 @@ class Scheduler:
                     facts = {"queue": job.queue, "pods": job.replicas}
                     news[job.name] = {"event": "arrived", **facts}
             elif isinstance(event, JobGone):
+                self.metrics.told.pop(event.job, None)
                 standing = known.get(event.job)
                 if standing is not None and standing.job.queue != OUTSIDE:
                     began = standing.started if standing.placements else None

@@ -136,6 +136,8 @@ class World:
         self._late: dict[str, float] = {}
         self._changed: dict[str, None] = {}
         self._told: dict[tuple[str, str], str] = {}
+        self.unready: dict[str, None] = {}
+        """Groups of which pods wait for something else than room."""
         self.mismatches = 0
         """Reports that came and did not fit their check code."""
 
@@ -620,10 +622,15 @@ class World:
     def _refresh(self, group: Group, now: float) -> Iterator[Event]:
         """What the engine hears of a group that has changed."""
         job, pods = self._job(group, now)
+        if group.reason:
+            self.unready[group.name] = None
+        else:
+            self.unready.pop(group.name, None)
         if job is None:
             yield from self._withdraw(group)
             if not group.pods and group.podgroup is None:
                 del self.groups[group.name]
+                self.unready.pop(group.name, None)
             return
         known = {
             placement.replica: placement
