@@ -70,10 +70,10 @@ def rules(*values: str) -> Iterator[tuple[str, Object]]:
                 yield role["metadata"].get("namespace", ""), rule
 
 
-def install_rights(bed: Testbed, *values: str) -> Path:
+def install_rights(bed: Testbed, *values: str, namespace: str = NAMESPACE) -> Path:
     """Apply the chart but its pods; a kubeconfig of the scheduler's account."""
-    words = [each for each in objects(*values) if each["kind"] != "Deployment"]
-    folder = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    text = yaml.safe_dump_all([folder, *words])
-    bed.kubectl("apply", "-f", "-", input=text)
-    return bed.kubeconfig_of_account(NAMESPACE, NAME)
+    words = objects(*values, f"--namespace={namespace}")
+    folder = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    parts = [folder, *(each for each in words if each["kind"] != "Deployment")]
+    bed.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(parts))
+    return bed.kubeconfig_of_account(namespace, NAME)

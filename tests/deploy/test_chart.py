@@ -230,14 +230,10 @@ def test_modes_are_flags() -> None:
     assert "--canary-namespace=team-a" in flags(*CASES["canary by namespace"])
 
 
-AGREED: Final = {"--shadow", "--shadow-name", "--canary-queue", "--canary-namespace"}
-"""Flags of modes that are on their way."""
-
-
 def test_every_flag_is_one_of_the_scheduler() -> None:
     group = typer.main.get_command(app)
     (command,) = [c for n, c in group.commands.items() if n == "scheduler"]  # type: ignore[attr-defined]
-    known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | AGREED
+    known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
 
     for values in CASES.values():
         named = {flag.partition("=")[0] for flag in flags(*values)[1:]}
@@ -274,16 +270,25 @@ def test_there_is_no_wildcard_and_no_secret_in_the_roles() -> None:
         assert not words & {"*", "secrets", "impersonate", "escalate", "bind"}
 
 
-def test_a_shadow_may_write_nothing_but_its_lease() -> None:
-    writes = {
-        (namespace, *rule["resources"])
-        for namespace, rule in rules("shadow.enabled=true")
-        if {*rule["verbs"]} - {"get", "list", "watch"}
-    }
+def test_a_shadow_may_write_nothing() -> None:
+    verbs = {v for _ns, rule in rules("shadow.enabled=true") for v in rule["verbs"]}
+    (deployment,) = of_kind("Deployment", "shadow.enabled=true")
 
-    assert writes == {(NAMESPACE, "leases")}
+    assert verbs == {"list", "watch"}
     assert of_kind("ValidatingAdmissionPolicy", "shadow.enabled=true") == []
-    assert [*rules(*CASES["shadow and canary"])] == [*rules()]
+    assert deployment["spec"]["replicas"] == 1
+
+
+def test_a_canary_may_do_what_a_scheduler_may_but_for_queues() -> None:
+    canary = [*rules(*CASES["shadow and canary"])]
+    left_out = [rule for rule in rules() if rule not in canary]
+
+    assert [rule["resources"] for _namespace, rule in left_out] == [
+        ["queues"],
+        ["queues/status"],
+    ]
+    assert [rule for rule in canary if rule not in [*rules()]] == []
+    assert len(of_kind("ValidatingAdmissionPolicy", *CASES["shadow and canary"])) == 1
 
 
 def test_with_definitions_of_our_own_podgroups_themselves_are_not_patched() -> None:
@@ -337,4 +342,5 @@ def test_the_notes_say_what_to_do_next(bed: Testbed) -> None:
     )
     assert "Volcano's scheduler must not run" in notes("schedulerNames={volcano}")
     assert "get lease ringleaf" in notes()
+    assert "shadow report" in notes("shadow.enabled=true")
     assert ACCOUNT.replace(NAMESPACE, f"{NAMESPACE}-notes") in notes()

@@ -40,7 +40,7 @@ def run_cluster(*, once: bool) -> int:
     """Start the cluster, submit the samples; until Ctrl-C, or *once* they run."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        build()
+        build(source.CLUSTER)
         with Testbed() as bed, Actor(bed.client) as actor:
             scheduler = _start(bed, actor)
             if once:

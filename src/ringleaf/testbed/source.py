@@ -72,6 +72,9 @@ COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
 )
 """In the order in which they are built: what most tests need comes first."""
 
+CLUSTER: Final = tuple(n for n, c in COMMANDS.items() if c.module not in _TOOLS)
+"""The commands that a cluster is made of."""
+
 
 class Files(Struct, frozen=True):
     """Files of a module's folder that the testbed reads, and where they are kept."""

@@ -63,6 +63,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if or (not .Values.shadow.enabled) (include "ringleaf.isCanary" .) -}}yes{{- end -}}
 {{- end -}}
 
+{{/* A mere shadow needs no leader, and two would judge everything twice. */}}
+{{- define "ringleaf.replicas" -}}
+{{- ternary .Values.replicas 1 (eq "yes" (include "ringleaf.writes" .)) -}}
+{{- end -}}
+
 {{- define "ringleaf.isCanary" -}}
 {{- if or .Values.canary.queues .Values.canary.namespaces -}}yes{{- end -}}
 {{- end -}}
