@@ -280,6 +280,43 @@ def test_of_too_much_to_tell_events_are_dropped_first(
     assert told == ["g0/status", "g1/status", "g2/status"]
 
 
+def test_only_a_podgroup_may_be_without_a_status_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a pod 404 says that it is gone; nobody may patch pods themselves."""
+    monkeypatch.setattr(teller, "SETTLE_S", 0.0)
+    stage = Stage("a")
+    stage.group("g", 2)
+    stage.pod("g-0", 8, "g")
+    stage.cycle()
+    heard: list[str] = []
+
+    class Server:
+        async def call(self, _method: str, path: str, *_rest: Any, **_more: Any) -> Any:  # noqa: ANN401
+            heard.append(path)
+            return Answer(404, b"")
+
+    async def run() -> None:
+        own = teller.Teller(
+            cast(Api, Server()),
+            stage.world,
+            lambda: stage.engine.view,
+            lambda: 0.0,
+            is_binding=lambda: False,
+            name="test",
+        )
+        own.waits("default/g", "why")
+        own.group_changed("default/g", is_urgent=True)
+        await own.flush(5.0)
+
+    asyncio.run(run())
+    groups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+    told = [path for path in heard if not path.endswith("/events")]
+    assert [f"{groups}/g/status", f"{groups}/g"] == told[:2]
+    assert "/api/v1/namespaces/default/pods/g-0/status" in told
+    assert "/api/v1/namespaces/default/pods/g-0" not in told
+
+
 def test_d21_pods_of_a_node_are_told_in_the_same_order_every_time() -> None:
     stage = Stage("a")
     pods = [stage.pod(f"p{i}", 0, spec={"nodeName": "late"}) for i in range(20)]

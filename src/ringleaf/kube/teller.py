@@ -237,7 +237,8 @@ class Teller:
         call = partial(self._api.call, kind=kind, lane="tell", fenced=fenced)
         try:
             answer = await call(method, path, body)
-            if answer.status == NOT_FOUND and path.endswith("/status"):
+            if answer.status == NOT_FOUND and "/podgroups/" in path:
+                # Volcano's has no status of its own; others are gone.
                 answer = await call(method, path.removesuffix("/status"), body)
         except Unreachable:
             self.refused += 1
