@@ -505,7 +505,7 @@ class Scheduler:
                 job = event.job
                 news.pop(job.name, None)  # it has changed, and has not ended
                 if job.name not in known and not event.placements:
-                    facts = {"queue": job.queue, "pods": job.replicas}
+                    facts = {"queue": job.queue, "pods": job.replicas or None}
                     news[job.name] = {"event": "arrived", **facts}
             elif isinstance(event, JobGone):
                 self.metrics.told.pop(event.job, None)
