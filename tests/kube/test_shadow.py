@@ -8,6 +8,7 @@ from ringleaf.framework.match import Match
 from ringleaf.kube.findings import Finding
 from ringleaf.kube.objects import NodeObject, Pod, PodGroup
 from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowOptions
+from ringleaf.kube.shadowpage import ShadowPage
 from ringleaf.kube.watch import Gone
 from tests.kube.stage import NPU, Plain, _read, node, pod
 
@@ -318,3 +319,24 @@ def test_a_pod_that_has_ended_already_is_not_judged(phase: str) -> None:
     show.bind("p", "a")
 
     assert show.later() == []
+
+
+def test_metrics_count_jobs_by_verdict_and_differences_by_rule() -> None:
+    show = Show()
+    show.pod("p", 4)
+    show.bind("p", "a", "0123")
+    show.pod("q", 4)
+    show.bind("q", "b", "0123")
+    show.gang("g", 1, 4)
+    show.later()
+    show.later(11.0)
+
+    page, kind = ShadowPage(show.shadow.findings).text()
+
+    assert kind.startswith("text/plain")
+    lines = page.decode().splitlines()
+    assert 'ringleaf_shadow_jobs_total{verdict="same"} 1.0' in lines
+    assert 'ringleaf_shadow_jobs_total{verdict="rule"} 0.0' in lines
+    told = 'ringleaf_shadow_differences_total{rule="left",verdict="better-rank"} 1.0'
+    assert told in lines
+    assert "ringleaf_shadow_waiting_jobs 1.0" in lines

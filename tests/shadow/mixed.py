@@ -14,7 +14,8 @@ R310: Final = "huawei.com/Ascend310"
 
 # kind -> jobs of it
 KINDS: Final = {
-    "single": 90,
+    "single": 80,
+    "node": 10,
     "ring": 20,
     "gang": 24,
     "leaf": 14,
@@ -22,22 +23,22 @@ KINDS: Final = {
     "module": 10,
     "card": 26,
 }
-WHOLE: Final = ("gang", "leaf", "superpod")
+WHOLE: Final = ("node", "gang", "leaf", "superpod")
 """Kinds that are submitted first."""
 N_JOBS: Final = sum(KINDS.values())
 
 
 def leaf_machines() -> list[Machine]:
     """910B nodes under leaves of four."""
-    return fleet("atlas-800t-a2", 128, prefix="a2")
+    return fleet("atlas-800t-a2", 144, prefix="a2")
 
 
 def other_machines() -> list[Machine]:
     """A3 nodes in SuperPoDs of eight, 910A and 300I nodes."""
     return [
-        *fleet("atlas-900-a3", 48, first=128, prefix="a3", superpod_size=8),
-        *fleet("atlas-800-9000", 12, first=176, prefix="pro"),
-        *fleet("atlas-300i", 16, first=188, prefix="i300"),
+        *fleet("atlas-900-a3", 64, first=144, prefix="a3", superpod_size=8),
+        *fleet("atlas-800-9000", 12, first=208, prefix="pro"),
+        *fleet("atlas-300i", 16, first=220, prefix="i300"),
     ]
 
 
@@ -61,8 +62,10 @@ def jobs(seed: int) -> list[Object]:
 def _job(kind: str, name: str, dice: random.Random) -> Iterator[Object]:
     match kind:
         case "single":
-            chips = dice.choice([1, 1, 1, 2, 2, 4, 4, 8])
+            chips = dice.choice([1, 1, 2, 2, 4])
             yield pod(name, chips, scheduler="volcano")
+        case "node":
+            yield pod(name, 8, scheduler="volcano")
         case "ring":
             chips = dice.choice([1, 1, 2, 2, 4])
             yield pod(name, chips, selector=PRO, scheduler="volcano")

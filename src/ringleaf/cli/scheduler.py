@@ -27,6 +27,7 @@ from ringleaf.kube.leader import Elector, Terms
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
 from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
+from ringleaf.kube.shadowpage import ShadowCollector, ShadowPage
 
 TROUBLES: Final = frozenset(
     {
@@ -116,8 +117,9 @@ async def _look(asked: Run, shadow: ShadowRun, conf: Conf, say: Say) -> int:
         with beside(api, shadow, conf, say) as loop:
             try:
                 pages = {PAGE: loop.page}
+                page = ShadowPage(loop.shadow.findings).text
                 async with Health(
-                    asked.health, loop.live, loop.ready, pages=pages
+                    asked.health, loop.live, loop.ready, page, pages
                 ) as health:
                     say(
                         "started",
@@ -155,14 +157,16 @@ async def _serve(
     ):
         elector = _elector(asked.lead, api, identity, say)
         scheduler = Scheduler(api, options, say, mind, elector, metrics=metrics)
-        page = Page(scheduler, ringleaf.__version__).text
         pages: dict[str, Json] = {}
         ruled: list[Ruled] = [scheduler]
+        counts: list[ShadowCollector] = []
         if asked.shadow is not None:
             loop = on.enter_context(beside(api, asked.shadow, options.conf, say))
             await on.enter_async_context(running(loop, scheduler.stop))
             pages[PAGE] = loop.page
             ruled.append(loop)
+            counts.append(ShadowCollector(loop.shadow.findings))
+        page = Page(scheduler, ringleaf.__version__, *counts).text
         try:
             async with Health(
                 asked.health, scheduler.live, scheduler.ready, page, pages

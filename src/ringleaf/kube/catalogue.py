@@ -335,6 +335,31 @@ PROCESS: Final = (
 )
 """Made by the library; only where there is a ``/proc``."""
 
+SHADOW: Final = (
+    *_rows(
+        Kind.COUNTER,
+        (
+            "ringleaf_shadow_jobs_total",
+            ("verdict",),
+            "jobs of another scheduler, by [verdict](shadow.md#verdicts)",
+        ),
+        (
+            "ringleaf_shadow_differences_total",
+            ("verdict", "rule"),
+            "those on which we differ, by the [rule](shadow.md#rules) that makes it",
+        ),
+    ),
+    *_rows(
+        Kind.GAUGE,
+        (
+            "ringleaf_shadow_waiting_jobs",
+            (),
+            "jobs that would start here, and wait there",
+        ),
+    ),
+)
+"""Served with ``--shadow``."""
+
 CATALOGUE: Final = (*OWN_COUNTERS, *OWN_GAUGES, *OWN_HISTOGRAMS, *VOLCANO)
 
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(

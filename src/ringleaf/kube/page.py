@@ -16,6 +16,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
 
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.view import View
@@ -47,12 +48,17 @@ Values = dict[str, list[tuple[Labels, float | Histogram]]]
 
 
 class Page:
-    """The metrics of a scheduler, as text; *version* is that of Ringleaf."""
+    """The metrics of a scheduler, as text; *version* is that of Ringleaf.
 
-    def __init__(self, scheduler: Scheduler, version: str) -> None:
+    *more* are collectors of metrics of others in the same process.
+    """
+
+    def __init__(self, scheduler: Scheduler, version: str, *more: Collector) -> None:
         self._scheduler, self._version = scheduler, version
         self._registry = CollectorRegistry()
         self._registry.register(self)
+        for each in more:
+            self._registry.register(each)
         ProcessCollector(registry=self._registry)
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
@@ -68,13 +74,14 @@ class Page:
         """Every metric of the catalogue with its values."""
         values = Reading(self._scheduler, self._version).values
         for metric in CATALOGUE:
-            yield _family(metric, values.pop(metric.name, ()))
+            yield family_of(metric, values.pop(metric.name, ()))
         assert not values, f"not in the catalogue: {[*values]}"
 
 
-def _family(
+def family_of(
     metric: Metric, values: Iterable[tuple[Labels, float | Histogram]]
 ) -> Family:
+    """A metric with its values, as Prometheus's client knows it."""
     name = metric.name
     counts = metric.kind is Kind.COUNTER
     family = Family(name.removesuffix("_total") if counts else name, *_told(metric))

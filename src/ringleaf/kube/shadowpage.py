@@ -1,0 +1,54 @@
+"""The metrics of a shadow, alone or beside those of a scheduler."""
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from ringleaf.framework.match import Match
+from ringleaf.kube.catalogue import SHADOW
+from ringleaf.kube.findings import Findings
+from ringleaf.kube.page import Values, family_of
+
+
+class ShadowCollector(Collector):
+    """What a shadow has found, when somebody asks; every verdict, also at 0."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+
+    def describe(self) -> Iterable[Family]:
+        """Nothing: part of being a collector, asked when it is registered."""
+        return ()
+
+    def collect(self) -> Iterator[Family]:
+        """Every metric of a shadow with its values."""
+        found = self._findings
+        differences = sorted(found.rules.items())
+        values: Values = {
+            "ringleaf_shadow_jobs_total": [
+                ((match.value,), found.verdicts[match]) for match in Match
+            ],
+            "ringleaf_shadow_differences_total": [
+                ((match.value, rule), n) for (match, rule), n in differences
+            ],
+            "ringleaf_shadow_waiting_jobs": [((), len(found.waiting))],
+        }
+        for metric in SHADOW:
+            yield family_of(metric, values[metric.name])
+
+
+class ShadowPage:
+    """The metrics of a shadow that is alone in its process, as text."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(ShadowCollector(findings))
+        ProcessCollector(registry=self._registry)
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """The page in the form that is accepted, and what form that is."""
+        encode, kind = choose_encoder(accept)
+        return encode(self._registry), kind

@@ -1,0 +1,92 @@
+"""A cluster that Volcano's scheduler schedules, without the vendor's plugin."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ringleaf.testbed.actor import Actor, Layout
+from ringleaf.testbed.cluster import Testbed
+from ringleaf.testbed.process import Child
+from tests.shadow.hindsight import Witness
+from tests.shadow.mixed import leaf_machines, other_machines
+from tests.stories.stage import has_told
+
+LOOKING = "may-look-and-nothing-else"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+class Beside:
+    """Volcano, the daemons of its nodes, and whoever runs beside it."""
+
+    def __init__(self, bed: Testbed, actor: Actor) -> None:
+        self.bed, self.actor = bed, actor
+        self._n_started = 0
+
+    def start(self, *options: str, looks: bool = True) -> Child:
+        """``ringleaf scheduler --shadow``, once it knows the cluster."""
+        self._n_started += 1
+        name = f"shadow-{self._n_started}"
+        bed = self.bed
+        config = bed.kubeconfig_of(LOOKING) if looks else bed.kubeconfig
+        words = [sys.executable, "-m", "ringleaf", "scheduler", "--shadow"]
+        words += ["--kubeconfig", str(config), "--healthz-address", "127.0.0.1:0"]
+        child = Child(name, [*words, *options], bed.folder / f"{name}.log")
+        bed.children.append(child)
+        child.wait_until(lambda: has_told(child, "synced"))
+        return child
+
+    def witness(self) -> Witness:
+        """Somebody who sees pods being bound."""
+        return Witness(self.bed.client)
+
+    @property
+    def folder(self) -> Path:
+        """Where files of the test may be."""
+        return self.bed.folder
+
+
+@pytest.fixture(scope="session")
+def beside(new_testbed: type[Testbed]) -> Iterator[Beside]:
+    """The cluster, empty."""
+    tokens = {LOOKING: ("shadow", ())}
+    with new_testbed(tokens=tokens, audit=True) as bed:
+        look = {
+            "apiGroups": ["*"],
+            "resources": ["*"],
+            "verbs": ["get", "list", "watch"],
+        }
+        bed.client.ask(
+            "POST",
+            f"{RBAC}/clusterroles",
+            {"metadata": {"name": "look"}, "rules": [look]},
+        )
+        bed.client.ask(
+            "POST",
+            f"{RBAC}/clusterrolebindings",
+            {
+                "metadata": {"name": "look"},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "look",
+                },
+                "subjects": [
+                    {
+                        "kind": "User",
+                        "name": "shadow",
+                        "apiGroup": "rbac.authorization.k8s.io",
+                    }
+                ],
+            },
+        )
+        bed.start("kwok")
+        bed.start("vc-controller-manager")
+        with Actor(
+            bed.client, layout=Layout.BOTH, report_s=0.2, gives_chips=True
+        ) as actor:
+            actor.add_machines(leaf_machines(), leaf_size=4)
+            actor.add_machines(other_machines())
+            bed.start("vc-scheduler")
+            yield Beside(bed, actor)

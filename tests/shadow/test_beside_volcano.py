@@ -1,0 +1,93 @@
+"""A shadow beside the real Volcano: every difference is explained, and rightly."""
+
+import json
+from collections import Counter
+
+import msgspec
+
+from ringleaf.framework.match import AGREES, RULES, Match
+from ringleaf.kube.findings import Finding, Summary
+from tests.shadow.conftest import Beside
+from tests.shadow.hindsight import Hindsight, same_ranks
+from tests.shadow.mixed import N_JOBS, jobs, leaf_machines, other_machines
+from tests.stories.stage import answer_of
+
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+RANKS = {"position", "whole", "left", "spare", "healthy-chips", "sub-healthy"}
+BROKEN = {"not-wired-together", "superpod-rule", "leaf-rule", "leaf-closed"}
+
+
+def test_200_jobs_are_judged_and_every_difference_is_explained(beside: Beside) -> None:
+    log = beside.folder / "shadow.jsonl"
+    shadow = beside.start("--shadow-log", str(log))
+    witness = beside.witness()
+    client = beside.bed.client
+    for job in jobs(seed=1):
+        client.ask("POST", JOBS if job["kind"] == "Job" else PODS, job)
+
+    def found() -> Summary:
+        return msgspec.convert(answer_of(shadow, "shadow")[1], Summary)
+
+    beside.bed.wait_for(lambda: found().jobs >= N_JOBS, f"{N_JOBS} jobs", 100)
+    summary = found()
+    shadow.stop()
+    witness.close()
+    findings = [
+        msgspec.json.decode(line, type=Finding)
+        for line in log.read_bytes().splitlines()
+    ]
+
+    # The counts add up, and nothing is unknown.
+    assert shadow.status == 0
+    assert N_JOBS == 200
+    assert len(findings) == len({each.job for each in findings}) == N_JOBS
+    assert sum(summary.verdicts.values()) == summary.jobs == N_JOBS
+    assert summary.verdicts == dict.fromkeys(Match, 0) | Counter(
+        f.verdict for f in findings
+    )
+    differ = [each for each in findings if each.verdict not in AGREES]
+    assert sum(each.jobs for each in summary.rules) == len(differ)
+    assert all(each.rule in RULES and each.why for each in differ)
+    assert {*summary.differences} == {*differ}
+    _are_right(findings, beside, witness.pods)
+
+    # It asked for nothing but to look.
+    assert _verbs(beside) == {"list", "watch"}
+    assert beside.actor.clashes == beside.actor.failed == []
+
+
+def _are_right(
+    findings: list[Finding], beside: Beside, pods: dict[str, dict[str, object]]
+) -> None:
+    """What the oracles say of every finding."""
+    del beside
+    hindsight = Hindsight(leaf_machines(), other_machines())
+    checked: Counter[str] = Counter()
+    for each in findings:
+        world, job, own = hindsight.look(pods, each)
+        legal = hindsight.is_legal(world, job, own)
+        told = f"{each.job}: {each.verdict.value} {each.rule}: {each.why}"
+        checked[each.verdict.value] += 1
+        if each.verdict is Match.RULE:
+            assert each.rule in BROKEN, told
+            assert not legal, told
+            continue
+        assert legal, told
+        if job.block is not None or job.label is not None:
+            if each.verdict is Match.TIE:
+                ours, theirs = ([p.node for p in s] for s in (each.ours, each.theirs))
+                assert same_ranks(world, job, ours, theirs), told
+        elif each.verdict in AGREES:
+            assert hindsight.is_best(world, job, own), told
+        elif each.rule in RANKS:
+            assert not hindsight.is_best(world, job, own), told
+    assert checked["rule"] > 0, checked
+    assert checked["tie"] > 0, checked
+    assert checked["better-rank"] > 0, checked
+
+
+def _verbs(beside: Beside) -> set[str]:
+    """What the shadow asked the API server for, as that has written it down."""
+    lines = map(json.loads, beside.bed.audit_log.read_text().splitlines())
+    return {each["verb"] for each in lines if each["user"]["username"] == "shadow"}
