@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,11 @@ from tests.shadow.hindsight import Witness
 from tests.shadow.mixed import leaf_machines, other_machines
 from tests.stories.stage import has_told
 
+Object = dict[str, Any]
 LOOKING = "may-look-and-nothing-else"
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+PODS = "/api/v1/namespaces/default/pods"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -37,6 +42,27 @@ class Beside:
         child.wait_until(lambda: has_told(child, "synced"))
         return child
 
+    def submit(self, manifest: Object) -> None:
+        """Make a Volcano Job or a pod."""
+        path = JOBS if manifest["kind"] == "Job" else PODS
+        self.bed.client.ask("POST", path, manifest)
+
+    def pods(self) -> dict[str, Object]:
+        """The pods that there are, by name."""
+        found, _version = self.bed.client.list_all(PODS)
+        return {each["metadata"]["name"]: each for each in found}
+
+    def clear(self) -> None:
+        """Delete whatever was submitted."""
+        now = {"gracePeriodSeconds": 0}
+
+        def is_empty() -> bool:
+            for path, how in ((JOBS, None), (GROUPS, None), (PODS, now)):
+                self.bed.client.request("DELETE", path, how)
+            return not self.pods()
+
+        self.bed.wait_for(is_empty, "an empty cluster", 60)
+
     def witness(self) -> Witness:
         """Somebody who sees pods being bound."""
         return Witness(self.bed.client)
@@ -47,9 +73,16 @@ class Beside:
         return self.bed.folder
 
 
-@pytest.fixture(scope="session")
-def beside(new_testbed: type[Testbed]) -> Iterator[Beside]:
+@pytest.fixture
+def beside(whole: Beside) -> Iterator[Beside]:
     """The cluster, empty."""
+    yield whole
+    whole.clear()
+
+
+@pytest.fixture(scope="session")
+def whole(new_testbed: type[Testbed]) -> Iterator[Beside]:
+    """Controllers and the scheduler of Volcano, KWOK, and machines."""
     tokens = {LOOKING: ("shadow", ())}
     with new_testbed(tokens=tokens, audit=True) as bed:
         look = {

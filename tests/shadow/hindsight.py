@@ -52,6 +52,11 @@ class Witness:
                 if found["kind"] == "Pod" and found["spec"].get("nodeName"):
                     self.pods[found["metadata"]["name"]] = found
 
+    def has_seen_all_chips(self) -> bool:
+        """Whether every pod that it saw has named its chips."""
+        pods = list(self.pods.values())
+        return all(REAL in each["metadata"]["annotations"] for each in pods)
+
     def close(self) -> None:
         """See no more."""
         self._watch.close()

@@ -24,7 +24,7 @@ KINDS: Final = {
     "card": 26,
 }
 WHOLE: Final = ("node", "gang", "leaf", "superpod")
-"""Kinds that are submitted first."""
+"""Kinds that want whole nodes."""
 N_JOBS: Final = sum(KINDS.values())
 
 
@@ -42,21 +42,21 @@ def other_machines() -> list[Machine]:
     ]
 
 
-def jobs(seed: int) -> list[Object]:
-    """All of them in an order that *seed* gives, those that want whole nodes first.
+def waves(seed: int) -> tuple[list[Object], list[Object]]:
+    """Those that want whole nodes, then the others, in an order that *seed* gives.
 
-    A scheduler that spreads small pods would leave no room for them.
+    A scheduler that spreads small pods would leave no room for whole nodes.
     """
     dice = random.Random(seed)  # noqa: S311 - no secret
-    found = [
-        (kind, job)
-        for kind, count in KINDS.items()
-        for number in range(count)
-        for job in _job(kind, f"{kind}-{number}", dice)
-    ]
-    dice.shuffle(found)
-    found.sort(key=lambda each: each[0] not in WHOLE)
-    return [job for _kind, job in found]
+    first: list[Object] = []
+    then: list[Object] = []
+    for kind, count in KINDS.items():
+        wave = first if kind in WHOLE else then
+        for number in range(count):
+            wave += _job(kind, f"{kind}-{number}", dice)
+    dice.shuffle(first)
+    dice.shuffle(then)
+    return first, then
 
 
 def _job(kind: str, name: str, dice: random.Random) -> Iterator[Object]:

@@ -2,18 +2,18 @@
 
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from ringleaf.framework.match import AGREES, RULES, Match
 from ringleaf.kube.findings import Finding, Summary
 from tests.shadow.conftest import Beside
-from tests.shadow.hindsight import Hindsight, same_ranks
-from tests.shadow.mixed import N_JOBS, jobs, leaf_machines, other_machines
+from tests.shadow.hindsight import Hindsight, Object, same_ranks
+from tests.shadow.mixed import N_JOBS, leaf_machines, other_machines, waves
 from tests.stories.stage import answer_of
 
-JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
-PODS = "/api/v1/namespaces/default/pods"
+PATIENCE_S = 180
 RANKS = {"position", "whole", "left", "spare", "healthy-chips", "sub-healthy"}
 BROKEN = {"not-wired-together", "superpod-rule", "leaf-rule", "leaf-closed"}
 
@@ -22,14 +22,21 @@ def test_200_jobs_are_judged_and_every_difference_is_explained(beside: Beside) -
     log = beside.folder / "shadow.jsonl"
     shadow = beside.start("--shadow-log", str(log))
     witness = beside.witness()
-    client = beside.bed.client
-    for job in jobs(seed=1):
-        client.ask("POST", JOBS if job["kind"] == "Job" else PODS, job)
 
     def found() -> Summary:
         return msgspec.convert(answer_of(shadow, "shadow")[1], Summary)
 
-    beside.bed.wait_for(lambda: found().jobs >= N_JOBS, f"{N_JOBS} jobs", 100)
+    submitted = 0
+    for wave in waves(seed=1):
+        with ThreadPoolExecutor(8) as pool:
+            submitted += len(list(pool.map(beside.submit, wave)))
+        wanted = submitted
+        beside.bed.wait_for(
+            lambda wanted=wanted: found().jobs >= wanted,  # type: ignore[misc]
+            f"{wanted} jobs to be judged",
+            PATIENCE_S,
+        )
+    beside.bed.wait_for(witness.has_seen_all_chips, "the witness to see as much")
     summary = found()
     shadow.stop()
     witness.close()
@@ -50,18 +57,15 @@ def test_200_jobs_are_judged_and_every_difference_is_explained(beside: Beside) -
     assert sum(each.jobs for each in summary.rules) == len(differ)
     assert all(each.rule in RULES and each.why for each in differ)
     assert {*summary.differences} == {*differ}
-    _are_right(findings, beside, witness.pods)
+    _are_right(findings, witness.pods)
 
     # It asked for nothing but to look.
     assert _verbs(beside) == {"list", "watch"}
     assert beside.actor.clashes == beside.actor.failed == []
 
 
-def _are_right(
-    findings: list[Finding], beside: Beside, pods: dict[str, dict[str, object]]
-) -> None:
+def _are_right(findings: list[Finding], pods: dict[str, Object]) -> None:
     """What the oracles say of every finding."""
-    del beside
     hindsight = Hindsight(leaf_machines(), other_machines())
     checked: Counter[str] = Counter()
     for each in findings:

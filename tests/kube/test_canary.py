@@ -1,0 +1,85 @@
+"""Of the pods with our name, a canary places those of its queues and namespaces."""
+
+from typing import Any
+
+import pytest
+
+from ringleaf.engine.engine import Engine
+from ringleaf.kube.canary import Canary
+from ringleaf.kube.world import World
+from tests.kube.stage import Stage
+
+QUEUE = "scheduling.volcano.sh/queue-name"
+BY_QUEUE = Canary(queues=frozenset({"research"}))
+BY_NAMESPACE = Canary(namespaces=frozenset({"team"}))
+
+
+class CanaryStage(Stage):
+    """A scheduler with a canary."""
+
+    def __init__(self, canary: Canary) -> None:
+        self._canary = canary
+        super().__init__("a b")
+        self.queue("research")
+        self.cycle()
+
+    def begin(self) -> None:
+        """A new scheduler, which knows nothing."""
+        self.world = World(conf=self.conf, canary=self._canary)
+        self.engine = Engine((), conf=self.conf)
+
+
+PODS = [
+    pytest.param(BY_QUEUE, {"annotations": {QUEUE: "research"}}, True, id="queue"),
+    pytest.param(BY_QUEUE, {}, False, id="another queue"),
+    pytest.param(BY_NAMESPACE, {"namespace": "team"}, True, id="namespace"),
+    pytest.param(BY_NAMESPACE, {}, False, id="another namespace"),
+]
+
+
+@pytest.mark.parametrize(("canary", "said", "placed"), PODS)
+def test_pods_without_a_group(
+    canary: Canary, said: dict[str, Any], *, placed: bool
+) -> None:
+    stage = CanaryStage(canary)
+    stage.pod("p", 8, **said)
+
+    decided = stage.cycle()
+
+    assert bool(decided) is placed
+    if not placed:
+        assert stage.reason("pod default/p").startswith("not in the canary: queue ")
+
+
+def test_a_gang_is_where_its_podgroup_is() -> None:
+    stage = CanaryStage(BY_QUEUE)
+    stage.gang("in", 1, queue="research")
+    stage.gang("out", 1, queue="default")
+
+    assert stage.cycle() == ["bind default/in: in-0 on a 01234567"]
+    assert stage.reason("default/out") == (
+        "not in the canary: queue 'default' of namespace 'default', "
+        "only queue 'research' counts"
+    )
+
+
+def test_podgroups_without_pods_are_let_in_only_inside() -> None:
+    stage = CanaryStage(BY_QUEUE)
+    stage.group("in", 1, queue="research")
+    stage.group("out", 1, queue="default")
+    stage.cycle()
+
+    assert stage.world.groups["default/in"].let_in
+    assert not stage.world.groups["default/out"].let_in
+
+
+def test_what_is_bound_counts_wherever_it_is() -> None:
+    stage = CanaryStage(BY_QUEUE)
+    stage.gang("out", 2, queue="default")
+    stage.write("default/out-0", "a", {"huawei.com/AscendReal": "Ascend910-0"})
+    stage.gang("in", 1, queue="research")
+    stage.pod("theirs", 8, scheduler="volcano", spec={"nodeName": "a"})
+    stage.cycle()
+
+    assert "default/out" in stage.engine.view.cluster.holdings
+    assert stage.bound["in-0"].startswith("b")
