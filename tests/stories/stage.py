@@ -26,6 +26,8 @@ A3: Final = {"accelerator-type": "module-a3-16-super-pod"}
 LIMITED: Final = "somebody-who-may-not-bind"
 PATIENCE_S: Final = 60.0
 GRACE_S: Final = 30.0
+PATIENT: Final = "20"
+"""Seconds of a Lease: longer than a busy machine may forget a scheduler."""
 
 Object = dict[str, Any]
 
@@ -105,6 +107,7 @@ class Stage:
         if kubeconfig:
             words += ["--kubeconfig", str(self.account)]
             words += ["--leader-elect-resource-namespace", NAMESPACE]
+            words += ["--leader-elect-lease-duration", PATIENT]
         if "--scheduler-name" not in options:
             words += ["--scheduler-name", "ringleaf", "--scheduler-name", "volcano"]
         if conf is not None:

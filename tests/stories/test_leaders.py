@@ -11,6 +11,7 @@ from tests.soak.replicas import judged
 from tests.stories.detour import Detour
 from tests.stories.stage import (
     GRACE_S,
+    Object,
     Stage,
     answer_of,
     has_told,
@@ -22,6 +23,8 @@ from tests.stories.stage import (
 
 PODS = 150
 FORBIDDEN = 403
+LOOKS = {"list", "watch"}
+BRIEF = ("--leader-elect-lease-duration", "6")
 
 
 def wait_until_leads(stage: Stage, child: Child) -> None:
@@ -60,6 +63,8 @@ def test_a_standby_is_ready_and_binds_nothing(stage: Stage) -> None:
     ]
     assert not has_told(standby, "bind")
     assert standby.status == 0, standby.last_words()
+    assert {each["verb"] for each in asked(stage, identity_of(leader, "leads"))} > LOOKS
+    assert {each["verb"] for each in asked(stage, identity_of(standby))} == LOOKS
 
 
 def test_a_leader_that_ends_hands_over_and_a_warm_standby_goes_on(
@@ -90,12 +95,12 @@ def test_a_leader_that_was_stopped_binds_nothing_of_what_it_had_decided(
     server heeds no cordon.
     """
     stage.stop_scheduler()
-    first = stage.start_scheduler(None, "--connections", "1")
+    first = stage.start_scheduler(None, *BRIEF, "--connections", "1")
     wait_until_leads(stage, first)
     submit_gang(stage, "gang", PODS)
     stage.wait(lambda: bound(stage) > 0, "the first pod to be bound")
     os.kill(first.pid, signal.SIGSTOP)
-    second = stage.start_scheduler(None, "--leader-elect-lease-duration", "3")
+    second = stage.start_scheduler(None)
     cordon(stage, on=True)
     try:
         before = bound(stage)
@@ -125,7 +130,7 @@ def test_what_the_network_delivers_late_is_refused_by_the_api_server(
     with Detour(port) as detour:
         config = detour.kubeconfig(stage.account, tmp_path)
         first = stage.start_scheduler(
-            None, "--kubeconfig", str(config), "--connections", "4"
+            None, *BRIEF, "--kubeconfig", str(config), "--connections", "4"
         )
         wait_until_leads(stage, first)
         second = stage.start_scheduler(None)
@@ -151,18 +156,22 @@ def test_what_the_network_delivers_late_is_refused_by_the_api_server(
     assert judged(stage.bed.audit_log).usurpers == []
 
 
-def identity_of(child: Child) -> str:
-    (line,) = [each for each in lines_of(child.log) if each["event"] == "leads"]
+def identity_of(child: Child, event: str = "started") -> str:
+    (line,) = [each for each in lines_of(child.log) if each["event"] == event]
     return str(line["identity"])
+
+
+def asked(stage: Stage, identity: str) -> list[Object]:
+    """What somebody asked of the API server."""
+    lines = stage.bed.audit_log.read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if f"ringleaf/{identity}" in line]
 
 
 def refusals(stage: Stage, identity: str) -> list[str]:
     """Bindings by somebody that the fence refused."""
-    lines = stage.bed.audit_log.read_text(encoding="utf-8").splitlines()
-    entries = [json.loads(line) for line in lines if f"ringleaf/{identity}" in line]
     return [
         each["objectRef"]["name"]
-        for each in entries
+        for each in asked(stage, identity)
         if each["objectRef"].get("subresource") == "binding"
         and each["responseStatus"]["code"] == FORBIDDEN
     ]

@@ -324,6 +324,9 @@ class Scheduler:
                 await self.binder.drained()
                 await self.teller.flush(QUICK_S if elector is not None else FLUSH_S)
         if elector is not None and "leader" in self._tasks:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CATCH_UP_S):
+                    await _until(self._is_sure)
             self._tasks["leader"].cancel()
             await elector.release(str(self._pods.version) if self._is_sure() else "")
             with suppress(TimeoutError):
