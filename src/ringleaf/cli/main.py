@@ -271,6 +271,42 @@ def explain(
 
 
 @app.command()
+def dump(
+    *,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to; - for stdout."),
+    ] = "-",
+    anonymous: Annotated[
+        bool,
+        typer.Option(
+            "--anonymous",
+            help="Without names of nodes, jobs, namespaces, queues, labels and leaves; "
+            "decisions stay the same.",
+        ),
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    scheduler_name: SchedulerNames = None,
+    scheduler_conf: SchedulerConf = None,
+) -> None:
+    """Write the state of the live cluster as a scenario, for plan and explain.
+
+    Nodes with their chips, leaves and SuperPoDs, queues, the configuration, jobs that
+    run and where, jobs that wait and since when. It is JSON, a line for each.
+
+    \b
+    Examples:
+      ringleaf dump -o cluster.json
+      ringleaf dump --anonymous | ringleaf plan -
+    """  # noqa: D301
+    from ringleaf.cli.dump import dump_cluster
+
+    cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
+    raise typer.Exit(dump_cluster(cluster, output, hide_names=anonymous))
+
+
+@app.command()
 def replay(
     file: Annotated[
         str,

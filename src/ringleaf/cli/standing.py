@@ -82,10 +82,10 @@ def explain_in(
     look: Look, target: Target, node: str | None, top: int, *, as_json: bool
 ) -> int:
     """The same with the cluster as it was looked at; the exit status."""
-    if node is not None and node not in look.engine.view.cluster.index:
+    if node is not None and node not in look.world.nodes:
         raise BadUse(f"--node is {node!r}, want the name of a node of the cluster")
     groups = _groups(look, target)
-    waits = [group for group in groups if _waits(look, group)]
+    waits = [group for group in groups if _waits(group)]
     asked = (waits or groups)[0]
     others = _others_words(target, groups, waits)
     found = _Explained(look, asked, top)
@@ -137,14 +137,11 @@ def _of_job(look: Look, target: Target) -> Iterator[str]:
             yield pod.job
 
 
-def _waits(look: Look, group: Group) -> bool:
-    """Whether pods of a group wait that must not."""
+def _waits(group: Group) -> bool:
+    """Whether pods of a group wait without which it does not run."""
     if group.told is None:
         return bool(group.reason)
-    standing = look.engine.view.standings.get(group.name)
-    if standing is None:
-        return True
-    return not standing.placements or standing.is_broken
+    return len(group.placed) < group.told.fewest and not group.ending
 
 
 def _others_words(
@@ -169,7 +166,7 @@ class _Explained:
         self.job: Job | None = None
         if group.told is None:
             return
-        if _waits(look, group):
+        if _waits(group):
             look.decide()
             self._starts = group.name in look.binds
         if group.told.podless:

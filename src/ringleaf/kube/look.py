@@ -48,19 +48,27 @@ class Look:
 
     def __init__(self, world: World, now: float) -> None:
         self.world, self.now = world, now
-        self.events = [_aged(each) for each in world.everything(now)]
-        """Everything, as an engine hears it."""
+        self.events = sorted(map(_aged, world.everything(now)), key=_waits)
+        """Everything, as an engine hears it: jobs that wait come last."""
         self.conf = next(e.conf for e in self.events if isinstance(e, ConfChanged))
-        self.engine = Engine((), conf=self.conf.quiet)
-        self.engine.handle_all([_quiet(each) for each in self.events], now)
+        self._engine: Engine | None = None
         self.binds: dict[str, Bind] = {}
         """The jobs that would start now, once that was decided."""
         self.evicted: list[Evict] = []
         """Who would be asked to end."""
 
+    @property
+    def engine(self) -> Engine:
+        """An engine that knows everything; it decides nothing before ``decide``."""
+        if self._engine is None:
+            self._engine = Engine((), conf=self.conf.quiet)
+            self._engine.handle_all([_quiet(each) for each in self.events], self.now)
+        return self._engine
+
     def decide(self) -> None:
-        """Let the engine do what a scheduler would do now."""
-        self._heed(self.engine.handle(ConfChanged(self.conf), self.now))
+        """Let an engine do what a scheduler would do now."""
+        self._engine = Engine((), conf=self.conf)
+        self._heed(self._engine.handle_all(self.events, self.now))
 
     def submit(self) -> None:
         """Let it hear what was put into the world since."""
@@ -82,8 +90,12 @@ def podless_words(look: Look, name: str) -> str:
     return f"its pods are not made yet; {why}" if why else "its pods are not made yet"
 
 
+def _waits(event: Event) -> bool:
+    return isinstance(event, JobArrived) and not event.placements
+
+
 def _aged(event: Event) -> Event:
-    if isinstance(event, JobArrived) and not event.placements:
+    if isinstance(event, JobArrived) and _waits(event):
         return replace(event, waiting_since=event.job.created)
     return event
 

@@ -267,11 +267,12 @@ def _endings(entry: ScenarioEntry, tenants: Tenants) -> Iterator[PodsEnding]:
 
 
 def _queue_warnings(scenario: Scenario) -> Iterator[str]:
-    """Jobs that name a queue which there never is."""
+    """Jobs that name a queue which there never is, and have pods to place."""
     events = [each.event for each in scenario.then]
     known = {DEFAULT_QUEUE, *(queue.name for queue in scenario.queues)}
     known |= {event.queue.name for event in events if isinstance(event, QueueChanged)}
-    arrivals = [*scenario.tenants, *(e for e in events if isinstance(e, JobArrived))]
+    short = [e for e in scenario.tenants if len(e.placements) < e.job.n_pods]
+    arrivals = [*short, *(e for e in events if isinstance(e, JobArrived))]
     for job in dict.fromkeys((*scenario.jobs, *(each.job for each in arrivals))):
         if job.queue not in known:
             yield f"job {brief(job.name)} is of queue {brief(job.queue)}: there is none"

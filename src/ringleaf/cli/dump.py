@@ -1,0 +1,60 @@
+"""``ringleaf dump``: the state of a live cluster as a scenario."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from ringleaf.cli.failure import report, warn
+from ringleaf.cli.file import STDIN, one_line
+from ringleaf.cli.live import Cluster, look_at, moment
+from ringleaf.cli.output import progress, so_many
+from ringleaf.kube.look import Look
+from ringleaf.simulator.anonymous import anonymous
+from ringleaf.simulator.dump import State, scenario_of, state_of, written
+from ringleaf.simulator.source import MAPPING, MAX_BYTES, MAX_VALUES
+
+STDOUT: Final = STDIN
+
+
+def dump_cluster(cluster: Cluster, out: str, *, hide_names: bool) -> int:
+    """Write the state of the cluster to *out*; the exit status."""
+    look = look_at(cluster)
+    with progress(what="writing"):
+        data = dumped(look, hide_names=hide_names)
+    values = data.count(b",") + data.count(b"[") + MAPPING * data.count(b"{")
+    if len(data) > MAX_BYTES or values > MAX_VALUES:
+        warn(f"{len(data)} bytes with {values} values are more than plan reads")
+    if out == STDOUT:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return 0
+    with one_line(out):
+        Path(out).write_bytes(data)
+    report(f"{out}: {about(look, state_of(look.events))}")
+    return 0
+
+
+def dumped(look: Look, *, hide_names: bool) -> bytes:
+    """The cluster as a scenario; it is a function of its objects and of the time."""
+    state = state_of(look.events)
+    told = about(look, state)
+    if hide_names:
+        state, _names = anonymous(state)
+    return written(scenario_of(state, look.now, told))
+
+
+def about(look: Look, state: State) -> str:
+    """What is in it, in one line."""
+    running = sum(bool(each.placements) for each in state.jobs)
+    waiting = len(state.jobs) - running
+    others = sum(
+        bool(group.reason) and group.told is None
+        for group in look.world.groups.values()
+    )
+    told = (
+        f"{so_many(len(state.nodes), 'node')}, {so_many(running, 'job')} that hold "
+        f"something and {waiting} that wait, at {moment(look.now)}"
+    )
+    if others:
+        told += f"; {so_many(others, 'job')} not in it: not all of their pods are there"
+    return told
