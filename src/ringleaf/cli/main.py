@@ -271,6 +271,48 @@ def explain(
 
 
 @app.command()
+def status(
+    *,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", "-w", help="Stay, and follow what changes; q ends it."),
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    scheduler_name: SchedulerNames = None,
+    scheduler_conf: SchedulerConf = None,
+    leader_elect_resource_name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the Lease of the leader.")
+    ] = "ringleaf",
+    leader_elect_resource_namespace: Annotated[
+        str, typer.Option(metavar="NAME", help="Namespace of that Lease.")
+    ] = "kube-system",
+    json: AsJson = False,
+) -> None:
+    """Show how the live cluster stands: chips, queues, leaves, who waits and why.
+
+    Chips by product, queues with what they use and deserve, room under leaves and in
+    SuperPoDs, jobs that wait and since when, gangs short of pods, objects with
+    problems, and who leads.
+
+    \b
+    Examples:
+      ringleaf status
+      ringleaf status --watch
+      ringleaf status --json | jq .waiting
+    """  # noqa: D301
+    from ringleaf.cli.status import Lead, show_status
+
+    cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
+    lead = Lead(leader_elect_resource_name, leader_elect_resource_namespace)
+    if watch:
+        from ringleaf.cli.watching import watch_status
+
+        raise typer.Exit(watch_status(cluster, lead))
+    raise typer.Exit(show_status(cluster, lead, as_json=json))
+
+
+@app.command()
 def dump(
     *,
     output: Annotated[

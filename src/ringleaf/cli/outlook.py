@@ -109,7 +109,7 @@ def outlook_of(run: Run, name: str, top: int) -> Outlook:
         fate=fate,
         at=view.now,
         standing=view.standings.get(name),
-        queue=queue_told(run, job.queue),
+        queue=queue_told(engine, job.queue),
         line=line_of(run, name),
         reservation=told.pop(name, None),
         others=list(told.values()),

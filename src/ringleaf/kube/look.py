@@ -19,8 +19,11 @@ from msgspec.structs import replace
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
 from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.instruction import Bind, Evict, Instruction
+from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
 from ringleaf.kube.api import Api
+from ringleaf.kube.jobs import Group
+from ringleaf.kube.objects import Pod
+from ringleaf.kube.watch import Gone
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
 
@@ -35,6 +38,58 @@ SCHEDULERS: Final = ("ringleaf", "volcano")
 
 class Trouble(Exception):  # noqa: N818 - it reads as what happened
     """The cluster cannot be looked at: one line that says what and why."""
+
+
+class Observed(World):
+    """A world that also keeps what the scheduler has said of pods that wait."""
+
+    def __init__(
+        self, schedulers: Iterable[str] = SCHEDULERS, conf: Conf = DEFAULT
+    ) -> None:
+        super().__init__(schedulers, conf)
+        self.why: dict[str, str] = {}
+        """By uid."""
+
+    def put_pods(self, pods: Iterable[Pod]) -> None:
+        """Pods are new or changed."""
+        listed = list(pods)
+        super().put_pods(listed)
+        for pod in listed:
+            said = _unscheduled(pod) if pod.metadata.uid in self.pods else ""
+            if said:
+                self.why[pod.metadata.uid] = said
+            else:
+                self.why.pop(pod.metadata.uid, None)
+
+    def drop_pods(self, gone: Iterable[Gone]) -> None:
+        """Pods are gone."""
+        listed = list(gone)
+        super().drop_pods(listed)
+        for each in listed:
+            self.why.pop(each.uid, None)
+
+    def why_of(self, group: Group) -> str:
+        """Why a group waits, as the world or the scheduler says; empty if nobody did.
+
+        The condition of its PodGroup, or else of its first pod that has one.
+        """
+        if group.reason:
+            return group.reason
+        given = [self.why[uid] for uid in group.pods if uid in self.why]
+        if given:
+            return given[0]
+        conditions = group.podgroup and group.podgroup.status.conditions
+        for each in conditions or ():
+            if each.type == "Unschedulable" and each.status == "True":
+                return each.message
+        return ""
+
+
+def _unscheduled(pod: Pod) -> str:
+    for each in pod.status.conditions or ():
+        if each.type == "PodScheduled" and each.status == "False":
+            return each.message
+    return ""
 
 
 class Look:
@@ -52,6 +107,8 @@ class Look:
         """Everything, as an engine hears it: jobs that wait come last."""
         self.conf = next(e.conf for e in self.events if isinstance(e, ConfChanged))
         self._engine: Engine | None = None
+        self.reports: list[Report] = []
+        """What is wrong with pods that run: two on one chip."""
         self.binds: dict[str, Bind] = {}
         """The jobs that would start now, once that was decided."""
         self.evicted: list[Evict] = []
@@ -62,7 +119,9 @@ class Look:
         """An engine that knows everything; it decides nothing before ``decide``."""
         if self._engine is None:
             self._engine = Engine((), conf=self.conf.quiet)
-            self._engine.handle_all([_quiet(each) for each in self.events], self.now)
+            events = [_quiet(each) for each in self.events]
+            said = self._engine.handle_all(events, self.now)
+            self.reports = [each for each in said if isinstance(each, Report)]
         return self._engine
 
     def decide(self) -> None:
@@ -109,12 +168,12 @@ async def read_world(
     schedulers: Iterable[str] = SCHEDULERS,
     conf: Conf = DEFAULT,
     seen: Callable[[int], None] = lambda _objects: None,
-) -> World:
+) -> Observed:
     """All objects that count, in a world. Raises ``Trouble``.
 
     *seen* is told how many objects there are so far.
     """
-    world = World(schedulers, conf)
+    world = Observed(schedulers, conf)
     wake, troubles = asyncio.Event(), _Troubles()
     listed = list(reflectors(api, world, wake.set, troubles.note))
     gc.disable()  # what is read stays

@@ -364,6 +364,11 @@ class World:
         return len(self._objects)
 
     @property
+    def known_problems(self) -> list[tuple[str, str, str]]:
+        """Kind, key and what is wrong, of every object with which something is now."""
+        return [(*key, message) for key, message in sorted(self._told.items())]
+
+    @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         """PriorityClasses by name."""
         return self._classes

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ringleaf.engine.engine import Engine
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.model.cluster import Cluster
@@ -152,13 +153,13 @@ def line_of(run: Run, name: str) -> Line | None:
     return Line(waiting.index((*own, standing.number)) + 1, len(waiting))
 
 
-def queue_told(run: Run, name: str) -> Plain:
+def queue_told(engine: Engine, name: str) -> Plain:
     """A queue as plain values: its weight, what it uses, what it deserves now."""
-    view = run.engine.view
+    view = engine.view
     queue, account = view.queues.get(name), view.account(name)
     if queue is None:
         return {"name": name}
-    proportion = run.engine.cycle.votes.plugins.get("proportion")
+    proportion = engine.cycle.votes.plugins.get("proportion")
     part = proportion.part(name) if isinstance(proportion, Proportion) else None
     asked = {resource for resource, n in account.requested.items() if n}
     deserved = {} if part is None else part.deserved

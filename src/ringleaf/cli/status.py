@@ -1,0 +1,419 @@
+"""``ringleaf status``: how a live cluster stands, on one screen."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from ringleaf.cli.live import Cluster, ask, moment, span
+from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.plan import new_table
+from ringleaf.framework.standing import Standing
+from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.jobs import OUTSIDE
+from ringleaf.kube.leader import Lease
+from ringleaf.kube.look import Look, Observed, clock, read_world
+from ringleaf.kube.pods import seconds_of
+from ringleaf.model.cluster import Cluster as Chips
+from ringleaf.model.mask import full_mask
+from ringleaf.model.spine import NOWHERE
+from ringleaf.simulator.encode import amounts
+from ringleaf.simulator.outcome import queue_told
+
+Plain = dict[str, Any]
+
+NOT_FOUND, NOT_ALLOWED = 404, 403
+MAX_ROWS: Final = 12
+MAX_NAMES: Final = 3
+STALE: Final = 3
+"""A Lease that was not renewed for so many times as long as it lasts is nobody's."""
+HELD: Final = "held by nobody"
+
+
+class Lead:
+    """Who leads, as far as its Lease says.
+
+    Args:
+        name: Of the Lease.
+        namespace: Where it is.
+
+    """
+
+    def __init__(self, name: str, namespace: str) -> None:
+        self.name, self.namespace = name, namespace
+        self.lease: Lease | None = None
+        self.trouble = ""
+
+    @property
+    def path(self) -> str:
+        """Where Leases are listed."""
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+
+    async def read(self, api: Api) -> None:
+        """Read it once; who may not is told so and nothing else fails."""
+        try:
+            said = await api.call("GET", f"{self.path}/{self.name}", lane="read")
+        except Unreachable as error:
+            self.trouble = str(error)
+            return
+        self._heed(said)
+
+    def _heed(self, said: Answer) -> None:
+        if said.ok:
+            self.lease = msgspec.json.decode(said.body, type=Lease)
+        elif said.status == NOT_ALLOWED:
+            self.trouble = f"not allowed to get leases in namespace {self.namespace}"
+        elif said.status != NOT_FOUND:
+            self.trouble = f"status {said.status}"
+
+    def plain(self, now: float) -> Plain:
+        """It as plain values."""
+        found: Plain = {"lease": f"{self.namespace}/{self.name}"}
+        if self.trouble:
+            return found | {"state": "unknown", "why": self.trouble}
+        if self.lease is None:
+            return found | {"state": "no lease"}
+        spec = self.lease.spec
+        renewed = seconds_of(spec.renew_time or "")
+        lasts = spec.lease_duration_seconds or 0
+        fresh = now - renewed <= STALE * max(lasts, 1)
+        state = "leads" if self.lease.holder and fresh else HELD
+        return found | {"state": state, "holder": self.lease.holder, "renewed": renewed}
+
+
+def show_status(cluster: Cluster, lead: Lead, *, as_json: bool) -> int:
+    """Print how the cluster stands; the exit status."""
+
+    async def question(api: Api, seen: Callable[[int], None]) -> Plain:
+        world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
+        await lead.read(api)
+        now = clock()
+        return status_of(Look(world, now), world) | {"leader": lead.plain(now)}
+
+    found = ask(cluster, question)
+    if as_json:
+        print_json(found)
+    else:
+        Console(highlight=False).print(Screen(found))
+    return 0
+
+
+def status_of(look: Look, world: Observed) -> Plain:
+    """How a cluster stands, as plain values."""
+    engine = look.engine
+    chips, standings = engine.view.cluster, engine.view.standings
+    ours = {name: s for name, s in standings.items() if s.job.queue != OUTSIDE}
+    waiting = list(_waiting(look, world))
+    queues = [
+        _queue(look, name, ours.values(), waiting)
+        for name in sorted(engine.view.queues)
+    ]
+    return {
+        "at": look.now,
+        "nodes": len(chips),
+        "pods": len(world.pods),
+        "products": list(_products(chips)),
+        "queues": queues,
+        "leaves": list(_leaves(chips)),
+        "superpods": list(_superpods(chips)),
+        "waiting": waiting,
+        "short": list(_short(ours.values())),
+        "problems": list(_problems(look)),
+    }
+
+
+def _queue(
+    look: Look, name: str, ours: Iterable[Standing], waiting: Iterable[Plain]
+) -> Plain:
+    told = queue_told(look.engine, name)
+    queue = look.engine.view.queues[name]
+    told["capability"] = amounts(queue.capability)
+    told["running"] = sum(s.job.queue == name and bool(s.placements) for s in ours)
+    told["waiting"] = sum(each["queue"] == name for each in waiting)
+    return told
+
+
+def _products(chips: Chips) -> Iterator[Plain]:
+    free, whole = _free(chips), _whole(chips)
+    for i, product in enumerate(chips.products):
+        own = chips.product == i
+        size = int(chips.size[own].sum())
+        if not size:
+            continue
+        faulty = np.bitwise_count(_everything(chips)[own] & ~chips.healthy[own]).sum()
+        yield {
+            "product": product.key,
+            "nodes": int(own.sum()),
+            "not-ready": int((own & ~chips.ready).sum()),
+            "chips": size,
+            "used": int(np.bitwise_count(chips.taken[own]).sum()),
+            "free": int(np.bitwise_count(free[own]).sum()),
+            "faulty": int(faulty),
+            "free-nodes": int((own & whole).sum()),
+        }
+
+
+def _everything(chips: Chips) -> Any:  # noqa: ANN401 - masks
+    return np.array([full_mask(n) for n in chips.size.tolist()], np.uint64)
+
+
+def _free(chips: Chips) -> Any:  # noqa: ANN401 - masks
+    """The chips that a pod could get: of nodes that take pods."""
+    open_now = chips.ready & ~chips.cordoned
+    return np.where(open_now, chips.free & chips.healthy, np.uint64(0))
+
+
+def _whole(chips: Chips) -> Any:  # noqa: ANN401 - flags
+    return (_free(chips) == _everything(chips)) & (chips.size > 0)
+
+
+def _leaves(chips: Chips) -> Iterator[Plain]:
+    whole, crossings = _whole(chips), chips.spine.crossings()
+    for i, leaf in enumerate(chips.leaves):
+        own = chips.leaf == i
+        yield {
+            "leaf": leaf.name,
+            "nodes": int(own.sum()),
+            "free-nodes": int((own & whole).sum()),
+            "crossed-by": list(crossings.get(i, ())),
+        }
+
+
+def _superpods(chips: Chips) -> Iterator[Plain]:
+    whole, where = _whole(chips), defaultdict(set)
+    for job, holdings in chips.holdings.items():
+        for holding in holdings:
+            if holding.chips:
+                where[job].add(chips.superpod.item(holding.node))
+    crossed: defaultdict[int, list[str]] = defaultdict(list)
+    for job, own in sorted(where.items()):
+        if len(own - {NOWHERE}) > 1:
+            for superpod in own:
+                crossed[superpod].append(job)
+    for number in sorted({*chips.superpod.tolist()} - {NOWHERE}):
+        inside = chips.superpod == number
+        yield {
+            "superpod": number,
+            "nodes": int(inside.sum()),
+            "free-nodes": int((inside & whole).sum()),
+            "crossed-by": crossed[number],
+        }
+
+
+def _waiting(look: Look, world: Observed) -> Iterator[Plain]:
+    """Jobs that wait, the oldest first."""
+    standings, found = look.engine.view.standings, []
+    for group in world.groups.values():
+        standing = standings.get(group.name)
+        if group.placed or (group.told is None and not group.reason):
+            continue
+        if standing is None and group.told is not None:
+            told = look.engine.explain(group.name)
+            why = getattr(told, "message", "")
+        else:
+            why = world.why_of(group)
+        job = group.told
+        created = [pod.created for pod in group.pods.values()]
+        since = job.created if job is not None else min(created, default=look.now)
+        queue = "" if group.podgroup is None else group.podgroup.spec.queue
+        found.append(
+            {
+                "job": group.name,
+                "queue": job.queue if job is not None else queue or "default",
+                "wanted": "" if job is None else job.wanted,
+                "priority": 0 if job is None else job.priority,
+                "since": since,
+                "why": why,
+            }
+        )
+    yield from sorted(found, key=lambda each: (each["since"], each["job"]))
+
+
+def _short(ours: Iterable[Standing]) -> Iterator[Plain]:
+    """Gangs that run with fewer pods than they need."""
+    for standing in ours:
+        alive = len(standing.placements) - len(standing.terminating)
+        if standing.placements and alive < standing.min_pods - len(standing.finished):
+            yield {
+                "job": standing.job.name,
+                "running": alive,
+                "needs": standing.min_pods,
+                "ending": len(standing.terminating),
+            }
+
+
+def _problems(look: Look) -> Iterator[Plain]:
+    for kind, key, message in look.world.known_problems:
+        yield {"kind": kind, "object": key.lstrip("/"), "message": message}
+    for each in look.reports:
+        yield {"kind": "Job", "object": each.job, "message": each.message}
+
+
+class Screen:
+    """A status for people; as many lines as there is room for.
+
+    Args:
+        status: What there is to show.
+        now: The time; else that of the status.
+        rows: Rows of a table at most.
+
+    """
+
+    def __init__(
+        self, status: Plain, now: float | None = None, rows: int = MAX_ROWS
+    ) -> None:
+        self._status, self._rows = status, rows
+        self._now = status["at"] if now is None else now
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        del console, options
+        yield Group(*self._parts())
+
+    def _parts(self) -> Iterator[Any]:
+        status = self._status
+        yield Text.assemble(
+            (moment(self._now), "bold"),
+            f"  {so_many(status['nodes'], 'node')}, {so_many(status['pods'], 'pod')}",
+        )
+        yield self._leader(status["leader"])
+        yield Text()
+        yield self._products()
+        yield Text()
+        yield self._queues()
+        if status["leaves"]:
+            yield Text()
+            yield from self._units("leaf", "leaves", status["leaves"])
+        if status["superpods"]:
+            yield Text()
+            yield from self._units("superpod", "SuperPoDs", status["superpods"])
+        yield Text()
+        yield from self._waits()
+        yield from self._lines("short", "Gangs that run short of pods", _short_words)
+        yield from self._lines("problems", "Problems", _problem_words)
+
+    def _leader(self, told: Plain) -> Text:
+        lease = f"Lease {told['lease']}"
+        if told["state"] == "leads":
+            return Text.assemble("leader: ", (told["holder"], "green"), f" ({lease})")
+        if told["state"] == HELD:
+            ago = span(max(0.0, self._now - told["renewed"]))
+            who = f", last by {told['holder']} {ago} ago" if told["holder"] else ""
+            return Text(f"leader: nobody holds {lease}{who}", style="red")
+        if told["state"] == "unknown":
+            return Text(f"leader: unknown, {told['why']}", style="yellow")
+        return Text(f"leader: none elected, there is no {lease}")
+
+    def _products(self) -> Table:
+        columns = ("chips of", "nodes", "chips", "used", "free", "faulty", "free nodes")
+        table = _numbers(*columns)
+        for each in self._status["products"]:
+            away = f" ({each['not-ready']} not ready)" if each["not-ready"] else ""
+            table.add_row(
+                Text(each["product"]),
+                f"{each['nodes']}{away}",
+                str(each["chips"]),
+                str(each["used"]),
+                Text(str(each["free"]), style="green" if each["free"] else ""),
+                Text(str(each["faulty"] or ""), style="red"),
+                str(each["free-nodes"]),
+            )
+        return table
+
+    def _queues(self) -> Table:
+        table = new_table("queue", "weight", "jobs", "waiting", "uses, of its part")
+        listed = self._status["queues"]
+        for each in listed[: self._rows]:
+            name = each["name"] + (" (closed)" if each["state"] == "closed" else "")
+            table.add_row(
+                Text(name),
+                str(each["weight"]),
+                str(each["running"]),
+                Text(str(each["waiting"]), style="yellow" if each["waiting"] else ""),
+                Text(_use_words(each)),
+            )
+        if len(listed) > self._rows:
+            table.add_row(Text(f"… {len(listed) - self._rows} more", style="dim"))
+        return table
+
+    def _units(self, key: str, several: str, listed: Sequence[Plain]) -> Iterator[Any]:
+        """Leaves or SuperPoDs: those with the most room, and how many there are."""
+        free = sum(each["free-nodes"] for each in listed)
+        sizes = Counter(each["free-nodes"] for each in listed)
+        told = ", ".join(
+            f"{n} with {size}" for size, n in sorted(sizes.items(), reverse=True)[:6]
+        )
+        words = so_many(len(listed), key.replace("superpod", "SuperPoD"), several)
+        yield Text(f"{words}, {so_many(free, 'free node')}: {told}")
+        crossed = [each for each in listed if each["crossed-by"]]
+        if crossed:
+            table = new_table(key.replace("superpod", "SuperPoD"), "free", "crossed by")
+            for each in crossed[: self._rows]:
+                by = shortened(each["crossed-by"], MAX_NAMES)
+                room = f"{each['free-nodes']} of {each['nodes']}"
+                table.add_row(Text(str(each[key])), room, Text(by))
+            yield table
+
+    def _waits(self) -> Iterator[Any]:
+        listed = self._status["waiting"]
+        if not listed:
+            yield Text("no job waits", style="green")
+            return
+        yield Text(f"{so_many(len(listed), 'job')} waiting, the oldest first:")
+        table = new_table("job", "for", "queue", "why")
+        for each in listed[: self._rows]:
+            why = each["why"].removeprefix(f"job {each['job']!r} waits: ")
+            why = why or "nobody has said why yet; hint: ringleaf explain"
+            age = span(max(0.0, self._now - each["since"]))
+            table.add_row(Text(each["job"]), age, Text(each["queue"]), Text(why))
+        yield table
+        if len(listed) > self._rows:
+            yield Text(f"… and {len(listed) - self._rows} more", style="dim")
+
+    def _lines(
+        self, key: str, title: str, words: Callable[[Plain], str]
+    ) -> Iterator[Any]:
+        listed = self._status[key]
+        if listed:
+            yield Text()
+            yield Text(f"{title}: {len(listed)}", style="red")
+        for each in listed[: self._rows]:
+            yield Text(f"  {words(each)}")
+        if len(listed) > self._rows:
+            yield Text(f"  … and {len(listed) - self._rows} more", style="dim")
+
+
+def _numbers(first: str, *others: str) -> Table:
+    table = new_table(first)
+    for column in others:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _use_words(queue: Plain) -> str:
+    """What a queue uses, of what it deserves, and at most."""
+    uses, deserves, most = queue["uses"], queue["deserves"], queue["capability"]
+    named = [r for r in {**uses, **deserves, **most} if r != "pods"]
+    npu = [r for r in named if r.startswith("huawei.com/")]
+    words = []
+    for resource in npu or named[:1]:
+        part = f"/{deserves[resource]}" if resource in deserves else ""
+        limit = f" (at most {most[resource]})" if resource in most else ""
+        short = resource.removeprefix("huawei.com/")
+        words.append(f"{uses.get(resource, 0)}{part} {short}{limit}")
+    return ", ".join(words) or "nothing"
+
+
+def _short_words(each: Plain) -> str:
+    ending = f", {each['ending']} ending" if each["ending"] else ""
+    return f"{each['job']}: {each['running']} of {each['needs']} pods run{ending}"
+
+
+def _problem_words(each: Plain) -> str:
+    return f"{each['kind']} {each['object']}: {each['message']}"

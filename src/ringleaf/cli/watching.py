@@ -1,0 +1,180 @@
+"""``ringleaf status --watch``: the same screen, drawn anew when something changes.
+
+Watches tell what changes; nothing is asked again and again. While nothing changes the
+screen is drawn anew now and then, for the ages on it, from what is known.
+"""
+
+import asyncio
+import signal
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.live import Cluster
+from ringleaf.cli.status import Lead, Screen, status_of
+from ringleaf.kube.api import Api
+from ringleaf.kube.leader import Lease
+from ringleaf.kube.look import Look, Observed, clock, told
+from ringleaf.kube.watch import Gone, Reflector
+from ringleaf.kube.watched import reflectors
+
+LEAST_S: Final = 0.3
+"""How long a screen stays at least."""
+REST: Final = 3
+"""How many times as long as it took to draw a screen it stays."""
+AGE_S: Final = 10.0
+"""How long a screen stays at most, for the ages on it."""
+QUIT: Final = frozenset("qQ\x03\x04")
+OTHER_LINES: Final = 18
+"""Lines of the screen that are no rows of its largest table."""
+
+
+def watch_status(cluster: Cluster, lead: Lead) -> int:
+    """Show how the cluster stands until somebody quits; the exit status."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadUse("--watch wants a terminal; hint: --json prints the status once")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_watch(cluster, lead))
+    return 0
+
+
+async def _watch(cluster: Cluster, lead: Lead) -> None:
+    async with cluster.reached() as api:
+        watching = Watching(api, cluster, lead)
+        console = Console(highlight=False)
+        with (
+            _keys(watching.key),
+            Live(
+                Text("reading the cluster"),
+                console=console,
+                screen=True,
+                auto_refresh=False,
+                vertical_overflow="crop",
+            ) as live,
+        ):
+            await watching.run(live)
+        if watching.trouble and not watching.is_synced:
+            raise BadUse(told(watching.trouble))
+
+
+class Watching:
+    """What is known, and the screen that shows it."""
+
+    def __init__(self, api: Api, cluster: Cluster, lead: Lead) -> None:
+        self._lead = lead
+        self._world = Observed(cluster.schedulers, cluster.conf())
+        self._changed, self._quit = asyncio.Event(), asyncio.Event()
+        self._is_new = False
+        self.trouble = ""
+        self._reflectors = list(
+            reflectors(api, self._world, self._wake, self._in_trouble)
+        )
+        self._lease = Reflector(
+            api,
+            lead.path,
+            Lease,
+            query=f"fieldSelector=metadata.name%3D{lead.name}",
+            put=self._put_lease,
+            drop=self._drop_lease,
+            optional=True,
+            trouble=self._lease_trouble,
+        )
+        self._status: dict[str, Any] | None = None
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything there was is known."""
+        return all(each.synced for each in self._reflectors)
+
+    def key(self, keys: str) -> None:
+        """Keys were pressed."""
+        if QUIT & {*keys}:
+            self._quit.set()
+            self._changed.set()
+
+    async def run(self, live: Live) -> None:
+        """Draw until somebody quits."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGWINCH, self._changed.set)
+        tasks = [
+            asyncio.create_task(each.run(), name=each.path)
+            for each in (*self._reflectors, self._lease)
+        ]
+        try:
+            while not self._quit.is_set():
+                began = time.monotonic()
+                self._draw(live)
+                if " status 40" in self.trouble and not self.is_synced:
+                    return
+                took = time.monotonic() - began
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(LEAST_S, REST * took)):
+                        await self._quit.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(AGE_S):
+                        await self._changed.wait()
+                self._changed.clear()
+        finally:
+            loop.remove_signal_handler(signal.SIGWINCH)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _draw(self, live: Live) -> None:
+        now = clock()
+        if not self.is_synced:
+            n_read = sum(map(len, self._reflectors))
+            why = f"; {self.trouble}" if self.trouble else ""
+            live.update(Text(f"reading the cluster: {n_read}{why}"), refresh=True)
+            return
+        if self._is_new or self._status is None:
+            self._is_new = False
+            self._status = status_of(Look(self._world, now), self._world)
+        rows = max(3, live.console.height - OTHER_LINES)
+        shown = self._status | {"leader": self._lead.plain(now)}
+        live.update(Screen(shown, now, rows), refresh=True)
+
+    def _wake(self) -> None:
+        self._is_new = True
+        self._changed.set()
+
+    def _in_trouble(self, line: str) -> None:
+        self.trouble = line
+        self._changed.set()
+
+    def _put_lease(self, leases: list[Lease]) -> None:
+        before, self._lead.trouble = self._lead.lease, ""
+        self._lead.lease = leases[-1]
+        if before is None or before.holder != self._lead.lease.holder:
+            self._changed.set()
+
+    def _drop_lease(self, _gone: list[Gone]) -> None:
+        self._lead.lease = None
+        self._changed.set()
+
+    def _lease_trouble(self, line: str) -> None:
+        self._lead.trouble = told(line)
+
+
+@contextmanager
+def _keys(heed: Any) -> Iterator[None]:  # noqa: ANN401 - a function of a text
+    """Keys are heard as they are pressed."""
+    stream = sys.stdin.fileno()
+    before = termios.tcgetattr(stream)
+    loop = asyncio.get_running_loop()
+    tty.setcbreak(stream)
+    loop.add_reader(stream, lambda: heed(sys.stdin.read(1)))
+    try:
+        yield
+    finally:
+        loop.remove_reader(stream)
+        termios.tcsetattr(stream, termios.TCSADRAIN, before)
