@@ -58,7 +58,7 @@ def commands_of(help_text: str) -> list[list[str]]:
 def is_live(arguments: list[str]) -> bool:
     """Whether a live cluster is asked."""
     wanted = target_of(arguments[1], "") if arguments[1:] else None
-    return wanted is not None or "-f" in arguments or arguments[:1] == ["dump"]
+    return wanted is not None or "-f" in arguments or arguments[0] in ("dump", "status")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

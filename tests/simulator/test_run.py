@@ -204,7 +204,7 @@ def test_a_queue_is_told_with_its_share() -> None:
     )
 
     chips = "huawei.com/Ascend910"
-    assert queue_told(found, "a") == {
+    assert queue_told(found.engine, "a") == {
         "name": "a",
         "weight": 3,
         "state": "open",
@@ -212,7 +212,7 @@ def test_a_queue_is_told_with_its_share() -> None:
         "asks": {chips: 32},
         "deserves": {chips: 24},
     }
-    assert queue_told(found, "c") == {"name": "c"}
+    assert queue_told(found.engine, "c") == {"name": "c"}
 
 
 def test_a_run_that_does_not_come_to_rest_is_given_up(

@@ -43,7 +43,8 @@ JOB_LABELS: Final = (
 )
 """Labels by which pods say whose they are."""
 _TARGET: Final = re.compile(r"([a-z]+)(?:\.[a-z0-9.]+)?/([^/]+)")
-_UID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What Volcano adds to the name of a job, for the name of its PodGroup."""
 
 
 class Target(NamedTuple):
@@ -129,7 +130,7 @@ def _of_job(look: Look, target: Target) -> Iterator[str]:
     for name in look.world.groups:
         space, _slash, own = name.rpartition("/")
         rest = own.removeprefix(target.name)
-        if space == target.namespace and rest != own and _UID.fullmatch(rest):
+        if space == target.namespace and rest != own and UID.fullmatch(rest):
             yield name
     for pod in look.world.pods.values():
         said = [pod.labels.get(key) for key in JOB_LABELS if pod.ours]

@@ -13,6 +13,7 @@ from rich.text import Text
 from ringleaf.cli.live import Cluster, ask, moment, span
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
+from ringleaf.cli.standing import UID
 from ringleaf.framework.standing import Standing
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.jobs import OUTSIDE
@@ -122,7 +123,7 @@ def status_of(look: Look, world: Observed) -> Plain:
         "leaves": list(_leaves(chips)),
         "superpods": list(_superpods(chips)),
         "waiting": waiting,
-        "short": list(_short(ours.values())),
+        "short": list(_short(world)),
         "problems": list(_problems(look)),
     }
 
@@ -234,16 +235,20 @@ def _waiting(look: Look, world: Observed) -> Iterator[Plain]:
     yield from sorted(found, key=lambda each: (each["since"], each["job"]))
 
 
-def _short(ours: Iterable[Standing]) -> Iterator[Plain]:
+def _short(world: Observed) -> Iterator[Plain]:
     """Gangs that run with fewer pods than they need."""
-    for standing in ours:
-        alive = len(standing.placements) - len(standing.terminating)
-        if standing.placements and alive < standing.min_pods - len(standing.finished):
+    for group in world.groups.values():
+        if group.podgroup is None or not group.placed:
+            continue
+        pods = group.pods.values()
+        done = sum(pod.succeeded for pod in pods)
+        alive = len(group.placed) - len(group.ending)
+        if alive + done < group.need:
             yield {
-                "job": standing.job.name,
+                "job": group.name,
                 "running": alive,
-                "needs": standing.min_pods,
-                "ending": len(standing.terminating),
+                "needs": group.need,
+                "ending": len(group.ending),
             }
 
 
@@ -355,7 +360,7 @@ class Screen:
         if crossed:
             table = new_table(key.replace("superpod", "SuperPoD"), "free", "crossed by")
             for each in crossed[: self._rows]:
-                by = shortened(each["crossed-by"], MAX_NAMES)
+                by = shortened([*map(_short_name, each["crossed-by"])], MAX_NAMES)
                 room = f"{each['free-nodes']} of {each['nodes']}"
                 table.add_row(Text(str(each[key])), room, Text(by))
             yield table
@@ -371,7 +376,8 @@ class Screen:
             why = each["why"].removeprefix(f"job {each['job']!r} waits: ")
             why = why or "nobody has said why yet; hint: ringleaf explain"
             age = span(max(0.0, self._now - each["since"]))
-            table.add_row(Text(each["job"]), age, Text(each["queue"]), Text(why))
+            name = Text(_short_name(each["job"]))
+            table.add_row(name, age, Text(each["queue"]), Text(why))
         yield table
         if len(listed) > self._rows:
             yield Text(f"… and {len(listed) - self._rows} more", style="dim")
@@ -387,6 +393,11 @@ class Screen:
             yield Text(f"  {words(each)}")
         if len(listed) > self._rows:
             yield Text(f"  … and {len(listed) - self._rows} more", style="dim")
+
+
+def _short_name(job: str) -> str:
+    """The name of a job by which people know it."""
+    return UID.sub("", job)
 
 
 def _numbers(first: str, *others: str) -> Table:
@@ -412,7 +423,8 @@ def _use_words(queue: Plain) -> str:
 
 def _short_words(each: Plain) -> str:
     ending = f", {each['ending']} ending" if each["ending"] else ""
-    return f"{each['job']}: {each['running']} of {each['needs']} pods run{ending}"
+    name = _short_name(each["job"])
+    return f"{name}: {each['running']} of {each['needs']} pods run{ending}"
 
 
 def _problem_words(each: Plain) -> str:

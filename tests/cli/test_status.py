@@ -1,0 +1,173 @@
+"""How a cluster stands, asked of one in memory; and the screen, on a terminal."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from ringleaf.cli.status import HELD, Lead, Screen, status_of
+from ringleaf.kube.leader import Lease, LeaseSpec
+from ringleaf.kube.look import Look, Observed
+from ringleaf.kube.objects import Metadata, NodeObject, Pod, PodGroup
+from tests.kube.stage import NPU, Stage, node
+
+Plain = dict[str, Any]
+
+
+def observed(stage: Stage) -> Observed:
+    """The objects of *stage*, as somebody sees them who looks."""
+    world = Observed(("ringleaf",))
+    read = msgspec.convert
+    world.put_nodes(read([*stage.nodes.values()], list[NodeObject]))
+    world.put_groups(read([*stage.groups.values()], list[PodGroup]))
+    world.put_pods(read([*stage.pods.values()], list[Pod]))
+    return world
+
+
+def status(stage: Stage) -> Plain:
+    world = observed(stage)
+    return status_of(Look(world, stage.now), world) | {"leader": lead().plain(0.0)}
+
+
+def lead(holder: str = "me", renewed: str = "1970-01-01T00:16:40Z") -> Lead:
+    found = Lead("ringleaf", "kube-system")
+    spec = LeaseSpec(holder, lease_duration_seconds=5, renew_time=renewed)
+    found.lease = Lease(Metadata(), spec)
+    return found
+
+
+def shown(status: Plain, width: int = 80, rows: int = 12) -> list[str]:
+    console = Console(width=width, highlight=False, color_system=None)
+    with console.capture() as capture:
+        console.print(Screen(status, rows=rows))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_chips_are_counted_by_product() -> None:
+    stage = Stage([node("a"), node("b"), node("c", ready="False"), node("d", chips=7)])
+    stage.pod("p", 3)
+    stage.cycle()
+
+    (found,) = status(stage)["products"]
+
+    assert found == {
+        "product": "atlas-800t-a2",
+        "nodes": 4,
+        "not-ready": 1,
+        "chips": 32,
+        "used": 3,
+        "free": 8 + 8 + 7 - 3,
+        "faulty": 1,
+        "free-nodes": found["free-nodes"],
+    }
+    assert found["free-nodes"] in (1, 2)
+
+
+def test_a_queue_is_told_what_it_uses_and_who_waits_in_it() -> None:
+    stage = Stage("a")
+    stage.pod("p", 8)
+    stage.pod("q", 8)
+    stage.cycle()
+
+    (found,) = status(stage)["queues"]
+
+    assert (found["name"], found["running"], found["waiting"]) == ("default", 1, 1)
+    assert found["uses"][NPU] == 8
+
+
+def test_why_a_job_waits_is_what_the_scheduler_wrote_on_its_pods() -> None:
+    stage = Stage("a")
+    stage.pod("p", 8)
+    stage.cycle()
+    plain = stage.pod("q", 8)
+    said = {"type": "PodScheduled", "status": "False", "message": "there is no room"}
+    plain["status"]["conditions"] = [said]
+
+    (found,) = status(stage)["waiting"]
+
+    assert (found["job"], found["why"]) == ("pod default/q", "there is no room")
+    assert found["wanted"] == "1 x 8 chips"
+
+
+def test_a_gang_without_its_pods_waits_for_them() -> None:
+    stage = Stage("a")
+    stage.group("few", 3)
+    stage.pod("few-0", 8, "few")
+
+    (found,) = status(stage)["waiting"]
+
+    assert "1 of 3 pods are there" in found["why"]
+
+
+def test_a_gang_that_lost_pods_is_short_of_them() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    stage.cycle()
+    stage.drop_pod("g-1")
+
+    assert status(stage)["short"] == [
+        {"job": "default/g", "running": 1, "needs": 2, "ending": 0}
+    ]
+
+
+def test_two_pods_on_one_chip_and_odd_objects_are_problems() -> None:
+    odd = {"accelerator-type": "odd", "accelerator": "huawei-Ascend910"}
+    stage = Stage([node("a"), node("odd", labels=odd)])
+    for name in "pq":
+        chips = {NPU: "Ascend910-0"}
+        stage.pod(name, 1, annotations=chips, spec={"nodeName": "a"})
+
+    found = status(stage)["problems"]
+
+    assert [each["kind"] for each in found] == ["Node", "Job"]
+    assert "which another pod holds already" in found[1]["message"]
+
+
+def test_the_leader_is_who_holds_the_lease_and_renews_it() -> None:
+    assert lead().plain(1003.0)["state"] == "leads"
+    assert lead().plain(1016.0)["state"] == HELD
+    assert lead("").plain(1003.0)["state"] == HELD
+    assert Lead("ringleaf", "x").plain(0.0) == {
+        "lease": "x/ringleaf",
+        "state": "no lease",
+    }
+
+
+def test_the_screen_says_it_all_in_80_columns() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    stage.cycle()
+    uid = "52ae36c2-1232-4865-998a-44e65f3c2e9f"
+    stage.gang(f"train-{uid}", 3)
+    stage.drop_pod("g-1")
+
+    lines = shown(status(stage))
+
+    assert max(map(len, lines)) <= 80
+    text = "\n".join(lines)
+    assert "atlas-800t-a2      2     16     8     8" in text
+    assert "leader: me (Lease kube-system/ringleaf)" in text
+    assert "default/train " in text
+    assert uid not in text
+    assert "default/g: 1 of 2 pods run" in text
+
+
+def test_a_long_list_is_cut_with_how_many_there_are() -> None:
+    stage = Stage("a")
+    stage.cycle()
+    for i in range(9):
+        stage.pod(f"p{i}", 8)
+
+    lines = shown(status(stage), rows=4)
+
+    assert "9 jobs waiting, the oldest first:" in lines
+    assert "… and 5 more" in lines
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_screen_fits_any_width(width: int) -> None:
+    stage = Stage("a")
+    stage.pod("a-name-that-is-rather-long-for-a-pod-of-anybody", 8)
+
+    assert max(map(len, shown(status(stage), width))) <= width
