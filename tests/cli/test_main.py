@@ -11,7 +11,7 @@ import ringleaf
 from tests.cli.conftest import Ringleaf
 
 COMMANDS = (
-    *("plan", "explain", "replay", "products", "demo"),
+    *("plan", "explain", "status", "dump", "replay", "products", "demo"),
     *("scheduler", "topology", "conf", "shadow", "dev"),
 )
 SCRIPT = Path(sys.executable).with_name("ringleaf")
