@@ -48,6 +48,7 @@ class Scene:
         words = self.stage.cycle()
         view = self.stage.engine.view
         said, n_nodes = self.stage.said, len(view.cluster)
+        self.metrics.heard(self.stage.heard)
         self.metrics.decided(said, view.standings, n_nodes, 0.002)
         return words
 
@@ -253,6 +254,37 @@ def test_series_of_a_job_vanish_with_it() -> None:
     assert lacking == {("pod default/late",): 1}
     assert scene.values("volcano_unschedule_task_count") == {}
     assert scene.waiting() == {}
+    assert scene.metrics.told == {}
+
+
+@pytest.mark.parametrize("chips", [8, 9], ids=["waits", "invalid"])
+def test_what_a_job_was_told_is_forgotten_when_it_ends(chips: int) -> None:
+    """Whether anybody reads the metrics or not."""
+    scene = Scene("a")
+    scene.stage.pod("one", 8)
+    scene.stage.pod("late", chips)
+    scene.cycle()
+    told = dict(scene.metrics.told)
+
+    scene.stage.drop_pod("late")
+    scene.cycle()
+
+    assert [*told] == ["pod default/late"]
+    assert scene.metrics.told == {}
+
+
+def test_what_a_job_was_told_is_forgotten_when_it_starts() -> None:
+    scene = Scene("a")
+    scene.stage.pod("one", 8)
+    scene.stage.pod("late", 8)
+    scene.cycle()
+    told = dict(scene.metrics.told)
+
+    scene.stage.drop_pod("one")
+    words = scene.cycle()
+
+    assert [*told] == ["pod default/late"]
+    assert words == ["bind pod default/late: late on a 01234567"]
     assert scene.metrics.told == {}
 
 

@@ -827,3 +827,46 @@ def test_a_pod_of_volcanos_waits_a_moment_for_its_podgroup() -> None:
     stage.put_pod(annotated)
     assert stage.cycle(later=1) == ["bind default/g: p on a 0"]
     assert stage.cycle(later=2) == ["bind pod default/q: q on a 1"]
+
+
+def test_a_job_is_complete_since_its_pods_wait_and_not_for_those_that_run() -> None:
+    stage = Stage("a b")
+    stage.gang("some", 2)
+    stage.cycle()
+    group = stage.world.groups["default/some"]
+    first = group.complete_at
+    group.complete_at = 0.0  # they have arrived, says the scheduler
+
+    stage.now += 100
+    stage.put_group(stage.groups["some"] | {"spec": {"minMember": 1}})
+    stage.cycle()
+    unchanged = group.complete_at
+    stage.drop_pod("some-1")
+    stage.cycle()
+    stage.pod("some-1", 8, "some")
+    stage.cycle(later=5)
+
+    assert first == 1000.0
+    assert unchanged == 0.0
+    assert group.complete_at == 1105.0
+
+
+def test_groups_whose_pods_wait_for_something_else_are_known() -> None:
+    stage = Stage("a b")
+    stage.group("few", 2)
+    stage.pod("few-0", 8, "few")
+    stage.cycle()
+    before = [*stage.world.unready]
+    stage.pod("few-1", 8, "few")
+    stage.cycle()
+    between = [*stage.world.unready]
+    stage.pod("alone", 8, "nothing")
+    stage.cycle()
+    lost = [*stage.world.unready]
+    stage.drop_pod("alone")
+    stage.cycle()
+
+    assert before == ["default/few"]
+    assert between == []
+    assert lost == ["default/nothing"]
+    assert [*stage.world.unready] == []

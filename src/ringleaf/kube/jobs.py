@@ -79,7 +79,7 @@ class Group:
         self.backoff = 0.0
         """Seconds that its next failure is waited out."""
         self.complete_at = 0.0
-        """When enough of its pods were there for the engine to hear of them."""
+        """Since when the engine knows of pods of it that wait; 0 when none do."""
         self.sent_at = 0.0
         """When pods of it were sent to their nodes last; 0 once all have arrived."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
+from ringleaf.engine.event import Event, JobGone
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report, Verdict
 from ringleaf.framework.standing import Standing
 from ringleaf.model.decision import Reason
@@ -128,6 +129,12 @@ class Metrics:
             known.observe(seconds)
 
     # Decisions.
+
+    def heard(self, events: Iterable[Event]) -> None:
+        """Something has happened: jobs that are gone wait for nothing."""
+        for event in events:
+            if isinstance(event, JobGone):
+                self.told.pop(event.job, None)
 
     def decided(
         self,

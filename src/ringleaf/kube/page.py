@@ -278,11 +278,8 @@ class Reading:
 
     def _unheard(self, view: View) -> Counter[str]:
         """Jobs of which the engine does not know: incomplete ones, invalid ones."""
-        groups, told = self._of.world.groups, self._of.metrics.told
-        for name in [n for n in told if n not in groups]:
-            del told[name]
         found: Counter[str] = Counter()
-        for name, cause in told.items():
+        for name, cause in self._of.metrics.told.items():
             if cause == "invalid" and name not in view.standings:
                 found[cause] += 1
         for name in self._of.world.unready:

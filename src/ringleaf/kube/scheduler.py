@@ -426,6 +426,7 @@ class Scheduler:
             self._refresh_at = now + REFRESH_S
         if events or self._mind.is_cut_short:
             news = self._news(events) if self.leads else {}
+            self.metrics.heard(events)
             thinks = time.perf_counter()
             found = self._mind.handle_all(events, now, SLICE)
             thought_s = time.perf_counter() - thinks
@@ -511,7 +512,6 @@ class Scheduler:
                     facts = {"queue": job.queue, "pods": job.replicas or None}
                     news[job.name] = {"event": "arrived", **facts}
             elif isinstance(event, JobGone):
-                self.metrics.told.pop(event.job, None)
                 standing = known.get(event.job)
                 if standing is not None and standing.job.queue != OUTSIDE:
                     began = standing.started if standing.placements else None
@@ -640,8 +640,8 @@ class Scheduler:
     def _note_arrival(self, group: Group, now: float) -> None:
         """Say when all pods that were sent are known to be on their nodes."""
         if group.sent_at and group.has_arrived:
-            group.sent_at = 0.0
-            seconds = now - (group.complete_at or now)
+            seconds = now - (group.complete_at or group.sent_at)
+            group.complete_at = group.sent_at = 0.0
             self.metrics.time_to_bind_s.observe(seconds)
             pods, seconds = sum(p.holds for p in group.pods.values()), round(seconds, 3)
             self._say("bound", job=group.name, pods=pods, seconds=seconds)

@@ -643,14 +643,16 @@ class World:
         }
         if group.told is not None and self._is_to_be_told_anew(group, job, known):
             yield from self._withdraw(group)
+        if len(pods) > len(known):
+            group.complete_at = group.complete_at or now
+        elif not pods:
+            group.complete_at = 0.0
         if gone := group.placed.keys() - known.keys():
             yield PodsGone(group.name, tuple(sorted(gone)))
             group.ending -= gone
         if job != group.told:
             starts = [pod.started for pod in pods if pod.started]
             listed = tuple(known[n] for n in sorted(known))
-            if pods and not group.complete_at:
-                group.complete_at = now
             yield JobArrived(job, listed, min(starts, default=None))
         group.told, group.placed = job, known
         ends = {pod.number for pod in pods if pod.deleting}
