@@ -14,7 +14,7 @@ from ringleaf.testbed.source import TestbedError
 from tests.deploy.helm import NAMESPACE, install_rights
 
 LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
-CREATED, FORBIDDEN, INVALID = 201, 403, 422
+CREATED, FORBIDDEN = 201, 403
 
 
 class Fence:
@@ -143,17 +143,14 @@ def test_a_lease_that_was_given_up_lets_nobody_bind(
     assert fence.bind(fence.path(), "")[0] == FORBIDDEN
 
 
-def test_without_a_lease_nothing_is_bound(fence: Fence) -> None:
-    fence.bed.client.ask("DELETE", f"{LEASES}/ringleaf")
-
-    told = fence.wait_until(INVALID, "first")
-
-    assert FENCED[1].decode() in told
-    assert fence.bind(fence.path(), "first")[0] == INVALID
-
-
-def test_bindings_by_other_schedulers_are_untouched(fence: Fence) -> None:
-    """The API server knows kube-scheduler by its user name."""
+@pytest.mark.parametrize("has_lease", [True, False])
+def test_bindings_by_other_schedulers_are_untouched(
+    fence: Fence, *, has_lease: bool
+) -> None:
+    """Whether there is a Lease or not; kube-scheduler is known by its user name."""
+    if not has_lease:
+        fence.bed.client.ask("DELETE", f"{LEASES}/ringleaf")
+        fence.wait_until(CREATED, "anybody")
     path = fence.path()
     text = json.dumps(binding(path, None))
 
