@@ -551,3 +551,50 @@ def test_what_was_not_sent_is_forgotten() -> None:
         assert read < len(body)
 
     asyncio.run(story())
+
+
+def test_every_request_is_told_of_with_its_outcome() -> None:
+    told: list[tuple[str, str, int]] = []
+
+    def answered(verb: str, lane: str, status: int, seconds: float) -> None:
+        assert seconds >= 0
+        told.append((verb, lane, status))
+
+    async def behaviour(request: Request, reply: Reply) -> None:
+        if request.path == "/lost":
+            reply.close()
+        elif request.path == "/stream":
+            await reply.start_chunks()
+            await reply.chunk(b"line\n")
+            await reply.end_chunks()
+        else:
+            await reply.answer(503 if request.path == "/busy" else 201)
+
+    async def story() -> None:
+        async with (
+            Server(behaviour) as server,
+            Api(Credentials(server.url), answered=answered) as api,
+        ):
+            await api.call("POST", "/fine")
+            await api.call("PATCH", "/busy", lane="tell")
+            with pytest.raises(Unreachable):
+                await api.call("DELETE", "/lost")
+            async for _lines in api.stream("/stream", idle_s=5.0):
+                pass
+            with pytest.raises(Refused):
+                async for _lines in api.stream("/busy", idle_s=5.0):
+                    pass
+            with pytest.raises(Unreachable):
+                async for _lines in api.stream("/lost", idle_s=5.0):
+                    pass
+
+    asyncio.run(story())
+
+    assert told == [
+        ("POST", "bind", 201),
+        ("PATCH", "tell", 503),
+        ("DELETE", "bind", 0),
+        ("WATCH", "watch", 200),
+        ("WATCH", "watch", 503),
+        ("WATCH", "watch", 0),
+    ]

@@ -15,6 +15,7 @@ from ringleaf.testbed import debian
 from ringleaf.testbed.hardware import Machine, fleet, node_object
 from ringleaf.testbed.process import Child, free_port
 from tests.docs.test_dashboard import queries
+from tests.kube.test_alerts import RULES
 from tests.stories.stage import (
     A2,
     GRACE_S,
@@ -62,6 +63,13 @@ class Prometheus:
         found = self._get(f"query?query={quote(query)}")
         result: list[Object] = found["data"]["result"]
         return result
+
+    @property
+    def rules(self) -> list[Object]:
+        """The rules of alerts, and what it makes of them."""
+        (group,) = self._get("rules")["data"]["groups"]
+        found: list[Object] = group["rules"]
+        return found
 
     @property
     def complaint(self) -> str:
@@ -124,10 +132,12 @@ def watch(stage: Stage, scheduler: Child) -> Prometheus:
     ]
     target = {"targets": [f"127.0.0.1:{started['health']}"]}
     job = {"job_name": "ringleaf", "static_configs": [target]}
+    rules = {"rule_files": [str(RULES)]}
     timing = {"scrape_interval": f"{EVERY_S * 1000:.0f}ms"}
     timing["scrape_timeout"] = timing["scrape_interval"]
+    timing["evaluation_interval"] = "1s"
     config = stage.bed.folder / "prometheus.json"
-    config.write_text(json.dumps({"global": timing, "scrape_configs": [job]}))
+    config.write_text(json.dumps({"global": timing, "scrape_configs": [job], **rules}))
     port = free_port()
     child = stage.bed.run(
         "prometheus",
@@ -177,6 +187,9 @@ def play(stage: Stage, bare: Machine, scheduler: Child) -> None:
     stage.wait_until_running("train", 6)
     waits_for_memory(stage)
     preempt(stage, scheduler)
+    stage.create(podgroup("few", 2))
+    stage.create(pod("few-0", 1, group="few"))
+    stage.wait_for_condition("few-0", "pod group is not ready")
     stage.create(pod("never", 9))
     stage.create(pod("late", 8, selector=A2 | {"no": "such-node"}))
     damage(stage, bare)
@@ -301,6 +314,26 @@ def test_prometheus_has_nothing_to_complain_of(
 ) -> None:
     """A machine that is busy may be slow to answer, but not for long."""
     whole_stage.wait(lambda: not played.prometheus.complaint, "a sound scrape")
+
+
+def test_prometheus_reckons_every_alert(played: Played) -> None:
+    """What is the matter is pending at least; what is not is quiet."""
+    found = {rule["name"]: rule for rule in played.prometheus.rules}
+
+    assert [rule for rule in found.values() if rule["health"] != "ok"] == []
+    assert found["RingleafInvalidJobs"]["state"] == "pending"
+    assert found["RingleafChipConflicts"]["state"] == "firing"
+    for name in ("Down", "NoLeader", "TwoLeaders", "NotSynced", "WatchSilent"):
+        assert found[f"Ringleaf{name}"]["state"] == "inactive"
+
+
+def test_the_log_tells_of_pods_that_wait_for_others(played: Played) -> None:
+    own = f"{played.namespace}/few"
+    lines = [line for line in played.log if line.get("job") == own]
+
+    (said,) = [line for line in lines if line["event"] == "not ready"]
+
+    assert "1 of 2 pods are there" in said["message"]
 
 
 def test_the_log_tells_the_story_of_a_job_that_waited(played: Played) -> None:

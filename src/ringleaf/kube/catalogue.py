@@ -213,7 +213,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_watch_silence_seconds",
         ("kind",),
-        "since the last event or bookmark; about a minute is usual",
+        "since the last event, bookmark or end of a watch; a minute is usual",
     ),
 )
 

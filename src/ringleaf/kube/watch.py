@@ -251,6 +251,7 @@ class Reflector(Generic[T]):
 
     def _not_there(self) -> "_Again":
         """The API server does not know the kind: there are no objects of it."""
+        self.heard_at = time()
         self._vanish(sorted(self._known))
         self._flush()
         if not self.synced:
@@ -282,6 +283,7 @@ class Reflector(Generic[T]):
             raise self._refused("watch", refused.answer) from None
         if loop.time() - started < SHORT_S:
             raise self._failed(f"watch {self.path}: ended at once")
+        self.heard_at = time()
         self._well()
 
     def _pass_on_block(self, block: bytes) -> None:
