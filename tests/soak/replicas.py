@@ -129,7 +129,8 @@ class Replicas(Soak):
         self.report.leaders = len(found.leaders)
         for line in found.usurpers:
             self._fault(line)
-        if found.n_bindings < self.report.binds:
+        # An API server that is killed has not written down all it did.
+        if not self.report.restarts and found.n_bindings < self.report.binds:
             seen = self.report.binds
             self._fault(f"{found.n_bindings} bindings in the audit log, {seen} seen")
 
