@@ -112,6 +112,7 @@ def main(
       ringleaf products atlas-800t-a2 --table
       ringleaf topology check examples/topology/basic-tor-node-cm.yaml
       ringleaf conf check examples/conf/vendor.yaml
+      ringleaf status --watch
     """  # noqa: D301 - \b keeps the lines apart
     del version
     if context.invoked_subcommand is None:

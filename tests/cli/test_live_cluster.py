@@ -1,0 +1,284 @@
+"""Every question to a live cluster, asked of a real API server, also by kubectl."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from ringleaf.testbed import source
+from ringleaf.testbed.actor import Actor
+from ringleaf.testbed.cluster import Testbed
+from ringleaf.testbed.hardware import fleet
+
+NPU = "huawei.com/Ascend910"
+SCRIPT = Path(sys.executable).with_name("kubectl-ringleaf")
+PATIENCE_S = 60.0
+Plain = dict[str, Any]
+
+
+@pytest.fixture(scope="module", name="bed")
+def _bed(new_testbed: type[Testbed]) -> Iterator[Testbed]:
+    """Two nodes; on one runs a pod, and another one waits for both."""
+    tokens: dict[str, tuple[str, list[str]]] = {"stranger": ("stranger", [])}
+    with new_testbed(open_queue=True, tokens=tokens) as bed, Actor(bed.client) as actor:
+        machines = fleet("atlas-800t-a2", 2, first=10, prefix="n")
+        actor.add_machines(machines)
+        node = machines[0].name
+        submit(bed, pod("runs", 8, nodeName=node))
+        submit(bed, pod("waits", 8))
+        submit(bed, pod("waits-too", 8))
+        yield bed
+
+
+def pod(name: str, chips: int, **spec: Any) -> Plain:  # noqa: ANN401
+    chips_of = ",".join(f"Ascend910-{i}" for i in range(chips))
+    asks = {"limits": {NPU: str(chips)}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "annotations": {NPU: chips_of} if "nodeName" in spec else {},
+        },
+        "spec": {
+            "schedulerName": "ringleaf",
+            "nodeSelector": {"accelerator-type": "module-910b-8"},
+            "containers": [{"name": "c", "image": "none", "resources": asks}],
+            **spec,
+        },
+    }
+
+
+def submit(bed: Testbed, plain: Plain) -> None:
+    bed.client.ask("POST", "/api/v1/namespaces/default/pods", plain)
+
+
+def ask(
+    bed: Testbed,
+    *arguments: str,
+    stdin: str = "",
+    kubeconfig: Path | None = None,
+    plugin: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own; as a *plugin* kubectl calls it."""
+    called = [source.command("kubectl"), "ringleaf"]
+    path = os.pathsep.join([str(SCRIPT.parent), os.environ["PATH"]])
+    return subprocess.run(  # noqa: S603
+        [*(called if plugin else [sys.executable, "-m", "ringleaf"]), *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={
+            **os.environ,
+            "KUBECONFIG": str(kubeconfig or bed.kubeconfig),
+            "PATH": path,
+            "COLUMNS": "100",
+        },
+        check=False,
+    )
+
+
+def test_plan_says_where_a_manifest_would_go_and_submits_nothing(bed: Testbed) -> None:
+    small = json.dumps(pod("new", 9))
+
+    never = ask(bed, "plan", "-f", "-", stdin=small)
+    waits = ask(bed, "plan", "-f", "-", "--json", stdin=json.dumps(pod("new", 8)))
+
+    assert never.returncode == 1
+    assert "is invalid: 9 chips in one pod are more than the 8" in never.stdout
+    (found,) = json.loads(waits.stdout)["decisions"]
+    assert (waits.returncode, found["verdict"]) == (1, "waiting")
+    status, _answer = bed.request("GET", "/api/v1/namespaces/default/pods/new")
+    assert status == 404
+
+
+def test_plan_may_ask_the_api_server_to_fill_in_the_rest(bed: Testbed) -> None:
+    stdin = json.dumps(pod("new", 8))
+
+    done = ask(bed, "plan", "-f", "-", "--server-dry-run", stdin=stdin)
+    bad = pod("new", 8) | {"spec": {"schedulerName": "ringleaf", "containers": []}}
+    refused = ask(bed, "plan", "-f", "-", "--server-dry-run", stdin=json.dumps(bad))
+
+    assert done.returncode == 1
+    assert "pod default/new" in done.stdout
+    assert refused.returncode == 2
+    assert "the API server refuses it: Pod " in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_explain_says_where_a_pod_is_and_why_one_waits(bed: Testbed) -> None:
+    runs = ask(bed, "explain", "pod/runs")
+    first = ask(bed, "explain", "pod/waits", "--json")
+    second = ask(bed, "explain", "pod/waits-too")
+
+    assert runs.returncode == 0, runs.stderr
+    assert "as things are without this job: choice 1" in runs.stdout
+    told = json.loads(first.stdout)
+    assert (first.returncode, told["bound"]) == (1, False)
+    assert second.returncode == 1
+    assert "job 'pod default/waits-too' waits: wants 1 x 8 chips" in second.stdout
+
+
+def test_status_counts_chips_and_jobs(bed: Testbed) -> None:
+    told = json.loads(ask(bed, "status", "--json").stdout)
+    shown = ask(bed, "status")
+
+    (product,) = told["products"]
+    assert (product["chips"], product["used"], product["free"]) == (16, 8, 8)
+    names = [each["job"] for each in told["waiting"]]
+    assert names == ["pod default/waits", "pod default/waits-too"]
+    assert told["leader"]["state"] == "no lease"
+    assert shown.returncode == 0
+    assert "2 jobs waiting, the oldest first:" in shown.stdout
+
+
+def test_status_knows_who_leads(bed: Testbed) -> None:
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    at = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
+    spec = {
+        "holderIdentity": "somebody",
+        "leaseDurationSeconds": 60,
+        "renewTime": at,
+    }
+    lease = {"metadata": {"name": "other"}, "spec": spec}
+    bed.client.ask("POST", path, lease)
+
+    told = ask(bed, "status", "--json", "--leader-elect-resource-name", "other")
+
+    assert json.loads(told.stdout)["leader"]["holder"] == "somebody"
+    assert json.loads(told.stdout)["leader"]["state"] == "leads"
+
+
+@pytest.mark.parametrize("options", [(), ("--anonymous",)], ids=["named", "anonymous"])
+def test_a_dump_can_be_planned_and_explained(
+    bed: Testbed, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    file = tmp_path / "dump.json"
+
+    written = ask(bed, "dump", "-o", str(file), *options)
+    planned = ask(bed, "plan", str(file), "--json")
+
+    assert written.returncode == 0, written.stderr
+    verdicts = [each["verdict"] for each in json.loads(planned.stdout)["decisions"]]
+    assert sorted(verdicts) == ["placed", "placed", "waiting"]
+    assert ("waits-too" in file.read_text()) is not bool(options)
+
+
+def test_kubectl_finds_it_as_a_plugin(bed: Testbed) -> None:
+    done = ask(bed, "explain", "pod/runs", plugin=True)
+    usage = ask(bed, "status", "--help", plugin=True)
+    bad = ask(bed, "explain", "pod/nobody", "--nonsense", plugin=True)
+
+    assert done.returncode == 0, done.stderr
+    assert "job 'pod default/runs'" in done.stdout
+    assert "Usage: kubectl ringleaf status" in usage.stdout
+    assert "hint: kubectl ringleaf explain --help" in bad.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "dump", "explain pod/runs"])
+def test_who_may_not_list_is_told_which_right_is_missing(
+    bed: Testbed, command: str
+) -> None:
+    stranger = bed.kubeconfig_of("stranger")
+
+    done = ask(bed, *command.split(), kubeconfig=stranger)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ringleaf: not allowed to list ")
+    assert "; want a role with list of " in line
+
+
+def test_an_api_server_that_is_not_there_is_one_line(
+    bed: Testbed, tmp_path: Path
+) -> None:
+    text = bed.kubeconfig.read_text().replace(bed.url, "https://127.0.0.1:1")
+    away = tmp_path / "kubeconfig"
+    away.write_text(text)
+
+    done = ask(bed, "status", kubeconfig=away)
+
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "127.0.0.1:1" in line
+
+
+def test_the_screen_follows_the_cluster_until_q(bed: Testbed) -> None:
+    with _Terminal(bed, "status", "--watch") as terminal:
+        terminal.wait_for(b"2 jobs waiting")
+        submit(bed, pod("later", 8))
+        try:
+            terminal.wait_for(b"3 jobs waiting")
+        finally:
+            path = "/api/v1/namespaces/default/pods/later"
+            bed.client.ask("DELETE", path, {"gracePeriodSeconds": 0})
+        terminal.press(b"q")
+
+        assert terminal.status() == 0
+
+
+class _Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, bed: Testbed, *arguments: str) -> None:
+        self._bed, self._arguments = bed, arguments
+        self._seen = b""
+
+    def __enter__(self) -> Self:
+        ours, theirs = pty.openpty()
+        self._stream = ours
+        self._process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "ringleaf", *self._arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={
+                **os.environ,
+                "KUBECONFIG": str(self._bed.kubeconfig),
+                "COLUMNS": "80",
+                "LINES": "40",
+                "TERM": "xterm",
+            },
+            start_new_session=True,
+        )
+        os.close(theirs)
+        os.set_blocking(ours, False)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait(PATIENCE_S)
+        os.close(self._stream)
+
+    def press(self, keys: bytes) -> None:
+        os.write(self._stream, keys)
+
+    def wait_for(self, text: bytes) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while text not in self._seen:
+            assert time.monotonic() < end, self._seen[-2000:]
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            self._seen += os.read(self._stream, 1 << 16)
+        except BlockingIOError:
+            time.sleep(0.05)
+        except OSError:  # the other side is closed
+            time.sleep(0.05)
+
+    def status(self) -> int:
+        end = time.monotonic() + PATIENCE_S
+        while self._process.poll() is None and time.monotonic() < end:
+            self._read()
+        return self._process.wait(1.0)
