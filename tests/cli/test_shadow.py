@@ -194,6 +194,13 @@ def test_flags_of_a_shadow_want_a_shadow(ringleaf: Ringleaf, flags: list[str]) -
     assert "go with --shadow, which is not there" in done.err
 
 
+def test_a_shadow_decides_nothing_that_could_be_recorded(ringleaf: Ringleaf) -> None:
+    done = ringleaf("scheduler", "--shadow", "--record", "log")
+
+    assert done.status == 2
+    assert "--record goes with a scheduler that decides" in done.err
+
+
 def test_a_log_that_cannot_be_written_is_one_line(
     ringleaf: Ringleaf, tmp_path: Path
 ) -> None:

@@ -69,8 +69,9 @@ def test_podgroups_without_pods_are_let_in_only_inside() -> None:
     stage.group("out", 1, queue="default")
     stage.cycle()
 
-    assert stage.world.groups["default/in"].let_in
-    assert not stage.world.groups["default/out"].let_in
+    inside, outside = (stage.world.groups[f"default/{n}"] for n in ("in", "out"))
+    assert (inside.let_in, inside.is_outside) == (True, False)
+    assert (outside.let_in, outside.is_outside) == (False, True)
 
 
 def test_what_is_bound_counts_wherever_it_is() -> None:

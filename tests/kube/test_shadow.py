@@ -263,6 +263,25 @@ def test_jobs_that_ran_before_are_not_judged() -> None:
     assert show.later() == ["new: same"]
 
 
+def test_a_gang_that_was_bound_in_part_before_is_not_judged() -> None:
+    show = Show(begin=False)
+    show.gang("g", 2)
+    show.bind("g-0", "a", "01234567")
+    show.shadow.begin()
+    show.bind("g-1", "b", "01234567")
+
+    assert show.later() == []
+
+
+def test_chips_are_guessed_on_a_node_that_has_just_come() -> None:
+    show = Show("b")
+    show.pod("p", 4)
+    show.tape.put_nodes(_read([node("a")], NodeObject))
+    show.bind("p", "a")
+
+    assert show.later(CHIPS_S + 1) == ["p: chips-unsaid"]
+
+
 def test_pods_of_others_hold_chips_and_are_not_judged() -> None:
     show = Show()
     show.pod("theirs", 4, scheduler="default-scheduler")

@@ -1,5 +1,6 @@
 """A cluster that Volcano's scheduler schedules, without the vendor's plugin."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringleaf.testbed.actor import Actor, Layout
-from ringleaf.testbed.cluster import Testbed
+from ringleaf.testbed.cluster import ADMIN_GROUP, Testbed
 from ringleaf.testbed.process import Child
 from tests.shadow.hindsight import Witness
 from tests.shadow.mixed import leaf_machines, other_machines
@@ -16,6 +17,7 @@ from tests.stories.stage import has_told
 
 Object = dict[str, Any]
 LOOKING = "may-look-and-nothing-else"
+BINDING = "may-do-everything"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 PODS = "/api/v1/namespaces/default/pods"
@@ -29,12 +31,12 @@ class Beside:
         self.bed, self.actor = bed, actor
         self._n_started = 0
 
-    def start(self, *options: str, looks: bool = True) -> Child:
+    def start(self, *options: str, token: str = LOOKING) -> Child:
         """``ringleaf scheduler --shadow``, once it knows the cluster."""
         self._n_started += 1
         name = f"shadow-{self._n_started}"
         bed = self.bed
-        config = bed.kubeconfig_of(LOOKING) if looks else bed.kubeconfig
+        config = bed.kubeconfig_of(token)
         words = [sys.executable, "-m", "ringleaf", "scheduler", "--shadow"]
         words += ["--kubeconfig", str(config), "--healthz-address", "127.0.0.1:0"]
         child = Child(name, [*words, *options], bed.folder / f"{name}.log")
@@ -52,6 +54,12 @@ class Beside:
         found, _version = self.bed.client.list_all(PODS)
         return {each["metadata"]["name"]: each for each in found}
 
+    def phase_of(self, job: str) -> str:
+        """The phase of the PodGroup of a Volcano Job."""
+        found, _version = self.bed.client.list_all(GROUPS)
+        named = [g for g in found if g["metadata"]["name"].startswith(f"{job}-")]
+        return str(named[0]["status"].get("phase", "")) if named else ""
+
     def clear(self) -> None:
         """Delete whatever was submitted."""
         now = {"gracePeriodSeconds": 0}
@@ -66,6 +74,13 @@ class Beside:
     def witness(self) -> Witness:
         """Somebody who sees pods being bound."""
         return Witness(self.bed.client)
+
+    def asked(self, user: str) -> Iterator[Object]:
+        """What a user asked the API server for, as that has written it down."""
+        for line in self.bed.audit_log.read_text("utf-8").splitlines():
+            found: Object = json.loads(line)
+            if found["user"]["username"] == user:
+                yield found
 
     @property
     def folder(self) -> Path:
@@ -83,7 +98,7 @@ def beside(whole: Beside) -> Iterator[Beside]:
 @pytest.fixture(scope="session")
 def whole(new_testbed: type[Testbed]) -> Iterator[Beside]:
     """Controllers and the scheduler of Volcano, KWOK, and machines."""
-    tokens = {LOOKING: ("shadow", ())}
+    tokens = {LOOKING: ("shadow", ()), BINDING: ("canary", (ADMIN_GROUP,))}
     with new_testbed(tokens=tokens, audit=True) as bed:
         look = {
             "apiGroups": ["*"],

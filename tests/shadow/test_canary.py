@@ -1,11 +1,12 @@
 """A canary beside the real Volcano: each binds its own, and no chip twice."""
 
 from ringleaf.testbed.client import OK
-from tests.shadow.conftest import Beside
+from tests.shadow.conftest import BINDING, Beside
 from tests.soak.checker import mistakes, read
 from tests.stories.stage import answer_of, notes_of, pod, scheduled, vcjob
 
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+LOOKS = ("get", "list", "watch")
 LEADER = "ringleaf.io/leader"
 
 
@@ -22,13 +23,16 @@ def test_a_canary_binds_its_queue_and_volcano_the_rest(beside: Beside) -> None:
         },
     )
     assert status in OK
-    canary = beside.start("--canary-queue", "research", looks=False)
+    canary = beside.start("--canary-queue", "research", token=BINDING)
     for number in range(4):
         mine = vcjob(f"mine-{number}", 2, 8)
         mine["spec"] |= {"schedulerName": "ringleaf", "queue": "research"}
         beside.submit(mine)
         beside.submit(vcjob(f"theirs-{number}", 2, 8))
     beside.submit(pod("outside", 1, scheduler="ringleaf"))
+    left = vcjob("left", 2, 8)  # in the queue, and made before it was promoted
+    left["spec"]["queue"] = "research"
+    beside.submit(left)
 
     def done() -> bool:
         pods = beside.pods()
@@ -37,17 +41,34 @@ def test_a_canary_binds_its_queue_and_volcano_the_rest(beside: Beside) -> None:
         told = (
             scheduled(pods["outside"]).get("message", "") if "outside" in pods else ""
         )
-        return len(bound) == 16 and judged == 4 and "not in the canary" in told
+        run = beside.phase_of("left") == "Running"
+        return len(bound) == 18 and judged == 5 and run and "not in the canary" in told
 
-    beside.bed.wait_for(done, "16 pods of both", 90)
+    beside.bed.wait_for(done, "18 pods of both", 90)
     pods = beside.pods()
     cluster = read(client)
     canary.stop()
+    phase = beside.phase_of("left")
 
     assert canary.status == 0
     for name, each in pods.items():
         ours = LEADER in notes_of(each)
         assert ours == name.startswith("mine-"), name
     assert not pods["outside"]["spec"].get("nodeName")
+    written = [e["objectRef"] for e in beside.asked("canary") if e["verb"] not in LOOKS]
+    touched = {(ref["resource"], ref.get("name", "")) for ref in written}
+    names = {name for kind, name in touched if kind in ("pods", "podgroups")}
+    assert {kind for kind, _name in touched} == {
+        "events",
+        "leases",
+        "pods",
+        "podgroups",
+    }
+    assert names
+    theirs = [
+        name for name in names if not name.startswith(("mine-", "left-", "outside"))
+    ]
+    assert theirs == []
+    assert phase == "Running"
     assert mistakes(cluster) == []
     assert beside.actor.clashes == beside.actor.failed == []

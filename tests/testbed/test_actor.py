@@ -40,12 +40,19 @@ class Stage:
         }
         self.bed.client.ask("POST", f"{self.pods}/{name}/binding", body)
 
+    def bind_bare(self, name: str, node: str) -> None:
+        """Bind a pod as a scheduler does that knows nothing of chips."""
+        target = {"kind": "Node", "name": node}
+        body = {"metadata": {"name": name}, "target": target}
+        self.bed.client.ask("POST", f"{self.pods}/{name}/binding", body)
+
     def pod(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.bed.client.ask("GET", f"{self.pods}/{name}")
         return found
 
     def note(self, name: str, key: str) -> str:
-        return str(self.pod(name)["metadata"]["annotations"].get(key, ""))
+        notes = self.pod(name)["metadata"].get("annotations") or {}
+        return str(notes.get(key, ""))
 
     def wait_served(self, name: str) -> None:
         self.bed.wait_for(lambda: self.note(name, REAL), f"{name} to be served")
@@ -331,3 +338,30 @@ def test_pods_are_served_after_the_api_server_was_away(
         stage.bind("p0", machine.name, "0", at=1)
 
         stage.wait_served("p0")
+
+
+def test_a_plugin_without_a_scheduler_gives_the_lowest_chips_that_nobody_has(
+    testbed: Testbed, namespace: str
+) -> None:
+    (machine,) = machines = fleet("atlas-800t-a2", 1, prefix=namespace)
+    with Actor(testbed.client, retry_s=0.2, report_s=0.1, gives_chips=True) as actor:
+        stage = Stage(testbed, actor, namespace)
+        actor.add_machines(machines)
+        try:
+            stage.submit("promised", 2)
+            stage.bind("promised", machine.name, "0,2", at=100)
+            stage.wait_served("promised")
+            for name, chips in (("small", 2), ("large", 4), ("late", 2)):
+                stage.submit(name, chips)
+                stage.bind_bare(name, machine.name)
+                if name != "late":
+                    stage.wait_served(name)
+
+            assert stage.note("small", REAL) == "Ascend910-1,Ascend910-3"
+            assert stage.note("large", REAL) == ",".join(
+                f"Ascend910-{chip}" for chip in (4, 5, 6, 7)
+            )
+            assert stage.wait_failed("late") == f"OutOf{R}"
+            assert actor.clashes == []
+        finally:
+            actor.remove_node(machine.name)

@@ -86,6 +86,11 @@ def run(asked: Run) -> int:
     say = _log()
     conf = _conf(asked.conf_file, say)
     if asked.shadow is not None and asked.canary is None:
+        if asked.record is not None:
+            raise BadUse(
+                "--record goes with a scheduler that decides, and --shadow does not; "
+                "hint: --shadow-log FILE"
+            )
         return asyncio.run(_look(asked, asked.shadow, conf, say))
     options = Options(
         schedulers=tuple(asked.schedulers),

@@ -99,6 +99,8 @@ async def running(
     finally:
         shadow.stop()
         await task
+    if shadow.failure is not None:
+        raise shadow.failure
 
 
 def report(source: str, *, most: int, as_json: bool) -> int:

@@ -70,6 +70,8 @@ class Group:
         self.let_in = False
         self.reason = ""
         """Why the engine is not told of pods that wait."""
+        self.is_outside = False
+        """Whether there is a canary that does not have it."""
         self.unreadable = ""
         """Why its pods are no job, if they are none."""
         self.said = ""

@@ -181,7 +181,6 @@ class Shadow:
         while heard and not self._must_wait(heard[0], now):
             each = heard.popleft()
             if self._binds(each):
-                self._flush()
                 self._bind(each)
             else:
                 self._read(each)
@@ -286,6 +285,7 @@ class Shadow:
         """A pod is bound; its job is judged once it can start."""
         pod = heard.object
         if self._lacks(heard):
+            self._flush()
             self._guess(pod)
         self._read(heard)
         self._flush()

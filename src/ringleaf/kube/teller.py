@@ -342,8 +342,9 @@ class Teller:
         if group is None or group.podgroup is None:
             return None
         known = group.podgroup.status
-        if not (group.pods or group.numbers) and known.phase not in UNSTARTED:
-            return None  # it has started, and no pod of it is ours
+        started = known.phase not in UNSTARTED
+        if not (group.pods or group.numbers) and (started or group.is_outside):
+            return None  # it is somebody else's, or will be
         status = self._status(group)
         conditions = self._conditions(group, str(status["phase"]))
         if conditions is not None:

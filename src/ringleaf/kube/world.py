@@ -689,7 +689,9 @@ class World:
             self._bar(pod)
         pods, group.reason = members_of(group, self.nodes, now)
         group.unreadable = ""
-        if refused := self._refusal(group):
+        refused = self._refusal(group)
+        group.is_outside = bool(refused)
+        if refused:
             pods = [pod for pod in pods if _is_held(pod)]
             group.reason = refused if group.pods else ""
         try:
