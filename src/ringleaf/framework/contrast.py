@@ -22,7 +22,7 @@ from ringleaf.framework.match import (
     chip_words,
     with_chips,
 )
-from ringleaf.framework.preference import FINEST
+from ringleaf.framework.preference import score_of
 from ringleaf.framework.session import Session, Weight, one_by_one
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster
@@ -151,8 +151,10 @@ class _Walk:
                 for node in (ours, theirs)
             ]
             return Apart(Because.SUPERPODS, *said)
-        more = (weights[theirs][1] - weights[ours][1]) / FINEST
-        return Apart(Because.SCORE, f"a score higher by {more:.3g}", "a lower one")
+        told = [
+            f"a score of {score_of(weights[node][1]):.2f}" for node in (ours, theirs)
+        ]
+        return Apart(Because.SCORE, *told)
 
     def _chips(
         self,

@@ -75,6 +75,15 @@ def weighed(
     return ranks, _MIDDLE - steps.astype(np.int64)
 
 
+def score_of(then: int) -> float:
+    """The score of which ``weighed`` made its second number.
+
+    >>> score_of(_MIDDLE - 5 * FINEST // 2)
+    2.5
+    """
+    return (_MIDDLE - then) / FINEST
+
+
 def best_by_scan(
     cluster: Cluster,
     request: Request,
