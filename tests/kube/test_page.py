@@ -4,11 +4,15 @@ import asyncio
 import json
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as strictly_parsed,
 )
@@ -21,9 +25,11 @@ from ringleaf.kube.catalogue import CATALOGUE, CAUSES, PROCESS, STATES
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.health import Health
 from ringleaf.kube.metrics import Histogram
-from ringleaf.kube.page import MOST_JOBS, Page
+from ringleaf.kube.page import MOST_JOBS, Page, states_of
 from ringleaf.kube.scheduler import Options, Scheduler
+from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
+from ringleaf.policies.products import PRODUCTS
 from tests.kube.stage import NPU, Stage, node
 from tests.kube.test_reports import DEVICE_INFO
 
@@ -155,6 +161,57 @@ def test_chips_by_state_add_up_to_all_chips() -> None:
     assert found["faulty"] == 2
     assert found["unclear"] == 8
     assert found["used"] == 7 + 3
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.integers(0, 255)] * 4, st.booleans(), st.booleans()),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_every_chip_is_in_the_state_that_a_look_at_it_alone_gives(
+    drawn: list[tuple[int, int, int, int, bool, bool]],
+) -> None:
+    """Nodes of random masks: listed, faulty, taken, reserved; ready, cordoned."""
+    product = PRODUCTS["atlas-800t-a2"]
+    nodes = [
+        Node(f"n{i}", product, 8, listed, faulty, ready=ready, cordoned=cordoned)
+        for i, (listed, faulty, _taken, _kept, ready, cordoned) in enumerate(drawn)
+    ]
+    cluster = Cluster(nodes)
+    reserved = np.zeros(len(nodes), np.uint64)
+    expected: Counter[tuple[int, str]] = Counter()
+    for i, (listed, faulty, taken, kept, ready, cordoned) in enumerate(drawn):
+        cluster.taken[i], reserved[i] = taken, taken & kept
+        cluster.free[i] = listed & ~taken
+        for chip in range(8):
+            has = {
+                "listed": listed >> chip & 1,
+                "faulty": faulty >> chip & 1,
+                "taken": taken >> chip & 1,
+                "kept": kept >> chip & 1,
+            }
+            expected[i, state(has, takes_pods=ready and not cordoned)] += 1
+
+    found = states_of(cluster, reserved)
+
+    assert found.keys() == STATES.keys()
+    for name, counts in found.items():
+        assert counts.tolist() == [expected[i, name] for i in range(len(nodes))], name
+
+
+def state(has: dict[str, int], *, takes_pods: bool) -> str:
+    """The state of one chip."""
+    if has["taken"]:
+        if has["kept"]:
+            return "reserved"
+        return "used-faulty" if has["faulty"] else "used"
+    if has["faulty"]:
+        return "faulty"
+    if not has["listed"]:
+        return "unclear"
+    return "free" if takes_pods else "unavailable"
 
 
 def test_chips_that_are_reserved_are_neither_free_nor_used() -> None:

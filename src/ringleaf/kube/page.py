@@ -10,9 +10,10 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
@@ -25,7 +26,6 @@ from ringleaf.kube.catalogue import (
     CATALOGUE,
     CAUSES,
     RESOURCES,
-    STATES,
     VERDICTS,
     Kind,
     Metric,
@@ -35,7 +35,7 @@ from ringleaf.kube.metrics import NO_ANSWER, Histogram
 from ringleaf.kube.pods import seconds_of
 from ringleaf.kube.scheduler import Scheduler
 from ringleaf.model.amounts import Amounts
-from ringleaf.model.cluster import Cluster
+from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.plugins.drf import share_of
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.policies.fragments import fragments
@@ -43,6 +43,7 @@ from ringleaf.policies.fragments import fragments
 MOST_JOBS: Final = 200
 """Jobs that have series of their own, of each metric."""
 
+Counts = NDArray[np.integer[Any]]
 Labels = tuple[str, ...]
 Values = dict[str, list[tuple[Labels, float | Histogram]]]
 
@@ -196,23 +197,7 @@ class Reading:
 
     def _chips(self, cluster: Cluster, view: View) -> None:
         """Chips by state, fragments and nodes."""
-        put, count = self._put, np.bitwise_count
-        held = _reserved(cluster, view)
-        used, idle = cluster.taken & ~held, ~cluster.taken
-        takes = cluster.ready & ~cluster.cordoned
-        free = count(cluster.free & cluster.healthy & idle)
-        clear = cluster.free | cluster.taken
-        states = {
-            "free": np.where(takes, free, 0),
-            "used": count(used & cluster.healthy),
-            "used-faulty": count(used & ~cluster.healthy),
-            "reserved": count(held),
-            "unavailable": np.where(takes, 0, free),
-            "unclear": count(cluster.healthy & ~clear),
-        }
-        others = sum(n.astype(np.int64) for n in states.values())
-        states["faulty"] = cluster.size - others
-        assert states.keys() == STATES.keys()
+        put, states = self._put, states_of(cluster, _reserved(cluster, view))
         for i, product in enumerate(cluster.products):
             if not product.chips:
                 continue
@@ -221,7 +206,7 @@ class Reading:
                 put("ringleaf_chips", int(n[own].sum()), product.key, state)
             for asked, lost in fragments(cluster, product).items():
                 put("ringleaf_fragmented_chips", lost, product.key, str(asked))
-        ready = int(takes.sum())
+        ready = int((cluster.ready & ~cluster.cordoned).sum())
         cordoned = int((cluster.ready & cluster.cordoned).sum())
         put("ringleaf_nodes", ready, "ready")
         put("ringleaf_nodes", cordoned, "cordoned")
@@ -360,13 +345,32 @@ def _lacks_pods(standing: Standing) -> bool:
     return standing.job.podless and standing.phase is Phase.INQUEUE
 
 
-def _reserved(
-    cluster: Cluster, view: View
-) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def states_of(cluster: Cluster, reserved: Masks) -> dict[str, Counts]:
+    """State -> how many chips of every node are in it; each chip is in one.
+
+    *reserved* are those among the taken chips that no pod holds yet.
+    """
+    count = np.bitwise_count
+    used, idle = cluster.taken & ~reserved, ~cluster.taken
+    takes_pods = cluster.ready & ~cluster.cordoned
+    free = count(cluster.free & cluster.healthy & idle)
+    states: dict[str, Counts] = {
+        "free": np.where(takes_pods, free, 0),
+        "used": count(used & cluster.healthy),
+        "used-faulty": count(used & ~cluster.healthy),
+        "reserved": count(reserved),
+        "unavailable": np.where(takes_pods, 0, free),
+        "unclear": count(cluster.healthy & idle & ~cluster.free),
+    }
+    counted = sum(n.astype(np.int64) for n in states.values())
+    states["faulty"] = cluster.size - counted
+    return states
+
+
+def _reserved(cluster: Cluster, view: View) -> Masks:
     """The chips of every node that are held for jobs that wait."""
     held = np.zeros(len(cluster), np.uint64)
-    if len(cluster.holdings) > 0:
-        for holder in cluster.holdings.keys() - view.standings.keys():
-            for holding in cluster.holdings[holder]:
-                held[holding.node] |= np.uint64(holding.chips)
+    for holder in cluster.holdings.keys() - view.standings.keys():
+        for holding in cluster.holdings[holder]:
+            held[holding.node] |= np.uint64(holding.chips)
     return held
