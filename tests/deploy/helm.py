@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ def helm(*arguments: str) -> str:
     return done.stdout
 
 
+@cache
 def rendered(*values: str) -> str:
     """The manifests of the chart with *values*, each ``key=value`` or a flag."""
     flags = [each if each.startswith("--") else f"--set={each}" for each in values]

@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.process import Child
 from ringleaf.testbed.source import TestbedError
+from tests.deploy.helm import NAMESPACE
 from tests.soak.run import AWAY, RELEASE_S, RINGLEAF, Soak
 
-LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ringleaf"
+LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/ringleaf"
 PATIENCE_S: Final = 60.0
 WAYS: Final = ("kill", "stop", "term")
 """How a leader is hit: killed, stopped until another leads, asked to end."""
@@ -44,7 +45,8 @@ class Replicas(Soak):
             self._schedulers += 1
             name = f"ringleaf-{self._schedulers}"
             command: list[str | Path] = [
-                *(RINGLEAF, "scheduler", f"--kubeconfig={self._bed.kubeconfig}"),
+                *(RINGLEAF, "scheduler", f"--kubeconfig={self._account}"),
+                f"--leader-elect-resource-namespace={NAMESPACE}",
                 *("--healthz-address=127.0.0.1:0", f"--release-seconds={RELEASE_S}"),
             ]
             self._replicas.append(self._bed.run(name, command))

@@ -34,6 +34,7 @@ from ringleaf.testbed.client import OK, Client, Watch
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.process import Child
 from ringleaf.testbed.source import TestbedError
+from tests.deploy.helm import install_rights
 from tests.soak import checker, workload
 from tests.soak.workload import Piece
 
@@ -273,6 +274,8 @@ class Soak:
 
     def _open(self) -> None:
         bed = self._stack.enter_context(self._bed)
+        # The schedulers are judged, not the fence that would refuse them.
+        self._account = install_rights(bed, "fence.enabled=false")
         self._volcano = bed.start("vc-controller-manager")
         bed.start("kwok")
         bed.start(
@@ -371,7 +374,7 @@ class Soak:
     def _start(self) -> None:
         self._schedulers += 1
         command: list[str | Path] = [
-            *(RINGLEAF, "scheduler", f"--kubeconfig={self._bed.kubeconfig}"),
+            *(RINGLEAF, "scheduler", f"--kubeconfig={self._account}"),
             *("--healthz-address=127.0.0.1:0", f"--release-seconds={RELEASE_S}"),
             "--no-leader-elect",  # there is one at a time
         ]
