@@ -603,7 +603,7 @@ def scheduler(
     ] = None,
     healthz_address: Annotated[
         str,
-        typer.Option(metavar="HOST:PORT", help="Where probes are answered."),
+        typer.Option(metavar="HOST:PORT", help="Where probes and metrics are."),
     ] = ":11251",
     record: Annotated[
         str | None,
