@@ -1,5 +1,6 @@
 """A dump is a scenario in which everything is decided as on the cluster."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -226,11 +227,72 @@ def _end(draw: st.DrawFn, stage: Stage) -> None:
         stage.drop_pod(key.partition("/")[2])
 
 
+A3 = {"accelerator-type": "module-a3-16-super-pod"}
+
+
+def leaves_of(names: str, size: int) -> dict[str, str]:
+    """The list of leaves: *size* nodes after another under each."""
+    listed = [
+        {
+            "tor_id": leaf,
+            "tor_ip": f"10.1.0.{leaf}",
+            "server": [
+                {"server_ip": f"10.0.0.{ord(name)}", "npu_count": 8, "slice_id": slot}
+                for slot, name in enumerate(names[first : first + size])
+            ],
+        }
+        for leaf, first in enumerate(range(0, len(names), size))
+    ]
+    info = {"version": "1.0", "tor_count": size, "server_list": listed}
+    return {"tor_level": "double_layer", "tor_info": json.dumps(info)}
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Stage:
+    """Nodes under leaves and in SuperPoDs, and jobs that heed them."""
+    two = {"grace-over-time": 900, "nslb-version": "2.0", "shared-tor-num": 1}
+    given = draw(st.sampled_from([{}, two]))
+    entry = {"name": "init-params", "arguments": given}
+    conf = read_conf({**PREEMPT, "configurations": [entry] if given else []})
+    assert isinstance(conf, Conf)
+    a2 = "abcdefgh"[: draw(st.integers(4, 8))]
+    a3 = "qrstuv"[: draw(st.integers(2, 6))]
+    pods = [node(name, chips=16, labels=A3) for name in a3]
+    for i, plain in enumerate(pods):
+        plain["metadata"]["annotations"]["superPodID"] = str(7 + i // 3)
+    stage = Stage([*(node(name) for name in a2), *pods], conf=conf)
+    size = draw(st.integers(2, 3))
+    stage.config_map("basic-tor-node-cm", leaves_of(a2, size), "kube-system")
+    for number in range(draw(st.integers(1, 7))):
+        _submit_wired(draw, stage, number)
+        stage.cycle(draw(st.sampled_from([0.0, 400.0])))
+        if draw(st.integers(0, 4)) == 0 and stage.pods:
+            _end(draw, stage)
+    _submit_wired(draw, stage, 100)
+    return stage
+
+
+def _submit_wired(draw: st.DrawFn, stage: Stage, number: int) -> None:
+    pods, name = draw(st.integers(1, 5)), f"{draw(st.sampled_from('amz'))}{number}"
+    if draw(st.booleans()):
+        affinity = draw(
+            st.sampled_from(["large-model-schema", "normal-schema", "null"])
+        )
+        stage.group(name, pods, labels={"tor-affinity": affinity})
+        for i in range(pods):
+            stage.pod(f"{name}-{i}", 8, name)
+        return
+    said = {"sp-block": str(16 * draw(st.sampled_from([1, pods])))}
+    stage.group(name, pods, annotations=said)
+    for i in range(pods):
+        stage.pod(f"{name}-{i}", 16, name, spec={"nodeSelector": A3})
+
+
 reached: Counter[str] = Counter()
 
 
 @settings(max_examples=400)
-@given(worlds(), st.booleans())
+@given(worlds() | networks(), st.booleans())
 def check_that_a_dump_decides_the_same(stage: Stage, hidden: bool) -> None:  # noqa: FBT001
     look = Look(stage.world, stage.now)
     before = {name for name, s in look.engine.view.standings.items() if s.placements}
@@ -247,6 +309,8 @@ def check_that_a_dump_decides_the_same(stage: Stage, hidden: bool) -> None:  # n
     for name, what in told(look.engine, in_words=False).items():
         reached[f"{what[0]} {'before' if name in before else 'now'}"] += 1
     reached["reserved"] += len(look.engine.bookings)
+    cluster = look.engine.view.cluster
+    reached["crossed"] += len(cluster.spine.crossings())
     reached["evicted"] += len(look.evicted)
 
 
@@ -256,4 +320,5 @@ def test_a_dump_decides_the_same_and_all_outcomes_are_reached() -> None:
     check_that_a_dump_decides_the_same()
 
     want = ("placed before", "placed now", "waiting now", "reserved", "evicted")
+    want += ("crossed",)
     assert all(reached[each] > 0 for each in want), reached
