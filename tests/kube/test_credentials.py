@@ -81,6 +81,16 @@ def test_a_context_is_chosen_by_name(write: Write) -> None:
     assert loaded(write(), "spare").server == "http://other:8080"
 
 
+def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
+    plain = kubeconfig()
+    plain["contexts"][0]["context"]["namespace"] = "research"
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(plain))
+
+    assert loaded(path).namespace == "research"
+    assert loaded(path, "spare").namespace == "default"
+
+
 def test_several_files_are_read_as_one(write: Write, tmp_path: Path) -> None:
     first = tmp_path / "first"
     first.write_text("current-context: spare\n")

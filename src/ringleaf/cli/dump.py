@@ -18,7 +18,7 @@ STDOUT: Final = STDIN
 
 def dump_cluster(cluster: Cluster, out: str, *, hide_names: bool) -> int:
     """Write the state of the cluster to *out*; the exit status."""
-    look = look_at(cluster)
+    look, _namespace = look_at(cluster)
     with progress(what="writing"):
         data = dumped(look, hide_names=hide_names)
     values = data.count(b",") + data.count(b"[") + MAPPING * data.count(b"{")

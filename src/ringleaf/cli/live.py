@@ -58,12 +58,12 @@ class Cluster(Struct, frozen=True):
             yield api
 
 
-def look_at(cluster: Cluster) -> Look:
-    """The cluster as it is now."""
+def look_at(cluster: Cluster) -> tuple[Look, str]:
+    """The cluster as it is now, and the namespace that is meant without a word."""
 
-    async def look(api: Api, seen: Callable[[int], None]) -> Look:
+    async def look(api: Api, seen: Callable[[int], None]) -> tuple[Look, str]:
         world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
-        return Look(world, clock())
+        return Look(world, clock()), api.credentials.namespace
 
     return ask(cluster, look)
 

@@ -66,8 +66,13 @@ Context = Annotated[
     str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")
 ]
 Namespace = Annotated[
-    str,
-    typer.Option("--namespace", "-n", metavar="NAME", help="Where objects are."),
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="Where objects are; else that of the context.",
+    ),
 ]
 SchedulerNames = Annotated[
     list[str] | None,
@@ -143,7 +148,7 @@ def plan(
         str | None,
         typer.Option("--record", metavar="LOG", help="Write a log for replay."),
     ] = None,
-    namespace: Namespace = "default",
+    namespace: Namespace = None,
     server_dry_run: Annotated[
         bool,
         typer.Option(
@@ -233,7 +238,7 @@ def explain(
         int,
         typer.Option("--top", metavar="N", min=1, help="How many of the best nodes."),
     ] = 10,
-    namespace: Namespace = "default",
+    namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     scheduler_name: SchedulerNames = None,
@@ -258,7 +263,7 @@ def explain(
     if job is None:
         from ringleaf.cli.standing import explain_target, target_of
 
-        target = target_of(file, namespace)
+        target = target_of(file, namespace or "")
         if target is None:
             raise BadUse(
                 f"explain of the scenario {file!r} wants --job NAME; of the live "

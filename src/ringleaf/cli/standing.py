@@ -76,7 +76,10 @@ def explain_target(
     target: Target, cluster: Cluster, node: str | None, top: int, *, as_json: bool
 ) -> int:
     """Explain pods of a live cluster, or what they find on one node."""
-    return explain_in(look_at(cluster), target, node, top, as_json=as_json)
+    look, namespace = look_at(cluster)
+    if not target.namespace:
+        target = target._replace(namespace=namespace)
+    return explain_in(look, target, node, top, as_json=as_json)
 
 
 def explain_in(

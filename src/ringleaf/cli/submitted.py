@@ -84,7 +84,7 @@ class Answer(Struct, frozen=True):
 def plan_manifests(
     files: Sequence[str],
     cluster: Cluster,
-    namespace: str,
+    namespace: str | None,
     *,
     server_dry_run: bool,
     as_json: bool,
@@ -93,12 +93,12 @@ def plan_manifests(
     listed = [one for file in files for one in _read_file(file)]
 
     async def question(api: Api, seen: Callable[[int], None]) -> Answer:
-        given = listed
+        given, space = listed, namespace or api.credentials.namespace
         if server_dry_run:
-            given = [await _dry_run(api, *one, namespace) for one in listed]
+            given = [await _dry_run(api, *one, space) for one in listed]
         world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
         now = clock()
-        reader = Reader(namespace, cluster.schedulers, world.priority_classes, now)
+        reader = Reader(space, cluster.schedulers, world.priority_classes, now)
         return submit(Look(world, now), reader.read(given))
 
     try:

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,10 +43,14 @@ class BadCredentials(ValueError):  # noqa: N818 - it reads as what happened
 class Credentials:
     """The address of the API server and what proves who we are, as of now.
 
+    ``namespace`` is where objects are meant that do not say, as for kubectl.
+
     ``server`` is its URL without a slash at the end, ``tls`` is None for plain HTTP,
     ``authorization`` is the header or the empty string; ``source`` says where they come
     from. A client reads them anew for each connection it opens.
     """
+
+    namespace = "default"
 
     def __init__(
         self,
@@ -117,6 +122,8 @@ class ServiceAccount(Credentials):
             authorization=self._token(),
             source=f"service account in {folder}",
         )
+        with suppress(OSError, UnicodeError):
+            self.namespace = (folder / "namespace").read_text().strip()
 
     async def renew(self, *, refused: bool = False) -> None:
         """Read the token again, and the authority's certificate when refused."""
@@ -188,6 +195,7 @@ class KubeconfigFile(Credentials):
             raise self._bad(error) from None
         await self._load(loader)
         self._loader = loader
+        self.namespace = _namespace_of(loader)
 
     async def _load(self, loader: "KubeConfigLoader") -> None:
         from kubernetes_asyncio.client import Configuration  # noqa: PLC0415 - slow
@@ -232,6 +240,13 @@ async def _from_file(files: str, context: str | None, source: str) -> Credential
     credentials = KubeconfigFile(files, context, source)
     await credentials.renew()
     return credentials
+
+
+def _namespace_of(loader: "KubeConfigLoader") -> str:
+    """The namespace of the context; of one that has none, the default one."""
+    current: Any = loader.current_context
+    said = current["context"].get("namespace")
+    return said if isinstance(said, str) and said else Credentials.namespace
 
 
 def _context(
