@@ -4,10 +4,13 @@ from typing import Any, cast
 
 import pytest
 
+from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.match import Match
+from ringleaf.kube.api import Api
+from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.findings import Finding
 from ringleaf.kube.objects import NodeObject, Pod, PodGroup
-from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowOptions
+from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowLoop, ShadowOptions
 from ringleaf.kube.shadowpage import ShadowPage
 from ringleaf.kube.watch import Gone
 from tests.kube.stage import NPU, Plain, _read, node, pod
@@ -359,3 +362,21 @@ def test_metrics_count_jobs_by_verdict_and_differences_by_rule() -> None:
     told = 'ringleaf_shadow_differences_total{rule="left",verdict="better-rank"} 1.0'
     assert told in lines
     assert "ringleaf_shadow_waiting_jobs 1.0" in lines
+
+
+def test_a_loop_tells_what_it_lacks_and_goes_by_the_last_good_configuration() -> None:
+    credentials = Credentials("http://127.0.0.1:1")
+    loop = ShadowLoop(Api(credentials), ShadowOptions(), lambda _what, **_facts: None)
+
+    loop.refuse_conf("line 2: unknown action")
+    ready, told = loop.ready()
+    loop.reconfigure(DEFAULT)
+
+    assert not ready
+    assert told["/api/v1/pods"] == "not listed yet"
+    assert told["configuration"] == "line 2: unknown action"
+    assert "configuration" not in loop.ready()[1]
+    assert loop.live()[0]
+    loop.shadow.begin()
+    assert loop.shadow.engine.cycle.conf.actions == ()
+    assert b'"jobs":0' in loop.page()

@@ -95,7 +95,7 @@ def beside(whole: Beside) -> Iterator[Beside]:
     whole.clear()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def whole(new_testbed: type[Testbed]) -> Iterator[Beside]:
     """Controllers and the scheduler of Volcano, KWOK, and machines."""
     tokens = {LOOKING: ("shadow", ()), BINDING: ("canary", (ADMIN_GROUP,))}
