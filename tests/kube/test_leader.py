@@ -65,7 +65,7 @@ class Election:
         await self._stack.aclose()
 
 
-async def within(work: Awaitable[Any], seconds: float = 10) -> Any:  # noqa: ANN401
+async def within(work: Awaitable[Any], seconds: float = 30) -> Any:  # noqa: ANN401
     async with asyncio.timeout(seconds):
         return await work
 
@@ -94,7 +94,7 @@ def played(bed: Testbed, story: Callable[[Election], Awaitable[None]]) -> None:
     async def play() -> None:
         election = Election(bed)
         try:
-            await within(story(election), 30)
+            await within(story(election), 90)
         finally:
             await election.close()
 
