@@ -55,8 +55,12 @@ EVERY_S: Final = 0.4
 class Prometheus:
     """A running Prometheus that reads one scheduler."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, port: int, child: Child) -> None:
+        self._port, self._child = port, child
+
+    def stop(self) -> None:
+        """End it."""
+        self._child.stop()
 
     def ask(self, query: str) -> list[Object]:
         """The series that a query gives."""
@@ -118,6 +122,7 @@ def played(whole_stage: Stage, promtool: Path) -> Iterator[Played]:
         time.sleep(3 * EVERY_S)
         yield Played(prometheus, lines_of(scheduler.log), stage.namespace)
     finally:
+        prometheus.stop()
         stage.bed.request("DELETE", f"{NODES}/{bare.name}")
         stage.bed.request("DELETE", f"{VOLCANO}/queues/team")
         stage.clear()
@@ -148,7 +153,7 @@ def watch(stage: Stage, scheduler: Child) -> Prometheus:
             f"--web.listen-address=127.0.0.1:{port}",
         ],
     )
-    found = Prometheus(port)
+    found = Prometheus(port, child)
 
     def reads() -> bool:
         try:
