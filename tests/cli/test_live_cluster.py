@@ -212,6 +212,15 @@ def test_an_api_server_that_is_not_there_is_one_line(
     assert "127.0.0.1:1" in line
 
 
+def test_a_screen_that_may_not_be_seen_ends_with_one_line(bed: Testbed) -> None:
+    stranger = bed.kubeconfig_of("stranger")
+    options = ("status", "--watch", "--kubeconfig", str(stranger))
+
+    with _Terminal(bed, *options) as terminal:
+        assert terminal.status() == 2
+        terminal.wait_for(b"ringleaf: not allowed to list ")
+
+
 def test_the_screen_follows_the_cluster_until_q(bed: Testbed) -> None:
     with _Terminal(bed, "status", "--watch") as terminal:
         terminal.wait_for(b"2 jobs waiting")

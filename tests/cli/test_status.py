@@ -165,6 +165,14 @@ def test_a_long_list_is_cut_with_how_many_there_are() -> None:
     assert "… and 5 more" in lines
 
 
+def test_a_screen_that_is_not_up_to_date_says_so() -> None:
+    stage = Stage("a")
+
+    lines = shown(status(stage) | {"trouble": "watch /api/v1/pods: no answer"})
+
+    assert "not up to date: watch /api/v1/pods: no answer" in lines
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_screen_fits_any_width(width: int) -> None:
     stage = Stage("a")

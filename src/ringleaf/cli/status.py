@@ -288,6 +288,8 @@ class Screen:
             f"  {so_many(status['nodes'], 'node')}, {so_many(status['pods'], 'pod')}",
         )
         yield self._leader(status["leader"])
+        if "trouble" in status:
+            yield Text(f"not up to date: {status['trouble']}", style="red")
         yield Text()
         yield self._products()
         yield Text()

@@ -141,10 +141,13 @@ class Watching:
             self._status = status_of(Look(self._world, now), self._world)
         rows = max(3, live.console.height - OTHER_LINES)
         shown = self._status | {"leader": self._lead.plain(now)}
+        shown |= {"trouble": self.trouble} if self.trouble else {}
         live.update(Screen(shown, now, rows), refresh=True)
 
     def _wake(self) -> None:
         self._is_new = True
+        if self.is_synced:
+            self.trouble = ""
         self._changed.set()
 
     def _in_trouble(self, line: str) -> None:
