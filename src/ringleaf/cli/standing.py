@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ringleaf.cli.explain import MAX_NAMES, explain_node, indented
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.later import start_of
 from ringleaf.cli.live import Cluster, look_at, moment, span
 from ringleaf.cli.outlook import outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
@@ -158,6 +159,9 @@ def _others_words(
     return f"{told}, {len(waits)} of them waiting: {names}" if waits else told
 
 
+_NOW: Final[tuple[str, Plain | None]] = ("", None)
+
+
 class _Explained:
     """One group, explained."""
 
@@ -167,6 +171,7 @@ class _Explained:
         """Why the scheduler does not even try, if it does not."""
         self._starts = False
         self._ranks: tuple[str, ...] = ()
+        self._later, self._start = _NOW
         self.job: Job | None = None
         if group.told is None:
             return
@@ -180,6 +185,8 @@ class _Explained:
         self.job = group.told if standing is None else standing.job
         if standing is not None and standing.placements and not self._starts:
             self._ranks = tuple(self._places())
+        if standing is not None and not standing.placements:
+            self._later, self._start = start_of(look, standing)
 
     def on_node(self, node: str, *, as_json: bool) -> int:
         """What the group finds on one node."""
@@ -231,6 +238,7 @@ class _Explained:
         told |= outlook_of(run, group.name, self._top).plain(run)
         told["bound"] = not self._starts
         told |= {"held": group.reason} if group.reason else {}
+        told |= {"could-start": self._start} if self._start else {}
         return told | ({"places": list(self._ranks)} if self._ranks else {})
 
     def print(self, console: Console) -> None:
@@ -270,4 +278,7 @@ class _Explained:
             yield self._group.reason
         if self.job.queue == OUTSIDE:
             yield "another scheduler placed it, or its labels cannot be read any more"
+        if self._later:
+            is_it = not self._later.startswith("the ")
+            yield f"it {self._later}" if is_it else self._later
         yield from self._ranks

@@ -1,7 +1,6 @@
 """``ringleaf plan -f``: what would become of a manifest, were it submitted now."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -9,17 +8,14 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from ringleaf.actions.reserve import soonest_start
 from ringleaf.cli.draw import draw, marks
 from ringleaf.cli.failure import BadUse, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
-from ringleaf.cli.live import Cluster, ask, moment, span
-from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.later import start_of
+from ringleaf.cli.live import Cluster, ask
+from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.plan import VERDICT_STYLES, new_table, print_reasons, verdict, where
-from ringleaf.cli.timeline import reservation_words
-from ringleaf.framework.booking import Booking
 from ringleaf.framework.instruction import Evict
-from ringleaf.kube import names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.look import Look, Trouble, clock, podless_words, read_world
 from ringleaf.kube.manifest import (
@@ -34,10 +30,8 @@ from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.topology import quoted
 from ringleaf.policies.admission import warnings_of
 from ringleaf.simulator.answer import answer
-from ringleaf.simulator.outcome import booking_told
 from ringleaf.simulator.source import BadInput, documents
 
-MAX_NAMES: Final = 4
 MANIFEST: Final = "a manifest"
 REFUSED: Final = 400
 WAITING: Final = "waiting"
@@ -198,48 +192,8 @@ def _outcome(look: Look, name: str) -> Outcome:
         )
     if standing is None or not isinstance(decision, Waiting):
         return Outcome(name, decision, held)
-    booking = engine.bookings.get(name) or soonest_start(engine.cycle, standing)
-    later, starts = _later(look, booking, is_booked=name in engine.bookings)
+    later, starts = start_of(look, standing)
     return Outcome(name, decision, held, later, starts)
-
-
-def _later(
-    look: Look, booking: Booking | None, *, is_booked: bool
-) -> tuple[str, Plain | None]:
-    """When and where it could start, by what is known of jobs that run."""
-    if booking is None:
-        return "the end of no job that runs would be enough for it to start", None
-    told = booking_told(look.engine.view.cluster, booking)
-    if not is_booked:
-        told.pop("since", None)
-    places = reservation_words(
-        {k: v for k, v in told.items() if k not in ("ready-at", "held-by")}
-    ).removeprefix("reserved: ")
-    who = shortened([repr(name) for name in booking.blockers], MAX_NAMES)
-    who += " has ended" if len(booking.blockers) == 1 else " have ended"
-    ready = booking.ready_at
-    if not booking.blockers:
-        words = f"could start soon, on {places}"
-    elif ready == inf:
-        unknown = [
-            name
-            for name, other in booking.blockers.items()
-            if other.job.estimate_s is None and not other.terminating
-        ]
-        some = shortened([repr(name) for name in unknown], MAX_NAMES)
-        have = "has" if len(unknown) == 1 else "have"
-        words = (
-            f"could start on {places} once {who}; nobody knows when: {some} "
-            f"{have} no estimate ({names.ESTIMATE})"
-        )
-    elif ready <= look.now:
-        words = f"could start on {places} once {who}, which is due any time"
-    else:
-        words = (
-            f"could start in {span(ready - look.now)}, at {moment(ready)}, on "
-            f"{places}: by then {who}"
-        )
-    return words, told
 
 
 def _plain(found: Answer) -> Plain:

@@ -1,0 +1,60 @@
+"""When a job that waits could start, by the estimates of those that run."""
+
+from math import inf
+from typing import Any, Final
+
+from ringleaf.actions.reserve import soonest_start
+from ringleaf.cli.live import moment, span
+from ringleaf.cli.output import shortened
+from ringleaf.cli.timeline import reservation_words
+from ringleaf.framework.standing import Standing
+from ringleaf.kube import names
+from ringleaf.kube.look import Look
+from ringleaf.simulator.outcome import booking_told
+
+Plain = dict[str, Any]
+
+MAX_NAMES: Final = 4
+
+
+def start_of(look: Look, standing: Standing) -> tuple[str, Plain | None]:
+    """When and where a job that waits could start, in words and as plain values.
+
+    That follows from what is known of the jobs that run; nothing is reserved for it.
+    """
+    engine, name = look.engine, standing.job.name
+    is_booked = name in engine.bookings
+    booking = engine.bookings.get(name) or soonest_start(engine.cycle, standing)
+    if booking is None:
+        return "the end of no job that runs would be enough for it to start", None
+    told = booking_told(look.engine.view.cluster, booking)
+    if not is_booked:
+        told.pop("since", None)
+    places = reservation_words(
+        {k: v for k, v in told.items() if k not in ("ready-at", "held-by")}
+    ).removeprefix("reserved: ")
+    who = shortened([repr(name) for name in booking.blockers], MAX_NAMES)
+    who += " has ended" if len(booking.blockers) == 1 else " have ended"
+    ready = booking.ready_at
+    if not booking.blockers:
+        words = f"could start soon, on {places}"
+    elif ready == inf:
+        unknown = [
+            name
+            for name, other in booking.blockers.items()
+            if other.job.estimate_s is None and not other.terminating
+        ]
+        some = shortened([repr(name) for name in unknown], MAX_NAMES)
+        have = "has" if len(unknown) == 1 else "have"
+        words = (
+            f"could start on {places} once {who}; nobody knows when: {some} "
+            f"{have} no estimate ({names.ESTIMATE})"
+        )
+    elif ready <= look.now:
+        words = f"could start on {places} once {who}, which is due any time"
+    else:
+        words = (
+            f"could start in {span(ready - look.now)}, at {moment(ready)}, on "
+            f"{places}: by then {who}"
+        )
+    return words, told
