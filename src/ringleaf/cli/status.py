@@ -23,6 +23,7 @@ from ringleaf.kube.pods import seconds_of
 from ringleaf.model.cluster import Cluster as Chips
 from ringleaf.model.mask import full_mask
 from ringleaf.model.spine import NOWHERE
+from ringleaf.simulator.answer import whole
 from ringleaf.simulator.encode import amounts
 from ringleaf.simulator.outcome import queue_told
 
@@ -115,7 +116,7 @@ def status_of(look: Look, world: Observed) -> Plain:
         for name in sorted(engine.view.queues)
     ]
     return {
-        "at": look.now,
+        "at": whole(look.now),
         "nodes": len(chips),
         "pods": len(world.pods),
         "products": list(_products(chips)),
@@ -228,7 +229,7 @@ def _waiting(look: Look, world: Observed) -> Iterator[Plain]:
                 "queue": job.queue if job is not None else queue or "default",
                 "wanted": "" if job is None else job.wanted,
                 "priority": 0 if job is None else job.priority,
-                "since": since,
+                "since": whole(since),
                 "why": why,
             }
         )

@@ -29,7 +29,7 @@ from ringleaf.kube.manifest import (
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.topology import quoted
 from ringleaf.policies.admission import warnings_of
-from ringleaf.simulator.answer import answer
+from ringleaf.simulator.answer import answer, whole
 from ringleaf.simulator.source import BadInput, documents
 
 MANIFEST: Final = "a manifest"
@@ -211,7 +211,7 @@ def _plain(found: Answer) -> Plain:
             plain["could-start"] = each.starts
         told.append(plain)
     evicts = [msgspec.to_builtins(each) for each in found.evicted]
-    return {"at": found.look.now, "decisions": told, "evicts": evicts}
+    return {"at": whole(found.look.now), "decisions": told, "evicts": evicts}
 
 
 def _print(console: Console, found: Answer) -> None:

@@ -1,0 +1,126 @@
+"""A cluster as it is now: all of it, once, and an engine that knows it."""
+
+from typing import Any
+
+import msgspec
+
+from ringleaf.engine.event import ConfChanged, JobArrived, PodsEnding
+from ringleaf.kube.look import Look, Observed
+from ringleaf.kube.objects import Pod, PodGroup
+from ringleaf.kube.watch import Gone
+from tests.kube.stage import Stage, pod
+
+Plain = dict[str, Any]
+
+
+def busy() -> Stage:
+    """One gang runs, one of its pods is ending, one pod waits."""
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    stage.cycle()
+    plain = stage.pods["default/g-1"]
+    plain["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    stage.put_pod(plain)
+    stage.pod("w", 8)
+    stage.cycle()
+    return stage
+
+
+def test_everything_is_told_again_however_often_it_was_told() -> None:
+    stage = busy()
+
+    first, second = (stage.world.everything(stage.now) for _time in range(2))
+
+    assert first == second
+    jobs = {each.job.name: each for each in first if isinstance(each, JobArrived)}
+    assert [p.node for p in jobs["default/g"].placements] == ["a", "b"]
+    assert jobs["pod default/w"].placements == ()
+    assert PodsEnding("default/g", (1,)) in first
+
+
+def test_an_engine_that_hears_everything_knows_what_the_other_one_knows() -> None:
+    stage = busy()
+
+    known = Look(stage.world, stage.now).engine.view
+
+    before = stage.engine.view
+    assert known.cluster.free.tolist() == before.cluster.free.tolist()
+    assert known.standings.keys() == before.standings.keys()
+    for name, standing in before.standings.items():
+        assert known.standings[name].placements == standing.placements
+        assert known.standings[name].terminating == standing.terminating
+
+
+def test_looking_decides_nothing_until_it_is_asked_to() -> None:
+    stage = Stage("a")
+    stage.pod("w", 8)
+    look = Look(stage.world, stage.now)
+
+    assert not look.engine.view.standings["pod default/w"].placements
+    assert not look.binds
+
+    look.decide()
+
+    assert look.engine.view.standings["pod default/w"].placements
+    assert list(look.binds) == ["pod default/w"]
+
+
+def test_jobs_that_wait_come_last_and_have_waited_since_they_were_made() -> None:
+    stage = busy()
+    stage.now = 2e9
+
+    *_others, last = Look(stage.world, stage.now).events
+
+    assert isinstance(last, JobArrived)
+    assert last.job.name == "pod default/w"
+    assert last.waiting_since == last.job.created > 0
+
+
+def test_the_configuration_is_the_real_one_once_it_decides() -> None:
+    look = Look(Stage("a").world, 1000.0)
+
+    (told,) = [each for each in look.events if isinstance(each, ConfChanged)]
+
+    assert told.conf.actions
+    assert not look.engine.cycle.conf.actions
+    look.decide()
+    assert look.engine.cycle.conf.actions
+
+
+def unscheduled(message: str, **changes: Any) -> Pod:  # noqa: ANN401
+    plain = pod("p", 8, uid="u", **changes)
+    told = {"type": "PodScheduled", "status": "False", "message": message}
+    plain["status"]["conditions"] = [told]
+    return msgspec.convert(plain, Pod)
+
+
+def test_what_was_said_of_a_pod_is_kept_as_long_as_it_waits() -> None:
+    world = Observed(("ringleaf",))
+
+    world.put_pods([unscheduled("too few chips")])
+    group = world.groups["pod default/p"]
+    assert world.why_of(group) == "too few chips"
+
+    world.put_pods([unscheduled("none at all")])
+    assert world.why_of(group) == "none at all"
+
+    world.put_pods([msgspec.convert(pod("p", 8, uid="u"), Pod)])
+    assert world.why_of(group) == ""
+
+    world.put_pods([unscheduled("too few chips")])
+    world.drop_pods([Gone("default", "p", "u")])
+    assert world.why == {}
+
+
+def test_a_group_without_pods_is_told_by_its_own_condition() -> None:
+    world = Observed(("ringleaf",))
+    told = {"type": "Unschedulable", "status": "True", "message": "the queue is full"}
+    plain: Plain = {
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 2},
+        "status": {"phase": "Pending", "conditions": [told]},
+    }
+
+    world.put_groups([msgspec.convert(plain, PodGroup)])
+
+    assert world.why_of(world.groups["default/g"]) == "the queue is full"
