@@ -87,7 +87,7 @@ async def reflecting(
 
 
 async def becomes(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while not condition():  # noqa: ASYNC110 - conditions of any sort
             await asyncio.sleep(0.02)
 

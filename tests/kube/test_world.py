@@ -870,3 +870,15 @@ def test_groups_whose_pods_wait_for_something_else_are_known() -> None:
     assert between == []
     assert lost == ["default/nothing"]
     assert [*stage.world.unready] == []
+
+
+def test_a_gang_whose_pods_are_there_at_last_is_told_anew_why_it_waits() -> None:
+    """Meanwhile it was told of the pods that it lacks."""
+    stage = Stage("a")
+    stage.group("wide", 2, queue="nowhere")
+    before = stage.cycle()
+    for name in ("wide-0", "wide-1"):
+        stage.pod(name, 0, "wide")
+
+    assert before == stage.cycle() == ["waiting default/wide"]
+    assert stage.cycle() == []

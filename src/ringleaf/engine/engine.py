@@ -296,7 +296,10 @@ class Engine:
         cycle = self.cycle
         self._stop_waiting(standing)
         self.view.leave(standing)
+        asked = standing.ask
         standing.become(job)
+        if standing.ask != asked:
+            standing.told = standing.why = ""  # it began with what it wanted
         self.view.enter(standing)
         cycle.relief = True
         self._hunt_again()
