@@ -243,6 +243,14 @@ def preempt(stage: Stage, scheduler: Child) -> None:
         group = f"{name}-group"
         stage.create(pod(name, 8, group=group, selector=here, priorityClassName=low))
     stage.wait_until_runs("prey", "other")
+    groups = {f"{stage.namespace}/{name}-group" for name in ("prey", "other")}
+    stage.wait(
+        lambda: (
+            groups
+            <= {x["job"] for x in lines_of(scheduler.log) if x["event"] == "bound"}
+        ),
+        "the scheduler to see them there",
+    )
     urgent(stage, high)
     stage.wait(lambda: has_told(scheduler, "evict"), "somebody to be evicted")
     stage.wait_until_runs("urgent")
