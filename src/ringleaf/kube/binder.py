@@ -22,8 +22,7 @@ from ringleaf.model.placement import Placement
 TRIES: Final = 8
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 4.0
 FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 403, 404, 409, 429, 500
-INVALID: Final = 422
-FENCED: Final = (b"this Binding is by", b"no params found for policy binding")
+FENCED: Final = b"this Binding is by"
 """Words of the policy that refuses Bindings of those who do not lead."""
 
 Say = Callable[..., None]
@@ -275,8 +274,8 @@ def _is_passing(answer: Answer) -> bool:
     The fence may not have heard yet who leads now; one who does not lead any more is
     stopped by others.
     """
-    if answer.status in (FORBIDDEN, INVALID):
-        return any(words in answer.body for words in FENCED)
+    if answer.status == FORBIDDEN:
+        return FENCED in answer.body
     return answer.status == TOO_MANY or answer.status >= SERVER_ERROR
 
 
