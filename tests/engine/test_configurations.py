@@ -94,6 +94,22 @@ def test_who_keeps_the_books_lets_nobody_in() -> None:
     assert story.engine.view.standings["waits"].phase is Phase.PENDING
 
 
+def test_who_keeps_the_books_forgets_jobs_that_are_gone() -> None:
+    story = Story("a", conf=DEFAULT.quiet)
+    story.arrives(job("stays"))
+    for i in range(500):
+        story.arrives(job(f"job-{i}"))
+        story.hears(JobGone(f"job-{i}"))
+
+    cycle = story.engine.cycle
+    assert list(cycle.untold) == ["stays"]
+    since = cycle.pending._since  # noqa: SLF001 - nobody else sees what piles up
+    assert sum(map(len, since.values())) < 100
+    oldest = cycle.pending.oldest("default")
+    assert oldest is not None
+    assert oldest.job.name == "stays"
+
+
 def test_a_job_that_can_never_run_is_told_once_somebody_decides() -> None:
     engine = Engine([node("a")], conf=DEFAULT.quiet)
 

@@ -485,6 +485,40 @@ def test_who_does_not_lead_changes_nothing_and_may_look() -> None:
 
             seen = [(each.method, each.path) for each in server.requests]
             assert seen == [("GET", "/pods"), ("PUT", "/lease"), ("POST", "/events")]
+            assert server.connections == 1
+
+    asyncio.run(story())
+
+
+def test_a_request_that_came_too_late_leaves_its_connection_to_others() -> None:
+    """Its time was over when the connection was there."""
+
+    async def story() -> None:
+        async with talking(agreeing) as (api, server):
+            for _late in range(3):
+                left = iter([1.0])
+                api.fence = lambda left=left: next(left, 0.0)
+                with pytest.raises(Unreachable, match="we do not lead"):
+                    await api.call("POST", "/pods", b"{}")
+            await api.call("GET", "/pods")
+
+            assert server.connections == 1
+            assert len(server.requests) == 1
+
+    asyncio.run(story())
+
+
+def test_through_a_proxy_nothing_goes_on_when_the_time_is_over() -> None:
+    async def silent(_request: Request, reply: Reply) -> None:
+        await reply.left()
+
+    async def story() -> None:
+        async with Server(silent) as proxy:
+            credentials = Credentials("http://api.invalid", proxy=proxy.url)
+            async with Api(credentials) as api, asyncio.timeout(10):
+                api.fence = lambda: 0.2
+                with pytest.raises(Unreachable):
+                    await api.call("POST", "/binding", b"{}")
 
     asyncio.run(story())
 

@@ -30,17 +30,28 @@ class Election:
         self._stack = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[Any]] = []
 
-    async def stands(self, identity: str) -> Elector:
+    async def stands(
+        self, identity: str, namespace: str = "default", told: list[str] | None = None
+    ) -> Elector:
         """Somebody who sees the Lease, and has marked what it is like."""
+
+        def say(_what: str, message: str) -> None:
+            (told if told is not None else []).append(message)
+
         credentials = await load(str(self.bed.kubeconfig), None)
         api = await self._stack.enter_async_context(Api(credentials))
         self.apis[identity] = api
-        terms = Terms(self.name, "default", identity, DURATION_S)
-        elector = Elector(api, terms, lambda *_what, **_facts: None, lambda: self.now)
+        terms = Terms(self.name, namespace, identity, DURATION_S)
+        elector = Elector(api, terms, say, lambda: self.now)
         self._tasks.append(asyncio.create_task(elector.reflector.run()))
         await elector.known()
         elector.mark()
         return elector
+
+    def deafen(self) -> None:
+        """Nobody hears of the Lease any more."""
+        for task in self._tasks:
+            task.cancel()
 
     async def leads(self, identity: str) -> Elector:
         elector = await self.stands(identity)
@@ -258,5 +269,153 @@ def test_a_lease_that_others_held_since_is_not_vacant(testbed: Testbed) -> None:
         await within(b.acquire())
 
         assert not b.was_vacant
+
+    played(testbed, story)
+
+
+def test_a_lease_that_others_write_as_well_is_given_up_all_the_same(
+    testbed: Testbed,
+) -> None:
+    """Also our own renewal that was broken off and carried out."""
+
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        touched = {"metadata": {"annotations": {"note": "kept"}}}
+        election.bed.client.ask("PATCH", election.path, touched)
+        await a.release("4711")
+
+        assert not election.lease["spec"].get("holderIdentity")
+        notes = election.lease["metadata"]["annotations"]
+        assert notes == {"note": "kept", SEEN: "4711"}
+
+    played(testbed, story)
+
+
+def test_a_lease_that_was_taken_without_an_answer_is_given_up(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asked to end between asking for the Lease and hearing that it has it."""
+
+    async def story(election: Election) -> None:
+        a = await election.stands("a")
+        api, asked = election.apis["a"], asyncio.Event()
+        call = api.call
+
+        async def lost(*what: Any, **how: Any) -> Any:  # noqa: ANN401
+            answer = await call(*what, **how)
+            if what[0] == "POST":
+                asked.set()
+                await asyncio.Event().wait()
+            return answer
+
+        monkeypatch.setattr(api, "call", lost)
+        election.deafen()
+        async with started(a.acquire()):
+            await within(asked.wait())
+        await a.release()
+
+        assert not election.lease["spec"].get("holderIdentity")
+
+    played(testbed, story)
+
+
+def test_an_edited_duration_lets_nobody_begin_earlier(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        b = await election.stands("b")
+        shorter = {"spec": {"leaseDurationSeconds": 1}}
+        election.bed.client.ask("PATCH", election.path, shorter)
+        await until(lambda: brief(a) and brief(b))
+        async with started(b.acquire()) as wanting:
+            election.now += 1.5
+            b._changed.set()  # noqa: SLF001 - its timer reads another clock
+
+            assert await is_waiting(wanting)
+        assert await a._renew()  # noqa: SLF001
+        assert election.lease["spec"]["leaseDurationSeconds"] == DURATION_S
+
+    def brief(elector: Elector) -> bool:
+        seen = elector._seen  # noqa: SLF001
+        return seen is not None and seen.spec.lease_duration_seconds == 1
+
+    played(testbed, story)
+
+
+def test_a_renewal_without_an_answer_does_not_outlast_the_lease(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        asked = asyncio.Event()
+
+        async def silent(*_what: object, **_how: object) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(election.apis["a"], "call", silent)
+        async with started(a.keep()) as keeping:
+            await asyncio.sleep(0)  # it begins
+            election.now += DURATION_S - MARGIN_S - 0.2
+            a._changed.set()  # noqa: SLF001 - its timer reads another clock
+            await within(asked.wait())
+            election.now += 0.3
+
+            assert await within(keeping) == "the lease was not renewed in time"
+
+    played(testbed, story)
+
+
+def test_who_no_longer_hears_of_the_lease_looks_at_it(testbed: Testbed) -> None:
+    """The watch of the one who stands by is lost and nobody has noticed."""
+
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        b = await election.stands("b")
+        await election.sees(b, "a")
+        election.deafen()
+        async with started(b.acquire()) as wanting:
+            for _second in range(DURATION_S):
+                election.now += 1
+                assert await a._renew()  # noqa: SLF001
+            b._changed.set()  # noqa: SLF001 - its timer reads another clock
+            await until(lambda: version_of(b) == version_of(a))
+            assert await is_waiting(wanting)
+            election.now += DURATION_S
+            b._changed.set()  # noqa: SLF001
+            await within(wanting)
+
+        assert b.leads
+
+    played(testbed, story)
+
+
+def test_a_lease_that_others_held_and_that_was_deleted_is_not_vacant(
+    testbed: Testbed,
+) -> None:
+    async def story(election: Election) -> None:
+        b = await election.stands("b")
+        await election.leads("a")
+        await election.sees(b, "a")
+        election.bed.client.ask("DELETE", election.path)
+        await election.sees(b, "")
+        election.now += DURATION_S
+        await within(b.acquire())
+
+        assert not b.was_vacant
+
+    played(testbed, story)
+
+
+def test_a_lease_that_cannot_be_made_is_told_once(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        told: list[str] = []
+        elector = await election.stands("a", "nowhere", told)
+        async with started(elector.acquire()) as wanting:
+            await until(lambda: bool(told))
+            await asyncio.sleep(1.0)
+
+            assert not wanting.done()
+        (line,) = told
+        assert "status 404" in line
 
     played(testbed, story)

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
 from ringleaf.kube.teller import Teller
-from tests.kube.stage import Stage
+from tests.kube.stage import NPU, Stage
 
 
 class Server:
@@ -18,6 +19,7 @@ class Server:
     def __init__(self, *answers: int | None) -> None:
         self.answers = list(answers)
         self.heard: list[tuple[str, str]] = []
+        self.said: list[dict[str, Any]] = []
 
     async def call(
         self, method: str, path: str, body: bytes, *, kind: str, lane: str, fenced: bool
@@ -27,22 +29,27 @@ class Server:
         if status is None:
             raise Unreachable("away")
         said = msgspec.json.decode(body)["status"]
-        self.heard.append((path.rpartition("/")[2], said["phase"]))
+        self.heard.append((path.rpartition("/")[2], said.get("phase", "")))
+        self.said.append(said)
         return Answer(status, b"")
+
+
+def teller(server: Server, stage: Stage) -> Teller:
+    return Teller(
+        cast(Api, server),
+        stage.world,
+        lambda: stage.engine.view,
+        asyncio.get_running_loop().time,
+        is_binding=lambda: False,
+        name="test",
+    )
 
 
 def tell(server: Server, until: Callable[[], bool], stage: Stage) -> None:
     """Tell of the PodGroup ``g`` until something is so."""
 
     async def run() -> None:
-        own = Teller(
-            cast(Api, server),
-            stage.world,
-            lambda: stage.engine.view,
-            asyncio.get_running_loop().time,
-            is_binding=lambda: False,
-            name="test",
-        )
+        own = teller(server, stage)
         own.group_changed("default/g", is_urgent=True)
         task = asyncio.create_task(own.run())
         async with asyncio.timeout(30):
@@ -86,3 +93,34 @@ def test_an_outage_between_two_requests_ends_nothing(stage: Stage) -> None:
     tell(server, lambda: server.heard[-1:] == [("g", "Inqueue")], stage)
 
     assert [path for path, _phase in server.heard] == ["status", "status", "g"]
+
+
+def test_at_the_end_what_nobody_hears_is_not_told_over_and_over(stage: Stage) -> None:
+    server = Server(503)
+
+    async def run() -> None:
+        own = teller(server, stage)
+        own.group_changed("default/g", is_urgent=True)
+        async with asyncio.timeout(30):
+            await own.flush(1e9)
+
+    asyncio.run(run())
+
+    assert server.heard == [("status", "Inqueue")]
+
+
+def test_what_the_leader_before_us_said_of_a_queue_is_taken_back(stage: Stage) -> None:
+    """Nothing is used any more; it was used when another led."""
+    server = Server(200)
+    status = QueueStatus(allocated={NPU: "8", "cpu": "1"})
+    stage.world.put_queues([QueueObject(Metadata(name="default"), status=status)])
+    stage.cycle()
+
+    async def run() -> None:
+        own = teller(server, stage)
+        own.queues_changed()
+        await own.flush(10)
+
+    asyncio.run(run())
+
+    assert server.said == [{"allocated": {NPU: None, "cpu": None}}]

@@ -7,8 +7,10 @@ import pytest
 from ringleaf.engine.event import JobArrived, JobGone, PodsGone
 from ringleaf.framework.conf import DEFAULT, Conf, read_conf
 from ringleaf.framework.standing import Phase
+from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
 from ringleaf.kube.pods import seconds_of
 from ringleaf.kube.reports import check_code
+from ringleaf.kube.watch import Gone
 from ringleaf.kube.world import World
 from tests.kube.stage import GROUP, NPU, Stage, node, pod
 
@@ -882,3 +884,33 @@ def test_a_gang_whose_pods_are_there_at_last_is_told_anew_why_it_waits() -> None
 
     assert before == stage.cycle() == ["waiting default/wide"]
     assert stage.cycle() == []
+
+
+def test_what_is_no_longer_wrong_is_not_left_to_be_told() -> None:
+    """One who stands by tells nothing, and does not keep what others mend."""
+    stage = Stage("a")
+    for name in ("gone", "stays"):
+        stage.pod(name, 2, scheduler="x")
+        stage.write(f"default/{name}", "a", {})
+    name = "cluster-info-device-0"
+    stage.config_map(name, {name: "{"})
+    stage.cycle()
+    stage.drop_pod("gone")
+    stage.world.drop_maps([Gone("mindx-dl", name, name)])
+    stage.cycle()
+    stage.world.forget_solved()
+
+    assert [each.name for each in stage.world.problems] == ["stays"]
+    stage.config_map(name, {name: "{"})
+    assert [each.name for each in stage.world.problems] == ["stays", name]
+
+
+def test_what_a_queue_is_said_to_use_is_known_from_its_status() -> None:
+    stage = Stage("a")
+    status = QueueStatus(allocated={NPU: "8", "cpu": "1"})
+    there = QueueObject(Metadata(name="q"), status=status)
+    stage.world.put_queues([there])
+
+    assert stage.world.allocated == {"q": (NPU, "cpu")}
+    stage.world.drop_queues([Gone("", "q", "")])
+    assert stage.world.allocated == {}

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 import ringleaf
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.file import STDIN
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
@@ -44,6 +45,14 @@ TROUBLES: Final = frozenset(
 """Lines of the log that somebody should look at."""
 LOOK_S: Final = 0.5
 """How often to look whether the configuration has changed."""
+SETTLE_S: Final = 0.1
+"""How long a file must stay as it is before it is read: it may be half written."""
+MOST_LOOKS: Final = 50
+"""How often to look for that at most."""
+MOST_BYTES: Final = 1 << 20
+"""The largest configuration: a ConfigMap has no more, and reading it takes time."""
+MISSED: Final = 4
+"""How many looks in a row find no file before that is told."""
 OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 NAMESPACE: Final = "kube-system"
 """Where the Lease is, for one who runs outside of the cluster."""
@@ -84,6 +93,7 @@ class Run(Struct, frozen=True):
 def run(asked: Run) -> int:
     """Schedule until asked to stop; the exit status."""
     say = _log()
+    watched = Watched(asked.conf_file)
     conf = _conf(asked.conf_file, say)
     if asked.shadow is not None and asked.canary is None:
         if asked.record is not None:
@@ -91,7 +101,7 @@ def run(asked: Run) -> int:
                 "--record goes with a scheduler that decides, and --shadow does not; "
                 "hint: --shadow-log FILE"
             )
-        return asyncio.run(_look(asked, asked.shadow, conf, say))
+        return asyncio.run(_look(asked, asked.shadow, conf, say, watched))
     options = Options(
         schedulers=tuple(asked.schedulers),
         conf=conf,
@@ -108,10 +118,13 @@ def run(asked: Run) -> int:
 
             out = stack.enter_context(_recording(asked.record))
             mind = lambda engine: Recorder(engine, out)  # noqa: E731
-        return asyncio.run(_serve(asked, options, say, mind, identity))
+        work = _serve(asked, options, say, mind, identity, watched=watched)
+        return asyncio.run(work)
 
 
-async def _look(asked: Run, shadow: ShadowRun, conf: Conf, say: Say) -> int:
+async def _look(
+    asked: Run, shadow: ShadowRun, conf: Conf, say: Say, watched: "Watched"
+) -> int:
     """Be a shadow, and nothing else."""
     try:
         credentials = await load(asked.kubeconfig, asked.context)
@@ -132,7 +145,7 @@ async def _look(asked: Run, shadow: ShadowRun, conf: Conf, say: Say) -> int:
                         shadows=list(shadow.schedulers),
                         health=health.port,
                     )
-                    following = asyncio.create_task(_follow(asked, [loop], say))
+                    following = asyncio.create_task(_follow(watched, [loop], say))
                     with ending(loop.stop):
                         await loop.run()
                     following.cancel()
@@ -149,6 +162,8 @@ async def _serve(
     say: Say,
     mind: Callable[[Engine], Mind],
     identity: str,
+    *,
+    watched: "Watched",
 ) -> int:
     try:
         credentials = await load(asked.kubeconfig, asked.context)
@@ -183,7 +198,7 @@ async def _serve(
                     health=health.port,
                     identity=identity if elector is not None else None,
                 )
-                following = asyncio.create_task(_follow(asked, ruled, say))
+                following = asyncio.create_task(_follow(watched, ruled, say))
                 await scheduler.run()
                 following.cancel()
         except BadAddress as error:
@@ -216,40 +231,68 @@ class Ruled(Protocol):
         """There is a newer configuration, and it is no good."""
 
 
-async def _follow(asked: Run, ruled: Iterable[Ruled], say: Say) -> None:
+class Watched:
+    """The file of the configuration, as it was when it was last read.
+
+    In a pod it is a link to a link, which are changed together; what they lead to is
+    looked at. Made before the file is read first: it may change from then on.
+    """
+
+    def __init__(self, file: str | None) -> None:
+        self.file = None if file == STDIN else file
+        self._read = self._stat()
+        self._missed = 0
+
+    def is_new(self) -> bool:
+        """Whether it is to be read now: it is another, or has been gone for a while."""
+        found = self._stat()
+        self._missed = self._missed + 1 if found is None else 0
+        if found == self._read or (found is None and self._missed < MISSED):
+            return False
+        self._read = found
+        return True
+
+    async def settled(self) -> None:
+        """Return when nobody writes it any more, as far as can be seen."""
+        for _look in range(MOST_LOOKS):
+            before = self._stat()
+            await asyncio.sleep(SETTLE_S)
+            if self._stat() == before:
+                return
+
+    def _stat(self) -> tuple[int, ...] | None:
+        """What tells one content from another, or readable from not; None without."""
+        if self.file is not None:
+            with suppress(OSError, ValueError):
+                found = Path(self.file).stat()
+                told = found.st_mtime_ns, found.st_ctime_ns, found.st_size
+                return *told, found.st_ino, found.st_dev
+        return None
+
+
+async def _follow(watched: Watched, ruled: Iterable[Ruled], say: Say) -> None:
     """Read the configuration again when its file changes; a bad one changes nothing.
 
-    In a pod the file is a link to a link, which are changed together; what they lead
-    to is looked at, twice a second.
+    It is read beside everything else: a large one takes longer than a Lease lasts.
     """
-    file = asked.conf_file
-    if file is None:
-        return
-    seen = _stat(file)
-    while True:
+    file = watched.file
+    while file is not None:
         await asyncio.sleep(LOOK_S)
-        found = _stat(file)
-        if found in (None, seen):
+        if not watched.is_new():
             continue
-        seen = found
+        await watched.settled()
+        watched.is_new()
         try:
-            conf = _conf(file, say)
-        except BadUse as error:
-            say("configuration refused", file=file, message=str(error))
+            conf = await asyncio.to_thread(_conf, file, say)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the last one counts
+            why = str(error) or type(error).__name__
+            say("configuration refused", file=file, message=why)
             for each in ruled:
-                each.refuse_conf(str(error))
+                each.refuse_conf(why)
             continue
         say("configuration", file=file, actions=", ".join(conf.actions))
         for each in ruled:
             each.reconfigure(conf)
-
-
-def _stat(file: str) -> tuple[int, ...] | None:
-    """What tells one content of a file from another; None without a file."""
-    with suppress(OSError, ValueError):
-        found = Path(file).stat()
-        return found.st_mtime_ns, found.st_ino, found.st_dev, found.st_size
-    return None
 
 
 def _conf(file: str | None, say: Say) -> Conf:
@@ -257,6 +300,10 @@ def _conf(file: str | None, say: Say) -> Conf:
         return DEFAULT
     from ringleaf.cli.conf import read_file  # noqa: PLC0415 - slow, not always used
 
+    with suppress(OSError, ValueError):
+        size = Path(file).stat().st_size
+        if size > MOST_BYTES:
+            raise BadUse(f"{file}: has {size} bytes, want at most {MOST_BYTES}")
     conf, warnings = read_file(file)
     for line in warnings:
         say("warning", file=file, message=line)

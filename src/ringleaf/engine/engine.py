@@ -357,6 +357,7 @@ class Engine:
         self._stop_waiting(standing)
         self._release(standing, (*standing.placements,))
         cycle.ends.pop(name, None)
+        cycle.untold.pop(name, None)
         self.view.leave(standing)
         cycle.relief = True
 

@@ -7,7 +7,7 @@ opens again when something is free that its jobs could use.
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -17,6 +17,8 @@ from ringleaf.model.job import Job, Network
 from ringleaf.model.product import Product
 
 Key = tuple[Any, ...]
+SPARE: Final = 64
+"""Entries of those who wait no longer that are worth no tidying up."""
 
 
 class Line:
@@ -105,6 +107,8 @@ class Waitlist:
         if standing.phase is not Phase.RUNNING or standing.is_broken:
             since = self._since.setdefault(job.queue, [])
             heappush(since, (standing.waiting_since, self._serial, standing))
+            if len(since) > 2 * len(self._line) + SPARE:
+                self._tidy(since)
         if line.front[1] is standing and not self.is_open(line):
             self._forget(line)
             self._reopen([line])  # others may give way to it
@@ -114,13 +118,25 @@ class Waitlist:
         """Who of *queue* waits longest."""
         heap = self._since.get(queue, [])
         while heap:
-            since, _serial, standing = heap[0]
-            whole = standing.phase is Phase.RUNNING and not standing.is_broken
-            waits = standing.job.name in self._line and not whole
-            if waits and since == standing.waiting_since:
-                return standing
+            if self._still_waits(heap[0]):
+                return heap[0][2]
             heappop(heap)
         return None
+
+    def _still_waits(self, entry: tuple[float, int, Standing]) -> bool:
+        since, _serial, standing = entry
+        whole = standing.phase is Phase.RUNNING and not standing.is_broken
+        waits = standing.job.name in self._line and not whole
+        return waits and since == standing.waiting_since
+
+    def _tidy(self, heap: list[tuple[float, int, Standing]]) -> None:
+        """Leave one entry for each who waits: nobody may ask for the oldest for long.
+
+        One who keeps the books, and decides nothing, never does.
+        """
+        last = {each[2].job.name: each for each in sorted(heap, key=lambda e: e[1])}
+        heap[:] = filter(self._still_waits, last.values())
+        heapify(heap)
 
     def remove(self, name: str) -> None:
         """A job waits no longer."""

@@ -17,6 +17,7 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
+from math import inf
 from struct import pack
 from time import monotonic
 from types import TracebackType
@@ -180,11 +181,13 @@ class Api:
 
     async def _ask(self, asked: "_Asked") -> Answer:
         """The answer to a request: on a connection of our own, or through a proxy."""
+        left = self._left() if asked.fenced else inf
         if not self.credentials.proxy:
             return await self._direct(asked)
         path = self._in_time(asked.path) if asked.fenced else asked.path
+        timeout_s = min(asked.timeout_s, left)
         body = asked.body or None
-        return await self._detour(asked.method, path, body, asked.kind, asked.timeout_s)
+        return await self._detour(asked.method, path, body, asked.kind, timeout_s)
 
     async def stream(self, path: str, *, idle_s: float) -> AsyncGenerator[bytes, None]:
         """What a watch says, as it comes: each block is one or more whole lines.
@@ -222,14 +225,19 @@ class Api:
 
     def _in_time(self, path: str) -> str:
         """*path* with a deadline that the API server heeds: the end of our time."""
-        if self.fence is None:
+        left = self._left()
+        if left == inf:
             return path
-        left = self.fence()
+        joint = "&" if "?" in path else "?"
+        return f"{path}{joint}timeout={max(1, int(left * 1000))}ms"
+
+    def _left(self) -> float:
+        """For how many seconds we may change something."""
+        left = inf if self.fence is None else self.fence()
         if left <= 0.0:
             told = f"{self.credentials.server}: not asked, we do not lead"
             raise Unreachable(told, sent=False)
-        joint = "&" if "?" in path else "?"
-        return f"{path}{joint}timeout={max(1, int(left * 1000))}ms"
+        return left
 
     def _written(self, asked: "_Asked") -> bytes:
         """A request in bytes, to be sent at once."""
@@ -244,7 +252,7 @@ class Api:
         kept = self._kept()
         connection = kept or await self._connect(timeout_s)
         try:
-            answer = await connection.ask(self._written(asked), timeout_s)
+            answer = await self._asked_on(connection, asked)
         except _Lost as lost:
             harmless = lost.unsent or asked.method == "GET"
             if kept is None or lost.begun or not harmless:
@@ -253,16 +261,29 @@ class Api:
                 ) from None
             connection = await self._connect(timeout_s)
             try:
-                answer = await connection.ask(self._written(asked), timeout_s)
+                answer = await self._asked_on(connection, asked)
             except _Lost as again:
                 raise Unreachable(
                     f"{self.credentials.server}: {again}", sent=not again.unsent
                 ) from None
+        self._keep(connection)
+        return answer
+
+    async def _asked_on(self, connection: "_Connection", asked: "_Asked") -> Answer:
+        """The answer to a request that is written when its connection is there."""
+        try:
+            request = self._written(asked)
+        except Unreachable:
+            self._keep(connection)  # it was not used
+            raise
+        return await connection.ask(request, asked.timeout_s)
+
+    def _keep(self, connection: "_Connection") -> None:
+        """Keep a connection for the next request, if it can be used."""
         if connection.usable and not self._closed:
             self._idle.append(connection)
         else:
             connection.close()
-        return answer
 
     def _kept(self) -> "_Connection | None":
         """The connection used last, if it is fresh; those left over grow old."""
@@ -407,7 +428,7 @@ class _Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[Answer] | None = None
         self._start()
         self.usable = True
-        self.used_at = 0.0
+        self.used_at = self._loop.time()
         self.gone = asyncio.Event()
 
     def _start(self) -> None:

@@ -31,11 +31,17 @@ RENEWALS: Final = 5
 """How often a Lease is written anew in the time it lasts."""
 AGAIN_S: Final = 0.25
 """How long after a failure it is tried again."""
+REFUSED_S: Final = 5.0
+"""How long after the API server refused it for a reason that does not pass soon."""
+TRIES: Final = 3
+"""How often a Lease that others write as well is tried to be given up."""
 LEAST_S: Final = 3.0
 """The shortest Lease there is time to renew."""
 SEEN: Final = "ringleaf.io/pods-seen"
 """Annotation of a Lease that was given up: the version of pods its holder had seen."""
-CONFLICT, NOT_FOUND = 409, 404
+FORBIDDEN, NOT_FOUND, CONFLICT, INVALID = 403, 404, 409, 422
+REFUSALS: Final = frozenset({FORBIDDEN, NOT_FOUND, INVALID})
+"""Rights that lack, a namespace that is not there, a name that is none."""
 
 Say = Callable[..., None]
 
@@ -118,9 +124,15 @@ class Elector:
         self._seen_at = 0.0
         self._until: float | None = None
         self._mark: str | None = None
-        self._last_held: float | None = None
+        self._free_at: float | None = None
+        """When a Lease that was deleted is nobody's; None where none was ever held."""
+        self._is_asked = False
+        """Whether we asked for the Lease and do not know what came of it."""
+        self._trouble = ""
         self.taken_from: Lease | None = None
         """What the Lease was like before we took it."""
+        self.was_vacant = False
+        """Whether nobody else has held the Lease from ``mark`` until we took it."""
 
     @property
     def identity(self) -> str:
@@ -153,10 +165,12 @@ class Elector:
                     async with asyncio.timeout(wait):
                         await self._changed.wait()
                 continue
-            if await self._take():
+            answer = await self._take()
+            if answer is not None and answer.ok:
                 return
+            refused = answer is not None and answer.status in REFUSALS
             with suppress(TimeoutError):
-                async with asyncio.timeout(AGAIN_S):
+                async with asyncio.timeout(REFUSED_S if refused else AGAIN_S):
                     await self._changed.wait()
 
     def _wait(self) -> float | None:
@@ -167,15 +181,19 @@ class Elector:
         if seen is not None and seen.holder in ("", self.identity):
             return 0.0
         if seen is not None:
-            lasts = seen.spec.lease_duration_seconds or self._terms.duration_s
-            return self._seen_at + lasts - self._clock()
-        if self._last_held is not None:  # deleted: its holder may not know yet
-            return self._last_held + self._terms.duration_s - self._clock()
+            return self._seen_at + self._lasts(seen) - self._clock()
+        if self._free_at is not None:  # deleted: its holder may not know yet
+            return self._free_at - self._clock()
         return 0.0
 
-    async def _take(self) -> bool:
-        """Try to take the Lease; whether we have it."""
+    def _lasts(self, lease: Lease) -> float:
+        """How long its holder may count on *lease*, also where somebody edited it."""
+        return max(self._terms.duration_s, lease.spec.lease_duration_seconds or 0)
+
+    async def _take(self) -> Answer | None:
+        """Try to take the Lease; what came of it, None when that is not known."""
         before, asked = self._seen, self._clock()
+        untouched = before is not None or self._free_at is None
         now = _micro_time(time.time())
         moved = 0 if before is None else before.spec.lease_transitions or 0
         spec = LeaseSpec(
@@ -185,15 +203,28 @@ class Elector:
             now,
             moved + (before is not None),
         )
+        self._is_asked = True
         answer = await self._write(before, spec)
-        if answer is None or not answer.ok:
-            if answer is not None and answer.status != CONFLICT:
-                self._say("trouble", message=f"lease {self._path}: {_told(answer)}")
-            return False
-        self.taken_from = before
-        self._heed(_lease(answer.body))
-        self._until = asked + self._terms.duration_s - MARGIN_S
-        return True
+        if answer is None:
+            return None
+        if answer.ok:
+            self.taken_from = before
+            self.was_vacant = untouched and self._mark == _version(before)
+            self._heed(_lease(answer.body))
+            self._until = asked + self._terms.duration_s - MARGIN_S
+        elif answer.status in (CONFLICT, NOT_FOUND):
+            await self._look()  # the watch may be lost, and what we saw long ago
+        self._note(answer)
+        self._is_asked = False
+        return answer
+
+    def _note(self, answer: Answer) -> None:
+        """Say what is wrong with a Lease that cannot be written, not twice in a row."""
+        fine = answer.ok or answer.status == CONFLICT
+        told = "" if fine else f"lease {self._path}: {_told(answer)}"
+        if told and told != self._trouble:
+            self._say("trouble", message=told)
+        self._trouble = told
 
     async def known(self) -> None:
         """Return when it is known who holds the Lease, if anybody does."""
@@ -206,11 +237,6 @@ class Elector:
         known = self.reflector.synced and not self.holder
         self._mark = _version(self._seen) if known else None
 
-    @property
-    def was_vacant(self) -> bool:
-        """Whether nobody else has held the Lease since ``mark``."""
-        return self._mark is not None and self._mark == _version(self.taken_from)
-
     # While we lead.
 
     async def keep(self) -> str:
@@ -219,55 +245,79 @@ class Elector:
         due = self._clock() + pause
         while True:
             self._changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(pause, self.remaining())):
-                    await self._changed.wait()
             if self.holder != self.identity:
                 self._until = None
                 return f"{self.holder or 'nobody'} holds the lease now"
             if not self.leads:
-                return "the lease was not renewed in time"
-            if self._clock() >= due:
-                renewed = await self._renew()
-                pause = self._terms.duration_s / RENEWALS if renewed else AGAIN_S
-                due = self._clock() + pause
+                why = "the lease was not renewed in time"
+                return f"{why}; {self._trouble}" if self._trouble else why
+            wait = min(due - self._clock(), self.remaining())
+            with suppress(TimeoutError):
+                if wait > 0.0:
+                    async with asyncio.timeout(wait):
+                        await self._changed.wait()
+                    continue
+                renewed = False
+                # What is in flight is to be cut in time, whatever becomes of this.
+                async with asyncio.timeout(self.remaining()):
+                    renewed = await self._renew()
+                due = self._clock() + (pause if renewed else AGAIN_S)
 
     async def _renew(self) -> bool:
         mine, asked = self._seen, self._clock()
         assert mine is not None, "a leader has a lease"
-        mine.spec.renew_time = _micro_time(time.time())
-        answer = await self._write(mine, mine.spec)
-        if answer is not None and answer.ok:
+        spec = mine.spec
+        spec.renew_time = _micro_time(time.time())
+        spec.lease_duration_seconds = self._terms.duration_s
+        answer = await self._write(mine, spec)
+        if answer is None:
+            return False
+        self._note(answer)
+        if answer.ok:
             self._heed(_lease(answer.body))
             self._until = asked + self._terms.duration_s - MARGIN_S
-            return True
-        if answer is not None and answer.status in (CONFLICT, NOT_FOUND):
+        elif answer.status in (CONFLICT, NOT_FOUND):
             await self._look()
-        return False
+        return answer.ok
 
     async def _look(self) -> None:
-        """See what the Lease is like now."""
+        """See what the Lease is like now, whatever the watch has said before."""
+        before = self._seen
         with suppress(Unreachable):
             path = f"{self._path}/{self._terms.name}"
             answer = await self._api.call("GET", path, timeout_s=MARGIN_S, lane="lead")
             if answer.ok:
-                self._heed(_lease(answer.body))
+                found = _lease(answer.body)
+                if self._seen is before and _version(found) != _version(before):
+                    self._seen = None  # versions begin anew where a backup is restored
+                self._heed(found)
             elif answer.status == NOT_FOUND:
                 self._dropped([])
 
-    def resign(self) -> None:
-        """Send nothing more, from now on."""
-        self._until = None
-
     async def release(self, seen: str = "") -> None:
-        """Give the Lease up; *seen* is the version of pods up to which we know all."""
-        mine = self._seen
+        """Give the Lease up; *seen* is the version of pods up to which we know all.
+
+        A request of ours that was broken off may have been carried out: where that is
+        so, or somebody else has written the Lease, it is looked at again.
+        """
         self._until = None
-        if mine is None or mine.holder != self.identity:
-            return
-        now = _micro_time(time.time())
-        spec = LeaseSpec("", 1, now, now, mine.spec.lease_transitions)
-        await self._write(mine, spec, {SEEN: seen} if seen else {})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._terms.duration_s):
+                await self._release(seen)
+
+    async def _release(self, seen: str) -> None:
+        if self._is_asked:
+            await self._look()
+        for _try in range(TRIES):
+            mine = self._seen
+            if mine is None or mine.holder != self.identity:
+                return
+            now = _micro_time(time.time())
+            spec = LeaseSpec("", 1, now, now, mine.spec.lease_transitions)
+            answer = await self._write(mine, spec, {SEEN: seen} if seen else {})
+            if answer is not None and answer.status != CONFLICT:
+                return
+            await self._look()
 
     async def _write(
         self, before: Lease | None, spec: LeaseSpec, notes: dict[str, str] | None = None
@@ -309,13 +359,14 @@ class Elector:
             return
         self._seen, self._seen_at = lease, self._clock()
         if lease.holder:
-            self._last_held = self._seen_at
+            self._free_at = self._seen_at + self._lasts(lease)
         self._changed.set()
 
     def _dropped(self, _gone: list[Gone]) -> None:
-        self._seen = None
         self._until = None
-        self._changed.set()
+        if self._seen is not None:
+            self._seen = None
+            self._changed.set()
 
     def _listed(self) -> None:
         self._changed.set()

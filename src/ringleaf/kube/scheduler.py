@@ -281,7 +281,7 @@ class Scheduler:
             gc.enable()
             if self._elector is None:
                 self._start(self._make_queues(), "queues")
-            else:
+            elif not self._stop.is_set():
                 self._start(self._stand(self._elector), "leader")
             while not self._stop.is_set():
                 await self._cycle()
@@ -305,6 +305,7 @@ class Scheduler:
         """Begin to watch everything: first whether somebody leads."""
         elector = self._elector
         if elector is not None:
+            self._api.fence = elector.remaining
             self._start(elector.reflector.run(), elector.reflector.path)
             with suppress(TimeoutError):
                 async with asyncio.timeout(MARK_S):
@@ -328,7 +329,9 @@ class Scheduler:
                 async with asyncio.timeout(CATCH_UP_S):
                     await _until(self._is_sure)
             self._tasks["leader"].cancel()
-            await elector.release(str(self._pods.version) if self._is_sure() else "")
+            # One that did not lead yet may not know what the leader before it bound.
+            sure = self.leads and self._is_sure()
+            await elector.release(str(self._pods.latest) if sure else "")
             with suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_S):
                     await self.teller.flush(FLUSH_S)
@@ -342,7 +345,6 @@ class Scheduler:
     async def _stand(self, elector: Elector) -> None:
         """Stand by until nobody leads, lead, and end when others do."""
         await elector.acquire()
-        self._api.fence = elector.remaining
         kept = asyncio.create_task(elector.keep(), name="lease")
         try:
             if not elector.was_vacant:
@@ -361,8 +363,9 @@ class Scheduler:
     async def _catch_up(self, elector: Elector) -> None:
         """Know of every pod that the leader before us bound."""
         before = elector.taken_from
-        noted = (before.metadata.annotations or {}) if before is not None else {}
-        seen = noted.get(SEEN, "")
+        given_up = before is not None and not before.holder
+        noted = before.metadata.annotations if before and given_up else None
+        seen = (noted or {}).get(SEEN, "")
         if seen.isdecimal():
             with suppress(TimeoutError):
                 async with asyncio.timeout(CATCH_UP_S):
@@ -431,7 +434,7 @@ class Scheduler:
             found = self._mind.handle_all(events, now, SLICE)
             thought_s = time.perf_counter() - thinks
             if not self.leads:
-                self._keep_conflicts(found)
+                self._keep_conflicts(events, found)
                 return
             self._tell_story(news, found)
             self._carry_out(found)
@@ -445,16 +448,18 @@ class Scheduler:
         if self._refresh_at is not None and self._refresh_at <= now:
             self._refresh_reasons(now)
 
-    def _keep_conflicts(self, instructions: Iterable[Instruction]) -> None:
-        """One who keeps the books leaves nothing to be told but pods that clash."""
+    def _keep_conflicts(
+        self, events: Iterable[Event], instructions: Iterable[Instruction]
+    ) -> None:
+        """One who keeps the books leaves nothing to be told but what is wrong now."""
+        for event in events:
+            if isinstance(event, JobGone):
+                self._conflicts.pop(event.job, None)
         for each in instructions:
             if isinstance(each, Report):
                 self._conflicts[each.job] = each
-        world = self.world
-        for job in [job for job in self._conflicts if job not in world.groups]:
-            del self._conflicts[job]
-        world.problems[:] = {(p.kind, p.uid): p for p in world.problems}.values()
-        world.take_changed()
+        self.world.forget_solved()
+        self.world.take_changed()
 
     def _refresh_reasons(self, now: float) -> None:
         """Say anew why some jobs wait: what they were told may no longer be so.

@@ -181,15 +181,18 @@ class Teller:
     async def flush(self, timeout_s: float) -> None:
         """Tell what there is, for a short while, before the end."""
         end = self._clock() + timeout_s
-        for box in self._boxes.values():
-            while box and self._clock() < end:
-                await self._tell_first(box)
+        while self._clock() < end:
+            box = next(filter(None, self._boxes.values()), None)
+            if box is None:
+                return
+            await self._tell_first(box, again=False)
 
-    async def _tell_first(self, box: _Box) -> bool:
+    async def _tell_first(self, box: _Box, *, again: bool = True) -> bool:
         """Tell what is first in a box; whether there was anything to send."""
         key, message = box.popitem(last=False)
         found = message.send()
-        if found is not None and not await self._send(*found) and key[0] != "event":
+        heard = found is None or await self._send(*found)
+        if again and not heard and key[0] != "event":
             self._again(key, message)
         return found is not None
 
@@ -413,9 +416,10 @@ class Teller:
         told = {r: amount_words(n) for r, n in sorted(used.items()) if n}
         if self._used.get(name) == told:
             return None
-        before = self._used.get(name, {})
+        # What was told before us, or by us and not heard of yet.
+        before = {*self._used.get(name, ()), *self._world.allocated.get(name, ())}
         self._used[name] = told
-        gone: Mapping[str, str | None] = dict.fromkeys(before.keys() - told.keys())
+        gone: Mapping[str, str | None] = dict.fromkeys(sorted(before - told.keys()))
         body = encode.encode({"status": {"allocated": {**gone, **told}}})
         return "PATCH", f"{VOLCANO}/queues/{name}/status", body, encode.MERGE
 

@@ -125,6 +125,12 @@ class Reflector(Generic[T]):
         self._drops: list[Gone] = []
         self._version = ""
         self._newest = 0
+        self.latest = 0
+        """The version of the object that changed last, of all that were heard of.
+
+        Others who watch the same kind hear of it as well, unlike of the version of a
+        list or a bookmark of ours.
+        """
         self._failures = 0
         self._last_trouble = ""
         written: Any = kind  # a type that is a value is beyond mypy
@@ -236,6 +242,7 @@ class Reflector(Generic[T]):
         replaced: list[str] = []
         for item in items:
             metadata = item.metadata
+            self.latest = max(self.latest, _number(metadata.resource_version))
             key = metadata.key
             seen.add(key)
             if (known := self._known.get(key)) is not None:
@@ -332,6 +339,7 @@ class Reflector(Generic[T]):
         if 0 < newest <= self._newest:
             return
         if what != "BOOKMARK":
+            self.latest = newest
             key = metadata.key
             known = self._known.get(key)
             if what == "DELETED":

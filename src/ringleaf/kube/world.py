@@ -124,6 +124,8 @@ class World:
         self._reports = Reported()
         self._heed_conf()
         self._queues: dict[str, Queue] = {}
+        self.allocated: dict[str, tuple[str, ...]] = {}
+        """Queue -> the resources of which its status says that they are used."""
         self._classes: dict[str, PriorityClass] = {}
         self._claims: set[str] = set()
         self._claimants: dict[str, set[str]] = {}
@@ -197,6 +199,7 @@ class World:
         """Queues are new or changed."""
         for each in queues:
             name = each.metadata.name
+            self.allocated[name] = tuple(each.status.allocated or ())
             if name == ROOT:
                 continue
             try:
@@ -213,6 +216,8 @@ class World:
         for each in gone:
             if self._queues.pop(each.name, None) is not None:
                 self._dirty_queues[each.name] = None
+            self.allocated.pop(each.name, None)
+            self._told.pop(("Queue", f"/{each.name}"), None)
 
     def put_classes(self, classes: Iterable[PriorityClass]) -> None:
         """PriorityClasses are new or changed."""
@@ -270,6 +275,7 @@ class World:
     def drop_maps(self, gone: Iterable[Gone]) -> None:
         """ConfigMaps are gone."""
         for each in gone:
+            self._told.pop(("ConfigMap", f"{each.namespace}/{each.name}"), None)
             if each.name == topology.NAME:
                 self.topology = None
                 self._topology_changed()
@@ -372,6 +378,12 @@ class World:
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         """PriorityClasses by name."""
         return self._classes
+
+    def forget_solved(self) -> None:
+        """Of what is to be told, leave what is still so."""
+        keyed = (((p.kind, f"{p.namespace}/{p.name}"), p) for p in self.problems)
+        left = {key: p for key, p in keyed if self._told.get(key) == p.message}
+        self.problems[:] = left.values()
 
     def take_changed(self) -> list[Group]:
         """The groups that changed since the last time."""
