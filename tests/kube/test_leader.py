@@ -12,6 +12,7 @@ import pytest
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import load
 from ringleaf.kube.leader import MARGIN_S, SEEN, Elector, Terms
+from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.testbed.cluster import Testbed
 
 DURATION_S = 5
@@ -417,5 +418,42 @@ def test_a_lease_that_cannot_be_made_is_told_once(testbed: Testbed) -> None:
             assert not wanting.done()
         (line,) = told
         assert "status 404" in line
+
+    played(testbed, story)
+
+
+@pytest.mark.parametrize("caught_up", [True, False])
+def test_only_who_has_caught_up_says_how_far_it_has_seen(
+    testbed: Testbed, *, caught_up: bool
+) -> None:
+    """One that is asked to end before knows less than the leader that was killed."""
+
+    async def story(election: Election) -> None:
+        await election.leads("killed")
+        credentials = await load(str(election.bed.kubeconfig), None)
+        async with Api(credentials) as api:
+            terms = Terms(election.name, "default", "next", DURATION_S)
+            elector = Elector(api, terms, silent, lambda: election.now)
+            scheduler = Scheduler(api, Options(("nobody",)), silent, elector=elector)
+            async with started(scheduler.run()) as running:
+                tasks = scheduler._tasks  # noqa: SLF001
+                await until(lambda: scheduler.is_synced and "leader" in tasks)
+                if not caught_up:
+                    scheduler._pods._list = never  # type: ignore[method-assign]  # noqa: SLF001
+                election.now += DURATION_S
+                elector._changed.set()  # noqa: SLF001 - its timer reads another clock
+                await until(lambda: scheduler.leads if caught_up else elector.leads)
+                scheduler.stop()
+                await within(running)
+
+        assert not election.lease["spec"].get("holderIdentity")
+        notes = election.lease["metadata"].get("annotations", {})
+        assert (SEEN in notes) is caught_up
+
+    def silent(*_what: object, **_facts: object) -> None:
+        """Say nothing."""
+
+    async def never() -> None:
+        await asyncio.Event().wait()
 
     played(testbed, story)
