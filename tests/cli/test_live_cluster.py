@@ -20,13 +20,16 @@ from ringleaf.testbed.hardware import fleet
 NPU = "huawei.com/Ascend910"
 SCRIPT = Path(sys.executable).with_name("kubectl-ringleaf")
 PATIENCE_S = 60.0
+LEAVES_SCREEN = b"\x1b[?1049l"
 Plain = dict[str, Any]
 
 
 @pytest.fixture(scope="module", name="bed")
 def _bed(new_testbed: type[Testbed]) -> Iterator[Testbed]:
     """Two nodes; on one runs a pod, and another one waits for both."""
-    tokens: dict[str, tuple[str, list[str]]] = {"stranger": ("stranger", [])}
+    tokens: dict[str, tuple[str, list[str]]] = {
+        who: (who, []) for who in ("stranger", "lister")
+    }
     with new_testbed(open_queue=True, tokens=tokens) as bed, Actor(bed.client) as actor:
         machines = fleet("atlas-800t-a2", 2, first=10, prefix="n")
         actor.add_machines(machines)
@@ -198,6 +201,24 @@ def test_who_may_not_list_is_told_which_right_is_missing(
     assert "; want a role with list of " in line
 
 
+@pytest.mark.parametrize("command", ["status", "dump", "explain pod/runs"])
+def test_the_right_to_list_is_enough(bed: Testbed, command: str) -> None:
+    group = "rbac.authorization.k8s.io"
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list"]}
+    role = {"metadata": {"name": "lister"}, "rules": [rule]}
+    to = {
+        "metadata": {"name": "lister"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "lister"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "lister"}],
+    }
+    bed.request("POST", f"/apis/{group}/v1/clusterroles", role)
+    bed.request("POST", f"/apis/{group}/v1/clusterrolebindings", to)
+
+    done = ask(bed, *command.split(), kubeconfig=bed.kubeconfig_of("lister"))
+
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_api_server_that_is_not_there_is_one_line(
     bed: Testbed, tmp_path: Path
 ) -> None:
@@ -233,6 +254,15 @@ def test_the_screen_follows_the_cluster_until_q(bed: Testbed) -> None:
         terminal.press(b"q")
 
         assert terminal.status() == 0
+
+
+def test_a_screen_that_is_ended_leaves_the_terminal_as_it_was(bed: Testbed) -> None:
+    with _Terminal(bed, "status", "--watch") as terminal:
+        terminal.wait_for(b"2 jobs waiting")
+        terminal.end()
+
+        assert terminal.status() == 0
+        terminal.wait_for(LEAVES_SCREEN)
 
 
 class _Terminal:
@@ -271,6 +301,9 @@ class _Terminal:
 
     def press(self, keys: bytes) -> None:
         os.write(self._stream, keys)
+
+    def end(self) -> None:
+        self._process.terminate()
 
     def wait_for(self, text: bytes) -> None:
         end = time.monotonic() + PATIENCE_S

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from ringleaf.cli.status import HELD, Lead, Screen, status_of
+from ringleaf.cli.watching import fitting
 from ringleaf.kube.leader import Lease, LeaseSpec
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.objects import Metadata, NodeObject, Pod, PodGroup
@@ -179,3 +180,21 @@ def test_the_screen_fits_any_width(width: int) -> None:
     stage.pod("a-name-that-is-rather-long-for-a-pod-of-anybody", 8)
 
     assert max(map(len, shown(status(stage), width))) <= width
+
+
+@pytest.mark.parametrize("height", [16, 24, 200])
+def test_a_screen_that_follows_the_cluster_shows_what_it_has_no_room_for(
+    height: int,
+) -> None:
+    stage = Stage("a")
+    for number in range(40):
+        stage.gang(f"gang-{number}", 2, 8)
+    console = Console(width=80, height=height, color_system=None)
+
+    screen = fitting(status(stage), stage.now, console)
+    with console.capture() as capture:
+        console.print(screen)
+
+    lines = capture.get().splitlines()
+    assert len(lines) <= height
+    assert any("more" in line for line in lines) == (height < 200)

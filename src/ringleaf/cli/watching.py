@@ -34,8 +34,6 @@ REST: Final = 3
 AGE_S: Final = 10.0
 """How long a screen stays at most, for the ages on it."""
 QUIT: Final = frozenset("qQ\x03\x04")
-OTHER_LINES: Final = 18
-"""Lines of the screen that are no rows of its largest table."""
 
 
 def watch_status(cluster: Cluster, lead: Lead) -> int:
@@ -105,6 +103,8 @@ class Watching:
         """Draw until somebody quits."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGWINCH, self._changed.set)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.key, "q")
         tasks = [
             asyncio.create_task(each.run(), name=each.path)
             for each in (*self._reflectors, self._lease)
@@ -124,7 +124,8 @@ class Watching:
                         await self._changed.wait()
                 self._changed.clear()
         finally:
-            loop.remove_signal_handler(signal.SIGWINCH)
+            for number in (signal.SIGWINCH, signal.SIGTERM, signal.SIGHUP):
+                loop.remove_signal_handler(number)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -139,10 +140,9 @@ class Watching:
         if self._is_new or self._status is None:
             self._is_new = False
             self._status = status_of(Look(self._world, now), self._world)
-        rows = max(3, live.console.height - OTHER_LINES)
         shown = self._status | {"leader": self._lead.plain(now)}
         shown |= {"trouble": self.trouble} if self.trouble else {}
-        live.update(Screen(shown, now, rows), refresh=True)
+        live.update(fitting(shown, now, live.console), refresh=True)
 
     def _wake(self) -> None:
         self._is_new = True
@@ -166,6 +166,17 @@ class Watching:
 
     def _lease_trouble(self, line: str) -> None:
         self._lead.trouble = told(line)
+
+
+def fitting(shown: dict[str, Any], now: float, console: Console) -> Screen:
+    """The screen with as many rows of its tables as there is room for."""
+    rows = max(1, console.height)
+    while True:
+        screen = Screen(shown, now, rows)
+        over = len(console.render_lines(screen, pad=False)) - console.height
+        if over <= 0 or rows == 1:
+            return screen
+        rows = max(1, rows - max(1, over // 4))
 
 
 @contextmanager

@@ -203,8 +203,8 @@ class _Troubles:
 
     def note(self, line: str) -> None:
         """Something does not work."""
-        if " is passed over: " in line:
-            return  # one object, which the scheduler does not see either
+        if " is passed over: " in line or line.startswith("watch "):
+            return  # the scheduler does not see it either; one look needs no watch
         if not self._line:
             self._since = time.monotonic()
         if not _NEVER.search(self._line):
