@@ -201,6 +201,15 @@ def test_a_shadow_decides_nothing_that_could_be_recorded(ringleaf: Ringleaf) -> 
     assert "--record goes with a scheduler that decides" in done.err
 
 
+def test_a_canary_has_a_name_of_its_own(ringleaf: Ringleaf) -> None:
+    names = ("--scheduler-name", "ringleaf", "--scheduler-name", "volcano")
+
+    done = ringleaf("scheduler", "--shadow", "--canary-queue", "q", *names)
+
+    assert done.status == 2
+    assert "both 'volcano', want different ones" in done.err
+
+
 def test_a_log_that_cannot_be_written_is_one_line(
     ringleaf: Ringleaf, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
 from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
 from ringleaf.kube.shadowpage import ShadowCollector, ShadowPage
+from ringleaf.model.topology import quoted
 
 TROUBLES: Final = frozenset(
     {
@@ -102,6 +103,12 @@ def run(asked: Run) -> int:
                 "hint: --shadow-log FILE"
             )
         return asyncio.run(_look(asked, asked.shadow, conf, say, watched))
+    for name in asked.shadow.schedulers if asked.shadow is not None else ():
+        if name in asked.schedulers:
+            raise BadUse(
+                f"--scheduler-name and --shadow-name are both {quoted(name)}, want "
+                "different ones; hint: no name has two schedulers"
+            )
     options = Options(
         schedulers=tuple(asked.schedulers),
         conf=conf,

@@ -63,15 +63,16 @@ def beside(
         yield ShadowLoop(api, options, say)
         return
     try:
-        with Path(asked.log).open("ab") as out:
-
-            def write(finding: Finding) -> None:
-                out.write(msgspec.json.encode(finding) + b"\n")
-                out.flush()
-
-            yield ShadowLoop(api, options, say, write)
+        out = Path(asked.log).open("ab")  # noqa: SIM115 - what goes wrong later differs
     except OSError as error:
         raise BadUse(f"{asked.log}: {error.strerror or error}") from None
+
+    def write(finding: Finding) -> None:
+        out.write(msgspec.json.encode(finding) + b"\n")
+        out.flush()
+
+    with out:
+        yield ShadowLoop(api, options, say, write)
 
 
 @contextmanager
