@@ -47,8 +47,8 @@ def start_of(look: Look, standing: Standing) -> tuple[str, Plain | None]:
         some = shortened([repr(name) for name in unknown], MAX_NAMES)
         have = "has" if len(unknown) == 1 else "have"
         words = (
-            f"could start on {places} once {who}; nobody knows when: {some} "
-            f"{have} no estimate ({names.ESTIMATE})"
+            f"could start, for example on {places}, once {who}; nobody knows when: "
+            f"{some} {have} no estimate ({names.ESTIMATE})"
         )
     elif ready <= look.now:
         words = f"could start on {places} once {who}, which is due any time"
