@@ -509,6 +509,7 @@ class Engine:
         invalid = list(self._invalid)
         if not cycle.conf.actions:
             self._invalid.clear()  # who kept the books told nobody
+        cycle.passed.clear()
         cycle.votes.retire()
         cycle.conf = conf
         self.view.settings = conf.settings
