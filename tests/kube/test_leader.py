@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import load
-from ringleaf.kube.leader import MARGIN_S, SEEN, Elector, Terms
+from ringleaf.kube.leader import MARGIN_S, SEEN, Elector, Terms, aside
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.testbed.cluster import Testbed
 
@@ -457,3 +458,26 @@ def test_only_who_has_caught_up_says_how_far_it_has_seen(
         await asyncio.Event().wait()
 
     played(testbed, story)
+
+
+def test_a_decision_that_takes_longer_than_the_lease_does_not_cost_the_lead(
+    testbed: Testbed,
+) -> None:
+    async def story(name: str) -> None:
+        api = Api(await load(str(testbed.kubeconfig), None))
+        async with aside(api) as run:
+            terms = Terms(name, "default", "a", 3)
+            elector = Elector(api, terms, lambda *_what, **_facts: None)
+            async with started(run(elector.reflector.run())):
+                await within(run(elector.acquire()))
+                async with started(run(elector.keep())) as keeping:
+                    await asyncio.sleep(0.1)  # it begins
+                    time.sleep(5)  # noqa: ASYNC251 - this is what it is about
+
+                    assert elector.leads
+                    elector.well = lambda: False
+                    assert "too long" in await within(keeping)
+                    assert not elector.leads
+            await run(elector.release())
+
+    asyncio.run(story(f"lease-{secrets.token_hex(3)}"))

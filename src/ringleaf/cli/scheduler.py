@@ -24,7 +24,7 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.credentials import BadCredentials, load
 from ringleaf.kube.health import BadAddress, Health, Json
-from ringleaf.kube.leader import Elector, Terms
+from ringleaf.kube.leader import Aside, Elector, Terms, aside, at_once
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
 from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
@@ -182,8 +182,16 @@ async def _serve(
         Api(credentials, options.workers, trouble, agent, metrics.answered) as api,
         AsyncExitStack() as on,
     ):
-        elector = _elector(asked.lead, api, identity, say)
-        scheduler = Scheduler(api, options, say, mind, elector, metrics=metrics)
+        elector: Elector | None = None
+        run_aside: Aside = at_once
+        if asked.lead is not None:
+            own = await load(asked.kubeconfig, asked.context)
+            lane = Api(own, 1, trouble, agent, metrics.answered)
+            run_aside = await on.enter_async_context(aside(lane))
+            elector = _elector(asked.lead, lane, identity, say)
+        scheduler = Scheduler(
+            api, options, say, mind, elector, aside=run_aside, metrics=metrics
+        )
         pages: dict[str, Json] = {}
         ruled: list[Ruled] = [scheduler]
         counts: list[ShadowCollector] = []
@@ -217,9 +225,7 @@ async def _serve(
     return 0
 
 
-def _elector(lead: Lead | None, api: Api, identity: str, say: Say) -> Elector | None:
-    if lead is None:
-        return None
+def _elector(lead: Lead, api: Api, identity: str, say: Say) -> Elector:
     namespace = lead.namespace
     if namespace is None:
         namespace = NAMESPACE

@@ -11,11 +11,12 @@ reference, Lease v1; Kubernetes API concepts, timeouts of requests.
 """
 
 import asyncio
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -44,6 +45,14 @@ REFUSALS: Final = frozenset({FORBIDDEN, NOT_FOUND, INVALID})
 """Rights that lack, a namespace that is not there, a name that is none."""
 
 Say = Callable[..., None]
+T = TypeVar("T")
+
+
+class Aside(Protocol):
+    """Who runs work, here or elsewhere."""
+
+    async def __call__(self, work: Coroutine[Any, Any, T]) -> T:
+        """What comes of *work*."""
 
 
 class LeaseSpec(Struct, rename="camel", omit_defaults=True):
@@ -133,6 +142,8 @@ class Elector:
         """What the Lease was like before we took it."""
         self.was_vacant = False
         """Whether nobody else has held the Lease from ``mark`` until we took it."""
+        self.well: Callable[[], bool] = lambda: True
+        """Whether the one who decides still does; else others should lead."""
 
     @property
     def identity(self) -> str:
@@ -150,8 +161,12 @@ class Elector:
         return self._seen.holder if self._seen is not None else ""
 
     def remaining(self) -> float:
-        """For how many seconds nobody else can begin; 0 for one who does not lead."""
-        return 0.0 if self._until is None else max(0.0, self._until - self._clock())
+        """For how many seconds nobody else can begin; 0 for one who does not lead.
+
+        It may be asked on any thread.
+        """
+        until = self._until
+        return 0.0 if until is None else max(0.0, until - self._clock())
 
     # Before.
 
@@ -248,6 +263,9 @@ class Elector:
             if self.holder != self.identity:
                 self._until = None
                 return f"{self.holder or 'nobody'} holds the lease now"
+            if not self.well():
+                self._until = None
+                return "nothing has been done for too long"
             if not self.leads:
                 why = "the lease was not renewed in time"
                 return f"{why}; {self._trouble}" if self._trouble else why
@@ -370,6 +388,36 @@ class Elector:
 
     def _listed(self) -> None:
         self._changed.set()
+
+
+@asynccontextmanager
+async def aside(api: Api) -> AsyncIterator[Aside]:
+    """Who runs work on a thread of its own, where *api* is entered.
+
+    A decision may take longer than a Lease lasts: it must not keep us from renewing.
+    """
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="lease", daemon=True)
+    thread.start()
+
+    async def run(work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+    try:
+        await run(api.__aenter__())
+        try:
+            yield run
+        finally:
+            await run(api.__aexit__(None, None, None))
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """What comes of *work*, done right here."""
+    return await work
 
 
 def _version(lease: Lease | None) -> str:

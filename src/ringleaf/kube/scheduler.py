@@ -31,7 +31,7 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.jobs import OUTSIDE, Group
-from ringleaf.kube.leader import SEEN, Elector
+from ringleaf.kube.leader import SEEN, Aside, Elector, at_once
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO, Teller
@@ -54,6 +54,8 @@ SYNC_S: Final = 60.0
 """How long garbage may pile up before everything there was is known."""
 STUCK_S: Final = 60.0
 """A cycle that takes longer is no sign of life."""
+BEAT_S: Final = 1.0
+"""How often to show that it is alive."""
 
 LATER: Final = frozenset({401, 403, 429})
 """Refusals that may pass."""
@@ -132,6 +134,7 @@ class Scheduler:
         say: Writes a line of the log: what happened, and its circumstances.
         mind: Makes of an engine who decides.
         elector: Says when it leads; without one it leads from the beginning.
+        aside: Who does the elector's work.
         metrics: Counts what happens.
 
     """
@@ -144,12 +147,13 @@ class Scheduler:
         mind: Callable[[Engine], Mind] = lambda engine: engine,
         elector: Elector | None = None,
         *,
+        aside: Aside = at_once,
         metrics: Metrics | None = None,
     ) -> None:
         self._api, self._options, self._say = api, options, say
         self.metrics = metrics or Metrics()
         self._epoch = time.time() - time.monotonic()
-        self._elector = elector
+        self._elector, self._aside = elector, aside
         self.leads = elector is None
         """Whether it decides; one that does not keeps the books."""
         self._conf = options.conf
@@ -306,13 +310,23 @@ class Scheduler:
         elector = self._elector
         if elector is not None:
             self._api.fence = elector.remaining
-            self._start(elector.reflector.run(), elector.reflector.path)
+            self._start(self._beat(elector), "beat")
+            work = self._aside(elector.reflector.run())
+            self._start(work, elector.reflector.path)
             with suppress(TimeoutError):
                 async with asyncio.timeout(MARK_S):
-                    await elector.known()
+                    await self._aside(elector.known())
             elector.mark()
         for number, reflector in enumerate(self._reflectors):
             self._start(reflector.run(), f"{reflector.path} {number}")
+
+    async def _beat(self, elector: Elector) -> None:
+        """Show that something is done here; one that is stuck must not lead."""
+        beat = time.monotonic()
+        elector.well = lambda: time.monotonic() - beat < STUCK_S
+        while True:
+            beat = time.monotonic()
+            await asyncio.sleep(BEAT_S)
 
     async def _end(self) -> None:
         """Finish what was begun, and let somebody else lead."""
@@ -331,7 +345,8 @@ class Scheduler:
             self._tasks["leader"].cancel()
             # One that did not lead yet may not know what the leader before it bound.
             sure = self.leads and self._is_sure()
-            await elector.release(str(self._pods.latest) if sure else "")
+            seen = str(self._pods.latest) if sure else ""
+            await self._aside(elector.release(seen))
             with suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_S):
                     await self.teller.flush(FLUSH_S)
@@ -344,8 +359,8 @@ class Scheduler:
 
     async def _stand(self, elector: Elector) -> None:
         """Stand by until nobody leads, lead, and end when others do."""
-        await elector.acquire()
-        kept = asyncio.create_task(elector.keep(), name="lease")
+        await self._aside(elector.acquire())
+        kept = asyncio.create_task(self._aside(elector.keep()), name="lease")
         try:
             if not elector.was_vacant:
                 await self._catch_up(elector)
