@@ -204,7 +204,7 @@ def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
     assert status == 1
     assert "job 'pod default/new' waits: wants 1 x 8 chips, 1 short" in out
     assert "The end of any one of these jobs would be enough: pod default/old" in out
-    assert "it could start, for example on a [0-7], once 'pod default/old' has ended" in out
+    assert "it could start, for example on a [0-7], once 'pod default/old'" in out
 
 
 def test_one_that_could_start_now_is_not_called_bound(explain: Explain) -> None:

@@ -36,8 +36,6 @@ REFUSED_S: Final = 5.0
 """How long after the API server refused it for a reason that does not pass soon."""
 TRIES: Final = 3
 """How often a Lease that others write as well is tried to be given up."""
-LEAST_S: Final = 3.0
-"""The shortest Lease there is time to renew."""
 SEEN: Final = "ringleaf.io/pods-seen"
 """Annotation of a Lease that was given up: the version of pods its holder had seen."""
 FORBIDDEN, NOT_FOUND, CONFLICT, INVALID = 403, 404, 409, 422
