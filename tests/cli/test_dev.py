@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -25,6 +26,15 @@ def started(folder: str, what: str = "") -> list[int]:
         if folder in line and what in line:
             found.append(int(path.parent.name))
     return found
+
+
+def page(address: str) -> str:
+    """What is served there, nothing while nobody answers."""
+    try:
+        with urlopen(address, timeout=10) as answer:  # noqa: S310 - our own
+            return str(answer.read().decode())
+    except OSError:
+        return ""
 
 
 @pytest.mark.usefixtures("binaries")
@@ -55,18 +65,23 @@ def test_a_scheduler_that_is_killed_is_started_again_and_ctrl_c_ends_everything(
     ) as cluster:
         try:
             assert cluster.stdout is not None
-            printed = [cluster.stdout.readline() for _ in range(5)]
+            printed = [cluster.stdout.readline() for _ in range(9)]
             pids = started(str(tmp_path))
             assert re.fullmatch(r"export KUBECONFIG=\S+/kubeconfig\n", printed[0])
-            assert printed[1].endswith("kubectl get pods -o wide\n")
+            assert printed[1:3] == ["ringleaf status\n", "ringleaf explain pod/infer\n"]
+            assert printed[3].endswith("kubectl get pods -o wide\n")
+            assert printed[8].startswith("Ctrl-C ends it")
+            metrics = printed[6].removeprefix("curl -s ").strip()
             assert len(pids) >= 6
 
             (scheduler,) = started(str(tmp_path), "ringleaf\0scheduler")
+            Testbed.wait_for(lambda: "ringleaf_leader" in page(metrics), "metrics")
             os.kill(scheduler, signal.SIGKILL)
             assert cluster.stderr is not None
             said = iter(cluster.stderr.readline, "")
             assert any("ended (-9), starting it again" in line for line in said)
             pids += started(str(tmp_path))
+            Testbed.wait_for(lambda: "ringleaf_leader" in page(metrics), "metrics")
             cluster.send_signal(signal.SIGINT)
 
             assert cluster.wait(timeout=60) == 0

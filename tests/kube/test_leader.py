@@ -37,8 +37,9 @@ class Election:
     ) -> Elector:
         """Somebody who sees the Lease, and has marked what it is like."""
 
-        def say(_what: str, message: str) -> None:
-            (told if told is not None else []).append(message)
+        def say(_what: str, message: str = "", leader: str = "") -> None:
+            line = message or f"standby, {leader} leads"
+            (told if told is not None else []).append(line)
 
         credentials = await load(str(self.bed.kubeconfig), None)
         api = await self._stack.enter_async_context(Api(credentials))
@@ -419,6 +420,31 @@ def test_a_lease_that_cannot_be_made_is_told_once(testbed: Testbed) -> None:
             assert not wanting.done()
         (line,) = told
         assert "status 404" in line
+
+    played(testbed, story)
+
+
+def test_one_who_stands_by_says_once_for_each_leader_who_leads(
+    testbed: Testbed,
+) -> None:
+    async def story(election: Election) -> None:
+        told: list[str] = []
+        a = await election.leads("a")
+        b = await election.stands("b", told=told)
+        async with started(b.acquire()) as wanting:
+            await until(lambda: bool(told))
+            version = version_of(b)
+            assert await a._renew()  # noqa: SLF001 - the loop waits in real time
+            await until(partial(has_moved, b, version))
+            stolen = {"spec": {"holderIdentity": "c"}}
+            election.bed.client.ask("PATCH", election.path, stolen)
+            await election.sees(b, "c")
+            await until(lambda: len(told) > 1)
+            given_up = {"spec": {"holderIdentity": ""}}
+            election.bed.client.ask("PATCH", election.path, given_up)
+            await within(wanting)
+
+        assert told == ["standby, a leads", "standby, c leads"]
 
     played(testbed, story)
 

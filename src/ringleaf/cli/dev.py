@@ -42,11 +42,12 @@ def run_cluster(*, once: bool) -> int:
     try:
         build(source.CLUSTER)
         with Testbed() as bed, Actor(bed.client) as actor:
-            scheduler = _start(bed, actor)
+            health = f"127.0.0.1:{free_port()}"
+            scheduler = _start(bed, actor, health)
             if once:
                 return _wait_for_samples(bed, scheduler)
-            _print_hints(bed)
-            return _stay(bed, scheduler)
+            _print_hints(bed, health)
+            return _stay(bed, scheduler, health)
     except source.TestbedError as error:
         raise BadUse(f"testbed: {error}") from None
     except KeyboardInterrupt:
@@ -55,7 +56,7 @@ def run_cluster(*, once: bool) -> int:
         signal.signal(signal.SIGTERM, before)
 
 
-def _start(bed: Testbed, actor: Actor) -> Child:
+def _start(bed: Testbed, actor: Actor, health: str) -> Child:
     """Everything, and the samples; gives the scheduler."""
     for name in COMPONENTS:
         _say(f"starting {name} ...")
@@ -65,12 +66,12 @@ def _start(bed: Testbed, actor: Actor) -> Child:
     actor.add_machines(fleet("atlas-900-a3", 4, first=8, prefix="a3"))
     actor.add_plain_node("plain")
     _say("starting ringleaf scheduler, submitting sample jobs ...")
-    scheduler = _start_scheduler(bed)
+    scheduler = _start_scheduler(bed, health)
     bed.kubectl("apply", "-f", str(SAMPLES))
     return scheduler
 
 
-def _stay(bed: Testbed, scheduler: Child) -> int:
+def _stay(bed: Testbed, scheduler: Child, health: str) -> int:
     """Wait for Ctrl-C, which is how it is meant to end.
 
     A scheduler that ends is started again, as Kubernetes would do.
@@ -82,18 +83,19 @@ def _stay(bed: Testbed, scheduler: Child) -> int:
                 _say(
                     f"ringleaf scheduler ended ({scheduler.status}), starting it again"
                 )
-                scheduler = _start_scheduler(bed)
+                scheduler = _start_scheduler(bed, health)
     except KeyboardInterrupt:
         _say("ending ...")
         return 0
 
 
-def _start_scheduler(bed: Testbed) -> Child:
+def _start_scheduler(bed: Testbed, health: str) -> Child:
+    """Ringleaf for the names of the samples, with probes and metrics at *health*."""
     names = [word for name in SCHEDULER_NAMES for word in ("--scheduler-name", name)]
     command = [sys.executable, "-m", "ringleaf", "scheduler"]
     where = ["--kubeconfig", str(bed.kubeconfig)]
-    health = ["--healthz-address", f"127.0.0.1:{free_port()}"]
-    return bed.run("ringleaf-scheduler", [*command, *where, *health, *names])
+    probes = ["--healthz-address", health]
+    return bed.run("ringleaf-scheduler", [*command, *where, *probes, *names])
 
 
 def _wait_for_samples(bed: Testbed, scheduler: Child) -> int:
@@ -138,13 +140,17 @@ def _print_pods(pods: list[Shown]) -> None:
     Console().print(table)
 
 
-def _print_hints(bed: Testbed) -> None:
+def _print_hints(bed: Testbed, health: str) -> None:
     kubectl = source.command("kubectl")
     sys.stdout.write(
         f"export KUBECONFIG={bed.kubeconfig}\n"
+        "ringleaf status\n"
+        "ringleaf explain pod/infer\n"
         f"{kubectl} get pods -o wide\n"
         f"{kubectl} get jobs.batch.volcano.sh,podgroups\n"
         f"{kubectl} describe pod infer\n"
+        f"curl -s http://{health}/metrics\n"
+        f"curl -s http://{health}/readyz\n"
         f"Ctrl-C ends it; logs are in {bed.folder}\n"
     )
     sys.stdout.flush()

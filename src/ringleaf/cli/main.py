@@ -804,7 +804,7 @@ def shadow_report(
 
     \b
     Examples:
-      kubectl -n kube-system port-forward deploy/ringleaf-shadow 11251 &
+      kubectl -n ringleaf-system port-forward deployment/ringleaf 11251 &
       ringleaf shadow report
       ringleaf shadow report --from shadow.jsonl --top 5
       ringleaf shadow report --json | jq .rules

@@ -133,6 +133,8 @@ class Elector:
         self._mark: str | None = None
         self._free_at: float | None = None
         """When a Lease that was deleted is nobody's; None where none was ever held."""
+        self._told_of = ""
+        """Who leads, as we last said."""
         self._is_asked = False
         """Whether we asked for the Lease and do not know what came of it."""
         self._trouble = ""
@@ -172,6 +174,7 @@ class Elector:
         """Return when we lead."""
         while True:
             self._changed.clear()
+            self._tell_who_leads()
             wait = self._wait()
             if wait is None or wait > 0.0:
                 with suppress(TimeoutError):
@@ -185,6 +188,13 @@ class Elector:
             with suppress(TimeoutError):
                 async with asyncio.timeout(REFUSED_S if refused else AGAIN_S):
                     await self._changed.wait()
+
+    def _tell_who_leads(self) -> None:
+        """Say for whom we stand by, once for each who leads."""
+        holder = self.holder
+        if holder not in ("", self.identity, self._told_of):
+            self._say("standby", leader=holder)
+            self._told_of = holder
 
     def _wait(self) -> float | None:
         """Seconds until the Lease may be taken; None while nothing is known of it."""

@@ -81,12 +81,33 @@ admissionregistration.k8s.io/v1beta1
 {{- end -}}
 {{- end -}}
 
+{{/* What tells the two schedulers apart, where one name was given to both. */}}
+{{- define "ringleaf.twoNames" -}}
+{{- $others := without .Values.schedulerNames .Values.shadow.schedulerName -}}
+{{- if $others -}}
+schedulerNames={{ printf "{%s}" (join "," $others) }}
+{{- else if ne .Values.shadow.schedulerName "ringleaf" -}}
+schedulerNames={ringleaf}
+{{- else -}}
+shadow.schedulerName=volcano
+{{- end -}}
+{{- end -}}
+
 {{/* Values that each may have and not together. */}}
 {{- define "ringleaf.check" -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) -}}
 {{- fail (printf "replicas is %d and leaderElection.enabled is false: all would give away the same chips; hint: replicas=1" (int .Values.replicas)) -}}
 {{- end -}}
-{{- if and (include "ringleaf.isCanary" .) (has .Values.shadow.schedulerName .Values.schedulerNames) -}}
-{{- fail (printf "schedulerNames has %q, from which the canary takes over only in part: both schedulers would bind its pods; hint: schedulerNames={ringleaf}" .Values.shadow.schedulerName) -}}
+{{- if and (include "ringleaf.isBeside" .) (has .Values.shadow.schedulerName .Values.schedulerNames) -}}
+{{- $words := ternary "both schedulers would bind its pods" "it would be a shadow of itself" (eq "yes" (include "ringleaf.isCanary" .)) -}}
+{{- fail (printf "schedulerNames has %q, as shadow.schedulerName is: %s; hint: %s" .Values.shadow.schedulerName $words (include "ringleaf.twoNames" .)) -}}
+{{- end -}}
+{{- range .Values.extraArgs -}}
+{{- if regexMatch "^--(scheduler-name|scheduler-conf|healthz-address|shadow|shadow-name|canary-queue|canary-namespace|(no-)?leader-elect.*)(=|$)" . -}}
+{{- fail (printf "extraArgs has %s, which the chart gives by values of its own; hint: schedulerNames, configuration, healthPort, shadow, canary, leaderElection" (first (splitList "=" .))) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not .Values.existingConfigMap) (hasKey (fromYaml .Values.configuration) "Error") -}}
+{{- fail "configuration is no YAML mapping, want actions and tiers; hint: ringleaf conf check FILE, then --set-file configuration=FILE" -}}
 {{- end -}}
 {{- end -}}
