@@ -12,7 +12,7 @@ import pytest
 
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import load
-from ringleaf.kube.leader import MARGIN_S, SEEN, Elector, Terms, aside
+from ringleaf.kube.leader import EARLY_S, MARGIN_S, SEEN, Elector, Terms, aside
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.testbed.cluster import Testbed
 
@@ -507,3 +507,24 @@ def test_a_decision_that_takes_longer_than_the_lease_does_not_cost_the_lead(
             await run(elector.release())
 
     asyncio.run(story(f"lease-{secrets.token_hex(3)}"))
+
+
+def test_a_leader_that_is_silent_has_stopped_before_we_look(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        b = await election.stands("b")
+        held = election.lease["metadata"]["resourceVersion"]
+        async with started(b.silent()) as looking:
+            election.now += DURATION_S - MARGIN_S
+            early = a.leads or not await is_waiting(looking)
+        election.now += MARGIN_S - EARLY_S
+
+        assert not early
+        assert await within(b.silent()) == held
+        async with started(b.silent(held)) as looking:
+            assert await is_waiting(looking)
+        election.now += EARLY_S
+        await within(b.acquire())
+        assert await within(b.silent()) == ""
+
+    played(testbed, story)

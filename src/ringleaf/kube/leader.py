@@ -28,6 +28,8 @@ from ringleaf.kube.watch import Gone, Reflector
 
 MARGIN_S: Final = 1.0
 """How long before others may begin a leader stops."""
+EARLY_S: Final = 0.75 * MARGIN_S
+"""How long before we may begin one who leads is sure to have stopped."""
 RENEWALS: Final = 5
 """How often a Lease is written anew in the time it lasts."""
 AGAIN_S: Final = 0.25
@@ -248,6 +250,25 @@ class Elector:
         if told and told != self._trouble:
             self._say("trouble", message=told)
         self._trouble = told
+
+    async def silent(self, known: str = "") -> str:
+        """Return when the time of another who leads is over; the version of its Lease.
+
+        It binds nothing more then, unless it renews the Lease after all; that is a
+        moment before we may take it. The *known* version is not meant. Empty when we
+        lead ourselves.
+        """
+        while not self.leads:
+            wait, seen = self._wait(), self._seen
+            held = seen is not None and seen.holder not in ("", self.identity)
+            if held and _version(seen) != known:
+                assert wait is not None, "what is seen was listed"
+                if wait <= EARLY_S:
+                    return _version(seen)
+                await asyncio.sleep(wait - EARLY_S)
+            else:
+                await asyncio.sleep(AGAIN_S)
+        return ""
 
     async def known(self) -> None:
         """Return when it is known who holds the Lease, if anybody does."""

@@ -187,6 +187,9 @@ class Scheduler:
             )
         )
         self._pods = next(r for r in self._reflectors if r.path == PODS)
+        self._listed_after = ""
+        """The version of a Lease whose holder's time was over when pods were listed."""
+        self._listing = asyncio.Lock()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.binder = Binder(
             api,
@@ -359,6 +362,7 @@ class Scheduler:
 
     async def _stand(self, elector: Elector) -> None:
         """Stand by until nobody leads, lead, and end when others do."""
+        self._start(self._look_early(elector), "early")
         await self._aside(elector.acquire())
         kept = asyncio.create_task(self._aside(elector.keep()), name="lease")
         try:
@@ -386,12 +390,28 @@ class Scheduler:
                 async with asyncio.timeout(CATCH_UP_S):
                     await _until(lambda: self._pods.version >= int(seen))
                     return
-        name = next(n for n in self._tasks if n.startswith(f"{self._pods.path} "))
-        self._tasks[name].cancel()
-        await asyncio.gather(self._tasks[name], return_exceptions=True)
-        self._pods.renew()
-        self._start(self._pods.run(), name)
+        await self._list_pods_after(before.metadata.resource_version if before else "")
         await _until(lambda: self._pods.synced or not elector.leads)
+
+    async def _look_early(self, elector: Elector) -> None:
+        """List pods anew as soon as another leader can bind no more.
+
+        That is a moment before we may lead; where it leads on, nothing is lost.
+        """
+        while silent := await self._aside(elector.silent(self._listed_after)):
+            await self._list_pods_after(silent)
+
+    async def _list_pods_after(self, lease: str) -> None:
+        """Begin to list pods anew, unless that was done for this version of a Lease."""
+        async with self._listing:
+            if lease and lease == self._listed_after:
+                return
+            name = next(n for n in self._tasks if n.startswith(f"{self._pods.path} "))
+            self._tasks[name].cancel()
+            await asyncio.gather(self._tasks[name], return_exceptions=True)
+            self._pods.renew()
+            self._start(self._pods.run(), name)
+            self._listed_after = lease
 
     def _take_the_lead(self, elector: Elector) -> None:
         """Decide from now on, and tell what a leader tells."""
