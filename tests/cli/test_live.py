@@ -4,13 +4,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.standing import explain_in, target_of
 from ringleaf.cli.submitted import Answer, submit
-from ringleaf.kube.look import Look
+from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
+from ringleaf.kube.objects import Pod
 from tests.kube.stage import NPU, Stage, node, pod
 
 Plain = dict[str, Any]
@@ -295,6 +297,18 @@ def test_what_is_not_there_is_one_line(explain: Explain, what: str) -> None:
         BadUse, match=r"there is no .* 'default/x' that is scheduled by"
     ):
         explain(stage, what)
+
+
+def test_a_pod_of_another_scheduler_is_told_whose_it_is() -> None:
+    world = Observed(("ringleaf",))
+    given = pod("other", 1)
+    given["spec"]["schedulerName"] = "default-scheduler"
+    world.put_pods([msgspec.convert(given, Pod)])
+    target = target_of("pod/other", "default")
+    assert target is not None
+
+    with pytest.raises(BadUse, match="is 'default-scheduler', want ringleaf; hint: "):
+        explain_in(Look(world, 0.0), target, None, 3, as_json=False)
 
 
 def test_a_node_that_is_not_there_is_one_line(explain: Explain) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,43 @@ def test_the_help_lists_every_command(ringleaf: Ringleaf) -> None:
         ),
         ("demo --wat", "No such option: --wat; hint: ringleaf demo --help"),
         (
+            "shadow report --from",
+            (
+                "Option '--from' requires an argument; "
+                "hint: ringleaf shadow report --help"
+            ),
+        ),
+        (
+            "explain pod/x --job y",
+            (
+                "--job goes with a scenario, and pod/x is of the live cluster; "
+                "hint: without --job"
+            ),
+        ),
+        (
+            "explain deploy/web",
+            (
+                "'deploy/web' is no file, and of the live cluster explain wants "
+                "pod/NAME, job/NAME or podgroup/NAME; "
+                "hint: of other kinds, one of their pods"
+            ),
+        ),
+        (
+            "plan -f x --record y",
+            "--record goes with a scenario, and -f brings a manifest",
+        ),
+        (
+            "plan -f https://x/y.yaml",
+            (
+                "-f is 'https://x/y.yaml', want a file; "
+                "hint: curl -s https://x/y.yaml | ringleaf plan -f -"
+            ),
+        ),
+        (
+            "plan -f /",
+            "-f is the folder '/', want a file; hint: -f for each of its files",
+        ),
+        (
             "explain x",
             (
                 "explain of the scenario 'x' wants --job NAME; of the live cluster it "
@@ -104,6 +142,57 @@ def test_bad_use_is_one_line_and_status_2(
 
     assert (done.status, done.out) == (2, "")
     assert done.err == f"ringleaf: {line}\n"
+
+
+LIVE = (
+    *("--namespace x", "--kubeconfig x", "--context x"),
+    *("--scheduler-name x", "--scheduler-conf x"),
+)
+
+
+@pytest.mark.parametrize("option", [*LIVE, "--server-dry-run"])
+def test_plan_of_a_scenario_refuses_options_of_the_live_cluster(
+    ringleaf: Ringleaf, option: str
+) -> None:
+    done = ringleaf("plan", "examples/why-waiting.yaml", *option.split())
+
+    assert (done.status, done.out) == (2, "")
+    name = option.partition(" ")[0]
+    assert f"{name} goes with -f MANIFEST, and a scenario" in done.err
+
+
+@pytest.mark.parametrize("option", LIVE)
+def test_explain_of_a_scenario_refuses_options_of_the_live_cluster(
+    ringleaf: Ringleaf, option: str
+) -> None:
+    call = "explain examples/why-waiting.yaml --job big"
+
+    done = ringleaf(*call.split(), *option.split())
+
+    assert (done.status, done.out) == (2, "")
+    assert f"{option.split(maxsplit=1)[0]} goes with pod/NAME and the like" in done.err
+
+
+@pytest.mark.parametrize("call", ["plan {}", "explain {} --job x"])
+def test_a_manifest_without_f_is_told_of_f(
+    ringleaf: Ringleaf, scenario: Callable[[str], str], call: str
+) -> None:
+    file = scenario("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
+
+    done = ringleaf(*call.format(file).split())
+
+    assert (done.status, done.out) == (2, "")
+    hint = f"hint: ringleaf plan -f {file}"
+    assert done.err == f"ringleaf: {file}: it is a manifest, want a scenario; {hint}\n"
+
+
+def test_an_empty_manifest_is_told_what_a_manifest_is(
+    ringleaf: Ringleaf, scenario: Callable[[str], str]
+) -> None:
+    done = ringleaf("plan", "-f", scenario(""))
+
+    assert done.status == 2
+    assert "no document found, want a manifest; hint: one has at least" in done.err
 
 
 def test_no_command_at_all_shows_the_help_and_is_status_2(ringleaf: Ringleaf) -> None:

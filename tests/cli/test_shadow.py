@@ -143,6 +143,7 @@ def test_a_running_shadow_is_asked(ringleaf: Ringleaf, url: str) -> None:
 
 BAD = [
     pytest.param("no/such/file", "no/such/file: No such file or directory", id="file"),
+    pytest.param("host:1", "No such file or directory; hint: http://host:1", id="host"),
     pytest.param("{url}/other", "/other/shadow: status 404; hint: is ", id="page"),
     pytest.param("http://127.0.0.1:1", "127.0.0.1:1/shadow: ", id="nobody"),
 ]
@@ -181,6 +182,7 @@ def test_a_page_that_is_no_report_is_one_line(ringleaf: Ringleaf, url: str) -> N
 FLAGS = [
     ["--shadow-name", "volcano"],
     ["--shadow-log", "log"],
+    ["--shadow-patience", "3"],
     ["--canary-queue", "q"],
     ["--canary-namespace", "n"],
 ]

@@ -81,6 +81,15 @@ def test_a_context_is_chosen_by_name(write: Write) -> None:
     assert loaded(write(), "spare").server == "http://other:8080"
 
 
+def test_a_context_that_is_not_there_is_told_those_that_are(write: Write) -> None:
+    with pytest.raises(BadCredentials) as caught:
+        loaded(write(), context="nope")
+
+    told = str(caught.value)
+    assert "has no context 'nope', want one of: " in told
+    assert len(told) < 200
+
+
 def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
     plain = kubeconfig()
     plain["contexts"][0]["context"]["namespace"] = "research"

@@ -28,7 +28,11 @@ def test_probes_answer_with_their_reasons() -> None:
             assert json.loads(answer.body)["reasons"] == {"pods": "not listed yet"}
             ready[0] = True
             assert (await api.call("GET", "/readyz")).status == 200
-            assert (await api.call("GET", "/other")).status == 404
+            other = await api.call("GET", "/other")
+            assert other.status == 404
+            pages = b"/healthz, /livez, /readyz"
+            assert other.body == b"there is no /other, only " + pages + b"\n"
+            assert answer.body.endswith(b"}\n")
 
     asyncio.run(story())
 

@@ -3,8 +3,10 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from ringleaf.engine.event import ConfChanged, JobArrived, PodsEnding
+from ringleaf.kube import look
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.objects import Pod, PodGroup
 from ringleaf.kube.watch import Gone
@@ -124,3 +126,45 @@ def test_a_group_without_pods_is_told_by_its_own_condition() -> None:
     world.put_groups([msgspec.convert(plain, PodGroup)])
 
     assert world.why_of(world.groups["default/g"]) == "the queue is full"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "list /api/v1/pods: https://a:1: [Errno 111] Connect call failed ('a', 1)",
+            (
+                "the API server https://a:1 cannot be reached: connection refused; "
+                "hint: kubectl config view --minify shows which one is meant"
+            ),
+        ),
+        (
+            "list /api/v1/pods: https://a:1: [Errno -2] Name or service not known",
+            (
+                "the API server https://a:1 cannot be reached: no address is known "
+                "for its name; "
+                "hint: kubectl config view --minify shows which one is meant"
+            ),
+        ),
+        (
+            "list /api/v1/pods: https://a:1: [SSL: CERTIFICATE_VERIFY_FAILED] x (_ssl)",
+            (
+                "the API server https://a:1 cannot be reached: its certificate is not "
+                "of the authority that is trusted; "
+                "hint: certificate-authority of the kubeconfig"
+            ),
+        ),
+        (
+            "list /api/v1/nodes: status 401, Unauthorized",
+            (
+                "the API server does not know this user, status 401; "
+                "hint: kubectl auth whoami"
+            ),
+        ),
+        ("list /api/v1/nodes: status 500, odd", "list /api/v1/nodes: status 500, odd"),
+    ],
+)
+def test_why_the_cluster_cannot_be_read_is_told_with_a_hint(
+    line: str, words: str
+) -> None:
+    assert look.told(line) == words

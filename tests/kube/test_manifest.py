@@ -8,6 +8,7 @@ from ringleaf.kube.manifest import BadManifest, Reader, Submitted, documents_of
 from ringleaf.kube.objects import Metadata, PriorityClass
 
 NOW = 1_000_000.0
+GROUPS = "scheduling.volcano.sh/v1beta1"
 A2 = {"accelerator-type": "module-910b-8"}
 CLASSES = {
     "high": PriorityClass(Metadata(name="high"), 100, preemption_policy="Never"),
@@ -39,6 +40,11 @@ def manifest(
 
 def pod(**more: Any) -> dict[str, Any]:  # noqa: ANN401
     return manifest("Pod", "v1", spec(**more))
+
+
+def asking(chips: object) -> dict[str, Any]:
+    asks = {"limits": {"huawei.com/Ascend910": chips}}
+    return spec(containers=[{"name": "c", "resources": asks}])
 
 
 def test_a_pod_gets_what_the_api_server_would_fill_in() -> None:
@@ -148,6 +154,27 @@ def test_lists_are_opened_and_what_brings_no_pods_is_passed_over() -> None:
         (pod(nodeName="n"), "spec.nodeName is 'n', want none: no scheduler decides"),
         (pod(priorityClassName="odd"), "priorityClassName is 'odd', want a"),
         (manifest("DaemonSet", "apps/v1", {}), "is a DaemonSet of apps/v1, want one"),
+        (
+            {"kind": "Pod", "metadata": {"name": "x"}},
+            "document 1: apiVersion of the Pod is missing, want v1",
+        ),
+        (
+            manifest("Job", "batch/v2", {}),
+            "of the Job is 'batch/v2', want batch.volcano.sh/v1alpha1 or batch/v1",
+        ),
+        (
+            manifest("Pod", "v1", asking("two")),
+            "['huawei.com/Ascend910'] is 'two', want an amount such as 4",
+        ),
+        (manifest("Pod", "v1", asking(-1)), "is '-1', want 0 or more"),
+        (
+            manifest("PodGroup", GROUPS, {"minResources": {"cpu": "x"}}),
+            "spec.minResources: 'cpu' is 'x', want an amount",
+        ),
+        (
+            manifest("Queue", GROUPS, {"capability": {"cpu": "x"}}),
+            "spec.capability: 'cpu' is 'x', want an amount",
+        ),
         (manifest("Job", "batch/v1", {}), "the template has no spec, want that of"),
         (
             manifest("Job", "batch/v1", {"parallelism": -1}),

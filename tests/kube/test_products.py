@@ -119,6 +119,17 @@ def test_a_job_names_its_product(
             ),
         ),
         (
+            {},
+            {TYPE: "module-999"},
+            A910,
+            (
+                "nodeSelector accelerator-type is 'module-999', want module, half, "
+                "card, module-910b-8, module-910b-16, module-a3-16, "
+                "module-a3-16-super-pod or module-a3-8-super-pod; "
+                "hint: see: ringleaf products NAME"
+            ),
+        ),
+        (
             {POLICY: "chip8-nod8"},
             {},
             A910,

@@ -185,6 +185,7 @@ def plan(
             f"hint: {program()} plan --help"
         )
     if filename:
+        _alone({"--record": record}, "a scenario, and -f brings a manifest")
         from ringleaf.cli.submitted import plan_manifests
 
         cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
@@ -197,9 +198,36 @@ def plan(
                 as_json=json,
             )
         )
+    live = _live_options(namespace, kubeconfig, context, scheduler_name, scheduler_conf)
+    dry = {"--server-dry-run": server_dry_run}
+    _alone(live | dry, "-f MANIFEST, and a scenario is decided without a cluster")
     from ringleaf.cli.plan import plan_file
 
     raise typer.Exit(plan_file(file or "", as_json=json, record=record))
+
+
+def _live_options(
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    schedulers: list[str] | None,
+    conf: str | None,
+) -> dict[str, object]:
+    """What only a question to a live cluster has a use for."""
+    return {
+        "--namespace": namespace,
+        "--kubeconfig": kubeconfig,
+        "--context": context,
+        "--scheduler-name": schedulers,
+        "--scheduler-conf": conf,
+    }
+
+
+def _alone(options: dict[str, object], wanted: str) -> None:
+    """Refuse options that would have no effect; they go with what is *wanted*."""
+    for option, value in options.items():
+        if value:
+            raise BadUse(f"{option} goes with {wanted}")
 
 
 def _cluster(
@@ -260,20 +288,41 @@ def explain(
       ringleaf explain pod/infer-0 -n research
       ringleaf explain job/train --node n2
     """  # noqa: D301
-    if job is None:
+    is_file = file == "-" or Path(file).is_file()
+    if job is None or not is_file:
         from ringleaf.cli.standing import explain_target, target_of
 
         target = target_of(file, namespace or "")
-        if target is None:
-            raise BadUse(
-                f"explain of the scenario {file!r} wants --job NAME; of the live "
-                "cluster it wants pod/NAME, job/NAME or podgroup/NAME"
-            )
-        cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
-        raise typer.Exit(explain_target(target, cluster, node, top, as_json=json))
+        if job is None and target is not None:
+            cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
+            raise typer.Exit(explain_target(target, cluster, node, top, as_json=json))
+        _refuse_target(file, job, is_file=is_file, is_target=target is not None)
+    live = _live_options(namespace, kubeconfig, context, scheduler_name, scheduler_conf)
+    _alone(live, "pod/NAME and the like, and a scenario is decided without a cluster")
     from ringleaf.cli.explain import explain_job
 
-    raise typer.Exit(explain_job(file, job, node, top, as_json=json))
+    raise typer.Exit(explain_job(file, job or "", node, top, as_json=json))
+
+
+def _refuse_target(
+    file: str, job: str | None, *, is_file: bool, is_target: bool
+) -> None:
+    """Say what is wrong with what is to be explained, if anything is."""
+    if job is not None and is_target:
+        raise BadUse(
+            f"--job goes with a scenario, and {file} is of the live cluster; "
+            "hint: without --job"
+        )
+    if job is None and "/" in file and not is_file:
+        raise BadUse(
+            f"{file!r} is no file, and of the live cluster explain wants pod/NAME, "
+            "job/NAME or podgroup/NAME; hint: of other kinds, one of their pods"
+        )
+    if job is None:
+        raise BadUse(
+            f"explain of the scenario {file!r} wants --job NAME; of the live "
+            "cluster it wants pod/NAME, job/NAME or podgroup/NAME"
+        )
 
 
 @app.command()
@@ -671,13 +720,14 @@ def scheduler(
         ),
     ] = None,
     shadow_patience: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="S",
             min=0.1,
-            help="With --shadow: how long a job may fit here and wait there.",
+            help="With --shadow: how long a job may fit here and wait there.  "
+            "[default: 10]",
         ),
-    ] = 10.0,
+    ] = None,
     canary_queue: Annotated[
         list[str] | None,
         typer.Option(
@@ -743,7 +793,7 @@ def scheduler(
 def _shadow(
     schedulers: list[str] | None,
     log: str | None,
-    patience_s: float,
+    patience_s: float | None,
     *,
     is_on: bool,
     canary: bool,
@@ -752,11 +802,12 @@ def _shadow(
     from ringleaf.cli.shadow import ShadowRun
 
     if is_on:
-        return ShadowRun(tuple(schedulers or ["volcano"]), log, patience_s)
-    if schedulers or log is not None or canary:
+        return ShadowRun(tuple(schedulers or ["volcano"]), log, patience_s or 10.0)
+    if schedulers or log is not None or canary or patience_s is not None:
         raise BadUse(
-            "--shadow-name, --shadow-log, --canary-queue and --canary-namespace "
-            "go with --shadow, which is not there; hint: ringleaf scheduler --help"
+            "--shadow-name, --shadow-log, --shadow-patience, --canary-queue and "
+            "--canary-namespace go with --shadow, which is not there; "
+            "hint: ringleaf scheduler --help"
         )
     return None
 
@@ -886,8 +937,19 @@ def _one_line(error: typer.TyperException) -> str:
     message = getattr(error, "format_message", error.__str__)()
     told = " ".join(message.split()).removesuffix(".")
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else program()
+    command = context.command_path if context else _called()
     return f"{told}; hint: {command} --help"
+
+
+def _called() -> str:
+    """The command that was called, as far as it is one."""
+    words, known = [program()], typer.main.get_command(app)
+    for word in sys.argv[1:]:
+        commands = getattr(known, "commands", {})
+        if word not in commands:
+            break
+        words, known = [*words, word], commands[word]
+    return " ".join(words)
 
 
 def _prepare_streams() -> None:

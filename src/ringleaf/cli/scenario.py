@@ -1,19 +1,34 @@
 """Reading a scenario for a command."""
 
-from ringleaf.cli.failure import warn
+from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.output import progress
 from ringleaf.cli.plugins import installed_plugins
 from ringleaf.simulator.scenario import Scenario, load
-from ringleaf.simulator.source import BadInput
+from ringleaf.simulator.source import BadInput, documents
 
 
 def read_scenarios(file: str) -> list[Scenario]:
     """The scenarios of *file*, or one line that says what is wrong with it."""
     shown = name_of(file)
     with one_line(shown, BadInput), progress(what=f"reading {shown}"):
-        scenarios = load(bytes_of(file, "a scenario"), installed_plugins())
+        data = bytes_of(file, "a scenario")
+        try:
+            scenarios = load(data, installed_plugins())
+        except BadInput:
+            _refuse_manifest(file, data)
+            raise
     for scenario in scenarios:
         for line in scenario.warnings:
             warn(f"{shown}: {line}")
     return scenarios
+
+
+def _refuse_manifest(file: str, data: bytes) -> None:
+    """Say so if *data* is meant for the live cluster."""
+    first = documents(data)[0]
+    if isinstance(first, dict) and {"apiVersion", "kind"} <= first.keys():
+        raise BadUse(
+            f"{name_of(file)}: it is a manifest, want a scenario; "
+            f"hint: {program()} plan -f {file}"
+        )

@@ -20,6 +20,7 @@ from ringleaf.cli.file import STDIN
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.kube import names
 from ringleaf.kube.api import Api
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.credentials import BadCredentials, load
@@ -102,6 +103,9 @@ def run(asked: Run) -> int:
                 "--record goes with a scheduler that decides, and --shadow does not; "
                 "hint: --shadow-log FILE"
             )
+        if list(asked.schedulers) != [names.SCHEDULER]:
+            told = "--scheduler-name has no effect on a shadow without a canary"
+            say("warning", message=f"{told}; hint: --shadow-name, --canary-queue")
         return asyncio.run(_look(asked, asked.shadow, conf, say, watched))
     for name in asked.shadow.schedulers if asked.shadow is not None else ():
         if name in asked.schedulers:

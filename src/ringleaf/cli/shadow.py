@@ -1,6 +1,7 @@
 """``ringleaf scheduler --shadow`` and ``ringleaf shadow report``."""
 
 import asyncio
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 PAGE: Final = "/shadow"
 """Where a shadow answers."""
 ANSWER_S: Final = 10.0
+_PORT: Final = re.compile(r":[0-9]+(/|$)")
 MAX_PLACES: Final = 4
 """Pods of one placement that are shown."""
 
@@ -120,7 +122,8 @@ def _read(source: str) -> Summary:
     try:
         text = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
-        raise BadUse(f"{source}: {error.strerror or error}") from None
+        hint = f"; hint: http://{source}" if _PORT.search(source) else ""
+        raise BadUse(f"{source}: {error.strerror or error}{hint}") from None
     findings = Findings()
     for number, line in enumerate(text.splitlines(), 1):
         try:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from rich.console import Console
 from rich.text import Text
@@ -19,7 +19,7 @@ from ringleaf.framework import explain
 from ringleaf.framework.explain import Candidate
 from ringleaf.framework.statement import Statement
 from ringleaf.kube.jobs import OUTSIDE, Group
-from ringleaf.kube.look import Look, podless_words
+from ringleaf.kube.look import Look, Observed, podless_words
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
@@ -122,11 +122,22 @@ def _groups(look: Look, target: Target) -> list[Group]:
         found = sorted({*_of_job(look, target)} if target.kind == "job" else ())
     if not found:
         who = " or ".join(sorted(world.schedulers))
+        whose = world.passed_over if isinstance(world, Observed) else {}
+        if target.kind == "pod" and target.key in whose:
+            _refuse_pod(target, whose[target.key], who)
         raise BadUse(
             f"there is no {target.kind} {quoted(target.key)} that is scheduled by "
             f"{who}; hint: -n NAMESPACE, --scheduler-name NAME"
         )
     return [world.groups[name] for name in found]
+
+
+def _refuse_pod(target: Target, scheduler: str, who: str) -> NoReturn:
+    """Say whose a pod is that is there and not asked for."""
+    raise BadUse(
+        f"the schedulerName of pod {quoted(target.key)} is {quoted(scheduler)}, want "
+        f"{who}; hint: --scheduler-name {scheduler}"
+    )
 
 
 def _of_job(look: Look, target: Target) -> Iterator[str]:

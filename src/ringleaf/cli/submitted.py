@@ -1,6 +1,7 @@
 """``ringleaf plan -f``: what would become of a manifest, were it submitted now."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -9,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.draw import draw, marks
-from ringleaf.cli.failure import BadUse, warn
+from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.later import start_of
 from ringleaf.cli.live import Cluster, ask
@@ -33,6 +34,7 @@ from ringleaf.simulator.answer import answer, whole
 from ringleaf.simulator.source import BadInput, documents
 
 MANIFEST: Final = "a manifest"
+MANIFEST_HINT: Final = "one has at least apiVersion, kind, metadata and spec"
 REFUSED: Final = 400
 WAITING: Final = "waiting"
 
@@ -111,7 +113,23 @@ def plan_manifests(
 def _read_file(file: str) -> list[tuple[str, Plain]]:
     shown = name_of(file)
     with one_line(shown, BadInput, BadManifest):
-        return list(documents_of(documents(bytes_of(file, MANIFEST))))
+        given = documents(_bytes_of(file), MANIFEST, MANIFEST_HINT)
+        return list(documents_of(given))
+
+
+def _bytes_of(file: str) -> bytes:
+    """The bytes of one file; of what kubectl takes besides, how to ask."""
+    if file.startswith(("http://", "https://")):
+        raise BadUse(
+            f"-f is {quoted(file)}, want a file; "
+            f"hint: curl -s {file} | {program()} plan -f -"
+        )
+    if file and Path(file).is_dir():
+        raise BadUse(
+            f"-f is the folder {quoted(file)}, want a file; hint: -f for each of its "
+            "files"
+        )
+    return bytes_of(file, MANIFEST)
 
 
 async def _dry_run(

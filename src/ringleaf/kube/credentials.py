@@ -33,6 +33,10 @@ RENEW_S: Final = 60.0
 """Seconds after which credentials are looked at again."""
 
 
+MAX_CONTEXTS: Final = 10
+"""Contexts of a file that are listed."""
+
+
 class BadCredentials(ValueError):  # noqa: N818 - it reads as what happened
     """No way to the API server: one line that says what was found and is wanted."""
 
@@ -106,7 +110,7 @@ async def load(
     raise BadCredentials(
         f"no credentials: no --kubeconfig, no $KUBECONFIG, no service account in "
         f"{service_account}, no file {home}; want one of them",
-        "ringleaf scheduler --kubeconfig FILE, or run it in a pod with an account",
+        "--kubeconfig FILE",
     )
 
 
@@ -186,8 +190,13 @@ class KubeconfigFile(Credentials):
                 "kubectl config view --raw > FILE",
             )
         try:
+            config: Any = KubeConfigMerger(self._files).config
+        except Exception as error:  # noqa: BLE001 - of any type for a malformed file
+            raise self._bad(error) from None
+        self._must_have_context(config)
+        try:
             loader = KubeConfigLoader(
-                KubeConfigMerger(self._files).config,
+                config,
                 active_context=self._context,
                 config_base_path=None,
             )
@@ -227,6 +236,22 @@ class KubeconfigFile(Credentials):
         self.authorization = authorization
         self.server_name = found.tls_server_name
         self.proxy = found.proxy
+
+    def _must_have_context(self, config: Any) -> None:  # noqa: ANN401 - unchecked
+        """Refuse a context that is asked for and not there."""
+        if self._context is None:
+            return
+        try:
+            known = [str(each["name"]) for each in config.value["contexts"]]
+        except (TypeError, KeyError, AttributeError):
+            return  # the loader says what is wrong with it
+        if self._context not in known:
+            more = "" if len(known) <= MAX_CONTEXTS else ", …"
+            told = ", ".join(sorted(known)[:MAX_CONTEXTS]) + more
+            raise BadCredentials(
+                f"kubeconfig {quoted(self.source)} has no context "
+                f"{quoted(self._context)}, want one of: {told or 'it has none'}"
+            )
 
     def _bad(self, error: Exception) -> BadCredentials:
         return BadCredentials(

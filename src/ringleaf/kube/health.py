@@ -54,7 +54,7 @@ class Health:
     ) -> None:
         self._address = address
         self._host, self.port = read_address(address)
-        application = web.Application()
+        application = web.Application(middlewares=[_listing])
         application.add_routes(
             [
                 web.get("/healthz", _answering(live)),
@@ -102,12 +102,26 @@ def read_address(address: str) -> tuple[str, int]:
     return found["six"] or found["host"] or "", int(found["port"])
 
 
+@web.middleware
+async def _listing(
+    request: web.Request,
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+) -> web.StreamResponse:
+    """The answer; of a page that is not there, which there are."""
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        pages = (r.canonical for r in request.app.router.resources())
+        text = f"there is no {request.path}, only {', '.join(pages)}\n"
+        return web.Response(status=404, text=text)
+
+
 def _answering(probe: Probe) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_request: web.Request) -> web.Response:
         ok, reasons = probe()
         return web.Response(
             status=200 if ok else 503,
-            body=msgspec.json.encode({"ok": ok, "reasons": reasons}),
+            body=msgspec.json.encode({"ok": ok, "reasons": reasons}) + b"\n",
             content_type="application/json",
         )
 

@@ -32,6 +32,8 @@ PATIENCE_S: Final = 5.0
 LOOK_S: Final = 0.2
 """How often it is looked whether trouble has passed."""
 _NEVER: Final = re.compile(r": status 40[0-9]\b")
+_SILENT: Final = re.compile(r"\w+ \S+: (https?://\S+): (.*)")
+_UNKNOWN: Final = re.compile(r"\w+ \S+: status 401\b.*")
 _FORBIDDEN: Final = re.compile(r"list (\S+): status 403, (.*)")
 SCHEDULERS: Final = ("ringleaf", "volcano")
 
@@ -49,13 +51,20 @@ class Observed(World):
         super().__init__(schedulers, conf)
         self.why: dict[str, str] = {}
         """By uid."""
+        self.passed_over: dict[str, str] = {}
+        """Pods that hold nothing and are not ours: whose they are, by key."""
 
     def put_pods(self, pods: Iterable[Pod]) -> None:
         """Pods are new or changed."""
         listed = list(pods)
         super().put_pods(listed)
         for pod in listed:
-            said = _unscheduled(pod) if pod.metadata.uid in self.pods else ""
+            known = pod.metadata.uid in self.pods
+            if known:
+                self.passed_over.pop(pod.metadata.key, None)
+            elif pod.spec.scheduler_name not in self.schedulers:
+                self.passed_over[pod.metadata.key] = pod.spec.scheduler_name
+            said = _unscheduled(pod) if known else ""
             if said:
                 self.why[pod.metadata.uid] = said
             else:
@@ -67,6 +76,7 @@ class Observed(World):
         super().drop_pods(listed)
         for each in listed:
             self.why.pop(each.uid, None)
+            self.passed_over.pop(each.key, None)
 
     def why_of(self, group: Group) -> str:
         """Why a group waits, as the world or the scheduler says; empty if nobody did.
@@ -223,6 +233,13 @@ def told(line: str) -> str:
     >>> told("list /api/v1/pods: status 403, pods is forbidden: no")
     'not allowed to list pods; want a role with list of pods; pods is forbidden: no'
     """
+    if _UNKNOWN.fullmatch(line):
+        return (
+            "the API server does not know this user, status 401; "
+            "hint: kubectl auth whoami"
+        )
+    if silent := _SILENT.fullmatch(line):
+        return f"the API server {silent[1]} cannot be reached: {_cause(silent[2])}"
     found = _FORBIDDEN.fullmatch(line)
     if found is None:
         return line
@@ -230,6 +247,25 @@ def told(line: str) -> str:
     where = f" in namespace {parts[-2]}" if "namespaces" in parts else ""
     what = f"{parts[-1]}{where}"
     return f"not allowed to list {what}; want a role with list of {what}; {found[2]}"
+
+
+def _cause(why: str) -> str:
+    """Why nothing is heard of a server, with a hint.
+
+    >>> _cause("[Errno 111] Connect call failed ('127.0.0.1', 1)")
+    'connection refused; hint: kubectl config view --minify shows which one is meant'
+    """
+    meant = "kubectl config view --minify shows which one is meant"
+    if "CERTIFICATE_VERIFY_FAILED" in why:
+        return (
+            "its certificate is not of the authority that is trusted; "
+            "hint: certificate-authority of the kubeconfig"
+        )
+    if "Errno 111" in why or "Connection refused" in why:
+        why = "connection refused"
+    elif "Name or service not known" in why or "name resolution" in why:
+        why = "no address is known for its name"
+    return f"{why}; hint: {meant}"
 
 
 def clock() -> float:

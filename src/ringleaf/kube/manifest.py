@@ -15,7 +15,10 @@ import msgspec
 from msgspec import Struct, field
 
 from ringleaf.kube import names
+from ringleaf.kube.demand import BadPod, requests_of
 from ringleaf.kube.objects import Pod, PodGroup, PriorityClass, QueueObject
+from ringleaf.kube.quantity import BadQuantity, resources
+from ringleaf.kube.queues import read_queue
 from ringleaf.kube.world import GROUP_WAIT_S, VOLCANO
 from ringleaf.model.topology import quoted
 
@@ -145,11 +148,7 @@ class Reader:
             elif key[1] in HARMLESS:
                 self.found.notes.append(f"{_title(plain)} makes no difference here")
             else:
-                known = ", ".join(dict.fromkeys(kind for _v, kind in PATHS))
-                raise BadManifest(
-                    f"{path} is a {key[1]} of {key[0] or 'no apiVersion'}, "
-                    f"want one of {known}"
-                )
+                raise _unknown(path, *key)
         return self.found
 
     def _meta(self, path: str, plain: Plain, *, spaced: bool = True) -> Plain:
@@ -172,7 +171,12 @@ class Reader:
 
     def _queue(self, path: str, plain: Plain) -> None:
         given = {**plain, "metadata": self._meta(path, plain, spaced=False)}
-        self.found.queues.append(_read(path, given, QueueObject))
+        found = _read(path, given, QueueObject)
+        try:
+            read_queue(found)
+        except BadQuantity as error:
+            raise BadManifest(f"{path}: {error}") from None
+        self.found.queues.append(found)
 
     def _class(self, path: str, plain: Plain) -> None:
         given = {**plain, "metadata": self._meta(path, plain, spaced=False)}
@@ -184,6 +188,10 @@ class Reader:
         given = {**plain, "metadata": self._meta(path, plain)}
         given["status"] = {"phase": "Pending"}
         found = _read(path, given, PodGroup)
+        try:
+            resources(found.spec.min_resources)
+        except BadQuantity as error:
+            raise BadManifest(f"{path}: spec.minResources: {error}") from None
         self.found.groups.append(found)
         self.found.jobs[found.metadata.key] = None
 
@@ -215,6 +223,10 @@ class Reader:
         meta["uid"] = f"submitted-{len(self.found.pods)}-{name}"
         given = {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
         found = _read(path, given, Pod)
+        try:
+            requests_of(found.spec)
+        except BadPod as error:
+            raise BadManifest(f"{path}: {error}") from None
         self.found.pods.append(found)
         space = found.metadata.namespace
         job = f"{space}/{grouped}" if grouped else f"pod {found.metadata.key}"
@@ -325,6 +337,20 @@ class Reader:
                 value = str(i) if index == names.COMPLETION_INDEX else name
                 pod["metadata"]["labels"] |= {index: value}
             self._pod(path, pod)
+
+
+def _unknown(path: str, version: str, kind: str) -> BadManifest:
+    """What is wrong with an object that is not understood."""
+    versions = [own for own, known in PATHS if known == kind]
+    if versions:
+        found = f"is {quoted(version)}" if version else "is missing"
+        want = " or ".join(versions)
+        return BadManifest(f"{path}: apiVersion of the {kind} {found}, want {want}")
+    known = ", ".join(dict.fromkeys(own for _version, own in PATHS))
+    return BadManifest(
+        f"{path} is a {kind} of {version or 'no apiVersion'}, want one of {known}; "
+        "hint: ask with the pods that it would make"
+    )
 
 
 def _from_template(path: str, owner: Plain, name: str, meta: Plain) -> Plain:

@@ -200,11 +200,15 @@ def _refuse_policy(policy: str | None, resource: str) -> NoReturn:
     )
 
 
+LIKE: Final = 0.8
+"""How like a name must be to be meant: module-999 is not module."""
+
+
 def _either(words: Iterable[str]) -> str:
     *most, last = words
     return f"{', '.join(most)} or {last}"
 
 
 def _closest(given: str, known: list[str]) -> str:
-    close = get_close_matches(given[:100], known, n=1)
+    close = get_close_matches(given[:100], known, n=1, cutoff=LIKE)
     return f"did you mean {close[0]!r}?" if close else "see: ringleaf products NAME"

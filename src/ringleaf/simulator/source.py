@@ -37,18 +37,19 @@ class BadInput(Exception):  # noqa: N818 - it reads as what happened
         super().__init__(f"{line}; hint: {hint}" if hint else line)
 
 
-def documents(data: bytes) -> list[Any]:
+def documents(
+    data: bytes,
+    wanted: str = "a scenario",
+    hint: str = "a scenario has at least the key 'nodes'",
+) -> list[Any]:
     """The documents of *data*; raises ``BadInput`` when there are none to be had."""
-    text = decoded(data, "a scenario is a YAML or JSON file")
+    text = decoded(data, f"{wanted} is a YAML or JSON file")
     found = _json(text) if text.lstrip()[:1] in ("{", "[") else None
     if found is None:
         found = _yaml(text)
     found = [document for document in found if document is not None]
     if not found:
-        raise BadInput(
-            "no document found, want a scenario",
-            "a scenario has at least the key 'nodes'",
-        )
+        raise BadInput(f"no document found, want {wanted}", hint)
     return found
 
 
