@@ -166,7 +166,7 @@ def test_a_dump_can_be_planned_and_explained(
 ) -> None:
     file = tmp_path / "dump.json"
 
-    written = ask(bed, "dump", "-o", str(file), *options)
+    written = ask(bed, "dump", "-o", str(file), *options, "--json")
     planned = ask(bed, "plan", str(file), "--json")
 
     assert written.returncode == 0, written.stderr
@@ -265,11 +265,17 @@ def test_a_screen_that_is_ended_leaves_the_terminal_as_it_was(bed: Testbed) -> N
         terminal.wait_for(LEAVES_SCREEN)
 
 
+def test_a_terminal_that_cannot_be_drawn_on_is_refused(bed: Testbed) -> None:
+    with _Terminal(bed, "status", "--watch", kind="dumb") as terminal:
+        assert terminal.status() == 2
+        terminal.wait_for(b"TERM is 'dumb'; hint: without --watch")
+
+
 class _Terminal:
     """A command on a terminal of its own."""
 
-    def __init__(self, bed: Testbed, *arguments: str) -> None:
-        self._bed, self._arguments = bed, arguments
+    def __init__(self, bed: Testbed, *arguments: str, kind: str = "xterm") -> None:
+        self._bed, self._arguments, self._kind = bed, arguments, kind
         self._seen = b""
 
     def __enter__(self) -> Self:
@@ -285,7 +291,7 @@ class _Terminal:
                 "KUBECONFIG": str(self._bed.kubeconfig),
                 "COLUMNS": "80",
                 "LINES": "40",
-                "TERM": "xterm",
+                "TERM": self._kind,
             },
             start_new_session=True,
         )

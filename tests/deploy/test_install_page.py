@@ -169,6 +169,7 @@ def test_the_way_can_be_gone(shell: Shell) -> None:
             shell.make_lease()
         if heading == "Without Helm":
             shell.run(f"helm uninstall ringleaf --namespace {NAMESPACE}")
+            shell.run(f"kubectl delete namespace {NAMESPACE} --timeout=120s")
         for line, output in commands(heading):
             if is_run(line):
                 said = shell.run(line)

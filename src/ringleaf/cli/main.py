@@ -386,6 +386,10 @@ def dump(
     context: Context = None,
     scheduler_name: SchedulerNames = None,
     scheduler_conf: SchedulerConf = None,
+    json: Annotated[  # noqa: ARG001 - there is nothing else
+        bool,
+        typer.Option("--json", help="Changes nothing: what is written is JSON."),
+    ] = False,
 ) -> None:
     """Write the state of the live cluster as a scenario, for plan and explain.
 

@@ -5,6 +5,7 @@ screen is drawn anew now and then, for the ages on it, from what is known.
 """
 
 import asyncio
+import os
 import signal
 import sys
 import termios
@@ -40,6 +41,12 @@ def watch_status(cluster: Cluster, lead: Lead) -> int:
     """Show how the cluster stands until somebody quits; the exit status."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadUse("--watch wants a terminal; hint: --json prints the status once")
+    if Console().is_dumb_terminal:
+        kind = os.environ["TERM"]
+        raise BadUse(
+            f"--watch wants a terminal that can be drawn on, TERM is {kind!r}; "
+            "hint: without --watch the status is printed once"
+        )
     with suppress(KeyboardInterrupt):
         asyncio.run(_watch(cluster, lead))
     return 0
