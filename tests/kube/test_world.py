@@ -914,3 +914,21 @@ def test_what_a_queue_is_said_to_use_is_known_from_its_status() -> None:
     assert stage.world.allocated == {"q": (NPU, "cpu")}
     stage.world.drop_queues([Gone("", "q", "")])
     assert stage.world.allocated == {}
+
+
+def test_a_restart_does_not_change_since_when_a_job_waits() -> None:
+    stage = Stage("a")
+    stage.pod("first", 8)
+    stage.cycle()
+    plain = stage.pod("late", 8)
+    plain["metadata"]["creationTimestamp"] = "1970-01-01T00:10:00Z"
+    stage.restart()
+    stage.cycle()
+    before = stage.engine.view.standings["pod default/late"].waiting_since
+    stage.now += 1000
+
+    stage.restart()
+    stage.cycle()
+
+    after = stage.engine.view.standings["pod default/late"].waiting_since
+    assert before == after == 600

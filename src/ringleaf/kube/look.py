@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from msgspec.structs import replace
-
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
 from ringleaf.framework.conf import DEFAULT, Conf
@@ -113,7 +111,7 @@ class Look:
 
     def __init__(self, world: World, now: float) -> None:
         self.world, self.now = world, now
-        self.events = sorted(map(_aged, world.everything(now)), key=_waits)
+        self.events = sorted(world.everything(now), key=_waits)
         """Everything, as an engine hears it: jobs that wait come last."""
         self.conf = next(e.conf for e in self.events if isinstance(e, ConfChanged))
         self._engine: Engine | None = None
@@ -161,12 +159,6 @@ def podless_words(look: Look, name: str) -> str:
 
 def _waits(event: Event) -> bool:
     return isinstance(event, JobArrived) and not event.placements
-
-
-def _aged(event: Event) -> Event:
-    if isinstance(event, JobArrived) and _waits(event):
-        return replace(event, waiting_since=event.job.created)
-    return event
 
 
 def _quiet(event: Event) -> Event:

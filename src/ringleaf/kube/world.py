@@ -350,7 +350,8 @@ class World:
                 continue
             starts = [p.started for p in group.pods.values() if p.holds and p.started]
             listed = tuple(group.placed[n] for n in sorted(group.placed))
-            out.append(JobArrived(group.told, listed, min(starts, default=None)))
+            since = _waiting_since(group, group.told)
+            out.append(JobArrived(group.told, listed, min(starts, default=None), since))
             if group.ending:
                 out.append(PodsEnding(group.name, tuple(sorted(group.ending))))
         return out
@@ -665,7 +666,8 @@ class World:
         if job != group.told:
             starts = [pod.started for pod in pods if pod.started]
             listed = tuple(known[n] for n in sorted(known))
-            yield JobArrived(job, listed, min(starts, default=None))
+            since = _waiting_since(group, job)
+            yield JobArrived(job, listed, min(starts, default=None), since)
         group.told, group.placed = job, known
         ends = {pod.number for pod in pods if pod.deleting}
         new = tuple(n for n in sorted(known) if n in ends and n not in group.ending)
@@ -840,6 +842,14 @@ def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
     if pod.assumed is not None:
         return pod.assumed.node, tuple(pod.assumed.chips)
     return (pod.node, pod.chips or ()) if pod.holds else ("", ())
+
+
+def _waiting_since(group: Group, job: Job) -> float | None:
+    """When the last pod was made of a job that waits; a restart changes nothing."""
+    pods = [pod for pod in group.pods.values() if not pod.has_ended]
+    if any(map(_is_held, pods)):
+        return None
+    return max((pod.created for pod in pods), default=job.created) or None
 
 
 def _is_held(pod: PodRecord) -> bool:
