@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ringleaf.cli.conf import read_file
+from ringleaf.cli.failure import BadUse
 from ringleaf.cli.scheduler import MOST_BYTES, Watched, _follow, _log
 from ringleaf.framework.conf import Conf
 
@@ -204,3 +206,16 @@ def test_an_error_of_any_kind_does_not_end_the_following(
         await until(lambda: ruled.conf)
 
     following(file, story)
+
+
+def test_of_many_problems_the_first_is_told_and_where_the_others_are(
+    file: Path,
+) -> None:
+    file.write_text("actions: allocat, bakfill, evict\nodd: 1\n")
+
+    with pytest.raises(BadUse) as caught:
+        read_file(str(file))
+
+    told = str(caught.value)
+    assert told.startswith(f"{file}: line 1: ")
+    assert told.endswith(f"; and 3 more: ringleaf conf check {file} tells them")

@@ -6,6 +6,8 @@ import pytest
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.health import BadAddress, Health
+from ringleaf.kube.leader import Elector, Terms
+from ringleaf.kube.scheduler import Options, Scheduler
 
 
 def test_probes_answer_with_their_reasons() -> None:
@@ -56,3 +58,22 @@ def test_an_address_that_is_taken_is_told() -> None:
                     pass
 
     asyncio.run(story())
+
+
+def test_one_that_has_not_seen_its_lease_is_not_ready() -> None:
+    api = Api(Credentials("http://127.0.0.1:1"))
+
+    def say(_what: str, **_facts: object) -> None:
+        pass
+
+    elector = Elector(api, Terms("ringleaf", "kube-system", "me"), say)
+    scheduler = Scheduler(api, Options(), say, elector=elector)
+    for each in scheduler.reflectors:
+        each.synced = True
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+    assert scheduler.ready() == (False, {path: "not listed yet", "role": "standby"})
+
+    elector.reflector.synced = True
+
+    assert scheduler.ready() == (True, {"role": "standby"})

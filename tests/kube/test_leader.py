@@ -419,7 +419,7 @@ def test_a_lease_that_cannot_be_made_is_told_once(testbed: Testbed) -> None:
 
             assert not wanting.done()
         (line,) = told
-        assert "status 404" in line
+        assert 'status 404, namespaces "nowhere" not found' in line
 
     played(testbed, story)
 

@@ -375,6 +375,7 @@ def test_a_loop_tells_what_it_lacks_and_goes_by_the_last_good_configuration() ->
     assert not ready
     assert told["/api/v1/pods"] == "not listed yet"
     assert told["configuration"] == "line 2: unknown action"
+    assert told["role"] == "shadow"
     assert "configuration" not in loop.ready()[1]
     assert loop.live()[0]
     loop.shadow.begin()

@@ -75,7 +75,9 @@ def read_file(file: str) -> tuple[Conf, list[str]]:
     read = _read(file, shown)
     conf = read_conf(read.document, installed_plugins())
     if isinstance(conf, Refused):
-        raise BadUse(f"{shown}: {'; '.join(_told(read, conf.problems))}")
+        first, *others = _told(read, conf.problems)
+        more = f"; and {len(others)} more: ringleaf conf check {file} tells them"
+        raise BadUse(f"{shown}: {first}{more if others else ''}")
     return conf, _told(read, conf.warnings)
 
 

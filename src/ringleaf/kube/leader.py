@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.objects import Metadata
-from ringleaf.kube.watch import Gone, Reflector
+from ringleaf.kube.watch import Gone, Reflector, refusal
 
 MARGIN_S: Final = 1.0
 """How long before others may begin a leader stops."""
@@ -162,6 +162,11 @@ class Elector:
         """Who holds the Lease, as far as we know."""
         return self._seen.holder if self._seen is not None else ""
 
+    @property
+    def trouble(self) -> str:
+        """Why the Lease could not be written the last time; empty where it could."""
+        return self._trouble
+
     def remaining(self) -> float:
         """For how many seconds nobody else can begin; 0 for one who does not lead.
 
@@ -246,7 +251,9 @@ class Elector:
     def _note(self, answer: Answer) -> None:
         """Say what is wrong with a Lease that cannot be written, not twice in a row."""
         fine = answer.ok or answer.status == CONFLICT
-        told = "" if fine else f"lease {self._path}: {_told(answer)}"
+        told = (
+            "" if fine else f"lease {self._path}: {refusal(answer.status, answer.body)}"
+        )
         if told and told != self._trouble:
             self._say("trouble", message=told)
         self._trouble = told
@@ -467,7 +474,3 @@ def _micro_time(now: float) -> str:
     '1970-01-01T00:00:00.250000Z'
     """
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _told(answer: Answer) -> str:
-    return f"status {answer.status}, {answer.body[:200].decode(errors='replace')}"

@@ -265,8 +265,12 @@ class Scheduler:
 
     def ready(self) -> tuple[bool, dict[str, str]]:
         """Whether it may be relied on."""
-        missing = [r.path for r in self._reflectors if not r.synced]
+        elector = self._elector
+        lease = [] if elector is None else [elector.reflector]
+        missing = [r.path for r in (*lease, *self._reflectors) if not r.synced]
         told = dict.fromkeys(missing, "not listed yet")
+        if elector is not None and elector.trouble:
+            told["lease"] = elector.trouble
         if self.refused_conf:
             told["configuration"] = self.refused_conf
         told["role"] = "leader" if self.leads else "standby"

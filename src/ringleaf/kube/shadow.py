@@ -510,6 +510,7 @@ class ShadowLoop:
         told = dict.fromkeys(missing, "not listed yet")
         if self.refused_conf:
             told["configuration"] = self.refused_conf
+        told["role"] = "shadow"
         return not missing and not self._stop.is_set(), told
 
     @property

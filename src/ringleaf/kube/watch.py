@@ -489,6 +489,15 @@ def _reading(status: _Status) -> str:
     return f"status {status.code}, {message}" if message else f"status {status.code}"
 
 
+def refusal(status: int, body: bytes) -> str:
+    """What the API server said instead of doing what it was asked, in one line.
+
+    >>> refusal(404, b'{"message": "no such namespace"}'), refusal(502, b"<html>")
+    ('status 404, no such namespace', 'status 502')
+    """
+    return _reading(_Status(status, _status(body).message))
+
+
 def _number(version: str) -> int:
     """Versions of one kind compare as numbers; 0 for one that is none.
 
