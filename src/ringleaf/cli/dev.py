@@ -44,8 +44,10 @@ def run_cluster(*, once: bool) -> int:
         with Testbed() as bed, Actor(bed.client) as actor:
             health = f"127.0.0.1:{free_port()}"
             scheduler = _start(bed, actor, health)
+            all_run = _wait_for_samples(bed, scheduler)
             if once:
-                return _wait_for_samples(bed, scheduler)
+                return _print_samples(bed, scheduler, all_run=all_run)
+            _say("the sample jobs run" if all_run else "not all sample jobs run yet")
             _print_hints(bed, health)
             return _stay(bed, scheduler, health)
     except source.TestbedError as error:
@@ -98,13 +100,20 @@ def _start_scheduler(bed: Testbed, health: str) -> Child:
     return bed.run("ringleaf-scheduler", [*command, *where, *probes, *names])
 
 
-def _wait_for_samples(bed: Testbed, scheduler: Child) -> int:
-    """Print where the samples run; exit status 1 when one of them does not."""
+def _wait_for_samples(bed: Testbed, scheduler: Child) -> bool:
+    """Whether all samples run, as soon as they do; not for ever."""
     deadline = time.monotonic() + PATIENCE_S
-    while not _all_run(bed) and scheduler.is_running and time.monotonic() < deadline:
+    while not _all_run(bed):
+        if not scheduler.is_running or time.monotonic() > deadline:
+            return False
         time.sleep(0.1)
+    return True
+
+
+def _print_samples(bed: Testbed, scheduler: Child, *, all_run: bool) -> int:
+    """Print where the samples are; exit status 1 when one of them does not run."""
     _print_pods(_pods(bed))
-    if _all_run(bed):
+    if all_run:
         return 0
     _say(f"not all samples run; ringleaf scheduler: {scheduler.last_words()}")
     return 1
