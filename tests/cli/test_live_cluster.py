@@ -103,6 +103,20 @@ def test_plan_says_where_a_manifest_would_go_and_submits_nothing(bed: Testbed) -
     assert status == 404
 
 
+def test_plan_says_which_namespace_is_not_there(bed: Testbed) -> None:
+    given = pod("new", 8)
+    given["metadata"].pop("namespace", None)
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nope"}}
+    both = {"apiVersion": "v1", "kind": "List", "items": [made, given]}
+    call = ("plan", "-f", "-", "-n", "nope")
+
+    missing = ask(bed, *call, stdin=json.dumps(given))
+    brought = ask(bed, *call, stdin=json.dumps(both))
+
+    assert missing.stderr == "ringleaf: warning: there is no namespace 'nope' yet\n"
+    assert "there is no namespace" not in brought.stderr
+
+
 def test_plan_may_ask_the_api_server_to_fill_in_the_rest(bed: Testbed) -> None:
     stdin = json.dumps(pod("new", 8))
 

@@ -212,6 +212,16 @@ def test_a_canary_has_a_name_of_its_own(ringleaf: Ringleaf) -> None:
     assert "both 'volcano', want different ones" in done.err
 
 
+def test_a_name_that_a_shadow_does_not_use_is_warned_of(ringleaf: Ringleaf) -> None:
+    where = ("--kubeconfig", "no/such/file")
+
+    done = ringleaf("scheduler", "--shadow", "--scheduler-name", "other", *where)
+    usual = ringleaf("scheduler", "--shadow", *where)
+
+    assert "--scheduler-name has no effect on a shadow without a canary" in done.err
+    assert "no effect" not in usual.err
+
+
 def test_a_log_that_cannot_be_written_is_one_line(
     ringleaf: Ringleaf, tmp_path: Path
 ) -> None:

@@ -1,8 +1,10 @@
 """``ringleaf plan -f``: what would become of a manifest, were it submitted now."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -36,6 +38,9 @@ from ringleaf.simulator.source import BadInput, documents
 MANIFEST: Final = "a manifest"
 MANIFEST_HINT: Final = "one has at least apiVersion, kind, metadata and spec"
 REFUSED: Final = 400
+NOT_FOUND: Final = 404
+MAX_SPACES: Final = 20
+"""Namespaces of a manifest that are looked for."""
 WAITING: Final = "waiting"
 
 
@@ -95,7 +100,9 @@ def plan_manifests(
         world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
         now = clock()
         reader = Reader(space, cluster.schedulers, world.priority_classes, now)
-        return submit(Look(world, now), reader.read(given))
+        found = submit(Look(world, now), reader.read(given))
+        notes = [*found.notes, *[each async for each in _unspaced(api, listed, reader)]]
+        return msgspec.structs.replace(found, notes=notes)
 
     try:
         found = ask(cluster, question)
@@ -130,6 +137,23 @@ def _bytes_of(file: str) -> bytes:
             "files"
         )
     return bytes_of(file, MANIFEST)
+
+
+async def _unspaced(
+    api: Api, listed: Sequence[tuple[str, Plain]], reader: Reader
+) -> AsyncIterator[str]:
+    """The namespaces that are not there, as far as one may ask for them."""
+    brought = {
+        (each.get("metadata") or {}).get("name")
+        for _path, each in listed
+        if each.get("kind") == "Namespace"
+    }
+    asked = {pod.metadata.namespace for pod in reader.found.pods}
+    for space in sorted(asked - brought)[:MAX_SPACES]:
+        path = f"/api/v1/namespaces/{quote(space, safe='')}"
+        with suppress(Unreachable):
+            if (await api.call("GET", path, lane="tell")).status == NOT_FOUND:
+                yield f"there is no namespace {quoted(space)} yet"
 
 
 async def _dry_run(

@@ -362,10 +362,20 @@ def find_product(name: str) -> Product | None:
     return _BY_NAME.get(_plain(name))
 
 
+LIKE: Final = 0.75
+"""How like a name must be to be meant."""
+MOST_MEANT: Final = 3
+"""Products of which a name may be a part to be named in a hint."""
+
+
 def similar_product(name: str) -> str:
     """A hint for whoever wrote a *name* that no product has."""
-    close = get_close_matches(name.lower()[:100], PRODUCTS, n=1, cutoff=0.4)
-    return f"did you mean {close[0]!r}?" if close else "see: ringleaf products"
+    given = name.lower()[:100]
+    close = [key for key in PRODUCTS if given and given in key]
+    close = close or get_close_matches(given, PRODUCTS, n=1, cutoff=LIKE)
+    if not 0 < len(close) <= MOST_MEANT:
+        return "see: ringleaf products"
+    return f"did you mean {' or '.join(map(repr, close))}?"
 
 
 def mode_of(job: Job) -> Mode:
