@@ -317,3 +317,43 @@ def test_a_node_that_is_not_there_is_one_line(explain: Explain) -> None:
 
     with pytest.raises(BadUse, match="--node is 'z', want the name of a node"):
         explain(stage, "pod/p", "z")
+
+
+# Names, and hints.
+
+
+@pytest.mark.parametrize("asked_for", ["job/six", "podgroup/six", "default/six"])
+def test_explain_takes_the_name_that_status_shows(
+    asked_for: str, explain: Explain
+) -> None:
+    stage = Stage("a")
+    stage.gang("six-52ae36c2-1232-4865-998a-44e65f3c2e9f", 2)
+
+    _status, out = explain(stage, asked_for)
+
+    assert "job 'default/six-52ae36c2" in out
+
+
+def test_who_must_end_is_called_as_people_know_it() -> None:
+    stage = Stage("a")
+    group = "podgroup-52ae36c2-1232-4865-998a-44e65f3c2e9f"
+    stage.group(group, 1)
+    stage.pod("old", 8, group)
+    stage.cycle()
+
+    (found,) = asked(stage, manifest("new", 8)).outcomes
+
+    assert "once 'pod default/old' has ended" in found.later
+
+
+def test_a_job_without_its_queue_is_told_which_queues_there_are() -> None:
+    stage = Stage("a")
+    stage.cycle()
+    group, *pods = gang("lost", 2)
+    group["spec"]["queue"] = "nosuch"
+
+    (found,) = asked(stage, group, *pods).outcomes
+
+    assert found.decision.hint == (  # type: ignore[union-attr]
+        "make the queue 'nosuch', or take one that is there: default"
+    )

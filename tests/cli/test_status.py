@@ -56,9 +56,11 @@ def test_chips_are_counted_by_product() -> None:
         "product": "atlas-800t-a2",
         "nodes": 4,
         "not-ready": 1,
+        "cordoned": 0,
         "chips": 32,
         "used": 3,
         "free": 8 + 8 + 7 - 3,
+        "shut": 8,
         "faulty": 1,
         "free-nodes": found["free-nodes"],
     }
@@ -172,6 +174,66 @@ def test_a_screen_that_is_not_up_to_date_says_so() -> None:
     lines = shown(status(stage) | {"trouble": "watch /api/v1/pods: no answer"})
 
     assert "not up to date: watch /api/v1/pods: no answer" in lines
+
+
+UID = "52ae36c2-1232-4865-998a-44e65f3c2e9f"
+
+
+def test_a_pod_group_that_volcano_made_for_pods_is_called_by_its_pods() -> None:
+    stage = Stage("a")
+    stage.group(f"podgroup-{UID}", 3)
+    stage.pod("web-b", 8, f"podgroup-{UID}")
+    stage.pod("web-a", 8, f"podgroup-{UID}")
+
+    found = status(stage)
+
+    assert found["names"] == {f"default/podgroup-{UID}": "pod default/web-a and 1 more"}
+    assert "pod default/web-a and 1 more  " in "\n".join(shown(found, 120))
+
+
+def test_why_a_job_waits_names_others_as_people_know_them() -> None:
+    stage = Stage("a")
+    stage.group(f"six-{UID}", 2)
+    plain = stage.pod("q", 8)
+    told = f"2 nodes reserved for 'default/six-{UID}'"
+    said = {"type": "PodScheduled", "status": "False", "message": told}
+    plain["status"]["conditions"] = [said]
+
+    (found,) = (w for w in status(stage)["waiting"] if w["job"] == "pod default/q")
+
+    assert found["why"] == "2 nodes reserved for 'default/six'"
+
+
+def test_chips_of_a_cordoned_node_are_shut() -> None:
+    stage = Stage([node("a"), node("b", spec={"unschedulable": True})])
+    stage.cycle()
+
+    found = status(stage)
+
+    (own,) = found["products"]
+    assert (own["free"], own["shut"], own["cordoned"]) == (8, 8, 1)
+    assert "2 (1 cordoned)" in "\n".join(shown(found))
+
+
+def test_a_job_that_is_invalid_is_told_what_helps() -> None:
+    stage = Stage("a")
+    stage.cycle()
+    stage.pod("nine", 9)
+
+    (found,) = status(stage)["waiting"]
+
+    assert found["why"].startswith("invalid: ")
+    assert "; hint: " in found["why"]
+
+
+def test_a_queue_that_gets_what_it_asks_has_no_part_on_the_screen() -> None:
+    stage = Stage("a")
+    stage.pod("p", 4)
+    stage.cycle()
+    assert any(line.endswith(" 4 Ascend910") for line in shown(status(stage)))
+
+    stage.pod("q", 8)
+    assert any(line.endswith(" 4 of 8 Ascend910") for line in shown(status(stage)))
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

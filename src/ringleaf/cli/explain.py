@@ -24,6 +24,7 @@ from ringleaf.framework.explain import (
     survey,
 )
 from ringleaf.framework.session import Session
+from ringleaf.kube.names import UID
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.policies.admission import is_legal
@@ -67,6 +68,9 @@ def _holding(scenarios: Sequence[Scenario], file: str, name: str) -> Scenario:
         if name in scenario.known_jobs:
             return scenario
     names = [job for scenario in scenarios for job in scenario.known_jobs]
+    like = [job for job in names if UID.sub("", job) == name]
+    if len(like) == 1:
+        raise BadUse(f"--job is {name!r}, want a job of {file}; hint: --job {like[0]}")
     has = shortened(names, MAX_NAMES)
     raise BadUse(f"--job is {name!r}, want a job of {file}; hint: it has {has}")
 
@@ -139,10 +143,9 @@ def print_decision(console: Console, decision: Decision) -> None:
     console.print(head)
     if isinstance(decision, Placed):
         for placement in decision.placements[:MAX_NAMES]:
-            chips = ", ".join(map(str, placement.chips)) or "none"
-            console.print(
-                indented(f"pod {placement.replica}: {placement.node}, chips {chips}")
-            )
+            chips = ", ".join(map(str, placement.chips)) or ""
+            which = f", chips {chips}" if chips else ""
+            console.print(indented(f"pod {placement.replica}: {placement.node}{which}"))
         more = len(decision.placements) - MAX_NAMES
         if more > 0:
             console.print(f"  … and {more} more pods")

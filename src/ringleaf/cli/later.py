@@ -9,7 +9,7 @@ from ringleaf.cli.output import shortened
 from ringleaf.cli.timeline import reservation_words
 from ringleaf.framework.standing import Standing
 from ringleaf.kube import names
-from ringleaf.kube.look import Look
+from ringleaf.kube.look import Look, known_as
 from ringleaf.simulator.outcome import booking_told
 
 Plain = dict[str, Any]
@@ -33,7 +33,8 @@ def start_of(look: Look, standing: Standing) -> tuple[str, Plain | None]:
     places = reservation_words(
         {k: v for k, v in told.items() if k not in ("ready-at", "held-by")}
     ).removeprefix("reserved: ")
-    who = shortened([repr(name) for name in booking.blockers], MAX_NAMES)
+    world = look.world
+    who = shortened([repr(known_as(world, n)) for n in booking.blockers], MAX_NAMES)
     who += " has ended" if len(booking.blockers) == 1 else " have ended"
     ready = booking.ready_at
     if not booking.blockers:
@@ -44,7 +45,7 @@ def start_of(look: Look, standing: Standing) -> tuple[str, Plain | None]:
             for name, other in booking.blockers.items()
             if other.job.estimate_s is None and not other.terminating
         ]
-        some = shortened([repr(name) for name in unknown], MAX_NAMES)
+        some = shortened([repr(known_as(world, n)) for n in unknown], MAX_NAMES)
         have = "has" if len(unknown) == 1 else "have"
         words = (
             f"could start, for example on {places}, once {who}; nobody knows when: "

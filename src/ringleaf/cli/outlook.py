@@ -188,8 +188,8 @@ def _queue_words(told: Plain) -> str:
     uses, deserves = told["uses"], told["deserves"]
     parts = [
         f"{uses.get(r, 0)} {r} and deserves {deserves[r]}"
-        if r in deserves
-        else f"{uses[r]} {r}"
+        if deserves.get(r, uses.get(r, 0)) != uses.get(r, 0)
+        else f"{uses.get(r, 0)} {r}"
         for r in {**uses, **deserves}
     ]
     words = f"queue {told['name']!r}: weight {told['weight']}, uses "

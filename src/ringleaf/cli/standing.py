@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -20,6 +21,7 @@ from ringleaf.framework.explain import Candidate
 from ringleaf.framework.statement import Statement
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.look import Look, Observed, podless_words
+from ringleaf.kube.names import UID
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
@@ -44,8 +46,12 @@ JOB_LABELS: Final = (
 )
 """Labels by which pods say whose they are."""
 _TARGET: Final = re.compile(r"([a-z]+)(?:\.[a-z0-9.]+)?/([^/]+)")
-UID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""What Volcano adds to the name of a job, for the name of its PodGroup."""
+_SHOWN: Final = re.compile(
+    r"(?P<pod>pod )?(?P<space>[a-z0-9-]+)/(?P<name>[a-z0-9.-]+)"
+    r"(?(pod)(?: and \d+ more)?)"
+)
+"""A job as ``ringleaf status`` shows it."""
+_FILES: Final = (".yaml", ".yml", ".json")
 
 
 class Target(NamedTuple):
@@ -66,11 +72,20 @@ def target_of(text: str, namespace: str) -> Target | None:
 
     >>> target_of("pod/infer", "ml").key, target_of("examples/a.yaml", "ml")
     ('ml/infer', None)
+
+    What ``ringleaf status`` shows has its namespace:
+
+    >>> target_of("pod lab/infer", "ml"), target_of("lab/six", "ml").key
+    (Target(kind='pod', name='infer', namespace='lab'), 'lab/six')
     """
     found = _TARGET.fullmatch(text)
-    if found is None or found[1] not in KINDS:
+    if found is not None and found[1] in KINDS:
+        return Target(KINDS[found[1]], found[2], namespace)
+    shown = _SHOWN.fullmatch(text)
+    if shown is None or text.endswith(_FILES) or Path(text).exists():
         return None
-    return Target(KINDS[found[1]], found[2], namespace)
+    kind = "pod" if shown["pod"] else "job"
+    return Target(kind, shown["name"], shown["space"])
 
 
 def explain_target(
@@ -119,7 +134,7 @@ def _groups(look: Look, target: Target) -> list[Group]:
     elif target.key in world.groups:
         found = [target.key]
     else:
-        found = sorted({*_of_job(look, target)} if target.kind == "job" else ())
+        found = sorted({*_of_job(look, target)})
     if not found:
         who = " or ".join(sorted(world.schedulers))
         whose = world.passed_over if isinstance(world, Observed) else {}
@@ -147,6 +162,8 @@ def _of_job(look: Look, target: Target) -> Iterator[str]:
         rest = own.removeprefix(target.name)
         if space == target.namespace and rest != own and UID.fullmatch(rest):
             yield name
+    if target.kind != "job":
+        return
     for pod in look.world.pods.values():
         said = [pod.labels.get(key) for key in JOB_LABELS if pod.ours]
         if pod.namespace == target.namespace and target.name in said:

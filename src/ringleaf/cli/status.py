@@ -13,14 +13,14 @@ from rich.text import Text
 from ringleaf.cli.live import Cluster, ask, moment, span
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
-from ringleaf.cli.standing import UID
 from ringleaf.framework.standing import Standing
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.leader import Lease
-from ringleaf.kube.look import Look, Observed, clock, read_world
+from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
 from ringleaf.kube.pods import seconds_of
 from ringleaf.model.cluster import Cluster as Chips
+from ringleaf.model.decision import Invalid
 from ringleaf.model.mask import full_mask
 from ringleaf.model.spine import NOWHERE
 from ringleaf.simulator.answer import whole
@@ -35,6 +35,7 @@ MAX_NAMES: Final = 3
 STALE: Final = 3
 """A Lease that was not renewed for so many times as long as it lasts is nobody's."""
 HELD: Final = "held by nobody"
+_AWAY: Final = ("not-ready", "cordoned")
 
 
 class Lead:
@@ -115,7 +116,7 @@ def status_of(look: Look, world: Observed) -> Plain:
         _queue(look, name, ours.values(), waiting)
         for name in sorted(engine.view.queues)
     ]
-    return {
+    found: Plain = {
         "at": whole(look.now),
         "nodes": len(chips),
         "pods": len(world.pods),
@@ -127,6 +128,16 @@ def status_of(look: Look, world: Observed) -> Plain:
         "short": list(_short(world)),
         "problems": list(_problems(look)),
     }
+    return found | {"names": _names(world, found)}
+
+
+def _names(world: Observed, found: Plain) -> Plain:
+    """What people call the jobs that are named, where that is something else."""
+    told = {each["job"] for key in ("waiting", "short") for each in found[key]}
+    for key in ("leaves", "superpods"):
+        told |= {job for each in found[key] for job in each["crossed-by"]}
+    known = {job: known_as(world, job) for job in sorted(told)}
+    return {job: name for job, name in known.items() if name != job}
 
 
 def _queue(
@@ -142,6 +153,7 @@ def _queue(
 
 def _products(chips: Chips) -> Iterator[Plain]:
     free, whole = _free(chips), _whole(chips)
+    shut = chips.free & chips.healthy & ~free
     for i, product in enumerate(chips.products):
         own = chips.product == i
         size = int(chips.size[own].sum())
@@ -152,9 +164,11 @@ def _products(chips: Chips) -> Iterator[Plain]:
             "product": product.key,
             "nodes": int(own.sum()),
             "not-ready": int((own & ~chips.ready).sum()),
+            "cordoned": int((own & chips.ready & chips.cordoned).sum()),
             "chips": size,
             "used": int(np.bitwise_count(chips.taken[own]).sum()),
             "free": int(np.bitwise_count(free[own]).sum()),
+            "shut": int(np.bitwise_count(shut[own]).sum()),
             "faulty": int(faulty),
             "free-nodes": int((own & whole).sum()),
         }
@@ -216,7 +230,7 @@ def _waiting(look: Look, world: Observed) -> Iterator[Plain]:
             continue
         if standing is None and group.told is not None:
             told = look.engine.explain(group.name)
-            why = getattr(told, "message", "")
+            why = _invalid_words(told) if isinstance(told, Invalid) else ""
         else:
             why = world.why_of(group)
         job = group.told
@@ -230,10 +244,14 @@ def _waiting(look: Look, world: Observed) -> Iterator[Plain]:
                 "wanted": "" if job is None else job.wanted,
                 "priority": 0 if job is None else job.priority,
                 "since": whole(since),
-                "why": why,
+                "why": spoken(world, why),
             }
         )
     yield from sorted(found, key=lambda each: (each["since"], each["job"]))
+
+
+def _invalid_words(told: Invalid) -> str:
+    return f"invalid: {told.problem}" + (f"; hint: {told.hint}" if told.hint else "")
 
 
 def _short(world: Observed) -> Iterator[Plain]:
@@ -303,8 +321,14 @@ class Screen:
             yield from self._units("superpod", "SuperPoDs", status["superpods"])
         yield Text()
         yield from self._waits()
-        yield from self._lines("short", "Gangs that run short of pods", _short_words)
+        yield from self._lines(
+            "short", "Gangs that run short of pods", self._short_words
+        )
         yield from self._lines("problems", "Problems", _problem_words)
+
+    def _name(self, job: str) -> str:
+        name: str = self._status["names"].get(job, job)
+        return name
 
     def _leader(self, told: Plain) -> Text:
         lease = f"Lease {told['lease']}"
@@ -319,23 +343,28 @@ class Screen:
         return Text(f"leader: none elected, there is no {lease}")
 
     def _products(self) -> Table:
-        columns = ("chips of", "nodes", "chips", "used", "free", "faulty", "free nodes")
+        columns = ["chips of", "nodes", "chips", "used", "free", "faulty", "free nodes"]
+        listed = self._status["products"]
+        has_shut = any(each["shut"] for each in listed)
+        columns[5:5] = ["shut"] * has_shut
         table = _numbers(*columns)
-        for each in self._status["products"]:
-            away = f" ({each['not-ready']} not ready)" if each["not-ready"] else ""
+        for each in listed:
+            away = [f"{each[key]} {key}" for key in _AWAY if each[key]]
+            told = f" ({', '.join(away)})".replace("-", " ") if away else ""
             table.add_row(
                 Text(each["product"]),
-                f"{each['nodes']}{away}",
+                f"{each['nodes']}{told}",
                 str(each["chips"]),
                 str(each["used"]),
                 Text(str(each["free"]), style="green" if each["free"] else ""),
+                *([Text(str(each["shut"] or ""), style="yellow")] * has_shut),
                 Text(str(each["faulty"] or ""), style="red"),
                 str(each["free-nodes"]),
             )
         return table
 
     def _queues(self) -> Table:
-        table = new_table("queue", "weight", "jobs", "waiting", "uses, of its part")
+        table = new_table("queue", "weight", "jobs", "waiting", "uses")
         listed = self._status["queues"]
         for each in listed[: self._rows]:
             name = each["name"] + (" (closed)" if each["state"] == "closed" else "")
@@ -363,7 +392,7 @@ class Screen:
         if crossed:
             table = new_table(key.replace("superpod", "SuperPoD"), "free", "crossed by")
             for each in crossed[: self._rows]:
-                by = shortened([*map(_short_name, each["crossed-by"])], MAX_NAMES)
+                by = shortened([*map(self._name, each["crossed-by"])], MAX_NAMES)
                 room = f"{each['free-nodes']} of {each['nodes']}"
                 table.add_row(Text(str(each[key])), room, Text(by))
             yield table
@@ -376,14 +405,19 @@ class Screen:
         yield Text(f"{so_many(len(listed), 'job')} waiting, the oldest first:")
         table = new_table("job", "for", "queue", "why")
         for each in listed[: self._rows]:
-            why = each["why"].removeprefix(f"job {each['job']!r} waits: ")
+            name = self._name(each["job"])
+            why = each["why"].removeprefix(f"job {name!r} waits: ")
             why = why or "nobody has said why yet; hint: ringleaf explain"
             age = span(max(0.0, self._now - each["since"]))
-            name = Text(_short_name(each["job"]))
-            table.add_row(name, age, Text(each["queue"]), Text(why))
+            table.add_row(Text(name), age, Text(each["queue"]), Text(why))
         yield table
         if len(listed) > self._rows:
             yield Text(f"… and {len(listed) - self._rows} more", style="dim")
+
+    def _short_words(self, each: Plain) -> str:
+        ending = f", {each['ending']} ending" if each["ending"] else ""
+        name = self._name(each["job"])
+        return f"{name}: {each['running']} of {each['needs']} pods run{ending}"
 
     def _lines(
         self, key: str, title: str, words: Callable[[Plain], str]
@@ -398,11 +432,6 @@ class Screen:
             yield Text(f"  … and {len(listed) - self._rows} more", style="dim")
 
 
-def _short_name(job: str) -> str:
-    """The name of a job by which people know it."""
-    return UID.sub("", job)
-
-
 def _numbers(first: str, *others: str) -> Table:
     table = new_table(first)
     for column in others:
@@ -411,23 +440,23 @@ def _numbers(first: str, *others: str) -> Table:
 
 
 def _use_words(queue: Plain) -> str:
-    """What a queue uses, of what it deserves, and at most."""
-    uses, deserves, most = queue["uses"], queue["deserves"], queue["capability"]
+    """What a queue uses; its part where it asks for more, and what it has at most."""
+    asks, uses, deserves, most = (
+        queue["asks"],
+        queue["uses"],
+        queue["deserves"],
+        queue["capability"],
+    )
     named = [r for r in {**uses, **deserves, **most} if r != "pods"]
     npu = [r for r in named if r.startswith("huawei.com/")]
     words = []
     for resource in npu or named[:1]:
-        part = f"/{deserves[resource]}" if resource in deserves else ""
+        part = deserves.get(resource, 0)
+        of = f" of {part}" if 0 < part < asks.get(resource, 0) else ""
         limit = f" (at most {most[resource]})" if resource in most else ""
         short = resource.removeprefix("huawei.com/")
-        words.append(f"{uses.get(resource, 0)}{part} {short}{limit}")
+        words.append(f"{uses.get(resource, 0)}{of} {short}{limit}")
     return ", ".join(words) or "nothing"
-
-
-def _short_words(each: Plain) -> str:
-    ending = f", {each['ending']} ending" if each["ending"] else ""
-    name = _short_name(each["job"])
-    return f"{name}: {each['running']} of {each['needs']} pods run{ending}"
 
 
 def _problem_words(each: Plain) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ringleaf.actions import VERBS
+from ringleaf.actions.enqueue import full_words
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
@@ -48,13 +49,15 @@ from ringleaf.model.spine import Leaf
 from ringleaf.plugins import PLUGINS
 from ringleaf.plugins.predicates import Predicates, without_predicates
 from ringleaf.policies.admission import admit
-from ringleaf.policies.fit import request_of
+from ringleaf.policies.fit import request_of, some_of
 
 SAME_PLACE: Final = ("product", "chips", "superpod", "leaf", "slot")
 """Where a node stands; one that moves is another node."""
 
 MAX_ROUNDS: Final = 100
 """How often the actions run after one event, while what they do makes room for more."""
+MAX_QUEUES: Final = 4
+"""Queues that are named to somebody whose queue is not there."""
 SOON_S: Final = 1.0
 """When to go on where that was not enough."""
 EARLY_S: Final = 1.0
@@ -179,10 +182,25 @@ class Engine:
                 cycle.bookings[name].let_go(statement, cluster)
             if cycle.session.preview(job) is not None:
                 held_back = beyond_quota(cycle.session, job, 0)
-                return cycle.with_reserved(standing, replace(held_back, because=why))
+                hint = self._queue_hint(job.queue, why)
+                held_back = replace(held_back, because=why, hint=hint)
+                return cycle.with_reserved(standing, held_back)
             waiting = told_to_wait(cycle.session, job, request_of(job))
-        waiting = replace(waiting, because=why) if why else waiting
+        if why:
+            hint = self._queue_hint(job.queue, why) or waiting.hint
+            waiting = replace(waiting, because=why, hint=hint)
         return cycle.with_reserved(standing, waiting)
+
+    def _queue_hint(self, name: str, why: str) -> str:
+        """What helps a job that its queue holds back; empty if that is not why."""
+        if name not in self.view.queues:
+            there = some_of(sorted(self.view.queues), MAX_QUEUES) or "none"
+            return f"make the queue {name!r}, or take one that is there: {there}"
+        if self.cycle.door_words(name):
+            return f"open the queue {name!r}, or take another one"
+        if why == full_words(name).lstrip("; "):
+            return f"jobs of queue {name!r} that are let in must end first"
+        return ""
 
     @property
     def nodes(self) -> Iterable[Node]:

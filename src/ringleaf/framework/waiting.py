@@ -37,6 +37,7 @@ from ringleaf.policies.repair import Level, levels_of, without_pods
 if TYPE_CHECKING:
     from ringleaf.framework.session import Session
 
+ONE_POD: Final = ("pods", 1000)
 MAX_ENDINGS: Final = 8
 """Jobs in the way that are tried, for the hint, as the one whose end is enough."""
 
@@ -115,7 +116,7 @@ def _role_waits(session: "Session", job: Job) -> Waiting | None:
 def _used(asking: Job | Role) -> str:
     """The resources of one pod, as they read after its chips."""
     return "".join(
-        f" and {amount_words(amount)} {name}"
+        f" and {amount_words(amount)} {'pod' if (name, amount) == ONE_POD else name}"
         for name, amount in asking.demand.resources
     )
 

@@ -20,6 +20,7 @@ from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobs import Group
+from ringleaf.kube.names import UID
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.watched import reflectors
@@ -34,6 +35,7 @@ _SILENT: Final = re.compile(r"\w+ \S+: (https?://\S+): (.*)")
 _UNKNOWN: Final = re.compile(r"\w+ \S+: status 401\b.*")
 _FORBIDDEN: Final = re.compile(r"list (\S+): status 403, (.*)")
 SCHEDULERS: Final = ("ringleaf", "volcano")
+_NAMED: Final = re.compile(rf"[a-z0-9.-]+/[a-z0-9.-]+?{UID.pattern}(?![a-z0-9-])")
 
 
 class Trouble(Exception):  # noqa: N818 - it reads as what happened
@@ -150,11 +152,36 @@ class Look:
                 self.evicted.append(each)
 
 
+def known_as(world: World, name: str) -> str:
+    """What people call a group.
+
+    Volcano calls the PodGroup of a job by its name and its uid, and that of a pod, or
+    of the pods of one owner, ``podgroup`` and a uid: those are called by their pods.
+    """
+    bare = UID.sub("", name)
+    group = world.groups.get(name)
+    if bare == name or group is None or not bare.endswith("/podgroup"):
+        return bare
+    keys = sorted(pod.key for pod in group.pods.values())
+    if not keys:
+        return name
+    more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+    return f"pod {keys[0]}{more}"
+
+
+def spoken(world: World, text: str) -> str:
+    """*text* with the names that people know instead of those with a uid."""
+    return _NAMED.sub(lambda found: known_as(world, found[0]), text)
+
+
 def podless_words(look: Look, name: str) -> str:
     """Why a job waits whose pods are not made yet."""
     standing = look.engine.view.standings.get(name)
-    why = "" if standing is None else standing.why.lstrip(",; ")
-    return f"its pods are not made yet; {why}" if why else "its pods are not made yet"
+    if standing is None:
+        return "its pods are not made yet"
+    why = standing.why.lstrip(",; ")
+    words = f"wants {standing.job.wanted}"
+    return f"{words}; {why}" if why else words
 
 
 def _waits(event: Event) -> bool:

@@ -4,6 +4,7 @@ They are an interface: the device plugin, the cluster daemon, Volcano's controll
 the operators read and write the same ones.
 """
 
+import re
 from typing import Final
 
 SCHEDULER: Final = "ringleaf"
@@ -66,3 +67,6 @@ REPORTS: Final = (
     ("kube-system", "mx-consumer-cim=true"),
 )
 """Namespaces of the reports on devices, nodes and switches, and the labels on them."""
+
+UID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What Volcano adds to the name of a job, for the name of its PodGroup."""

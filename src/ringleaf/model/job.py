@@ -1,6 +1,6 @@
 """A job: pods that start together or not at all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import count, islice
 from typing import Final
@@ -167,9 +167,7 @@ class Job(Struct, frozen=True):
         '4 cpu for pods that are not made yet'
         """
         if self.podless:
-            asks = self.roles[0].demand.resources if self.roles else ()
-            told = ", ".join(f"{amount_words(n)} {name}" for name, n in asks)
-            return f"{told or 'nothing'} for pods that are not made yet"
+            return _podless_words(self.roles[0].demand.resources if self.roles else ())
         said = " and ".join(
             f"{role.name!r} {role.replicas} x {role.chips}".removeprefix("'' ")
             for role in self.roles
@@ -317,3 +315,28 @@ class Job(Struct, frozen=True):
     def n_blocks(self) -> int:
         """Logical SuperPoDs of the job."""
         return self.replicas // self.block_nodes
+
+
+_QUOTA: Final = ("requests.", "limits.")
+"""What stands before resources that are named as quotas name them."""
+
+
+def _podless_words(asks: Iterable[tuple[str, int]]) -> str:
+    """What pods ask that are not made yet; nothing twice under another name.
+
+    >>> _podless_words([("count/pods", 2000), ("cpu", 4000), ("requests.cpu", 4000)])
+    '4 cpu for 2 pods that are not made yet'
+    """
+    told = {name: amount_words(n) for name, n in asks}
+    counted = told.pop("count/pods", "")
+    n_pods = told.pop("pods", counted)
+    known = [
+        name
+        for name in told
+        if not any(name.removeprefix(quota) in {*told} - {name} for quota in _QUOTA)
+    ]
+    rest = ", ".join(f"{told[name]} {name}" for name in known) or "nothing"
+    pods = {"": "pods that are", "1": "1 pod that is"}.get(
+        n_pods, f"{n_pods} pods that are"
+    )
+    return f"{rest} for {pods} not made yet"
