@@ -137,6 +137,16 @@ def test_the_leader_is_who_holds_the_lease_and_renews_it() -> None:
     }
 
 
+def test_nobody_is_said_to_lead_no_more_while_the_api_server_is_silent() -> None:
+    found = lead()
+    found.silent_since = 1000.0
+
+    told = found.plain(1016.0)
+
+    assert told["state"] == "unknown"
+    assert told["why"] == "nothing was heard of the API server for 16 s"
+
+
 def test_the_screen_says_it_all_in_80_columns() -> None:
     stage = Stage("a b")
     stage.gang("g", 2)

@@ -51,6 +51,8 @@ class Lead:
         self.name, self.namespace = name, namespace
         self.lease: Lease | None = None
         self.trouble = ""
+        self.silent_since: float | None = None
+        """Since when the API server has not answered, if it does not."""
 
     @property
     def path(self) -> str:
@@ -79,6 +81,10 @@ class Lead:
         found: Plain = {"lease": f"{self.namespace}/{self.name}"}
         if self.trouble:
             return found | {"state": "unknown", "why": self.trouble}
+        if self.silent_since is not None:
+            ago = span(max(0.0, now - self.silent_since))
+            why = f"nothing was heard of the API server for {ago}"
+            return found | {"state": "unknown", "why": why}
         if self.lease is None:
             return found | {"state": "no lease"}
         spec = self.lease.spec

@@ -22,7 +22,7 @@ from rich.text import Text
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import Cluster
 from ringleaf.cli.status import Lead, Screen, status_of
-from ringleaf.kube.api import Api
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.leader import Lease
 from ringleaf.kube.look import Look, Observed, clock, told
 from ringleaf.kube.watch import Gone, Reflector
@@ -34,6 +34,10 @@ REST: Final = 3
 """How many times as long as it took to draw a screen it stays."""
 AGE_S: Final = 10.0
 """How long a screen stays at most, for the ages on it."""
+SILENT_S: Final = 4.0
+"""After how long without a word of the Lease the API server is asked for it."""
+ANSWER_S: Final = 2.0
+"""How long that may take."""
 QUIT: Final = frozenset("qQ\x03\x04")
 
 
@@ -75,7 +79,8 @@ class Watching:
     """What is known, and the screen that shows it."""
 
     def __init__(self, api: Api, cluster: Cluster, lead: Lead) -> None:
-        self._lead = lead
+        self._lead, self._api = lead, api
+        self._heard = clock()
         self._world = Observed(cluster.schedulers, cluster.conf())
         self._changed, self._quit = asyncio.Event(), asyncio.Event()
         self._is_new = False
@@ -116,6 +121,7 @@ class Watching:
             asyncio.create_task(each.run(), name=each.path)
             for each in (*self._reflectors, self._lease)
         ]
+        tasks.append(asyncio.create_task(self._listen(), name="listen"))
         try:
             while not self._quit.is_set():
                 began = time.monotonic()
@@ -136,6 +142,27 @@ class Watching:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _listen(self) -> None:
+        """Find out whether nobody leads, or the API server says nothing at all."""
+        while True:
+            await asyncio.sleep(SILENT_S)
+            if self._lead.lease is None or clock() - self._heard < SILENT_S:
+                continue
+            path = f"{self._lead.path}/{self._lead.name}"
+            try:
+                await self._api.call("GET", path, timeout_s=ANSWER_S, lane="lead")
+            except Unreachable:
+                self._lead.silent_since = self._heard
+                self._changed.set()
+            else:
+                self._hear()
+
+    def _hear(self) -> None:
+        self._heard = clock()
+        if self._lead.silent_since is not None:
+            self._lead.silent_since = None
+            self._changed.set()
 
     def _draw(self, live: Live) -> None:
         now = clock()
@@ -162,6 +189,7 @@ class Watching:
         self._changed.set()
 
     def _put_lease(self, leases: list[Lease]) -> None:
+        self._hear()
         before, self._lead.trouble = self._lead.lease, ""
         self._lead.lease = leases[-1]
         if before is None or before.holder != self._lead.lease.holder:
