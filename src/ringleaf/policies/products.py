@@ -364,6 +364,8 @@ def find_product(name: str) -> Product | None:
 
 LIKE: Final = 0.75
 """How like a name must be to be meant."""
+PART: Final = 4
+"""Letters of a part of a name that say something."""
 MOST_MEANT: Final = 3
 """Products of which a name may be a part to be named in a hint."""
 
@@ -371,7 +373,7 @@ MOST_MEANT: Final = 3
 def similar_product(name: str) -> str:
     """A hint for whoever wrote a *name* that no product has."""
     given = name.lower()[:100]
-    close = [key for key in PRODUCTS if given and given in key]
+    close = [key for key in PRODUCTS if len(given) >= PART and given in key]
     close = close or get_close_matches(given, PRODUCTS, n=1, cutoff=LIKE)
     if not 0 < len(close) <= MOST_MEANT:
         return "see: ringleaf products"
