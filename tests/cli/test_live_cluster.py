@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -213,6 +214,22 @@ def test_who_may_not_list_is_told_which_right_is_missing(
     (line,) = done.stderr.splitlines()
     assert line.startswith("ringleaf: not allowed to list ")
     assert "; want a role with list of " in line
+
+
+def test_the_lease_of_the_leader_is_found_wherever_it_is(bed: Testbed) -> None:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+    spec = {"holderIdentity": "me", "leaseDurationSeconds": 3600, "renewTime": now}
+    lease = {"metadata": {"name": "ringleaf"}, "spec": spec}
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    assert bed.request("POST", path, lease)[0] == 201
+
+    found = json.loads(ask(bed, "status", "--json").stdout)["leader"]
+    where = ("--leader-elect-resource-namespace", "kube-system")
+    named = json.loads(ask(bed, "status", "--json", *where).stdout)["leader"]
+    bed.client.ask("DELETE", f"{path}/ringleaf")
+
+    assert (found["lease"], found["holder"]) == ("default/ringleaf", "me")
+    assert named == {"lease": "kube-system/ringleaf", "state": "no lease"}
 
 
 @pytest.mark.parametrize("command", ["status", "dump", "explain pod/runs"])

@@ -340,8 +340,11 @@ def status(
         str, typer.Option(metavar="NAME", help="Name of the Lease of the leader.")
     ] = "ringleaf",
     leader_elect_resource_namespace: Annotated[
-        str, typer.Option(metavar="NAME", help="Namespace of that Lease.")
-    ] = "kube-system",
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Namespace of that Lease; else it is looked for."
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Show how the live cluster stands: chips, queues, leaves, who waits and why.

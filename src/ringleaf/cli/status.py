@@ -2,10 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -38,17 +40,22 @@ HELD: Final = "held by nobody"
 _AWAY: Final = ("not-ready", "cordoned")
 
 
+NAMESPACE: Final = "kube-system"
+LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
+
+
 class Lead:
     """Who leads, as far as its Lease says.
 
     Args:
         name: Of the Lease.
-        namespace: Where it is.
+        namespace: Where it is; else it is looked for.
 
     """
 
-    def __init__(self, name: str, namespace: str) -> None:
-        self.name, self.namespace = name, namespace
+    def __init__(self, name: str, namespace: str | None = None) -> None:
+        self.name, self.namespace = name, namespace or NAMESPACE
+        self._is_sought = namespace is None
         self.lease: Lease | None = None
         self.trouble = ""
         self.silent_since: float | None = None
@@ -59,8 +66,23 @@ class Lead:
         """Where Leases are listed."""
         return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
 
+    async def find(self, api: Api) -> None:
+        """Look in which namespace it is, where that was not said and may be seen."""
+        if not self._is_sought:
+            return
+        path = f"{LEASES}?fieldSelector=metadata.name%3D{self.name}"
+        with suppress(Unreachable, msgspec.DecodeError):
+            said = await api.call("GET", path, lane="read")
+            found = (
+                msgspec.json.decode(said.body, type=_Leases).items if said.ok else []
+            )
+            if found:  # of several, the one that was written last
+                last = max(found, key=lambda each: each.spec.renew_time or "")
+                self.namespace = last.metadata.namespace
+
     async def read(self, api: Api) -> None:
         """Read it once; who may not is told so and nothing else fails."""
+        await self.find(api)
         try:
             said = await api.call("GET", f"{self.path}/{self.name}", lane="read")
         except Unreachable as error:
@@ -93,6 +115,10 @@ class Lead:
         fresh = now - renewed <= STALE * max(lasts, 1)
         state = "leads" if self.lease.holder and fresh else HELD
         return found | {"state": state, "holder": self.lease.holder, "renewed": renewed}
+
+
+class _Leases(Struct):
+    items: list[Lease] = []
 
 
 def show_status(cluster: Cluster, lead: Lead, *, as_json: bool) -> int:

@@ -58,6 +58,7 @@ def watch_status(cluster: Cluster, lead: Lead) -> int:
 
 async def _watch(cluster: Cluster, lead: Lead) -> None:
     async with cluster.reached() as api:
+        await lead.find(api)
         watching = Watching(api, cluster, lead)
         console = Console(highlight=False)
         with (
