@@ -71,6 +71,26 @@ def stage() -> Stage:
     return found
 
 
+def test_a_queue_that_is_made_later_is_told_what_it_uses() -> None:
+    stage = Stage("a")
+    stage.pod("p", 8)
+    stage.cycle()
+    server = Server(404, 200)
+
+    async def run() -> None:
+        own = teller(server, stage)
+        for _made in range(2):
+            own.queues_changed()
+            await own.flush(5.0)
+        own.queues_changed()
+        await own.flush(5.0)
+
+    asyncio.run(run())
+
+    assert len(server.said) == 2
+    assert server.said[0] == server.said[1]
+
+
 @pytest.mark.parametrize("trouble", [None, 401, 429, 503], ids=str)
 def test_a_phase_that_nobody_heard_is_told_again(
     stage: Stage, trouble: int | None

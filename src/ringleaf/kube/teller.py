@@ -248,6 +248,8 @@ class Teller:
             return False
         self.sent += answer.ok
         self.refused += not answer.ok
+        if not answer.ok and "/queues/" in path:
+            self._used.pop(path.split("/")[-2], None)  # it may be made yet
         if not answer.ok and answer.status != NOT_FOUND:
             self._note_refusal(method, path, answer)
         passing = answer.status in (UNAUTHORIZED, TOO_MANY)
