@@ -54,6 +54,15 @@ _SHOWN: Final = re.compile(
 _FILES: Final = (".yaml", ".yml", ".json")
 
 
+OTHER_KINDS: Final = frozenset(
+    {
+        *("cronjob", "daemonset", "ds", "deploy", "deployment", "node", "queue"),
+        *("replicaset", "rs", "service", "svc", "statefulset", "sts"),
+    }
+)
+"""Kinds of Kubernetes that are not explained; namespaces are rarely called so."""
+
+
 class Target(NamedTuple):
     """What is asked about."""
 
@@ -84,6 +93,8 @@ def target_of(text: str, namespace: str) -> Target | None:
     shown = _SHOWN.fullmatch(text)
     if shown is None or text.endswith(_FILES) or Path(text).exists():
         return None
+    if shown["space"] in OTHER_KINDS and not shown["pod"]:
+        return None  # what kubectl would take it for
     kind = "pod" if shown["pod"] else "job"
     return Target(kind, shown["name"], shown["space"])
 
