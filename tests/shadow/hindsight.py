@@ -40,17 +40,26 @@ class Witness:
     def __init__(self, client: Client) -> None:
         self.pods: dict[str, Object] = {}
         """By name, in the order in which they were bound; as they were seen last."""
-        _listed, version = client.list_all("/api/v1/pods")
-        self._watch = client.watch("/api/v1/pods", version)
+        _listed, self._version = client.list_all("/api/v1/pods")
+        self._client = client
+        self._is_closed = False
+        self._watch = client.watch("/api/v1/pods", self._version)
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
     def _look(self) -> None:
-        with suppress(OSError, HTTPException):  # it is closed in the middle of a line
-            for line in self._watch:
-                found = json.loads(line)["object"]
-                if found["kind"] == "Pod" and found["spec"].get("nodeName"):
-                    self.pods[found["metadata"]["name"]] = found
+        while not self._is_closed:
+            with suppress(OSError, HTTPException):  # closed in the middle of a line
+                for line in self._watch:
+                    self._see(json.loads(line)["object"])
+            if not self._is_closed:  # the API server ends one that is slow
+                self._watch = self._client.watch("/api/v1/pods", self._version)
+
+    def _see(self, found: Object) -> None:
+        assert found["kind"] == "Pod", found
+        self._version = found["metadata"]["resourceVersion"]
+        if found["spec"].get("nodeName"):
+            self.pods[found["metadata"]["name"]] = found
 
     def has_seen_all_chips(self) -> bool:
         """Whether every pod that it saw has named its chips."""
@@ -59,6 +68,7 @@ class Witness:
 
     def close(self) -> None:
         """See no more."""
+        self._is_closed = True
         self._watch.close()
         self._thread.join()
 

@@ -266,6 +266,7 @@ def damage(stage: Stage, bare: Machine) -> None:
     stage.put_map(wrong)
     name = wrong["metadata"]["name"]
     stage.wait_for_event(name, "Ignored")
+    time.sleep(3 * EVERY_S)  # Prometheus sees that there is one
     stage.bed.request("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
     for twin in ("one", "two"):
         chips = {R910: "Ascend910-0"}

@@ -82,7 +82,9 @@ def test_another_reason_is_told_again(stage: Stage) -> None:
         "another event",
     )
 
-    assert len(stage.events("many", "Unschedulable")) == 2
+    stage.wait(
+        lambda: len(stage.events("many", "Unschedulable")) == 2, "one on the PodGroup"
+    )
 
 
 def test_a_node_that_gets_the_label_is_looked_at(stage: Stage) -> None:
