@@ -7,7 +7,7 @@ anew from the objects alone, as after a crash.
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ringleaf.engine.event import Event
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
 from ringleaf.kube import encode
+from ringleaf.kube.api import Api
 from ringleaf.kube.objects import (
     Budget,
     Claim,
@@ -27,6 +28,7 @@ from ringleaf.kube.objects import (
     QueueObject,
 )
 from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.teller import Teller
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.world import World
 from ringleaf.model.placement import Placement
@@ -300,3 +302,15 @@ def pod(
 
 def _read(plain: Iterable[Plain], kind: Any) -> list[Any]:  # noqa: ANN401
     return [msgspec.json.decode(msgspec.json.encode(each), type=kind) for each in plain]
+
+
+def teller_of(stage: Stage, server: object, clock: Callable[[], float]) -> Teller:
+    """Who tells what there is to tell of *stage*, to a server of the test's."""
+    return Teller(
+        cast(Api, server),
+        stage.world,
+        lambda: stage.engine.view,
+        clock,
+        is_binding=lambda: False,
+        name="test",
+    )

@@ -12,7 +12,7 @@ from ringleaf.framework.instruction import Report
 from ringleaf.kube import jobs, teller
 from ringleaf.kube.api import Answer, Api
 from ringleaf.kube.scheduler import Options, Scheduler
-from tests.kube.stage import GROUP, NPU, Stage, node
+from tests.kube.stage import GROUP, NPU, Stage, node, teller_of
 
 EVERY = ",".join(f"Ascend910-{i}" for i in range(8))
 CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
@@ -259,14 +259,7 @@ def test_of_too_much_to_tell_events_are_dropped_first(
             return Answer(200, b"")
 
     async def run() -> None:
-        own = teller.Teller(
-            cast(Api, Server()),
-            stage.world,
-            lambda: stage.engine.view,
-            lambda: 0.0,
-            is_binding=lambda: False,
-            name="test",
-        )
+        own = teller_of(stage, Server(), lambda: 0.0)
         for name in ("g0", "g1", "g2"):
             stage.group(name, 1)
             stage.world.let_in(f"default/{name}")
@@ -297,14 +290,7 @@ def test_only_a_podgroup_may_be_without_a_status_of_its_own(
             return Answer(404, b"")
 
     async def run() -> None:
-        own = teller.Teller(
-            cast(Api, Server()),
-            stage.world,
-            lambda: stage.engine.view,
-            lambda: 0.0,
-            is_binding=lambda: False,
-            name="test",
-        )
+        own = teller_of(stage, Server(), lambda: 0.0)
         own.waits("default/g", "why")
         own.group_changed("default/g", is_urgent=True)
         await own.flush(5.0)
@@ -345,14 +331,7 @@ def test_what_stays_true_is_told_however_often_it_is_said(
             return Answer(200, b"")
 
     async def run() -> None:
-        own = teller.Teller(
-            cast(Api, Server()),
-            stage.world,
-            lambda: stage.engine.view,
-            asyncio.get_running_loop().time,
-            is_binding=lambda: False,
-            name="test",
-        )
+        own = teller_of(stage, Server(), asyncio.get_running_loop().time)
         task = asyncio.create_task(own.run())
         async with asyncio.timeout(10):
             while not told:

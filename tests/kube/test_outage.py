@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.api import Answer, Unreachable
 from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
 from ringleaf.kube.teller import Teller
-from tests.kube.stage import NPU, Stage
+from tests.kube.stage import NPU, Stage, teller_of
 
 
 class Server:
@@ -35,14 +35,7 @@ class Server:
 
 
 def teller(server: Server, stage: Stage) -> Teller:
-    return Teller(
-        cast(Api, server),
-        stage.world,
-        lambda: stage.engine.view,
-        asyncio.get_running_loop().time,
-        is_binding=lambda: False,
-        name="test",
-    )
+    return teller_of(stage, server, asyncio.get_running_loop().time)
 
 
 def tell(server: Server, until: Callable[[], bool], stage: Stage) -> None:

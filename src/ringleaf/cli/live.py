@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse, warn
 from ringleaf.cli.output import progress
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube.api import Api
-from ringleaf.kube.credentials import BadCredentials, load
 from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_world
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
@@ -50,10 +50,7 @@ class Cluster(Struct, frozen=True):
     @asynccontextmanager
     async def reached(self) -> AsyncIterator[Api]:
         """The API server."""
-        try:
-            credentials = await load(self.kubeconfig, self.context)
-        except BadCredentials as error:
-            raise BadUse(str(error)) from None
+        credentials = await credentials_of(self.kubeconfig, self.context)
         async with Api(credentials) as api:
             yield api
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 import ringleaf
+from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import STDIN
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
@@ -23,9 +24,15 @@ from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube import names
 from ringleaf.kube.api import Api
 from ringleaf.kube.canary import Canary
-from ringleaf.kube.credentials import BadCredentials, load
 from ringleaf.kube.health import BadAddress, Health, Json
-from ringleaf.kube.leader import Aside, Elector, Terms, aside, at_once
+from ringleaf.kube.leader import (
+    LEASE_NAMESPACE,
+    Aside,
+    Elector,
+    Terms,
+    aside,
+    at_once,
+)
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
 from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
@@ -56,8 +63,6 @@ MOST_BYTES: Final = 1 << 20
 MISSED: Final = 4
 """How many looks in a row find no file before that is told."""
 OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-NAMESPACE: Final = "kube-system"
-"""Where the Lease is, for one who runs outside of the cluster."""
 
 
 class Lead(Struct, frozen=True):
@@ -137,10 +142,7 @@ async def _look(
     asked: Run, shadow: ShadowRun, conf: Conf, say: Say, watched: "Watched"
 ) -> int:
     """Be a shadow, and nothing else."""
-    try:
-        credentials = await load(asked.kubeconfig, asked.context)
-    except BadCredentials as error:
-        raise BadUse(str(error)) from None
+    credentials = await credentials_of(asked.kubeconfig, asked.context)
     trouble = lambda line: say("trouble", message=line)  # noqa: E731
     async with Api(credentials, asked.connections, trouble) as api:
         with beside(api, shadow, conf, say) as loop:
@@ -176,10 +178,7 @@ async def _serve(
     *,
     watched: "Watched",
 ) -> int:
-    try:
-        credentials = await load(asked.kubeconfig, asked.context)
-    except BadCredentials as error:
-        raise BadUse(str(error)) from None
+    credentials = await credentials_of(asked.kubeconfig, asked.context)
     trouble = lambda line: say("trouble", message=line)  # noqa: E731
     agent, metrics = f"ringleaf/{identity}", Metrics()
     async with (
@@ -189,7 +188,7 @@ async def _serve(
         elector: Elector | None = None
         run_aside: Aside = at_once
         if asked.lead is not None:
-            own = await load(asked.kubeconfig, asked.context)
+            own = await credentials_of(asked.kubeconfig, asked.context)
             lane = Api(own, 1, trouble, agent, metrics.answered)
             run_aside = await on.enter_async_context(aside(lane))
             elector = _elector(asked.lead, lane, identity, say)
@@ -232,9 +231,9 @@ async def _serve(
 def _elector(lead: Lead, api: Api, identity: str, say: Say) -> Elector:
     namespace = lead.namespace
     if namespace is None:
-        namespace = NAMESPACE
+        namespace = LEASE_NAMESPACE
         with suppress(OSError):
-            namespace = OWN_NAMESPACE.read_text().strip() or NAMESPACE
+            namespace = OWN_NAMESPACE.read_text().strip() or LEASE_NAMESPACE
     return Elector(api, Terms(lead.name, namespace, identity, lead.duration_s), say)
 
 

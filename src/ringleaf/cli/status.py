@@ -18,7 +18,7 @@ from ringleaf.cli.plan import new_table
 from ringleaf.framework.standing import Standing
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.jobs import OUTSIDE
-from ringleaf.kube.leader import Lease
+from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
 from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
 from ringleaf.kube.pods import seconds_of
 from ringleaf.model.cluster import Cluster as Chips
@@ -40,10 +40,6 @@ HELD: Final = "held by nobody"
 _AWAY: Final = ("not-ready", "cordoned")
 
 
-NAMESPACE: Final = "kube-system"
-LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
-
-
 class Lead:
     """Who leads, as far as its Lease says.
 
@@ -54,7 +50,7 @@ class Lead:
     """
 
     def __init__(self, name: str, namespace: str | None = None) -> None:
-        self.name, self.namespace = name, namespace or NAMESPACE
+        self.name, self.namespace = name, namespace or LEASE_NAMESPACE
         self._is_sought = namespace is None
         self.lease: Lease | None = None
         self.trouble = ""
@@ -64,13 +60,13 @@ class Lead:
     @property
     def path(self) -> str:
         """Where Leases are listed."""
-        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+        return leases_path(self.namespace)
 
     async def find(self, api: Api) -> None:
         """Look in which namespace it is, where that was not said and may be seen."""
         if not self._is_sought:
             return
-        path = f"{LEASES}?fieldSelector=metadata.name%3D{self.name}"
+        path = f"{leases_path()}?fieldSelector=metadata.name%3D{self.name}"
         with suppress(Unreachable, msgspec.DecodeError):
             said = await api.call("GET", path, lane="read")
             found = (

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from ringleaf.kube import encode
+from ringleaf.kube import encode, names
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.objects import Metadata
 from ringleaf.kube.watch import Gone, Reflector, refusal
@@ -38,6 +38,9 @@ REFUSED_S: Final = 5.0
 """How long after the API server refused it for a reason that does not pass soon."""
 TRIES: Final = 3
 """How often a Lease that others write as well is tried to be given up."""
+GROUP: Final = "coordination.k8s.io/v1"
+LEASE_NAMESPACE: Final = names.KUBE_SYSTEM
+"""Where the Lease is, for one who runs outside of the cluster."""
 SEEN: Final = "ringleaf.io/pods-seen"
 """Annotation of a Lease that was given up: the version of pods its holder had seen."""
 FORBIDDEN, NOT_FOUND, CONFLICT, INVALID = 403, 404, 409, 422
@@ -97,6 +100,15 @@ class Terms(Struct, frozen=True):
     duration_s: int = 5
 
 
+def leases_path(namespace: str = "") -> str:
+    """Where Leases are listed, of one namespace or of all.
+
+    >>> leases_path("ml")
+    '/apis/coordination.k8s.io/v1/namespaces/ml/leases'
+    """
+    return f"/apis/{GROUP}{f'/namespaces/{namespace}' if namespace else ''}/leases"
+
+
 class Elector:
     """Wants to lead, leads, and gives up.
 
@@ -117,7 +129,7 @@ class Elector:
     ) -> None:
         self._api, self._terms, self._say = api, terms, say
         self._clock = clock or since_boot
-        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{terms.namespace}/leases"
+        self._path = leases_path(terms.namespace)
         self.reflector = Reflector(
             api,
             self._path,
@@ -390,7 +402,7 @@ class Elector:
             metadata["resourceVersion"] = before.metadata.resource_version
             metadata["uid"] = before.metadata.uid
             method, path = "PUT", f"{self._path}/{self._terms.name}"
-        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        kind = {"apiVersion": GROUP, "kind": "Lease"}
         body = encode.encode({**kind, "metadata": metadata, "spec": spec})
         try:
             return await self._api.call(
