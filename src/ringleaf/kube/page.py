@@ -48,6 +48,12 @@ Labels = tuple[str, ...]
 Values = dict[str, list[tuple[Labels, float | Histogram]]]
 
 
+def written(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+    """A page in the form that is accepted, and what form that is."""
+    encode, kind = choose_encoder(accept)
+    return encode(registry), kind
+
+
 class Page:
     """The metrics of a scheduler, as text; *version* is that of Ringleaf.
 
@@ -64,8 +70,7 @@ class Page:
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """The page in the form that is accepted, and what form that is."""
-        encode, kind = choose_encoder(accept)
-        return encode(self._registry), kind
+        return written(self._registry, accept)
 
     def describe(self) -> Iterable[Family]:
         """Nothing: part of being a collector, asked when it is registered."""

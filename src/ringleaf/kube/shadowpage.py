@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from ringleaf.framework.match import Match
 from ringleaf.kube.catalogue import SHADOW
 from ringleaf.kube.findings import Findings
-from ringleaf.kube.page import Values, family_of
+from ringleaf.kube.page import Values, family_of, written
 
 
 class ShadowCollector(Collector):
@@ -50,5 +49,4 @@ class ShadowPage:
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """The page in the form that is accepted, and what form that is."""
-        encode, kind = choose_encoder(accept)
-        return encode(self._registry), kind
+        return written(self._registry, accept)
