@@ -13,7 +13,7 @@ from tests.cli.conftest import Ringleaf
 
 COMMANDS = (
     *("plan", "explain", "status", "dump", "replay", "products", "demo"),
-    *("scheduler", "topology", "conf", "shadow", "dev"),
+    *("scheduler", "summary", "topology", "conf", "shadow", "dev"),
 )
 SCRIPT = Path(sys.executable).with_name("ringleaf")
 LARGE = b"nodes: [{name: 'n{i}', count: 9, product: atlas-300t}]\njobs:\n" + b"".join(

@@ -11,7 +11,7 @@ import pytest
 
 from ringleaf.cli.conf import read_file
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.scheduler import MOST_BYTES, Watched, _follow, _log
+from ringleaf.cli.scheduler import MOST_BYTES, Watched, _follow, log_lines
 from ringleaf.framework.conf import Conf
 
 
@@ -32,7 +32,7 @@ class Broken(io.StringIO):
 def test_a_line_of_the_log_is_json_without_what_is_empty(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _log()("bind", job="a/b", pods=2, warnings="", why=None)
+    log_lines()("bind", job="a/b", pods=2, warnings="", why=None)
 
     line = json.loads(capsys.readouterr().err)
     assert line.pop("timestamp").endswith("Z")
@@ -40,7 +40,7 @@ def test_a_line_of_the_log_is_json_without_what_is_empty(
 
 
 def test_what_is_no_json_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    _log()("trouble", why=ValueError("no such thing"))
+    log_lines()("trouble", why=ValueError("no such thing"))
 
     assert json.loads(capsys.readouterr().err)["why"] == "no such thing"
 
@@ -54,7 +54,7 @@ def test_on_a_terminal_the_log_is_words(
     monkeypatch.delenv("NO_COLOR", raising=False)
     if not colour:
         monkeypatch.setenv("NO_COLOR", "1")
-    _log()("bind", job="a/b", pods=2, warnings="")
+    log_lines()("bind", job="a/b", pods=2, warnings="")
 
     said = out.getvalue()
     assert "job=a/b pods=2\n" in said
@@ -66,7 +66,7 @@ def test_a_log_that_nobody_reads_stops_nothing(
 ) -> None:
     monkeypatch.setattr("sys.stderr", Broken())
 
-    _log()("bind", job="a/b")
+    log_lines()("bind", job="a/b")
 
 
 class Ruled:

@@ -58,10 +58,19 @@ def of_kind(kind: str, *values: str) -> list[Object]:
 
 def flags(*values: str) -> list[str]:
     """What the scheduler is called with."""
-    (deployment,) = of_kind("Deployment", *values)
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    words: list[str] = container["args"]
-    return words
+    return container("scheduler", *values)["args"]  # type: ignore[no-any-return]
+
+
+def container(name: str, *values: str) -> Object:
+    """A container of the chart by its name."""
+    found: Object
+    (found,) = [
+        each
+        for deployment in of_kind("Deployment", *values)
+        for each in deployment["spec"]["template"]["spec"]["containers"]
+        if each["name"] == name
+    ]
+    return found
 
 
 def rules(*values: str) -> Iterator[tuple[str, Object]]:

@@ -32,6 +32,7 @@ def manifests() -> dict[str, str]:
         files[f"{name}.yaml"] = text
     definitions = _split(rendered("crds.install=true"))["definitions"]
     files["definitions/volcano.yaml"] = definitions
+    files["summary/summary.yaml"] = _split(rendered("summary.enabled=true"))["summary"]
     return files
 
 

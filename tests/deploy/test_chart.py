@@ -22,6 +22,7 @@ from tests.deploy.helm import (
     NAMESPACE,
     Object,
     Refused,
+    container,
     flags,
     helm,
     install_rights,
@@ -43,6 +44,8 @@ CASES: Final = {
     "no fence": ("fence.enabled=false",),
     "one replica": ("replicas=1", "leaderElection.enabled=false"),
     "definitions": ("crds.install=true",),
+    "summaries": ("summary.enabled=true",),
+    "summaries by the scheduler": ("summary.withScheduler=true",),
     "monitoring": (
         "serviceMonitor.enabled=true",
         "prometheusRule.enabled=true",
@@ -168,6 +171,15 @@ def test_the_manifests_are_taken_as_they_are(bed: Testbed) -> None:
         (["configuration=garbage"], "hint: ringleaf conf check FILE"),
         (["configuration=a: [b"], "hint: ringleaf conf check FILE"),
         (["serviceAccount.create=false"], "hint: or serviceAccount.create=true"),
+        (
+            ["summary.enabled=true", "summary.withScheduler=true"],
+            "two would write the same summaries; hint: one of them",
+        ),
+        (
+            ["summary.withScheduler=true", "shadow.enabled=true"],
+            "a shadow writes nothing; hint: summary.enabled=true",
+        ),
+        (["extraArgs={--with-summary}"], "extraArgs has --with-summary,"),
     ],
     ids=lambda each: ",".join(each) if isinstance(each, list) else "",
 )
@@ -251,13 +263,63 @@ def test_modes_are_flags() -> None:
 
 
 def test_every_flag_is_one_of_the_scheduler() -> None:
-    group = typer.main.get_command(app)
-    (command,) = [c for n, c in group.commands.items() if n == "scheduler"]  # type: ignore[attr-defined]
-    known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+    known = _options_of("scheduler")
 
     for values in CASES.values():
         named = {flag.partition("=")[0] for flag in flags(*values)[1:]}
         assert named <= known
+
+
+def _options_of(name: str) -> set[str]:
+    group = typer.main.get_command(app)
+    (command,) = [c for n, c in group.commands.items() if n == name]  # type: ignore[attr-defined]
+    return {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+
+
+# Job summaries.
+
+
+def subjects(*values: str) -> set[tuple[str, str]]:
+    """Role and account of every binding for all namespaces."""
+    found = of_kind("ClusterRoleBinding", *values)
+    return {
+        (each["roleRef"]["name"], subject["name"])
+        for each in found
+        for subject in each["subjects"]
+    }
+
+
+def test_summaries_have_pods_an_account_and_a_role_of_their_own() -> None:
+    values = CASES["summaries"]
+    (words,) = [container("summary", *values)["args"]]
+    named = {word.partition("=")[0] for word in words[1:]}
+
+    assert words[0] == "summary"
+    assert named <= _options_of("summary")
+    assert "--leader-elect-resource-name=ringleaf-summary" in words
+    assert subjects(*values) == {
+        ("ringleaf-system-ringleaf", "ringleaf"),
+        ("ringleaf-system-ringleaf-summary", "ringleaf-summary"),
+    }
+    assert "--with-summary" not in flags(*values)
+
+
+def test_a_scheduler_that_writes_summaries_has_both_roles() -> None:
+    values = CASES["summaries by the scheduler"]
+
+    assert "--with-summary" in flags(*values)
+    assert subjects(*values) == {
+        ("ringleaf-system-ringleaf", "ringleaf"),
+        ("ringleaf-system-ringleaf-summary", "ringleaf"),
+    }
+    assert len(of_kind("Deployment", *values)) == 1
+
+
+def test_without_summaries_nobody_may_write_configmaps() -> None:
+    writing = {"create", "update", "patch", "delete"}
+    for namespace, rule in rules():
+        if not namespace and "configmaps" in rule["resources"]:
+            assert not writing & {*rule["verbs"]}
 
 
 # The rest of the chart, by what must be so.

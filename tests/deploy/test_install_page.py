@@ -30,6 +30,7 @@ WAY: Final = (
     "From Volcano to Ringleaf",
     "And back",
     "Step by step",
+    "Job summaries",
     "Upgrade",
     "Its rights",
     "Uninstall",
@@ -115,6 +116,8 @@ class Shell:
 
     def __init__(self, bed: Testbed, folder: Path) -> None:
         self.bed, self.folder = bed, folder
+        self.told: dict[str, int] = {}
+        """Who wrote job summaries, by section."""
         (folder / "deploy").symlink_to(ROOT / "deploy")
         tools = [source.command(name).parent for name in ("kubectl", "helm")]
         self._path = os.pathsep.join(map(str, [*tools, Path(sys.executable).parent]))
@@ -174,6 +177,7 @@ def test_the_way_can_be_gone(shell: Shell) -> None:
             if is_run(line):
                 said = shell.run(line)
                 assert output is None or said == output, line
+        shell.told[heading] = shell.replicas(NAMESPACE, "ringleaf-summary")
         found[heading] = (
             shell.replicas("volcano-system", "volcano-scheduler"),
             shell.replicas(NAMESPACE, "ringleaf"),
@@ -181,6 +185,8 @@ def test_the_way_can_be_gone(shell: Shell) -> None:
 
     assert found["From Volcano to Ringleaf"] == (0, 2)
     assert found["And back"][1] == 0
+    assert found["Job summaries"][1] == 2
+    assert shell.told["Job summaries"] == 1
     assert found["Upgrade"][1] == 2
     assert found["Uninstall"][1] == 0
     assert found["Without Volcano"][1] == 2

@@ -6,12 +6,20 @@ from typing import Any
 import pytest
 import yaml
 
-from ringleaf.kube.catalogue import CATALOGUE, CAUSES, PROCESS, SHADOW, STATES, Kind
+from ringleaf.kube.catalogue import (
+    CATALOGUE,
+    CAUSES,
+    PROCESS,
+    SHADOW,
+    STATES,
+    SUMMARY,
+    Kind,
+)
 from tests.docs.pages import ROOT, section, table_rows, text_of
 
 PAGE = "docs/metrics.md"
 CHART = ROOT / "deploy" / "chart" / "ringleaf"
-NAMES = {metric.name: metric for metric in (*CATALOGUE, *SHADOW, *PROCESS)}
+NAMES = {metric.name: metric for metric in (*CATALOGUE, *SHADOW, *SUMMARY, *PROCESS)}
 RULES = yaml.safe_load((CHART / "rules" / "alerts.yaml").read_text("utf-8"))
 ALERTS: list[dict[str, Any]] = [
     rule for group in RULES["groups"] for rule in group["rules"]

@@ -749,6 +749,12 @@ def scheduler(
             help="With --shadow: bind our own pods in this namespace; repeatable.",
         ),
     ] = None,
+    with_summary: Annotated[
+        bool,
+        typer.Option(
+            "--with-summary", help="Write job summaries as well, while it leads."
+        ),
+    ] = False,
 ) -> None:
     """Schedule the pods of a Kubernetes cluster, in place of Volcano's scheduler.
 
@@ -766,6 +772,7 @@ def scheduler(
       ringleaf scheduler --scheduler-name volcano --scheduler-conf volcano.conf
       ringleaf scheduler --shadow --shadow-name volcano --shadow-log shadow.jsonl
       ringleaf scheduler --shadow --canary-queue research
+      ringleaf scheduler --with-summary
     """  # noqa: D301
     from ringleaf.cli.scheduler import Lead, Run, run
 
@@ -793,6 +800,79 @@ def scheduler(
         ),
         canary_queues=canary_queue or [],
         canary_namespaces=canary_namespace or [],
+        with_summary=with_summary,
+    )
+    raise typer.Exit(run(asked))
+
+
+@app.command("summary")
+def summary(
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    healthz_address: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Where probes and metrics are."),
+    ] = ":11252",
+    leader_elect: Annotated[
+        bool,
+        typer.Option(help="Write only while no other holds the Lease."),
+    ] = True,
+    leader_elect_lease_duration: Annotated[
+        int,
+        typer.Option(
+            metavar="S",
+            min=3,
+            max=3600,
+            help="Seconds after which another takes over from a writer that is gone.",
+        ),
+    ] = 15,
+    leader_elect_resource_name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the Lease.")
+    ] = "ringleaf-summary",
+    leader_elect_resource_namespace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Namespace of the Lease; else the pod's own, or kube-system.",
+        ),
+    ] = None,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="Write what differs, list all summaries, and end."),
+    ] = False,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Lines of JSON: the log, and the list of --once."),
+    ] = False,
+) -> None:
+    """Write the summaries of jobs that a fabric controller reads.
+
+    For every job with a PodGroup it keeps the ConfigMap job-summary-NAME in the job's
+    namespace: its status, its rank table, and the leaf switches that it shares with
+    others. With switch affinity 2.0 it keeps tor-share-cm in volcano-system as well.
+    The log goes to standard error, a line of JSON for each thing that happens.
+
+    \b
+    Examples:
+      ringleaf summary --kubeconfig ~/.kube/config
+      ringleaf summary --once
+    """  # noqa: D301
+    from ringleaf.cli.scheduler import Lead
+    from ringleaf.cli.summary import SummaryRun, run
+
+    lead = Lead(
+        leader_elect_resource_name,
+        leader_elect_resource_namespace,
+        leader_elect_lease_duration,
+    )
+    asked = SummaryRun(
+        kubeconfig=kubeconfig,
+        context=context,
+        health=healthz_address,
+        lead=lead if leader_elect else None,
+        once=once,
+        as_json=json,
     )
     raise typer.Exit(run(asked))
 

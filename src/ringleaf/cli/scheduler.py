@@ -13,12 +13,14 @@ from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
+from prometheus_client.registry import Collector
 
 import ringleaf
 from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import STDIN
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
+from ringleaf.cli.summing import summing
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube import names
@@ -37,6 +39,7 @@ from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
 from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
 from ringleaf.kube.shadowpage import ShadowCollector, ShadowPage
+from ringleaf.kube.summarypage import SummaryCollector
 from ringleaf.model.topology import quoted
 
 TROUBLES: Final = frozenset(
@@ -49,6 +52,7 @@ TROUBLES: Final = frozenset(
         "warning",
         "configuration refused",
         "deposed",
+        "not written",
     }
 )
 """Lines of the log that somebody should look at."""
@@ -88,6 +92,7 @@ class Run(Struct, frozen=True):
     shadow: ShadowRun | None = None
     canary_queues: Sequence[str] = ()
     canary_namespaces: Sequence[str] = ()
+    with_summary: bool = False
 
     @property
     def canary(self) -> Canary | None:
@@ -99,7 +104,7 @@ class Run(Struct, frozen=True):
 
 def run(asked: Run) -> int:
     """Schedule until asked to stop; the exit status."""
-    say = _log()
+    say = log_lines()
     watched = Watched(asked.conf_file)
     conf = _conf(asked.conf_file, say)
     if asked.shadow is not None and asked.canary is None:
@@ -107,6 +112,11 @@ def run(asked: Run) -> int:
             raise BadUse(
                 "--record goes with a scheduler that decides, and --shadow does not; "
                 "hint: --shadow-log FILE"
+            )
+        if asked.with_summary:
+            raise BadUse(
+                "--with-summary goes with a scheduler that leads, and --shadow does "
+                "not; hint: ringleaf summary"
             )
         if list(asked.schedulers) != [names.SCHEDULER]:
             told = "--scheduler-name has no effect on a shadow without a canary"
@@ -191,19 +201,23 @@ async def _serve(
             own = await credentials_of(asked.kubeconfig, asked.context)
             lane = Api(own, 1, trouble, agent, metrics.answered)
             run_aside = await on.enter_async_context(aside(lane))
-            elector = _elector(asked.lead, lane, identity, say)
+            elector = elector_of(asked.lead, lane, identity, say)
         scheduler = Scheduler(
             api, options, say, mind, elector, aside=run_aside, metrics=metrics
         )
         pages: dict[str, Json] = {}
         ruled: list[Ruled] = [scheduler]
-        counts: list[ShadowCollector] = []
+        counts: list[Collector] = []
         if asked.shadow is not None:
             loop = on.enter_context(beside(api, asked.shadow, options.conf, say))
             await on.enter_async_context(running(loop, scheduler.stop))
             pages[PAGE] = loop.page
             ruled.append(loop)
             counts.append(ShadowCollector(loop.shadow.findings))
+        if asked.with_summary:
+            own = await credentials_of(asked.kubeconfig, asked.context)
+            writer = await on.enter_async_context(summing(own, say, scheduler))
+            counts.append(SummaryCollector(writer))
         page = Page(scheduler, ringleaf.__version__, *counts).text
         try:
             async with Health(
@@ -228,7 +242,8 @@ async def _serve(
     return 0
 
 
-def _elector(lead: Lead, api: Api, identity: str, say: Say) -> Elector:
+def elector_of(lead: Lead, api: Api, identity: str, say: Say) -> Elector:
+    """Who wants to lead under this Lease."""
     namespace = lead.namespace
     if namespace is None:
         namespace = LEASE_NAMESPACE
@@ -337,10 +352,10 @@ def _recording(file: str) -> Iterator[BinaryIO]:
         raise BadUse(f"{file}: {error.strerror or error}") from None
 
 
-def _log() -> Say:
+def log_lines(*, as_json: bool = False) -> Say:
     """Lines of JSON on standard error, or of words where that is a terminal."""
     out = sys.stderr
-    if not out.isatty():
+    if as_json or not out.isatty():
         return lambda what, **facts: _write(out, _json(what, facts))
     colour = "NO_COLOR" not in os.environ
     return lambda what, **facts: _write(out, _words(what, facts, colour=colour))

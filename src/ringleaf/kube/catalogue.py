@@ -360,6 +360,49 @@ SHADOW: Final = (
 )
 """Served with ``--shadow``."""
 
+SUMMARY: Final = (
+    *_rows(
+        Kind.COUNTER,
+        (
+            "ringleaf_summary_writes_total",
+            ("result",),
+            "ConfigMaps that were `written` or `removed`, and failures: `failed`",
+        ),
+    ),
+    *_rows(
+        Kind.GAUGE,
+        (
+            "ringleaf_summary_jobs",
+            ("status",),
+            "jobs with a summary, by its `job_status`",
+        ),
+        (
+            "ringleaf_summary_jobs_amiss",
+            (),
+            "jobs whose summary is not what it should be; the log says why",
+        ),
+        (
+            "ringleaf_summary_leader",
+            (),
+            "1 where this process writes summaries",
+        ),
+        (
+            "ringleaf_summary_strange_maps",
+            (),
+            "ConfigMaps that another program writes as well",
+        ),
+    ),
+    *_rows(
+        Kind.HISTOGRAM,
+        (
+            "ringleaf_summary_seconds",
+            (),
+            "from a change of a job until its summary says so",
+        ),
+    ),
+)
+"""Served by ``ringleaf summary``, and with ``--with-summary``."""
+
 CATALOGUE: Final = (*OWN_COUNTERS, *OWN_GAUGES, *OWN_HISTOGRAMS, *VOLCANO)
 
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(

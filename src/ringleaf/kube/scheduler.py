@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -156,6 +157,8 @@ class Scheduler:
         self._elector, self._aside = elector, aside
         self.leads = elector is None
         """Whether it decides; one that does not keeps the books."""
+        self.led = asyncio.Event()
+        """Set when it leads and knows the cluster: others may begin to write."""
         self._conf = options.conf
         self.refused_conf = ""
         """What is wrong with a newer configuration; the last good one counts."""
@@ -242,6 +245,10 @@ class Scheduler:
         """Who keeps up with the API server, kind by kind."""
         return self._reflectors
 
+    def remaining(self) -> float:
+        """For how many seconds nobody else can lead."""
+        return inf if self._elector is None else self._elector.remaining()
+
     @property
     def n_half_bound(self) -> int:
         """Gangs of which too few pods are bound."""
@@ -291,6 +298,7 @@ class Scheduler:
             gc.freeze()
             gc.enable()
             if self._elector is None:
+                self.led.set()
                 self._start(self._make_queues(), "queues")
             elif not self._stop.is_set():
                 self._start(self._stand(self._elector), "leader")
@@ -420,6 +428,7 @@ class Scheduler:
     def _take_the_lead(self, elector: Elector) -> None:
         """Decide from now on, and tell what a leader tells."""
         self.leads = True
+        self.led.set()
         self.world.put_conf(self._own_conf)
         now = self.now()
         for group in self.world.groups.values():

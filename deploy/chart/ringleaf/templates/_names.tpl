@@ -102,9 +102,15 @@ shadow.schedulerName=volcano
 {{- $words := ternary "both schedulers would bind its pods" "it would be a shadow of itself" (eq "yes" (include "ringleaf.isCanary" .)) -}}
 {{- fail (printf "schedulerNames has %q, as shadow.schedulerName is: %s; hint: %s" .Values.shadow.schedulerName $words (include "ringleaf.twoNames" .)) -}}
 {{- end -}}
+{{- if and .Values.summary.enabled .Values.summary.withScheduler -}}
+{{- fail "summary.enabled and summary.withScheduler are both true: two would write the same summaries; hint: one of them" -}}
+{{- end -}}
+{{- if and .Values.summary.withScheduler (not (include "ringleaf.writes" .)) -}}
+{{- fail "summary.withScheduler is true and shadow.enabled is: a shadow writes nothing; hint: summary.enabled=true" -}}
+{{- end -}}
 {{- range .Values.extraArgs -}}
-{{- if regexMatch "^--(scheduler-name|scheduler-conf|healthz-address|shadow|shadow-name|canary-queue|canary-namespace|(no-)?leader-elect.*)(=|$)" . -}}
-{{- fail (printf "extraArgs has %s, which the chart gives by values of its own; hint: schedulerNames, configuration, healthPort, shadow, canary, leaderElection" (first (splitList "=" .))) -}}
+{{- if regexMatch "^--(scheduler-name|scheduler-conf|healthz-address|shadow|shadow-name|with-summary|canary-queue|canary-namespace|(no-)?leader-elect.*)(=|$)" . -}}
+{{- fail (printf "extraArgs has %s, which the chart gives by values of its own; hint: schedulerNames, configuration, healthPort, shadow, canary, summary, leaderElection" (first (splitList "=" .))) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (not .Values.existingConfigMap) (hasKey (fromYaml .Values.configuration) "Error") -}}

@@ -1,0 +1,107 @@
+"""``ringleaf summary``: writes job summaries for the fabric controller."""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from uuid import uuid4
+
+from msgspec import Struct
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ringleaf.cli.access import credentials_of
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.output import print_json
+from ringleaf.cli.scheduler import Lead, elector_of, log_lines
+from ringleaf.cli.shadow import ending
+from ringleaf.kube.api import Api
+from ringleaf.kube.health import BadAddress, Health
+from ringleaf.kube.leader import Aside, Elector, aside, at_once
+from ringleaf.kube.scheduler import Deposed, Say
+from ringleaf.kube.summary import WRITERS, Line, SummaryWriter
+from ringleaf.kube.summarypage import SummaryPage
+
+
+class SummaryRun(Struct, frozen=True):
+    """What the command was asked to do."""
+
+    kubeconfig: str | None
+    context: str | None
+    health: str
+    lead: Lead | None
+    once: bool = False
+    as_json: bool = False
+
+
+def run(asked: SummaryRun) -> int:
+    """Write summaries until asked to stop, or once; the exit status."""
+    return asyncio.run(_serve(asked, log_lines(as_json=asked.as_json)))
+
+
+async def _serve(asked: SummaryRun, say: Say) -> int:
+    credentials = await credentials_of(asked.kubeconfig, asked.context)
+    trouble = lambda line: say("trouble", message=line)  # noqa: E731
+    identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
+    agent = f"ringleaf-summary/{identity}"
+    async with (
+        Api(credentials, WRITERS, trouble, agent) as api,
+        AsyncExitStack() as on,
+    ):
+        elector: Elector | None = None
+        run_aside: Aside = at_once
+        if asked.lead is not None:
+            own = await credentials_of(asked.kubeconfig, asked.context)
+            lane = Api(own, 1, trouble, agent)
+            run_aside = await on.enter_async_context(aside(lane))
+            elector = elector_of(asked.lead, lane, identity, say)
+        name = f"ringleaf-{socket.gethostname()}"
+        writer = SummaryWriter(api, say, elector, aside=run_aside, name=name)
+        if asked.once:
+            with ending(writer.stop):
+                await writer.run(once=True)
+        else:
+            await _run(asked, writer, say, credentials.server)
+    if isinstance(writer.failure, Deposed):
+        return 1
+    if writer.failure is not None:
+        raise writer.failure
+    return _report(writer.lines(), as_json=asked.as_json) if asked.once else 0
+
+
+async def _run(asked: SummaryRun, writer: SummaryWriter, say: Say, server: str) -> None:
+    page = SummaryPage(writer).text
+    try:
+        async with Health(asked.health, writer.live, writer.ready, page) as health:
+            say("started", server=server, health=health.port)
+            with ending(writer.stop):
+                await writer.run()
+    except BadAddress as error:
+        raise BadUse(str(error)) from None
+    say("stopped", **writer.shelf.done)
+
+
+def _report(lines: Sequence[Line], *, as_json: bool) -> int:
+    """Say how all summaries are; the exit status: 1 where one is not as it should."""
+    if as_json:
+        print_json(*lines)
+    elif lines:
+        Console().print(_table(lines))
+    else:
+        Console().print("no jobs: there is no PodGroup, and no summary")
+    amiss = {"not written", "left alone"}
+    return int(any(line.outcome in amiss for line in lines))
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("job", "status", "rank table"):
+        table.add_column(heading)
+    table.add_column("servers", justify="right")
+    table.add_column("slices", justify="right")
+    table.add_column("summary")
+    for line in lines:
+        counts = str(line.servers), str(line.slices)
+        table.add_row(line.job, line.status, line.table, *counts, line.outcome)
+    return table

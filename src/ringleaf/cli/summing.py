@@ -1,0 +1,39 @@
+"""``ringleaf scheduler --with-summary``: summaries are written by who leads."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ringleaf.kube.api import Api
+from ringleaf.kube.credentials import Credentials
+from ringleaf.kube.scheduler import Say, Scheduler
+from ringleaf.kube.summary import WRITERS, SummaryWriter
+
+
+@asynccontextmanager
+async def summing(
+    credentials: Credentials, say: Say, scheduler: Scheduler
+) -> AsyncIterator[SummaryWriter]:
+    """A writer of summaries that writes while *scheduler* leads, and ends with it.
+
+    It has connections of its own: a large summary does not keep bindings waiting.
+    """
+    trouble = lambda line: say("trouble", message=line)  # noqa: E731
+    async with Api(credentials, WRITERS, trouble, "ringleaf-summary") as api:
+        name = f"ringleaf-{socket.gethostname()}"
+        writer = SummaryWriter(api, say, led=scheduler.led, name=name)
+        api.fence = scheduler.remaining
+        task = asyncio.create_task(writer.run(), name="summary")
+
+        def ended(_task: "asyncio.Task[None]") -> None:
+            if not task.cancelled() and (task.exception() or writer.failure):
+                scheduler.failure = task.exception() or writer.failure
+                scheduler.stop()
+
+        task.add_done_callback(ended)
+        try:
+            yield writer
+        finally:
+            writer.stop()
+            await asyncio.wait([task])

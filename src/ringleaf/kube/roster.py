@@ -1,0 +1,530 @@
+"""Which jobs there are, and which pods are theirs: what summaries are made of.
+
+A job is the controller of a PodGroup; a PodGroup without one stands for itself. Pods
+belong to the job of the PodGroup that they name, or to their own controller where that
+PodGroup is gone. Pods that name none are passed over.
+
+Nothing is decided or written here: reflectors tell it what there is, and ``changed``
+has the jobs whose summaries may be others now.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct, field
+
+from ringleaf.kube import names, topology
+from ringleaf.kube.objects import Address, ConfigMap, Metadata, Quantities
+from ringleaf.kube.ranktable import (
+    MOST_BYTES,
+    Group,
+    Member,
+    Part,
+    Status,
+    Summary,
+    part_of,
+    summary_of,
+)
+from ringleaf.kube.torshare import STATES, leaf_states
+from ringleaf.kube.watch import Gone
+from ringleaf.model.topology import Topology
+
+SERIAL: Final = "product-serial-number"
+"""The annotation of a node with its serial number."""
+SHARED_LEAF: Final = "sharedTorIp"
+LEAST: Final = "huawei.com/schedule_minAvailable"
+MASTER: Final = "MASTER_ADDR"
+FRAMEWORK, APP = "framework", "app"
+CUSTOM_KEY, CUSTOM_ID = "customJobKey", "custom-job-id"
+NPU: Final = "huawei.com/npu"
+INTERNAL: Final = "InternalIP"
+LEAVES: Final = f"{topology.NAMESPACE}/{topology.NAME}"
+
+
+class _Object(Struct, rename="camel", gc=False):
+    """Everything is optional: the API server leaves out what is empty."""
+
+
+class Owner(_Object):
+    """Who made an object."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class OwnedMetadata(Metadata):
+    """What an object is called, and who made it."""
+
+    owner_references: list[Owner] | None = None
+
+    @property
+    def controller(self) -> Owner | None:
+        """Who looks after it."""
+        owners = self.owner_references or ()
+        return next((owner for owner in owners if owner.controller), None)
+
+
+class _Variable(_Object):
+    name: str = ""
+    value: str = ""
+
+
+class _Resources(_Object):
+    limits: Quantities | None = None
+
+
+class _Container(_Object):
+    env: list[_Variable] | None = None
+    resources: _Resources | None = None
+
+
+class _ContainerStatus(_Object):
+    name: str = ""
+    container_id: str = field(default="", name="containerID")
+
+
+class _PodSpec(_Object):
+    node_name: str = ""
+    containers: list[_Container] | None = None
+
+
+class _PodStatus(_Object):
+    phase: str = "Pending"
+    container_statuses: list[_ContainerStatus] | None = None
+
+
+class JobPod(_Object):
+    """A pod, as far as a summary tells of it."""
+
+    metadata: OwnedMetadata = field(default_factory=OwnedMetadata)
+    spec: _PodSpec = field(default_factory=_PodSpec)
+    status: _PodStatus = field(default_factory=_PodStatus)
+
+
+class _GroupSpec(_Object):
+    min_member: int = 0
+    min_resources: Quantities | None = None
+
+
+class JobGroup(_Object):
+    """A PodGroup, as far as a summary tells of it."""
+
+    metadata: OwnedMetadata = field(default_factory=OwnedMetadata)
+    spec: _GroupSpec = field(default_factory=_GroupSpec)
+
+
+class _NodeStatus(_Object):
+    addresses: list[Address] | None = None
+
+
+class JobNode(_Object):
+    """A node, as far as a summary tells of it."""
+
+    metadata: Metadata = field(default_factory=Metadata)
+    status: _NodeStatus = field(default_factory=_NodeStatus)
+
+
+class Job:
+    """A job: its PodGroups, and its pods with their servers of the rank table."""
+
+    def __init__(self, job_id: str, namespace: str, name: str) -> None:
+        self.id, self.namespace, self.name = job_id, namespace, name
+        self.groups: dict[str, Group] = {}
+        self.pods: dict[str, Member] = {}
+        self.parts: dict[str, Part] = {}
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything is left of it."""
+        return bool(self.groups or self.pods)
+
+    @property
+    def group(self) -> Group | None:
+        """The PodGroup that counts: the oldest."""
+        return min(self.groups.values(), key=lambda g: (g.created, g.uid), default=None)
+
+    @property
+    def claim(self) -> tuple[bool, bool, bool, str, str]:
+        """Who is before whom, where several jobs have one name; the smallest is.
+
+        One that is there before one that goes, then the older one.
+        """
+        group = self.group
+        if group is None:
+            return not self.pods, True, True, "", self.id
+        return False, False, group.is_leaving, group.created, self.id
+
+    def summary(
+        self, before: Status, serials: Mapping[str, str], most: int = MOST_BYTES
+    ) -> Summary:
+        """What is to be said of it; *before* is what its status was.
+
+        *serials* are those of nodes, and *most* the bytes of a slice.
+        """
+        pods = [*self.pods.values()]
+        for pod in pods:
+            if pod.uid not in self.parts:
+                self.parts[pod.uid] = part_of(pod, serials.get(pod.node, ""))
+        what = self.id, self.namespace, self.name
+        return summary_of(what, self.group, pods, self.parts, before=before, most=most)
+
+
+class Roster:
+    """Everything that summaries are made of, as it is now.
+
+    Args:
+        now: The time, in any seconds.
+
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self.jobs: dict[str, Job] = {}
+        self.changed: dict[str, float] = {}
+        """Jobs whose summaries may be others, and since when."""
+        self.leaves_changed_at: float | None = None
+        """Since when the states of leaves may be others."""
+        self.topology: Topology | None = None
+        self.bad_topology = ""
+        """Why there is no topology, where there should be one."""
+        self.serials: dict[str, str] = {}
+        self._pods: dict[str, tuple[Member, str]] = {}
+        """Pods by their keys, with the job that they count for."""
+        self._groups: dict[str, Group] = {}
+        self._waiting: defaultdict[str, dict[str, Member]] = defaultdict(dict)
+        """Pods of controllers that are no jobs, as far as is known."""
+        self._in_group: defaultdict[str, set[str]] = defaultdict(set)
+        self._named: defaultdict[str, set[str]] = defaultdict(set)
+        self._address: dict[str, str] = {}
+        self._marked: dict[str, None] = {}
+        """Pods that say something of their leaf."""
+
+    # What the reflectors tell.
+
+    def put_pods(self, pods: Iterable[JobPod]) -> None:
+        """Pods are new or have changed."""
+        for pod in pods:
+            found, key = member_of(pod), pod.metadata.key
+            if found is None:
+                self._drop_pod(key)
+                continue
+            known = self._pods.get(key)
+            if known is not None and known[0] == found:
+                continue
+            self._drop_pod(key, replaced=True)
+            group = self._groups.get(found.group)
+            job_id = group.job_id if group is not None else found.owner
+            self._in_group[found.group].add(key)
+            self._join(key, found, job_id)
+
+    def drop_pods(self, gone: Iterable[Gone]) -> None:
+        """Pods are gone."""
+        for each in gone:
+            self._drop_pod(each.key)
+
+    def put_groups(self, groups: Iterable[JobGroup]) -> None:
+        """PodGroups are new or have changed."""
+        for each in groups:
+            group = group_of(each)
+            known = self._groups.get(group.key)
+            if known == group:
+                continue
+            if known is not None and known.job_id != group.job_id:
+                self._leave(known)
+            self._groups[group.key] = group
+            job = self.jobs.get(group.job_id)
+            if job is None:
+                job = self._found(group.job_id, group.namespace, group.job_name)
+            job.groups[group.key] = group
+            self.touch(job)
+            for key in [*self._in_group[group.key]]:
+                pod, job_id = self._pods[key]
+                if job_id != group.job_id:
+                    self._part(key)
+                    self._join(key, pod, group.job_id)
+
+    def drop_groups(self, gone: Iterable[Gone]) -> None:
+        """PodGroups are gone; their pods may still be there."""
+        for each in gone:
+            if (group := self._groups.pop(each.key, None)) is not None:
+                self._leave(group)
+                if not self._in_group[group.key]:
+                    del self._in_group[group.key]
+
+    def put_nodes(self, nodes: Iterable[JobNode]) -> None:
+        """Nodes are new or have changed."""
+        for node in nodes:
+            name = node.metadata.name
+            serial = (node.metadata.annotations or {}).get(SERIAL, "")
+            self._put_serial(name, serial)
+            told = node.status.addresses or ()
+            address = next((a.address for a in told if a.type == INTERNAL), "")
+            if self._address.get(name) != address:
+                self._address[name] = address
+                self.touch_leaves()
+
+    def drop_nodes(self, gone: Iterable[Gone]) -> None:
+        """Nodes are gone; what pods on them say stays as it is while they are there."""
+        for each in gone:
+            self.serials.pop(each.name, None)
+            if self._address.pop(each.name, None) is not None:
+                self.touch_leaves()
+
+    def put_maps(self, maps: Iterable[ConfigMap]) -> None:
+        """The list of leaf switches is another."""
+        for each in maps:
+            if each.metadata.key != LEAVES:
+                continue
+            content = {"data": dict(each.data or {})}
+            try:
+                self.topology, _warnings = topology.read_topology(content)
+                self.bad_topology = ""
+            except topology.BadTopology as error:
+                self.topology, self.bad_topology = None, str(error)
+            self.touch_leaves()
+
+    def drop_maps(self, gone: Iterable[Gone]) -> None:
+        """The list of leaf switches is gone."""
+        if any(each.key == LEAVES for each in gone):
+            self.topology, self.bad_topology = None, ""
+            self.touch_leaves()
+
+    # What follows.
+
+    def job_named(self, namespace: str, name: str) -> Job | None:
+        """The job that a summary of this name tells of."""
+        alike = self._named.get(f"{namespace}/{name}", ())
+        return min((self.jobs[i] for i in alike), key=lambda j: j.claim, default=None)
+
+    def remember(self, job_id: str, namespace: str, name: str) -> Job:
+        """A job of which a summary is there: it may have no PodGroup, or be gone."""
+        job = self.jobs.get(job_id) or self._found(job_id, namespace, name)
+        self.touch(job)
+        return job
+
+    def touch_all(self) -> None:
+        """Have every job looked at, and the leaves."""
+        for job in self.jobs.values():
+            self.touch(job)
+        self.touch_leaves()
+
+    def forget(self, job_id: str) -> None:
+        """A job of which nothing is left needs no more care."""
+        job = self.jobs.get(job_id)
+        if job is not None and not job.is_there:
+            del self.jobs[job_id]
+            self.changed.pop(job_id, None)
+            alike = self._named[job_key(job)]
+            alike.discard(job_id)
+            if not alike:
+                del self._named[job_key(job)]
+
+    def leaves(self) -> str | None:
+        """The states of leaves, as text; None where nothing is to be told of them.
+
+        That is so without leaves below a spine, and while no pod says anything.
+        """
+        found = self.topology
+        if found is None or found.single_layer or not self._marked:
+            return None
+        return self._leaves(found)
+
+    def idle_leaves(self) -> str | None:
+        """The same where pods may say nothing: what was told before is to be mended."""
+        found = self.topology
+        return None if found is None or found.single_layer else self._leaves(found)
+
+    def _leaves(self, found: Topology) -> str:
+        at = {address: name for name, address in sorted(self._address.items())}
+        pods = (self._pods[key] for key in self._marked)
+        named = (
+            (pod, self.jobs[job_id].name if job_id in self.jobs else "")
+            for pod, job_id in pods
+        )
+        return leaf_states(found, at, ((pod, job) for pod, job in named if job))
+
+    # How it is kept.
+
+    def _found(self, job_id: str, namespace: str, name: str) -> Job:
+        """A job that was not known before, with the pods that waited for it."""
+        job = self.jobs[job_id] = Job(job_id, namespace, name)
+        self._named[job_key(job)].add(job_id)
+        job.pods.update(self._waiting.pop(job_id, {}))
+        self._touch_neighbours(job)
+        return job
+
+    def _join(self, key: str, pod: Member, job_id: str) -> None:
+        self._pods[key] = pod, job_id
+        job = self.jobs.get(job_id)
+        if job is None:
+            self._waiting[job_id][pod.uid] = pod
+        else:
+            job.pods[pod.uid] = pod
+            job.parts.pop(pod.uid, None)
+            self.touch(job)
+        if pod.node and pod.shared in STATES and not pod.is_over:
+            self._marked[key] = None
+            self.touch_leaves()
+
+    def _part(self, key: str) -> None:
+        """A pod is no longer its job's."""
+        pod, job_id = self._pods.pop(key)
+        job = self.jobs.get(job_id)
+        if job is not None:
+            job.pods.pop(pod.uid, None)
+            job.parts.pop(pod.uid, None)
+            self.touch(job)
+        elif pod.uid in self._waiting[job_id]:
+            del self._waiting[job_id][pod.uid]
+            if not self._waiting[job_id]:
+                del self._waiting[job_id]
+        if key in self._marked:
+            del self._marked[key]
+            self.touch_leaves()
+
+    def _drop_pod(self, key: str, *, replaced: bool = False) -> None:
+        known = self._pods.get(key)
+        if known is None:
+            return
+        self._part(key)
+        group = known[0].group
+        self._in_group[group].discard(key)
+        if not replaced and not self._in_group[group]:
+            del self._in_group[group]
+
+    def _leave(self, group: Group) -> None:
+        """A PodGroup is no longer its job's."""
+        job = self.jobs[group.job_id]
+        job.groups.pop(group.key, None)
+        self.touch(job)
+        self._touch_neighbours(job)
+
+    def _put_serial(self, node: str, serial: str) -> None:
+        if self.serials.get(node, "") == serial:
+            return
+        self.serials[node] = serial
+        for pod, job_id in self._pods.values():
+            if pod.node == node and (job := self.jobs.get(job_id)) is not None:
+                job.parts.pop(pod.uid, None)
+                self.touch(job)
+
+    def touch(self, job: Job) -> None:
+        """Have a job looked at."""
+        self.changed.setdefault(job.id, self._now())
+
+    def _touch_neighbours(self, job: Job) -> None:
+        """Jobs whose ConfigMaps have names that this one's may have."""
+        for each in self.neighbours(job):
+            self.touch(each)
+
+    def neighbours(self, job: Job) -> Iterator[Job]:
+        """Other jobs of its name, and one of which a slice would have its name."""
+        found = {job.name}
+        head, _dash, tail = job.name.rpartition("-")
+        if head and tail.isdecimal():
+            found.add(head)
+        for name in found:
+            for other in self._named.get(f"{job.namespace}/{name}", ()):
+                if other != job.id:
+                    yield self.jobs[other]
+
+    def touch_leaves(self) -> None:
+        """Have the states of leaves looked at."""
+        if self.leaves_changed_at is None:
+            self.leaves_changed_at = self._now()
+
+
+def job_key(job: Job) -> str:
+    """``namespace/name`` of a job."""
+    return f"{job.namespace}/{job.name}"
+
+
+def member_of(pod: JobPod) -> Member | None:
+    """What is used of a pod; None for one of no PodGroup."""
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    notes, labels = meta.annotations or {}, meta.labels or {}
+    group = next((notes[key] for key in names.GROUP_NAMES if notes.get(key)), "")
+    if not group:
+        return None
+    asked = {
+        resource
+        for container in spec.containers or ()
+        if container.resources is not None
+        for resource in container.resources.limits or ()
+        if resource.startswith(names.VENDOR)
+    }
+    owner = meta.controller
+    least = notes.get(LEAST, "")
+    devices = notes.get(names.CONFIGURATION_910, "")
+    return Member(
+        uid=meta.uid,
+        name=meta.name,
+        namespace=meta.namespace,
+        group=f"{meta.namespace}/{group}",
+        owner=owner.uid if owner is not None else "",
+        created=meta.creation_timestamp,
+        is_leaving=meta.deletion_timestamp is not None,
+        node=spec.node_name,
+        phase=status.phase,
+        asks=bool(asked),
+        is_npu=NPU in asked,
+        rank=notes.get(names.RANK, "").strip(),
+        devices=devices or notes.get(names.CONFIGURATION_NPU, ""),
+        shared=notes.get(names.SHARED, ""),
+        healthy=notes.get(names.HEALTHY, ""),
+        shared_leaf=notes.get(SHARED_LEAF, ""),
+        framework=labels.get(APP, ""),
+        sid=sid_of(labels),
+        master=_master(spec),
+        least=int(least) if least.isdecimal() and len(least) < 10 else 0,  # noqa: PLR2004
+        containers=tuple(
+            (each.name, each.container_id)
+            for each in status.container_statuses or ()
+            if each.container_id
+        ),
+    )
+
+
+def _master(spec: _PodSpec) -> str:
+    for container in spec.containers or ():
+        for variable in container.env or ():
+            if variable.name == MASTER and variable.value:
+                return variable.value
+    return ""
+
+
+def group_of(found: JobGroup) -> Group:
+    """What is used of a PodGroup."""
+    meta = found.metadata
+    owner = meta.controller or Owner("", meta.name, meta.uid)
+    labels = meta.labels or {}
+    return Group(
+        key=meta.key,
+        uid=meta.uid,
+        created=meta.creation_timestamp,
+        is_leaving=meta.deletion_timestamp is not None,
+        job_id=owner.uid,
+        job_name=owner.name,
+        job_kind=owner.kind,
+        least=max(0, found.spec.min_member),
+        framework=labels.get(FRAMEWORK, ""),
+        sid=sid_of(labels),
+        is_npu=NPU in (found.spec.min_resources or {}),
+    )
+
+
+def sid_of(labels: Mapping[str, str]) -> str:
+    """What users call their job: by the label that a label names, or by its own.
+
+    >>> sid_of({"customJobKey": "team", "team": " blue ", "custom-job-id": "7"})
+    'blue'
+    >>> sid_of({"customJobKey": "team", "custom-job-id": "7"}), sid_of({})
+    ('7', '')
+    """
+    named = labels.get(CUSTOM_KEY, "").strip()
+    return (named and labels.get(named, "").strip()) or labels.get(
+        CUSTOM_ID, ""
+    ).strip()

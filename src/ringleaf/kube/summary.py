@@ -1,0 +1,703 @@
+"""Writes job summaries for the fabric controller. Start at ``run``.
+
+Reflectors tell the roster what there is; jobs that changed are looked at a moment
+later, and their ConfigMaps written where they differ from what is there. Nothing
+happens while nothing changes, but that the summary of a job that is gone is removed a
+minute later.
+
+A writer that was just started writes nothing that is there already, and finishes what
+the one before it has left.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ringleaf.kube import encode, topology, torshare
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.leader import Aside, Elector, at_once
+from ringleaf.kube.metrics import SLOW, Histogram
+from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.ranktable import (
+    DELETE,
+    LABEL,
+    MOST_BYTES,
+    MOST_NAME,
+    Status,
+    Summary,
+    digest,
+    map_name,
+)
+from ringleaf.kube.roster import Job, JobGroup, JobNode, JobPod, Roster, job_key
+from ringleaf.kube.scheduler import Deposed, Say
+from ringleaf.kube.shelf import NotWritten, Shelf, SummaryMap, Taken
+from ringleaf.kube.teller import VOLCANO
+from ringleaf.kube.watch import Gone, Reflector
+from ringleaf.model.topology import quoted
+
+LEASE: Final = "ringleaf-summary"
+KEEP_S: Final = 60.0
+"""How long the summary of a job that is gone is kept."""
+GATHER_S: Final = 0.05
+"""How long to wait for more of what happens at the same time."""
+PAUSES, MOST_PAUSE_S = 3.0, 0.5
+"""How long a summary stays as it is, as a multiple of what writing took; at most."""
+FIRST_AGAIN_S, MOST_AGAIN_S = 0.1, 30.0
+"""The first and the longest pause after a failure."""
+MOST_DOUBLINGS: Final = 10
+QUIET: Final = 3
+"""Failures in a row that pass by themselves before they are told."""
+WRITERS: Final = 4
+"""Jobs that are written at a time, and slices of one."""
+MOST_TOLD: Final = 3
+"""Pods of a job whose problems are told one by one."""
+PAGE: Final = 50
+"""Summaries in a page of a list: each may have most of a megabyte."""
+STUCK_S, FINISH_S = 60.0, 5.0
+LEAVES_KEY: Final = f"{torshare.NAMESPACE}/{torshare.NAME}"
+
+
+class Standing(Struct):
+    """How far we are with a job."""
+
+    status: Status = Status.PENDING
+    since: int = 0
+    """When the job was first seen, in seconds since 1970."""
+    is_known: bool = False
+    """Whether a summary of it was written, or found."""
+    remove_at: float | None = None
+    not_before: float = 0.0
+    failures: int = 0
+    failing: str = ""
+    """Why it could not be written the last time."""
+    told: frozenset[str] = frozenset()
+    table: str = ""
+    n_servers: int = 0
+    n_slices: int = 0
+    outcome: str = ""
+
+
+class Line(Struct, frozen=True):
+    """How the summary of a job is, for people."""
+
+    job: str
+    status: str
+    table: str
+    servers: int
+    slices: int
+    outcome: str
+
+
+class SummaryWriter:
+    """Writes summaries while it leads.
+
+    Args:
+        api: The API server.
+        say: Writes a line of the log.
+        elector: Says when it leads.
+        aside: Who does the elector's work.
+        led: Set when somebody else in this process leads; without it and an elector we
+            lead from the beginning.
+        keep_s: How long the summary of a job that is gone is kept.
+        most: Bytes of a rank table from which on it is cut.
+        name: Who it is, in events.
+
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        say: Say,
+        elector: Elector | None = None,
+        *,
+        aside: Aside = at_once,
+        led: asyncio.Event | None = None,
+        keep_s: float = KEEP_S,
+        most: int = MOST_BYTES,
+        name: str = LEASE,
+    ) -> None:
+        self._api, self._say, self._elector = api, say, elector
+        self._aside, self._led, self._keep_s, self._most = aside, led, keep_s, most
+        self._name = name
+        self._epoch = time.time() - time.monotonic()
+        self.roster = Roster(self.now)
+        self.shelf = Shelf(api, self._recall, self._spoiled, self._left)
+        self.leads = False
+        self.failure: BaseException | None = None
+        """Why a part of it ended that should not have."""
+        self.seconds = Histogram(SLOW)
+        """From a change of a job until its summary says so."""
+        self._wake, self._stop = asyncio.Event(), asyncio.Event()
+        self._standings: defaultdict[str, Standing] = defaultdict(Standing)
+        self._writing: set[str] = set()
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._number = 0
+        self._last_turn = self.now()
+        self._told_topology = ""
+        self._reflectors = list(self._watched())
+
+    def now(self) -> float:
+        """Seconds since 1970; it never goes backwards."""
+        return self._epoch + time.monotonic()
+
+    # What people see.
+
+    @property
+    def reflectors(self) -> Sequence[Reflector[Any]]:
+        """Who keeps up with the API server, kind by kind."""
+        return self._reflectors
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything there was is known."""
+        return all(reflector.synced for reflector in self._reflectors)
+
+    def lines(self) -> list[Line]:
+        """All jobs that have a summary, or should, by name."""
+        found = []
+        for job_id, at in self._standings.items():
+            job = self.roster.jobs.get(job_id)
+            if job is not None and at.outcome:
+                what = at.status.value, at.table, at.n_servers, at.n_slices, at.outcome
+                found.append(Line(job_key(job), *what))
+        return sorted(found, key=lambda line: line.job)
+
+    def live(self) -> tuple[bool, dict[str, str]]:
+        """Whether it does its work."""
+        silent = self.now() - self._last_turn
+        stuck = self.leads and self._wake.is_set() and silent > STUCK_S
+        return not stuck, {"turn": f"{silent:.0f} s ago"}
+
+    def ready(self) -> tuple[bool, dict[str, str]]:
+        """Whether it may be relied on."""
+        elector = self._elector
+        lease = [] if elector is None else [elector.reflector]
+        missing = [r.path for r in (*lease, *self._reflectors) if not r.synced]
+        told = dict.fromkeys(missing, "not listed yet")
+        if elector is not None and elector.trouble:
+            told["lease"] = elector.trouble
+        told["role"] = "leader" if self.leads else "standby"
+        return not missing and not self._stop.is_set(), told
+
+    # Its life.
+
+    def stop(self) -> None:
+        """End soon: what is being written is finished."""
+        self._stop.set()
+        self._wake.set()
+
+    async def run(self, *, once: bool = False) -> None:
+        """Write summaries until asked to stop; *once*, until all are as they should."""
+        try:
+            await self._look_around()
+            await self._lead()
+            while not self._stop.is_set() and not (once and self._is_done()):
+                await self._turn()
+            await self._finish()
+        finally:
+            tasks = [*self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_around(self) -> None:
+        """Begin to watch everything, and return when it is known."""
+        for number, reflector in enumerate(self._reflectors):
+            self._start(reflector.run(), f"{reflector.path} {number}")
+        elector = self._elector
+        if elector is not None:
+            self._api.fence = elector.remaining
+            work = self._aside(elector.reflector.run())
+            self._start(work, elector.reflector.path)
+        await self._until(lambda: self.is_synced)
+        if not self._stop.is_set():
+            jobs, maps = len(self.roster.jobs), len(self.shelf.maps)
+            self._say("synced", jobs=jobs, summaries=maps)
+
+    async def _lead(self) -> None:
+        """Return when we lead, or are to end."""
+        if self._elector is not None and not self._stop.is_set():
+            self._start(self._stand(self._elector), "leader")
+        elif self._led is not None:
+            self._start(self._hear(self._led), "led")
+        else:
+            self.leads = True
+        await self._until(lambda: self.leads)
+        if not self._stop.is_set():
+            self._begin()
+
+    async def _hear(self, led: asyncio.Event) -> None:
+        await led.wait()
+        self.leads = True
+        self._wake.set()
+
+    async def _stand(self, elector: Elector) -> None:
+        await self._aside(elector.acquire())
+        self.leads = True
+        self._say("leads", identity=elector.identity)
+        self._wake.set()
+        why = await self._aside(elector.keep())
+        self._api.cut()
+        self.failure = Deposed(f"no longer the leader: {why}")
+        self._say("deposed", identity=elector.identity, why=why)
+        self.stop()
+
+    async def _finish(self) -> None:
+        """Let what is being written arrive, and somebody else lead."""
+        if isinstance(self.failure, Deposed):
+            return
+        writing = [self._tasks[each] for each in self._writing]
+        if writing:
+            await asyncio.wait(writing, timeout=FINISH_S)
+        if self._elector is not None and "leader" in self._tasks:
+            self._tasks["leader"].cancel()
+            await self._aside(self._elector.release())
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not (condition() or self._stop.is_set()):
+            await self._wake.wait()
+            self._wake.clear()
+        self._wake.set()
+
+    def _start(self, work: "asyncio._CoroutineLike[Any]", name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks[name] = task
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: "asyncio.Task[Any]") -> None:
+        """A part that ends by itself is a bug: say so, and end."""
+        if self._tasks.get(task.get_name()) is task and task.done():
+            del self._tasks[task.get_name()]
+        if not task.cancelled() and task.exception() is not None:
+            error = task.exception()
+            self._say("a part of the writer ended", part=task.get_name(), why=error)
+            self.failure = error
+            self.stop()
+
+    def _watched(self) -> Iterator[Reflector[Any]]:
+        """A reflector for each kind that is looked at."""
+        of, shelf = self.roster, self.shelf
+        yield self._reflect("/api/v1/nodes", JobNode, of.put_nodes, of.drop_nodes)
+        yield self._reflect("/api/v1/pods", JobPod, of.put_pods, of.drop_pods)
+        yield self._reflect(
+            f"{VOLCANO}/podgroups",
+            JobGroup,
+            of.put_groups,
+            of.drop_groups,
+            optional=True,
+        )
+        yield self._reflect(
+            f"/api/v1/namespaces/{topology.NAMESPACE}/configmaps",
+            ConfigMap,
+            of.put_maps,
+            of.drop_maps,
+            query=f"fieldSelector=metadata.name%3D{topology.NAME}",
+            name=f"configmaps/{topology.NAME}",
+        )
+        yield self._reflect(
+            "/api/v1/configmaps",
+            SummaryMap,
+            shelf.put_maps,
+            shelf.drop_maps,
+            query=f"labelSelector={LABEL}%3Dtrue",
+            name=f"configmaps/{LABEL}",
+            page=PAGE,
+        )
+        yield self._reflect(
+            f"/api/v1/namespaces/{torshare.NAMESPACE}/configmaps",
+            SummaryMap,
+            shelf.put_maps,
+            shelf.drop_maps,
+            query=f"fieldSelector=metadata.name%3D{torshare.NAME}",
+            name=f"configmaps/{torshare.NAME}",
+        )
+
+    def _reflect(
+        self,
+        path: str,
+        kind: Any,  # noqa: ANN401 - a type that is a value is beyond mypy
+        put: Callable[[list[Any]], None],
+        drop: Callable[[list[Gone]], None],
+        **more: Any,  # noqa: ANN401
+    ) -> Reflector[Any]:
+        def heard(heed: Callable[[list[Any]], None], objects: list[Any]) -> None:
+            heed(objects)
+            self._wake.set()
+
+        return Reflector(
+            self._api,
+            path,
+            kind,
+            put=partial(heard, put),
+            drop=partial(heard, drop),
+            listed=self._wake.set,
+            trouble=lambda line: self._say("trouble", message=line),
+            **more,
+        )
+
+    # What the shelf tells.
+
+    def _recall(self, found: SummaryMap) -> None:
+        """A summary is there that may be the work of the writer before us."""
+        standing = self._standings.get(found.said.job_id)
+        if standing is not None and not standing.is_known and found.index == 0:
+            recall(standing, found)
+
+    def _spoiled(self, known: SummaryMap) -> None:
+        job = self.roster.jobs.get(known.said.job_id)
+        if known.key == LEAVES_KEY:
+            self.roster.touch_leaves()
+        elif job is not None:
+            self.roster.touch(job)
+
+    def _left(self, key: str, line: str) -> None:
+        self._say("problem", kind="ConfigMap", object=key, message=line)
+
+    # What is to be done.
+
+    def _begin(self) -> None:
+        """Take up what the writer before us has left."""
+        for found in [*self.shelf.maps.values()]:
+            said = found.said
+            if found.index != 0 or not said.job_id:
+                continue
+            if not found.mark and said.job_id not in self.roster.jobs:
+                continue  # somebody else's, of a job that is gone
+            namespace = found.metadata.namespace
+            self.roster.remember(said.job_id, namespace, said.job_name)
+            recall(self._standings[said.job_id], found)
+        self.roster.touch_all()
+        self._wake.set()
+
+    def _is_done(self) -> bool:
+        """Whether nothing is left to do but what does not work."""
+        jobs = self.roster.changed
+        left = [each for each in jobs if self._standings[each].failures <= QUIET]
+        return not (left or self._writing)
+
+    async def _turn(self) -> None:
+        """Begin to write what has changed, and sleep until there is more."""
+        self._wake.clear()
+        now = self._last_turn = self.now()
+        times = [*self._remove_due(now), *self._write_due(now)]
+        busy = len(self._writing) >= WRITERS
+        wait = None if busy or not times else max(0.001, min(times) - self.now())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
+
+    def _write_due(self, now: float) -> Iterator[float]:
+        """Begin with what has changed long enough ago; when the others have."""
+        roster = self.roster
+        news: dict[str, float] = dict(roster.changed)
+        if roster.leaves_changed_at is not None:
+            news[LEAVES_KEY] = roster.leaves_changed_at
+        for what, since in news.items():
+            at = max(since + GATHER_S, self._standings[what].not_before)
+            if what in self._writing:
+                continue  # who writes it wakes us
+            if at > now or len(self._writing) >= WRITERS:
+                yield at
+                continue
+            if what == LEAVES_KEY:
+                roster.leaves_changed_at = None
+            else:
+                del roster.changed[what]
+            self._writing.add(what)
+            self._start(self._tend(what, since), what)
+
+    def _remove_due(self, now: float) -> Iterator[float]:
+        """Have jobs looked at whose summaries are to be removed; when others are."""
+        for job_id, standing in self._standings.items():
+            at, job = standing.remove_at, self.roster.jobs.get(job_id)
+            if at is None or job is None or job_id in self._writing:
+                continue
+            if at <= now:
+                self.roster.touch(job)
+            else:
+                yield at
+
+    async def _tend(self, what: str, since: float) -> None:
+        """Bring the summary of a job up to date, or the states of leaves."""
+        began, standing = self.now(), self._standings[what]
+        n_before = self.shelf.done["written"]
+        try:
+            if what == LEAVES_KEY:
+                await self._write_leaves()
+            elif (job := self.roster.jobs.get(what)) is not None:
+                await (self._write(job) if job.is_there else self._end(job))
+                if self.shelf.done["written"] > n_before:
+                    self.seconds.observe(self.now() - since)
+            took = self.now() - began
+            standing.failures, standing.failing = 0, ""
+            standing.not_before = self.now() + min(MOST_PAUSE_S, PAUSES * took)
+        except (NotWritten, Taken, Unreachable) as error:
+            self._not_written(what, standing, error)
+            self._again(what, since)
+        finally:
+            self._writing.discard(what)
+            self._wake.set()
+        if what != LEAVES_KEY and what not in self.roster.jobs:
+            self._standings.pop(what, None)
+
+    def _again(self, what: str, since: float) -> None:
+        if what == LEAVES_KEY:
+            self.roster.leaves_changed_at = since
+        elif what in self.roster.jobs:
+            self.roster.changed[what] = since
+
+    def _not_written(self, what: str, standing: Standing, error: Exception) -> None:
+        """Something does not work: say so once in a row, and try again later."""
+        pause = FIRST_AGAIN_S * 2 ** min(standing.failures, MOST_DOUBLINGS)
+        standing.failures += 1
+        pause = MOST_AGAIN_S if isinstance(error, Taken) else min(pause, MOST_AGAIN_S)
+        standing.not_before = self.now() + pause
+        soon = isinstance(error, NotWritten) and error.soon
+        if soon and standing.failures < QUIET:
+            return
+        self.shelf.done["failed"] += 1
+        standing.outcome = "not written"
+        line, job = str(error), self.roster.jobs.get(what)
+        if line == standing.failing:
+            return
+        standing.failing = line
+        name = what if job is None else job_key(job)
+        if isinstance(error, Taken) and job is not None:
+            self._say("problem", kind="ConfigMap", job=name, message=line)
+            self._tell(job, line)
+        else:
+            self._say("not written", job=name, why=line)
+
+    # A job that is there.
+
+    async def _write(self, job: Job) -> None:
+        standing = self._standings[job.id]
+        standing.since = standing.since or int(self.now())
+        first = self.roster.job_named(job.namespace, job.name)
+        if first is not None and first is not job:
+            self._is_second(job, first, standing)
+            return
+        standing.remove_at = None
+        summary = job.summary(standing.status, self.roster.serials, self._most)
+        wrong = _unwritable(job, len(summary.slices), self.roster)
+        self._problems(job, standing, [*_few(summary), *_doubles(job), *wrong])
+        standing.table, standing.n_servers = summary.table.value, summary.n_servers
+        standing.n_slices = len(summary.slices)
+        keys = [_key(job, index) for index in range(len(summary.slices))]
+        if wrong or any(key in self.shelf.strange for key in keys):
+            standing.outcome = "left alone"
+            return
+        news = await self._publish(summary, keys, standing.since)
+        await self._remove(job, from_index=len(keys))
+        if news and (standing.status, True) != (summary.status, standing.is_known):
+            self._say(
+                "summary",
+                job=job_key(job),
+                status=summary.status.value,
+                table=summary.table.value,
+                servers=summary.n_servers,
+                slices=len(keys),
+            )
+        standing.status, standing.is_known = summary.status, True
+        standing.outcome = "written" if news else standing.outcome or "as it was"
+
+    async def _publish(self, summary: Summary, keys: list[str], since: int) -> bool:
+        """Write the slices where they differ, the first one last; whether they did.
+
+        Who watches hears of the first one when all others are there.
+        """
+        version, maps = summary.version, self.shelf.maps
+        if all(key in maps and maps[key].mark == version for key in keys):
+            return False
+        data = summary.data(since, int(self.now()))
+        turns = asyncio.Semaphore(WRITERS)
+
+        async def write(index: int) -> None:
+            async with turns:
+                await self.shelf.put(keys[index], summary.labels, version, data[index])
+
+        rest = [asyncio.create_task(write(i)) for i in range(1, len(keys))]
+        try:
+            for task in rest:
+                await task
+        finally:
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+        await write(0)
+        return True
+
+    def _is_second(self, job: Job, first: Job, standing: Standing) -> None:
+        """A job has the name of another, which has the summary."""
+        standing.outcome = "left alone"
+        if job.group is not None and not job.group.is_leaving:
+            told = f"job {quoted(job.name)} has the name of another job, {first.id}"
+            hint = f"no summary of {job.id} is written; hint: rename one of them"
+            self._problems(job, standing, [f"{told}: {hint}"])
+
+    # A job that is gone.
+
+    async def _end(self, job: Job) -> None:
+        """Say that a job is gone; a minute later, remove what was said of it."""
+        standing = self._standings[job.id]
+        first = self.roster.job_named(job.namespace, job.name)
+        keys = [*self._keys(job)]
+        if first is not job or not keys:
+            self.roster.forget(job.id)
+            return
+        base = self.shelf.maps[keys[-1]]
+        if base.said.operator != DELETE:
+            now = int(self.now())
+            if standing.status is not Status.COMPLETE:
+                standing.status = Status.FAILED
+            changes = {
+                "operator": DELETE,
+                "job_status": standing.status.value,
+                "deleteTime": str(now),
+            }
+            for key in keys:
+                mark = f"{digest(base.mark)}-{DELETE}"
+                await self.shelf.put(key, {}, mark, changes)
+            standing.remove_at = now + self._keep_s
+            standing.outcome = "written"
+            self._say("gone", job=job_key(job), status=standing.status.value)
+            return
+        if standing.remove_at is None:
+            told = base.said.delete_time
+            standing.remove_at = int(told if told.isdecimal() else 0) + self._keep_s
+        if standing.remove_at <= self.now():
+            await self._remove(job, from_index=0)
+            self.roster.forget(job.id)
+
+    def _keys(self, job: Job) -> Iterator[str]:
+        """The ConfigMaps of a job that are there and ours, the first one last."""
+        for index in self.shelf.slices(job_key(job)):
+            key = _key(job, index)
+            known = self.shelf.maps[key]
+            strange = key in self.shelf.strange or not known.mark
+            if known.said.job_id == job.id and not strange:
+                yield key
+
+    async def _remove(self, job: Job, *, from_index: int) -> None:
+        """Remove slices that are not needed any more, the last one first."""
+        for index in self.shelf.slices(job_key(job)):
+            key = _key(job, index)
+            if index < from_index or key in self.shelf.strange:
+                continue
+            if self.shelf.maps[key].mark:
+                await self.shelf.remove(key)
+
+    # The states of leaves.
+
+    async def _write_leaves(self) -> None:
+        bad = self.roster.bad_topology
+        if bad and bad != self._told_topology:
+            where = f"{topology.NAMESPACE}/{topology.NAME}"
+            self._say("problem", kind="ConfigMap", object=where, message=bad)
+        self._told_topology = bad
+        known = self.shelf.maps.get(LEAVES_KEY)
+        mends = known is not None and bool(known.mark)
+        text = self.roster.idle_leaves() if mends else self.roster.leaves()
+        if text is None or LEAVES_KEY in self.shelf.strange:
+            return
+        mark = digest(text)
+        if known is None or known.mark != mark:
+            await self.shelf.put(LEAVES_KEY, {}, mark, {torshare.KEY: text})
+
+    # What people are told.
+
+    def _problems(self, job: Job, standing: Standing, lines: list[str]) -> None:
+        """Tell what is wrong with a job, each line once while it is so."""
+        group = job.group
+        for line in lines:
+            if line not in standing.told:
+                where = job_key(job) if group is None else group.key
+                facts = {"object": where, "job": job_key(job), "message": line}
+                self._say("problem", kind="PodGroup", **facts)
+                self._tell(job, line)
+        standing.told = frozenset(lines)
+
+    def _tell(self, job: Job, line: str) -> None:
+        """An event on the PodGroup of a job."""
+        group = job.group
+        if group is None:
+            return
+        namespace, _slash, name = group.key.partition("/")
+        about = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "namespace": namespace,
+            "name": name,
+            "uid": group.uid,
+        }
+        self._number += 1
+        body = encode.event(
+            about,
+            "Summary",
+            line,
+            self.now(),
+            number=time.time_ns() + self._number,
+            is_warning=True,
+            reporter=self._name,
+        )
+        self._start(self._send_event(namespace, body), f"event {self._number}")
+
+    async def _send_event(self, namespace: str, body: bytes) -> None:
+        path = f"/api/v1/namespaces/{namespace}/events"
+        with suppress(Unreachable):
+            await self._api.call("POST", path, body, lane="tell", fenced=False)
+
+
+def recall(standing: Standing, found: SummaryMap) -> None:
+    """Take over what a summary says of a job."""
+    said = found.said
+    with suppress(ValueError):
+        standing.status = Status(said.job_status)
+    if said.time.isdecimal():
+        standing.since = int(said.time)
+    standing.is_known = True
+
+
+def _key(job: Job, index: int) -> str:
+    return f"{job.namespace}/{map_name(job.name, index)}"
+
+
+def _few(summary: Summary) -> list[str]:
+    """Problems of pods, not of all of them."""
+    found = [*summary.problems]
+    if len(found) <= MOST_TOLD:
+        return found
+    more = f"job {quoted(summary.name)}: {len(found) - MOST_TOLD} more pods like these"
+    return [*found[:MOST_TOLD], more]
+
+
+def _doubles(job: Job) -> list[str]:
+    """What is to be said of a job with several PodGroups."""
+    if len(job.groups) <= 1:
+        return []
+    counts, *others = sorted(job.groups.values(), key=lambda g: (g.created, g.uid))
+    named = ", ".join(quoted(group.key) for group in others[:MOST_TOLD])
+    line = f"job {quoted(job.name)} has {len(job.groups)} PodGroups, want one: "
+    return [
+        f"{line}minMember and labels are those of {quoted(counts.key)}, not {named}"
+    ]
+
+
+def _unwritable(job: Job, n_slices: int, roster: Roster) -> list[str]:
+    """Why the ConfigMaps of a job cannot have their names."""
+    who, longest = f"job {quoted(job.name)}", map_name(job.name, n_slices - 1)
+    if len(longest) > MOST_NAME:
+        told = f"ConfigMap {quoted(longest)} would have {len(longest)} characters"
+        return [f"{who}: {told}, want {MOST_NAME} at most; hint: a shorter name"]
+    for index in range(1, n_slices):
+        other = roster.job_named(job.namespace, f"{job.name}-{index}")
+        if other is not None:
+            told = f"slice {index} of its summary would be called as that of job"
+            return [f"{who}: {told} {quoted(other.name)}; hint: rename one of them"]
+    return []

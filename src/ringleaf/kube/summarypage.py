@@ -1,0 +1,58 @@
+"""The metrics of a writer of summaries, alone or beside those of a scheduler."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from ringleaf.kube.catalogue import SUMMARY
+from ringleaf.kube.page import Values, family_of, written
+from ringleaf.kube.ranktable import Status
+from ringleaf.kube.summary import SummaryWriter
+
+
+class SummaryCollector(Collector):
+    """What a writer has done, when somebody asks; every status, also at 0."""
+
+    def __init__(self, writer: SummaryWriter) -> None:
+        self._writer = writer
+
+    def describe(self) -> Iterable[Family]:
+        """Nothing: part of being a collector, asked when it is registered."""
+        return ()
+
+    def collect(self) -> Iterator[Family]:
+        """Every metric of a writer with its values."""
+        of = self._writer
+        lines = of.lines()
+        told = Counter(line.status for line in lines)
+        amiss = sum(line.outcome in ("not written", "left alone") for line in lines)
+        values: Values = {
+            "ringleaf_summary_writes_total": [
+                ((result,), n) for result, n in sorted(of.shelf.done.items())
+            ],
+            "ringleaf_summary_jobs": [
+                ((status.value,), told[status.value]) for status in Status
+            ],
+            "ringleaf_summary_jobs_amiss": [((), amiss)],
+            "ringleaf_summary_leader": [((), of.leads)],
+            "ringleaf_summary_strange_maps": [((), len(of.shelf.strange))],
+            "ringleaf_summary_seconds": [((), of.seconds)],
+        }
+        for metric in SUMMARY:
+            yield family_of(metric, values[metric.name])
+
+
+class SummaryPage:
+    """The metrics of a writer that is alone in its process, as text."""
+
+    def __init__(self, writer: SummaryWriter) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(SummaryCollector(writer))
+        ProcessCollector(registry=self._registry)
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """The page in the form that is accepted, and what form that is."""
+        return written(self._registry, accept)

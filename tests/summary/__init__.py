@@ -1,0 +1,1 @@
+"""The summary of jobs, and who reads it."""

@@ -1,0 +1,17 @@
+"""A namespace of the shared API server, with nothing left of it afterwards."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from ringleaf.testbed.cluster import Testbed
+from tests.summary.cast import Cast
+
+
+@pytest.fixture
+def cast(testbed: Testbed, namespace: str) -> Iterator[Cast]:
+    """Where jobs come and go."""
+    found = Cast(testbed, namespace)
+    yield found
+    for path in (found.groups_path, f"/api/v1/namespaces/{namespace}/configmaps"):
+        testbed.client.ask("DELETE", path)
