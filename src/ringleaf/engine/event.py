@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ringleaf.framework.conf import Conf
 from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Ailment, Fault, Record
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
@@ -30,9 +31,13 @@ class JobArrived(Struct, frozen=True):
 
 
 class JobGone(Struct, frozen=True):
-    """A job ended or was deleted; what its pods held is free."""
+    """A job ended or was deleted; what its pods held is free.
+
+    One that *returns* is expected again: what is known of its repair is not forgotten.
+    """
 
     job: str
+    returns: bool = False
 
 
 class PodsGone(Struct, frozen=True):
@@ -58,6 +63,45 @@ class BindFailed(Struct, frozen=True):
 
     job: str
     replicas: tuple[int, ...]
+
+
+class PodsAil(Struct, frozen=True):
+    """What is wrong with the pods of a job themselves, all of it.
+
+    Of pods that fail it is said before they are gone, so that it is known where they
+    were. What is wrong with their nodes and chips follows from the nodes.
+    """
+
+    job: str
+    ailments: tuple[Ailment, ...]
+
+
+class PodsRun(Struct, frozen=True):
+    """Pods run: their nodes have taken them."""
+
+    job: str
+    replicas: tuple[int, ...]
+
+
+class PodsRefused(Struct, frozen=True):
+    """Pods were refused by the nodes to which they were bound, and why."""
+
+    job: str
+    replicas: tuple[int, ...]
+    why: str = ""
+
+
+class RepairKnown(Struct, frozen=True):
+    """What was written down of the repair of a job, by whoever scheduled before."""
+
+    job: str
+    record: Record
+
+
+class FaultsKnown(Struct, frozen=True):
+    """The faults that were written down, by whoever scheduled before."""
+
+    faults: tuple[Fault, ...]
 
 
 class NodesChanged(Struct, frozen=True):
@@ -106,6 +150,11 @@ Event = (
     | PodsGone
     | PodsEnding
     | BindFailed
+    | PodsAil
+    | PodsRun
+    | PodsRefused
+    | RepairKnown
+    | FaultsKnown
     | NodesChanged
     | NodesGone
     | LeavesChanged

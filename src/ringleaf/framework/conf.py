@@ -450,6 +450,16 @@ def _settings(
             "share_common_leaves": parameters["share-common-leaves"],
             "superpod_size": parameters["super-pod-size"],
             "reserve_nodes": parameters["reserve-nodes"],
+            "repairs": {
+                "grace_s": parameters["grace-over-time"],
+                "block_after_s": parameters["superpod-escalation-seconds"],
+                "job_after_s": parameters["job-escalation-seconds"],
+                "hold_s": parameters["repair-hold-seconds"],
+                "brake_percent": parameters["fault-brake-percent"],
+                "brake_s": parameters["fault-brake-seconds"],
+                "run_within_s": parameters["run-within-seconds"],
+                "aside_s": parameters["set-aside-seconds"],
+            },
         },
         Settings,
     )

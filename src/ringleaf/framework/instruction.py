@@ -1,4 +1,4 @@
-"""What the engine wants done: bind, evict, report, wake. Edges carry it out."""
+"""What the engine wants done: bind, evict, delete, report, wake. Edges carry it out."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from ringleaf.model.decision import Reason
+from ringleaf.model.fault import Ailment, Record
 from ringleaf.model.placement import Placement
 
 
@@ -18,6 +19,10 @@ class Verdict(StrEnum):
     EVICTS = "evicts"
     WOULD_EVICT = "would-evict"
     CONFLICT = "conflict"
+    REPAIRING = "repairing"
+    BRAKED = "braked"
+    RELEASED = "released"
+    SET_ASIDE = "set-aside"
 
 
 class Bind(Struct, frozen=True, tag="bind"):
@@ -38,6 +43,56 @@ class Evict(Struct, frozen=True, tag="evict"):
     action: str
 
 
+class Delete(Struct, frozen=True, tag="delete"):
+    """Pods of *job* are deleted, for no other job: they are faulty, or never ran.
+
+    Args:
+        job: Whose pods.
+        replicas: Which of them.
+        cause: The word for it: a ``Cause``, or ``NeverRan``.
+        why: For people.
+        force: At once, without their grace period.
+
+    """
+
+    job: str
+    replicas: tuple[int, ...]
+    cause: str
+    why: str
+    force: bool = False
+
+
+class Point(Struct, frozen=True, tag="point"):
+    """Others delete the pods of *job*; they are told which are faulty."""
+
+    job: str
+    ailments: tuple[Ailment, ...]
+
+
+class Remember(Struct, frozen=True, tag="remember"):
+    """What is to be written down of the repair of *job*, before its pods are deleted.
+
+    None when there is nothing to remember any more.
+    """
+
+    job: str
+    record: Record | None
+
+
+class AskToExit(Struct, frozen=True, tag="ask-to-exit"):
+    """The processes of *job* are asked to end by themselves, or no longer."""
+
+    job: str
+    exits: bool
+
+
+class Repaired(Struct, frozen=True, tag="repaired"):
+    """All pods of *job* are placed again; *record* says what had been deleted."""
+
+    job: str
+    record: Record
+
+
 class Report(Struct, frozen=True, tag="report"):
     """What a job's owner should know."""
 
@@ -55,4 +110,6 @@ class WakeAt(Struct, frozen=True, tag="wake-at"):
     at: float
 
 
-Instruction = Bind | Evict | Report | WakeAt
+Instruction = (
+    Bind | Evict | Delete | Point | Remember | AskToExit | Repaired | Report | WakeAt
+)

@@ -448,9 +448,27 @@ PARAMETERS: Final = _keyed(
              choices=tuple(JobRequests)),
     _switch("useClusterInfoManager",
             "Whether reports of the cluster daemon count first.", default=True),
+    _whole("grace-over-time", 900,
+           "Seconds that pods of a faulty job have to end by themselves.",
+           low=2, high=3600),
+    _whole("superpod-escalation-seconds", 6,
+           "Seconds that faulty pods find no place before their logical SuperPoD is "
+           "deleted."),
+    _whole("job-escalation-seconds", 12,
+           "Seconds that faulty pods find no place before all of their job is deleted."
+           ),
+    _whole("repair-hold-seconds", 300,
+           "Seconds that its places are held for a job whose faulty pods were deleted."
+           ),
+    _whole("fault-brake-percent", 5,
+           "Pods of the cluster that may be deleted because of faults in a while.",
+           high=100),
+    _whole("fault-brake-seconds", 60, "That while.", low=1),
+    _whole("run-within-seconds", 600,
+           "Seconds in which all pods of a job that was bound must run; 0: any time."),
+    _whole("set-aside-seconds", 300,
+           "Seconds that a node is set aside that refused a pod; 0: never."),
     *_idle("there is no such choice in Ringleaf",
-        _whole("grace-over-time", 900,
-               "Seconds a faulty pod has to end by itself.", low=2, high=3600),
         _switch("presetVirtualDevice",
                 "Whether virtual NPUs are made beforehand only.", default=False),
         _switch("self-maintain-available-card",
@@ -463,8 +481,9 @@ PARAMETERS: Final = _keyed(
                  "Levels of the network for multi-level scheduling."),
     ),
 )  # fmt: skip
-"""``init-params``. Source: the vendor's factory.go; nodes-per-leaf, share-common-leaves
-and job-requests are Ringleaf's own. Numbers may stand in quotes, as the vendor's do.
+"""``init-params``. Source: the vendor's factory.go; what is not there
+(nodes-per-leaf, share-common-leaves, job-requests, and how faults are dealt with except
+grace-over-time) is Ringleaf's own. Numbers may stand in quotes, as the vendor's do.
 """
 
 INIT_PARAMS: Final = "init-params"

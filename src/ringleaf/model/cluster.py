@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from ringleaf.model.demand import NOTHING, Demand, Taint
+from ringleaf.model.fault import Down
 from ringleaf.model.fleet import Fleet
 from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.placement import NO_MARK, Mark
@@ -29,7 +30,13 @@ _T = TypeVar("_T", bound=np.generic)
 
 
 class Node(Struct, frozen=True):
-    """One node as it is described to the cluster; chips as masks."""
+    """One node as it is described to the cluster; chips as masks.
+
+    ``faulty`` chips are not given; of them, those that are ``unhealthy`` make pods
+    faulty that hold them. Chips that are ``weak`` work, but not well, as the switch
+    does of a node with a ``weak_switch``; either makes it ``sub_healthy``. ``down``
+    says why it is not ready.
+    """
 
     name: str
     product: Product
@@ -46,6 +53,10 @@ class Node(Struct, frozen=True):
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     resources: Mapping[str, int] = field(default_factory=dict)
+    unhealthy: int = 0
+    weak: int = 0
+    weak_switch: bool = False
+    down: Down | None = None
 
 
 class Holding(Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from ringleaf.model.demand import NOTHING, Demand, amount_words
+from ringleaf.model.fault import NO_RECOVERY, Recovery
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
@@ -124,6 +125,7 @@ class Job(Struct, frozen=True):
         preempts: Whether others may be evicted for it.
         critical: Pods of the system, which nobody evicts.
         podless: Its pods are not made yet: it can be let in, and nothing more.
+        recovery: What it wants done when its pods are faulty.
 
     """
 
@@ -149,6 +151,7 @@ class Job(Struct, frozen=True):
     preempts: bool = True
     critical: bool = False
     podless: bool = False
+    recovery: Recovery = NO_RECOVERY
 
     @property
     def wanted(self) -> str:

@@ -20,6 +20,33 @@ class SwitchMode(StrEnum):
     SINGLE_LAYER = "single-layer"
 
 
+class Repairs(Struct, frozen=True):
+    """How faults are dealt with, in seconds; names as in the init-params.
+
+    Args:
+        grace_s: How long pods may take to end by themselves (``grace-over-time``).
+        block_after_s: How long the faulty pods of a logical SuperPoD may find no place
+            before all of it is deleted (``superpod-escalation-seconds``).
+        job_after_s: How long before all of the job is (``job-escalation-seconds``).
+        hold_s: How long its places are held for a job whose pods were deleted.
+        brake_percent: Of the pods of the cluster, how many may be deleted because of
+            faults within ``brake_s``; 100 is all of them.
+        brake_s: See there.
+        run_within_s: How long the pods of a job may take to run; 0 is for ever.
+        aside_s: How long a node is set aside that refused a pod; 0 is not at all.
+
+    """
+
+    grace_s: int = 900
+    block_after_s: int = 6
+    job_after_s: int = 12
+    hold_s: int = 300
+    brake_percent: int = 5
+    brake_s: int = 60
+    run_within_s: int = 600
+    aside_s: int = 300
+
+
 class Settings(Struct, frozen=True):
     """The settings that decisions depend on.
 
@@ -31,6 +58,7 @@ class Settings(Struct, frozen=True):
         share_common_leaves: Common jobs may cross leaves of common jobs (D12).
         superpod_size: Nodes of a SuperPoD (``super-pod-size``).
         reserve_nodes: Nodes of a SuperPoD kept back for repairs.
+        repairs: How faults are dealt with.
 
     """
 
@@ -41,3 +69,4 @@ class Settings(Struct, frozen=True):
     share_common_leaves: bool = False
     superpod_size: int = 48
     reserve_nodes: int = 2
+    repairs: Repairs = Repairs()

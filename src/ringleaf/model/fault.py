@@ -1,0 +1,159 @@
+"""Faults: what is wrong with nodes, chips and pods, and what a job wants done then.
+
+The words of causes and of ``fault-scheduling`` are the vendor's: other components read
+and write them.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ringleaf.model.placement import Placement
+
+
+class Cause(StrEnum):
+    """What is wrong; of a pod the first that applies, in this order."""
+
+    NODE = "NodeUnhealthy"
+    """Its node is reported unhealthy, is not ready, or is gone."""
+    CHIP = "CardUnhealthy"
+    """One of its chips is reported unhealthy."""
+    POD = "pod-failed"
+    """It failed, or one of its containers did, and its job may be tried again."""
+    RELATION = "RelationFaultSeparate"
+    """Somebody found that it must be separated (label ``fault-type``)."""
+    SUB_HEALTH = "SubHealthFault"
+    """A chip of it or the switch of its node works, but not well."""
+    NETWORK = "CardNetworkUnhealthy"
+    """The network of a chip is unhealthy: it is seen, and nobody is moved for it."""
+    REFUSAL = "PodRefused"
+    """A node refuses pods that were sent to it."""
+
+
+class Down(StrEnum):
+    """Why a node that is not ready is not."""
+
+    DAEMON = "node-daemon"
+    SWITCH = "switch"
+    NOT_READY = "not-ready"
+
+
+class Mode(StrEnum):
+    """Who deletes the pods of a faulty job, and how (label ``fault-scheduling``)."""
+
+    OFF = "off"
+    GRACE = "grace"
+    FORCE = "force"
+    EXTERNAL_GRACE = "external-grace"
+    EXTERNAL_FORCE = "external-force"
+
+    @property
+    def is_external(self) -> bool:
+        """Whether others delete the pods; they are told which are faulty."""
+        return self in (Mode.EXTERNAL_GRACE, Mode.EXTERNAL_FORCE)
+
+
+class SubHealth(StrEnum):
+    """What becomes of pods on what works, but not well (``subHealthyStrategy``)."""
+
+    IGNORE = "ignore"
+    GRACE_EXIT = "graceExit"
+    FORCE_EXIT = "forceExit"
+    HOT_SWITCH = "hotSwitch"
+
+
+class Recovery(Struct, frozen=True):
+    """What a job wants done when some of its pods are faulty.
+
+    Args:
+        mode: Who deletes its pods, and how.
+        retries: How often pods may fail by themselves and be tried again.
+        pods_only: Only faulty pods are deleted, not all of the job.
+        process: Its processes recover by themselves (``process-recover-enable``).
+        escalates: Whether more is deleted when faulty pods find no place.
+        sub_health: What becomes of pods on what works, but not well.
+        master: The pod without which no other goes on, if there is one.
+
+    """
+
+    mode: Mode = Mode.OFF
+    retries: int = 0
+    pods_only: bool = False
+    process: bool = False
+    escalates: bool = True
+    sub_health: SubHealth = SubHealth.IGNORE
+    master: int | None = 0
+
+
+NO_RECOVERY = Recovery()
+
+
+class Ailment(Struct, frozen=True):
+    """What is wrong with one pod of a job."""
+
+    replica: int
+    cause: Cause
+    node: str = ""
+
+
+class Reach(StrEnum):
+    """How much of a job was deleted because of faults."""
+
+    PODS = "pods"
+    BLOCK = "block"
+    JOB = "job"
+
+
+class Record(Struct, frozen=True):
+    """What must not be forgotten of a job while it is repaired, and after.
+
+    Args:
+        since: When its fault was found.
+        reach: How much of it was deleted.
+        ailments: The pods that were faulty, and why.
+        placements: Where its pods were.
+        deleted: The pods that were deleted.
+        deleted_at: When the last of them were.
+        stuck_at: Since when pods that came back find no place.
+        retries_used: How often its pods failed by themselves and were tried again.
+        is_over: Whether it is whole again.
+
+    """
+
+    since: float
+    reach: Reach = Reach.PODS
+    ailments: tuple[Ailment, ...] = ()
+    placements: tuple[Placement, ...] = ()
+    deleted: tuple[int, ...] = ()
+    deleted_at: float | None = None
+    stuck_at: float | None = None
+    retries_used: int = 0
+    is_over: bool = False
+
+
+class Fault(Struct, frozen=True):
+    """The life of one fault: seen, acted on, recovered.
+
+    Args:
+        where: The node, or of a pod its job.
+        cause: What is wrong.
+        part: What of it: ``chip 3``, ``switch``, ``pod 2``; empty for a whole node.
+        seen: When it was first seen.
+        acted: When pods were first deleted because of it.
+        recovered: When it was no longer so.
+        jobs: The jobs of which pods were deleted because of it.
+
+    """
+
+    where: str
+    cause: Cause
+    part: str = ""
+    seen: float = 0.0
+    acted: float | None = None
+    recovered: float | None = None
+    jobs: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, Cause, str]:
+        """What it is; one that comes back after it recovered is another."""
+        return self.where, self.cause, self.part
