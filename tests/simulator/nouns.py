@@ -21,6 +21,17 @@ from ringleaf.model.demand import (
     Taint,
     Toleration,
 )
+from ringleaf.model.fault import (
+    Ailment,
+    Cause,
+    Down,
+    Fault,
+    Mode,
+    Reach,
+    Record,
+    Recovery,
+    SubHealth,
+)
 from ringleaf.model.job import Firmness, Job, Keep, Previous, Role, Schema, Strategy
 from ringleaf.model.mask import full_mask
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
@@ -139,6 +150,7 @@ def nodes(draw: st.DrawFn) -> Node:
     chips = draw(st.integers(1, product.chips)) if product.sized else product.chips
     masks = st.integers(0, full_mask(chips)) | st.just(full_mask(chips))
     leaf = draw(st.none() | names)
+    weak, weak_switch = draw(masks), draw(flags)
     return Node(
         name=draw(names),
         product=product,
@@ -147,7 +159,7 @@ def nodes(draw: st.DrawFn) -> Node:
         faulty=draw(masks),
         network_faulty=draw(masks),
         ready=draw(flags),
-        sub_healthy=draw(flags),
+        sub_healthy=draw(flags) or bool(weak) or weak_switch,
         superpod=draw(st.none() | st.integers(0, 3)),
         leaf=leaf,
         slot=0 if leaf is None else draw(st.integers(0, 9)),
@@ -155,6 +167,10 @@ def nodes(draw: st.DrawFn) -> Node:
         labels=draw(labels),
         taints=draw(tuples(st.builds(Taint, texts, st.sampled_from(Effect), texts))),
         resources=draw(amounts),
+        unhealthy=draw(masks),
+        weak=weak,
+        weak_switch=weak_switch,
+        down=draw(st.none() | st.sampled_from(Down)),
     )
 
 
@@ -196,6 +212,23 @@ def roles(draw: st.DrawFn) -> tuple[Role, ...]:
 
 
 @st.composite
+def recoveries(draw: st.DrawFn) -> Recovery:
+    escalates = draw(flags)
+    return Recovery(
+        mode=draw(st.sampled_from(Mode)),
+        retries=draw(st.integers(0, 3)),
+        pods_only=not escalates or draw(flags),
+        process=draw(flags),
+        escalates=escalates,
+        sub_health=draw(st.sampled_from(SubHealth)),
+        master=draw(st.none() | st.integers(0, 3)),
+    )
+
+
+ailments = st.builds(Ailment, st.integers(0, 3), st.sampled_from(Cause), names)
+
+
+@st.composite
 def jobs(draw: st.DrawFn) -> Job:
     job = Job(
         name=draw(names),
@@ -218,6 +251,7 @@ def jobs(draw: st.DrawFn) -> Job:
         preempts=draw(flags),
         critical=draw(flags),
         podless=draw(flags),
+        recovery=draw(recoveries()),
     )
     if draw(flags):
         own = draw(roles())
@@ -299,15 +333,42 @@ def arrivals(draw: st.DrawFn) -> ev.JobArrived:
     return ev.JobArrived(job, placed, draw(times), draw(times))
 
 
+records = st.builds(
+    Record,
+    seconds,
+    st.sampled_from(Reach),
+    tuples(ailments),
+    placements(None),
+    ranks,
+    st.none() | seconds,
+    st.none() | seconds,
+    st.integers(0, 3),
+    flags,
+)
+faults = st.builds(
+    Fault,
+    names,
+    st.sampled_from(Cause),
+    texts,
+    seconds,
+    st.none() | seconds,
+    st.none() | seconds,
+    tuples(names),
+)
 several_nodes = st.lists(
     nodes(), min_size=1, max_size=2, unique_by=lambda node: node.name
 ).map(tuple)
 events = st.one_of(
     arrivals(),
-    st.builds(ev.JobGone, names),
+    st.builds(ev.JobGone, names, flags),
     st.builds(ev.PodsGone, names, ranks, flags),
     st.builds(ev.PodsEnding, names, ranks),
     st.builds(ev.BindFailed, names, ranks),
+    st.builds(ev.PodsAil, names, tuples(ailments)),
+    st.builds(ev.PodsRun, names, ranks),
+    st.builds(ev.PodsRefused, names, ranks, texts),
+    st.builds(ev.RepairKnown, names, records),
+    st.builds(ev.FaultsKnown, tuples(faults)),
     st.builds(ev.NodesChanged, several_nodes),
     st.builds(ev.NodesGone, st.lists(names, max_size=2).map(tuple)),
     st.builds(ev.LeavesChanged, leaves),

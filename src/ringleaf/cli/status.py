@@ -25,8 +25,7 @@ from ringleaf.model.cluster import Cluster as Chips
 from ringleaf.model.decision import Invalid
 from ringleaf.model.mask import full_mask
 from ringleaf.model.spine import NOWHERE
-from ringleaf.simulator.answer import whole
-from ringleaf.simulator.encode import amounts
+from ringleaf.simulator.encode import amounts, whole
 from ringleaf.simulator.outcome import queue_told
 
 Plain = dict[str, Any]

@@ -9,13 +9,25 @@ from typing import Any
 
 import msgspec
 
-from ringleaf.framework.instruction import Bind, Evict, Instruction, Report, WakeAt
+from ringleaf.framework.instruction import (
+    AskToExit,
+    Bind,
+    Delete,
+    Evict,
+    Instruction,
+    Point,
+    Remember,
+    Repaired,
+    Report,
+    WakeAt,
+)
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.annotations import pod_annotations
+from ringleaf.simulator.encode import ailment, record, whole
 from ringleaf.simulator.scenario import Scenario
 
 
@@ -82,6 +94,17 @@ def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, An
             }
         case Evict(job, replicas, by, action):
             body = {"job": job, "replicas": list(replicas), "by": by, "action": action}
+        case Delete(job, replicas, cause, why, force):
+            body = {"job": job, "replicas": list(replicas), "cause": cause}
+            body |= {"why": why, "force": force}
+        case Point(job, ailments):
+            body = {"job": job, "ailments": [ailment(each) for each in ailments]}
+        case Remember(job, kept):
+            body = {"job": job, "record": kept and record(kept)}
+        case AskToExit(job, exits):
+            return {"ask-to-exit": {"job": job, "exits": exits}}
+        case Repaired(job, done):
+            body = {"job": job, "record": record(done)}
         case Report(job, verdict, message, hint, missing, reasons):
             body = {"job": job, "verdict": str(verdict), "missing": missing}
             body |= {"reasons": {str(reason): n for reason, n in reasons.items()}}
@@ -90,15 +113,6 @@ def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, An
             return {"wake-at": whole(at)}
     kind = type(instruction).__name__.lower()
     return {kind: {key: value for key, value in body.items() if value or key == "job"}}
-
-
-def whole(seconds: float) -> int | float:
-    """A time, without a point where it needs none.
-
-    >>> whole(60.0), whole(0.5)
-    (60, 0.5)
-    """
-    return int(seconds) if float(seconds).is_integer() else seconds
 
 
 def placement_told(cluster: Cluster, placement: Placement) -> dict[str, Any]:

@@ -30,8 +30,8 @@ from ringleaf.model.placement import LeafState, Mark, Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
 from ringleaf.simulator import encode
-from ringleaf.simulator.answer import whole
 from ringleaf.simulator.checks import MAX_NAME
+from ringleaf.simulator.encode import whole
 
 Plain = dict[str, Any]
 

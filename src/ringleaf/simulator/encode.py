@@ -11,15 +11,20 @@ from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
     Event,
+    FaultsKnown,
     JobArrived,
     JobGone,
     LeavesChanged,
     NodesChanged,
     NodesGone,
+    PodsAil,
     PodsEnding,
     PodsGone,
+    PodsRefused,
+    PodsRun,
     QueueChanged,
     QueueGone,
+    RepairKnown,
     Woke,
 )
 from ringleaf.framework.conf import Conf, PluginConf
@@ -41,19 +46,36 @@ from ringleaf.model.demand import (
     Spread,
     Toleration,
 )
+from ringleaf.model.fault import (
+    Ailment,
+    Fault,
+    Mode,
+    Reach,
+    Record,
+    Recovery,
+    SubHealth,
+)
 from ringleaf.model.job import Job, Keep, Previous, Role
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import JobRequests, Settings, SwitchMode
 from ringleaf.model.spine import Leaf
-from ringleaf.simulator.answer import whole
 from ringleaf.simulator.tenants import BLOCK, CROSSED_BY, HEALTH, STATE
 
 Plain = dict[str, Any]
 
 _SCHEMA: Final[Mapping[JobType, str]] = {kind: s for s, kind in CROSSED_BY.items()}
 _NOTHING: Final[tuple[object, ...]] = (None, "", 0, [], {})
+
+
+def whole(seconds: float) -> int | float:
+    """A time, without a point where it needs none.
+
+    >>> whole(60.0), whole(0.5)
+    (60, 0.5)
+    """
+    return int(seconds) if float(seconds).is_integer() else seconds
 
 
 def _kept(plain: Plain) -> Plain:
@@ -90,6 +112,8 @@ def node(value: Node) -> Plain:
                 else list(chips_of(value.free)),
                 "faulty": list(chips_of(value.faulty)),
                 "network-faulty": list(chips_of(value.network_faulty)),
+                "weak": list(chips_of(value.weak)),
+                "down": value.down and str(value.down),
                 "sub-healthy": value.sub_healthy,
                 "unschedulable": value.cordoned,
                 "labels": dict(value.labels),
@@ -109,6 +133,10 @@ def _where(value: Node) -> Plain:
     found: Plain = {} if value.ready else {"ready": False}
     if value.free == 0:
         found["free"] = []
+    if value.unhealthy != value.faulty:
+        found["unhealthy"] = list(chips_of(value.unhealthy))
+    if value.weak_switch is not (value.sub_healthy and not value.weak):
+        found["weak-switch"] = value.weak_switch
     if value.superpod is not None:
         found["superpod"] = value.superpod
     if value.leaf is not None:
@@ -199,7 +227,58 @@ def job(value: Job) -> Plain:
     found |= {} if value.least is None else {"min-member": value.least}
     found |= {} if value.preemptable else {"preemptable": False}
     found |= {} if value.preempts else {"preempts": False}
+    found |= recovery(value.recovery)
     return found | {"created": whole(value.created)}
+
+
+def recovery(value: Recovery) -> Plain:
+    """What a job wants done when its pods are faulty, as keys of the job."""
+    path = "" if value.escalates else "pod"
+    weak = "" if value.sub_health is SubHealth.IGNORE else str(value.sub_health)
+    return _kept(
+        {
+            "fault-scheduling": "" if value.mode is Mode.OFF else str(value.mode),
+            "fault-retry-times": value.retries,
+            "pod-rescheduling": value.pods_only and not path,
+            "process-recover-enable": value.process,
+            "sub-healthy-strategy": weak,
+            "recover-policy-path": path,
+        }
+    ) | ({} if value.master == 0 else {"master": value.master})
+
+
+def ailment(value: Ailment) -> Plain:
+    """One of ``ailments``."""
+    found = {"replica": value.replica, "cause": str(value.cause)}
+    return found | _kept({"node": value.node})
+
+
+def record(value: Record) -> Plain:
+    """What is written down of the repair of a job."""
+    found: Plain = {"since": whole(value.since)} | _kept(
+        {
+            "reach": "" if value.reach is Reach.PODS else str(value.reach),
+            "ailments": [ailment(each) for each in value.ailments],
+            "placements": [placement(each) for each in value.placements],
+            "deleted": [*value.deleted],
+            "retries-used": value.retries_used,
+            "is-over": value.is_over,
+        }
+    )
+    return found | _times({"deleted-at": value.deleted_at, "stuck-at": value.stuck_at})
+
+
+def _times(given: Mapping[str, float | None]) -> Plain:
+    return {key: whole(at) for key, at in given.items() if at is not None}
+
+
+def fault(value: Fault) -> Plain:
+    """One of ``faults-known``."""
+    found: Plain = {"where": value.where, "cause": str(value.cause)}
+    found |= _kept({"part": value.part, "jobs": [*value.jobs]})
+    return found | _times(
+        {"seen": value.seen, "acted": value.acted, "recovered": value.recovered}
+    )
 
 
 def _pods(value: Job) -> Plain:
@@ -352,19 +431,32 @@ def _arrived(value: JobArrived) -> Plain:
     return {"arrives": entry}
 
 
-def _pods_of(value: PodsEnding | BindFailed | PodsGone) -> Plain:
+def _pods_of(
+    value: PodsEnding | BindFailed | PodsGone | PodsRun | PodsRefused,
+) -> Plain:
     return {"job": value.job, "replicas": [*value.replicas]}
 
 
 _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
     {
         JobArrived: _arrived,
-        JobGone: lambda e: {"ends": e.job},
+        JobGone: lambda e: {
+            "ends": {"job": e.job, "returns": True} if e.returns else e.job
+        },
         PodsGone: lambda e: {
             "pods-end": _pods_of(e) | _kept({"succeeded": e.succeeded})
         },
         PodsEnding: lambda e: {"pods-ending": _pods_of(e)},
         BindFailed: lambda e: {"bind-fails": _pods_of(e)},
+        PodsAil: lambda e: {
+            "pods-ail": {"job": e.job, "ailments": [ailment(a) for a in e.ailments]}
+        },
+        PodsRun: lambda e: {"pods-run": _pods_of(e)},
+        PodsRefused: lambda e: {"pods-refused": _pods_of(e) | _kept({"why": e.why})},
+        RepairKnown: lambda e: {
+            "repair-known": {"job": e.job, "record": record(e.record)}
+        },
+        FaultsKnown: lambda e: {"faults-known": [fault(each) for each in e.faults]},
         NodesChanged: lambda e: {"nodes": [node(each) for each in e.nodes]},
         NodesGone: lambda e: {"nodes-gone": [*e.names]},
         LeavesChanged: lambda e: {"leaves": leaves(e.leaves)},

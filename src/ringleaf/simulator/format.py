@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from ringleaf.model.demand import Effect, Match, Operator
+from ringleaf.model.fault import Cause, Down, Mode, Reach, SubHealth
 from ringleaf.model.job import Firmness, Keep, Schema, Strategy
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.settings import JobRequests
@@ -73,6 +74,10 @@ class NodeEntry(_Entry, frozen=True):
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[TaintEntry] = field(default_factory=list)
     resources: Amounts = field(default_factory=dict)
+    unhealthy: list[Index] | None = None
+    weak: list[Index] = field(default_factory=list)
+    weak_switch: bool | None = None
+    down: Down | None = None
 
 
 class LeafEntry(_Entry, frozen=True):
@@ -218,6 +223,13 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     podless: bool = False
     created: Moment | None = None
     waiting_since: Moment | None = None
+    fault_scheduling: Mode = Mode.OFF
+    fault_retry_times: Index = 0
+    pod_rescheduling: bool = False
+    process_recover_enable: bool = False
+    sub_healthy_strategy: SubHealth = SubHealth.IGNORE
+    recover_policy_path: Literal["pod", "pod,job", "job"] | None = None
+    master: Index | None = 0
 
     @property
     def n_replicas(self) -> int:
@@ -271,14 +283,82 @@ class PodsEndEntry(_Entry, frozen=True):
     succeeded: bool = False
 
 
+class JobEndEntry(_Entry, frozen=True):
+    """``ends`` of a job that returns: its pods are gone, and expected again."""
+
+    job: str
+    returns: bool = False
+
+
+class AilmentEntry(_Entry, frozen=True):
+    """What is wrong with one pod."""
+
+    replica: Index
+    cause: Cause
+    node: str = ""
+
+
+class PodsAilEntry(_Entry, frozen=True):
+    """``pods-ail``: what is wrong with the pods of a job, all of it."""
+
+    job: str
+    ailments: list[AilmentEntry]
+
+
+class PodsRefusedEntry(_Entry, frozen=True):
+    """``pods-refused``: pods that their nodes did not take."""
+
+    job: str
+    replicas: list[Index]
+    why: str = ""
+
+
+class RecordEntry(_Entry, frozen=True):
+    """What was written down of the repair of a job."""
+
+    since: Moment
+    reach: Reach = Reach.PODS
+    ailments: list[AilmentEntry] = field(default_factory=list)
+    placements: list[PlacementEntry] = field(default_factory=list)
+    deleted: list[Index] = field(default_factory=list)
+    deleted_at: Moment | None = None
+    stuck_at: Moment | None = None
+    retries_used: Index = 0
+    is_over: bool = False
+
+
+class RepairEntry(_Entry, frozen=True):
+    """``repair-known``: the repair of a job that somebody else began."""
+
+    job: str
+    record: RecordEntry
+
+
+class FaultEntry(_Entry, frozen=True):
+    """One of ``faults-known``."""
+
+    where: str
+    cause: Cause
+    part: str = ""
+    seen: Moment = 0.0
+    acted: Moment | None = None
+    recovered: Moment | None = None
+    jobs: list[str] = field(default_factory=list)
+
+
 class EventEntry(_Entry, frozen=True):
     """One thing that happens, as logs have it."""
 
     arrives: ArrivalEntry | UnsetType = UNSET
-    ends: str | UnsetType = UNSET
+    ends: str | JobEndEntry | UnsetType = UNSET
     pods_end: PodsEndEntry | UnsetType = UNSET
     pods_ending: PodsEntry | UnsetType = UNSET
     bind_fails: PodsEntry | UnsetType = UNSET
+    pods_ail: PodsAilEntry | UnsetType = UNSET
+    pods_run: PodsEntry | UnsetType = UNSET
+    pods_refused: PodsRefusedEntry | UnsetType = UNSET
+    repair_known: RepairEntry | UnsetType = UNSET
+    faults_known: list[FaultEntry] | UnsetType = UNSET
     nodes: list[NodeEntry] | UnsetType = UNSET
     nodes_gone: list[str] | UnsetType = UNSET
     leaves: dict[str, LeafEntry] | UnsetType = UNSET
@@ -357,6 +437,17 @@ WANTED: Final[Mapping[str, str]] = {
     "faulty": "a list of chip numbers",
     "network-faulty": "a list of chip numbers",
     "sub-healthy": "true or false",
+    "unhealthy": "a list of chip numbers",
+    "weak": "a list of chip numbers",
+    "weak-switch": "true or false",
+    "down": "node-daemon, switch or not-ready",
+    "fault-scheduling": "off, grace, force, external-grace or external-force",
+    "fault-retry-times": _FROM_0,
+    "pod-rescheduling": "true or false",
+    "process-recover-enable": "true or false",
+    "sub-healthy-strategy": "ignore, graceExit, forceExit or hotSwitch",
+    "recover-policy-path": "pod, 'pod,job' or job",
+    "master": f"{_FROM_0}, or null",
     "leaf": "the name of a leaf switch",
     "slot": _FROM_0,
     "superpod": _FROM_0,
@@ -441,10 +532,32 @@ WANTED: Final[Mapping[str, str]] = {
     "grace-seconds": "a number of seconds from 0",
     "at": _LATER,
     "arrives": "a mapping: a job",
-    "ends": "the name of a job",
+    "ends": "the name of a job, or a mapping with job and returns",
+    "returns": "true or false",
     "pods-end": "a mapping with job and replicas",
     "pods-ending": "a mapping with job and replicas",
     "bind-fails": "a mapping with job and replicas",
+    "pods-ail": "a mapping with job and ailments",
+    "pods-run": "a mapping with job and replicas",
+    "pods-refused": "a mapping with job and replicas",
+    "repair-known": "a mapping with job and record",
+    "faults-known": "a list of faults",
+    "ailments": "a list of pods and what is wrong with them",
+    "cause": f"one of {', '.join(Cause)}",
+    "why": "text",
+    "record": "a mapping with since",
+    "since": _TIME,
+    "reach": "pods, block or job",
+    "deleted": "a list of ranks of pods",
+    "deleted-at": _TIME,
+    "stuck-at": _TIME,
+    "retries-used": _FROM_0,
+    "is-over": "true or false",
+    "where": "a node or a job",
+    "part": "text",
+    "seen": _TIME,
+    "acted": _TIME,
+    "recovered": _TIME,
     "nodes-gone": "a list of node names",
     "queue-gone": "the name of a queue",
     "wakes": "true",
@@ -460,6 +573,9 @@ ELEMENT_WANTED: Final[Mapping[str, str]] = {
     "free": "a chip number",
     "faulty": "a chip number",
     "network-faulty": "a chip number",
+    "unhealthy": "a chip number",
+    "weak": "a chip number",
+    "deleted": "the rank of a pod",
     "cross-leaf-jobs": "large-model-schema or normal-schema",
     "failed-nodes": "the name of a node",
     "labels": "text",
@@ -488,6 +604,9 @@ OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
     (QueueEntry, "weight"): "a whole number from 1 to 65535",
     (PodsEntry, "replicas"): "a list of ranks of pods",
     (PodsEndEntry, "replicas"): "a list of ranks of pods",
+    (PodsRefusedEntry, "replicas"): "a list of ranks of pods",
+    (FaultEntry, "jobs"): "a list of names of jobs",
+    (AilmentEntry, "node"): "the name of a node",
     (EventEntry, "queue"): "a mapping: a queue",
     (ThenEntry, "queue"): "a mapping: a queue",
     (StepEntry, "at"): _TIME,

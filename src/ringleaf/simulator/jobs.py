@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from ringleaf.model.fault import Recovery
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.product import Product
 from ringleaf.policies.products import NO_NPU
@@ -59,6 +60,21 @@ def job_of(
         preempts=entry.preempts,
         critical=entry.critical,
         podless=entry.podless,
+        recovery=recovery_of(entry),
+    )
+
+
+def recovery_of(entry: JobEntry) -> Recovery:
+    """What a job wants done when its pods are faulty."""
+    path = entry.recover_policy_path
+    return Recovery(
+        mode=entry.fault_scheduling,
+        retries=entry.fault_retry_times,
+        pods_only=path == "pod" or (entry.pod_rescheduling and path != "job"),
+        process=entry.process_recover_enable,
+        escalates=path != "pod",
+        sub_health=entry.sub_healthy_strategy,
+        master=entry.master,
     )
 
 

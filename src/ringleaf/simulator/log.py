@@ -25,7 +25,8 @@ from ringleaf.model.decision import Decision
 from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
 from ringleaf.simulator import encode
-from ringleaf.simulator.answer import instruction_told, whole
+from ringleaf.simulator.answer import instruction_told
+from ringleaf.simulator.encode import whole
 from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import (
     LogEntry,

@@ -53,6 +53,8 @@ def _group(path: str, entry: NodeEntry) -> Group:
         ("free", entry.free or []),
         ("faulty", entry.faulty),
         ("network-faulty", entry.network_faulty),
+        ("unhealthy", entry.unhealthy or []),
+        ("weak", entry.weak),
     ):
         good_chips(f"{path}.{key}", listed, chips)
     return Group(path, entry, product, chips, names)
@@ -145,6 +147,10 @@ def nodes_of(
     entry, everything = group.entry, full_mask(group.chips)
     free = everything if entry.free is None else mask_of(entry.free)
     faulty, network_faulty = mask_of(entry.faulty), mask_of(entry.network_faulty)
+    unhealthy = faulty if entry.unhealthy is None else mask_of(entry.unhealthy)
+    weak_switch = entry.weak_switch
+    if weak_switch is None:
+        weak_switch = entry.sub_healthy and not entry.weak
     taints, resources = taints_of(entry), resources_of(group.path, entry.resources)
     for name in group.names:
         yield Node(
@@ -155,7 +161,7 @@ def nodes_of(
             faulty=faulty,
             network_faulty=network_faulty,
             ready=entry.ready,
-            sub_healthy=entry.sub_healthy,
+            sub_healthy=entry.sub_healthy or bool(entry.weak) or weak_switch,
             superpod=entry.superpod,
             leaf=entry.leaf,
             slot=slots.get(name, 0),
@@ -163,6 +169,10 @@ def nodes_of(
             labels=entry.labels,
             taints=taints,
             resources=resources,
+            unhealthy=unhealthy,
+            weak=mask_of(entry.weak),
+            weak_switch=weak_switch,
+            down=entry.down,
         )
 
 

@@ -17,7 +17,8 @@ from ringleaf.model.job import Job
 from ringleaf.model.spine import NOWHERE
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.simulator import encode
-from ringleaf.simulator.answer import answer, placement_told, whole
+from ringleaf.simulator.answer import answer, placement_told
+from ringleaf.simulator.encode import whole
 from ringleaf.simulator.run import Run
 
 Plain = dict[str, Any]

@@ -15,32 +15,44 @@ from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
     Event,
+    FaultsKnown,
     JobArrived,
     JobGone,
     LeavesChanged,
     NodesChanged,
     NodesGone,
+    PodsAil,
     PodsEnding,
     PodsGone,
+    PodsRefused,
+    PodsRun,
     QueueChanged,
     QueueGone,
+    RepairKnown,
     Woke,
 )
 from ringleaf.framework.conf import NO_OTHERS, Others
 from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Ailment, Fault, Record
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.placement import Mark, Placement
 from ringleaf.model.product import Product
 from ringleaf.simulator.checks import good_chips, good_name, unknown_node
 from ringleaf.simulator.format import (
+    AilmentEntry,
     ArrivalEntry,
     EventEntry,
+    FaultEntry,
+    JobEndEntry,
     LeafEntry,
     NodeEntry,
     PlacementEntry,
+    PodsAilEntry,
     PodsEndEntry,
     PodsEntry,
+    PodsRefusedEntry,
     QueueEntry,
+    RepairEntry,
     SettingsEntry,
     ThenEntry,
 )
@@ -177,8 +189,10 @@ class Reader(Struct, frozen=True):
             )
         return name
 
-    def _ends(self, path: str, name: str) -> Event:
-        return JobGone(self._known_job(path, name))
+    def _ends(self, path: str, entry: str | JobEndEntry) -> Event:
+        if isinstance(entry, str):
+            return JobGone(self._known_job(path, entry))
+        return JobGone(self._known_job(f"{path}.job", entry.job), entry.returns)
 
     def _pods_end(self, path: str, entry: PodsEndEntry) -> Event:
         job = self._known_job(f"{path}.job", entry.job)
@@ -191,6 +205,50 @@ class Reader(Struct, frozen=True):
     def _bind_fails(self, path: str, entry: PodsEntry) -> Event:
         job = self._known_job(f"{path}.job", entry.job)
         return BindFailed(job, tuple(entry.replicas))
+
+    def _pods_ail(self, path: str, entry: PodsAilEntry) -> Event:
+        job = self._known_job(f"{path}.job", entry.job)
+        return PodsAil(job, _ailments(entry.ailments))
+
+    def _pods_run(self, path: str, entry: PodsEntry) -> Event:
+        job = self._known_job(f"{path}.job", entry.job)
+        return PodsRun(job, tuple(entry.replicas))
+
+    def _pods_refused(self, path: str, entry: PodsRefusedEntry) -> Event:
+        job = self._known_job(f"{path}.job", entry.job)
+        return PodsRefused(job, tuple(entry.replicas), entry.why)
+
+    def _repair_known(self, _path: str, entry: RepairEntry) -> Event:
+        given = entry.record
+        placements = (placed_at("", each) for each in given.placements)
+        record = Record(
+            since=given.since,
+            reach=given.reach,
+            ailments=_ailments(given.ailments),
+            placements=tuple(placements),
+            deleted=tuple(given.deleted),
+            deleted_at=given.deleted_at,
+            stuck_at=given.stuck_at,
+            retries_used=given.retries_used,
+            is_over=given.is_over,
+        )
+        return RepairKnown(entry.job, record)
+
+    def _faults_known(self, _path: str, entries: list[FaultEntry]) -> Event:
+        return FaultsKnown(
+            tuple(
+                Fault(
+                    where=each.where,
+                    cause=each.cause,
+                    part=each.part,
+                    seen=each.seen,
+                    acted=each.acted,
+                    recovered=each.recovered,
+                    jobs=tuple(each.jobs),
+                )
+                for each in entries
+            )
+        )
 
     def _nodes(self, path: str, entries: list[NodeEntry]) -> Event:
         nodes: list[Node] = []
@@ -250,6 +308,10 @@ class Reader(Struct, frozen=True):
         return Woke()
 
 
+def _ailments(entries: Iterable[AilmentEntry]) -> tuple[Ailment, ...]:
+    return tuple(Ailment(each.replica, each.cause, each.node) for each in entries)
+
+
 FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
     {
         "arrives": JobArrived,
@@ -257,6 +319,11 @@ FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
         "pods-end": PodsGone,
         "pods-ending": PodsEnding,
         "bind-fails": BindFailed,
+        "pods-ail": PodsAil,
+        "pods-run": PodsRun,
+        "pods-refused": PodsRefused,
+        "repair-known": RepairKnown,
+        "faults-known": FaultsKnown,
         "nodes": NodesChanged,
         "nodes-gone": NodesGone,
         "leaves": LeavesChanged,

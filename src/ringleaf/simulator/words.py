@@ -59,6 +59,11 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
     ),
     "pods-ending": lambda about: f"{_pods(about)} asked to end",
     "bind-fails": lambda about: f"{_pods(about)} could not be bound",
+    "pods-ail": lambda about: _ailing(about["ailments"]),
+    "pods-run": lambda about: f"{_pods(about)} {_verb(about, 'runs', 'run')}",
+    "pods-refused": lambda about: f"{_pods(about)} refused by the node",
+    "repair-known": lambda _about: "its repair was begun before",
+    "faults-known": lambda faults: f"{len(faults)} faults were known before",
     "nodes": lambda nodes: (
         f"nodes {_names([n['name'] for n in nodes])}: new or changed"
     ),
@@ -71,6 +76,16 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
 }
 
 
+def _ailing(ailments: Sequence[Plain]) -> str:
+    """What is wrong with pods; a job without any is well."""
+    told = [f"pod {each['replica']} ({each['cause']})" for each in ailments]
+    return f"faulty: {_names(told)}" if told else "none of its pods is faulty by itself"
+
+
+def _verb(about: Plain, one: str, several: str) -> str:
+    return one if len(about.get("replicas", [])) == 1 else several
+
+
 def instruction_words(plain: Plain) -> str:
     """What the engine said, after the name of the job.
 
@@ -78,21 +93,39 @@ def instruction_words(plain: Plain) -> str:
     'wake up at 300 s'
     """
     ((kind, about),) = _about(plain)
-    match kind:
-        case "bind":
-            return f"bound to {places(about.get('placements', []))}"
-        case "evict":
-            return f"{_pods(about)} evicted for {about['by']} ({about['action']})"
-        case "report":
-            return _report(about)
-        case "wake-at":
-            return f"wake up at {about} s"
-    return kind
+    return _INSTRUCTIONS[kind](about) if kind in _INSTRUCTIONS else kind
 
 
 def _report(about: Plain) -> str:
     message = str(about.get("message", about.get("verdict", "")))
     return message.removeprefix(f"job {about['job']!r} ")
+
+
+def _deletion(about: Plain) -> str:
+    how = " at once" if about.get("force") else ""
+    return f"{_pods(about)} deleted{how}: {about['why']}"
+
+
+def _exit(about: Plain) -> str:
+    asked = "are asked to end by themselves" if about["exits"] else "may go on"
+    return f"its processes {asked}"
+
+
+_INSTRUCTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "bind": lambda about: f"bound to {places(about.get('placements', []))}",
+    "evict": lambda about: (
+        f"{_pods(about)} evicted for {about['by']} ({about['action']})"
+    ),
+    "delete": _deletion,
+    "point": lambda about: f"others are told of {_ailing(about['ailments'])}",
+    "remember": lambda about: (
+        f"its repair is {'written down' if 'record' in about else 'forgotten'}"
+    ),
+    "ask-to-exit": _exit,
+    "repaired": lambda _about: "all its pods are placed again",
+    "report": _report,
+    "wake-at": lambda at: f"wake up at {at} s",
+}
 
 
 def places(placements: Sequence[Plain]) -> str:
