@@ -108,20 +108,35 @@ Tier 2
             by default: binpack.cpu 1, binpack.memory 1
 
 init-params
-   nslb-version           1.0 (default): Version of switch affinity.
-   shared-tor-num         2 (default): Shared leaves that one foundation job may
-                          use in 2.0.
-   nodes-per-leaf         4 (default the size of the largest leaf): Nodes that
-                          one leaf connects.
-   share-common-leaves    false (default): Whether common jobs may cross leaves
-                          that carry common jobs only (D12).
-   super-pod-size         8 (default 48): Nodes of a SuperPoD.
-   reserve-nodes          2 (default): Nodes of a SuperPoD that are kept back
-                          for repairs.
-   job-requests           strict (default): How atlas-800-9000 reads the rule
-                          for jobs of several pods (D1).
-   useClusterInfoManager  true (default): Whether reports of the cluster daemon
-                          count first.
+   nslb-version                 1.0 (default): Version of switch affinity.
+   shared-tor-num               2 (default): Shared leaves that one foundation
+                                job may use in 2.0.
+   nodes-per-leaf               4 (default the size of the largest leaf): Nodes
+                                that one leaf connects.
+   share-common-leaves          false (default): Whether common jobs may cross
+                                leaves that carry common jobs only (D12).
+   super-pod-size               8 (default 48): Nodes of a SuperPoD.
+   reserve-nodes                2 (default): Nodes of a SuperPoD that are kept
+                                back for repairs.
+   job-requests                 strict (default): How atlas-800-9000 reads the
+                                rule for jobs of several pods (D1).
+   useClusterInfoManager        true (default): Whether reports of the cluster
+                                daemon count first.
+   grace-over-time              900 (default): Seconds that pods of a faulty job
+                                have to end by themselves.
+   superpod-escalation-seconds  6 (default): Seconds that faulty pods find no
+                                place before their logical SuperPoD is deleted.
+   job-escalation-seconds       12 (default): Seconds that faulty pods find no
+                                place before all of their job is deleted.
+   repair-hold-seconds          300 (default): Seconds that its places are held
+                                for a job whose faulty pods were deleted.
+   fault-brake-percent          5 (default): Percent of all pods that may be
+                                deleted because of faults at once.
+   fault-brake-seconds          60 (default): Seconds that count as at once.
+   run-within-seconds           600 (default): Seconds in which all pods of a
+                                job that was bound must run; 0: any time.
+   set-aside-seconds            300 (default): Seconds that a node is set aside
+                                that refused a pod; 0: never.
 
 docs/configuration.md says what every part means.
 """
@@ -230,6 +245,16 @@ def test_the_check_as_json(ringleaf: Ringleaf) -> None:
             "share_common_leaves": False,
             "superpod_size": 48,
             "reserve_nodes": 2,
+            "repairs": {
+                "grace_s": 900,
+                "block_after_s": 6,
+                "job_after_s": 12,
+                "hold_s": 300,
+                "brake_percent": 5,
+                "brake_s": 60,
+                "run_within_s": 600,
+                "aside_s": 300,
+            },
         },
         "others": {"theirs": {"a": [1]}},
     }

@@ -10,12 +10,22 @@ import pytest
 from msgspec import NODEFAULT, Struct
 
 from ringleaf.engine.event import Event
-from ringleaf.framework.instruction import Verdict
+from ringleaf.framework.instruction import (
+    AskToExit,
+    Delete,
+    Point,
+    Remember,
+    Repaired,
+    Verdict,
+)
+from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed, Reason
+from ringleaf.model.fault import Ailment, Cause, Reach, Record
+from ringleaf.model.placement import Mark, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import format as form
-from ringleaf.simulator.answer import decide_all, encode
+from ringleaf.simulator.answer import decide_all, encode, instruction_told
 from ringleaf.simulator.encode import settings
 from ringleaf.simulator.outcome import Ended, fates, plain
 from ringleaf.simulator.run import run
@@ -50,6 +60,13 @@ HEADINGS: dict[str, type[Struct]] = {
     "arrives": form.ArrivalEntry,
     "pods-end": form.PodsEndEntry,
     "pods-ending": form.PodsEntry,
+    "ends": form.JobEndEntry,
+    "pods-ail": form.PodsAilEntry,
+    "ailments": form.AilmentEntry,
+    "pods-refused": form.PodsRefusedEntry,
+    "repair-known": form.RepairEntry,
+    "record": form.RecordEntry,
+    "faults-known": form.FaultEntry,
     "First line of a log": form.LogEntry,
     "Steps of a log": form.StepEntry,
 }
@@ -175,11 +192,27 @@ def run_answers() -> list[dict[str, Any]]:
     ]
 
 
+def said_of_faults() -> list[dict[str, Any]]:
+    """What the engine says of faults, with every key."""
+    ailments = (Ailment(0, Cause.CHIP, "a"),)
+    where = (Placement(0, "a", (0,), mark=Mark()),)
+    record = Record(1, Reach.JOB, ailments, where, (0,), 2, 3, 1, is_over=True)
+    said = (
+        Delete("j", (0,), Cause.CHIP, "chip 0 is unhealthy", force=True),
+        Point("j", ailments),
+        Remember("j", record),
+        AskToExit("j", exits=False),
+        Repaired("j", record),
+    )
+    cluster = Cluster([Node("a", PRODUCTS["atlas-800t-a2"], 8, 0)])
+    return [instruction_told(cluster, each) for each in said]
+
+
 def keys_of(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for key, below in value.items():
             yield key
-            if key != "reasons":
+            if key not in ("reasons", "record"):
                 yield from keys_of(below)
     elif isinstance(value, list):
         for below in value:
@@ -212,7 +245,7 @@ def test_exactly_the_keys_of_a_run_are_described() -> None:
     told = set(re.findall(r"`([a-z-]+)`", of_a_run))
     resources = {product.resource for product in PRODUCTS.values()}
 
-    found = set(keys_of(run_answers())) - resources
+    found = set(keys_of([run_answers(), said_of_faults()])) - resources
     assert found - told <= set(keys_of(answers()))
     assert told_in(of_a_run) <= found
 

@@ -12,7 +12,18 @@ from typing import Any
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobArrived, PodsGone, Woke
 from ringleaf.framework.conf import DEFAULT, Conf, read_conf
-from ringleaf.framework.instruction import Bind, Evict, Instruction, Report, WakeAt
+from ringleaf.framework.instruction import (
+    AskToExit,
+    Bind,
+    Delete,
+    Evict,
+    Instruction,
+    Point,
+    Remember,
+    Repaired,
+    Report,
+    WakeAt,
+)
 from ringleaf.framework.standing import Phase
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job
@@ -100,6 +111,25 @@ def words(said: Instruction) -> str:
             return f"{said.verdict.value} {said.job}"
         case WakeAt():
             return f"wake {said.at:g}"
+        case _:
+            return _repair_words(said)
+
+
+def _repair_words(said: Delete | Point | Remember | AskToExit | Repaired) -> str:
+    match said:
+        case Delete():
+            pods = ",".join(map(str, said.replicas))
+            how = " at once" * said.force
+            return f"delete {said.job}: {pods} ({said.cause}){how}"
+        case Point():
+            pods = ",".join(f"{each.replica}" for each in said.ailments)
+            return f"point {said.job}: {pods}"
+        case Remember():
+            return f"{'forget' if said.record is None else 'remember'} {said.job}"
+        case AskToExit():
+            return f"{'exit' if said.exits else 'go on'} {said.job}"
+        case Repaired():
+            return f"repaired {said.job}"
 
 
 class Story:

@@ -224,7 +224,14 @@ def test_the_defaults_of_init_params_and_which_count() -> None:
         "reserve-nodes": (2, True),
         "job-requests": ("strict", True),
         "useClusterInfoManager": (True, True),
-        "grace-over-time": (900, False),
+        "grace-over-time": (900, True),
+        "superpod-escalation-seconds": (6, True),
+        "job-escalation-seconds": (12, True),
+        "repair-hold-seconds": (300, True),
+        "fault-brake-percent": (5, True),
+        "fault-brake-seconds": (60, True),
+        "run-within-seconds": (600, True),
+        "set-aside-seconds": (300, True),
         "presetVirtualDevice": (False, False),
         "self-maintain-available-card": (True, False),
         "forceEnqueue": (True, False),
@@ -362,7 +369,6 @@ def test_the_vendors_configuration() -> None:
         f"init-params: argument {key!r} has no effect: "
         "there is no such choice in Ringleaf"
         for key in (
-            "grace-over-time",
             "presetVirtualDevice",
             "self-maintain-available-card",
             "forceEnqueue",

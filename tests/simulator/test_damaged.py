@@ -52,6 +52,13 @@ ENTRIES = (
     form.QueueEntry,
     form.PodsEntry,
     form.PodsEndEntry,
+    form.JobEndEntry,
+    form.AilmentEntry,
+    form.PodsAilEntry,
+    form.PodsRefusedEntry,
+    form.RecordEntry,
+    form.RepairEntry,
+    form.FaultEntry,
     form.EventEntry,
     form.ThenEntry,
 )

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Down, Mode, Recovery, SubHealth
 from ringleaf.model.job import Job, Strategy
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import Mark, Placement
@@ -684,7 +685,7 @@ def test_every_key_of_a_node_and_a_job_is_read() -> None:
         "about: x\nsettings: {job-requests: per-pod}\n"
         "nodes: [{name: a, product: atlas-800t-a2, free: [0, 1], faulty: [7], "
         "network-faulty: [6], sub-healthy: true, chips: 8, leaf: A, slot: 0, "
-        "superpod: 3, ready: false, labels: {zone: z}}]\n"
+        "superpod: 3, ready: false, labels: {zone: z}, weak: [5], down: switch}]\n"
         "jobs: [{name: j, replicas: 2, chips: 4, product: atlas-300t, "
         "strategy: card, distributed: true}]"
     )
@@ -704,11 +705,61 @@ def test_every_key_of_a_node_and_a_job_is_read() -> None:
             superpod=3,
             leaf="A",
             labels={"zone": "z"},
+            unhealthy=mask_of([7]),
+            weak=mask_of([5]),
+            down=Down.SWITCH,
         ),
     )
     assert found.jobs == (
         Job("j", PRODUCTS["atlas-300t"], 4, 2, Strategy.CARD, distributed=True),
     )
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ("", Recovery()),
+        (
+            "fault-scheduling: force, fault-retry-times: 3, master: null",
+            Recovery(mode=Mode.FORCE, retries=3, master=None),
+        ),
+        (
+            "process-recover-enable: true, sub-healthy-strategy: hotSwitch",
+            Recovery(process=True, sub_health=SubHealth.HOT_SWITCH),
+        ),
+        ("pod-rescheduling: true", Recovery(pods_only=True)),
+        ("recover-policy-path: pod", Recovery(pods_only=True, escalates=False)),
+        ("pod-rescheduling: true, recover-policy-path: job", Recovery()),
+        (
+            "pod-rescheduling: true, recover-policy-path: 'pod,job'",
+            Recovery(pods_only=True),
+        ),
+    ],
+)
+def test_what_a_job_wants_done_with_faulty_pods(keys: str, wanted: Recovery) -> None:
+    (found,) = one(job(keys)).jobs
+
+    assert found.recovery == wanted
+
+
+@pytest.mark.parametrize(
+    ("keys", "weak_switch", "sub_healthy"),
+    [
+        ("", False, False),
+        ("sub-healthy: true", True, True),
+        ("weak: [1]", False, True),
+        ("weak: [1], weak-switch: true", True, True),
+        ("sub-healthy: true, weak-switch: false", False, True),
+    ],
+)
+def test_a_weak_chip_or_switch_makes_a_node_sub_healthy(
+    keys: str,
+    weak_switch: bool,  # noqa: FBT001
+    sub_healthy: bool,  # noqa: FBT001
+) -> None:
+    (found,) = one(node(keys)).nodes
+
+    assert (found.weak_switch, found.sub_healthy) == (weak_switch, sub_healthy)
 
 
 @pytest.mark.parametrize(
@@ -911,6 +962,7 @@ def test_every_list_of_plain_values_says_what_an_element_wants() -> None:
         for entry in ENTRIES
         for field in msgspec.structs.fields(entry)
         if "list[" in str(field.type) and "Entry" not in str(field.type)
+        if (entry, field.encode_name) not in form.OWN_ELEMENT_WANTED
     }
 
     assert plain - {"chips"} <= set(ELEMENT_WANTED)
@@ -918,7 +970,7 @@ def test_every_list_of_plain_values_says_what_an_element_wants() -> None:
 
 
 def test_what_a_key_wants_in_one_place_is_of_a_key_there() -> None:
-    for entry, key in form.OWN_WANTED:
+    for entry, key in (*form.OWN_WANTED, *form.OWN_ELEMENT_WANTED):
         assert key in entry.__struct_encode_fields__
 
 

@@ -30,7 +30,16 @@ from ringleaf.simulator.words import event_words, instruction_words, of_job
 MAX_LINES: Final = 60
 """Lines of the timeline; the JSON has all of them."""
 
-_STYLES: Final = {"bind": "green", "evict": "red", "report": "yellow"}
+_STYLES: Final = {
+    "bind": "green",
+    "evict": "red",
+    "delete": "red",
+    "repaired": "green",
+    "report": "yellow",
+    "point": "dim",
+    "remember": "dim",
+    "ask-to-exit": "dim",
+}
 
 
 def run_scenario(scenario: Scenario, log: BinaryIO | None = None) -> Run:

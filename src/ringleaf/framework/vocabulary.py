@@ -461,9 +461,9 @@ PARAMETERS: Final = _keyed(
            "Seconds that its places are held for a job whose faulty pods were deleted."
            ),
     _whole("fault-brake-percent", 5,
-           "Pods of the cluster that may be deleted because of faults in a while.",
+           "Percent of all pods that may be deleted because of faults at once.",
            high=100),
-    _whole("fault-brake-seconds", 60, "That while.", low=1),
+    _whole("fault-brake-seconds", 60, "Seconds that count as at once.", low=1),
     _whole("run-within-seconds", 600,
            "Seconds in which all pods of a job that was bound must run; 0: any time."),
     _whole("set-aside-seconds", 300,

@@ -613,10 +613,17 @@ OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
 }
 
 
+# Keys of which an element is something else in these mappings.
+OWN_ELEMENT_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
+    (FaultEntry, "jobs"): "the name of a job",
+}
+
+
 def wanted_at(entry: type[Struct], key: str, element: bool) -> str:  # noqa: FBT001
     """What *key* of *entry* wants; inside a list or mapping, what one element does."""
     if element:
-        return ELEMENT_WANTED.get(key, "a mapping")
+        usual = ELEMENT_WANTED.get(key, "a mapping")
+        return OWN_ELEMENT_WANTED.get((entry, key), usual)
     return OWN_WANTED.get((entry, key), WANTED[key])
 
 

@@ -218,9 +218,12 @@ class Reader(Struct, frozen=True):
         job = self._known_job(f"{path}.job", entry.job)
         return PodsRefused(job, tuple(entry.replicas), entry.why)
 
-    def _repair_known(self, _path: str, entry: RepairEntry) -> Event:
+    def _repair_known(self, path: str, entry: RepairEntry) -> Event:
         given = entry.record
-        placements = (placed_at("", each) for each in given.placements)
+        placements = (
+            placed_at(f"{path}.record.placements[{i}]", each)
+            for i, each in enumerate(given.placements)
+        )
         record = Record(
             since=given.since,
             reach=given.reach,

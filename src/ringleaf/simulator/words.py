@@ -51,9 +51,13 @@ def _arrival(entry: Plain) -> str:
     return f"arrives: {wants} chips{queue}{first}{ends}{runs}"
 
 
+_RETURNS: Final = "its pods are gone; it is expected again"
+
 _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
     "arrives": _arrival,
-    "ends": lambda _name: "ends",
+    "ends": lambda about: (
+        "ends" if isinstance(about, str) or not about.get("returns") else _RETURNS
+    ),
     "pods-end": lambda about: (
         f"{_pods(about)} ended{' well' if about.get('succeeded') else ''}"
     ),
@@ -61,9 +65,14 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
     "bind-fails": lambda about: f"{_pods(about)} could not be bound",
     "pods-ail": lambda about: _ailing(about["ailments"]),
     "pods-run": lambda about: f"{_pods(about)} {_verb(about, 'runs', 'run')}",
-    "pods-refused": lambda about: f"{_pods(about)} refused by the node",
+    "pods-refused": lambda about: (
+        f"{_pods(about)} refused by the node{_because(about)}"
+    ),
     "repair-known": lambda _about: "its repair was begun before",
-    "faults-known": lambda faults: f"{len(faults)} faults were known before",
+    "faults-known": lambda faults: (
+        f"{'1 fault was' if len(faults) == 1 else f'{len(faults)} faults were'} "
+        "known before"
+    ),
     "nodes": lambda nodes: (
         f"nodes {_names([n['name'] for n in nodes])}: new or changed"
     ),
@@ -80,6 +89,10 @@ def _ailing(ailments: Sequence[Plain]) -> str:
     """What is wrong with pods; a job without any is well."""
     told = [f"pod {each['replica']} ({each['cause']})" for each in ailments]
     return f"faulty: {_names(told)}" if told else "none of its pods is faulty by itself"
+
+
+def _because(about: Plain) -> str:
+    return f": {about['why']}" if about.get("why") else ""
 
 
 def _verb(about: Plain, one: str, several: str) -> str:
@@ -103,7 +116,7 @@ def _report(about: Plain) -> str:
 
 def _deletion(about: Plain) -> str:
     how = " at once" if about.get("force") else ""
-    return f"{_pods(about)} deleted{how}: {about['why']}"
+    return f"{_pods(about)} deleted{how}{_because(about)}"
 
 
 def _exit(about: Plain) -> str:
@@ -117,7 +130,7 @@ _INSTRUCTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
         f"{_pods(about)} evicted for {about['by']} ({about['action']})"
     ),
     "delete": _deletion,
-    "point": lambda about: f"others are told of {_ailing(about['ailments'])}",
+    "point": lambda about: f"others are told: {_ailing(about.get('ailments', []))}",
     "remember": lambda about: (
         f"its repair is {'written down' if 'record' in about else 'forgotten'}"
     ),
