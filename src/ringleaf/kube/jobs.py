@@ -25,7 +25,9 @@ from ringleaf.kube.pods import (
 )
 from ringleaf.kube.products import wanted_product
 from ringleaf.kube.quantity import BadQuantity, resources
+from ringleaf.kube.recovery import recovery_of
 from ringleaf.model.demand import Demand
+from ringleaf.model.fault import Ailment
 from ringleaf.model.job import Firmness, Job, Role, Schema, Strategy, type_of
 from ringleaf.model.placement import LeafState, Mark, Placement
 from ringleaf.model.product import Product
@@ -63,6 +65,8 @@ class Group:
         """Number -> where the engine knows the pod to be."""
         self.ending: set[int] = set()
         """Numbers of which the engine knows that they are asked to end."""
+        self.ailing: tuple[Ailment, ...] = ()
+        """What the engine knows to be wrong with its pods themselves."""
         self.spared_until = 0.0
         """Until when its pods are not asked to end."""
         self.is_stale = False
@@ -255,6 +259,7 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         *(pod.preemptable, pod.preempts, pod.critical),
         pod.node_selector.get(names.ACCELERATOR_TYPE),
         tuple(sorted([*labels, *pod.annotations.items()])),
+        recovery_of(pod, pods, None),
     )
     known = _alone.get(like)
     if known is None:
@@ -300,6 +305,7 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         preemptable=all(pod.preemptable for pod in pods),
         preempts=lead.preempts,
         critical=lead.critical,
+        recovery=recovery_of(lead, pods, podgroup),
     )
 
 
@@ -332,6 +338,7 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
         ),
         created=seconds_of(podgroup.metadata.creation_timestamp),
         podless=True,
+        recovery=recovery_of(None, (), podgroup),
     )
 
 

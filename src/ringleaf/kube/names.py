@@ -25,6 +25,9 @@ HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 ESTIMATE: Final = "ringleaf.io/estimate-seconds"
 """Seconds after which a job is sure to have ended, on its PodGroup or pod."""
 
+REPAIR: Final = "ringleaf.io/repair"
+"""What is remembered of the repair of a job, on its PodGroup."""
+
 LEADER: Final = "ringleaf.io/leader"
 """Who bound a pod, in its Binding: of several schedulers the one that led."""
 
@@ -46,6 +49,27 @@ DUO: Final = "duo"
 SP_BLOCK: Final = "sp-block"
 POLICY: Final = "huawei.com/schedule_policy"
 ACCELERATOR_TYPE: Final = "accelerator-type"
+
+FAULT_SCHEDULING: Final = "fault-scheduling"
+FAULT_RETRIES: Final = "fault-retry-times"
+POD_RESCHEDULING: Final = "pod-rescheduling"
+PROCESS_RECOVER: Final = "process-recover-enable"
+SUB_HEALTHY: Final = "subHealthyStrategy"
+ELASTIC: Final = "elastic-scheduling"
+RECOVER_PATH: Final = "huawei.com/recover_policy_path"
+RECOVER_STRATEGY: Final = "ProcessRecoverStrategy"
+"""An annotation: another platform sees to faults."""
+FAULT_TYPE: Final = "fault-type"
+"""A label: what somebody found to be wrong with a pod."""
+OPERATION: Final = "needVolcanoOpe"
+"""An annotation: what the scheduler is to do with a pod that is replaced."""
+POD_STATUS: Final = "huawei.com/pod-status"
+"""An annotation: of a pod that others delete, that it is faulty, and why."""
+REPLICA_TYPE: Final = "training.kubeflow.org/replica-type"
+INFERENCE: Final = "ome.io/inferenceservice"
+APP: Final = "app"
+SERVERS: Final = ("mindie-ms-controller", "mindie-ms-coordinator")
+"""Values of the label ``app`` of pods that others of their job do without."""
 
 VENDOR: Final = "huawei.com/"
 NPU_RESOURCES: Final = frozenset(

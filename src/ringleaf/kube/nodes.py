@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -26,6 +26,7 @@ from ringleaf.kube.reported import Said
 from ringleaf.kube.reports import NodeHealth, SwitchHealth
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import Effect, Taint
+from ringleaf.model.fault import Down
 from ringleaf.model.mask import MAX_CHIPS, full_mask, mask_of
 from ringleaf.model.product import Product
 from ringleaf.model.spine import Leaf
@@ -70,6 +71,7 @@ class NodeFacts(Struct, frozen=True):
         rack_id: The rack it stands in, as the vendor writes it.
         server_index: Its number in the SuperPoD, as it was given.
         is_unclear: Nobody knows who holds which of its chips, so none is free.
+        faults: What is wrong with its chips, as the device plugin tells it.
         problems: What somebody should mend, one line each.
 
     """
@@ -82,6 +84,7 @@ class NodeFacts(Struct, frozen=True):
     rack_id: int = 0
     server_index: str = ""
     is_unclear: bool = False
+    faults: tuple[Mapping[str, Any], ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -101,7 +104,9 @@ def node_of(
     product = _product(given, inventory, problems)
     n_chips = _size(given, product, inventory.devices)
     devices = _devices(product, n_chips, inventory, problems)
-    faulty, network_faulty = _faults(said, product, n_chips, devices, problems)
+    masks = _faults(said, product, n_chips, devices, problems)
+    down = _down(given, said)
+    weak_switch = _has_weak_switch(said)
     address = _address(given)
     leaf, slot = _place(topology, address, problems)
     superpod = _superpod(said, annotations, problems)
@@ -110,10 +115,10 @@ def node_of(
         product=product,
         chips=n_chips,
         free=0 if is_unclear else mask_of(devices),
-        faulty=faulty,
-        network_faulty=network_faulty,
-        ready=_is_ready(given, said),
-        sub_healthy=_is_sub_healthy(said),
+        faulty=masks.faulty,
+        network_faulty=masks.network,
+        ready=down is None,
+        sub_healthy=weak_switch or bool(said.device and said.device.sub_healthy),
         superpod=superpod,
         leaf=leaf,
         slot=slot,
@@ -121,6 +126,10 @@ def node_of(
         labels={**(metadata.labels or {}), NAME_FIELD: metadata.name},
         taints=tuple(_taints(given, problems)),
         resources=dict.fromkeys(counted, 0) | _resources(given, problems),
+        unhealthy=masks.unhealthy,
+        weak=masks.weak,
+        weak_switch=weak_switch,
+        down=down,
     )
     return NodeFacts(
         node=node,
@@ -131,6 +140,7 @@ def node_of(
         rack_id=_number(annotations.get("rackID")) or 0,
         server_index=_server_index(said, annotations),
         is_unclear=is_unclear,
+        faults=() if said.device is None else said.device.faults,
         problems=tuple(f"Node {quoted(metadata.name)}: {line}" for line in problems),
     )
 
@@ -233,29 +243,44 @@ def _devices(
     return listed
 
 
+class _Masks(NamedTuple):
+    """What is said of the chips of a node."""
+
+    faulty: int
+    """Chips that are not given."""
+    network: int = 0
+    unhealthy: int = 0
+    weak: int = 0
+
+
 def _faults(
     said: Said,
     product: Product,
     n_chips: int,
     devices: Mapping[int, Device],
     problems: list[str],
-) -> tuple[int, int]:
-    """The chips that are not given, and those whose network is unhealthy."""
+) -> _Masks:
+    """The chips that are not given, and how others are."""
     everything = full_mask(n_chips)
     missing = everything & ~mask_of(devices)
     if (report := said.device) is None:
-        return missing, 0
-    lost = report.unhealthy | report.recovering
-    if unknown := sorted(
-        name
-        for name in lost | report.network_unhealthy
-        if not _chip_mask([name], product.chip_prefix) & everything
-    ):
-        told = some_of(map(quoted, unknown), MAX_TOLD)
-        problems.append(f"the report on its chips names {told}, which it does not have")
-    faulty = _chip_mask(lost, product.chip_prefix) & everything
-    return missing | faulty, (
-        _chip_mask(report.network_unhealthy, product.chip_prefix) & everything
+        return _Masks(missing)
+
+    def mask(names: Iterable[str]) -> int:
+        return _chip_mask(names, product.chip_prefix) & everything
+
+    told = report.unhealthy | report.recovering | report.network_unhealthy
+    if unknown := sorted(name for name in told if not mask([name])):
+        told_names = some_of(map(quoted, unknown), MAX_TOLD)
+        problems.append(
+            f"the report on its chips names {told_names}, which it does not have"
+        )
+    unhealthy = mask(report.unhealthy)
+    return _Masks(
+        faulty=missing | unhealthy | mask(report.recovering),
+        network=mask(report.network_unhealthy),
+        unhealthy=unhealthy,
+        weak=mask(report.sub_healthy),
     )
 
 
@@ -268,18 +293,19 @@ def _chip_mask(names: Iterable[str], prefix: str) -> int:
 # How it is.
 
 
-def _is_ready(given: NodeObject, said: Said) -> bool:
+def _down(given: NodeObject, said: Said) -> Down | None:
+    """Why a node is not ready; None where it is."""
+    if said.node is not None and said.node.status is NodeHealth.UNHEALTHY:
+        return Down.DAEMON
+    if said.switch is not None and said.switch.status is SwitchHealth.UNHEALTHY:
+        return Down.SWITCH
     conditions = given.status.conditions or ()
-    return (
-        any(each.type == "Ready" and each.status == "True" for each in conditions)
-        and (said.node is None or said.node.status is not NodeHealth.UNHEALTHY)
-        and (said.switch is None or said.switch.status is not SwitchHealth.UNHEALTHY)
-    )
+    ready = any(each.type == "Ready" and each.status == "True" for each in conditions)
+    return None if ready else Down.NOT_READY
 
 
-def _is_sub_healthy(said: Said) -> bool:
-    switch = said.switch is not None and said.switch.status is SwitchHealth.SUB_HEALTHY
-    return switch or (said.device is not None and bool(said.device.sub_healthy))
+def _has_weak_switch(said: Said) -> bool:
+    return said.switch is not None and said.switch.status is SwitchHealth.SUB_HEALTHY
 
 
 def _is_separated(said: Said) -> bool:

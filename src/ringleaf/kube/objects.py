@@ -209,12 +209,31 @@ class Condition(_Object):
     message: str = ""
 
 
+class Termination(_Object):
+    """How a container ended."""
+
+    exit_code: int = 0
+
+
+class ContainerState(_Object):
+    """What a container did, as far as it ended."""
+
+    terminated: Termination | None = None
+
+
+class ContainerStatus(_Object):
+    """How a container is."""
+
+    last_state: ContainerState | None = None
+
+
 class PodStatus(_Object):
     """How a pod is."""
 
     phase: str = "Pending"
     conditions: list[Condition] | None = None
     start_time: str | None = None
+    container_statuses: list[ContainerStatus] | None = None
 
 
 class Pod(_Object):
@@ -302,10 +321,23 @@ class PodGroupStatus(_Object):
     failed: int = 0
 
 
+class Owner(_Object):
+    """Who made an object."""
+
+    name: str = ""
+    uid: str = ""
+
+
+class GroupMetadata(Metadata):
+    """What a PodGroup has besides: who made it."""
+
+    owner_references: list[Owner] | None = None
+
+
 class PodGroup(_Object):
     """Volcano's PodGroup."""
 
-    metadata: Metadata = field(default_factory=Metadata)
+    metadata: GroupMetadata = field(default_factory=GroupMetadata)
     spec: PodGroupSpec = field(default_factory=PodGroupSpec)
     status: PodGroupStatus = field(default_factory=PodGroupStatus)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.msgpack import Encoder
 from msgspec.structs import replace
@@ -51,6 +51,8 @@ KEPT_ANNOTATIONS: Final = frozenset(
         names.SHARED,
         names.HEALTHY,
         names.SUPERPOD_RANK,
+        names.RECOVER_PATH,
+        names.RECOVER_STRATEGY,
     }
 )
 """Annotations that are looked at later; others may be large."""
@@ -69,6 +71,20 @@ class State(Enum):
     """It ended well."""
     FAILED = "failed"
     """It ended badly."""
+
+
+class Signs(NamedTuple):
+    """What is wrong with a pod by its own account, whatever its node says."""
+
+    has_crashed: bool = False
+    """Whether a container of it ended badly, the last time that it ended."""
+    fault_type: str = ""
+    """What somebody found, by its label."""
+    is_replaced: bool = False
+    """Whether another has taken its place, so that it may be deleted."""
+
+
+WELL: Final = Signs()
 
 
 class PodRecord:
@@ -108,6 +124,7 @@ class PodRecord:
         "resource",
         "role",
         "said",
+        "signs",
         "started",
         "state",
         "succeeded",
@@ -210,6 +227,7 @@ class PodRecord:
         self.chips = chips_named(self.chip_text)
         self.state = self._state(pod)
         self.succeeded = self.state is State.DONE
+        self.signs = _signs(pod, labels, annotations)
 
     def _state(self, pod: Pod) -> State:
         match pod.status.phase:
@@ -222,7 +240,7 @@ class PodRecord:
         return State.BARRED if pod.spec.scheduling_gates else State.WAITING
 
     @property
-    def seen(self) -> tuple[State, str, bool, str, str, bool]:
+    def seen(self) -> tuple[State, str, bool, str, str, bool, Signs]:
         """What may change of it that somebody should hear of."""
         return (
             self.state,
@@ -231,6 +249,7 @@ class PodRecord:
             self.group,
             self.chip_text,
             self.preemptable,
+            self.signs,
         )
 
     @property
@@ -253,6 +272,23 @@ class PodRecord:
         kept = tuple(sorted((k, v) for k, v in self.labels.items() if k in keys))
         if kept != self.demand.labels:
             self.demand = _with_labels(self.base, kept)
+
+
+def _signs(
+    pod: Pod, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> Signs:
+    """What a pod says of itself; nearly all say nothing."""
+    states = pod.status.container_statuses or ()
+    crashed = any(
+        state.last_state is not None
+        and state.last_state.terminated is not None
+        and state.last_state.terminated.exit_code != 0
+        for state in states
+    )
+    if not (crashed or names.FAULT_TYPE in labels or names.OPERATION in annotations):
+        return WELL
+    replaced = annotations.get(names.OPERATION) == "delete"
+    return Signs(crashed, labels.get(names.FAULT_TYPE, ""), replaced)
 
 
 def _asked(pod: Pod) -> tuple[int, str, Demand]:

@@ -8,6 +8,7 @@ world knows better is where pods were sent that the API server has not confirmed
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from ringleaf.engine.event import (
     LeavesChanged,
     NodesChanged,
     NodesGone,
+    PodsAil,
     PodsEnding,
     PodsGone,
     QueueChanged,
@@ -37,6 +39,7 @@ from ringleaf.kube.jobs import (
     job_of,
     members_of,
     namespace_of,
+    number,
     place_of,
     placement_of,
     podless_job,
@@ -53,9 +56,10 @@ from ringleaf.kube.objects import (
     PriorityClass,
     QueueObject,
 )
-from ringleaf.kube.pods import PodRecord, State, selected_keys
+from ringleaf.kube.pods import WELL, PodRecord, State, selected_keys
 from ringleaf.kube.quantity import BadQuantity
 from ringleaf.kube.queues import read_queue
+from ringleaf.kube.recovery import ailments_of
 from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
@@ -325,15 +329,17 @@ class World:
             out.append(LeavesChanged(leaves_of(self.topology)))
         vanished = self._tell_nodes(out)
         dirty, self._dirty = self._dirty, {}
-        found: list[Event] = []
+        begins: list[Event] = []
         for name in dirty:
             group = self.groups.get(name)
             if group is not None:
                 self._changed[name] = None
-                found += self._refresh(group, now)
-        # Pods may have swapped their chips: what ends is told before what begins.
-        out += [each for each in found if isinstance(each, JobGone | PodsGone)]
-        out += [each for each in found if not isinstance(each, JobGone | PodsGone)]
+                found = list(self._refresh(group, now))
+                # Pods may have swapped their chips: first all that ends is told.
+                ends = list(takewhile(_is_of_the_end, found))
+                out += ends
+                begins += found[len(ends) :]
+        out += begins
         if vanished:
             out.append(NodesGone(tuple(vanished)))
         return out
@@ -352,6 +358,8 @@ class World:
             listed = tuple(group.placed[n] for n in sorted(group.placed))
             since = _waiting_since(group, group.told)
             out.append(JobArrived(group.told, listed, min(starts, default=None), since))
+            if group.ailing:
+                out.append(PodsAil(group.name, group.ailing))
             if group.ending:
                 out.append(PodsEnding(group.name, tuple(sorted(group.ending))))
         return out
@@ -503,10 +511,11 @@ class World:
         record.update(pod)
         sent = record.assumed is not None and record.state is not State.WAITING
         moved = record.group != before[3]
-        if sent and self._confirm(record) and not (record.deleting or moved):
+        after = record.seen
+        ails = after[6] != before[6]
+        if sent and self._confirm(record) and not (record.deleting or moved or ails):
             self._changed[record.job] = None
             return
-        after = record.seen
         if self._facts.keys:
             known = record.demand
             record.watched(self._facts.keys)
@@ -640,10 +649,9 @@ class World:
     def _refresh(self, group: Group, now: float) -> Iterator[Event]:
         """What the engine hears of a group that has changed."""
         job, pods = self._job(group, now)
-        if group.reason:
-            self.unready[group.name] = None
-        else:
-            self.unready.pop(group.name, None)
+        self._note_reason(group)
+        if group.told is not None:
+            yield from self._tell_ailments(group, job or group.told)
         if job is None:
             yield from self._withdraw(group)
             if not group.pods and group.podgroup is None:
@@ -655,7 +663,7 @@ class World:
             for placement in (placement_of(pod, job) for pod in pods if _is_held(pod))
         }
         if group.told is not None and self._is_to_be_told_anew(group, job, known):
-            yield from self._withdraw(group)
+            yield from self._withdraw(group, returns=True)
         if len(pods) > len(known):
             group.complete_at = group.complete_at or now
         elif not pods:
@@ -669,11 +677,18 @@ class World:
             since = _waiting_since(group, job)
             yield JobArrived(job, listed, min(starts, default=None), since)
         group.told, group.placed = job, known
+        yield from self._tell_ailments(group, job)
         ends = {pod.number for pod in pods if pod.deleting}
         new = tuple(n for n in sorted(known) if n in ends and n not in group.ending)
         if new:
             yield PodsEnding(group.name, new)
             group.ending.update(new)
+
+    def _note_reason(self, group: Group) -> None:
+        if group.reason:
+            self.unready[group.name] = None
+        else:
+            self.unready.pop(group.name, None)
 
     def _is_to_be_told_anew(
         self, group: Group, job: Job, known: Mapping[int, Placement]
@@ -689,10 +704,22 @@ class World:
             or (bool(known) and _asks_otherwise(group.told, job))
         )
 
-    def _withdraw(self, group: Group) -> Iterator[Event]:
+    def _tell_ailments(self, group: Group, job: Job) -> Iterator[Event]:
+        """What is wrong with pods themselves, if that is news."""
+        pods = group.pods.values()
+        if not group.ailing and all(_is_well(pod) for pod in pods):
+            return
+        number(group, [pod for pod in pods if pod.state is State.FAILED and pod.node])
+        found = ailments_of(pods, job.recovery)
+        if found != group.ailing:
+            group.ailing = found
+            yield PodsAil(group.name, found)
+
+    def _withdraw(self, group: Group, *, returns: bool = False) -> Iterator[Event]:
         if group.told is not None:
-            yield JobGone(group.name)
+            yield JobGone(group.name, returns or _may_return(group))
         group.told, group.placed, group.ending = None, {}, set()
+        group.ailing = ()
         group.complete_at = 0.0
         group.let_in = False
         group.is_stale = False
@@ -842,6 +869,24 @@ def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
     if pod.assumed is not None:
         return pod.assumed.node, tuple(pod.assumed.chips)
     return (pod.node, pod.chips or ()) if pod.holds else ("", ())
+
+
+def _is_of_the_end(event: Event) -> bool:
+    """Whether something is over, or is about to be and why."""
+    return isinstance(event, JobGone | PodsGone | PodsAil)
+
+
+def _is_well(pod: PodRecord) -> bool:
+    return pod.signs is WELL and pod.state is not State.FAILED
+
+
+def _may_return(group: Group) -> bool:
+    """Whether a job without pods is expected to have some again."""
+    if group.podgroup is None:
+        return False
+    if group.pods:
+        return not all(pod.succeeded for pod in group.pods.values())
+    return group.podgroup.status.phase != "Completed"
 
 
 def _waiting_since(group: Group, job: Job) -> float | None:

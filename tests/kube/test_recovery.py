@@ -1,0 +1,408 @@
+"""What jobs want done about faults, by their labels, and what is wrong with pods."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsAil, PodsGone
+from ringleaf.kube.objects import Pod, PodGroup
+from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.recovery import recovery_of
+from ringleaf.kube.reports import check_code
+from ringleaf.model.fault import (
+    NO_RECOVERY,
+    Ailment,
+    Cause,
+    Down,
+    Mode,
+    Recovery,
+    SubHealth,
+)
+from tests.kube.stage import NPU, Plain, Stage, node, pod
+
+RETRIES = {"fault-scheduling": "force", "fault-retry-times": "3"}
+
+
+def record(number: int = 0, **changes: Any) -> PodRecord:  # noqa: ANN401
+    plain = pod(f"p-{number}", **changes)
+    read = msgspec.json.decode(msgspec.json.encode(plain), type=Pod)
+    found = PodRecord(read, frozenset({"ringleaf"}))
+    found.number = number
+    return found
+
+
+def said(labels: dict[str, str], annotations: dict[str, str] | None = None) -> Recovery:
+    """What pods with these labels and annotations want."""
+    pods = [record(n, labels=labels, annotations=annotations or {}) for n in (0, 1)]
+    return recovery_of(pods[0], pods, None)
+
+
+@pytest.mark.parametrize("word", list(Mode))
+def test_the_label_says_who_deletes_pods_and_how(word: Mode) -> None:
+    assert said({"fault-scheduling": word.value}) == Recovery(mode=word)
+
+
+@pytest.mark.parametrize("word", ["grace|force", "Force", "", "true"])
+def test_what_is_no_such_word_means_that_nobody_does(word: str) -> None:
+    assert said({"fault-scheduling": word}).mode is Mode.OFF
+
+
+def test_without_labels_nothing_is_done() -> None:
+    assert said({}) is NO_RECOVERY
+    assert NO_RECOVERY.mode is Mode.OFF
+
+
+@pytest.mark.parametrize(
+    ("text", "times"), [("3", 3), ("0", 0), ("-1", 0), ("often", 0), ("", 0), ("٣", 0)]
+)
+def test_a_bad_number_of_retries_is_none(text: str, times: int) -> None:
+    assert said({"fault-retry-times": text}).retries == times
+
+
+@pytest.mark.parametrize(
+    ("labels", "path", "pods_only", "escalates", "master"),
+    [
+        ({}, "", False, True, 0),
+        ({"pod-rescheduling": "on"}, "", True, True, 0),
+        ({"pod-rescheduling": "off"}, "", False, True, 0),
+        ({"process-recover-enable": "on"}, "", True, True, 0),
+        ({"process-recover-enable": "pause"}, "", False, True, 0),
+        ({}, "pod", True, False, None),
+        ({"pod-rescheduling": "on"}, "pod", True, False, None),
+        ({"pod-rescheduling": "on"}, "pod,job", True, True, 0),
+        ({}, "pod,job", False, True, 0),
+        ({"pod-rescheduling": "on"}, "job", False, True, 0),
+    ],
+)
+def test_how_much_is_deleted(
+    labels: dict[str, str],
+    path: str,
+    pods_only: bool,  # noqa: FBT001 - a table
+    escalates: bool,  # noqa: FBT001
+    master: int | None,
+) -> None:
+    annotations = {"huawei.com/recover_policy_path": path} if path else {}
+    found = said({"fault-scheduling": "force"} | labels, annotations)
+
+    assert (found.pods_only, found.escalates) == (pods_only, escalates)
+    assert found.master == master
+    assert found.process is (labels.get("process-recover-enable") == "on")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"ome.io/inferenceservice": "llm"},
+        {"app": "mindie-ms-controller"},
+        {"app": "mindie-ms-coordinator"},
+    ],
+)
+def test_servers_are_replaced_one_by_one(labels: dict[str, str]) -> None:
+    found = said({"fault-scheduling": "force"} | labels, {})
+
+    assert (found.pods_only, found.escalates) == (True, False)
+
+
+def test_other_apps_are_not() -> None:
+    assert not said({"fault-scheduling": "force", "app": "mindie-ms-server"}).pods_only
+
+
+@pytest.mark.parametrize("word", list(SubHealth))
+def test_the_strategy_for_what_works_but_not_well(word: SubHealth) -> None:
+    assert said({"subHealthyStrategy": word.value}).sub_health is word
+    assert said({"subHealthyStrategy": "hope"}).sub_health is SubHealth.IGNORE
+
+
+def test_where_others_see_to_it_nothing_is_deleted() -> None:
+    force = {"fault-scheduling": "force"}
+
+    assert said(force, {"ProcessRecoverStrategy": "retry"}).mode is Mode.OFF
+    assert said(force | {"elastic-scheduling": "on"}).mode is Mode.OFF
+    assert said(force | {"elastic-scheduling": "off"}).mode is Mode.FORCE
+
+
+def test_pods_that_disagree_are_left_alone_unless_their_podgroup_decides() -> None:
+    pods = [
+        record(n, labels={"fault-scheduling": word})
+        for n, word in enumerate(("grace", "force"))
+    ]
+    group = msgspec.convert(
+        {"metadata": {"labels": {"fault-scheduling": "grace"}}}, PodGroup
+    )
+
+    assert recovery_of(pods[0], pods, None).mode is Mode.OFF
+    assert recovery_of(pods[0], pods, group).mode is Mode.GRACE
+
+
+def test_the_first_pod_is_the_master_unless_it_is_a_worker() -> None:
+    kind = "training.kubeflow.org/replica-type"
+    force = {"fault-scheduling": "force"}
+
+    assert said(force | {kind: "master"}).master == 0
+    assert said(force | {kind: "worker"}).master is None
+
+
+# What the engine hears.
+
+
+def gang(stage: Stage, labels: dict[str, str], pods: int = 2) -> None:
+    """A gang that runs."""
+    stage.gang("g", pods, labels=labels)
+    stage.cycle()
+    assert len(stage.bound) == pods
+
+
+def ailing(stage: Stage) -> list[tuple[Ailment, ...]]:
+    """What is told to be wrong with pods, in the order in which it is."""
+    events = stage.world.events(stage.now)
+    return [each.ailments for each in events if isinstance(each, PodsAil)]
+
+
+def changed(stage: Stage, name: str) -> Plain:
+    return stage.pods[f"default/{name}"]
+
+
+def test_a_job_says_what_it_wants_done_also_while_it_has_no_pods() -> None:
+    stage = Stage("a b")
+    stage.group("g", 2, labels=RETRIES)
+    (first,) = (e for e in stage.world.events(0.0) if isinstance(e, JobArrived))
+    stage.pod("g-0", 8, "g")
+    stage.pod("g-1", 8, "g")
+    (second,) = (e for e in stage.world.events(0.0) if isinstance(e, JobArrived))
+
+    assert first.job.podless
+    assert first.job.recovery == second.job.recovery
+    assert second.job.recovery == Recovery(mode=Mode.FORCE, retries=3)
+
+
+def test_pods_alone_that_differ_in_their_labels_alone_are_told_apart() -> None:
+    stage = Stage("a b")
+    stage.pod("p", 1)
+    stage.pod("q", 1, labels={"fault-scheduling": "force"})
+    events = stage.world.events(0.0)
+    modes = [e.job.recovery.mode for e in events if isinstance(e, JobArrived)]
+
+    assert modes == [Mode.OFF, Mode.FORCE]
+
+
+def test_a_pod_that_failed_is_told_of_before_it_is_gone() -> None:
+    stage = Stage("a b")
+    gang(stage, RETRIES)
+    stage.ends("g-1", "Failed")
+
+    kinds = [type(e) for e in stage.world.events(stage.now)]
+
+    assert kinds.index(PodsAil) < kinds.index(PodsGone)
+
+
+def test_a_pod_that_failed_ails_until_another_has_its_place() -> None:
+    stage = Stage("a b")
+    gang(stage, RETRIES)
+    where = changed(stage, "g-1")["spec"]["nodeName"]
+    stage.ends("g-1", "Failed")
+
+    assert ailing(stage) == [(Ailment(1, Cause.POD, where),)]
+    assert ailing(stage) == []
+    stage.drop_pod("g-1")
+    stage.pod("g-1", 8, "g")
+    assert ailing(stage) == [()]
+
+
+def test_a_pod_that_failed_is_a_fault_only_where_it_may_be_tried_again() -> None:
+    stage = Stage("a b")
+    gang(stage, {"fault-scheduling": "force"})
+    stage.ends("g-1", "Failed")
+
+    assert ailing(stage) == []
+
+
+@pytest.mark.parametrize(("code", "ails"), [(137, True), (0, False)])
+def test_a_container_that_ended_badly_makes_its_pod_ail(
+    code: int,
+    ails: bool,  # noqa: FBT001 - a table
+) -> None:
+    stage = Stage("a b")
+    gang(stage, RETRIES)
+    plain = changed(stage, "g-0")
+    ended = {"lastState": {"terminated": {"exitCode": code}}}
+    plain["status"] |= {"phase": "Running", "containerStatuses": [{}, ended]}
+    stage.put_pod(plain)
+
+    where = plain["spec"]["nodeName"]
+    assert ailing(stage) == ([(Ailment(0, Cause.POD, where),)] if ails else [])
+
+
+def test_a_pod_that_somebody_found_faulty_ails_until_it_is_found_well() -> None:
+    stage = Stage("a b")
+    gang(stage, {"fault-scheduling": "force"})
+    plain = changed(stage, "g-0")
+    plain["metadata"]["labels"]["fault-type"] = "Separate"
+    stage.put_pod(plain)
+    where = plain["spec"]["nodeName"]
+
+    assert ailing(stage) == [(Ailment(0, Cause.RELATION, where),)]
+    plain["metadata"]["labels"]["fault-type"] = "software"
+    stage.put_pod(plain)
+    assert ailing(stage) == [()]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "operation", "ails"),
+    [
+        ("ignore", "", False),
+        ("graceExit", "", True),
+        ("forceExit", "", True),
+        ("hotSwitch", "", False),
+        ("hotSwitch", "create", False),
+        ("hotSwitch", "delete", True),
+    ],
+)
+def test_a_pod_that_is_not_quite_well(
+    strategy: str,
+    operation: str,
+    ails: bool,  # noqa: FBT001 - a table
+) -> None:
+    stage = Stage("a b")
+    gang(stage, {"fault-scheduling": "force", "subHealthyStrategy": strategy})
+    plain = changed(stage, "g-0")
+    plain["metadata"]["labels"]["fault-type"] = "SubHealth"
+    plain["metadata"]["annotations"]["needVolcanoOpe"] = operation
+    stage.put_pod(plain)
+
+    where = plain["spec"]["nodeName"]
+    found = [(Ailment(0, Cause.SUB_HEALTH, where),)] if ails else []
+    assert ailing(stage) == found
+
+
+def test_after_a_restart_the_same_pods_ail() -> None:
+    stage = Stage("a b")
+    gang(stage, RETRIES)
+    stage.ends("g-1", "Failed")
+    before = ailing(stage)
+
+    stage.restart()
+
+    events = stage.world.events(stage.now)
+    kinds = [type(e) for e in events if isinstance(e, JobArrived | PodsAil)]
+    assert kinds == [JobArrived, PodsAil]
+    assert [e.ailments for e in events if isinstance(e, PodsAil)] == before
+    again = stage.world.everything(stage.now)
+    assert [e.ailments for e in again if isinstance(e, PodsAil)] == before
+
+
+@pytest.mark.parametrize(
+    ("phase", "ends", "returns"),
+    [
+        ("Running", "Failed", True),
+        ("Running", "Succeeded", False),
+        ("Running", "", True),
+        ("Completed", "", False),
+    ],
+)
+def test_a_job_whose_podgroup_stays_returns_unless_it_has_ended(
+    phase: str,
+    ends: str,
+    returns: bool,  # noqa: FBT001 - a table
+) -> None:
+    stage = Stage("a b")
+    gang(stage, RETRIES)
+    plain = stage.groups["g"]
+    plain["status"]["phase"] = phase
+    stage.put_group(plain)
+    for name in ("g-0", "g-1"):
+        if ends:
+            stage.ends(name, ends)
+        else:
+            stage.drop_pod(name)
+
+    gone = [e for e in stage.world.events(stage.now) if isinstance(e, JobGone)]
+
+    assert gone == [JobGone("default/g", returns)]
+
+
+def test_a_job_whose_podgroup_is_gone_does_not_return() -> None:
+    stage = Stage("a b")
+    gang(stage, RETRIES)
+    stage.drop_group("g")
+    for name in ("g-0", "g-1"):
+        stage.drop_pod(name)
+
+    gone = [e for e in stage.world.events(stage.now) if isinstance(e, JobGone)]
+
+    assert gone == [JobGone("default/g")]
+
+
+# Nodes.
+
+
+def report(stage: Stage, name: str, code: str = "", **listed: str) -> None:
+    """A device plugin reports on its node; with a wrong check code if one is given."""
+    devices = {f"{NPU}-{kind}": chips for kind, chips in listed.items()}
+    inner = {"DeviceList": devices, "UpdateTime": 1}
+    cfg = {"DeviceInfo": inner, "CheckCode": code or check_code(inner)}
+    text = msgspec.json.encode(cfg).decode()
+    stage.config_map(f"mindx-dl-deviceinfo-{name}", {"DeviceInfoCfg": text})
+
+
+def told(stage: Stage) -> dict[str, tuple[int, int, int, Down | None]]:
+    """Of nodes that changed: faulty, unhealthy, weak chips; why they are down."""
+    events = stage.world.events(stage.now)
+    nodes = [n for e in events if isinstance(e, NodesChanged) for n in e.nodes]
+    return {n.name: (n.faulty, n.unhealthy, n.weak, n.down) for n in nodes}
+
+
+def test_chips_that_are_missing_or_recovering_make_no_pod_faulty() -> None:
+    stage = Stage([node("a", chips=7)])
+    report(stage, "a", Unhealthy="Ascend910-1", Recovering="Ascend910-2")
+
+    assert told(stage) == {"a": (0b1000_0110, 0b10, 0, None)}
+
+
+def test_chips_that_work_but_not_well() -> None:
+    stage = Stage("a")
+    fault = {"npu_name": "Ascend910-3", "fault_handling": "SubHealthFault"}
+    report(stage, "a", Fault=msgspec.json.encode([fault]).decode())
+
+    assert told(stage) == {"a": (0, 0, 0b1000, None)}
+    assert stage.world.nodes["a"].node.sub_healthy
+    assert stage.world.nodes["a"].faults == (fault,)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "down"),
+    [
+        ("cluster-info-node-cm", "mindx-dl-nodeinfo-a", Down.DAEMON),
+        ("cluster-info-switch-0", "mindx-dl-switchinfo-a", Down.SWITCH),
+    ],
+)
+def test_why_a_node_is_down(name: str, entry: str, down: Down) -> None:
+    stage = Stage("a")
+    stage.world.events(0.0)
+    text = msgspec.json.encode({entry: {"NodeStatus": "UnHealthy"}}).decode()
+    stage.config_map(name, {name: text})
+
+    assert told(stage)["a"] == (0, 0, 0, down)
+    assert not stage.world.nodes["a"].node.ready
+    stage.config_map(name, {name: ""})
+    assert told(stage)["a"] == (0, 0, 0, None)
+
+
+def test_a_node_that_is_not_ready_is_down() -> None:
+    stage = Stage([node("a", ready="Unknown")])
+
+    assert told(stage)["a"] == (0, 0, 0, Down.NOT_READY)
+
+
+def test_d23_a_damaged_report_makes_no_chip_faulty_and_heals_none() -> None:
+    stage = Stage("a b")
+    report(stage, "a", Unhealthy="Ascend910-1")
+    stage.world.events(0.0)
+
+    report(stage, "a", code="0" * 64)
+    report(stage, "b", code="0" * 64, Unhealthy="Ascend910-1")
+
+    assert told(stage) == {}
+    assert stage.world.nodes["a"].node.unhealthy == 0b10
+    assert stage.world.nodes["b"].node.unhealthy == 0
+    assert stage.world.mismatches == 2
