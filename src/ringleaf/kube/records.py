@@ -1,0 +1,243 @@
+"""What is remembered of a repair, in an annotation: small enough for thousands of pods.
+
+A job of 4,096 pods has as many placements, and all annotations of an object share 256
+KiB. So placements are columns: what they have in common is named once and counted from
+0, and columns of numbers are written as runs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ringleaf.model.fault import Ailment, Cause, Reach, Record
+from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+
+VERSION: Final = 1
+MOST_BYTES: Final = 256 * 1024
+"""Bytes that all annotations of an object may have together, with their keys."""
+MOST_NUMBERS: Final = 1 << 20
+"""Numbers of a column; no job is larger."""
+_RUN: Final = re.compile(r"([0-9]{1,18})(?:([-*])([0-9]{1,18}))?")
+_Mark = tuple[str | None, int, bool]
+
+
+class BadRecord(ValueError):  # noqa: N818 - it reads as what it is
+    """A record that cannot be read, and why."""
+
+
+class _Ails(Struct, omit_defaults=True):
+    causes: list[str] = field(default_factory=list)
+    pods: str = ""
+    cause: str = ""
+    node: str = ""
+
+
+class _Places(Struct, omit_defaults=True):
+    """Placements by columns; every number is one of a table, or a replica."""
+
+    pods: str = ""
+    node: str = ""
+    chips: str = ""
+    block: str = ""
+    """One more than the block, 0 for none."""
+    mark: str = ""
+    role: str = ""
+    all_chips: list[str] = field(default_factory=list)
+    marks: list[_Mark | None] = field(default_factory=list)
+    roles: list[str | None] = field(default_factory=list)
+
+
+class _Written(Struct, omit_defaults=True):
+    """A record as it is written."""
+
+    v: int
+    since: float
+    reach: str = Reach.PODS.value
+    nodes: list[str] = field(default_factory=list)
+    ails: _Ails | None = None
+    at: _Places | None = None
+    deleted: str = ""
+    deleted_at: float | None = None
+    stuck_at: float | None = None
+    retries_used: int = 0
+    is_over: bool = False
+
+
+class _Table:
+    """Things by their numbers, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.known: dict[object, int] = {}
+
+    def number(self, thing: object) -> int:
+        return self.known.setdefault(thing, len(self.known))
+
+
+def write(record: Record, room: int = MOST_BYTES) -> str:
+    """The text of *record*; without its placements if that has more than *room* bytes.
+
+    >>> write(Record(since=5.0, deleted=(0, 1, 2, 3, 7)))
+    '{"v":1,"since":5.0,"deleted":"0-3,7"}'
+    """
+    text = _text(record)
+    if len(text.encode()) > room:
+        text = _text(replace(record, placements=()))
+    return text
+
+
+def read(text: str) -> Record:
+    """The record that *text* is. Raises ``BadRecord``."""
+    try:
+        return _record(msgspec.json.decode(text, type=_Written))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise BadRecord(f"cannot be read: {str(error)[:200]}") from None
+    except (ValueError, IndexError) as error:
+        raise BadRecord(f"makes no sense: {str(error)[:200]}") from None
+
+
+def _text(record: Record) -> str:
+    nodes = _Table()
+    at = _places(record.placements, nodes) if record.placements else None
+    ails = _ails(record.ailments, nodes) if record.ailments else None
+    written = _Written(
+        v=VERSION,
+        since=record.since,
+        reach=record.reach.value,
+        nodes=[str(name) for name in nodes.known],
+        ails=ails,
+        at=at,
+        deleted=pack(record.deleted),
+        deleted_at=record.deleted_at,
+        stuck_at=record.stuck_at,
+        retries_used=record.retries_used,
+        is_over=record.is_over,
+    )
+    return msgspec.json.encode(written).decode()
+
+
+def _record(given: _Written) -> Record:
+    if given.v != VERSION:
+        raise ValueError(f"its version is {given.v}, want {VERSION}")
+    return Record(
+        since=given.since,
+        reach=Reach(given.reach),
+        ailments=() if given.ails is None else tuple(_ailments(given.ails, given)),
+        placements=() if given.at is None else tuple(_placements(given.at, given)),
+        deleted=tuple(unpack(given.deleted)),
+        deleted_at=given.deleted_at,
+        stuck_at=given.stuck_at,
+        retries_used=given.retries_used,
+        is_over=given.is_over,
+    )
+
+
+def _ails(ailments: Sequence[Ailment], nodes: _Table) -> _Ails:
+    causes = _Table()
+    return _Ails(
+        pods=pack(each.replica for each in ailments),
+        cause=pack(causes.number(each.cause.value) for each in ailments),
+        node=pack(nodes.number(each.node) for each in ailments),
+        causes=[str(cause) for cause in causes.known],
+    )
+
+
+def _ailments(given: _Ails, record: _Written) -> Iterator[Ailment]:
+    columns = given.pods, given.cause, given.node
+    for replica, cause, node in _rows(*columns):
+        yield Ailment(replica, Cause(given.causes[cause]), record.nodes[node])
+
+
+def _places(placements: Sequence[Placement], nodes: _Table) -> _Places:
+    chips, marks, roles = _Table(), _Table(), _Table()
+    found = _Places(
+        pods=pack(each.replica for each in placements),
+        node=pack(nodes.number(each.node) for each in placements),
+        chips=pack(chips.number(pack(each.chips)) for each in placements),
+        block=pack(0 if p.block is None else p.block + 1 for p in placements),
+        mark=pack(marks.number(_plain(each.mark)) for each in placements),
+        role=pack(roles.number(each.role) for each in placements),
+    )
+    found.all_chips = [str(each) for each in chips.known]
+    found.marks = msgspec.convert(list(marks.known), list[_Mark | None])
+    found.roles = msgspec.convert(list(roles.known), list[str | None])
+    return found
+
+
+def _placements(given: _Places, record: _Written) -> Iterator[Placement]:
+    chips = [tuple(unpack(text)) for text in given.all_chips]
+    marks = [None if each is None else _mark(each) for each in given.marks]
+    columns = given.pods, given.node, given.chips, given.block, given.mark, given.role
+    for replica, node, own, block, mark, role in _rows(*columns):
+        yield Placement(
+            replica=replica,
+            node=record.nodes[node],
+            chips=chips[own],
+            block=block - 1 if block else None,
+            mark=marks[mark],
+            role=given.roles[role],
+        )
+
+
+def _plain(mark: Mark | None) -> _Mark | None:
+    if mark is None:
+        return None
+    kind = None if mark.job_type is None else mark.job_type.value
+    return kind, int(mark.state), mark.healthy
+
+
+def _mark(given: _Mark) -> Mark:
+    kind, state, healthy = given
+    return Mark(None if kind is None else JobType(kind), LeafState(state), healthy)
+
+
+def _rows(*columns: str) -> Iterator[tuple[int, ...]]:
+    return zip(*(list(unpack(text)) for text in columns), strict=True)
+
+
+def pack(numbers: Iterable[int]) -> str:
+    """Numbers from 0 as runs: those that follow each other, and those that repeat.
+
+    >>> pack([0, 1, 2, 3, 7, 7, 7, 7, 5]), pack([1, 2]), pack([])
+    ('0-3,7*4,5', '1-2', '')
+    """
+    runs: list[tuple[int, int, int]] = []
+    for number in numbers:
+        if runs:
+            first, step, n = runs[-1]
+            if n == 1 and number - first in (0, 1):
+                runs[-1] = first, number - first, 2
+                continue
+            if n > 1 and number == first + step * n:
+                runs[-1] = first, step, n + 1
+                continue
+        runs.append((number, 0, 1))
+    return ",".join(_run(*each) for each in runs)
+
+
+def _run(first: int, step: int, n: int) -> str:
+    if n == 1:
+        return str(first)
+    return f"{first}-{first + n - 1}" if step else f"{first}*{n}"
+
+
+def unpack(text: str) -> Iterator[int]:
+    """The numbers of *text*. Raises ``ValueError``.
+
+    >>> list(unpack("0-3,7*4,5"))
+    [0, 1, 2, 3, 7, 7, 7, 7, 5]
+    """
+    n_numbers = 0
+    for run in text.split(",") if text else ():
+        found = _RUN.fullmatch(run)
+        if found is None:
+            raise ValueError(f"{run[:40]!r} is no run of numbers")
+        first, kind, other = int(found[1]), found[2], int(found[3] or 0)
+        length = {None: 1, "-": other - first + 1, "*": other}[kind]
+        n_numbers += length
+        if length < 1 or n_numbers > MOST_NUMBERS:
+            raise ValueError(f"the run {run[:40]!r} is too long, or has no numbers")
+        yield from range(first, first + length) if kind == "-" else [first] * length
