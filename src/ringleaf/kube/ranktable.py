@@ -345,10 +345,11 @@ def summary_of(
     """The summary of a *job*: its id, namespace and name.
 
     *parts* has the server of each of its pods by uid, and *before* is what its status
-    was. A slice has *most* bytes.
+    was. A slice has *most* bytes. Where no PodGroup was ever seen, all pods count as
+    those that must start together.
     """
     job_id, namespace, name = job
-    least = max([group.least if group else 0, *(pod.least for pod in pods)])
+    least = max([group.least if group else len(pods), *(pod.least for pod in pods)])
     seated = _by_rank(pods, parts)
     ready = sum(parts[pod.uid].rank >= 0 for pod in seated)
     ready += sum(not pod.asks for pod in pods)

@@ -133,6 +133,8 @@ class Job:
     def __init__(self, job_id: str, namespace: str, name: str) -> None:
         self.id, self.namespace, self.name = job_id, namespace, name
         self.groups: dict[str, Group] = {}
+        self.last_group: Group | None = None
+        """The PodGroup that went last, where none is left."""
         self.pods: dict[str, Member] = {}
         self.parts: dict[str, Part] = {}
 
@@ -168,8 +170,10 @@ class Job:
         for pod in pods:
             if pod.uid not in self.parts:
                 self.parts[pod.uid] = part_of(pod, serials.get(pod.node, ""))
-        what = self.id, self.namespace, self.name
-        return summary_of(what, self.group, pods, self.parts, before=before, most=most)
+        what, group = (self.id, self.namespace, self.name), self.group
+        return summary_of(
+            what, group or self.last_group, pods, self.parts, before=before, most=most
+        )
 
 
 class Roster:
@@ -399,6 +403,7 @@ class Roster:
         """A PodGroup is no longer its job's."""
         job = self.jobs[group.job_id]
         job.groups.pop(group.key, None)
+        job.last_group = group
         self.touch(job)
         self._touch_neighbours(job)
 

@@ -1,0 +1,213 @@
+"""Which pods are whose, in whatever order one hears of them."""
+
+import json
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.ranktable import Status
+from ringleaf.kube.roster import JobGroup, JobNode, JobPod, Roster
+from ringleaf.kube.watch import Gone
+from tests.summary.cast import address_of, leaf_of, part
+from tests.summary.fabric import CONFIGURATION
+
+Event = tuple[str, Any]
+N_LEAVES = 3
+
+
+def podgroup(name: str, job: str, **meta: Any) -> JobGroup:  # noqa: ANN401
+    owner = {"kind": "Job", "name": job, "uid": f"id-{job}", "controller": True}
+    plain = {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"u-{name}",
+            "ownerReferences": [owner],
+            **meta,
+        },
+        "spec": {"minMember": 1},
+    }
+    return msgspec.convert(plain, JobGroup)
+
+
+def pod(name: str, group: str, owner: str, **notes: str) -> JobPod:
+    plain = {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"u-{name}",
+            "annotations": {
+                "scheduling.k8s.io/group-name": group,
+                "hccl/rankIndex": "0",
+                CONFIGURATION: part(name, 1),
+                **notes,
+            },
+            "ownerReferences": [{"kind": "Job", "uid": owner, "controller": True}],
+        },
+        "spec": {"nodeName": "n1"},
+        "status": {"phase": "Running"},
+    }
+    return msgspec.convert(plain, JobPod)
+
+
+def gone(name: str) -> Gone:
+    return Gone("ns", name, f"u-{name}")
+
+
+def play(events: list[Event]) -> Roster:
+    """A roster that has heard of all this."""
+    roster = Roster(lambda: 0.0)
+    for what, thing in events:
+        getattr(roster, what)([thing])
+    return roster
+
+
+def told(roster: Roster) -> dict[str, tuple[str, list[str]]]:
+    """Job -> version of its summary and its pods."""
+    return {
+        job.id: (job.summary(Status.PENDING, {}).version, sorted(job.pods))
+        for job in roster.jobs.values()
+        if job.is_there
+    }
+
+
+def leaves(n: int = N_LEAVES) -> ConfigMap:
+    servers = [
+        {
+            "tor_id": leaf,
+            "tor_ip": leaf_of(4 * leaf),
+            "server": [
+                {"server_ip": address_of(4 * leaf + i), "slice_id": i} for i in range(4)
+            ],
+        }
+        for leaf in range(n)
+    ]
+    info = json.dumps({"version": "1.0", "tor_count": 4, "server_list": servers})
+    meta = {"name": "basic-tor-node-cm", "namespace": "kube-system"}
+    return msgspec.convert({"metadata": meta, "data": {"tor_info": info}}, ConfigMap)
+
+
+def node(number: int) -> JobNode:
+    addresses = [{"type": "InternalIP", "address": address_of(number)}]
+    plain = {"metadata": {"name": f"n{number}"}, "status": {"addresses": addresses}}
+    return msgspec.convert(plain, JobNode)
+
+
+STREAMS: list[list[Event]] = [
+    [
+        ("put_groups", podgroup("pg-a", "a")),
+        ("put_groups", podgroup("pg-b", "b")),
+        ("drop_groups", gone("pg-b")),
+        ("put_groups", podgroup("pg-c", "c")),
+    ],
+    [
+        ("put_pods", pod("a-0", "pg-a", "id-a")),
+        ("put_pods", pod("b-0", "pg-b", "id-b")),
+        ("put_pods", pod("a-1", "pg-a", "id-else")),
+        ("put_pods", pod("c-0", "pg-c", "id-c")),
+        ("drop_pods", gone("c-0")),
+        ("put_pods", pod("lonely", "pg-none", "id-none")),
+        ("put_pods", pod("a-0", "pg-a", "id-a", isSharedTor="1")),
+    ],
+]
+
+
+@given(st.permutations([0] * len(STREAMS[0]) + [1] * len(STREAMS[1])))
+def test_it_does_not_matter_which_kind_is_heard_of_first(order: list[int]) -> None:
+    """Each kind is in order; between kinds there is none."""
+    streams = [iter(stream) for stream in STREAMS]
+    mixed = [next(streams[i]) for i in order]
+    usual = told(play(STREAMS[0][:2] + STREAMS[1] + STREAMS[0][2:]))
+
+    assert told(play(mixed)) == usual
+    assert usual["id-a"][1] == ["u-a-0", "u-a-1"]
+    assert usual["id-b"][1] == ["u-b-0"]
+    assert "id-none" not in usual
+
+
+def test_pods_that_say_the_same_change_nothing() -> None:
+    roster = play([STREAMS[0][0], STREAMS[1][0]])
+    roster.changed.clear()
+    roster.put_pods([pod("a-0", "pg-a", "id-a", unrelated="news")])
+    roster.put_groups([podgroup("pg-a", "a", resourceVersion="7")])
+    assert not roster.changed
+
+    roster.put_pods([pod("a-0", "pg-a", "id-a", isSharedTor="2")])
+
+    assert [*roster.changed] == ["id-a"]
+
+
+def test_one_pod_of_a_job_touches_no_other_job() -> None:
+    roster = play([STREAMS[0][0], STREAMS[0][1], *STREAMS[1][:2]])
+    roster.changed.clear()
+    roster.put_pods([pod("a-0", "pg-a", "id-a", isSharedTor="2")])
+
+    assert [*roster.changed] == ["id-a"]
+
+
+def test_nothing_is_kept_of_what_is_gone() -> None:
+    roster = play([STREAMS[0][0], STREAMS[1][0]])
+    roster.drop_pods([gone("a-0")])
+    roster.drop_groups([gone("pg-a")])
+    roster.forget("id-a")
+    empty = Roster(lambda: 0.0)
+
+    for name in ("jobs", "_pods", "_groups", "_waiting", "_in_group", "_named"):
+        assert not getattr(roster, name), name
+    assert roster.changed == empty.changed
+
+
+def test_leaves_say_what_their_pods_say() -> None:
+    shared = {"isSharedTor": "1", "isHealthy": "0"}
+    roster = play([("put_maps", leaves()), ("put_nodes", node(1)), STREAMS[0][0]])
+    assert roster.leaves() is None
+
+    roster.put_pods([pod("a-0", "pg-a", "id-a", **shared)])
+    found = json.loads(roster.leaves() or "")
+
+    assert [*found] == [leaf_of(0), leaf_of(4), leaf_of(8)]
+    first = found[leaf_of(0)]
+    assert (first["IsSharedTor"], first["IsHealthy"]) == (1, 0)
+    assert first["nodes"][1] == {
+        "NodeIp": address_of(1),
+        "NodeName": "n1",
+        "JobName": ["a"],
+    }
+    assert first["nodes"][0] == {
+        "NodeIp": address_of(0),
+        "NodeName": "",
+        "JobName": [],
+    }
+    assert found[leaf_of(4)]["IsSharedTor"] == 0
+
+
+def test_a_leaf_is_unhealthy_as_soon_as_one_pod_says_so() -> None:
+    roster = play([("put_maps", leaves()), ("put_nodes", node(1)), *STREAMS[0][:2]])
+    first = pod("a-0", "pg-a", "id-a", isSharedTor="0", isHealthy="0")
+    second = pod("b-0", "pg-b", "id-b", isSharedTor="2", isHealthy="1")
+    roster.put_pods([first, second])
+    found = json.loads(roster.leaves() or "")[leaf_of(0)]
+
+    assert (found["IsSharedTor"], found["IsHealthy"]) == (2, 1)
+    assert found["nodes"][1]["JobName"] == ["a", "b"]
+
+
+def test_pods_that_are_over_say_nothing_of_their_leaf() -> None:
+    roster = play([("put_maps", leaves()), ("put_nodes", node(1)), STREAMS[0][0]])
+    over = pod("a-0", "pg-a", "id-a", isSharedTor="1")
+    over.status.phase = "Succeeded"
+    roster.put_pods([over])
+
+    assert roster.leaves() is None
+
+
+def test_a_list_of_leaves_that_cannot_be_read_is_told() -> None:
+    bad = leaves()
+    bad.data = {"tor_info": "{"}
+    roster = play([("put_maps", bad)])
+
+    assert "data.tor_info is no JSON" in roster.bad_topology
+    assert roster.idle_leaves() is None
