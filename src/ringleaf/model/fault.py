@@ -142,6 +142,8 @@ class Fault(Struct, frozen=True):
         acted: When pods were first deleted because of it.
         recovered: When it was no longer so.
         jobs: The jobs of which pods were deleted because of it.
+        why: More about it, for people.
+        until: Of a node that is set aside, until when.
 
     """
 
@@ -152,6 +154,8 @@ class Fault(Struct, frozen=True):
     acted: float | None = None
     recovered: float | None = None
     jobs: tuple[str, ...] = ()
+    why: str = ""
+    until: float | None = None
 
     @property
     def key(self) -> tuple[str, Cause, str]:
