@@ -354,6 +354,8 @@ faults = st.builds(
     st.none() | seconds,
     st.none() | seconds,
     tuples(names),
+    texts,
+    st.none() | seconds,
 )
 several_nodes = st.lists(
     nodes(), min_size=1, max_size=2, unique_by=lambda node: node.name

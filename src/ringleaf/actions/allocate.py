@@ -20,7 +20,7 @@ def allocate(cycle: Cycle) -> None:
             cycle.is_cut_short = True
             return
         queue = cycle.view.queues.get(turns.queue)
-        broken = line.front[1].is_broken
+        broken = cycle.is_stranded(line.front[1])
         if queue is not None and not broken and cycle.votes.overused(queue):
             cycle.pass_over(line)
             turns.drop()

@@ -13,26 +13,32 @@ from msgspec.structs import replace
 
 from ringleaf.actions import VERBS
 from ringleaf.actions.enqueue import full_words
+from ringleaf.actions.mend import follow, mend
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
     Event,
+    FaultsKnown,
     JobArrived,
     JobGone,
     LeavesChanged,
     NodesChanged,
     NodesGone,
+    PodsAil,
     PodsEnding,
     PodsGone,
     QueueChanged,
     QueueGone,
+    RepairKnown,
     Woke,
 )
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.cycle import Cycle, short_of_pods
+from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.instruction import Instruction, Report, Verdict, WakeAt
 from ringleaf.framework.preference import Score
+from ringleaf.framework.repairs import Repair
 from ringleaf.framework.session import Session
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
@@ -41,6 +47,7 @@ from ringleaf.framework.votes import Votes
 from ringleaf.framework.waiting import beyond_quota, told_to_wait
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed
+from ringleaf.model.fault import Reach
 from ringleaf.model.job import Job, Role
 from ringleaf.model.mask import chips_of, mask_of
 from ringleaf.model.placement import NO_MARK, Placement
@@ -49,6 +56,7 @@ from ringleaf.model.spine import Leaf
 from ringleaf.plugins import PLUGINS
 from ringleaf.plugins.predicates import Predicates, without_predicates
 from ringleaf.policies.admission import admit
+from ringleaf.policies.faults import is_sick
 from ringleaf.policies.fit import request_of, some_of
 
 SAME_PLACE: Final = ("product", "chips", "superpod", "leaf", "slot")
@@ -91,13 +99,21 @@ class Engine:
         cluster = Cluster(self._nodes.values(), self._leaves)
         self.view = View(cluster, conf.settings, queues)
         votes = Votes(conf.tiers, self.view, PLUGINS)
-        self.cycle = Cycle(self.view, self._session(conf, votes), votes, conf)
+        session = self._session(conf, votes)
+        self.cycle = Cycle(self.view, session, votes, conf, self._nodes)
+        self._sick = {node.name for node in self._nodes.values() if is_sick(node)}
+        """Nodes on which pods may be faulty."""
+        for node in self._nodes.values():
+            self.cycle.repairs.book.nodes_changed(None, node, 0.0)
         self._apply: Mapping[type, Callable[[Any], None]] = {
             JobArrived: self._job_arrived,
             JobGone: self._job_gone,
             PodsGone: self._pods_gone,
             PodsEnding: self._pods_ending,
             BindFailed: self._bind_failed,
+            PodsAil: self._pods_ail,
+            RepairKnown: self._repair_known,
+            FaultsKnown: self._faults_known,
             NodesChanged: self._nodes_changed,
             NodesGone: self._nodes_gone,
             LeavesChanged: self._leaves_changed,
@@ -128,6 +144,16 @@ class Engine:
             self._hunt_again()
         for event in events:
             self._apply[type(event)](event)
+        if cycle.conf.actions:
+            mend(cycle)
+            self._act(now)
+        if not cycle.is_cut_short:
+            self._say_when(now)
+        return cycle.out
+
+    def _act(self, now: float) -> None:
+        """Run the actions until they make no more room for each other."""
+        cycle = self.cycle
         for _round in range(MAX_ROUNDS):
             if cycle.relief:
                 cycle.relief = False
@@ -137,19 +163,24 @@ class Engine:
             for action in cycle.conf.actions:
                 VERBS[action](cycle)
                 if cycle.is_cut_short:
-                    return cycle.out
+                    return
             if not cycle.relief:
                 break
             cycle.failed = []
         else:
             cycle.wake_at(now + SOON_S)
-        if cycle.untold and cycle.conf.actions:
+        if cycle.repairs.is_news:
+            follow(cycle)
+        if cycle.untold:
             cycle.tell_the_others()
+
+    def _say_when(self, now: float) -> None:
+        """Say when to be called again, if that is news."""
+        cycle = self.cycle
         wake = min(cycle.wake, cycle.hunt_at)
         if wake != inf and (wake != self._wake or self._wake <= now):
             cycle.out.append(WakeAt(wake))
             self._wake = wake
-        return cycle.out
 
     @property
     def is_cut_short(self) -> bool:
@@ -166,6 +197,16 @@ class Engine:
         """Reservations by the name of the job that waits."""
         return self.cycle.bookings
 
+    @property
+    def book(self) -> FaultBook:
+        """Every fault with its life."""
+        return self.cycle.repairs.book
+
+    @property
+    def repairs(self) -> Mapping[str, Repair]:
+        """What is being repaired, by the name of the job."""
+        return self.cycle.repairs.open
+
     def explain(self, name: str) -> Decision:
         """Where a job is, or why it waits, with what would help."""
         if name in self._invalid:
@@ -180,6 +221,8 @@ class Engine:
         with Statement(cluster) as statement:
             if name in cycle.bookings:
                 cycle.bookings[name].let_go(statement, cluster)
+            if name in cycle.repairs:
+                cycle.repairs.open[name].let_go(statement, cluster)
             if cycle.session.preview(job) is not None:
                 held_back = beyond_quota(cycle.session, job, 0)
                 hint = self._queue_hint(job.queue, why)
@@ -224,6 +267,7 @@ class Engine:
             self._found_running(standing, event)
         if self._given.get(name) == event.job:
             return
+        self.cycle.repairs.heard_of(event.job)
         job = self._effective(event.job)
         self._given[name] = event.job
         runs = event.placements or (standing is not None and standing.placements)
@@ -235,24 +279,33 @@ class Engine:
         if standing is not None:
             self._job_changed(standing, job)
             return
-        self._arrived += 1
-        self.cycle.arrivals += 1
-        if self.cycle.spared:
-            self.cycle.spared = False
-            self._hunt_again()
-        for booking in self.cycle.bookings.values():
-            booking.avoid(name, self.view.cluster)
+        self._somebody_comes(name)
         standing = Standing(job, self._arrived, self.view.now)
         if event.waiting_since is not None:
             standing.waiting_since = min(event.waiting_since, self.view.now)
         self.view.enter(standing)
         if event.placements:
             self._hold(standing, event)
+        elif name in self.cycle.repairs:
+            self.cycle.admit(standing)
         elif "enqueue" in self.cycle.conf.actions:
             self.cycle.newcomers[name] = standing
             self._shares_change(job.queue)
             return
         self._wait_if_short(standing)
+
+    def _somebody_comes(self, name: str) -> None:
+        """A new job is called *name*: others may be evicted, and nobody else is."""
+        cycle, view = self.cycle, self.view
+        self._arrived += 1
+        cycle.arrivals += 1
+        if cycle.spared:
+            cycle.spared = False
+            self._hunt_again()
+        for booking in cycle.bookings.values():
+            booking.avoid(name, view.cluster)
+        for repair in cycle.repairs.open.values():
+            repair.avoid(name, view.cluster, view.standings.get(repair.name))
 
     def _found_running(self, standing: Standing, event: JobArrived) -> None:
         """Pods of a known job run of which nothing was known."""
@@ -275,8 +328,13 @@ class Engine:
 
     def _hold(self, standing: Standing, event: JobArrived) -> None:
         """Pods of a new job run already; what was reserved there is theirs."""
+        repairs = self.cycle.repairs
+        nodes = {placement.node for placement in event.placements}
         if self.cycle.bookings:
-            self._give_up({placement.node for placement in event.placements})
+            self._give_up(nodes)
+        meets = [r for r in repairs.open.values() if not r.nodes.isdisjoint(nodes)]
+        for repair in meets:
+            repair.drop(self.view.cluster)
         cluster, job = self.view.cluster, standing.job
         demands = {n: role.demand for role, own in standing.crew for n in own}
         with Statement(cluster) as statement:
@@ -292,6 +350,10 @@ class Engine:
                     )
                     standing.placements[placement.replica] = placement
             statement.commit()
+        for repair in meets:
+            repair.hold(cluster, self.view.standings.get(repair.name))
+        if job.name in repairs or not nodes.isdisjoint(self._sick):
+            repairs.suspects[job.name] = None
         standing.started = self.view.now if event.started is None else event.started
         self.cycle.pods_came(job)
 
@@ -331,6 +393,9 @@ class Engine:
         )
         roles = tuple(replace(role, demand=strip(role.demand)) for role in job.roles)
         demand = strip(job.demand)
+        repair = self.cycle.repairs.get(job.name)
+        if repair is not None and repair.reach is Reach.JOB and repair.deleted:
+            job = replace(job, previous=repair.previous)
         if demand == job.demand and roles == job.roles:
             return job
         return replace(job, demand=demand, roles=roles)
@@ -351,6 +416,8 @@ class Engine:
         elif standing.phase is Phase.RUNNING:
             standing.started, standing.waiting_since = None, self.view.now
             self.view.move(standing, Phase.PENDING)
+            if name in self.cycle.repairs:
+                self.cycle.admit(standing)
         if standing.missing:
             self.cycle.wait(standing)
 
@@ -358,9 +425,64 @@ class Engine:
         self._given.pop(event.job, None)
         self._invalid.pop(event.job, None)
         standing = self.view.standings.get(event.job)
-        if standing is None:
+        if standing is not None:
+            self._drop(standing)
+        repairs = self.cycle.repairs
+        repair = repairs.get(event.job)
+        if event.returns:
+            if repair is not None:
+                repair.hold(self.view.cluster, None)
             return
-        self._drop(standing)
+        repairs.forget(event.job)
+        self.cycle.repairs.book.job_gone(event.job, self.view.now)
+        if repair is not None:
+            del repairs.open[event.job]
+            repair.drop(self.view.cluster)
+            self.cycle.freed(self.view.cluster.products)
+
+    def _pods_ail(self, event: PodsAil) -> None:
+        standing = self.view.standings.get(event.job)
+        placements = {} if standing is None else standing.placements
+        self.cycle.repairs.pods_ail(event.job, event.ailments, placements)
+        self.cycle.repairs.book.pods_ail(event.job, event.ailments, self.view.now)
+
+    def _faults_known(self, event: FaultsKnown) -> None:
+        self.cycle.repairs.book.known(event.faults, self.view.now)
+
+    def _repair_known(self, event: RepairKnown) -> None:
+        """Somebody else began to repair a job, or did; who leads knows better."""
+        repairs, name, record = self.cycle.repairs, event.job, event.record
+        used = max(record.retries_used, repairs.retries_used.get(name, 0))
+        if used:
+            repairs.retries_used[name] = used
+        repair = repairs.get(name)
+        if repair is not None and self.cycle.conf.actions:
+            return
+        if repair is not None:
+            del repairs.open[name]
+            repair.drop(self.view.cluster)
+        if record.is_over or not record.deleted:
+            return
+        repair = Repair.of(name, record, self._given.get(name))
+        repair.retries_used = used
+        repairs.open[name] = repair
+        if record.deleted_at is not None:
+            repairs.brake.count(record.deleted_at, len(record.deleted))
+        standing = self.view.standings.get(name)
+        repair.hold(self.view.cluster, standing)
+        if standing is not None:
+            repairs.suspects[name] = None
+            self.cycle.become(standing, self._effective(self._given[name]))
+
+    def _let_go_for_repairs(self) -> None:
+        """Nothing is held for repairs: pods may be there that were not known."""
+        for repair in self.cycle.repairs.open.values():
+            repair.drop(self.view.cluster)
+
+    def _hold_for_repairs(self) -> None:
+        for repair in self.cycle.repairs.open.values():
+            standing = self.view.standings.get(repair.name)
+            repair.hold(self.view.cluster, standing)
 
     def _stop_waiting(self, standing: Standing) -> None:
         """A job waits for nothing, and has nothing reserved."""
@@ -400,7 +522,8 @@ class Engine:
         self.view.end(standing, event.replicas)
         self.cycle.relief = True
         if standing.terminating:
-            self.cycle.ends[event.job] = standing
+            if event.job not in self.cycle.repairs:
+                self.cycle.ends[event.job] = standing
             self.cycle.stop_waiting(event.job)
 
     def _release(self, standing: Standing, replicas: Iterable[int]) -> bool:
@@ -412,12 +535,15 @@ class Engine:
         with Statement(cluster) as statement:
             statement.release_pods(name, held)
             statement.commit()
+        repair = self.cycle.repairs.get(name)
         nodes = {standing.placements[replica].node for replica in held}
         for replica in held:
             del standing.placements[replica]
         standing.terminating -= held
         if not standing.terminating:
             self.cycle.ends.pop(name, None)
+        if repair is not None:
+            repair.hold(cluster, standing)
         indexes = [cluster.index[node] for node in sorted(nodes)]
         self.cycle.freed({cluster.product_of(node): None for node in indexes}, nodes)
         return True
@@ -429,15 +555,33 @@ class Engine:
         if not changed:
             return
         moved = [n for n in changed if not self._in_place(n)]
+        for node in changed:
+            before = self._nodes.get(node.name)
+            self.cycle.repairs.book.nodes_changed(before, node, self.view.now)
         self._nodes |= {node.name: node for node in changed}
         self._give_up({node.name for node in changed})
+        self._suspect(changed)
         if moved:
+            self._let_go_for_repairs()
             self._rebuild({node.name for node in changed})
             return
         cluster = self.view.cluster
         for node in changed:
             cluster.change(cluster.index[node.name], node)
+        self._hold_for_repairs()
         self._nodes_are_new({node.product: None for node in changed})
+
+    def _suspect(self, changed: Iterable[Node]) -> None:
+        """Pods on nodes that changed may be faulty, or faulty no more."""
+        sick = {node.name for node in changed if is_sick(node)}
+        self._sick -= {node.name for node in changed}
+        self._sick |= sick
+        suspects = self.cycle.repairs.suspects
+        suspects |= dict.fromkeys(self.cycle.repairs.open)
+        suspects |= dict.fromkeys(self.cycle.repairs.pointed)
+        for name, standing in self.view.standings.items() if sick else ():
+            if any(each.node in sick for each in standing.placements.values()):
+                suspects[name] = None
 
     def _in_place(self, node: Node) -> bool:
         """Whether *node* stands where it stood."""
@@ -451,13 +595,16 @@ class Engine:
         if not gone:
             return
         for standing in list(self.view.standings.values()):
-            lost = [r for r, p in standing.placements.items() if p.node in gone]
+            lost = {r: p for r, p in standing.placements.items() if p.node in gone}
             if lost:
+                self.cycle.repairs.lost(standing.job.name, lost)
                 self._release(standing, lost)
                 self._wait_if_short(standing)
         self._give_up(gone)
+        self._let_go_for_repairs()
         for name in gone:
-            del self._nodes[name]
+            self.book.nodes_changed(self._nodes.pop(name), None, self.view.now)
+        self._sick -= gone
         self._rebuild()
 
     def _leaves_changed(self, event: LeavesChanged) -> None:
@@ -499,6 +646,7 @@ class Engine:
             statement.commit()
         self.view.watch(cluster)
         self.cycle.session = self._session(self.cycle.conf, self.cycle.votes)
+        self._hold_for_repairs()
         self._nodes_are_new(cluster.products)
 
     def _nodes_are_new(self, products: Iterable[Any]) -> None:

@@ -4,7 +4,7 @@ The actions decide whom to try; ``Cycle.attempt`` tries one job, with its quota 
 reservations of others, and writes down what comes of it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from math import inf
 from typing import Final
 
@@ -19,6 +19,7 @@ from ringleaf.framework.instruction import (
     Report,
     Verdict,
 )
+from ringleaf.framework.repairs import Repair, Repairs
 from ringleaf.framework.session import Session
 from ringleaf.framework.standing import Phase, Standing, pod_amounts
 from ringleaf.framework.statement import Statement
@@ -26,9 +27,12 @@ from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
 from ringleaf.framework.waitlist import Key, Line, Waitlist
 from ringleaf.model.amounts import Amounts, add, plus
+from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Placed, Waiting
+from ringleaf.model.fault import Reach
 from ringleaf.model.job import Job
-from ringleaf.model.placement import Placement
+from ringleaf.model.mask import mask_of
+from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import Queue
 from ringleaf.policies.annotations import pod_annotations
@@ -40,8 +44,22 @@ NEVER: Final = inf
 class Cycle:
     """The state between actions; one per engine, begun anew for every cycle."""
 
-    def __init__(self, view: View, session: Session, votes: Votes, conf: Conf) -> None:
+    arrivals = 0
+    """Jobs that have ever arrived."""
+    spared = False
+    """Whether somebody was not evicted only because no job has arrived since."""
+
+    def __init__(
+        self,
+        view: View,
+        session: Session,
+        votes: Votes,
+        conf: Conf,
+        nodes: Mapping[str, Node],
+    ) -> None:
         self.view, self.session, self.votes, self.conf = view, session, votes, conf
+        self.repairs = Repairs(nodes)
+        """What is known of faults, and of jobs that are repaired."""
         self.pending = Waitlist()
         """Jobs that are not let in yet."""
         self.newcomers: dict[str, Standing] = {}
@@ -66,7 +84,6 @@ class Cycle:
         """Whether queues may let in or start more than when they were last asked."""
         self._room: dict[Request, int] = {}
         """How many pods of a request fit at most, until something more is free."""
-        self.arrivals = 0
         self.out: list[Instruction] = []
         self.bound: set[str] = set()
         """Jobs of which pods were bound in this cycle."""
@@ -78,8 +95,6 @@ class Cycle:
         """The earliest time at which something changes by itself."""
         self.passed: dict[str, int] = {}
         """Queues that had their share, and with which accounts."""
-        self.spared = False
-        """Whether somebody was not evicted only because no job has arrived since."""
         self.hunt_at = NEVER
         """When somebody can be evicted who cannot be yet."""
         self.ends: dict[str, Standing] = {}
@@ -156,7 +171,11 @@ class Cycle:
 
     def key_of(self, standing: Standing) -> Key:
         """Where a job stands in its queue: first who lost pods it cannot do without."""
-        return (not standing.is_broken, *self.votes.job_key(standing))
+        return (not self.is_stranded(standing), *self.votes.job_key(standing))
+
+    def is_stranded(self, standing: Standing) -> bool:
+        """Whether a job that ran lacks pods it cannot do without."""
+        return standing.is_broken or standing.job.name in self.repairs
 
     def _note_due(self, standing: Standing) -> None:
         """Its queue had nobody to reserve for until a time: now it has, some time."""
@@ -189,7 +208,7 @@ class Cycle:
                 self.tell_waits(standing, f"; {refusal}")
                 self.stop_waiting(job.name)
                 return True
-        limit = self.quota(standing, overdue=standing.is_broken)
+        limit = self.quota(standing, overdue=self.is_stranded(standing))
         if limit is None:
             why = self.share_words(standing)
             self.waiting.hold_back(line, why)
@@ -205,6 +224,10 @@ class Cycle:
             self.start(standing, found)
             return True
         found = self.with_reserved(standing, found)
+        repair = self.repairs.get(job.name)
+        if repair is not None and repair.stuck_at is None:
+            repair.stuck_at = self.now
+            self.repairs.is_news = True
         self.waiting.close(line, found)
         self.failed.append(line)
         self.tell_waits(standing, found)
@@ -235,7 +258,7 @@ class Cycle:
         job = standing.job
         if not isinstance(line.why, Waiting) or job.roles or standing.finished:
             return False
-        if standing.placements or self._yielding(standing):
+        if standing.placements or job.previous or self._yielding(standing):
             return False
         request = request_of(job)
         if request not in self._room:
@@ -376,21 +399,58 @@ class Cycle:
     def _placed(
         self, standing: Standing, limit: int
     ) -> tuple[Placement, ...] | Waiting:
-        """Places for the pods of a job that has none, or has too few."""
+        """Places for the pods of a job that has none, or has too few.
+
+        What is held for its repair is its own.
+        """
+        repair = self.repairs.get(standing.job.name)
+        if repair is None:
+            return self._found(standing, limit)
+        with Statement(self.view.cluster) as statement:
+            repair.let_go(statement, self.view.cluster)
+            found = self._found(standing, limit, repair)
+            if isinstance(found, tuple):
+                statement.commit()
+            return found
+
+    def _found(
+        self, standing: Standing, limit: int, repair: Repair | None = None
+    ) -> tuple[Placement, ...] | Waiting:
+        """The same, of all that is free."""
         job, session = standing.rest, self.session
         if standing.placements:
-            held = tuple(standing.placements.values())
-            more = session.join(job, held, limit)
-            if standing.ready + len(more) >= standing.min_pods and more:
-                return more
-            self._take_back(standing, more)
-            return short_of_pods(standing)
+            return self._joined(standing, limit, repair) or short_of_pods(standing)
         decision: Decision = session.decide(job, limit=limit, hints=False)
         if isinstance(decision, Waiting):
             return decision
         if isinstance(decision, Placed) and self._is_ready(standing, decision):
             return decision.placements
         return short_of_pods(standing)
+
+    def _joined(
+        self, standing: Standing, limit: int, repair: Repair | None
+    ) -> tuple[Placement, ...]:
+        """Further pods of a running job, held, if they are enough.
+
+        Pods that were deleted return to their places. Where too few others find one
+        then, those of whole blocks that were deleted go elsewhere with them.
+        """
+        job, cluster = standing.rest, self.view.cluster
+        back = () if repair is None else repair.returning(cluster, standing)
+        several = [back]
+        if back and repair is not None and repair.reach is not Reach.PODS:
+            several.append(())
+        for returning in several:
+            with Statement(cluster) as statement:
+                hold_all(statement, cluster, job, returning)
+                held = (*standing.placements.values(), *returning)
+                more = self.session.join(job, held, limit)
+                new = (*returning, *more)
+                if new and standing.ready + len(new) >= standing.min_pods:
+                    statement.commit()
+                    return new
+                self._take_back(standing, more)
+        return ()
 
     def _is_ready(self, standing: Standing, placed: Placed) -> bool:
         """Whether every plugin lets the job start; else its pods hold nothing."""
@@ -414,10 +474,14 @@ class Cycle:
     def preview(self, standing: Standing, limit: int) -> Placed | None:
         """Where the pods would be placed that a job lacks, all it cannot do without."""
         job, session = standing.rest, self.session
-        if not standing.placements:
-            return session.preview(job, limit)
-        more = session.join(job, tuple(standing.placements.values()), limit)
-        self._take_back(standing, more)
+        repair = self.repairs.get(standing.job.name)
+        with Statement(self.view.cluster) as statement:
+            if repair is not None:
+                repair.let_go(statement, self.view.cluster)
+            if not standing.placements:
+                return session.preview(job, limit)
+            more = self._joined(standing, limit, repair)
+            self._take_back(standing, more)
         enough = len(more) >= standing.min_pods - standing.ready
         return Placed(job, more) if enough else None
 
@@ -505,8 +569,7 @@ class Cycle:
         self.stop_waiting(job.name)
         standing.placements |= {p.replica: p for p in placements}
         placed = Placed(job, placements)
-        cluster = self.view.cluster
-        written = tuple(pod_annotations(cluster, placed, p) for p in placements)
+        written = tuple(self._written(placed, p) for p in placements)
         self.out.append(Bind(job.name, placements, written))
         self.bound.add(job.name)
         self.pods_came(job)
@@ -516,6 +579,66 @@ class Cycle:
             standing.started = self.now
             self.view.move(standing, Phase.RUNNING)
         if standing.missing:
+            self.wait(standing)
+        self.repairs.placed(job.name, standing.placements)
+        repair = self.repairs.get(job.name)
+        if repair is not None:
+            repair.stuck_at = None
+            repair.hold(self.view.cluster, standing)
+            self.repairs.is_news = True
+
+    def _written(self, placed: Placed, placement: Placement) -> dict[str, str]:
+        """What is written on a pod; of one whose job ran on, whether it returned."""
+        found = pod_annotations(self.view.cluster, placed, placement)
+        repair = self.repairs.get(placed.job.name)
+        if repair is not None and repair.reach is not Reach.JOB and found:
+            before = repair.placements.get(placement.replica)
+            if before is not None and before.node == placement.node:
+                found["reschedule-in-place"] = "true"
+        return found
+
+    def end_for_repair(
+        self, standing: Standing, replicas: Collection[int], repair: Repair
+    ) -> None:
+        """Pods are deleted because of faults; nobody else waits for what they hold."""
+        name = standing.job.name
+        if name in self.bookings:
+            self.give_up(self.bookings[name])
+        self.view.end(standing, replicas)
+        self.stop_waiting(name)
+        self.relief = True
+        if repair.reach is Reach.JOB:
+            self.become(standing, replace(standing.job, previous=repair.previous))
+        repair.spare = self._spares(standing, repair)
+        repair.hold(self.view.cluster, standing)
+
+    def _spares(self, standing: Standing, repair: Repair) -> dict[int, Placement]:
+        """Where pods could go now that cannot return to their places."""
+        name, job, cluster = standing.job.name, standing.rest, self.view.cluster
+        with Statement(cluster) as statement:
+            repair.let_go(statement, cluster)
+            if gone := standing.terminating & standing.placements.keys():
+                statement.release_pods(name, gone)
+            alive = [p for n, p in standing.placements.items() if n not in gone]
+            if alive:
+                found = self.session.join(job, alive)
+                self._take_back(standing, found)
+            else:
+                placed = self.session.preview(job)
+                found = () if placed is None else placed.placements
+        return {p.replica: p for p in found if p.replica in repair.deleted}
+
+    def become(self, standing: Standing, job: Job) -> None:
+        """A job is another one from now on; whoever calls says if it waits."""
+        waits = any(
+            job.name in waitlist
+            for waitlist in (self.pending, self.waiting, self.modest)
+        )
+        self.stop_waiting(job.name)
+        self.view.leave(standing)
+        standing.become(job)
+        self.view.enter(standing)
+        if waits:
             self.wait(standing)
 
     def pods_came(self, job: Job) -> None:
@@ -583,6 +706,22 @@ class Cycle:
             standing.told = message
             standing.why = ""
             self.out.append(Report(standing.job.name, verdict, message, hint))
+
+
+def hold_all(
+    statement: Statement, cluster: Cluster, job: Job, placements: Iterable[Placement]
+) -> None:
+    """Give pods of *job* the places they had."""
+    demands = {n: role.demand for role, own in job.crew for n in own}
+    for each in placements:
+        statement.allocate(
+            job.name,
+            cluster.index[each.node],
+            mask_of(each.chips),
+            each.replica,
+            each.mark or NO_MARK,
+            demand=demands[each.replica],
+        )
 
 
 def _below(most: Amounts, used: Amounts, amounts: Amounts) -> bool:

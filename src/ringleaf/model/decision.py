@@ -20,6 +20,7 @@ class Reason(StrEnum):
     OTHER_PRODUCT = "other-product"
     NOT_READY = "not-ready"
     CORDONED = "cordoned"
+    SUB_HEALTHY = "sub-healthy"
     NOT_SELECTED = "not-selected"
     TAINTED = "tainted"
     REFUSED = "refused"
@@ -45,6 +46,7 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.OTHER_PRODUCT: "of another product",
     Reason.NOT_READY: "not ready",
     Reason.CORDONED: "cordoned",
+    Reason.SUB_HEALTHY: "that do not work well, which the job avoids",
     Reason.NOT_SELECTED: "without the labels the job selects",
     Reason.TAINTED: "with a taint the job does not tolerate",
     Reason.REFUSED: "refused by a plugin",

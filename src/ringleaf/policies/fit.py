@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.decision import Reason
 from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.fault import SubHealth
 from ringleaf.model.job import Job, Network, Role
 from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.product import Product, Row
@@ -77,6 +78,8 @@ class Request(Struct, frozen=True):
     heeds_network: bool
     network: Network = Network.NONE
     demand: Demand = NOTHING
+    well_only: bool = False
+    """Whether nodes that work, but not well, are not for it."""
 
     @property
     def table(self) -> RowTable:
@@ -87,14 +90,15 @@ class Request(Struct, frozen=True):
 
 
 @lru_cache(maxsize=1024)
-def _request(
+def _request(  # noqa: PLR0917 - a Request, once
     product: Product,
     row: Row,
     heeds_network: bool,  # noqa: FBT001
     network: Network,
     demand: Demand,
+    well_only: bool = False,  # noqa: FBT001, FBT002
 ) -> Request:
-    return Request(product, row, heeds_network, network, demand)
+    return Request(product, row, heeds_network, network, demand, well_only)
 
 
 def request_of(job: Job, role: Role | None = None) -> Request:
@@ -109,7 +113,9 @@ def request_of(job: Job, role: Role | None = None) -> Request:
     if not chips:
         return _request(job.product, NO_CHIPS, False, Network.NONE, demand)  # noqa: FBT003
     row = rule_for(job)[chips]
-    return _request(job.product, row, heeds_network(job), job.network, demand)
+    well_only = job.recovery.sub_health is not SubHealth.IGNORE
+    network = heeds_network(job)
+    return _request(job.product, row, network, job.network, demand, well_only)
 
 
 def _together(job: Job) -> Role:
@@ -143,6 +149,8 @@ def eligible(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
     """The nodes of the right product that take such pods at all."""
     right = of_right_product(cluster, request) & cluster.ready & ~cluster.cordoned
     demand = request.demand
+    if request.well_only:
+        right &= ~cluster.sub_healthy
     if demand.required or demand.terms:
         right &= cluster.fleet.selected(demand)
     if cluster.fleet.tainted:
@@ -211,6 +219,8 @@ def node_reasons(
     rule_out(Reason.OTHER_PRODUCT, ~of_right_product(cluster, request))
     rule_out(Reason.NOT_READY, ~cluster.ready)
     rule_out(Reason.CORDONED, cluster.cordoned)
+    if request.well_only:
+        rule_out(Reason.SUB_HEALTHY, cluster.sub_healthy)
     rule_out(Reason.NOT_SELECTED, ~cluster.fleet.selected(request.demand))
     rule_out(Reason.TAINTED, ~cluster.fleet.tolerated(request.demand.tolerations))
     rule_out_barred(Reason.REFUSED)

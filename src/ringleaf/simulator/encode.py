@@ -275,9 +275,14 @@ def _times(given: Mapping[str, float | None]) -> Plain:
 def fault(value: Fault) -> Plain:
     """One of ``faults-known``."""
     found: Plain = {"where": value.where, "cause": str(value.cause)}
-    found |= _kept({"part": value.part, "jobs": [*value.jobs]})
+    found |= _kept({"part": value.part, "jobs": [*value.jobs], "why": value.why})
     return found | _times(
-        {"seen": value.seen, "acted": value.acted, "recovered": value.recovered}
+        {
+            "seen": value.seen,
+            "acted": value.acted,
+            "recovered": value.recovered,
+            "until": value.until,
+        }
     )
 
 

@@ -344,6 +344,8 @@ class FaultEntry(_Entry, frozen=True):
     acted: Moment | None = None
     recovered: Moment | None = None
     jobs: list[str] = field(default_factory=list)
+    why: str = ""
+    until: Moment | None = None
 
 
 class EventEntry(_Entry, frozen=True):

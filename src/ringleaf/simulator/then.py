@@ -248,6 +248,8 @@ class Reader(Struct, frozen=True):
                     acted=each.acted,
                     recovered=each.recovered,
                     jobs=tuple(each.jobs),
+                    why=each.why,
+                    until=each.until,
                 )
                 for each in entries
             )

@@ -1,0 +1,355 @@
+"""Faults: whose pods are deleted because of them, and when more of them are.
+
+This comes before the actions of a cycle. It looks at jobs of which pods may have become
+faulty, and at those that are being repaired; where neither are, it does nothing.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.faultbook import Key
+from ringleaf.framework.instruction import (
+    AskToExit,
+    Delete,
+    Point,
+    Remember,
+    Repaired,
+    Verdict,
+)
+from ringleaf.framework.repairs import Repair
+from ringleaf.framework.standing import Standing
+from ringleaf.model.fault import Ailment, Cause, Down, Mode, Reach, Record
+from ringleaf.model.placement import Placement
+from ringleaf.policies.faults import (
+    asks_first,
+    cause_of,
+    doomed,
+    first_reach,
+    is_forced,
+    next_reach,
+)
+from ringleaf.policies.fit import counted, some_of
+
+WIDER: Final = tuple(Reach)
+"""How much is deleted, the least first."""
+MAX_TOLD: Final = 3
+
+
+def mend(cycle: Cycle) -> None:
+    """Delete what is to be deleted because of faults, and no more than may be."""
+    repairs = cycle.repairs
+    repairs.brake.engaged = False
+    suspects, repairs.suspects = repairs.suspects, {}
+    for name in suspects:
+        if name in cycle.view.standings:
+            _inspect(cycle, cycle.view.standings[name])
+    follow(cycle)
+
+
+def follow(cycle: Cycle) -> None:
+    """See which repairs are over, and which need more than they got."""
+    cycle.repairs.is_news = False
+    for repair in list(cycle.repairs.open.values()):
+        _follow(cycle, repair)
+
+
+# Faulty pods.
+
+
+def faulty_pods(cycle: Cycle, standing: Standing) -> dict[int, Ailment]:
+    """The pods of a job that are faulty, and were not dealt with."""
+    repairs, name, recovery = cycle.repairs, standing.job.name, standing.job.recovery
+    own = repairs.ails.get(name, {})
+    tries = repairs.retries_used.get(name, 0) < recovery.retries
+    found = {}
+    for replica, ailment in own.items():
+        counts = ailment.cause is not Cause.POD or tries
+        new = (name, replica) not in repairs.handled
+        if replica not in standing.placements and new and counts:
+            found[replica] = ailment
+    for replica, placement in standing.placements.items():
+        if replica in standing.terminating:
+            continue
+        said = own.get(replica)
+        causes = {said.cause} if said and (said.cause is not Cause.POD or tries) else ()
+        if (name, replica) in repairs.handled:
+            causes = ()
+        node = cycle.repairs.nodes.get(placement.node)
+        cause = cause_of(node, placement, causes, recovery)
+        if cause is not None:
+            found[replica] = Ailment(replica, cause, placement.node)
+    return found
+
+
+def _inspect(cycle: Cycle, standing: Standing) -> None:
+    """Look at a job of which pods may have become faulty."""
+    repairs, name = cycle.repairs, standing.job.name
+    mode, repair = standing.job.recovery.mode, repairs.get(name)
+    faulty = faulty_pods(cycle, standing)
+    if mode.is_external:
+        told = tuple(faulty[n] for n in sorted(faulty))
+        if repairs.pointed.get(name, ()) != told:
+            repairs.pointed[name] = told
+            cycle.out.append(Point(name, told))
+        return
+    if mode is Mode.OFF or not faulty:
+        if repair is not None and not repair.deleted:
+            _call_off(cycle, standing, repair)
+        return
+    if repair is None:
+        repair = repairs.open[name] = Repair(name, cycle.now, standing.job)
+        repair.retries_used = repairs.retries_used.get(name, 0)
+    if not repair.deleted:
+        repair.ailments = {}
+    repair.ailments |= faulty
+    reach = first_reach(standing.job.recovery, repair.ailments)
+    if repair.deleted:
+        reach = max(reach, repair.reach, key=WIDER.index)
+    _delete(cycle, standing, repair, faulty, reach)
+
+
+def _call_off(cycle: Cycle, standing: Standing, repair: Repair) -> None:
+    """Nothing is faulty any more, and nothing was deleted."""
+    if repair.asked_at is not None:
+        cycle.out.append(AskToExit(repair.name, exits=False))
+    _close(cycle, standing, repair)
+
+
+def _delete(
+    cycle: Cycle,
+    standing: Standing,
+    repair: Repair,
+    faulty: Mapping[int, Ailment],
+    reach: Reach,
+) -> None:
+    """Delete as much of a job as *reach* says, unless it is too early or too much."""
+    name, recovery, now = repair.name, standing.job.recovery, cycle.now
+    rules, repairs = cycle.view.settings.repairs, cycle.repairs
+    causes = {each.cause for each in faulty.values()}
+    force = is_forced(recovery, causes)
+    if asks_first(recovery, causes) and not repair.deleted:
+        if _is_asked(cycle, standing, repair):
+            return
+        force = True
+    alive = {
+        n: p for n, p in standing.placements.items() if n not in standing.terminating
+    }
+    places = repair.placements | repairs.places.get(name, {}) | alive
+    victims = doomed(reach, faulty, places) & alive.keys()
+    victims |= {n for n in faulty if n in repairs.ails.get(name, {})}
+    total = sum(len(each.placements) for each in cycle.view.standings.values())
+    if not repairs.brake.allows(len(victims), total, now, rules):
+        _wait_for_brake(cycle, standing, repair, len(victims), total)
+        return
+    whole = victims >= alive.keys()
+    repair.reach = Reach.JOB if whole and recovery.escalates else reach
+    repair.placements = places
+    repair.deleted |= victims
+    repair.deleted_at, repair.gone_at, repair.forced_at = now, None, None
+    repair.forced_at = now if force else None
+    repair.braked = False
+    if reach is not Reach.PODS:
+        repair.stuck_at = None if whole else repair.stuck_at
+    repairs.brake.count(now, len(victims))
+    repairs.handled |= {(name, n) for n in faulty if n in repairs.ails.get(name, {})}
+    if Cause.POD in causes:
+        repair.retries_used = repairs.retries_used.get(name, 0) + 1
+        repairs.retries_used[name] = repair.retries_used
+    cycle.repairs.book.acted(_fault_keys(cycle, repair, faulty), name, now)
+    cycle.out.append(Remember(name, repair.record))
+    why = _words(standing, faulty, reach, len(victims))
+    cause = str(min(causes, key=tuple(Cause).index))
+    at_once = {n for n in victims if force or _is_lost(cycle, places.get(n))}
+    for replicas, forced in ((at_once, True), (victims - at_once, False)):
+        if replicas:
+            listed = tuple(sorted(replicas))
+            cycle.out.append(Delete(name, listed, cause, why, forced))
+    cycle.end_for_repair(standing, victims, repair)
+    cycle.tell(standing, Verdict.REPAIRING, f"job {name!r} is repaired: {why}")
+
+
+def _is_asked(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
+    """Whether processes are asked to end by themselves and still have time for it."""
+    rules = cycle.view.settings.repairs
+    if repair.asked_at is None:
+        repair.asked_at = cycle.now
+        repair.reach = Reach.JOB
+        cycle.out.append(AskToExit(repair.name, exits=True))
+        until = f"within {rules.grace_s} s"
+        told = (
+            f"job {repair.name!r} is asked to end by itself {until}: it is sub-healthy"
+        )
+        cycle.tell(standing, Verdict.REPAIRING, told)
+    ended = standing.ready < standing.min_pods or standing.missing
+    due = repair.asked_at + rules.grace_s
+    cycle.wake_at(due)
+    return cycle.now < due and not ended
+
+
+def _wait_for_brake(
+    cycle: Cycle, standing: Standing, repair: Repair, pods: int, total: int
+) -> None:
+    """Too many pods were deleted in a short time: say so, and try again later."""
+    rules, brake = cycle.view.settings.repairs, cycle.repairs.brake
+    brake.engaged = repair.braked = True
+    cycle.wake_at(brake.next_at(rules))
+    cycle.repairs.suspects[repair.name] = None
+    recent = brake.recent(cycle.now, rules)
+    told = (
+        f"job {repair.name!r} is faulty and waits for the brake: "
+        f"{counted(pods, 'pod')} to be deleted, {recent} of {total} were in the last "
+        f"{rules.brake_s} s, at most {rules.brake_percent} % may be"
+    )
+    hint = "fault-brake-percent and fault-brake-seconds say how many may be"
+    cycle.tell(standing, Verdict.BRAKED, told, hint)
+
+
+def _is_lost(cycle: Cycle, placement: Placement | None) -> bool:
+    """Whether nobody is there who could end the pod: its node is gone or not ready."""
+    node = None if placement is None else cycle.repairs.nodes.get(placement.node)
+    if node is None:
+        return placement is not None
+    return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
+
+
+def _words(
+    standing: Standing, faulty: Mapping[int, Ailment], reach: Reach, pods: int
+) -> str:
+    """What is deleted and why, for people."""
+    told = [
+        f"pod {n} on {a.node} ({a.cause})" if a.node else f"pod {n} ({a.cause})"
+        for n, a in sorted(faulty.items())
+    ]
+    what = {
+        Reach.PODS: counted(pods, "pod"),
+        Reach.BLOCK: f"its logical SuperPoD ({counted(pods, 'pod')})",
+        Reach.JOB: f"all of it ({counted(pods, 'pod')})",
+    }[reach]
+    back = "" if standing.ready <= pods else f" of {standing.ready}"
+    return f"{what}{back} deleted, faulty: {some_of(told, MAX_TOLD)}"
+
+
+def _fault_keys(
+    cycle: Cycle, repair: Repair, faulty: Mapping[int, Ailment]
+) -> Iterator[Key]:
+    """The faults because of which pods are deleted, as the book knows them."""
+    for replica, ailment in sorted(faulty.items()):
+        place = repair.placements.get(replica)
+        chips = None if place is None else place.chips
+        yield from cycle.repairs.book.keys_about(repair.name, ailment, chips)
+
+
+# Jobs that are being repaired.
+
+
+def _follow(cycle: Cycle, repair: Repair) -> None:
+    """See whether a repair is over, or needs more than it got."""
+    standing = cycle.view.standings.get(repair.name)
+    if not repair.deleted:
+        if standing is None:
+            del cycle.repairs.open[repair.name]
+        elif repair.asked_at is not None:
+            cycle.wake_at(repair.asked_at + cycle.view.settings.repairs.grace_s)
+            if cycle.now >= repair.asked_at + cycle.view.settings.repairs.grace_s:
+                _inspect(cycle, standing)
+        return
+    if standing is not None and _is_whole(standing, repair):
+        _finish(cycle, standing, repair)
+        return
+    ending = set() if standing is None else standing.terminating & repair.deleted
+    if standing is not None and ending:
+        _press(cycle, standing, repair, ending)
+        return
+    rules = cycle.view.settings.repairs
+    if repair.gone_at is None:
+        repair.gone_at = cycle.now
+    until = repair.gone_at + rules.hold_s
+    if cycle.now >= until:
+        _give_up(cycle, standing, repair)
+        return
+    cycle.wake_at(until)
+    if standing is not None and repair.stuck_at is not None and standing.missing:
+        _escalate(cycle, standing, repair, repair.stuck_at)
+
+
+def _is_whole(standing: Standing, repair: Repair) -> bool:
+    """Whether all pods that were deleted are back, or are done."""
+    back = standing.placements.keys() - standing.terminating | standing.finished
+    return repair.deleted <= back
+
+
+def _finish(cycle: Cycle, standing: Standing, repair: Repair) -> None:
+    """A job is whole again."""
+    cycle.out.append(Repaired(repair.name, repair.record))
+    if repair.asked_at is not None:
+        cycle.out.append(AskToExit(repair.name, exits=False))
+    _close(cycle, standing, repair)
+
+
+def _close(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
+    """Forget a repair; how often pods failed by themselves is not forgotten."""
+    del cycle.repairs.open[repair.name]
+    repair.drop(cycle.view.cluster)
+    if repair.deleted_at is not None:
+        used = repair.retries_used
+        over = Record(repair.since, retries_used=used, is_over=True) if used else None
+        cycle.out.append(Remember(repair.name, over))
+    if standing is not None and standing.job.previous is not None:
+        cycle.become(standing, replace(standing.job, previous=None))
+
+
+def _press(
+    cycle: Cycle, standing: Standing, repair: Repair, ending: Collection[int]
+) -> None:
+    """Delete pods at once that had their time to end by themselves."""
+    assert repair.deleted_at is not None
+    due = repair.deleted_at + cycle.view.settings.repairs.grace_s
+    if repair.forced_at is not None:
+        return
+    cycle.wake_at(due)
+    if cycle.now >= due:
+        repair.forced_at = cycle.now
+        causes = {each.cause for each in repair.ailments.values()}
+        cause = str(min(causes, key=tuple(Cause).index, default=Cause.NODE))
+        waited = cycle.view.settings.repairs.grace_s
+        why = f"{counted(len(ending), 'pod')} did not end within {waited} s"
+        listed = tuple(sorted(ending))
+        cycle.out.append(Delete(repair.name, listed, cause, why, force=True))
+        told = f"job {repair.name!r} is repaired: {why}, deleted at once"
+        cycle.tell(standing, Verdict.REPAIRING, told)
+
+
+def _give_up(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
+    """Its time is over: what was held for a job is for everybody."""
+    nodes = {placement.node for placement in repair.placements.values()}
+    _close(cycle, standing, repair)
+    products = cycle.view.cluster.products
+    cycle.freed(products, nodes)
+    if standing is not None:
+        held = cycle.view.settings.repairs.hold_s
+        told = f"its places were held for {held} s, and are for everybody now"
+        cycle.tell(standing, Verdict.WAITING, f"job {repair.name!r} waits: {told}")
+        if standing.missing:
+            cycle.stop_waiting(repair.name)
+            cycle.wait(standing)
+
+
+def _escalate(
+    cycle: Cycle, standing: Standing, repair: Repair, stuck_at: float
+) -> None:
+    """Delete more of a job whose pods came back and find no place."""
+    rules = cycle.view.settings.repairs
+    reach = next_reach(standing.job, repair.reach)
+    if reach is None:
+        return
+    after = rules.block_after_s if reach is Reach.BLOCK else rules.job_after_s
+    if cycle.now < stuck_at + after:
+        cycle.wake_at(stuck_at + after)
+        return
+    stranded = {
+        n: repair.ailments.get(n, Ailment(n, Cause.NODE)) for n in standing.missing
+    }
+    _delete(cycle, standing, repair, stranded, reach)

@@ -1,0 +1,42 @@
+"""The brake: how many pods may be deleted because of faults in a while.
+
+A storm of reports must not empty a cluster: whoever comes after the limit waits.
+"""
+
+from collections import deque
+
+from ringleaf.model.settings import Repairs
+
+
+class Brake:
+    """Counts deletions in a window of time that ends now."""
+
+    def __init__(self) -> None:
+        self._deleted: deque[tuple[float, int]] = deque()
+        self.engaged = False
+        """Whether somebody waits for it."""
+
+    def count(self, at: float, pods: int) -> None:
+        """*pods* were deleted; those that were written down may come late."""
+        self._deleted.append((at, pods))
+        if len(self._deleted) > 1 and self._deleted[-2][0] > at:
+            self._deleted = deque(sorted(self._deleted))
+
+    def recent(self, now: float, rules: Repairs) -> int:
+        """Pods that were deleted within the window."""
+        while self._deleted and self._deleted[0][0] <= now - rules.brake_s:
+            self._deleted.popleft()
+        return sum(pods for _at, pods in self._deleted)
+
+    def allows(self, pods: int, of: int, now: float, rules: Repairs) -> bool:
+        """Whether *pods* more may be deleted, of the pods that there are.
+
+        The first job in a window always may: one that is larger than the limit would
+        never be repaired.
+        """
+        recent = self.recent(now, rules)
+        return not recent or 100 * (recent + pods) <= rules.brake_percent * of
+
+    def next_at(self, rules: Repairs) -> float:
+        """When the first of those deletions is forgotten; only while there are any."""
+        return self._deleted[0][0] + rules.brake_s

@@ -1,0 +1,252 @@
+"""Jobs that are being repaired: where their pods were, and what is held for them.
+
+The places of pods that were deleted though nothing is wrong with them are held for
+their successors under a name of their own, so that nobody else finds them free.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from ringleaf.framework.brake import Brake
+from ringleaf.framework.faultbook import FaultBook
+from ringleaf.framework.standing import Standing
+from ringleaf.framework.statement import Statement
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.demand import NOTHING
+from ringleaf.model.fault import Ailment, Cause, Reach, Record
+from ringleaf.model.job import Job, Keep, Previous
+from ringleaf.model.mask import mask_of
+from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.policies.repair import kept_seats
+
+ORDER = tuple(Cause)
+UNFIT = frozenset({Cause.RELATION})
+"""Causes after which no pod of the job goes back to the node, whatever it looks like.
+"""
+
+
+class Repair:
+    """One job that is being repaired."""
+
+    def __init__(self, name: str, since: float, job: Job | None = None) -> None:
+        self.name = name
+        self.job = job
+        """What it is, if that is known: its pods may not be there yet."""
+        self.since = since
+        self.reach = Reach.PODS
+        """How much of it is deleted."""
+        self.ailments: dict[int, Ailment] = {}
+        """The pods that are or were faulty."""
+        self.placements: dict[int, Placement] = {}
+        """Where its pods were."""
+        self.spare: dict[int, Placement] = {}
+        """Where pods can go that cannot return to their places."""
+        self.deleted: set[int] = set()
+        """Pods that were deleted and are not back yet."""
+        self.deleted_at: float | None = None
+        self.asked_at: float | None = None
+        """When its processes were asked to end by themselves."""
+        self.forced_at: float | None = None
+        """When what had not ended was deleted at once."""
+        self.stuck_at: float | None = None
+        """Since when pods that came back find no place."""
+        self.gone_at: float | None = None
+        """When the last pod was gone of those that were deleted."""
+        self.braked = False
+        """Whether it waits for the brake."""
+        self.retries_used = 0
+        self.holder = f"{name} (repair)"
+        self.nodes: set[str] = set()
+        """Where something is held for it."""
+
+    @classmethod
+    def of(cls, name: str, record: Record, job: Job | None) -> "Repair":
+        """The repair that somebody else began."""
+        found = cls(name, record.since, job)
+        found.reach = record.reach
+        found.ailments = {each.replica: each for each in record.ailments}
+        found.placements = {each.replica: each for each in record.placements}
+        found.deleted = {*record.deleted}
+        found.deleted_at = record.deleted_at
+        found.stuck_at = record.stuck_at
+        found.retries_used = record.retries_used
+        return found
+
+    @property
+    def record(self) -> Record:
+        """What must not be forgotten of it."""
+        return Record(
+            since=self.since,
+            reach=self.reach,
+            ailments=tuple(self.ailments[n] for n in sorted(self.ailments)),
+            placements=tuple(self.placements[n] for n in sorted(self.placements)),
+            deleted=tuple(sorted(self.deleted)),
+            deleted_at=self.deleted_at,
+            stuck_at=self.stuck_at,
+            retries_used=self.retries_used,
+        )
+
+    @property
+    def previous(self) -> Previous:
+        """Where its pods were, for the rules of repair."""
+        unfit = {a.node for a in self.ailments.values() if a.cause in UNFIT and a.node}
+        return Previous(
+            tuple(self.placements[n] for n in sorted(self.placements)),
+            tuple(sorted(unfit)),
+            Keep.JOB,
+        )
+
+    def wanting(self, standing: Standing | None) -> set[int]:
+        """The pods that were deleted and are not back."""
+        if standing is None:
+            return self.deleted
+        return self.deleted - (standing.placements.keys() - standing.terminating)
+
+    def hold(self, cluster: Cluster, standing: Standing | None) -> None:
+        """Hold what is free of the places of pods that were deleted and are healthy."""
+        wanting = self.wanting(standing)
+        unfit = {a.node for a in self.ailments.values() if a.cause in UNFIT}
+        crew = self.job.crew if self.job else ()
+        demands = {n: role.demand for role, own in crew for n in own}
+        with Statement(cluster) as statement:
+            self.let_go(statement, cluster)
+            self.nodes = set()
+            for replica in sorted(wanting):
+                places = (self.placements.get(replica), self.spare.get(replica))
+                for place in places:
+                    if place and place.node not in unfit and is_free(cluster, place):
+                        self.nodes.add(place.node)
+                        statement.hold(
+                            self.holder,
+                            cluster.index[place.node],
+                            mask_of(place.chips),
+                            replica,
+                            place.mark or NO_MARK,
+                            demand=demands.get(replica, NOTHING),
+                        )
+                        break
+            statement.commit()
+
+    def let_go(self, statement: Statement, cluster: Cluster) -> None:
+        """Hold nothing."""
+        if self.holder in cluster.holdings:
+            statement.release(self.holder)
+
+    def returning(self, cluster: Cluster, standing: Standing) -> tuple[Placement, ...]:
+        """Where pods that a running job lacks were, if that is healthy and free."""
+        missing = {*standing.missing} & self.placements.keys()
+        if not missing:
+            return ()
+        places = {n: self.placements[n] for n in missing}
+        unfit = self.previous.failed_nodes
+        past = Previous(tuple(places[n] for n in sorted(places)), unfit, Keep.JOB)
+        kept = kept_seats(cluster, replace(standing.rest, previous=past))
+        return tuple(places[seat.replica] for seat in kept)
+
+    def drop(self, cluster: Cluster) -> None:
+        """Hold nothing any more."""
+        self.nodes = set()
+        with Statement(cluster) as statement:
+            self.let_go(statement, cluster)
+            statement.commit()
+
+    def avoid(self, name: str, cluster: Cluster, standing: Standing | None) -> None:
+        """A job is called *name*: what is held is held under another one."""
+        if name == self.holder:
+            self.drop(cluster)
+            self.holder += "'"
+            self.hold(cluster, standing)
+
+
+def is_free(cluster: Cluster, placement: Placement) -> bool:
+    """Whether a pod could be there again: the node is ready, the chips are usable."""
+    node, chips = cluster.index.get(placement.node), mask_of(placement.chips)
+    if node is None or not cluster.ready.item(node):
+        return False
+    return chips & cluster.free.item(node) & cluster.healthy.item(node) == chips
+
+
+class Repairs:
+    """All that is known of faulty pods and of jobs that are repaired."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.nodes = nodes
+        """The nodes as they were last heard of."""
+        self.book = FaultBook()
+        """Every fault with its life."""
+        self.is_news = False
+        """Whether repairs are to be looked at again in this cycle."""
+        self.open: dict[str, Repair] = {}
+        """By the name of the job."""
+        self.ails: dict[str, dict[int, Ailment]] = {}
+        """Job -> what is wrong with pods themselves."""
+        self.places: dict[str, dict[int, Placement]] = {}
+        """Job -> where the pods were with which something is wrong themselves."""
+        self.handled: set[tuple[str, int]] = set()
+        """Pods with something wrong of their own that was dealt with."""
+        self.suspects: dict[str, None] = {}
+        """Jobs of which pods may have become faulty."""
+        self.retries_used: dict[str, int] = {}
+        """How often pods of a job failed by themselves and were tried again."""
+        self.pointed: dict[str, tuple[Ailment, ...]] = {}
+        """What others were told of jobs whose pods they delete."""
+        self.brake = Brake()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.open
+
+    def get(self, name: str) -> Repair | None:
+        """The repair of a job, if it is repaired."""
+        return self.open.get(name)
+
+    def heard_of(self, job: Job) -> None:
+        """A job is there, or another than it was."""
+        self.suspects[job.name] = None
+        if job.name in self.open:
+            self.open[job.name].job = job
+
+    def forget(self, name: str) -> None:
+        """A job is gone for good."""
+        self.retries_used.pop(name, None)
+        self.pointed.pop(name, None)
+        self.pods_ail(name, (), {})
+        self.suspects.pop(name, None)
+
+    def pods_ail(
+        self,
+        name: str,
+        ailments: Iterable[Ailment],
+        placements: Mapping[int, Placement],
+    ) -> None:
+        """What is wrong with the pods of a job themselves, all of it."""
+        before, places = self.ails.get(name, {}), self.places.get(name, {})
+        found: dict[int, Ailment] = {}
+        for each in sorted(ailments, key=lambda each: ORDER.index(each.cause)):
+            found.setdefault(each.replica, each)
+        gone = before.keys() - found.keys()
+        self.handled -= {(name, replica) for replica in gone}
+        known = {
+            n: place
+            for n in found
+            if (place := placements.get(n, places.get(n))) is not None
+        }
+        self.ails.pop(name, None)
+        self.places.pop(name, None)
+        if found:
+            self.ails[name], self.places[name] = found, known
+        self.suspects[name] = None
+
+    def lost(self, name: str, placements: Mapping[int, Placement]) -> None:
+        """The nodes of some pods are gone, and the pods with them."""
+        ailments = [Ailment(n, Cause.NODE, p.node) for n, p in placements.items()]
+        known = self.ails.get(name, {})
+        kept = [each for n, each in known.items() if n not in placements]
+        self.pods_ail(name, [*kept, *ailments], placements)
+
+    def placed(self, name: str, replicas: Iterable[int]) -> None:
+        """Pods have a place: what was wrong was wrong with those before them."""
+        if name in self.ails:
+            new = {*replicas}
+            left = [a for n, a in self.ails[name].items() if n not in new]
+            self.pods_ail(name, left, {})
