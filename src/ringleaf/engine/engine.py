@@ -470,6 +470,7 @@ class Engine:
             repairs.brake.count(record.deleted_at, len(record.deleted))
         standing = self.view.standings.get(name)
         repair.hold(self.view.cluster, standing)
+        self.cycle.ends.pop(name, None)
         if standing is not None:
             repairs.suspects[name] = None
             self.cycle.become(standing, self._effective(self._given[name]))
