@@ -240,6 +240,8 @@ class Histories(RuleBasedStateMachine):
 
     def _gangs_are_whole_or_cannot_be(self) -> None:
         stage = self.stage
+        if self._some_are_stranded():
+            return
         for name, plain in stage.groups.items():
             own = [p for k, p in stage.pods.items() if k.startswith(f"default/{name}-")]
             live = [p for p in own if p["status"]["phase"] not in ENDED]
@@ -255,17 +257,8 @@ class Histories(RuleBasedStateMachine):
             assert not all(self._fits(p) for p in live if not p["spec"].get("nodeName"))
 
     def _who_fits_runs(self) -> None:
-        """Pods alone wait for room only.
-
-        What pods use on nodes that are not ready, or gone, counts against the share of
-        their queue, as in Volcano.
-        """
-        ready = {
-            name
-            for name, each in self.stage.nodes.items()
-            if each["status"]["conditions"][0]["status"] == "True"
-        }
-        if any(place.split()[0] not in ready for place in self.stage.bound.values()):
+        """Pods alone wait for room only."""
+        if self._some_are_stranded():
             return
         for key, plain in self.stage.pods.items():
             alone = key.startswith("default/p")
@@ -274,6 +267,18 @@ class Histories(RuleBasedStateMachine):
             alone &= GROUP not in plain["metadata"]["annotations"]
             if alone and ours and waits and not plain["spec"].get("nodeName"):
                 assert not self._fits(plain), key
+
+    def _some_are_stranded(self) -> bool:
+        """Whether pods are on nodes that are not ready, or gone.
+
+        What they use counts against the share of their queue, as in Volcano.
+        """
+        ready = {
+            name
+            for name, each in self.stage.nodes.items()
+            if each["status"]["conditions"][0]["status"] == "True"
+        }
+        return any(p.split()[0] not in ready for p in self.stage.bound.values())
 
     def _fits(self, plain: dict[str, Any]) -> bool:
         """Whether some node has what one pod asks, by the API server's books alone."""

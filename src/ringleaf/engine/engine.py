@@ -379,7 +379,8 @@ class Engine:
         asked = standing.ask
         standing.become(job)
         if standing.ask != asked:
-            standing.told = standing.why = ""  # it began with what it wanted
+            standing.before, standing.told = standing.told, ""
+            standing.why = ""  # it began with what it wanted
         self.view.enter(standing)
         cycle.relief = True
         self._hunt_again()

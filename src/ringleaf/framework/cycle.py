@@ -573,7 +573,7 @@ class Cycle:
         self.out.append(Bind(job.name, placements, written))
         self.bound.add(job.name)
         self.pods_came(job)
-        standing.told = standing.why = ""
+        standing.told = standing.why = standing.before = ""
         standing.promised = set()
         if standing.phase is not Phase.RUNNING:
             standing.started = self.now
@@ -674,8 +674,8 @@ class Cycle:
             standing.why = why
             return
         found = replace(why, job=job)
-        if standing.told != found.message:
-            standing.told, standing.why = found.message, ""
+        standing.why = ""
+        if standing.is_news(found.message):
             self.out.append(
                 Report(
                     job.name,
@@ -702,8 +702,7 @@ class Cycle:
         self, standing: Standing, verdict: Verdict, message: str, hint: str = ""
     ) -> None:
         """Say something of a job, if it is news."""
-        if standing.told != message:
-            standing.told = message
+        if standing.is_news(message):
             standing.why = ""
             self.out.append(Report(standing.job.name, verdict, message, hint))
 

@@ -50,6 +50,8 @@ class Standing:
         """How many jobs had arrived when it was evicted last."""
         self.told = ""
         """What was last said of it."""
+        self.before = ""
+        """What had been said of it when it became another job."""
         self.previewed: object = None
         """Who would be evicted for it, if that was said."""
         self.why = ""
@@ -76,6 +78,12 @@ class Standing:
         if self.finished:
             done, self.finished = self.finished, set()
             self.finish(done)
+
+    def is_news(self, message: str) -> bool:
+        """Whether *message* was not the last that was said of it; now it is."""
+        known = message in (self.told, self.before)
+        self.told, self.before = message, ""
+        return not known
 
     def finish(self, replicas: Iterable[int]) -> dict[str, int]:
         """Pods ended well; what they had asked."""
