@@ -14,8 +14,15 @@ import msgspec
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
 from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
-from ringleaf.kube import encode
+from ringleaf.framework.instruction import (
+    Bind,
+    Delete,
+    Evict,
+    Instruction,
+    Remember,
+    Report,
+)
+from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Api
 from ringleaf.kube.objects import (
     Budget,
@@ -48,6 +55,7 @@ class Stage:
         """By key."""
         self.nodes: dict[str, Plain] = {}
         self.groups: dict[str, Plain] = {}
+        self.maps: dict[str, Plain] = {}
         self.conf = conf
         self.now = 1000.0
         self.said: list[Instruction] = []
@@ -68,6 +76,7 @@ class Stage:
         self.world.put_nodes(_read(self.nodes.values(), NodeObject))
         self.world.put_groups(_read(self.groups.values(), PodGroup))
         self.world.put_pods(_read(self.pods.values(), Pod))
+        self.world.put_maps(_read(self.maps.values(), ConfigMap))
 
     # Objects.
 
@@ -147,7 +156,8 @@ class Stage:
     ) -> None:
         """Submit a ConfigMap."""
         plain = {"metadata": {"name": name, "namespace": space, "uid": name}}
-        self.world.put_maps(_read([plain | {"data": data}], ConfigMap))
+        self.maps[name] = plain | {"data": data}
+        self.world.put_maps(_read([self.maps[name]], ConfigMap))
 
     def priority_class(self, name: str, value: int, **more: Any) -> None:  # noqa: ANN401
         """Submit a PriorityClass."""
@@ -188,11 +198,28 @@ class Stage:
         for each in self.said:
             if isinstance(each, Bind):
                 words.append(self._bind(each, outcome))
+            elif isinstance(each, Remember):
+                self.remember(each)
+            elif isinstance(each, Delete):
+                how = "delete at once" if each.force else "delete"
+                words.append(f"{how} {each.job}: {','.join(map(str, each.replicas))}")
             elif isinstance(each, Evict):
                 words.append(f"evict {each.job}: {','.join(map(str, each.replicas))}")
             elif isinstance(each, Report):
                 words.append(f"{each.verdict.value} {each.job}")
         return words
+
+    def remember(self, each: Remember) -> None:
+        """What is remembered of a repair is written on the PodGroup."""
+        plain = self.groups.get(each.job.partition("/")[2])
+        if plain is not None:
+            text = "" if each.record is None else records.write(each.record)
+            self.world.remembered(each.job, each.record, text)
+            written = {names.REPAIR: text} if text else {}
+            before = plain["metadata"].get("annotations", {})
+            kept = {k: v for k, v in before.items() if k != names.REPAIR}
+            plain["metadata"]["annotations"] = kept | written
+            self.put_group(plain)
 
     def _bind(self, each: Bind, outcome: Callable[[PodRecord, Placement], str]) -> str:
         pods = self.world.sent(each.job, each.placements)

@@ -75,6 +75,9 @@ class Binder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._on_way: dict[str, asyncio.Event] = {}
+        """Pods that are being bound, and when it is known what became of them."""
+        self._deletions = asyncio.Semaphore(workers)
         self.n_bound = self.n_failed = 0
 
     @property
@@ -85,7 +88,9 @@ class Binder:
 
     def bind(self, pods: Iterable[Bound]) -> None:
         """Send pods to their nodes."""
-        self._queue.extend(pods)
+        for item in pods:
+            self._queue.append(item)
+            self._on_way[item.pod.uid] = asyncio.Event()
         if self._queue:
             self._idle.clear()
         workers = min(self._n_workers, self._busy + len(self._queue))
@@ -104,16 +109,17 @@ class Binder:
         for pod in pods:
             self._start(self._evict(pod, why, granted, refused))
 
-    def delete(self, pods: Iterable[PodRecord]) -> None:
-        """Delete pods, which may go with their own grace period."""
+    def delete(self, pods: Iterable[PodRecord], *, force: bool = False) -> None:
+        """Delete pods, with their own grace period or without any (*force*)."""
         for pod in pods:
-            self._start(self._delete(pod))
+            self._start(self._delete(pod, force=force))
 
     def abandon(self) -> None:
         """Let go of everything: others decide now."""
         self._queue.clear()
         for line in self._lines.values():
             line.clear()
+        self._on_way.clear()
         for task in self._tasks:
             task.cancel()
 
@@ -147,7 +153,7 @@ class Binder:
         """
         key = item.placement.node, len(item.placement.chips)
         if not item.placement.chips:
-            await self._bind(item)
+            await self._bind_for_good(item)
             return
         if key in self._lines:
             self._lines[key].append(item)
@@ -155,9 +161,17 @@ class Binder:
         line = self._lines[key] = deque([item])
         try:
             while line:
-                await self._bind(line.popleft())
+                await self._bind_for_good(line.popleft())
         finally:
             del self._lines[key]
+
+    async def _bind_for_good(self, item: Bound) -> None:
+        try:
+            await self._bind(item)
+        finally:
+            known = self._on_way.pop(item.pod.uid, None)
+            if known is not None:
+                known.set()
 
     async def _bind(self, item: Bound) -> None:
         pod, node = item.pod, item.placement.node
@@ -232,10 +246,18 @@ class Binder:
         path = encode.pod_path(pod, "status")
         await self._ask("PATCH", path, status, kind=encode.STRATEGIC)
 
-    async def _delete(self, pod: PodRecord) -> None:
-        only = {"preconditions": {"uid": pod.uid}}
-        body = encode.encode({"apiVersion": "v1", "kind": "DeleteOptions"} | only)
-        await self._ask("DELETE", encode.pod_path(pod), body)
+    async def _delete(self, pod: PodRecord, *, force: bool) -> None:
+        """Delete a pod, and no other of its name, once it is known where it is."""
+        known = self._on_way.get(pod.uid)
+        if known is not None:
+            await known.wait()
+        async with self._deletions:
+            path, body = encode.pod_path(pod), encode.deletion(pod, force=force)
+            answer = await self._ask("DELETE", path, body, is_bind=True)
+        gone = answer is not None and answer.status in (NOT_FOUND, CONFLICT)
+        if answer is not None and not answer.ok and not gone:
+            why = _message(answer)
+            self._say("deletion refused", pod=pod.key, job=pod.job, why=why)
 
     async def _ask(
         self,
@@ -249,7 +271,8 @@ class Binder:
         """The answer of a server that is there and not too busy; None without one.
 
         What becomes of a bind is asked for as long as it takes: the pod may be bound,
-        so its chips are nobody else's until it is known that it is not.
+        so its chips are nobody else's until it is known that it is not. So is a
+        deletion, which does no harm twice.
         """
         pause, answer, tries = FIRST_PAUSE_S, None, TRIES
         while tries > 0:
@@ -261,7 +284,7 @@ class Binder:
             if answer is not None and not _is_passing(answer):
                 return answer
             # Where a pod is must be known; whether it can be bound can wait.
-            tries += is_bind and (answer is None or method == "GET")
+            tries += is_bind and (answer is None or method in ("GET", "DELETE"))
             wait = None if answer is None else answer.retry_after
             await asyncio.sleep(pause if wait is None else min(wait, MOST_PAUSE_S))
             pause = min(2 * pause, MOST_PAUSE_S)

@@ -111,6 +111,20 @@ def eviction(pod: PodRecord) -> bytes:
     )
 
 
+def deletion(pod: PodRecord, *, force: bool) -> bytes:
+    """The body of ``DELETE .../pods/<name>``; it is for this very pod."""
+    options: Plain = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    options["preconditions"] = {"uid": pod.uid}
+    if force:
+        options["gracePeriodSeconds"] = 0
+    return encode(options)
+
+
+def annotated(uid: str, annotations: Mapping[str, str | None]) -> bytes:
+    """A merge patch of the annotations of an object; it is for this very one."""
+    return encode({"metadata": {"uid": uid, "annotations": annotations}})
+
+
 def pod_path(pod: PodRecord, what: str = "") -> str:
     """The path of a pod, or of a part of it."""
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"

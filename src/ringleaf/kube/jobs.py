@@ -5,7 +5,7 @@ what is there: pods that hold something, pods that wait, and how many must start
 together. A pod keeps its number as long as the group lives, and so does its name.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Container, Iterable, Mapping
 from itertools import chain, count
 from typing import Final
@@ -27,7 +27,7 @@ from ringleaf.kube.products import wanted_product
 from ringleaf.kube.quantity import BadQuantity, resources
 from ringleaf.kube.recovery import recovery_of
 from ringleaf.model.demand import Demand
-from ringleaf.model.fault import Ailment
+from ringleaf.model.fault import Ailment, Record
 from ringleaf.model.job import Firmness, Job, Role, Schema, Strategy, type_of
 from ringleaf.model.placement import LeafState, Mark, Placement
 from ringleaf.model.product import Product
@@ -42,6 +42,8 @@ UNSTARTED: Final = ("", "Pending", "Inqueue")
 MAX_MEMBERS: Final = 1_000_000
 MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
+MAX_WRITTEN: Final = 16
+"""Writes of ours that the API server may tell us of late."""
 _LABELS: Final = frozenset(JOB_LABELS)
 _alone: Final[dict[tuple[object, ...], Job]] = {}
 
@@ -67,6 +69,12 @@ class Group:
         """Numbers of which the engine knows that they are asked to end."""
         self.ailing: tuple[Ailment, ...] = ()
         """What the engine knows to be wrong with its pods themselves."""
+        self.record: Record | None = None
+        """What is remembered of its repair."""
+        self.record_text = ""
+        """How that is written on its PodGroup."""
+        self.written: deque[str] = deque(maxlen=MAX_WRITTEN)
+        """What we wrote there ourselves, and is no news."""
         self.spared_until = 0.0
         """Until when its pods are not asked to end."""
         self.is_stale = False
@@ -485,6 +493,12 @@ def queue_of(group: Group) -> str:
     lead = min(group.pods.values(), key=lambda pod: pod.order, default=None)
     traits = {} if lead is None else _traits(lead, group.podgroup)
     return _queue(group.podgroup, traits)
+
+
+def uids_of(podgroup: PodGroup) -> tuple[str, ...]:
+    """What others know a job by: whoever made its PodGroup, and that itself."""
+    meta = podgroup.metadata
+    return *(owner.uid for owner in meta.owner_references or ()), meta.uid
 
 
 def namespace_of(group: Group) -> str:

@@ -19,9 +19,14 @@ from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobArrived, JobGone, Woke
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import (
+    AskToExit,
     Bind,
+    Delete,
     Evict,
     Instruction,
+    Point,
+    Remember,
+    Repaired,
     Report,
     Verdict,
     WakeAt,
@@ -31,8 +36,10 @@ from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
 from ringleaf.kube.canary import Canary
+from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.leader import SEEN, Aside, Elector, at_once
+from ringleaf.kube.mending import Mender, in_place
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO, Teller
@@ -73,6 +80,12 @@ QUICK_S, FLUSH_S = 0.3, 2.0
 """How long the last words may take: while others wait to lead, and at most."""
 QUEUES_S: Final = 5.0
 """How long until the queues that are always there are asked for again."""
+
+TOLD_ONCE: Final = {
+    Verdict.REPAIRING: "Faulty",
+    Verdict.BRAKED: "Braked",
+}
+"""Verdicts that are events on the PodGroup, and no reason to wait."""
 
 Say = Callable[..., None]
 
@@ -163,7 +176,8 @@ class Scheduler:
         self.refused_conf = ""
         """What is wrong with a newer configuration; the last good one counts."""
         self.world = World(options.schedulers, self._own_conf, options.canary)
-        self._mind = mind(Engine((), conf=self._own_conf))
+        engine = Engine((), conf=self._own_conf)
+        self._mind = mind(engine)
         self._conflicts: dict[str, Report] = {}
         """What a leader is to be told of, by job."""
         self._wake = asyncio.Event()
@@ -212,6 +226,19 @@ class Scheduler:
             is_binding=lambda: self.binder.in_flight > 0,
             name=options.name,
             say=say,
+        )
+        self.book = Faultbook(
+            api, self.world, lambda: engine.book.everything, self.now, say
+        )
+        self._mender = Mender(
+            api,
+            self.world,
+            self.binder,
+            self.teller,
+            self.book,
+            clock=self.now,
+            say=say,
+            ended=self._task_ended,
         )
 
     def now(self) -> float:
@@ -294,12 +321,13 @@ class Scheduler:
             await self._look_around()
             self._start(self.teller.run(), "teller")
             await self._synced()
+            await self.book.read()
             await self._cycle()
             gc.freeze()
             gc.enable()
             if self._elector is None:
                 self.led.set()
-                self._start(self._make_queues(), "queues")
+                self._begin_to_write()
             elif not self._stop.is_set():
                 self._start(self._stand(self._elector), "leader")
             while not self._stop.is_set():
@@ -307,6 +335,7 @@ class Scheduler:
             await self._end()
         finally:
             gc.enable()
+            self._mender.abandon()
             self.binder.abandon()
             for task in self._tasks.values():
                 task.cancel()
@@ -351,6 +380,7 @@ class Scheduler:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
+                await self._mender.drained()
                 await self.binder.drained()
                 await self.teller.flush(QUICK_S if elector is not None else FLUSH_S)
         if elector is not None and "leader" in self._tasks:
@@ -380,12 +410,14 @@ class Scheduler:
         try:
             if not elector.was_vacant:
                 await self._catch_up(elector)
+                await self.book.read()
             if elector.leads:
                 self._take_the_lead(elector)
             why = await kept
         finally:
             kept.cancel()
         self._api.cut()
+        self._mender.abandon()
         self.binder.abandon()
         self.failure = Deposed(f"no longer the leader: {why}")
         self._say("deposed", identity=elector.identity, why=why)
@@ -436,9 +468,14 @@ class Scheduler:
         for report in self._conflicts.values():
             self._report(report)
         self._conflicts.clear()
-        self._start(self._make_queues(), "queues")
+        self._begin_to_write()
         self._say("leads", identity=elector.identity)
         self._wake.set()
+
+    def _begin_to_write(self) -> None:
+        """Write what only a leader writes, and what is there for its own sake."""
+        self._start(self._make_queues(), "queues")
+        self._start(self.book.run(), "faults")
 
     def _task_ended(self, task: "asyncio.Task[None]") -> None:
         """A part that ends by itself is a bug: say so, and end."""
@@ -486,6 +523,7 @@ class Scheduler:
                 return
             self._tell_story(news, found)
             self._carry_out(found)
+            self.book.heed(events, found)
             self._count(found, thought_s, time.perf_counter() - began)
             if self._mind.is_cut_short:
                 self._wake.set()
@@ -589,6 +627,8 @@ class Scheduler:
                     self._bind(each)
                 case Evict():
                     self._evict(each)
+                case Delete() | Point() | Remember() | AskToExit() | Repaired():
+                    self._mender.carry_out(each)
                 case Report():
                     self._report(each)
                 case WakeAt():
@@ -608,6 +648,7 @@ class Scheduler:
         self.world.groups[each.job].sent_at = now
         self.metrics.sent(now - self._mind.view.standings[each.job].job.created)
         pods = self.world.sent(each.job, each.placements)
+        back = in_place(self.world.groups[each.job], each.placements)
         items = []
         for pod, placement, given in zip(
             pods, each.placements, each.annotations, strict=True
@@ -615,6 +656,8 @@ class Scheduler:
             self._stamp = max(self._stamp + 1, time.time_ns())
             facts = self.world.nodes[placement.node]
             written = encode.written(pod, placement, given, facts, self._stamp)
+            if placement.replica in back:
+                written[names.IN_PLACE] = "true"
             if self._elector is not None:
                 written[names.LEADER] = self._elector.identity
             items.append(Bound(pod, placement, written))
@@ -649,10 +692,14 @@ class Scheduler:
         if each.verdict is Verdict.WAITING:
             self._waiting[each.job] = None
         self._say("report", job=each.job, verdict=each.verdict.value, message=message)
+        group = self.world.groups.get(each.job)
         if each.verdict is Verdict.CONFLICT:
-            group = self.world.groups.get(each.job)
             if group is not None:
                 self.teller.conflict(group, message)
+            return
+        if each.verdict in TOLD_ONCE:
+            if group is not None:
+                self.teller.on_group(group, TOLD_ONCE[each.verdict], message)
             return
         self.teller.waits(each.job, message)
 

@@ -36,6 +36,8 @@ TOLD: Final = frozenset({"events", "pods", "podgroups", "queues", "status"})
 """What is told: parts of paths."""
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
 UNAUTHORIZED, NOT_FOUND, TOO_MANY, SERVER_ERROR = 401, 404, 429, 500
+GOOD_NEWS: Final = frozenset({"Scheduled", "Repaired"})
+"""Reasons of events that warn of nothing."""
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 """The reason that Volcano gives."""
 
@@ -126,6 +128,10 @@ class Teller:
         """A pod is asked to end."""
         self._event(_about_pod(pod), "Evict", why, is_warning=True)
 
+    def on_pod(self, pod: PodRecord, reason: str, message: str) -> None:
+        """An event on a pod, which somebody should see."""
+        self._event(_about_pod(pod), reason, message, is_warning=True)
+
     def conflict(self, group: Group, message: str) -> None:
         """Pods of a job are where they cannot be."""
         first = min(group.pods.values(), key=lambda pod: pod.order, default=None)
@@ -144,7 +150,7 @@ class Teller:
         """An event on a PodGroup."""
         about = _about_group(group)
         if about is not None:
-            self._event(about, reason, message, is_warning=reason != "Scheduled")
+            self._event(about, reason, message, is_warning=reason not in GOOD_NEWS)
 
     def group_changed(self, job: str, *, is_urgent: bool = False) -> None:
         """The phase of a PodGroup may be another."""

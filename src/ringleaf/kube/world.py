@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ringleaf.engine.event import (
     ConfChanged,
     Event,
+    FaultsKnown,
     JobArrived,
     JobGone,
     LeavesChanged,
@@ -26,9 +27,10 @@ from ringleaf.engine.event import (
     PodsGone,
     QueueChanged,
     QueueGone,
+    RepairKnown,
 )
 from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.kube import names, topology
+from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.demand import BadPod
@@ -44,6 +46,7 @@ from ringleaf.kube.jobs import (
     placement_of,
     podless_job,
     queue_of,
+    uids_of,
 )
 from ringleaf.kube.nodes import NodeFacts, leaves_of, node_of
 from ringleaf.kube.objects import (
@@ -64,6 +67,7 @@ from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
 from ringleaf.model.demand import Selector, selects
+from ringleaf.model.fault import Fault, Record
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -82,6 +86,17 @@ Volcano's controller makes PodGroups for pods that come without, and says so on 
 """
 SPARE_S: Final = 60.0
 """How long pods are left alone that could not be evicted."""
+
+
+OVER: Final = Record(since=0.0, is_over=True)
+"""What there is to know where nothing is written any more."""
+
+
+class RetriesLeft(NamedTuple):
+    """How often pods of a job may still fail; *uid* says of which job of its name."""
+
+    uid: str
+    times: int
 
 
 class Problem(NamedTuple):
@@ -140,6 +155,12 @@ class World:
         self._counted = {"cpu", "memory", "pods"}
         """Resources that some pod asks; a node that does not name one has none."""
         self._late: dict[str, float] = {}
+        self._repairs: dict[str, None] = {}
+        """Groups of whose repair somebody else has written."""
+        self._faults: tuple[Fault, ...] = ()
+        self._faults_changed = False
+        self._retries: Mapping[str, RetriesLeft] = {}
+        """Job -> how often its pods may still fail, by whoever scheduled before."""
         self._changed: dict[str, None] = {}
         self._told: dict[tuple[str, str], str] = {}
         self.unready: dict[str, None] = {}
@@ -188,6 +209,7 @@ class World:
         for each in podgroups:
             group = self._group(each.metadata.key)
             before, group.podgroup = group.podgroup, each
+            self._read_record(group, each)
             if before is None or not group.pods or _differ(before, each):
                 self._dirty[group.name] = None
 
@@ -197,6 +219,8 @@ class World:
             group = self.groups.get(each.key)
             if group is not None:
                 group.podgroup = None
+                group.record, group.record_text = None, ""
+                group.written.clear()
                 self._dirty[group.name] = None
 
     def put_queues(self, queues: Iterable[QueueObject]) -> None:
@@ -295,6 +319,13 @@ class World:
         if before != self._reports.collected_first:
             self._dirty_nodes |= dict.fromkeys(self._objects)
 
+    def put_faults(
+        self, faults: Iterable[Fault], retries: Mapping[str, RetriesLeft]
+    ) -> None:
+        """What whoever scheduled before has written down of faults."""
+        self._faults, self._retries = tuple(faults), retries
+        self._faults_changed = bool(self._faults)
+
     def _heed_conf(self) -> None:
         """Which reports count is a matter of configuration."""
         collected = self._conf.parameters.get("useClusterInfoManager")
@@ -317,6 +348,8 @@ class World:
             or self._dirty_queues
             or self._leaves_changed
             or self._conf_changed
+            or self._faults_changed
+            or self._repairs
         ):
             return []
         out: list[Event] = []
@@ -339,6 +372,7 @@ class World:
                 ends = list(takewhile(_is_of_the_end, found))
                 out += ends
                 begins += found[len(ends) :]
+        self._tell_repairs(out)
         out += begins
         if vanished:
             out.append(NodesGone(tuple(vanished)))
@@ -351,7 +385,11 @@ class World:
         out.append(ConfChanged(self._effective_conf()))
         out.append(LeavesChanged(leaves_of(self.topology)))
         out.append(NodesChanged(tuple(facts.node for facts in self.nodes.values())))
+        if self._faults:
+            out.append(FaultsKnown(self._faults))
         for group in self.groups.values():
+            if group.record is not None:
+                out.append(RepairKnown(group.name, group.record))
             if group.told is None:
                 continue
             starts = [p.started for p in group.pods.values() if p.holds and p.started]
@@ -676,6 +714,7 @@ class World:
             listed = tuple(known[n] for n in sorted(known))
             since = _waiting_since(group, job)
             yield JobArrived(job, listed, min(starts, default=None), since)
+            yield from self._tell_retries(group, job)
         group.told, group.placed = job, known
         yield from self._tell_ailments(group, job)
         ends = {pod.number for pod in pods if pod.deleting}
@@ -703,6 +742,51 @@ class World:
             )
             or (bool(known) and _asks_otherwise(group.told, job))
         )
+
+    def _read_record(self, group: Group, podgroup: PodGroup) -> None:
+        """What is written on a PodGroup of its repair, unless we wrote it."""
+        meta = podgroup.metadata
+        text = (meta.annotations or {}).get(names.REPAIR, "")
+        if text == group.record_text or text in group.written:
+            return
+        group.record_text, told = text, ""
+        try:
+            group.record = records.read(text) if text else OVER
+        except records.BadRecord as error:
+            told = f"PodGroup {quoted(meta.key)}: annotation {names.REPAIR} {error}"
+        else:
+            self._repairs[group.name] = None
+        self.tell("PodGroup", meta.namespace, meta.name, meta.uid, told)
+
+    def remembered(self, job: str, record: Record | None, text: str) -> None:
+        """What is remembered of the repair of *job*, which we write down ourselves."""
+        group = self.groups.get(job)
+        if group is not None:
+            group.record, group.record_text = record, text
+            group.written.append(text)
+
+    def _tell_repairs(self, out: list[Event]) -> None:
+        """What others wrote down of faults and repairs."""
+        if self._faults_changed:
+            self._faults_changed = False
+            out.append(FaultsKnown(self._faults))
+        repairs, self._repairs = self._repairs, {}
+        for name in repairs:
+            group = self.groups.get(name)
+            if group is not None and group.record is not None:
+                out.append(RepairKnown(name, group.record))
+
+    def _tell_retries(self, group: Group, job: Job) -> Iterator[Event]:
+        """How often pods have failed, by whoever scheduled before; said once."""
+        left = self._retries.get(group.name)
+        if left is None or not job.recovery.retries or group.record is not None:
+            return
+        if group.podgroup is None or left.uid not in uids_of(group.podgroup):
+            return
+        used = max(0, job.recovery.retries - max(0, left.times))
+        if used:
+            group.record = Record(since=0.0, retries_used=used, is_over=True)
+            yield RepairKnown(group.name, group.record)
 
     def _tell_ailments(self, group: Group, job: Job) -> Iterator[Event]:
         """What is wrong with pods themselves, if that is news."""

@@ -1,0 +1,369 @@
+"""What is kept of faults: for other components, for people, and for the next of us.
+
+Two ConfigMaps, as the vendor's scheduler has them: ``vcjob-fault-npu-cm`` has the nodes
+with faults and how often jobs may still fail, ``job-reschedule-reason`` why jobs were
+rescheduled lately. A key of our own has the lives of all faults. They are written when
+they change, at most once a second, and read once, before the first decision and again
+when we lead.
+
+Source: the vendor's ``internal/rescheduling``. Where we differ: what is written is read
+back (decision D24), and nothing is written while nothing changes.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from ringleaf.engine.event import (
+    Event,
+    FaultsKnown,
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    NodesGone,
+    PodsAil,
+    PodsRefused,
+    Woke,
+)
+from ringleaf.framework.instruction import Delete, Instruction, Remember, Repaired
+from ringleaf.kube import encode
+from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.jobs import Group, uids_of
+from ringleaf.kube.nodes import NodeFacts
+from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.world import RetriesLeft, World
+from ringleaf.model.fault import Cause, Fault
+from ringleaf.model.mask import chips_of
+
+FAULTS: Final = "volcano-system", "vcjob-fault-npu-cm"
+REASONS: Final = "mindx-dl", "job-reschedule-reason"
+NODES, RETRIES, LIVES = "fault-node", "remain-retry-times", "ringleaf-faults"
+RECORDS: Final = "recent-reschedule-records"
+MOST_RECORDS: Final = 10
+"""Records of a job; older ones are dropped."""
+MOST_BYTES: Final = 950 * 1024
+"""Bytes of all records together."""
+MOST_LIVES: Final = 2000
+"""Faults whose lives are kept; those that ended first are dropped first."""
+KEPT: Final = (
+    FaultsKnown,
+    JobGone,
+    NodesChanged,
+    NodesGone,
+    PodsAil,
+    PodsRefused,
+    Woke,
+)
+"""What may change what is kept."""
+PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
+READ_S: Final = 5.0
+"""How long reading may take; what cannot be read is missed."""
+NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
+
+
+class Reason(Struct):
+    """Why a pod made its job be rescheduled."""
+
+    reason: str = field(default="", name="RescheduleReason")
+    pod: str = field(default="", name="PodName")
+    node: str = field(default="", name="NodeName")
+    rank: str = field(default="", name="NodeRankIndex")
+
+
+class Rescheduling(Struct):
+    """One time that a job was rescheduled."""
+
+    logged: str = field(default="", name="LogFileFormatTime")
+    at: int = field(default=0, name="RescheduleTimeStamp")
+    reasons: list[Reason] | None = field(default=None, name="ReasonOfTask")
+
+
+class History(Struct):
+    """The last times that a job was rescheduled, the newest first."""
+
+    job: str = field(default="", name="JobID")
+    times: int = field(default=0, name="TotalRescheduleTimes")
+    records: list[Rescheduling] | None = field(default=None, name="RescheduleRecords")
+
+
+class _Left(Struct):
+    uid: str = field(default="", name="UUID")
+    times: int = field(default=0, name="Times")
+
+
+class Faultbook:
+    """Keeps the two ConfigMaps.
+
+    Args:
+        api: The API server.
+        world: What there is.
+        faults: The faults that the engine knows.
+        clock: Seconds since 1970.
+        say: Writes a line of the log.
+
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        world: World,
+        faults: Callable[[], Iterable[Fault]],
+        clock: Callable[[], float],
+        say: Callable[..., None],
+    ) -> None:
+        self._api, self._world, self._faults = api, world, faults
+        self._clock, self._say = clock, say
+        self._wake = asyncio.Event()
+        self._histories: dict[str, History] = {}
+        self._last: dict[str, tuple[float, object]] = {}
+        """Job -> what was recorded last, so that it is not recorded twice."""
+        self._since: dict[str, tuple[dict[str, Any], int]] = {}
+        """Node -> what was written of it, and when it became so."""
+        self._known: dict[tuple[str, str], dict[str, str]] = {FAULTS: {}, REASONS: {}}
+        """What the ConfigMaps have, as far as we know."""
+        self._told: dict[tuple[str, str], str] = {}
+
+    # What happens.
+
+    def heed(
+        self, events: Iterable[Event], instructions: Iterable[Instruction]
+    ) -> None:
+        """Write anew if something of this may change what is kept."""
+        if any(map(_matters, events)) or any(
+            isinstance(each, Delete | Remember | Repaired) for each in instructions
+        ):
+            self._wake.set()
+
+    def rescheduled(self, group: Group, cause: str) -> None:
+        """Pods of a job are deleted, because of what is remembered of it."""
+        record = group.record
+        if record is None or cause not in tuple(Cause):
+            return
+        key = record.since, (record.reach, record.ailments)
+        if self._last.get(group.name) == key:
+            return  # the same again, by force
+        self._last[group.name] = key
+        numbered, now = group.by_number(), self._clock()
+        reasons = []
+        for each in record.ailments:
+            pod = numbered.get(each.replica)
+            name = "" if pod is None else pod.name
+            reasons.append(Reason(each.cause.value, name, each.node, str(each.replica)))
+        logged = datetime.fromtimestamp(now, UTC).strftime("I%m%d %H:%M:%S")
+        known = self._histories.setdefault(group.name, History(group.name))
+        newest = Rescheduling(logged, int(now), reasons)
+        known.records = [newest, *(known.records or ())][:MOST_RECORDS]
+        known.times += 1
+        self._wake.set()
+
+    # Reading.
+
+    async def read(self) -> None:
+        """Learn what whoever scheduled before has written down."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(READ_S):
+                faults, reasons = await asyncio.gather(
+                    self._get(FAULTS), self._get(REASONS)
+                )
+                lives = _read(faults.get(LIVES, ""), list[Fault]) or []
+                left = _read(faults.get(RETRIES, ""), dict[str, _Left]) or {}
+                known = {
+                    k: RetriesLeft(each.uid, each.times) for k, each in left.items()
+                }
+                self._world.put_faults(lives, known)
+                found = _read(reasons.get(RECORDS, ""), dict[str, History])
+                self._histories = (found or {}) | self._histories
+
+    async def _get(self, where: tuple[str, str]) -> dict[str, str]:
+        """What a ConfigMap has; nothing where there is none."""
+        while True:
+            try:
+                answer = await self._api.call("GET", _path(*where), lane="read")
+            except Unreachable:
+                answer = Answer(SERVER_ERROR, b"")
+            if answer.ok:
+                break
+            if answer.status < SERVER_ERROR and answer.status != TOO_MANY:
+                if answer.status != NOT_FOUND:
+                    self._trouble(where, "read", answer)
+                return {}
+            await asyncio.sleep(PAUSE_S / 4)
+        found = _read(answer.body.decode(errors="replace"), ConfigMap)
+        self._known[where] = {} if found is None else dict(found.data or {})
+        return self._known[where]
+
+    # Writing.
+
+    async def run(self) -> None:
+        """Write what changes, for ever."""
+        pause = PAUSE_S
+        self._wake.set()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            written = [await self._write(where) for where in (FAULTS, REASONS)]
+            if all(written):
+                pause = PAUSE_S
+            else:
+                self._wake.set()
+                pause = min(2 * pause, MOST_PAUSE_S)
+            await asyncio.sleep(pause)
+
+    async def _write(self, where: tuple[str, str]) -> bool:
+        """Write what has changed of a ConfigMap; whether it is written."""
+        data = self._data(where)
+        known = self._known[where]
+        news = {k: text for k, text in data.items() if known.get(k, "") != text}
+        if not news:
+            return True
+        try:
+            answer = await self._send(where, news)
+        except Unreachable:
+            return False
+        if answer.ok:
+            self._known[where] = known | news
+            self._told.pop(where, None)
+        else:
+            self._trouble(where, "written", answer)
+        return answer.ok
+
+    async def _send(self, where: tuple[str, str], news: Mapping[str, str]) -> Answer:
+        namespace, name = where
+        body = encode.encode({"data": news})
+        path = _path(*where)
+        answer = await self._api.call(
+            "PATCH", path, body, kind=encode.MERGE, lane="tell"
+        )
+        if answer.status != NOT_FOUND:
+            return answer
+        plain = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": namespace},
+            "data": news,
+        }
+        path = path.removesuffix(f"/{name}")
+        return await self._api.call("POST", path, encode.encode(plain), lane="tell")
+
+    def _trouble(self, where: tuple[str, str], what: str, answer: Answer) -> None:
+        """Say why faults are not kept, once in a row."""
+        why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
+        if self._told.get(where) != why:
+            self._told[where] = why
+            self._say(f"faults not {what}", object="/".join(where), why=why)
+
+    def _data(self, where: tuple[str, str]) -> dict[str, str]:
+        if where == REASONS:
+            return {RECORDS: _bounded(self._histories)}
+        return {
+            NODES: _text(self._fault_nodes()),
+            RETRIES: _text(self._left()),
+            LIVES: _text(_latest(self._faults())),
+        }
+
+    def _fault_nodes(self) -> list[dict[str, Any]]:
+        """Nodes with faults, and since when they have these."""
+        now, found = int(self._clock()), {}
+        for name, facts in self._world.nodes.items():
+            entry = fault_node(facts)
+            if entry is not None:
+                before = self._since.get(name)
+                same = before is not None and before[0] == entry
+                found[name] = before if same and before else (entry, now)
+        self._since = found
+        return [{**entry, "UpdateTime": at} for entry, at in found.values()]
+
+    def _left(self) -> dict[str, _Left]:
+        """How often the pods of jobs may still fail, of those that may at all."""
+        found = {}
+        for group in self._world.groups.values():
+            retries = 0 if group.told is None else group.told.recovery.retries
+            if retries and group.podgroup is not None:
+                used = 0 if group.record is None else group.record.retries_used
+                uid = uids_of(group.podgroup)[0]
+                found[group.name] = _Left(uid, max(0, retries - used))
+        return found
+
+
+def fault_node(facts: NodeFacts) -> dict[str, Any] | None:
+    """What is written of a node with faults; None of one without."""
+    node = facts.node
+    prefix = node.product.chip_prefix
+    unhealthy = [f"{prefix}-{chip}" for chip in chips_of(node.unhealthy)]
+    network = [f"{prefix}-{chip}" for chip in chips_of(node.network_faulty)]
+    if not (node.down or unhealthy or network or facts.faults):
+        return None
+    state = "Healthy"
+    if node.down:
+        state = Cause.NODE.value
+    elif unhealthy:
+        state = Cause.CHIP.value
+    elif network:
+        state = Cause.NETWORK.value
+    return {
+        "FaultDeviceList": list(facts.faults),
+        "NodeName": node.name,
+        "UnhealthyNPU": unhealthy,
+        "NetworkUnhealthyNPU": network,
+        "NodeHealthState": state,
+    }
+
+
+def _matters(event: Event) -> bool:
+    """Whether what is kept may be another after *event*."""
+    if isinstance(event, JobArrived):
+        return bool(event.job.recovery.retries)
+    return isinstance(event, KEPT)
+
+
+def _latest(faults: Iterable[Fault]) -> list[Fault]:
+    """The faults that are kept: all that last, and of the others the last ones."""
+    by_end = sorted(
+        faults,
+        key=lambda each: (each.recovered is None, each.recovered or 0.0, each.seen),
+    )
+    return by_end[-MOST_LIVES:]
+
+
+def _bounded(histories: dict[str, History]) -> str:
+    """The text of *histories*, without the oldest records where it is too long."""
+    text = _text(histories)
+    while len(text) > MOST_BYTES:
+        longest = max(len(each.records or ()) for each in histories.values())
+        if longest > 1:
+            for each in histories.values():
+                each.records = (each.records or [])[: longest - 1]
+        else:
+            oldest = sorted(histories, key=lambda job: _newest(histories[job]))
+            for job in oldest[: max(1, len(oldest) // MOST_RECORDS)]:
+                del histories[job]
+        text = _text(histories)
+    return text
+
+
+def _newest(history: History) -> int:
+    return history.records[0].at if history.records else 0
+
+
+def _text(things: Any) -> str:  # noqa: ANN401 - whatever JSON has
+    """JSON of *things*; nothing where there are none, as the vendor has it."""
+    return msgspec.json.encode(things).decode() if things else ""
+
+
+def _read(text: str, kind: Any) -> Any:  # noqa: ANN401 - of that kind
+    """What others wrote; None where it cannot be read."""
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"

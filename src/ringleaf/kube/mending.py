@@ -1,0 +1,273 @@
+"""What the engine instructs because of faults: remember first, then delete.
+
+The instructions of a job are carried out in their order, one job beside the other. What
+is remembered of a repair is on the PodGroup before a pod is deleted because of it, so
+that whoever schedules next knows where the pods were. Where the PodGroup is gone,
+nothing is deleted; where it cannot be written, it is tried for ever.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from ringleaf.framework.instruction import (
+    AskToExit,
+    Delete,
+    Point,
+    Remember,
+    Repaired,
+)
+from ringleaf.kube import encode, names, records
+from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.binder import CONFLICT, NOT_FOUND, Binder
+from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.jobs import Group
+from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.resetconfig import ResetConfig
+from ringleaf.kube.teller import VOLCANO, Teller
+from ringleaf.kube.world import World
+from ringleaf.model.fault import Reach, Record
+from ringleaf.model.placement import Placement
+
+Mending = Delete | Point | Remember | AskToExit | Repaired
+FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
+MOST_TOLD: Final = 16
+"""Pods of a job that get an event of their own."""
+Say = Callable[..., None]
+
+
+class _Note(NamedTuple):
+    """What is to be written on a PodGroup; nothing is None."""
+
+    path: str
+    uid: str
+    text: str | None
+
+
+class _Deletion(NamedTuple):
+    pods: list[PodRecord]
+    force: bool
+
+
+class _Pointing(NamedTuple):
+    pod: PodRecord
+    status: str
+
+
+class _Reset(NamedTuple):
+    """What is to be written for the processes of a job."""
+
+    namespace: str
+    owner: str
+    record: Record | None = None
+    exits: bool | None = None
+
+
+_Step = _Note | _Deletion | _Pointing | _Reset
+
+
+class Mender:
+    """Carries out what the engine instructs because of faults.
+
+    Args:
+        api: The API server.
+        world: What there is.
+        binder: Deletes pods.
+        teller: Tells people.
+        book: What is kept of faults for others, and for the next of us.
+        clock: Seconds since 1970.
+        say: Writes a line of the log.
+        ended: Is told of every task that ended; an error in one is a bug.
+
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        world: World,
+        binder: Binder,
+        teller: Teller,
+        book: Faultbook,
+        *,
+        clock: Callable[[], float],
+        say: Say,
+        ended: Callable[["asyncio.Task[None]"], None] = lambda _task: None,
+    ) -> None:
+        self._api, self._world, self._binder = api, world, binder
+        self._teller, self._book, self._say = teller, book, say
+        self._resets = ResetConfig(api, clock, say)
+        self._ended = ended
+        self._lines: dict[str, deque[_Step]] = {}
+        """Job -> what is to be done for it, in this order."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def carry_out(self, each: Mending) -> None:
+        """Do what is instructed, after what was instructed before for its job."""
+        group = self._world.groups.get(each.job)
+        if group is None:
+            return
+        match each:
+            case Remember():
+                self._remember(group, each.record)
+            case Delete():
+                self._delete(group, each)
+            case Point():
+                self._point(group, each)
+            case AskToExit():
+                self._say("ask to exit", job=each.job, exits=each.exits)
+                self._reset(group, exits=each.exits)
+            case Repaired():
+                self._repaired(group, each.record)
+
+    def abandon(self) -> None:
+        """Let go of everything: others decide now."""
+        for line in self._lines.values():
+            line.clear()
+        for task in self._tasks:
+            task.cancel()
+
+    async def drained(self) -> None:
+        """Return when nothing is left to be done."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _remember(self, group: Group, record: Record | None) -> None:
+        if group.podgroup is None:
+            return  # a pod alone; or whoever made the job gave it up
+        meta = group.podgroup.metadata
+        others = meta.annotations or {}
+        used = sum(len(k) + len(v.encode()) for k, v in others.items())
+        used -= len(others.get(names.REPAIR, "").encode())
+        room = records.MOST_BYTES - used - len(names.REPAIR)
+        text = None if record is None else records.write(record, room)
+        if record is not None and text is not None:
+            left_out = record.placements and not records.read(text).placements
+            if left_out:
+                why = f"its annotations have {used} bytes, want room for where pods are"
+                self._say("repair written in part", job=group.name, why=why)
+        self._world.remembered(group.name, record, text or "")
+        path = f"{VOLCANO}/namespaces/{meta.namespace}/podgroups/{meta.name}"
+        self._then(group.name, _Note(path, meta.uid, text))
+
+    def _delete(self, group: Group, each: Delete) -> None:
+        if group.podgroup is None and not group.is_alone:
+            return  # whoever made the job gave it up
+        numbered = group.by_number()
+        pods = [numbered[n] for n in each.replicas if n in numbered]
+        if not pods:
+            return
+        facts = {"pods": len(pods), "cause": each.cause, "force": each.force or None}
+        self._say("delete", job=each.job, **facts, why=each.why)
+        for pod in pods[:MOST_TOLD]:
+            self._teller.on_pod(pod, "Faulty", each.why)
+        self._teller.on_group(group, "Faulty", each.why)
+        self._book.rescheduled(group, each.cause)
+        self._then(group.name, _Deletion(pods, each.force))
+
+    def _point(self, group: Group, each: Point) -> None:
+        numbered = group.by_number()
+        for ailment in each.ailments:
+            pod = numbered.get(ailment.replica)
+            if pod is not None:
+                status = f"Unhealthy-{ailment.cause.value}"
+                told = f"{ailment.cause.value} on node {ailment.node!r}"
+                self._say("faulty", job=each.job, pod=pod.key, why=told)
+                self._teller.on_pod(pod, "Faulty", f"{told}; others are to delete it")
+                self._then(group.name, _Pointing(pod, status))
+
+    def _repaired(self, group: Group, record: Record) -> None:
+        told = f"all pods are placed again, {len(record.deleted)} were deleted"
+        self._say("repaired", job=group.name, pods=len(record.deleted))
+        self._teller.on_group(group, "Repaired", told)
+        job = group.told
+        if job is not None and job.recovery.pods_only and not job.recovery.process:
+            self._reset(group, record=record)
+
+    def _reset(
+        self, group: Group, *, record: Record | None = None, exits: bool | None = None
+    ) -> None:
+        if group.podgroup is None:
+            return
+        meta = group.podgroup.metadata
+        owner = next((o.name for o in meta.owner_references or ()), "")
+        name = owner or names.UID.sub("", meta.name)
+        self._then(group.name, _Reset(meta.namespace, name, record, exits))
+
+    def _then(self, job: str, step: _Step) -> None:
+        line = self._lines.get(job)
+        if line is not None:
+            line.append(step)
+            return
+        self._lines[job] = deque([step])
+        task = asyncio.get_running_loop().create_task(self._work(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    async def _work(self, job: str) -> None:
+        """Carry out what there is for a job, one after the other."""
+        line, is_there = self._lines[job], True
+        try:
+            while line:
+                match line.popleft():
+                    case _Note() as note:
+                        is_there = await self._write(job, note)
+                    case _Deletion(pods, force) if is_there:
+                        self._binder.delete(pods, force=force)
+                    case _Pointing(pod, status):
+                        written = {names.POD_STATUS: status}
+                        await self._annotate(
+                            job, encode.pod_path(pod), pod.uid, written
+                        )
+                    case _Reset() as reset:
+                        where = reset.namespace, reset.owner
+                        await self._resets.write(
+                            *where, reset.record, exits=reset.exits
+                        )
+        finally:
+            del self._lines[job]
+
+    async def _write(self, job: str, note: _Note) -> bool:
+        """Write on a PodGroup; whether it is still there."""
+        is_there = await self._annotate(
+            job, note.path, note.uid, {names.REPAIR: note.text}
+        )
+        if not is_there:
+            self._say("not repaired", job=job, why="its PodGroup is gone")
+        return is_there
+
+    async def _annotate(
+        self, job: str, path: str, uid: str, written: Mapping[str, str | None]
+    ) -> bool:
+        """Write annotations, however long it takes; whether the object is there."""
+        pause, told, body = FIRST_PAUSE_S, "", encode.annotated(uid, written)
+        while True:
+            answer: Answer | None = None
+            try:
+                answer = await self._api.call("PATCH", path, body, kind=encode.MERGE)
+            except Unreachable as error:
+                why = str(error)
+            else:
+                if answer.ok or answer.status in (NOT_FOUND, CONFLICT):
+                    return answer.ok
+                why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
+            if why != told:
+                told = why
+                self._say("repair not written", job=job, path=path, why=why)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, MOST_PAUSE_S)
+
+
+def in_place(group: Group, placements: Iterable[Placement]) -> set[int]:
+    """The pods that take the place of deleted ones, on the same nodes."""
+    record = group.record
+    if record is None or record.is_over or record.reach is not Reach.PODS:
+        return set()
+    before = {each.replica: each.node for each in record.placements}
+    deleted = set(record.deleted)
+    return {
+        each.replica
+        for each in placements
+        if each.replica in deleted and before.get(each.replica) == each.node
+    }

@@ -1,0 +1,706 @@
+"""Faults carried out: remembered first, deleted by uid, and what others are told."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from ringleaf.framework.instruction import (
+    AskToExit,
+    Delete,
+    Point,
+    Remember,
+    Repaired,
+)
+from ringleaf.kube import binder, faultbook, mending, names, records, resetconfig
+from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.binder import Binder, Bound
+from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.mending import Mender, Mending
+from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.reports import check_code
+from ringleaf.kube.resetconfig import Reset
+from ringleaf.model.fault import Ailment, Cause, Fault, Reach, Record
+from ringleaf.model.placement import Placement
+from tests.kube.stage import NPU, Plain, Stage, teller_of
+
+UID = "-01234567-89ab-cdef-0123-456789abcdef"
+PODS_ONLY = {"fault-scheduling": "force", "pod-rescheduling": "on"}
+RECORD = Record(
+    since=5.0,
+    ailments=(Ailment(1, Cause.CHIP, "b"),),
+    placements=(Placement(1, "b", tuple(range(8))),),
+    deleted=(1,),
+    deleted_at=6.0,
+)
+
+
+class Server:
+    """Takes note of what is asked, and has ConfigMaps.
+
+    ``refuse`` says the status of a request, 0 for no answer, None for what is usual.
+    """
+
+    def __init__(
+        self, refuse: Callable[[str, str], int | None] = lambda _m, _p: None
+    ) -> None:
+        self.refuse = refuse
+        self.asked: list[str] = []
+        self.bodies: list[tuple[str, Plain]] = []
+        self.maps: dict[str, Plain] = {}
+        self.namespaces = {"volcano-system", "mindx-dl", "default"}
+
+    async def call(
+        self, method: str, path: str, body: bytes | None = None, **_more: object
+    ) -> Answer:
+        what = f"{method} {'/'.join(path.split('/')[-2:])}"
+        self.asked.append(what)
+        await asyncio.sleep(0)
+        status = self.refuse(method, path)
+        if status == 0:
+            raise Unreachable("away")
+        if status is not None:
+            return Answer(status, b"refused")
+        plain = json.loads(body) if body else {}
+        self.bodies.append((what, plain))
+        return self._map(method, path, plain) if "/configmaps" in path else OK
+
+    def _map(self, method: str, path: str, plain: Plain) -> Answer:
+        namespace = path.split("/")[4]
+        if namespace not in self.namespaces:
+            return Answer(404, b'namespaces "x" not found')
+        if method == "POST":
+            self.maps[f"{path}/{plain['metadata']['name']}"] = plain
+            return OK
+        known = self.maps.get(path)
+        if known is None:
+            return Answer(404, b"")
+        if method == "PATCH":
+            version = plain.get("metadata", {}).get("resourceVersion")
+            if version not in (None, known["metadata"].get("resourceVersion")):
+                return Answer(409, b"")
+            known["data"] = known.get("data", {}) | plain["data"]
+            known["metadata"] |= plain.get("metadata", {})
+        return Answer(200, json.dumps(known).encode())
+
+
+OK = Answer(200, b"{}")
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (binder, mending, resetconfig):
+        monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.001)
+    for module in (binder, mending, faultbook):
+        monkeypatch.setattr(module, "MOST_PAUSE_S", 0.002)
+    monkeypatch.setattr(faultbook, "PAUSE_S", 0.001)
+
+
+def running(labels: dict[str, str] | None = None, pods: int = 2) -> Stage:
+    """A gang of pods that run, with a PodGroup that a job has made."""
+    stage = Stage("a b c")
+    stage.group(f"g{UID}", pods, labels=labels or PODS_ONLY)
+    plain = stage.groups[f"g{UID}"]
+    plain["metadata"]["ownerReferences"] = [{"name": "g", "uid": UID[1:]}]
+    stage.put_group(plain)
+    for i in range(pods):
+        stage.pod(f"g-{i}", 8, f"g{UID}")
+    stage.cycle()
+    assert len(stage.bound) == pods
+    return stage
+
+
+JOB = f"default/g{UID}"
+
+
+class Edge:
+    """All that carries out, before a server of the test's."""
+
+    def __init__(self, stage: Stage, server: Server) -> None:
+        api, self.said = cast(Api, server), list[str]()
+
+        def say(what: str, **facts: object) -> None:
+            self.said.append(f"{what} {facts.get('why', '')}".strip())
+
+        self.binder = Binder(
+            api,
+            stage.world,
+            lambda: stage.now,
+            done=lambda _pod, _place: None,
+            changed=lambda: None,
+            say=say,
+        )
+        self.faults: dict[Any, Fault] = {}
+        clock = lambda: stage.now  # noqa: E731 - short
+        self.book = Faultbook(api, stage.world, self.faults.values, clock, say)
+        teller = teller_of(stage, server, clock)
+        self.mender = Mender(
+            api, stage.world, self.binder, teller, self.book, clock=clock, say=say
+        )
+
+
+def carry_out(
+    stage: Stage, server: Server, instructions: Iterable[Mending], *, ended: bool = True
+) -> list[str]:
+    """Do what is instructed until all is done; what was said."""
+
+    async def run() -> list[str]:
+        edge = Edge(stage, server)
+        for each in instructions:
+            edge.mender.carry_out(each)
+        if ended:
+            await asyncio.wait_for(edge.mender.drained(), 30)
+            await asyncio.wait_for(edge.binder.drained(), 30)
+        else:
+            await asyncio.sleep(0.1)
+            edge.mender.abandon()
+            edge.binder.abandon()
+            await edge.mender.drained()
+        return edge.said
+
+    return asyncio.run(run())
+
+
+def delete(*replicas: int, force: bool = False) -> Delete:
+    return Delete(JOB, replicas, Cause.CHIP.value, "chip 3 of node 'b'", force)
+
+
+# Remember, then delete.
+
+
+def test_a_repair_is_written_before_its_pods_are_deleted() -> None:
+    stage, server = running(), Server()
+
+    carry_out(stage, server, [Remember(JOB, RECORD), delete(1, force=True)])
+
+    assert server.asked == [f"PATCH podgroups/g{UID}", "DELETE pods/g-1"]
+    (_what, note), (_then, options) = server.bodies
+    assert note["metadata"]["uid"] == f"group-g{UID}"
+    text = note["metadata"]["annotations"][names.REPAIR]
+    assert records.read(text) == RECORD
+    uid = stage.pods["default/g-1"]["metadata"]["uid"]
+    assert options["preconditions"] == {"uid": uid}
+    assert options["gracePeriodSeconds"] == 0
+
+
+def test_pods_that_may_end_by_themselves_have_their_own_period() -> None:
+    stage, server = running(), Server()
+
+    carry_out(stage, server, [delete(0, 1)])
+
+    assert server.asked == ["DELETE pods/g-0", "DELETE pods/g-1"]
+    assert all("gracePeriodSeconds" not in body for _what, body in server.bodies)
+
+
+@pytest.mark.parametrize("status", [0, 403, 413, 422, 429, 500])
+def test_while_a_repair_cannot_be_written_nothing_is_deleted(status: int) -> None:
+    stage = running()
+    server = Server(lambda method, _path: status if method == "PATCH" else None)
+
+    said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)], ended=False)
+
+    assert {*server.asked} == {f"PATCH podgroups/g{UID}"}
+    assert len(server.asked) > 5
+    assert len([line for line in said if line.startswith("repair not written")]) == 1
+
+
+def test_once_it_can_be_written_they_are() -> None:
+    stage = running()
+    server = Server(
+        lambda _method, _path: 500 if len(server.asked) < 10 else None,
+    )
+
+    carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+
+    assert server.asked[-2:] == [f"PATCH podgroups/g{UID}", "DELETE pods/g-1"]
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_where_the_podgroup_is_gone_nothing_is_deleted(status: int) -> None:
+    stage = running()
+    server = Server(lambda method, _path: status if method == "PATCH" else None)
+
+    said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+
+    assert server.asked == [f"PATCH podgroups/g{UID}"]
+    assert "not repaired its PodGroup is gone" in said
+
+
+def test_where_it_is_known_to_be_gone_nobody_is_asked() -> None:
+    stage, server = running(), Server()
+    stage.drop_group(f"g{UID}")
+
+    carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+
+    assert server.asked == []
+
+
+def test_a_pod_alone_is_deleted_at_once() -> None:
+    stage, server = Stage("a"), Server()
+    stage.pod("p", 8, labels={"fault-scheduling": "force"})
+    stage.cycle()
+    job = "pod default/p"
+
+    carry_out(stage, server, [Remember(job, RECORD), Delete(job, (0,), "x", "why")])
+
+    assert server.asked == ["DELETE pods/p"]
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_a_pod_that_is_gone_is_deleted(status: int) -> None:
+    stage = running()
+    server = Server(lambda _method, _path: status)
+
+    said = carry_out(stage, server, [delete(1)])
+
+    assert server.asked == ["DELETE pods/g-1"]
+    assert not any("refused" in line for line in said)
+
+
+@pytest.mark.parametrize("status", [0, 429, 503])
+def test_a_deletion_is_asked_for_until_the_answer_is_known(status: int) -> None:
+    stage = running()
+    silence = 3 * binder.TRIES
+    server = Server(
+        lambda _method, _path: status if len(server.asked) < silence else None
+    )
+
+    carry_out(stage, server, [delete(1)])
+
+    assert len(server.asked) == silence
+
+
+def test_a_deletion_that_is_refused_is_told() -> None:
+    stage = running()
+    said = carry_out(stage, Server(lambda _m, _p: 403), [delete(1)])
+
+    assert said[-1] == "deletion refused 403 refused"
+
+
+def test_the_pod_meant_is_the_one_that_was_there_when_it_was_said() -> None:
+    """While a repair is being written, the successor of a pod may come."""
+    stage = running()
+    before = stage.pods["default/g-1"]["metadata"]["uid"]
+
+    def replaced(method: str, _path: str) -> int | None:
+        if method == "PATCH" and len(server.asked) == 1:
+            stage.drop_pod("g-1")
+            stage.pod("g-1", 8, f"g{UID}")
+            stage.world.events(stage.now)
+        return None
+
+    server = Server(replaced)
+    carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+
+    assert server.bodies[-1][1]["preconditions"] == {"uid": before}
+
+
+def test_a_pod_on_its_way_is_deleted_when_it_has_arrived() -> None:
+    stage, server = running(), Server()
+    pod = stage.world.groups[JOB].by_number()[1]
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        edge.binder.bind([Bound(pod, Placement(1, "b", (0,)), {})])
+        edge.mender.carry_out(delete(1))
+        await asyncio.wait_for(edge.mender.drained(), 30)
+        await asyncio.wait_for(edge.binder.drained(), 30)
+
+    asyncio.run(run())
+    assert server.asked == ["POST g-1/binding", "DELETE pods/g-1"]
+
+
+def test_of_a_job_with_many_annotations_where_pods_were_is_left_out_and_told() -> None:
+    stage, server = running(), Server()
+    plain = stage.groups[f"g{UID}"]
+    plain["metadata"]["annotations"] = {"big": "x" * (records.MOST_BYTES - 150)}
+    stage.put_group(plain)
+
+    said = carry_out(stage, server, [Remember(JOB, RECORD)])
+
+    text = server.bodies[0][1]["metadata"]["annotations"][names.REPAIR]
+    assert records.read(text).placements == ()
+    assert any(line.startswith("repair written in part") for line in said)
+
+
+def test_what_is_forgotten_is_taken_off() -> None:
+    stage, server = running(), Server()
+
+    carry_out(stage, server, [Remember(JOB, None)])
+
+    assert server.bodies[0][1]["metadata"]["annotations"] == {names.REPAIR: None}
+
+
+def test_whoever_deletes_pods_is_pointed_at_those_that_are_faulty() -> None:
+    stage, server = running(), Server()
+
+    carry_out(stage, server, [Point(JOB, (Ailment(1, Cause.CHIP, "b"),))])
+
+    (what, body), *others = server.bodies
+    assert (what, others) == ("PATCH pods/g-1", [])
+    assert body["metadata"]["annotations"] == {
+        "huawei.com/pod-status": "Unhealthy-CardUnhealthy"
+    }
+    assert body["metadata"]["uid"] == stage.pods["default/g-1"]["metadata"]["uid"]
+
+
+def test_pods_that_come_back_to_their_nodes_are_told_apart() -> None:
+    stage = running()
+    group = stage.world.groups[JOB]
+    back, elsewhere = Placement(1, "b", (0,)), Placement(1, "c", (0,))
+
+    assert mending.in_place(group, [back]) == set()
+    group.record = RECORD
+    assert mending.in_place(group, [back, Placement(0, "a", (0,))]) == {1}
+    assert mending.in_place(group, [elsewhere]) == set()
+    group.record = msgspec.structs.replace(RECORD, reach=Reach.JOB)
+    assert mending.in_place(group, [back]) == set()
+
+
+# What processes are told.
+
+
+RESET = f"/api/v1/namespaces/default/configmaps/{resetconfig.PREFIX}g"
+RANK = {"RankId": 3, "LogicId": 3, "Status": "fault", "Policy": "reset"}
+
+
+def reset_config(server: Server, text: str | None = None) -> None:
+    before = {"RankList": [RANK], "UpdateTime": 1, "RetryTime": 2}
+    data = {"reset.json": text or json.dumps(before), "other": "stays"}
+    server.maps[RESET] = {"metadata": {"resourceVersion": "7"}, "data": data}
+
+
+def told(server: Server) -> Reset:
+    """What processes are told; it fits its check code."""
+    data = server.maps[RESET]["data"]
+    assert data["other"] == "stays"
+    found = msgspec.json.decode(data["reset.json"], type=Reset)
+    assert data["checkCode"] == check_code(found)
+    return found
+
+
+@pytest.mark.parametrize(("exits", "number"), [(True, 1), (False, 0)])
+def test_processes_are_asked_to_exit_or_no_longer(
+    exits: bool,  # noqa: FBT001 - a table
+    number: int,
+) -> None:
+    stage, server = running(), Server()
+    reset_config(server)
+
+    carry_out(stage, server, [AskToExit(JOB, exits)])
+
+    found = told(server)
+    assert (found.graceful_exit, found.retry_time) == (number, 2)
+    assert found.update_time == int(stage.now)
+    assert [rank.rank for rank in found.ranks or ()] == [3]
+    assert "restartType" not in server.maps[RESET]["data"]
+
+
+@pytest.mark.parametrize(("reach", "times"), [(Reach.PODS, 3), (Reach.JOB, 0)])
+def test_processes_are_told_that_all_pods_are_placed_again(
+    reach: Reach, times: int
+) -> None:
+    stage, server = running(), Server()
+    reset_config(server)
+
+    carry_out(
+        stage, server, [Repaired(JOB, msgspec.structs.replace(RECORD, reach=reach))]
+    )
+
+    found = told(server)
+    assert (found.ranks, found.retry_time) == ([], times)
+    assert server.maps[RESET]["data"]["restartType"] == "podReschedule"
+    assert server.maps[RESET]["metadata"]["labels"] == {"reset": "true"}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"fault-scheduling": "force"}, PODS_ONLY | {"process-recover-enable": "on"}],
+)
+def test_processes_of_other_jobs_are_told_nothing(labels: dict[str, str]) -> None:
+    stage, server = running(labels), Server()
+    reset_config(server)
+
+    carry_out(stage, server, [Repaired(JOB, RECORD)])
+
+    assert server.asked == []
+
+
+def test_where_nobody_reads_nothing_is_made() -> None:
+    stage, server = running(), Server()
+
+    said = carry_out(stage, server, [AskToExit(JOB, exits=True)])
+
+    assert server.maps == {}
+    assert not any("not told" in line for line in said)
+
+
+def test_what_another_wrote_in_between_is_not_lost() -> None:
+    stage, server = running(), Server()
+    reset_config(server)
+
+    def meddle(method: str, _path: str) -> int | None:
+        if method == "PATCH" and len(server.asked) == 2:
+            later = {"RetryTime": 8}
+            server.maps[RESET]["data"]["reset.json"] = json.dumps(later)
+            server.maps[RESET]["metadata"]["resourceVersion"] = "8"
+        return None
+
+    server.refuse = meddle
+    carry_out(stage, server, [Repaired(JOB, RECORD)])
+
+    assert told(server).retry_time == 9
+
+
+@pytest.mark.parametrize(("text", "status"), [("?", None), (None, 403)])
+def test_what_cannot_be_told_is_a_line_of_the_log(
+    text: str | None, status: int | None
+) -> None:
+    stage, server = running(), Server(lambda _m, _p: status)
+    reset_config(server, text)
+
+    said = carry_out(stage, server, [AskToExit(JOB, exits=True)])
+
+    assert [line for line in said if line.startswith("processes not told")]
+
+
+# What is kept of faults.
+
+
+FAULTS = "/api/v1/namespaces/volcano-system/configmaps/vcjob-fault-npu-cm"
+REASONS = "/api/v1/namespaces/mindx-dl/configmaps/job-reschedule-reason"
+
+
+def keep(
+    stage: Stage,
+    server: Server,
+    doing: Callable[[Edge], None] = lambda _edge: None,
+    until: Callable[[], bool] = lambda: False,
+) -> list[str]:
+    """Keep the book for a while, or until something is so; what was said."""
+
+    async def run() -> list[str]:
+        edge = Edge(stage, server)
+        await edge.book.read()
+        stage.cycle()
+        doing(edge)
+        task = asyncio.create_task(edge.book.run())
+        for _turn in range(50):
+            await asyncio.sleep(0.002)
+            if until():
+                break
+        task.cancel()
+        return edge.said
+
+    return asyncio.run(run())
+
+
+def sick(stage: Stage) -> None:
+    """A chip of node b is unhealthy."""
+    fault = {"npu_name": "Ascend910-3", "fault_type": "CardUnhealthy"}
+    listed = {
+        f"{NPU}-Unhealthy": "Ascend910-3",
+        f"{NPU}-NetworkUnhealthy": "Ascend910-5",
+        f"{NPU}-Fault": json.dumps([fault]),
+    }
+    inner = {"DeviceList": listed, "UpdateTime": 1}
+    cfg = {"DeviceInfo": inner, "CheckCode": check_code(inner)}
+    stage.config_map("mindx-dl-deviceinfo-b", {"DeviceInfoCfg": json.dumps(cfg)})
+
+
+def test_without_faults_nothing_is_written() -> None:
+    stage, server = running(), Server()
+    keep(stage, server)
+
+    assert {each.partition(" ")[0] for each in server.asked} == {"GET"}
+
+
+def test_nodes_with_faults_are_kept_as_the_vendor_has_them() -> None:
+    stage, server = running({"x": "y"}), Server()
+    sick(stage)
+    keep(stage, server)
+
+    (entry,) = json.loads(server.maps[FAULTS]["data"]["fault-node"])
+    assert entry == {
+        "FaultDeviceList": [{"npu_name": "Ascend910-3", "fault_type": "CardUnhealthy"}],
+        "NodeName": "b",
+        "UnhealthyNPU": ["Ascend910-3"],
+        "NetworkUnhealthyNPU": ["Ascend910-5"],
+        "NodeHealthState": "CardUnhealthy",
+        "UpdateTime": 1000,
+    }
+
+
+def test_old_keys_of_others_stay_and_what_is_over_is_taken_back() -> None:
+    stage, server = running({"x": "y"}), Server()
+    data = {"fault-node": "[1]", "checkCode": "abc", "remain-retry-times": "?"}
+    server.maps[FAULTS] = {"metadata": {"resourceVersion": "1"}, "data": data}
+    keep(stage, server)
+
+    assert server.maps[FAULTS]["data"] == {
+        "fault-node": "",
+        "checkCode": "abc",
+        "remain-retry-times": "",
+    }
+
+
+def test_what_has_not_changed_is_not_written_again() -> None:
+    stage, server = running(), Server()
+    sick(stage)
+
+    keep(stage, server, lambda edge: edge.book.heed([], [Remember(JOB, None)]))
+    keep(stage, server)
+
+    assert [each for each in server.asked if not each.startswith("GET")] == [
+        "PATCH configmaps/vcjob-fault-npu-cm",
+        "POST volcano-system/configmaps",
+    ]
+
+
+def test_how_often_pods_may_still_fail_is_kept_and_read_back() -> None:
+    labels = {"fault-scheduling": "force", "fault-retry-times": "5"}
+    stage, server = running(labels), Server()
+    record = Record(since=1.0, retries_used=2, is_over=True)
+
+    def remember(edge: Edge) -> None:
+        stage.world.remembered(JOB, record, "")
+        edge.book.heed([], [Remember(JOB, record)])
+
+    keep(stage, server, remember)
+    kept = json.loads(server.maps[FAULTS]["data"]["remain-retry-times"])
+    assert kept == {JOB: {"UUID": UID[1:], "Times": 3}}
+
+    stage.restart()
+    keep(stage, server)
+    found = stage.world.groups[JOB].record
+    assert found is not None
+    assert found.retries_used == 2
+    assert found.is_over
+
+
+@pytest.mark.parametrize("uid", ["other", ""])
+def test_the_budget_of_another_job_of_that_name_does_not_count(uid: str) -> None:
+    labels = {"fault-scheduling": "force", "fault-retry-times": "5"}
+    stage, server = running(labels), Server()
+    text = json.dumps({JOB: {"UUID": uid, "Times": 1}})
+    data = {"remain-retry-times": text}
+    server.maps[FAULTS] = {"metadata": {"resourceVersion": "1"}, "data": data}
+
+    stage.restart()
+    keep(stage, server)
+
+    assert stage.world.groups[JOB].record is None
+
+
+def test_the_lives_of_faults_are_kept_and_read_back() -> None:
+    stage, server = running(), Server()
+    fault = Fault("b", Cause.CHIP, "chip 3", 5.0, 6.0, None, ("default/g",))
+
+    def seen(edge: Edge) -> None:
+        edge.faults[fault.key] = fault
+        edge.book.heed([], [Remember(JOB, None)])
+
+    keep(stage, server, seen)
+    stage.restart()
+    keep(stage, server)
+
+    known = stage.world.everything(stage.now)
+    assert [e.faults for e in known if hasattr(e, "faults")] == [(fault,)]
+
+
+def test_why_a_job_was_rescheduled_is_kept_for_the_last_ten_times() -> None:
+    stage, server = running(), Server()
+
+    def twelve(edge: Edge) -> None:
+        group = stage.world.groups[JOB]
+        for i in range(12):
+            group.record = msgspec.structs.replace(RECORD, since=float(i))
+            edge.book.rescheduled(group, Cause.CHIP.value)
+            edge.book.rescheduled(group, Cause.CHIP.value)
+            edge.book.rescheduled(group, "NeverRan")
+
+    keep(stage, server, twelve)
+    kept = json.loads(server.maps[REASONS]["data"]["recent-reschedule-records"])
+
+    assert kept[JOB]["JobID"] == JOB
+    assert kept[JOB]["TotalRescheduleTimes"] == 12
+    assert len(kept[JOB]["RescheduleRecords"]) == 10
+    assert kept[JOB]["RescheduleRecords"][0] == {
+        "LogFileFormatTime": "I0101 00:16:40",
+        "RescheduleTimeStamp": 1000,
+        "ReasonOfTask": [
+            {
+                "RescheduleReason": "CardUnhealthy",
+                "PodName": "g-1",
+                "NodeName": "b",
+                "NodeRankIndex": "1",
+            }
+        ],
+    }
+
+
+def test_after_a_restart_reasons_are_added_to_those_before() -> None:
+    stage, server = running(), Server()
+
+    def once(edge: Edge) -> None:
+        group = stage.world.groups[JOB]
+        group.record = RECORD
+        edge.book.rescheduled(group, Cause.CHIP.value)
+
+    keep(stage, server, once)
+    keep(stage, server, once)
+
+    kept = json.loads(server.maps[REASONS]["data"]["recent-reschedule-records"])
+    assert kept[JOB]["TotalRescheduleTimes"] == 2
+
+
+def test_reasons_that_are_too_many_are_trimmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(faultbook, "MOST_BYTES", 2000)
+    stage, server = running(), Server()
+
+    def many(edge: Edge) -> None:
+        group = stage.world.groups[JOB]
+        for i in range(12):
+            group.record = msgspec.structs.replace(RECORD, since=float(i))
+            edge.book.rescheduled(group, Cause.CHIP.value)
+
+    keep(stage, server, many)
+
+    text = server.maps[REASONS]["data"]["recent-reschedule-records"]
+    assert 500 < len(text) <= 2000
+    assert json.loads(text)[JOB]["TotalRescheduleTimes"] == 12
+
+
+def test_a_namespace_that_is_missing_is_one_line_and_tried_again() -> None:
+    stage, server = running(), Server()
+    server.namespaces.remove("volcano-system")
+    sick(stage)
+
+    said = keep(stage, server)
+
+    assert len([line for line in said if line.startswith("faults not written")]) == 1
+    tries = [each for each in server.asked if each == "POST volcano-system/configmaps"]
+    assert len(tries) > 2
+    server.namespaces.add("volcano-system")
+    keep(stage, server)
+    assert FAULTS in server.maps
+
+
+def test_what_cannot_be_read_is_as_if_it_were_not_there() -> None:
+    stage, server = running(), Server()
+    data = {"ringleaf-faults": "?", "remain-retry-times": "[3]"}
+    for path in (FAULTS, REASONS):
+        server.maps[path] = {"metadata": {}, "data": dict(data)}
+
+    keep(stage, server)
+
+    assert server.maps[FAULTS]["data"]["ringleaf-faults"] == ""
+
+
+def test_a_config_map_is_decoded_with_nothing_in_it() -> None:
+    assert msgspec.json.decode(b"{}", type=ConfigMap).data is None

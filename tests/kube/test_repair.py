@@ -1,0 +1,246 @@
+"""Faults from the report to the successor, with objects, a world and a real engine."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from ringleaf.engine.event import RepairKnown
+from ringleaf.framework.conf import DEFAULT
+from ringleaf.framework.instruction import Delete, Remember
+from ringleaf.kube import names, records
+from ringleaf.kube.reports import check_code
+from ringleaf.model.fault import Record
+from ringleaf.model.settings import Repairs
+from tests.kube.stage import NPU, Stage
+
+PODS_ONLY = {"fault-scheduling": "force", "pod-rescheduling": "on"}
+LOOSE = replace(
+    DEFAULT, settings=replace(DEFAULT.settings, repairs=Repairs(brake_percent=100))
+)
+
+
+def report(stage: Stage, name: str, unhealthy: str = "", code: str = "") -> None:
+    """A device plugin reports on its node, with a wrong check code if one is given."""
+    listed = {f"{NPU}-Unhealthy": unhealthy}
+    inner = {"DeviceList": listed, "UpdateTime": 1}
+    cfg = {"DeviceInfo": inner, "CheckCode": code or check_code(inner)}
+    stage.config_map(f"mindx-dl-deviceinfo-{name}", {"DeviceInfoCfg": json.dumps(cfg)})
+
+
+def running(labels: dict[str, str], nodes: str = "a b c d") -> Stage:
+    """A gang of three pods that run, and a node that is free."""
+    stage = Stage(nodes, conf=LOOSE)
+    stage.gang("g", 3, labels=labels)
+    stage.cycle()
+    assert len(stage.bound) == 3
+    phase(stage, "Running")
+    return stage
+
+
+def phase(stage: Stage, word: str) -> None:
+    plain = stage.groups["g"]
+    plain["status"]["phase"] = word
+    stage.put_group(plain)
+
+
+def place(stage: Stage, name: str) -> str:
+    return stage.bound[name]
+
+
+def deleted(stage: Stage) -> list[str]:
+    """The pods that are to be deleted now."""
+    group = stage.world.groups["default/g"].by_number()
+    said = [each for each in stage.said if isinstance(each, Delete)]
+    return [group[n].name for each in said for n in each.replicas]
+
+
+def obey(stage: Stage) -> None:
+    """Pods that are to be deleted are gone, and others of their names come."""
+    gone = deleted(stage)
+    for name in gone:
+        stage.drop_pod(name)
+    stage.cycle()
+    for name in gone:
+        stage.pod(name, 8, "g")
+
+
+def restarts(stage: Stage) -> None:
+    """Another scheduler takes over."""
+    stage.restart()
+
+
+def goes_on(_stage: Stage) -> None:
+    """The same scheduler goes on."""
+
+
+LIVES = pytest.mark.parametrize("between", [goes_on, restarts])
+
+
+@LIVES
+def test_only_the_pod_of_a_faulty_chip_moves(
+    between: Callable[[Stage], None],
+) -> None:
+    stage = running(PODS_ONLY)
+    before = stage.bound
+    sick = before["g-1"].split()[0]
+    report(stage, sick, "Ascend910-3")
+
+    assert "delete at once default/g: 1" in stage.cycle()
+    between(stage)
+    stage.cycle()
+    stage.drop_pod("g-1")
+    between(stage)
+    stage.cycle()
+    stage.pod("g-1", 8, "g")
+    between(stage)
+    stage.cycle()
+
+    after = stage.bound
+    assert (after["g-0"], after["g-2"]) == (before["g-0"], before["g-2"])
+    assert after["g-1"].split()[0] not in {
+        place.split()[0] for place in before.values()
+    }
+
+
+@LIVES
+def test_d17_pods_that_were_healthy_return_to_their_nodes_and_chips(
+    between: Callable[[Stage], None],
+) -> None:
+    stage = running({"fault-scheduling": "force"}, "a b c d e")
+    before = stage.bound
+    sick = before["g-1"].split()[0]
+    report(stage, sick, "Ascend910-3")
+
+    stage.cycle()
+    assert deleted(stage) == ["g-0", "g-1", "g-2"]
+    between(stage)
+    stage.pod("thief", 8)
+    stage.cycle()
+    for name in before:
+        stage.drop_pod(name)
+        between(stage)
+        stage.cycle()
+    for name in before:
+        stage.pod(name, 8, "g")
+    between(stage)
+    stage.cycle()
+    stage.cycle()
+
+    after = stage.bound
+    assert (after["g-0"], after["g-2"]) == (before["g-0"], before["g-2"])
+
+
+def test_what_is_remembered_is_written_before_anything_is_deleted() -> None:
+    stage = running(PODS_ONLY)
+    before = stage.bound
+    report(stage, before["g-1"].split()[0], "Ascend910-3")
+    stage.cycle()
+
+    kinds = [type(e) for e in stage.said if isinstance(e, Remember | Delete)]
+    assert kinds == [Remember, Delete]
+    text = stage.groups["g"]["metadata"]["annotations"][names.REPAIR]
+    kept = records.read(text)
+    assert kept.deleted == (1,)
+    assert len(kept.placements) == 3
+
+
+def test_what_we_wrote_ourselves_is_no_news_but_what_others_wrote_is() -> None:
+    stage = running(PODS_ONLY)
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+    stage.cycle()
+    assert not [e for e in stage.world.events(0.0) if isinstance(e, RepairKnown)]
+
+    stage.restart()
+    events = stage.world.events(stage.now)
+    (known,) = (e for e in events if isinstance(e, RepairKnown))
+    assert known.record.deleted == (1,)
+    assert not [e for e in stage.world.events(0.0) if isinstance(e, RepairKnown)]
+    again = stage.world.everything(stage.now)
+    assert [e for e in again if isinstance(e, RepairKnown)] == [known]
+
+
+def test_a_repair_is_known_of_a_podgroup_without_pods() -> None:
+    stage = Stage("a")
+    record = Record(since=5.0, deleted=(0,))
+    text = records.write(record)
+    stage.group("g", 1, annotations={names.REPAIR: text}, phase="Running")
+
+    events = stage.world.events(0.0)
+
+    assert [e for e in events if isinstance(e, RepairKnown)] == [
+        RepairKnown("default/g", record)
+    ]
+    plain = stage.groups["g"]
+    plain["metadata"]["annotations"] = {}
+    stage.put_group(plain)
+    (over,) = (e for e in stage.world.events(0.0) if isinstance(e, RepairKnown))
+    assert over.record.is_over
+
+
+def test_an_annotation_that_is_no_record_is_told_and_means_nothing() -> None:
+    stage = Stage("a")
+    stage.group("g", 1, annotations={names.REPAIR: "{}"}, phase="Running")
+
+    events = stage.world.events(0.0)
+
+    assert not [e for e in events if isinstance(e, RepairKnown)]
+    (problem,) = stage.world.problems
+    assert (problem.kind, problem.name) == ("PodGroup", "g")
+    assert "annotation ringleaf.io/repair cannot be read" in problem.message
+
+
+def test_d23_a_damaged_report_deletes_nothing() -> None:
+    stage = running(PODS_ONLY)
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3", code="0" * 64)
+
+    assert stage.cycle() == []
+    assert not [e for e in stage.said if isinstance(e, Delete | Remember)]
+
+
+def test_a_job_that_wants_nothing_done_stays() -> None:
+    stage = running({})
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+    stage.cycle()
+
+    assert deleted(stage) == []
+
+
+@LIVES
+def test_pods_that_fail_are_tried_again_as_often_as_they_may_be(
+    between: Callable[[Stage], None],
+) -> None:
+    stage = running(PODS_ONLY | {"fault-retry-times": "2"})
+    tries = 0
+    for _turn in range(4):
+        stage.ends("g-1", "Failed")
+        stage.cycle()
+        if not deleted(stage):
+            break
+        tries += 1
+        assert deleted(stage) == ["g-1"]
+        stage.drop_pod("g-1")
+        between(stage)
+        stage.cycle()
+        stage.pod("g-1", 8, "g")
+        between(stage)
+        stage.cycle()
+        assert "g-1" in stage.bound
+        between(stage)
+        stage.cycle()
+
+    assert tries == 2
+
+
+def test_a_pod_of_a_lost_node_is_deleted_at_once_and_placed_elsewhere() -> None:
+    stage = running({"fault-scheduling": "grace", "pod-rescheduling": "on"})
+    lost = place(stage, "g-2").split()[0]
+    plain = stage.nodes[lost]
+    plain["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    stage.put_node(plain)
+
+    assert "delete at once default/g: 2" in stage.cycle()
+    obey(stage)
+    stage.cycle()
+    assert place(stage, "g-2").split()[0] != lost
