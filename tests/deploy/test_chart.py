@@ -361,24 +361,37 @@ def test_a_shadow_may_write_nothing() -> None:
     assert deployment["spec"]["replicas"] == 1
 
 
-def test_a_canary_may_do_what_a_scheduler_may_but_for_queues() -> None:
+def test_a_canary_may_do_what_a_scheduler_may_but_for_queues_and_faults() -> None:
     canary = [*rules(*CASES["shadow and canary"])]
     left_out = [rule for rule in rules() if rule not in canary]
 
-    assert [rule["resources"] for _namespace, rule in left_out] == [
-        ["queues"],
-        ["queues/status"],
+    assert [(space, *rule["resources"]) for space, rule in left_out] == [
+        ("", "queues"),
+        ("", "queues/status"),
+        *[("mindx-dl", "configmaps")] * 2,
+        *[("volcano-system", "configmaps")] * 2,
     ]
     assert [rule for rule in canary if rule not in [*rules()]] == []
     assert len(of_kind("ValidatingAdmissionPolicy", *CASES["shadow and canary"])) == 1
 
 
-def test_with_definitions_of_our_own_podgroups_themselves_are_not_patched() -> None:
-    def patched(*values: str) -> set[str]:
-        found = [rule for _ns, rule in rules(*values) if "patch" in rule["verbs"]]
-        return {resource for rule in found for resource in rule["resources"]}
+def test_without_volcano_nothing_is_asked_of_its_namespace() -> None:
+    spaces = {namespace for namespace, _rule in rules("crds.install=true")}
 
-    assert patched() - patched("crds.install=true") == {"podgroups"}
+    assert "volcano-system" in {namespace for namespace, _rule in rules()}
+    assert "volcano-system" not in spaces
+
+
+def test_config_maps_of_jobs_are_patched_in_the_namespaces_named() -> None:
+    more = rules("rbac.resetConfigNamespaces={a,b}")
+    own = [(space, rule["verbs"]) for space, rule in more if space in ("a", "b")]
+
+    assert own == [("a", ["get", "patch"]), ("b", ["get", "patch"])]
+    assert not any(
+        "patch" in r["verbs"]
+        for s, r in rules()
+        if s == "" and "configmaps" in r["resources"]
+    )
 
 
 def test_an_older_api_server_is_spared_what_it_does_not_know() -> None:

@@ -340,7 +340,7 @@ def test_whoever_deletes_pods_is_pointed_at_those_that_are_faulty() -> None:
     carry_out(stage, server, [Point(JOB, (Ailment(1, Cause.CHIP, "b"),))])
 
     (what, body), *others = server.bodies
-    assert (what, others) == ("PATCH pods/g-1", [])
+    assert (what, others) == ("PATCH g-1/status", [])
     assert body["metadata"]["annotations"] == {
         "huawei.com/pod-status": "Unhealthy-CardUnhealthy"
     }
@@ -560,7 +560,7 @@ def test_what_has_not_changed_is_not_written_again() -> None:
     ]
 
 
-def test_how_often_pods_may_still_fail_is_kept_and_read_back() -> None:
+def test_d24_how_often_pods_may_still_fail_is_kept_and_read_back() -> None:
     labels = {"fault-scheduling": "force", "fault-retry-times": "5"}
     stage, server = running(labels), Server()
     record = Record(since=1.0, retries_used=2, is_over=True)
@@ -595,7 +595,7 @@ def test_the_budget_of_another_job_of_that_name_does_not_count(uid: str) -> None
     assert stage.world.groups[JOB].record is None
 
 
-def test_the_lives_of_faults_are_kept_and_read_back() -> None:
+def test_d24_the_lives_of_faults_are_kept_and_read_back() -> None:
     stage, server = running(), Server()
     fault = Fault("b", Cause.CHIP, "chip 3", 5.0, 6.0, None, ("default/g",))
 

@@ -189,9 +189,7 @@ class Faultbook:
             if answer.ok:
                 break
             if answer.status < SERVER_ERROR and answer.status != TOO_MANY:
-                if answer.status != NOT_FOUND:
-                    self._trouble(where, "read", answer)
-                return {}
+                return {}  # whoever may not read it is told when it is written
             await asyncio.sleep(PAUSE_S / 4)
         found = _read(answer.body.decode(errors="replace"), ConfigMap)
         self._known[where] = {} if found is None else dict(found.data or {})
@@ -229,7 +227,7 @@ class Faultbook:
             self._known[where] = known | news
             self._told.pop(where, None)
         else:
-            self._trouble(where, "written", answer)
+            self._trouble(where, answer)
         return answer.ok
 
     async def _send(self, where: tuple[str, str], news: Mapping[str, str]) -> Answer:
@@ -250,12 +248,12 @@ class Faultbook:
         path = path.removesuffix(f"/{name}")
         return await self._api.call("POST", path, encode.encode(plain), lane="tell")
 
-    def _trouble(self, where: tuple[str, str], what: str, answer: Answer) -> None:
+    def _trouble(self, where: tuple[str, str], answer: Answer) -> None:
         """Say why faults are not kept, once in a row."""
         why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
         if self._told.get(where) != why:
             self._told[where] = why
-            self._say(f"faults not {what}", object="/".join(where), why=why)
+            self._say("faults not written", object="/".join(where), why=why)
 
     def _data(self, where: tuple[str, str]) -> dict[str, str]:
         if where == REASONS:

@@ -216,9 +216,10 @@ class Mender:
                     case _Deletion(pods, force) if is_there:
                         self._binder.delete(pods, force=force)
                     case _Pointing(pod, status):
+                        # The status takes annotations too, and no more of a pod.
                         written = {names.POD_STATUS: status}
                         await self._annotate(
-                            job, encode.pod_path(pod), pod.uid, written
+                            job, encode.pod_path(pod, "status"), pod.uid, written
                         )
                     case _Reset() as reset:
                         where = reset.namespace, reset.owner

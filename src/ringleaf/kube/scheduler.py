@@ -321,7 +321,7 @@ class Scheduler:
             await self._look_around()
             self._start(self.teller.run(), "teller")
             await self._synced()
-            await self.book.read()
+            await self._read_faults()
             await self._cycle()
             gc.freeze()
             gc.enable()
@@ -410,7 +410,7 @@ class Scheduler:
         try:
             if not elector.was_vacant:
                 await self._catch_up(elector)
-                await self.book.read()
+                await self._read_faults()
             if elector.leads:
                 self._take_the_lead(elector)
             why = await kept
@@ -472,10 +472,16 @@ class Scheduler:
         self._say("leads", identity=elector.identity)
         self._wake.set()
 
+    async def _read_faults(self) -> None:
+        """Learn what whoever led before wrote down of faults."""
+        if self._options.canary is None:  # else another scheduler keeps that book
+            await self.book.read()
+
     def _begin_to_write(self) -> None:
         """Write what only a leader writes, and what is there for its own sake."""
         self._start(self._make_queues(), "queues")
-        self._start(self.book.run(), "faults")
+        if self._options.canary is None:
+            self._start(self.book.run(), "faults")
 
     def _task_ended(self, task: "asyncio.Task[None]") -> None:
         """A part that ends by itself is a bug: say so, and end."""
