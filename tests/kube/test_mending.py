@@ -48,6 +48,7 @@ class Server:
         self, refuse: Callable[[str, str], int | None] = lambda _m, _p: None
     ) -> None:
         self.refuse = refuse
+        self.words = b"refused"
         self.asked: list[str] = []
         self.bodies: list[tuple[str, Plain]] = []
         self.maps: dict[str, Plain] = {}
@@ -63,7 +64,7 @@ class Server:
         if status == 0:
             raise Unreachable("away")
         if status is not None:
-            return Answer(status, b"refused")
+            return Answer(status, self.words)
         plain = json.loads(body) if body else {}
         self.bodies.append((what, plain))
         return self._map(method, path, plain) if "/configmaps" in path else OK
@@ -218,11 +219,12 @@ def test_once_it_can_be_written_they_are() -> None:
     assert server.asked[-2:] == [f"PATCH podgroups/g{UID}", "DELETE pods/g-1"]
 
 
-@pytest.mark.parametrize("status", [404, 409])
+@pytest.mark.parametrize("status", [404, 409, 422])
 def test_where_the_podgroup_is_gone_nothing_is_deleted(status: int) -> None:
     stage = running()
     server = Server(lambda method, _path: status if method == "PATCH" else None)
 
+    server.words = b'PodGroup "g" is invalid: metadata.uid: field is immutable'
     said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
 
     assert server.asked == [f"PATCH podgroups/g{UID}"]

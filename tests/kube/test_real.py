@@ -11,9 +11,12 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
+from ringleaf.kube import encode
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import Credentials, load
 from ringleaf.kube.objects import ConfigMap, Pod, QueueObject
+from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.teller import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.testbed.cluster import Testbed
 
@@ -121,6 +124,48 @@ def test_pods_are_seen_bound_and_gone(bed: Testbed) -> None:
             assert again.status == 409
 
     asyncio.run(story())
+
+
+def test_what_repairs_write_is_for_this_very_object(
+    testbed: Testbed, namespace: str
+) -> None:
+    """A PodGroup and a pod take annotations and deletions by their uid alone."""
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"minMember": 1},
+    }
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    groups = f"{VOLCANO}/namespaces/{namespace}/podgroups"
+
+    async def story() -> list[int]:
+        async with Api(await load(testbed.kubeconfig)) as api:
+            seen = []
+            for path, target, body in (
+                (groups, f"{groups}/g", msgspec.json.encode(group)),
+                (pods, f"{pods}/p/status", pod("p")),
+            ):
+                made = await api.call("POST", path, body)
+                uid = msgspec.json.decode(made.body, type=Pod).metadata.uid
+                for who in ("another", uid):
+                    patch = encode.annotated(who, {"key": "value"})
+                    answer = await api.call("PATCH", target, patch, kind=encode.MERGE)
+                    seen.append(answer.status)
+                    assert (b"metadata.uid" in answer.body) == (who == "another")
+                found = msgspec.json.decode(answer.body, type=Pod).metadata
+                assert (found.annotations or {})["key"] == "value"
+            plain = await api.call("GET", f"{pods}/p")
+            record = PodRecord(msgspec.json.decode(plain.body, type=Pod), frozenset())
+            record.uid, uid = "another", record.uid
+            for who in ("another", uid):
+                record.uid = who
+                body = encode.deletion(record, force=True)
+                seen.append((await api.call("DELETE", f"{pods}/p", body)).status)
+            seen.append((await api.call("DELETE", f"{pods}/p", body)).status)
+            return seen
+
+    assert asyncio.run(story()) == [422, 200, 422, 200, 409, 200, 404]
 
 
 def test_a_server_that_was_away_is_taken_up_again(bed: Testbed) -> None:

@@ -32,6 +32,8 @@ from ringleaf.model.placement import Placement
 
 Mending = Delete | Point | Remember | AskToExit | Repaired
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
+INVALID: Final = 422
+"""What the API server says of a patch that is for another object of this name."""
 MOST_TOLD: Final = 16
 """Pods of a job that get an event of their own."""
 Say = Callable[..., None]
@@ -250,7 +252,7 @@ class Mender:
             except Unreachable as error:
                 why = str(error)
             else:
-                if answer.ok or answer.status in (NOT_FOUND, CONFLICT):
+                if answer.ok or _is_gone(answer):
                     return answer.ok
                 why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
             if why != told:
@@ -258,6 +260,12 @@ class Mender:
                 self._say("repair not written", job=job, path=path, why=why)
             await asyncio.sleep(pause)
             pause = min(2 * pause, MOST_PAUSE_S)
+
+
+def _is_gone(answer: Answer) -> bool:
+    """Whether the object is not there, or is another of its name by now."""
+    another = answer.status == INVALID and b"metadata.uid" in answer.body
+    return another or answer.status in (NOT_FOUND, CONFLICT)
 
 
 def in_place(group: Group, placements: Iterable[Placement]) -> set[int]:
