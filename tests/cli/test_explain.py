@@ -413,3 +413,22 @@ def test_only_jobs_of_the_run_can_be_asked_for(ringleaf: Ringleaf) -> None:
 
     assert done.status == 2
     assert done.err.endswith("hint: it has earlier, big, short, long\n")
+
+
+REFUSED = """
+until: 20
+nodes: [{name: a, product: atlas-800t-a2}]
+jobs: [{name: j, chips: 8}]
+then:
+  - {at: 5, pods-refused: {job: j, replicas: [0]}}
+"""
+
+
+def test_a_node_that_is_set_aside_is_explained(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("explain", scenario(REFUSED), "--job", "j", columns=140)
+
+    told = " ".join(done.lines)
+    assert "1 set aside because they refused pods" in told
+    assert "(set-aside): a" in told

@@ -486,3 +486,22 @@ def test_keys_without_an_effect_are_warned_of(
     assert done.err.endswith(
         "jobs[0].priority has no effect without queues, configuration or then\n"
     )
+
+
+REFUSED = """
+until: 20
+nodes: [{name: "a{i}", count: 2, product: atlas-800t-a2}]
+jobs: [{name: j, chips: 8}]
+then:
+  - {at: 5, pods-refused: {job: j, replicas: [0], why: no device}}
+"""
+
+
+def test_a_node_that_is_set_aside_is_drawn_so(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("plan", scenario(REFUSED))
+
+    assert "  a0  [0 1 2 3 4 5 6 7]  set aside" in done.lines
+    assert any("pod 0 refused by the node: no device" in line for line in done.lines)
+    assert any("node 'a0' refused a pod of job 'j'" in line for line in done.lines)

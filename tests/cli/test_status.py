@@ -8,9 +8,11 @@ from rich.console import Console
 
 from ringleaf.cli.status import HELD, Lead, Screen, status_of
 from ringleaf.cli.watching import fitting
+from ringleaf.engine.event import FaultsKnown
 from ringleaf.kube.leader import Lease, LeaseSpec
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.objects import Metadata, NodeObject, Pod, PodGroup
+from ringleaf.model.fault import Cause, Fault
 from tests.kube.stage import NPU, Stage, node
 
 Plain = dict[str, Any]
@@ -57,6 +59,7 @@ def test_chips_are_counted_by_product() -> None:
         "nodes": 4,
         "not-ready": 1,
         "cordoned": 0,
+        "set-aside": 0,
         "chips": 32,
         "used": 3,
         "free": 8 + 8 + 7 - 3,
@@ -223,6 +226,21 @@ def test_chips_of_a_cordoned_node_are_shut() -> None:
     (own,) = found["products"]
     assert (own["free"], own["shut"], own["cordoned"]) == (8, 8, 1)
     assert "2 (1 cordoned)" in "\n".join(shown(found))
+
+
+def test_chips_of_a_node_that_is_set_aside_are_shut() -> None:
+    stage = Stage("a b")
+    stage.cycle()
+    world = observed(stage)
+    look = Look(world, stage.now)
+    fault = Fault("b", Cause.REFUSAL, seen=stage.now, until=stage.now + 300)
+    look.engine.handle(FaultsKnown((fault,)), stage.now)
+
+    found = status_of(look, world) | {"leader": lead().plain(0.0)}
+
+    (own,) = found["products"]
+    assert (own["free"], own["shut"], own["set-aside"]) == (8, 8, 1)
+    assert "2 (1 set aside)" in "\n".join(shown(found))
 
 
 def test_a_job_that_is_invalid_is_told_what_helps() -> None:

@@ -64,6 +64,7 @@ HEADINGS: dict[str, type[Struct]] = {
     "pods-ail": form.PodsAilEntry,
     "ailments": form.AilmentEntry,
     "pods-refused": form.PodsRefusedEntry,
+    "pods-run": form.PodsRunEntry,
     "repair-known": form.RepairEntry,
     "record": form.RecordEntry,
     "faults-known": form.FaultEntry,

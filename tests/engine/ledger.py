@@ -19,6 +19,7 @@ from ringleaf.engine.event import (
     NodesGone,
     PodsEnding,
     PodsGone,
+    PodsRefused,
     QueueChanged,
     QueueGone,
 )
@@ -78,7 +79,7 @@ class Ledger:
                 self._leave(event.job)
             case PodsGone() | BindFailed():
                 self._pods_gone(event)
-            case PodsEnding():
+            case PodsEnding() | PodsRefused():
                 pods = {(event.job, replica) for replica in event.replicas}
                 self.ending |= pods & self.pods.keys()
             case NodesChanged():
@@ -151,6 +152,8 @@ class Ledger:
                 self._bind(said)
             case Evict():
                 self._evict(said)
+            case Report() if said.node:
+                self.counts[said.verdict.value] += 1
             case Report():
                 assert said.job in self.jobs, f"a report on nobody: {said}"
                 assert self.told.get(said.job) != said.message, f"told twice: {said}"

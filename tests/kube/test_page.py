@@ -245,10 +245,18 @@ def test_nodes_by_state() -> None:
     scene.stage.put_node(node("c", spec={"unschedulable": True}))
     scene.stage.put_node(node("d", ready="False"))
     scene.cycle()
+    cluster = scene.stage.engine.view.cluster
+    cluster.set_aside(cluster.index["b"])
 
     found = scene.values("ringleaf_nodes")
 
-    assert found == {("ready",): 2, ("cordoned",): 1, ("not-ready",): 1}
+    assert found == {
+        ("ready",): 1,
+        ("cordoned",): 1,
+        ("set-aside",): 1,
+        ("not-ready",): 1,
+    }
+    assert scene.values("ringleaf_chips")["atlas-800t-a2", "free"] == 8
 
 
 @pytest.mark.parametrize(

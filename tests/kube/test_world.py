@@ -657,6 +657,7 @@ def test_hearing_everything_twice_is_hearing_it_once() -> None:
     stage.gang("g", 2)
     stage.pod("p", 2)
     stage.cycle()
+    stage.cycle()
     stage.world.put_nodes([])
     for plain in stage.pods.values():
         stage.put_pod(plain)

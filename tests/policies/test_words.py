@@ -339,6 +339,7 @@ NETWORK_REFUSALS: Final = {
         "a job with tor-affinity needs a leaf switch, the node is under none"
     ),
     Reason.CORDONED: "the node is cordoned and takes no new pods",
+    Reason.SET_ASIDE: "the node refused a pod and takes no new ones for a while",
     Reason.SUB_HEALTHY: "the node works, but not well, and the job avoids such nodes",
     Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
     Reason.REFUSED: "a plugin refuses the node to the job",

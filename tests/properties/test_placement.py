@@ -22,6 +22,7 @@ from tests.properties.cases import Case, cases, cluster_of, job_of, nodes_of
 EXAMPLES = 300
 NOT_OF_CHIPS = {
     Reason.CORDONED,
+    Reason.SET_ASIDE,
     Reason.NOT_SELECTED,
     Reason.TAINTED,
     Reason.REFUSED,

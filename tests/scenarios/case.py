@@ -105,6 +105,10 @@ def _in_brief(said: Mapping[str, Any]) -> tuple[str, str]:
         about = said["evict"]
         pods = " ".join(map(str, about["replicas"]))
         return about["job"], f"{at} s evict {pods} for {about['by']}"
+    if "delete" in said:
+        about = said["delete"]
+        pods = " ".join(map(str, about["replicas"]))
+        return about["job"], f"{at} s delete {pods} ({about['cause']})"
     return said["report"]["job"], f"{at} s {said['report']['verdict']}"
 
 

@@ -28,7 +28,9 @@ def test_what_must_never_happen_does_not(case: Case) -> None:
 
 @pytest.mark.parametrize("case", EVERY_CASE, ids=str)
 def test_a_scenario_names_its_source(case: Case) -> None:
-    assert re.search(r"\((.*\b(seed 00\d|D\d+|vendor behaviour)\b.*)\)", case.about)
+    sources = r"seed 00\d|D\d+|vendor behaviour|Ringleaf's own"
+
+    assert re.search(rf"\((.*\b({sources})\b.*)\)", case.about)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -367,7 +367,7 @@ events = st.one_of(
     st.builds(ev.PodsEnding, names, ranks),
     st.builds(ev.BindFailed, names, ranks),
     st.builds(ev.PodsAil, names, tuples(ailments)),
-    st.builds(ev.PodsRun, names, ranks),
+    st.builds(ev.PodsRun, names, ranks, st.none() | seconds.map(abs)),
     st.builds(ev.PodsRefused, names, ranks, texts),
     st.builds(ev.RepairKnown, names, records),
     st.builds(ev.FaultsKnown, tuples(faults)),

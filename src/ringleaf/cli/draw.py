@@ -295,6 +295,7 @@ def _standing(cluster: Cluster, node: int) -> Text:
         "" if superpod == NOWHERE else f"SuperPoD {superpod}",
         "" if cluster.ready.item(node) else "not ready",
         "sub-healthy" if cluster.sub_healthy.item(node) else "",
+        "set aside" if cluster.aside.item(node) else "",
     ]
     told = ", ".join(filter(None, known))
     return Text(f" {told}" if told else "", style="dim")

@@ -36,7 +36,7 @@ MAX_NAMES: Final = 3
 STALE: Final = 3
 """A Lease that was not renewed for so many times as long as it lasts is nobody's."""
 HELD: Final = "held by nobody"
-_AWAY: Final = ("not-ready", "cordoned")
+_AWAY: Final = ("not-ready", "cordoned", "set-aside")
 
 
 class Lead:
@@ -192,6 +192,7 @@ def _products(chips: Chips) -> Iterator[Plain]:
             "nodes": int(own.sum()),
             "not-ready": int((own & ~chips.ready).sum()),
             "cordoned": int((own & chips.ready & chips.cordoned).sum()),
+            "set-aside": int((own & _takes(chips) & chips.aside).sum()),
             "chips": size,
             "used": int(np.bitwise_count(chips.taken[own]).sum()),
             "free": int(np.bitwise_count(free[own]).sum()),
@@ -207,8 +208,13 @@ def _everything(chips: Chips) -> Any:  # noqa: ANN401 - masks
 
 def _free(chips: Chips) -> Any:  # noqa: ANN401 - masks
     """The chips that a pod could get: of nodes that take pods."""
-    open_now = chips.ready & ~chips.cordoned
+    open_now = _takes(chips) & ~chips.aside
     return np.where(open_now, chips.free & chips.healthy, np.uint64(0))
+
+
+def _takes(chips: Chips) -> Any:  # noqa: ANN401 - flags
+    """The nodes that are ready and not cordoned."""
+    return chips.ready & ~chips.cordoned
 
 
 def _whole(chips: Chips) -> Any:  # noqa: ANN401 - flags

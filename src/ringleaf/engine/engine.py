@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ringleaf.actions import VERBS
 from ringleaf.actions.enqueue import full_words
 from ringleaf.actions.mend import follow, mend
+from ringleaf.actions.unstarted import next_look, release_unstarted, take_back_nodes
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
@@ -27,16 +28,25 @@ from ringleaf.engine.event import (
     PodsAil,
     PodsEnding,
     PodsGone,
+    PodsRefused,
+    PodsRun,
     QueueChanged,
     QueueGone,
     RepairKnown,
     Woke,
 )
+from ringleaf.framework.asides import Aside
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.cycle import Cycle, short_of_pods
 from ringleaf.framework.faultbook import FaultBook
-from ringleaf.framework.instruction import Instruction, Report, Verdict, WakeAt
+from ringleaf.framework.instruction import (
+    Delete,
+    Instruction,
+    Report,
+    Verdict,
+    WakeAt,
+)
 from ringleaf.framework.preference import Score
 from ringleaf.framework.repairs import Repair
 from ringleaf.framework.session import Session
@@ -47,7 +57,7 @@ from ringleaf.framework.votes import Votes
 from ringleaf.framework.waiting import beyond_quota, told_to_wait
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed
-from ringleaf.model.fault import Reach
+from ringleaf.model.fault import Cause, Reach
 from ringleaf.model.job import Job, Role
 from ringleaf.model.mask import chips_of, mask_of
 from ringleaf.model.placement import NO_MARK, Placement
@@ -114,6 +124,8 @@ class Engine:
             PodsAil: self._pods_ail,
             RepairKnown: self._repair_known,
             FaultsKnown: self._faults_known,
+            PodsRun: self._pods_run,
+            PodsRefused: self._pods_refused,
             NodesChanged: self._nodes_changed,
             NodesGone: self._nodes_gone,
             LeavesChanged: self._leaves_changed,
@@ -144,6 +156,8 @@ class Engine:
             self._hunt_again()
         for event in events:
             self._apply[type(event)](event)
+        take_back_nodes(cycle)
+        release_unstarted(cycle)
         if cycle.conf.actions:
             mend(cycle)
             self._act(now)
@@ -177,7 +191,7 @@ class Engine:
     def _say_when(self, now: float) -> None:
         """Say when to be called again, if that is news."""
         cycle = self.cycle
-        wake = min(cycle.wake, cycle.hunt_at)
+        wake = min(cycle.wake, cycle.hunt_at, next_look(cycle))
         if wake != inf and (wake != self._wake or self._wake <= now):
             cycle.out.append(WakeAt(wake))
             self._wake = wake
@@ -191,6 +205,11 @@ class Engine:
     def let_in(self) -> Sequence[str]:
         """The jobs that the last call let in."""
         return self.cycle.let_in
+
+    @property
+    def set_aside(self) -> Mapping[str, Aside]:
+        """The nodes that take no pods for a while, because they refused some."""
+        return self.cycle.asides.nodes
 
     @property
     def bookings(self) -> Mapping[str, Booking]:
@@ -216,7 +235,11 @@ class Engine:
         if standing.placements and not standing.is_broken:
             return Placed(job, tuple(standing.placements.values()))
         if standing.placements:
-            return cycle.with_reserved(standing, short_of_pods(standing))
+            found = short_of_pods(standing)
+            if name in cycle.resting:
+                because = f"{found.because}{standing.why}"
+                found = replace(found, because=because)
+            return cycle.with_reserved(standing, found)
         why = standing.why.lstrip(",; ")
         with Statement(cluster) as statement:
             if name in cycle.bookings:
@@ -355,6 +378,7 @@ class Engine:
         if job.name in repairs or not nodes.isdisjoint(self._sick):
             repairs.suspects[job.name] = None
         standing.started = self.view.now if event.started is None else event.started
+        self.cycle.starts.found(job.name)
         self.cycle.pods_came(job)
 
     def _own_chips(self, job: Job, placement: Placement) -> int:
@@ -425,6 +449,8 @@ class Engine:
     def _job_gone(self, event: JobGone) -> None:
         self._given.pop(event.job, None)
         self._invalid.pop(event.job, None)
+        if not event.returns:
+            self.cycle.starts.forget(event.job)
         standing = self.view.standings.get(event.job)
         if standing is not None:
             self._drop(standing)
@@ -449,6 +475,14 @@ class Engine:
 
     def _faults_known(self, event: FaultsKnown) -> None:
         self.cycle.repairs.book.known(event.faults, self.view.now)
+        cluster, asides = self.view.cluster, self.cycle.asides
+        for fault in event.faults:
+            node, until = fault.where, fault.until or 0.0
+            refuses = fault.cause is Cause.REFUSAL and fault.recovered is None
+            known = node in asides.nodes or node not in cluster.index
+            if refuses and not known and until > self.view.now:
+                asides.adopt(node, fault.why, fault.seen, until)
+                cluster.set_aside(cluster.index[node])
 
     def _repair_known(self, event: RepairKnown) -> None:
         """Somebody else began to repair a job, or did; who leads knows better."""
@@ -515,7 +549,66 @@ class Engine:
             self._wait_if_short(standing)
 
     def _bind_failed(self, event: BindFailed) -> None:
+        self.cycle.starts.came_back(event.job, event.replicas)
         self._pods_gone(PodsGone(event.job, event.replicas))
+
+    def _pods_run(self, event: PodsRun) -> None:
+        cycle, name = self.cycle, event.job
+        standing = self.view.standings.get(name)
+        if standing is None:
+            return
+        known = cycle.starts.runs_of(name)
+        new = (*(n for n in event.replicas if n not in known),)
+        cycle.starts.run(name, new, event.since, self.view.now)
+        cycle.note_whole(standing)
+        for placement in (standing.placements.get(n) for n in new):
+            if placement is not None and cycle.asides.cleared_by(
+                placement.node, chips=bool(placement.chips)
+            ):
+                cycle.asides.forget(placement.node)
+                cycle.opened(placement.node)
+
+    def _pods_refused(self, event: PodsRefused) -> None:
+        """Pods are dead: others are to be made, and go elsewhere."""
+        cycle, name = self.cycle, event.job
+        standing = self.view.standings.get(name)
+        held = {} if standing is None else standing.placements
+        refused = [held[n] for n in event.replicas if n in held]
+        if refused:
+            self._pods_ending(PodsEnding(name, event.replicas))
+            cycle.starts.came_back(name, event.replicas)
+            cycle.starts.refused(name, self.view.now)
+        if cycle.conf.actions:
+            why = event.why or "its node refused it"
+            pods = tuple(sorted(event.replicas))
+            cycle.out.append(Delete(name, pods, Cause.REFUSAL, why))
+        for node in sorted({placement.node for placement in refused}):
+            chips = any(p.chips for p in refused if p.node == node)
+            self._set_aside(name, node, event.why, chips=chips)
+
+    def _set_aside(self, job: str, node: str, why: str, *, chips: bool) -> None:
+        """A node that refused a pod of *job* takes no other for a while."""
+        cycle, cluster, now = self.cycle, self.view.cluster, self.view.now
+        first_s = self.view.settings.repairs.aside_s
+        if not first_s:
+            return
+        known = node in cycle.asides.nodes
+        found = cycle.asides.refused(node, why, now, first_s, chips=chips)
+        cycle.repairs.book.set_aside(node, why, now, found.until)
+        if known:
+            return
+        cluster.set_aside(cluster.index[node])
+        cycle.structure += 1
+        self._give_up({node})
+        told = f"node {node!r} refused a pod of job {job!r}{f': {why}' * bool(why)}; "
+        told += f"it takes no pods for {found.lasts_s:g} s"
+        for other in cycle.asides.surplus(len(cluster)):
+            cycle.take_back(other)
+            told += f"; too many nodes refuse pods, {other!r} takes them again"
+        if cycle.conf.actions:
+            hint = f"see whether the device plugin of {node!r} runs"
+            report = Report(job, Verdict.SET_ASIDE, told, hint, node=node)
+            cycle.out.append(report)
 
     def _pods_ending(self, event: PodsEnding) -> None:
         standing = self.view.standings.get(event.job)
@@ -606,6 +699,7 @@ class Engine:
         self._let_go_for_repairs()
         for name in gone:
             self.book.nodes_changed(self._nodes.pop(name), None, self.view.now)
+            self.cycle.asides.forget(name)
         self._sick -= gone
         self._rebuild()
 
@@ -646,6 +740,8 @@ class Engine:
                         demand=held.demand,
                     )
             statement.commit()
+        for name in self.cycle.asides.nodes:
+            cluster.set_aside(cluster.index[name])
         self.view.watch(cluster)
         self.cycle.session = self._session(self.cycle.conf, self.cycle.votes)
         self._hold_for_repairs()

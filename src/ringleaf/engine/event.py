@@ -77,14 +77,23 @@ class PodsAil(Struct, frozen=True):
 
 
 class PodsRun(Struct, frozen=True):
-    """Pods run: their nodes have taken them."""
+    """Pods run: their nodes have taken them.
+
+    From when it is first said of a job, also if none do, the others have a time to run
+    in: from *since* on, when the last of them was bound, if that is known better than
+    here. A job of which it is not said runs.
+    """
 
     job: str
     replicas: tuple[int, ...]
+    since: float | None = None
 
 
 class PodsRefused(Struct, frozen=True):
-    """Pods were refused by the nodes to which they were bound, and why."""
+    """Pods were refused by the nodes to which they were bound, and why.
+
+    It is said before they are gone, so that it is known where they were.
+    """
 
     job: str
     replicas: tuple[int, ...]

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ringleaf.framework.asides import Asides
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.conf import Conf
 from ringleaf.framework.instruction import (
@@ -22,6 +23,7 @@ from ringleaf.framework.instruction import (
 from ringleaf.framework.repairs import Repair, Repairs
 from ringleaf.framework.session import Session
 from ringleaf.framework.standing import Phase, Standing, pod_amounts
+from ringleaf.framework.starts import Starts
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
@@ -49,7 +51,7 @@ class Cycle:
     spared = False
     """Whether somebody was not evicted only because no job has arrived since."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - what there is, one by one
         self,
         view: View,
         session: Session,
@@ -99,6 +101,12 @@ class Cycle:
         """When somebody can be evicted who cannot be yet."""
         self.ends: dict[str, Standing] = {}
         """Jobs with pods that are asked to end."""
+        self.starts = Starts()
+        """Who was bound, and whether it came to run."""
+        self.resting: dict[str, Standing] = {}
+        """Jobs that would wait, and are not tried before a time."""
+        self.asides = Asides()
+        """Nodes that take no pods because they refused some."""
         self.let_in: list[str] = []
         """Jobs that were let in in this cycle."""
         self.most: float = inf
@@ -159,10 +167,20 @@ class Cycle:
             self.admit(standing)
         if standing.job.podless and standing.phase is not Phase.PENDING:
             return
+        if actions and self.starts.not_before(standing.job.name) > self.now:
+            self._rest(standing)
+            return
         self._waitlist(standing).add(standing, self.key_of(standing))
         self._note_due(standing)
         if not standing.told and not standing.placements:
             self.untold[standing.job.name] = standing
+
+    def _rest(self, standing: Standing) -> None:
+        """A job waits for its time to come."""
+        name = standing.job.name
+        self.resting[name] = standing
+        again_s = self.starts.not_before(name) - self.now
+        self.tell_waits(standing, f"; it did not run, and is tried in {again_s:g} s")
 
     def admit(self, standing: Standing) -> None:
         """A job is let in."""
@@ -194,6 +212,7 @@ class Cycle:
     def stop_waiting(self, name: str) -> None:
         """A job waits for nothing."""
         self.newcomers.pop(name, None)
+        self.resting.pop(name, None)
         for waitlist in (self.pending, self.waiting, self.modest):
             if name in waitlist:
                 waitlist.remove(name)
@@ -575,8 +594,11 @@ class Cycle:
         self.pods_came(job)
         standing.told = standing.why = standing.before = ""
         standing.promised = set()
-        if standing.phase is not Phase.RUNNING:
+        if standing.phase is Phase.RUNNING:
+            self.starts.join(job.name, [p.replica for p in placements], self.now)
+        else:
             standing.started = self.now
+            self.starts.begin(job.name, self.now)
             self.view.move(standing, Phase.RUNNING)
         if standing.missing:
             self.wait(standing)
@@ -640,6 +662,29 @@ class Cycle:
         self.view.enter(standing)
         if waits:
             self.wait(standing)
+
+    def note_whole(self, standing: Standing) -> bool:
+        """Whether all pods have run that a job cannot do without, once they have."""
+        start = self.starts[standing.job.name]
+        if not start.was_whole:
+            ran = start.runs & standing.placements.keys() | standing.finished
+            if len(ran) >= standing.min_pods:
+                self.starts.is_whole(standing.job.name)
+        return start.was_whole
+
+    def take_back(self, node: str) -> None:
+        """A node that was set aside takes pods again."""
+        self.asides.take_back(node, self.now)
+        self.opened(node)
+
+    def opened(self, node: str) -> None:
+        """A node is set aside no longer."""
+        cluster = self.view.cluster
+        at = cluster.index[node]
+        cluster.set_aside(at, aside=False)
+        self.repairs.book.taken_back(node, self.now)
+        self.structure += 1
+        self.freed([cluster.product_of(at)])
 
     def pods_came(self, job: Job) -> None:
         """Pods of *job* are there: company for some, prey for others."""

@@ -102,6 +102,8 @@ class Report(Struct, frozen=True, tag="report"):
     hint: str = ""
     missing: int = 0
     reasons: Mapping[Reason, int] = field(default_factory=dict)
+    node: str = ""
+    """The node that is set aside, where one is."""
 
 
 class WakeAt(Struct, frozen=True, tag="wake-at"):

@@ -183,7 +183,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_nodes",
         ("state",),
-        "nodes that are `ready`, `cordoned` or `not-ready`",
+        "nodes that are `ready`, `cordoned`, `set-aside` or `not-ready`",
     ),
     (
         "ringleaf_objects",
@@ -426,7 +426,7 @@ STATES: Final[Mapping[str, str]] = MappingProxyType(
         "used-faulty": "a pod holds it, and it is reported faulty",
         "reserved": "held back for a job that waits",
         "faulty": "nobody holds it, and it is reported faulty or not listed",
-        "unavailable": "nobody holds it, and its node is cordoned or not ready",
+        "unavailable": "nobody holds it, and its node takes no pods",
         "unclear": "a pod of the node holds chips and does not say which",
     }
 )

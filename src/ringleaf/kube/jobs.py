@@ -75,6 +75,10 @@ class Group:
         """How that is written on its PodGroup."""
         self.written: deque[str] = deque(maxlen=MAX_WRITTEN)
         """What we wrote there ourselves, and is no news."""
+        self.running: set[int] = set()
+        """Numbers of which the engine knows that they run."""
+        self.is_watched = False
+        """Whether the engine was told which of its pods run."""
         self.spared_until = 0.0
         """Until when its pods are not asked to end."""
         self.is_stale = False

@@ -32,6 +32,20 @@ class Metadata(_Object):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+class Owner(_Object):
+    """Who made an object; one that is its controller makes it again."""
+
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class GroupMetadata(Metadata):
+    """What a PodGroup or a pod has besides: who made it."""
+
+    owner_references: list[Owner] | None = None
+
+
 Quantities = dict[str, str | int | float]
 """Resource -> an amount as it was written."""
 
@@ -207,6 +221,7 @@ class Condition(_Object):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class Termination(_Object):
@@ -216,14 +231,16 @@ class Termination(_Object):
 
 
 class ContainerState(_Object):
-    """What a container did, as far as it ended."""
+    """What a container does or did: it runs, or has ended."""
 
+    running: dict[str, Any] | None = None
     terminated: Termination | None = None
 
 
 class ContainerStatus(_Object):
     """How a container is."""
 
+    state: ContainerState | None = None
     last_state: ContainerState | None = None
 
 
@@ -233,13 +250,16 @@ class PodStatus(_Object):
     phase: str = "Pending"
     conditions: list[Condition] | None = None
     start_time: str | None = None
+    reason: str = ""
+    message: str = ""
     container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
 
 
 class Pod(_Object):
     """A pod."""
 
-    metadata: Metadata = field(default_factory=Metadata)
+    metadata: GroupMetadata = field(default_factory=GroupMetadata)
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
 
@@ -319,19 +339,6 @@ class PodGroupStatus(_Object):
     running: int = 0
     succeeded: int = 0
     failed: int = 0
-
-
-class Owner(_Object):
-    """Who made an object."""
-
-    name: str = ""
-    uid: str = ""
-
-
-class GroupMetadata(Metadata):
-    """What a PodGroup has besides: who made it."""
-
-    owner_references: list[Owner] | None = None
 
 
 class PodGroup(_Object):

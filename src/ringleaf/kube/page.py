@@ -211,9 +211,11 @@ class Reading:
                 put("ringleaf_chips", int(n[own].sum()), product.key, state)
             for asked, lost in fragments(cluster, product).items():
                 put("ringleaf_fragmented_chips", lost, product.key, str(asked))
-        ready = int((cluster.ready & ~cluster.cordoned).sum())
+        takes = cluster.ready & ~cluster.cordoned
+        ready, aside = int(takes.sum()), int((takes & cluster.aside).sum())
         cordoned = int((cluster.ready & cluster.cordoned).sum())
-        put("ringleaf_nodes", ready, "ready")
+        put("ringleaf_nodes", ready - aside, "ready")
+        put("ringleaf_nodes", aside, "set-aside")
         put("ringleaf_nodes", cordoned, "cordoned")
         put("ringleaf_nodes", len(cluster) - ready - cordoned, "not-ready")
 
@@ -357,7 +359,7 @@ def states_of(cluster: Cluster, reserved: Masks) -> dict[str, Counts]:
     """
     count = np.bitwise_count
     used, idle = cluster.taken & ~reserved, ~cluster.taken
-    takes_pods = cluster.ready & ~cluster.cordoned
+    takes_pods = cluster.ready & ~cluster.cordoned & ~cluster.aside
     free = count(cluster.free & cluster.healthy & idle)
     states: dict[str, Counts] = {
         "free": np.where(takes_pods, free, 0),

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod, demand_of, requests_of
 from ringleaf.kube.objects import Pod, PodSpec
+from ringleaf.kube.unstarted import refusal_of, runs
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.placement import Placement
 from ringleaf.model.topology import quoted
@@ -95,6 +96,7 @@ class PodRecord:
         "asked",
         "assumed",
         "base",
+        "bound_at",
         "chip_text",
         "chips",
         "claims",
@@ -115,14 +117,18 @@ class PodRecord:
         "operated",
         "order",
         "ours",
+        "owned",
         "preemptable",
         "preempts",
         "priority",
         "problem",
         "rank",
         "refusal",
+        "refused",
+        "refused_told",
         "resource",
         "role",
+        "runs",
         "said",
         "signs",
         "started",
@@ -139,6 +145,10 @@ class PodRecord:
         self.created = seconds_of(metadata.creation_timestamp)
         self.ours = spec.scheduler_name in schedulers
         self.labels = labels
+        self.owned = any(o.controller for o in metadata.owner_references or ())
+        """Whether somebody makes another one when it is deleted."""
+        self.refused_told = False
+        """Whether the engine knows that its node refused it."""
         self.assumed: Placement | None = None
         """Where it was sent; until the API server says the same."""
         self.not_before = 0.0
@@ -216,6 +226,10 @@ class PodRecord:
         self.deleting = metadata.deletion_timestamp is not None
         self.node = spec.node_name
         self.started = seconds_of(pod.status.start_time or "")
+        self.bound_at = _bound_at(pod)
+        self.refused = refusal_of(pod)
+        """Why its node refused it, if it did."""
+        self.runs = bool(self.node) and not self.refused and runs(pod)
         self.rank = _rank(annotations.get(names.RANK, ""))
         labels = metadata.labels or _NONE
         self.labels = labels
@@ -289,6 +303,13 @@ def _signs(
         return WELL
     replaced = annotations.get(names.OPERATION) == "delete"
     return Signs(crashed, labels.get(names.FAULT_TYPE, ""), replaced)
+
+
+def _bound_at(pod: Pod) -> float:
+    """When a pod was bound, as the API server says; 0 if it does not."""
+    conditions = pod.status.conditions or ()
+    times = (c.last_transition_time for c in conditions if c.type == "PodScheduled")
+    return seconds_of(next(times, None) or "") if pod.spec.node_name else 0.0
 
 
 def _asked(pod: Pod) -> tuple[int, str, Demand]:

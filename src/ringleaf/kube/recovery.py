@@ -75,7 +75,8 @@ def ailments_of(pods: Iterable[PodRecord], recovery: Recovery) -> tuple[Ailment,
 def _cause(pod: PodRecord, recovery: Recovery) -> Cause | None:
     """What is wrong with a pod; the first that applies."""
     signs = pod.signs
-    crashed = pod.state is State.FAILED or (signs.has_crashed and pod.holds)
+    failed = pod.state is State.FAILED and not pod.refused  # such one never ran
+    crashed = failed or (signs.has_crashed and pod.holds)
     if crashed and recovery.retries:
         return Cause.POD
     if not pod.holds:

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from ringleaf.actions.unstarted import NEVER_RAN
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobArrived, JobGone, Woke
 from ringleaf.framework.conf import DEFAULT, Conf
@@ -47,6 +48,7 @@ from ringleaf.kube.watch import Reflector
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
 from ringleaf.model.decision import Decision, Waiting
+from ringleaf.model.fault import Cause
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE
 
@@ -633,6 +635,8 @@ class Scheduler:
                     self._bind(each)
                 case Evict():
                     self._evict(each)
+                case Delete() if each.cause in (NEVER_RAN, Cause.REFUSAL):
+                    self._take_back(each)
                 case Delete() | Point() | Remember() | AskToExit() | Repaired():
                     self._mender.carry_out(each)
                 case Report():
@@ -703,11 +707,43 @@ class Scheduler:
             if group is not None:
                 self.teller.conflict(group, message)
             return
+        if each.verdict is Verdict.SET_ASIDE:
+            self.teller.on_node(each.node, "SetAside", message)
+            return
+        if each.verdict is Verdict.RELEASED:
+            return  # it was said where it was done
         if each.verdict in TOLD_ONCE:
             if group is not None:
                 self.teller.on_group(group, TOLD_ONCE[each.verdict], message)
             return
         self.teller.waits(each.job, message)
+
+    def _take_back(self, each: Delete) -> None:
+        """Delete pods that never ran, of which others are made then."""
+        group = self.world.groups.get(each.job)
+        if group is None:
+            return
+        refused = each.cause == Cause.REFUSAL
+        pods = [
+            pod
+            for pod in group.pods.values()
+            if pod.number in each.replicas
+            and not pod.deleting
+            and (pod.refused if refused else pod.holds or pod.assumed is not None)
+        ]
+        kept = [pod for pod in pods if not pod.owned]
+        if kept:
+            told = f"{each.why}; it stays, because nobody would make it again"
+            hint = "delete it, and submit it anew"
+            self._say("not released", job=each.job, pods=len(kept), why=each.why)
+            self.teller.on_job(group, "NotReleased", _with_hint(told, hint))
+            pods = [pod for pod in pods if pod.owned] if refused else []
+        if not pods:
+            return
+        self._say("release", job=each.job, pods=len(pods), why=each.why)
+        self.metrics.releases += not refused
+        self.teller.on_job(group, "Refused" if refused else "Released", each.why)
+        self.binder.delete(pods)
 
     def _tell_news(self, now: float) -> None:
         """What else has changed, and what is to be released."""

@@ -146,6 +146,20 @@ class Teller:
             about["namespace"] = problem.namespace
         self._event(about, "Ignored", problem.message, is_warning=True)
 
+    def on_node(self, name: str, reason: str, message: str) -> None:
+        """A warning on a node."""
+        about = {"kind": "Node", "name": name, "apiVersion": "v1"}
+        about["uid"] = self._world.uid_of_node(name)
+        self._event(about, reason, message, is_warning=True)
+
+    def on_job(self, group: Group, reason: str, message: str) -> None:
+        """A warning on a PodGroup, or on the pod that has none."""
+        if group.is_alone:
+            for pod in group.pods.values():
+                self._event(_about_pod(pod), reason, message, is_warning=True)
+            return
+        self.on_group(group, reason, message)
+
     def on_group(self, group: Group, reason: str, message: str) -> None:
         """An event on a PodGroup."""
         about = _about_group(group)
@@ -369,13 +383,14 @@ class Teller:
 
     def _status(self, group: Group) -> dict[str, Any]:
         assert group.podgroup is not None
-        pods = group.pods.values()
+        # Others are made in the place of those that were refused.
+        pods = [p for p in group.pods.values() if not (p.refused and p.owned)]
         # Not pods on their way: a gang that is called running is never released.
         alive = sum(pod.holds for pod in pods)
         done = sum(pod.succeeded for pod in pods)
         failed = sum(pod.state is State.FAILED for pod in pods)
         before = group.podgroup.status.phase
-        if pods and done + failed == len(group.pods):
+        if pods and done + failed == len(pods):
             phase = "Completed"
         elif alive and alive + done >= group.need:
             phase = "Running"

@@ -51,7 +51,9 @@ RELIST: Final = frozenset({400, NOT_FOUND, GONE, TOO_LARGE_VERSION})
 class Object(Protocol):
     """Any object of Kubernetes."""
 
-    metadata: Metadata
+    @property
+    def metadata(self) -> Metadata:
+        """What every object has."""
 
 
 T = TypeVar("T", bound=Object)

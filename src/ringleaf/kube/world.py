@@ -25,6 +25,8 @@ from ringleaf.engine.event import (
     PodsAil,
     PodsEnding,
     PodsGone,
+    PodsRefused,
+    PodsRun,
     QueueChanged,
     QueueGone,
     RepairKnown,
@@ -154,6 +156,8 @@ class World:
         self._leaves_changed = self._conf_changed = False
         self._counted = {"cpu", "memory", "pods"}
         """Resources that some pod asks; a node that does not name one has none."""
+        self._started: dict[str, None] = {}
+        """Groups of which pods were sent, or began to run."""
         self._late: dict[str, float] = {}
         self._repairs: dict[str, None] = {}
         """Groups of whose repair somebody else has written."""
@@ -313,6 +317,10 @@ class World:
     def put_conf(self, conf: Conf) -> None:
         """The configuration is another one."""
         self._conf = conf
+        for pod in self.pods.values():
+            if pod.refused_told:  # whoever led may not have got to it
+                pod.refused_told = False
+                self._dirty[pod.job] = None
         before = self._reports.collected_first
         self._heed_conf()
         self._conf_changed = True
@@ -350,6 +358,7 @@ class World:
             or self._conf_changed
             or self._faults_changed
             or self._repairs
+            or self._started
         ):
             return []
         out: list[Event] = []
@@ -374,6 +383,7 @@ class World:
                 begins += found[len(ends) :]
         self._tell_repairs(out)
         out += begins
+        self._tell_runs(out)
         if vanished:
             out.append(NodesGone(tuple(vanished)))
         return out
@@ -400,6 +410,9 @@ class World:
                 out.append(PodsAil(group.name, group.ailing))
             if group.ending:
                 out.append(PodsEnding(group.name, tuple(sorted(group.ending))))
+            if group.is_watched:
+                ran = tuple(sorted(group.running))
+                out.append(PodsRun(group.name, ran, _last_bound(group)))
         return out
 
     @property
@@ -415,6 +428,11 @@ class World:
     def n_nodes(self) -> int:
         """Nodes that there are."""
         return len(self._objects)
+
+    def uid_of_node(self, name: str) -> str:
+        """The uid of a node, or its name: events of nodes are looked up by either."""
+        given = self._objects.get(name)
+        return name if given is None else given.metadata.uid
 
     @property
     def known_problems(self) -> list[tuple[str, str, str]]:
@@ -448,6 +466,7 @@ class World:
         """Pods are sent to their places; they hold them from now on."""
         group = self.groups[job]
         pods = group.by_number()
+        self._started[job] = None
         found = []
         for placement in placements:
             pod = pods[placement.replica]
@@ -545,8 +564,10 @@ class World:
 
     def _pod_changed(self, record: PodRecord, pod: Pod) -> None:
         before = record.seen
-        held = _claim(record)
+        held, ran = _claim(record), record.runs
         record.update(pod)
+        if record.runs and not ran:
+            self._started[record.job] = None
         sent = record.assumed is not None and record.state is not State.WAITING
         moved = record.group != before[3]
         after = record.seen
@@ -688,6 +709,7 @@ class World:
         """What the engine hears of a group that has changed."""
         job, pods = self._job(group, now)
         self._note_reason(group)
+        yield from self._tell_refused(group)
         if group.told is not None:
             yield from self._tell_ailments(group, job or group.told)
         if job is None:
@@ -709,6 +731,7 @@ class World:
         if gone := group.placed.keys() - known.keys():
             yield PodsGone(group.name, tuple(sorted(gone)))
             group.ending -= gone
+            group.running -= gone
         if job != group.told:
             starts = [pod.started for pod in pods if pod.started]
             listed = tuple(known[n] for n in sorted(known))
@@ -716,6 +739,7 @@ class World:
             yield JobArrived(job, listed, min(starts, default=None), since)
             yield from self._tell_retries(group, job)
         group.told, group.placed = job, known
+        self._note_watched(group)
         yield from self._tell_ailments(group, job)
         ends = {pod.number for pod in pods if pod.deleting}
         new = tuple(n for n in sorted(known) if n in ends and n not in group.ending)
@@ -788,6 +812,42 @@ class World:
             group.record = Record(since=0.0, retries_used=used, is_over=True)
             yield RepairKnown(group.name, group.record)
 
+    def _tell_refused(self, group: Group) -> Iterator[Event]:
+        """Which pods their nodes refused, and why; said while it is known where."""
+        pods = [p for p in group.pods.values() if p.refused and not p.refused_told]
+        if not pods or group.is_outside or not pods[0].ours:
+            return
+        number(group, pods)
+        for pod in pods:
+            assert pod.number is not None
+            pod.refused_told = True
+            if not pod.deleting:
+                yield PodsRefused(group.name, (pod.number,), pod.refused)
+
+    def _note_watched(self, group: Group) -> None:
+        """A job that has pods is one of which it is said who runs."""
+        group.is_watched = group.is_watched and bool(group.placed)
+        if group.placed and not group.is_watched:
+            self._started[group.name] = None
+
+    def _tell_runs(self, out: list[Event]) -> None:
+        """Which pods run, of jobs of ours; others are left alone."""
+        started, self._started = self._started, {}
+        for group in filter(None, map(self.groups.get, started)):
+            if group.told is None or not group.placed or not _is_own(group):
+                continue
+            ran = {
+                pod.number
+                for pod in group.pods.values()
+                if pod.runs and pod.number in group.placed and pod.assumed is None
+            }
+            new = tuple(sorted(n for n in ran - group.running if n is not None))
+            if new or not group.is_watched:
+                since = None if group.is_watched else _last_bound(group)
+                out.append(PodsRun(group.name, new, since))
+                group.running.update(new)
+                group.is_watched = True
+
     def _tell_ailments(self, group: Group, job: Job) -> Iterator[Event]:
         """What is wrong with pods themselves, if that is news."""
         pods = group.pods.values()
@@ -804,6 +864,7 @@ class World:
             yield JobGone(group.name, returns or _may_return(group))
         group.told, group.placed, group.ending = None, {}, set()
         group.ailing = ()
+        group.running, group.is_watched = set(), False
         group.complete_at = 0.0
         group.let_in = False
         group.is_stale = False
@@ -957,7 +1018,19 @@ def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
 
 def _is_of_the_end(event: Event) -> bool:
     """Whether something is over, or is about to be and why."""
-    return isinstance(event, JobGone | PodsGone | PodsAil)
+    return isinstance(event, JobGone | PodsGone | PodsAil | PodsRefused)
+
+
+def _is_own(group: Group) -> bool:
+    """Whether it is on us to see that its pods run."""
+    pods = group.pods.values()
+    return not (group.is_outside or group.unreadable) and all(p.ours for p in pods)
+
+
+def _last_bound(group: Group) -> float | None:
+    """When the last of its pods was bound that do not run; None if nobody knows."""
+    late = (p.bound_at for p in group.pods.values() if p.holds and not p.runs)
+    return max(late, default=0.0) or None
 
 
 def _is_well(pod: PodRecord) -> bool:

@@ -82,7 +82,8 @@ class Cluster:
     ``version`` counts committed statements. ``changes`` lists the nodes whose free
     chips changed since ``epoch`` began, for indexes that follow the cluster; a new
     epoch tells them to start over. ``watchers`` are told of every pod at once, also of
-    those that are tried and taken back. ``taken`` are the chips that pods hold.
+    those that are tried and taken back. ``taken`` are the chips that pods hold. Nodes
+    that are set ``aside`` take no new pods.
     """
 
     def __init__(self, nodes: Iterable[Node], leaves: Iterable[Leaf] = ()) -> None:
@@ -105,6 +106,7 @@ class Cluster:
         self.sound = self.healthy & ~network_faulty
         self.ready = _array((node.ready for node in listed), np.bool_)
         self.cordoned = _array((node.cordoned for node in listed), np.bool_)
+        self.aside = np.zeros(len(listed), np.bool_)
         self.fleet = Fleet(
             [node.labels for node in listed],
             [node.taints for node in listed],
@@ -178,6 +180,12 @@ class Cluster:
         self.handicap[at] = sick + MAX_CHIPS - healthy.bit_count()
         self.fleet.change(at, node.labels, node.taints, node.resources)
         self.free[at] = node.free & ~self.taken.item(at)
+        self.version += 1
+        self.epoch += 1
+
+    def set_aside(self, at: int, *, aside: bool = True) -> None:
+        """The node at index *at* takes no new pods from now on, or takes them again."""
+        self.aside[at] = aside
         self.version += 1
         self.epoch += 1
 

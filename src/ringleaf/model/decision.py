@@ -20,6 +20,7 @@ class Reason(StrEnum):
     OTHER_PRODUCT = "other-product"
     NOT_READY = "not-ready"
     CORDONED = "cordoned"
+    SET_ASIDE = "set-aside"
     SUB_HEALTHY = "sub-healthy"
     NOT_SELECTED = "not-selected"
     TAINTED = "tainted"
@@ -46,6 +47,7 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.OTHER_PRODUCT: "of another product",
     Reason.NOT_READY: "not ready",
     Reason.CORDONED: "cordoned",
+    Reason.SET_ASIDE: "set aside because they refused pods",
     Reason.SUB_HEALTHY: "that do not work well, which the job avoids",
     Reason.NOT_SELECTED: "without the labels the job selects",
     Reason.TAINTED: "with a taint the job does not tolerate",

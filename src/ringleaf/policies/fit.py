@@ -147,7 +147,8 @@ def reach(cluster: Cluster, request: Request) -> Masks:
 
 def eligible(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
     """The nodes of the right product that take such pods at all."""
-    right = of_right_product(cluster, request) & cluster.ready & ~cluster.cordoned
+    right = of_right_product(cluster, request) & cluster.ready
+    right &= ~(cluster.cordoned | cluster.aside)
     demand = request.demand
     if request.well_only:
         right &= ~cluster.sub_healthy
@@ -219,6 +220,7 @@ def node_reasons(
     rule_out(Reason.OTHER_PRODUCT, ~of_right_product(cluster, request))
     rule_out(Reason.NOT_READY, ~cluster.ready)
     rule_out(Reason.CORDONED, cluster.cordoned)
+    rule_out(Reason.SET_ASIDE, cluster.aside)
     if request.well_only:
         rule_out(Reason.SUB_HEALTHY, cluster.sub_healthy)
     rule_out(Reason.NOT_SELECTED, ~cluster.fleet.selected(request.demand))

@@ -105,10 +105,10 @@ def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, An
             return {"ask-to-exit": {"job": job, "exits": exits}}
         case Repaired(job, done):
             body = {"job": job, "record": record(done)}
-        case Report(job, verdict, message, hint, missing, reasons):
+        case Report(job, verdict, message, hint, missing, reasons, node):
             body = {"job": job, "verdict": str(verdict), "missing": missing}
             body |= {"reasons": {str(reason): n for reason, n in reasons.items()}}
-            body |= {"message": message, "hint": hint}
+            body |= {"message": message, "hint": hint, "node": node}
         case WakeAt(at):
             return {"wake-at": whole(at)}
     kind = type(instruction).__name__.lower()

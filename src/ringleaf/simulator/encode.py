@@ -456,7 +456,7 @@ _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
         PodsAil: lambda e: {
             "pods-ail": {"job": e.job, "ailments": [ailment(a) for a in e.ailments]}
         },
-        PodsRun: lambda e: {"pods-run": _pods_of(e)},
+        PodsRun: lambda e: {"pods-run": _pods_of(e) | _times({"since": e.since})},
         PodsRefused: lambda e: {"pods-refused": _pods_of(e) | _kept({"why": e.why})},
         RepairKnown: lambda e: {
             "repair-known": {"job": e.job, "record": record(e.record)}

@@ -305,6 +305,14 @@ class PodsAilEntry(_Entry, frozen=True):
     ailments: list[AilmentEntry]
 
 
+class PodsRunEntry(_Entry, frozen=True):
+    """``pods-run``: pods that their nodes have taken; the others must run soon."""
+
+    job: str
+    replicas: list[Index]
+    since: Moment | None = None
+
+
 class PodsRefusedEntry(_Entry, frozen=True):
     """``pods-refused``: pods that their nodes did not take."""
 
@@ -357,7 +365,7 @@ class EventEntry(_Entry, frozen=True):
     pods_ending: PodsEntry | UnsetType = UNSET
     bind_fails: PodsEntry | UnsetType = UNSET
     pods_ail: PodsAilEntry | UnsetType = UNSET
-    pods_run: PodsEntry | UnsetType = UNSET
+    pods_run: PodsRunEntry | UnsetType = UNSET
     pods_refused: PodsRefusedEntry | UnsetType = UNSET
     repair_known: RepairEntry | UnsetType = UNSET
     faults_known: list[FaultEntry] | UnsetType = UNSET

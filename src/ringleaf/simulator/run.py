@@ -15,14 +15,9 @@ from msgspec.structs import replace
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobArrived, PodsGone, Woke
 from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.instruction import (
-    Bind,
-    Delete,
-    Evict,
-    Instruction,
-    WakeAt,
-)
+from ringleaf.framework.instruction import Bind, Delete, Evict, Instruction, WakeAt
 from ringleaf.framework.view import View
+from ringleaf.model.fault import Cause
 from ringleaf.model.job import Job
 from ringleaf.simulator.answer import instruction_told
 from ringleaf.simulator.scenario import Scenario
@@ -162,9 +157,10 @@ class _Clock:
                     self.written[job, placement.replica] = told
             case Evict(job, replicas):
                 self.plan(now + self._grace, _FIRST, PodsGone(job, replicas))
-            case Delete(job, replicas, force=force):
-                gone = now if force else now + self._grace
-                self.plan(gone, _FIRST, PodsGone(job, replicas))
+            case Delete(job, replicas, cause, force=force):
+                at_once = force or cause == Cause.REFUSAL  # nothing of it ever ran
+                at = now if at_once else now + self._grace
+                self.plan(at, _FIRST, PodsGone(job, replicas))
             case WakeAt(at) if at > now and at not in self._wakes:
                 self._wakes.add(at)
                 self.plan(at, _WAKING, Woke())

@@ -51,6 +51,7 @@ from ringleaf.simulator.format import (
     PodsEndEntry,
     PodsEntry,
     PodsRefusedEntry,
+    PodsRunEntry,
     QueueEntry,
     RepairEntry,
     SettingsEntry,
@@ -210,9 +211,9 @@ class Reader(Struct, frozen=True):
         job = self._known_job(f"{path}.job", entry.job)
         return PodsAil(job, _ailments(entry.ailments))
 
-    def _pods_run(self, path: str, entry: PodsEntry) -> Event:
+    def _pods_run(self, path: str, entry: PodsRunEntry) -> Event:
         job = self._known_job(f"{path}.job", entry.job)
-        return PodsRun(job, tuple(entry.replicas))
+        return PodsRun(job, tuple(entry.replicas), entry.since)
 
     def _pods_refused(self, path: str, entry: PodsRefusedEntry) -> Event:
         job = self._known_job(f"{path}.job", entry.job)

@@ -160,6 +160,8 @@ class _Site:
         self.kubelet: dict[str, frozenset[int]] = {}
         self.refused: set[str] = set()
         self.served: set[str] = set()
+        self.refuses = False
+        """Whether the device plugin answers nobody any more."""
         self.lock = threading.RLock()
 
     @property
@@ -356,6 +358,14 @@ class Actor:
     def recover_switch(self, node: str) -> None:
         """Let the node's own switches be reported as well."""
         self.fail_switch(node, "Healthy")
+
+    def refuse_pods(self, node: str, *, refuses: bool = True) -> None:
+        """Let the kubelet refuse every new pod with chips, or take them again.
+
+        Nothing reports it: the device plugin is there, and fails when it is asked.
+        """
+        with self._changing(node) as site:
+            site.refuses = refuses
 
     # What it knows
 
@@ -556,6 +566,9 @@ class Actor:
         resource = site.machine.product.resource
         asked = pod.asked(resource)
         ids = site.free_ids()[:asked]
+        if site.refuses:
+            words = "Allocate failed due to rpc error: code = Unavailable"
+            return _Refusal("UnexpectedAdmissionError", f"{words}, which is unexpected")
         if len(ids) < asked:
             words = f"Node didn't have enough resource: {resource}"
             return _Refusal(f"OutOf{resource}", words)

@@ -1,0 +1,26 @@
+"""A node whose device plugin fails: its pods go elsewhere, and it is set aside."""
+
+from tests.stories.stage import Stage, has_told, node_of, nodes_of, vcjob
+
+
+def test_a_pod_that_its_node_refuses_is_made_again_elsewhere(stage: Stage) -> None:
+    scheduler = stage.schedule()
+    stage.apply(vcjob("first", 2, 8))
+    broken = node_of(stage.wait_until_running("first", 2)[0])
+    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{stage.namespace}/jobs/first"
+    stage.bed.client.ask("DELETE", path)
+    stage.wait(lambda: not stage.pods(), "the first job to be gone")
+
+    stage.actor.refuse_pods(broken)
+    try:
+        stage.apply(vcjob("train", 2, 8))
+        pods = stage.wait_until_running("train", 2)
+    finally:
+        stage.actor.refuse_pods(broken, refuses=False)
+
+    assert broken not in nodes_of(pods)
+    (refusal,) = stage.actor.failed
+    assert refusal.endswith(": UnexpectedAdmissionError")
+    stage.actor.failed.clear()
+    assert has_told(scheduler, "release")
+    assert "UnexpectedAdmissionError" in stage.wait_for_event(broken, "SetAside")
