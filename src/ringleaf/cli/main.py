@@ -118,6 +118,7 @@ def main(
       ringleaf topology check examples/topology/basic-tor-node-cm.yaml
       ringleaf conf check examples/conf/vendor.yaml
       ringleaf status --watch
+      ringleaf faults
     """  # noqa: D301 - \b keeps the lines apart
     del version
     if context.invoked_subcommand is None:
@@ -368,6 +369,61 @@ def status(
 
         raise typer.Exit(watch_status(cluster, lead))
     raise typer.Exit(show_status(cluster, lead, as_json=json))
+
+
+@app.command()
+def faults(
+    *,
+    filename: Annotated[
+        str | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Scenario that is run, and looked at after its last event; "
+            "- for stdin.",
+        ),
+    ] = None,
+    node: Annotated[
+        str | None,
+        typer.Option("--node", metavar="NAME", help="Only what is wrong with it."),
+    ] = None,
+    job: Annotated[
+        str | None,
+        typer.Option("--job", metavar="NAME", help="Only what concerns it."),
+    ] = None,
+    recovered: Annotated[
+        bool, typer.Option("--all", help="Also faults that have recovered.")
+    ] = False,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    scheduler_name: SchedulerNames = None,
+    scheduler_conf: SchedulerConf = None,
+    json: AsJson = False,
+) -> None:
+    """Show what is wrong with nodes, chips and pods, and what is done about it.
+
+    Every fault with its life: when it was seen, when pods were deleted because of it,
+    when it recovered. Pods that are on it and what becomes of them, jobs that are being
+    repaired, nodes that are set aside, and the brake.
+
+    \b
+    Examples:
+      ringleaf faults
+      ringleaf faults --all --node n3
+      ringleaf faults --job train -n research
+      ringleaf faults -f examples/lost-chip.yaml
+    """  # noqa: D301
+    from ringleaf.cli.faults import Wanted, show_faults, show_run
+
+    wanted = Wanted(node, job, namespace or "", recovered=recovered)
+    if filename is None:
+        cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
+        raise typer.Exit(show_faults(cluster, wanted, as_json=json))
+    live = _live_options(namespace, kubeconfig, context, scheduler_name, scheduler_conf)
+    _alone(live, "a live cluster, and a scenario is run without one")
+    raise typer.Exit(show_run(filename, wanted, as_json=json))
 
 
 @app.command()

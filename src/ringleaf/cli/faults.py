@@ -1,0 +1,447 @@
+"""``ringleaf faults``: every fault with its life, and what it means for whom."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.text import Text
+
+from ringleaf.cli.chronicle import Chronicle, looked_at
+from ringleaf.cli.damage import (
+    Damage,
+    mending_of,
+    numbers_words,
+    pod_words,
+    reach_words,
+)
+from ringleaf.cli.explain import indented
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.live import Cluster, ask, moment, span
+from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.plan import new_table, print_about
+from ringleaf.cli.scenario import read_scenarios
+from ringleaf.cli.timeline import run_scenario
+from ringleaf.framework.view import View
+from ringleaf.kube.api import Api
+from ringleaf.kube.lives import NAME, NAMESPACE, Lives, read_lives
+from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
+from ringleaf.kube.names import UID
+from ringleaf.simulator.run import Run
+from ringleaf.simulator.scenario import Scenario
+
+Plain = dict[str, Any]
+
+MAX_ROWS: Final = 40
+"""Rows of a table, and lines of a list; the JSON has all of them."""
+MAX_NAMES: Final = 3
+
+
+class Wanted:
+    """What somebody wants to see.
+
+    Args:
+        node: Only what is wrong with this node.
+        job: Only what concerns this job.
+        namespace: Where a job is whose name has none.
+        recovered: Also faults that have recovered.
+
+    """
+
+    def __init__(
+        self,
+        node: str | None = None,
+        job: str | None = None,
+        namespace: str = "",
+        *,
+        recovered: bool = False,
+    ) -> None:
+        self.node, self.job, self.namespace = node, job, namespace
+        self.recovered = recovered
+
+    def of(self, found: Plain) -> Plain:
+        """What of *found* is wanted."""
+        faults = [
+            each
+            for each in found["faults"]
+            if (self.recovered or each["recovered"] is None) and self._has(each)
+        ]
+        repairs = [each for each in found["repairs"] if self._is_repaired(each)]
+        aside = [
+            each
+            for each in found["set-aside"]
+            if self.job is None and self.node in (None, each["node"])
+        ]
+        return found | {"faults": faults, "repairs": repairs, "set-aside": aside}
+
+    def _has(self, fault: Plain) -> bool:
+        jobs = {*fault["jobs"], *fault["pods"], fault["where"]}
+        return (self.node is None or fault["where"] == self.node) and (
+            self.job is None or self.job in jobs
+        )
+
+    def _is_repaired(self, repair: Plain) -> bool:
+        nodes = {each.get("node") for each in repair["ailments"]}
+        return (self.node is None or self.node in nodes) and (
+            self.job is None or repair["job"] == self.job
+        )
+
+    def check(self, found: Plain, nodes: Iterable[str], jobs: Iterable[str]) -> None:
+        """Refuse names that nobody has; the job's becomes its full name."""
+        places = {each["where"] for each in found["faults"]}
+        if self.node is not None and self.node not in {*nodes, *places}:
+            raise BadUse(
+                f"--node is {self.node!r}, want the name of a node; "
+                "hint: ringleaf faults names those with faults"
+            )
+        if self.job is not None:
+            past = {job for each in found["faults"] for job in each["jobs"]}
+            repaired = {each["job"] for each in found["repairs"]}
+            self.job = self._full({*jobs, *past, *repaired})
+
+    def _full(self, jobs: set[str]) -> str:
+        assert self.job is not None
+        name = self.job.removeprefix("job/")
+        for called in (
+            name,
+            f"{self.namespace}/{name}",
+            f"pod {self.namespace}/{name}",
+        ):
+            like = sorted(job for job in jobs if called in (job, UID.sub("", job)))
+            if like:
+                return like[0]
+        has = shortened(sorted(UID.sub("", job) for job in jobs), MAX_NAMES)
+        raise BadUse(
+            f"--job is {self.job!r}, want the name of a job; hint: there is {has}"
+        )
+
+
+# Of a live cluster.
+
+
+def show_faults(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> int:
+    """Print the faults of a live cluster; the exit status."""
+
+    async def question(api: Api, seen: Callable[[int], None]) -> Plain:
+        world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
+        lives = await read_lives(api)
+        wanted.namespace = wanted.namespace or api.credentials.namespace
+        return faults_in(Look(world, clock()), world, lives, wanted)
+
+    found = ask(cluster, question)
+    if as_json:
+        print_json(found)
+    else:
+        Console(highlight=False).print(Faults(found))
+    return 0
+
+
+def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plain:
+    """The faults of a cluster as it was looked at, as plain values."""
+    view = look.engine.view
+    told = looked_at(look.events, lives.faults, look.now)
+    found = _damage(view, told, look.now, has_history=lives.is_there).plain()
+    wanted.check(found, view.cluster.index, view.standings)
+    found = wanted.of(found)
+    jobs = {job for each in found["faults"] for job in (*each["jobs"], *each["pods"])}
+    jobs |= {each["job"] for each in found["repairs"]}
+    names = {job: known_as(world, job) for job in sorted(jobs)}
+    for fault in found["faults"]:
+        fault["means"] = [spoken(world, line) for line in fault["means"]]
+    found["names"] = {job: name for job, name in names.items() if name != job}
+    return found | ({"trouble": lives.trouble} if lives.trouble else {})
+
+
+def summary_in(look: Look, lives: Lives) -> Plain:
+    """How many faults there are, and what is done about them."""
+    told = looked_at(look.events, lives.faults, look.now)
+    found = _damage(look.engine.view, told, look.now).plain()
+    there = [each for each in found["faults"] if each["recovered"] is None]
+    return {
+        "open": len(there),
+        "nodes": len({each["where"] for each in there if not _is_of_pod(each)}),
+        "repairs": len(found["repairs"]),
+        "set-aside": len(found["set-aside"]),
+        "braked": len(found["brake"]["held"]),
+    }
+
+
+def _damage(
+    view: View, told: Chronicle, now: float, *, has_history: bool = True
+) -> Damage:
+    hold_s = view.settings.repairs.hold_s
+    repairs = {
+        job: mending_of(record, hold_s, braked=job in told.braked)
+        for job, record in told.records.items()
+        if not record.is_over
+    }
+    return Damage(view, told.book, repairs, told.used, now, has_history=has_history)
+
+
+# Of a scenario.
+
+
+def show_run(file: str, wanted: Wanted, *, as_json: bool) -> int:
+    """Print the faults of scenarios after their last event; the exit status."""
+    scenarios = read_scenarios(file)
+    console = Console(highlight=False)
+    for number, scenario in enumerate(scenarios):
+        found = faults_of_run(run_scenario(scenario), wanted)
+        if as_json:
+            print_json(found)
+            continue
+        if number:
+            console.print()
+        print_about(console, scenario.about)
+        console.print(Faults(found, when=_in_run))
+    return 0
+
+
+def faults_of_run(run: Run, wanted: Wanted) -> Plain:
+    """The faults of a run, as plain values."""
+    told = chronicle_of(run.scenario, run)
+    view = run.engine.view
+    now = run.steps[-1].at if run.steps else 0.0
+    found = _damage(view, told, now).plain()
+    wanted.check(found, view.cluster.index, run.jobs)
+    return wanted.of(found) | {"names": {}}
+
+
+def chronicle_of(scenario: Scenario, run: Run) -> Chronicle:
+    """What was heard and said of faults in a run."""
+    told = Chronicle(scenario.nodes)
+    for step in run.steps:
+        told.hear(step.events, step.at)
+        told.note(step.instructions, step.at)
+    return told
+
+
+def _in_run(at: float, _now: float) -> str:
+    return f"at {at:g} s"
+
+
+def _ago(at: float, now: float) -> str:
+    return f"{span(max(0.0, now - at))} ago"
+
+
+# The screen.
+
+
+class Faults:
+    """Faults for people.
+
+    Args:
+        found: What there is to show.
+        when: A time in words, with the time it is now.
+        rows: Rows of a table at most.
+
+    """
+
+    def __init__(
+        self,
+        found: Plain,
+        when: Callable[[float, float], str] = _ago,
+        rows: int = MAX_ROWS,
+    ) -> None:
+        self._found, self._rows = found, rows
+        self._now: float = found["at"]
+        self._is_run = when is not _ago
+        self._when = when
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        del console, options
+        yield Group(*self._parts())
+
+    def _parts(self) -> Iterator[Any]:
+        at = f"{self._now:g} s" if self._is_run else moment(self._now)
+        yield Text.assemble((at, "bold"), f"  {self._summary()}")
+        yield from self._remarks()
+        faults = rows_of(self._found["faults"])
+        if faults:
+            yield Text()
+            yield self._table(faults)
+            yield from self._more(faults)
+            yield from self._meanings(faults)
+        yield from self._repairs()
+        yield from self._aside()
+
+    def _summary(self) -> str:
+        found = self._found
+        there = [each for each in found["faults"] if each["recovered"] is None]
+        nodes = {each["where"] for each in there if not _is_of_pod(each)}
+        words = [so_many(len(there), "fault") if there else "no faults"]
+        if nodes:
+            words[0] += f" on {so_many(len(nodes), 'node')}"
+        past = len(found["faults"]) - len(there)
+        words += [f"{past} recovered"] * bool(past)
+        jobs = len(found["repairs"])
+        words += [f"{so_many(jobs, 'job')} being repaired"] * bool(jobs)
+        aside = len(found["set-aside"])
+        words += [f"{so_many(aside, 'node')} set aside"] * bool(aside)
+        return ", ".join(words)
+
+    def _remarks(self) -> Iterator[Text]:
+        found = self._found
+        if "trouble" in found:
+            yield Text(f"lives are not known: {found['trouble']}", style="yellow")
+        elif not found["history"]:
+            yield Text(
+                f"since when is not known: no scheduler has written it down in "
+                f"ConfigMap {NAMESPACE}/{NAME}",
+                style="yellow",
+            )
+        brake = found["brake"]
+        most = f"{brake['percent']} % of {so_many(brake['pods'], 'pod')}"
+        if brake["engaged"]:
+            held = shortened([self._name(job) for job in brake["held"]], MAX_NAMES)
+            yield Text(
+                f"the brake is on: no more than {most} are deleted in "
+                f"{brake['seconds']} s; it holds back {held}",
+                style="red",
+            )
+        elif brake["deleted"]:
+            n_pods = so_many(brake["deleted"], "pod")
+            yield Text(
+                f"{n_pods} deleted in the last {brake['seconds']} s; "
+                f"the brake is at {most}"
+            )
+
+    def _table(self, faults: Sequence[Plain]) -> Any:  # noqa: ANN401 - a table
+        past = any(each["recovered"] is not None for each in faults)
+        columns = ["where", "what", "seen", "acted on"] + ["recovered"] * past
+        table = new_table(*columns, "jobs")
+        for each in faults[: self._rows]:
+            seen = each["seen"]
+            row = [
+                Text(self._name(each["where"])),
+                Text(each["words"], style="dim" if each["recovered"] else "red"),
+                Text("" if seen is None else self._when(seen, self._now)),
+                Text(self._later(each, "acted")),
+            ]
+            row += [Text(self._later(each, "recovered"))] * past
+            jobs = shortened([self._name(job) for job in each["jobs"]], MAX_NAMES)
+            table.add_row(*row, Text(jobs if each["jobs"] else ""))
+        return table
+
+    def _later(self, fault: Plain, key: str) -> str:
+        """When something happened, told from when the fault was seen."""
+        at = fault[key]
+        if at is None:
+            return ""
+        if self._is_run or fault["seen"] is None:
+            return self._when(at, self._now)
+        return f"{span(max(0.0, at - fault['seen']))} later"
+
+    def _more(self, listed: Sequence[Plain]) -> Iterator[Text]:
+        if len(listed) > self._rows:
+            more = len(listed) - self._rows
+            yield Text(f"… and {more} more; --json has all", style="dim")
+
+    def _meanings(self, faults: Sequence[Plain]) -> Iterator[Any]:
+        """What becomes of pods that are on faults."""
+        told = [
+            (each, line) for each in faults for line in each["means"] if each["pods"]
+        ]
+        if not told:
+            return
+        yield Text()
+        yield Text("Pods that are on them:")
+        for each, line in told[: self._rows]:
+            where = "" if _is_of_pod(each) else f", on {each['where']}"
+            who, _colon, lot = line.partition(": ")
+            yield indented(f"{who}{where}: {lot}")
+        yield from self._more(told)  # type: ignore[arg-type]
+
+    def _repairs(self) -> Iterator[Any]:
+        listed = self._found["repairs"]
+        if not listed:
+            return
+        yield Text()
+        yield Text("Jobs that are repaired:")
+        for each in listed[: self._rows]:
+            since = self._when(each["since"], self._now)
+            style = "red" if each["stage"] in ("braked", "stuck") else ""
+            deleted = each["deleted"]
+            what = f"{pod_words(deleted)} deleted" if deleted else "nothing deleted"
+            back = f", {numbers_words(each['back'])} back" if each["back"] else ""
+            name = self._name(each["job"])
+            yield indented(
+                f"{name}: {reach_words(each['reach'])}, found {since}; {what}{back}",
+                style=style,
+            )
+            if each["waits-for"]:
+                yield indented(f"  waits for: {each['waits-for']}")
+            if each["hold-until"] is not None and each["hold-until"] > self._now:
+                left = span(each["hold-until"] - self._now)
+                yield indented(f"  its places are held for {left} more")
+        yield from self._more(listed)
+
+    def _aside(self) -> Iterator[Any]:
+        listed = self._found["set-aside"]
+        if not listed:
+            return
+        yield Text()
+        yield Text("Nodes that are set aside:")
+        for each in listed[: self._rows]:
+            left = f"for {span(max(0.0, each['until'] - self._now))} more"
+            why = f": {each['why']}" if each["why"] else ""
+            yield indented(f"{each['node']}, {left}{why}")
+        yield from self._more(listed)
+
+    def _name(self, job: str) -> str:
+        name: str = self._found["names"].get(job, job)
+        return name
+
+
+def rows_of(faults: Iterable[Plain]) -> list[Plain]:
+    """Faults that differ in their chip or pod only, together; the oldest first."""
+    found: dict[tuple[Any, ...], list[Plain]] = {}
+    for each in faults:
+        kind, _blank, number = each["part"].partition(" ")
+        same = (
+            each["where"],
+            each["cause"],
+            kind if number else each["part"],
+            *(each[key] for key in ("seen", "acted", "recovered")),
+            tuple(each["jobs"]),
+        )
+        found.setdefault(same, []).append(each)
+    return [_together(own) for own in found.values()]
+
+
+def _together(faults: Sequence[Plain]) -> Plain:
+    first = faults[0]
+    if len(faults) == 1:
+        return first
+    kind = first["part"].partition(" ")[0]
+    numbers = [int(each["part"].partition(" ")[2]) for each in faults]
+    several = f"{kind}s {numbers_words(numbers)}"
+    pods: dict[str, list[int]] = {}
+    for each in faults:
+        for job, own in each["pods"].items():
+            pods[job] = sorted({*pods.get(job, ()), *own})
+    means = dict.fromkeys(line for each in faults for line in each["means"])
+    return first | {
+        "words": first["words"].replace(first["part"], several),
+        "pods": pods,
+        "means": _joined(means, pods),
+    }
+
+
+def _joined(lines: Iterable[str], pods: Mapping[str, Sequence[int]]) -> list[str]:
+    """Lines about single pods as lines about all pods of their jobs."""
+    lots: dict[tuple[str, str], None] = {}
+    for line in lines:
+        who, colon, lot = line.partition(": ")
+        job = who.partition(" of ")[2]
+        lots[job, lot if colon else line] = None
+    return [
+        f"{pod_words([*pods[job]])} of {job}: {lot}" if job in pods else lot
+        for job, lot in lots
+    ]
+
+
+def _is_of_pod(fault: Plain) -> bool:
+    part: str = fault["part"]
+    return part.startswith("pod ")
