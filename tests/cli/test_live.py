@@ -10,9 +10,11 @@ import pytest
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.standing import explain_in, target_of
 from ringleaf.cli.submitted import Answer, submit
+from ringleaf.engine.event import RepairKnown
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
 from ringleaf.kube.objects import Pod
+from ringleaf.model.fault import Record
 from tests.kube.stage import NPU, Stage, node, pod
 
 Plain = dict[str, Any]
@@ -357,3 +359,27 @@ def test_a_job_without_its_queue_is_told_which_queues_there_are() -> None:
     assert found.decision.hint == (  # type: ignore[union-attr]
         "make the queue 'nosuch', or take one that is there: default"
     )
+
+
+# Repairs.
+
+
+def test_a_job_that_is_repaired_says_what_it_waits_for(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    stage.cycle()
+    since = stage.now - 5
+    record = Record(since, deleted=(1,), deleted_at=since, stuck_at=since)
+    look, target = Look(stage.world, stage.now), target_of("job/g", "default")
+    assert look.engine.view.standings
+    look.events.append(RepairKnown("default/g", record))
+    assert target is not None
+
+    explain_in(look, target, None, 3, as_json=False)
+    words = " ".join(capfd.readouterr().out.split())
+    assert "it is being repaired (faulty pods): pod 1 deleted, 1 back;" in words
+    assert "waits for a place for its pods, for 5 s; then all of it is deleted" in words
+    explain_in(look, target, None, 3, as_json=True)
+    assert json.loads(capfd.readouterr().out)["repair"]["stage"] == "stuck"

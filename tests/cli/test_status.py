@@ -130,6 +130,16 @@ def test_two_pods_on_one_chip_and_odd_objects_are_problems() -> None:
     assert "which another pod holds already" in found[1]["message"]
 
 
+def test_faults_are_counted_and_a_line_says_where_to_read_more() -> None:
+    ill = Stage([node("a"), node("b", ready="False")])
+
+    found = status(ill)
+    assert found["faults"] == {"open": 1, "nodes": 1, "repairs": 0}
+    assert "1 fault on 1 node; hint: ringleaf faults" in shown(found)
+    well = status(Stage("a"))
+    assert not any("ringleaf faults" in line for line in shown(well))
+
+
 def test_the_leader_is_who_holds_the_lease_and_renews_it() -> None:
     assert lead().plain(1003.0)["state"] == "leads"
     assert lead().plain(1016.0)["state"] == HELD

@@ -9,11 +9,14 @@ from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
+from ringleaf.cli.chronicle import Chronicle, looked_at
 from ringleaf.cli.output import so_many
+from ringleaf.engine.event import RepairKnown
 from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.view import View
 from ringleaf.kube.jobs import OUTSIDE
+from ringleaf.kube.look import Look
 from ringleaf.model.fault import (
     Ailment,
     Cause,
@@ -363,3 +366,59 @@ def reach_words(reach: str) -> str:
 
 def _until_words(seconds: float) -> str:
     return f"in {seconds:.0f} s" if seconds >= 1 else "now"
+
+
+def damage_of(
+    view: View, told: Chronicle, now: float, *, has_history: bool = True
+) -> Damage:
+    """What is wrong in a cluster, by what was told of it."""
+    hold_s = view.settings.repairs.hold_s
+    repairs = {
+        job: mending_of(record, hold_s, braked=job in told.braked)
+        for job, record in told.records.items()
+        if not record.is_over
+    }
+    return Damage(view, told.book, repairs, told.used, now, has_history=has_history)
+
+
+def repair_of(look: Look, job: str) -> Plain | None:
+    """How far the repair of a job is, as it was looked at; None if it needs none."""
+    for event in look.events:
+        if isinstance(event, RepairKnown) and event.job == job:
+            told = Chronicle()
+            told.hear([event], look.now)
+            found = damage_of(look.engine.view, told, look.now).plain()["repairs"]
+            return found[0] if found else None
+    return None
+
+
+def repair_words(repair: Plain) -> str:
+    """How far a repair is, in one line."""
+    deleted = repair["deleted"]
+    words = f"it is being repaired ({reach_words(repair['reach'])})"
+    if deleted:
+        words += f": {pod_words(deleted)} deleted, {len(repair['back'])} back"
+    if repair["waits-for"]:
+        words += f"; waits for {repair['waits-for']}"
+    if repair["hold-until"] is not None:
+        words += f"; {so_many(repair['held'], 'place')} held for it"
+    return words
+
+
+def summary_of(look: Look) -> Plain:
+    """How many faults a cluster has as it was looked at, and how many repairs."""
+    told = looked_at(look.events, (), look.now)
+    found = damage_of(look.engine.view, told, look.now).plain()
+    return {
+        "open": len(found["faults"]),
+        "nodes": len(
+            {each["where"] for each in found["faults"] if not is_of_pod(each)}
+        ),
+        "repairs": len(found["repairs"]),
+    }
+
+
+def is_of_pod(fault: Plain) -> bool:
+    """Whether a pod has it, and not its node."""
+    part: str = fault["part"]
+    return part.startswith("pod ")

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from ringleaf.cli.chronicle import Chronicle, looked_at
 from ringleaf.cli.damage import (
-    Damage,
-    mending_of,
+    damage_of,
+    is_of_pod,
     numbers_words,
     pod_words,
     reach_words,
@@ -21,7 +21,6 @@ from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import new_table, print_about
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
-from ringleaf.framework.view import View
 from ringleaf.kube.api import Api
 from ringleaf.kube.lives import NAME, NAMESPACE, Lives, read_lives
 from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
@@ -101,11 +100,8 @@ class Wanted:
     def _full(self, jobs: set[str]) -> str:
         assert self.job is not None
         name = self.job.removeprefix("job/")
-        for called in (
-            name,
-            f"{self.namespace}/{name}",
-            f"pod {self.namespace}/{name}",
-        ):
+        full = f"{self.namespace}/{name}"
+        for called in (name, f"pod {name}", full, f"pod {full}"):
             like = sorted(job for job in jobs if called in (job, UID.sub("", job)))
             if like:
                 return like[0]
@@ -139,7 +135,7 @@ def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plai
     """The faults of a cluster as it was looked at, as plain values."""
     view = look.engine.view
     told = looked_at(look.events, lives.faults, look.now)
-    found = _damage(view, told, look.now, has_history=lives.is_there).plain()
+    found = damage_of(view, told, look.now, has_history=lives.is_there).plain()
     wanted.check(found, view.cluster.index, view.standings)
     found = wanted.of(found)
     jobs = {job for each in found["faults"] for job in (*each["jobs"], *each["pods"])}
@@ -149,32 +145,6 @@ def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plai
         fault["means"] = [spoken(world, line) for line in fault["means"]]
     found["names"] = {job: name for job, name in names.items() if name != job}
     return found | ({"trouble": lives.trouble} if lives.trouble else {})
-
-
-def summary_in(look: Look, lives: Lives) -> Plain:
-    """How many faults there are, and what is done about them."""
-    told = looked_at(look.events, lives.faults, look.now)
-    found = _damage(look.engine.view, told, look.now).plain()
-    there = [each for each in found["faults"] if each["recovered"] is None]
-    return {
-        "open": len(there),
-        "nodes": len({each["where"] for each in there if not _is_of_pod(each)}),
-        "repairs": len(found["repairs"]),
-        "set-aside": len(found["set-aside"]),
-        "braked": len(found["brake"]["held"]),
-    }
-
-
-def _damage(
-    view: View, told: Chronicle, now: float, *, has_history: bool = True
-) -> Damage:
-    hold_s = view.settings.repairs.hold_s
-    repairs = {
-        job: mending_of(record, hold_s, braked=job in told.braked)
-        for job, record in told.records.items()
-        if not record.is_over
-    }
-    return Damage(view, told.book, repairs, told.used, now, has_history=has_history)
 
 
 # Of a scenario.
@@ -201,7 +171,7 @@ def faults_of_run(run: Run, wanted: Wanted) -> Plain:
     told = chronicle_of(run.scenario, run)
     view = run.engine.view
     now = run.steps[-1].at if run.steps else 0.0
-    found = _damage(view, told, now).plain()
+    found = damage_of(view, told, now).plain()
     wanted.check(found, view.cluster.index, run.jobs)
     return wanted.of(found) | {"names": {}}
 
@@ -269,7 +239,7 @@ class Faults:
     def _summary(self) -> str:
         found = self._found
         there = [each for each in found["faults"] if each["recovered"] is None]
-        nodes = {each["where"] for each in there if not _is_of_pod(each)}
+        nodes = {each["where"] for each in there if not is_of_pod(each)}
         words = [so_many(len(there), "fault") if there else "no faults"]
         if nodes:
             words[0] += f" on {so_many(len(nodes), 'node')}"
@@ -348,7 +318,7 @@ class Faults:
         yield Text()
         yield Text("Pods that are on them:")
         for each, line in told[: self._rows]:
-            where = "" if _is_of_pod(each) else f", on {each['where']}"
+            where = "" if is_of_pod(each) else f", on {each['where']}"
             who, _colon, lot = line.partition(": ")
             yield indented(f"{who}{where}: {lot}")
         yield from self._more(told)  # type: ignore[arg-type]
@@ -407,7 +377,10 @@ def rows_of(faults: Iterable[Plain]) -> list[Plain]:
             tuple(each["jobs"]),
         )
         found.setdefault(same, []).append(each)
-    return [_together(own) for own in found.values()]
+    rows = [_together(own) for own in found.values()]
+    return sorted(
+        rows, key=lambda row: (row["recovered"] is not None, row["seen"] or 0)
+    )
 
 
 def _together(faults: Sequence[Plain]) -> Plain:
@@ -440,8 +413,3 @@ def _joined(lines: Iterable[str], pods: Mapping[str, Sequence[int]]) -> list[str
         f"{pod_words([*pods[job]])} of {job}: {lot}" if job in pods else lot
         for job, lot in lots
     ]
-
-
-def _is_of_pod(fault: Plain) -> bool:
-    part: str = fault["part"]
-    return part.startswith("pod ")

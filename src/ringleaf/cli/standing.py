@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from rich.console import Console
 from rich.text import Text
 
+from ringleaf.cli.damage import repair_of, repair_words
 from ringleaf.cli.explain import MAX_NAMES, explain_node, indented
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import start_of
@@ -210,6 +211,7 @@ class _Explained:
         """Why the scheduler does not even try, if it does not."""
         self._starts = False
         self._ranks: tuple[str, ...] = ()
+        self._repair = repair_of(look, group.name)
         self._later, self._start = _NOW
         self.job: Job | None = None
         if group.told is None:
@@ -272,11 +274,13 @@ class _Explained:
         if self.job is None:
             word = "waiting" if self.held else "ended"
             decision = {"job": group.name, "verdict": word, "message": self.held}
+            told |= {"repair": self._repair} if self._repair else {}
             return told | {"decision": decision, "at": self._look.now}
         run = self._run()
         told |= outlook_of(run, group.name, self._top).plain(run)
         told["bound"] = not self._starts
         told |= {"held": group.reason} if group.reason else {}
+        told |= {"repair": self._repair} if self._repair else {}
         told |= {"could-start": self._start} if self._start else {}
         return told | ({"places": list(self._ranks)} if self._ranks else {})
 
@@ -288,6 +292,8 @@ class _Explained:
             console.print(Text(f"job {group.name!r}: {word}"))
             if self.held:
                 console.print(indented(self.held))
+            if self._repair:
+                console.print(indented(repair_words(self._repair)))
             return
         run = self._run()
         outlook = outlook_of(run, group.name, self._top)
@@ -313,6 +319,8 @@ class _Explained:
                 "it is not bound yet: this is where a scheduler would put it now; "
                 "hint: ringleaf status says who leads"
             )
+        if self._repair:
+            yield repair_words(self._repair)
         if self._group.reason:
             yield self._group.reason
         if self.job.queue == OUTSIDE:

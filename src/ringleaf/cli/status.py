@@ -12,6 +12,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from ringleaf.cli.damage import summary_of
 from ringleaf.cli.live import Cluster, ask, moment, span
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
@@ -153,6 +154,7 @@ def status_of(look: Look, world: Observed) -> Plain:
         "superpods": list(_superpods(chips)),
         "waiting": waiting,
         "short": list(_short(world)),
+        "faults": summary_of(look),
         "problems": list(_problems(look)),
     }
     return found | {"names": _names(world, found)}
@@ -357,6 +359,9 @@ class Screen:
         yield from self._lines(
             "short", "Gangs that run short of pods", self._short_words
         )
+        if any(status["faults"].values()):
+            yield Text()
+            yield Text(_fault_words(status["faults"]), style="red")
         yield from self._lines("problems", "Problems", _problem_words)
 
     def _name(self, job: str) -> str:
@@ -490,6 +495,19 @@ def _use_words(queue: Plain) -> str:
         short = resource.removeprefix("huawei.com/")
         words.append(f"{uses.get(resource, 0)}{of} {short}{limit}")
     return ", ".join(words) or "nothing"
+
+
+def _fault_words(told: Plain) -> str:
+    """What is wrong in the cluster, and where to read more.
+
+    >>> _fault_words({"open": 3, "nodes": 2, "repairs": 1})
+    '3 faults on 2 nodes, 1 job being repaired; hint: ringleaf faults'
+    """
+    nodes = f" on {so_many(told['nodes'], 'node')}" if told["nodes"] else ""
+    words = f"{so_many(told['open'], 'fault')}{nodes}"
+    if told["repairs"]:
+        words += f", {so_many(told['repairs'], 'job')} being repaired"
+    return f"{words}; hint: ringleaf faults"
 
 
 def _problem_words(each: Plain) -> str:

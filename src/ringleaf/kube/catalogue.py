@@ -87,6 +87,21 @@ OWN_COUNTERS: Final = _rows(
         "pods `asked` to end for another job, and of those the `refused`",
     ),
     (
+        "ringleaf_fault_deletions_total",
+        ("cause", "force"),
+        "pods deleted because of [faults](faults.md), or because they never ran",
+    ),
+    (
+        "ringleaf_fault_events_total",
+        ("cause", "stage"),
+        "faults that were `seen`, `acted` on, and `recovered`",
+    ),
+    (
+        "ringleaf_held_back_repairs_total",
+        (),
+        "times that the [brake](faults.md#the-brake) held back a job with faulty pods",
+    ),
+    (
         "ringleaf_lists_total",
         ("kind",),
         "lists of a kind that were begun; one is usual",
@@ -97,6 +112,11 @@ OWN_COUNTERS: Final = _rows(
         "conditions, events and phases: `sent`, `refused`, or `dropped` unsent",
     ),
     (
+        "ringleaf_never_ran_total",
+        (),
+        "gangs that were bound, did not all run in time, and were released",
+    ),
+    (
         "ringleaf_problems_total",
         ("kind",),
         "problems with objects that were told, by the kind of object",
@@ -105,6 +125,16 @@ OWN_COUNTERS: Final = _rows(
         "ringleaf_releases_total",
         (),
         "half-bound gangs that were given up",
+    ),
+    (
+        "ringleaf_repair_escalations_total",
+        ("reach",),
+        "times that more of a job was deleted because faulty pods found no place",
+    ),
+    (
+        "ringleaf_repairs_finished_total",
+        ("reach",),
+        "jobs that were made whole again, by how much of them was deleted",
     ),
     (
         "ringleaf_watch_failures_total",
@@ -131,6 +161,11 @@ OWN_GAUGES: Final = _rows(
         "pods on their way to their nodes",
     ),
     (
+        "ringleaf_brake_engaged",
+        (),
+        "1 while the [brake](faults.md#the-brake) holds back jobs with faulty pods",
+    ),
+    (
         "ringleaf_build_info",
         ("version", "python"),
         "1; which Ringleaf this is",
@@ -144,6 +179,11 @@ OWN_GAUGES: Final = _rows(
         "ringleaf_configuration_is_current",
         (),
         "1, or 0 where the configuration in the file is bad and an older one in force",
+    ),
+    (
+        "ringleaf_faults",
+        ("cause",),
+        "[faults](faults.md) that are there",
     ),
     (
         "ringleaf_fragmented_chips",
@@ -186,9 +226,24 @@ OWN_GAUGES: Final = _rows(
         "nodes that are `ready`, `cordoned`, `set-aside` or `not-ready`",
     ),
     (
+        "ringleaf_nodes_set_aside",
+        (),
+        "nodes that get no pods for a while, because they refused some",
+    ),
+    (
         "ringleaf_objects",
         ("kind",),
         "objects of a kind that are known",
+    ),
+    (
+        "ringleaf_oldest_repair_seconds",
+        (),
+        "how long the job is being repaired that is longest",
+    ),
+    (
+        "ringleaf_repairs",
+        ("reach",),
+        "jobs that are being repaired, by how much of them was deleted",
     ),
     (
         "ringleaf_spine_conflicts",
@@ -235,9 +290,24 @@ OWN_HISTOGRAMS: Final = _rows(
         "of each cycle: how long the engine thinks, all actions together",
     ),
     (
+        "ringleaf_fault_acted_seconds",
+        ("cause",),
+        "of each fault: until pods were first deleted because of it",
+    ),
+    (
+        "ringleaf_fault_recovered_seconds",
+        ("cause",),
+        "of each fault: until it was no longer there",
+    ),
+    (
         "ringleaf_job_decision_seconds",
         (),
         "of each decision: its part of the cycle it was made in",
+    ),
+    (
+        "ringleaf_repair_seconds",
+        (),
+        "of each repair: from when its fault was found until all pods have places",
     ),
     (
         "ringleaf_time_to_bind_seconds",

@@ -19,6 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
+from ringleaf.framework.faultbook import Stage
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.view import View
 from ringleaf.kube.catalogue import (
@@ -34,8 +35,10 @@ from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.metrics import NO_ANSWER, Histogram
 from ringleaf.kube.pods import seconds_of
 from ringleaf.kube.scheduler import Scheduler
+from ringleaf.kube.toll import DELETED_FOR
 from ringleaf.model.amounts import Amounts
 from ringleaf.model.cluster import Cluster, Masks
+from ringleaf.model.fault import Cause, Reach
 from ringleaf.plugins.drf import share_of
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.policies.fragments import fragments
@@ -118,6 +121,7 @@ class Reading:
         self._of, self._version = scheduler, version
         self._found: Values = defaultdict(list)
         self._counted()
+        self._faults()
         self._parts()
         self._watches()
         view = scheduler.view
@@ -163,6 +167,35 @@ class Reading:
         put("ringleaf_leader", self._of.leads)
         put("ringleaf_conflicts_total", own.conflicts)
         put("ringleaf_releases_total", own.releases)
+
+    def _faults(self) -> None:
+        """Faults, and what was done about them."""
+        toll, put = self._of.toll, self._put
+        there = Counter(cause for _where, cause, _part in toll.book.open)
+        for cause in Cause:
+            put("ringleaf_faults", there[cause], cause)
+            put("ringleaf_fault_acted_seconds", toll.acted_s[cause], cause)
+            put("ringleaf_fault_recovered_seconds", toll.recovered_s[cause], cause)
+            for stage in Stage:
+                n = toll.book.counts[cause, stage]
+                put("ringleaf_fault_events_total", n, cause, stage)
+        for word in DELETED_FOR:
+            for force in (False, True):
+                n = toll.deleted[word, force]
+                put("ringleaf_fault_deletions_total", n, word, str(force).lower())
+        doing = Counter(record.reach for record in toll.repairs.values())
+        for reach in Reach:
+            put("ringleaf_repairs", doing[reach], reach)
+            put("ringleaf_repairs_finished_total", toll.finished[reach], reach)
+            put("ringleaf_repair_escalations_total", toll.escalated[reach], reach)
+        now = self._of.now()
+        since = min((record.since for record in toll.repairs.values()), default=now)
+        put("ringleaf_oldest_repair_seconds", max(0.0, now - since))
+        put("ringleaf_repair_seconds", toll.repair_s)
+        put("ringleaf_brake_engaged", bool(toll.braked))
+        put("ringleaf_held_back_repairs_total", toll.held_back)
+        put("ringleaf_nodes_set_aside", toll.n_aside)
+        put("ringleaf_never_ran_total", toll.releases)
 
     def _parts(self) -> None:
         """What parts of the scheduler know of themselves."""

@@ -44,6 +44,7 @@ from ringleaf.kube.mending import Mender, in_place
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO, Teller
+from ringleaf.kube.toll import Toll
 from ringleaf.kube.watch import Reflector
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
@@ -168,6 +169,7 @@ class Scheduler:
     ) -> None:
         self._api, self._options, self._say = api, options, say
         self.metrics = metrics or Metrics()
+        self.toll = Toll()
         self._epoch = time.time() - time.monotonic()
         self._elector, self._aside = elector, aside
         self.leads = elector is None
@@ -523,6 +525,7 @@ class Scheduler:
         if events or self._mind.is_cut_short:
             news = self._news(events) if self.leads else {}
             self.metrics.heard(events)
+            self.toll.hear(events)
             thinks = time.perf_counter()
             found = self._mind.handle_all(events, now, SLICE)
             thought_s = time.perf_counter() - thinks
@@ -599,6 +602,7 @@ class Scheduler:
         view = self._mind.view
         self.metrics.decided(said, view.standings, len(view.cluster), thought_s)
         self.metrics.cycle_ms.observe(1000 * took_s)
+        self.toll.note(said, self._last_cycle)
 
     def _news(self, events: Iterable[Event]) -> dict[str, dict[str, object]]:
         """Jobs of ours that arrive or end, with what is to be said of each."""

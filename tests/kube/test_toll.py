@@ -1,0 +1,107 @@
+"""What faults cost, counted from what an engine says, and served as metrics."""
+
+from ringleaf.engine.event import JobGone
+from ringleaf.framework.instruction import Delete, Remember, Repaired, Report, Verdict
+from ringleaf.kube.toll import NEVER_RAN, Toll
+from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Cause, Reach, Record
+from ringleaf.policies.products import PRODUCTS
+from tests.kube.test_page import Scene
+
+A2 = PRODUCTS["atlas-800t-a2"]
+WELL = Node("n0", A2, 8, 0xFF)
+ILL = Node("n0", A2, 8, 0xFF, faulty=0b11, unhealthy=0b11)
+FOUND = Record(10.0, deleted=(0,))
+
+
+def test_pods_are_counted_by_cause_and_force() -> None:
+    toll = Toll()
+
+    toll.note(
+        [
+            Delete("a", (0, 1), Cause.CHIP, ""),
+            Delete("a", (2,), Cause.CHIP, "", force=True),
+            Delete("b", (0,), NEVER_RAN, ""),
+            Report("b", Verdict.RELEASED, ""),
+        ],
+        1.0,
+    )
+
+    assert toll.deleted == {
+        (Cause.CHIP, False): 2,
+        (Cause.CHIP, True): 1,
+        (NEVER_RAN, False): 1,
+    }
+    assert toll.releases == 1
+
+
+def test_a_repair_is_open_until_it_is_finished_and_its_time_counts() -> None:
+    toll = Toll()
+    toll.note([Remember("a", FOUND)], 10.0)
+    wider = Record(10.0, reach=Reach.JOB)
+    toll.note([Remember("a", wider), Remember("a", wider)], 12.0)
+    assert [*toll.repairs] == ["a"]
+    assert toll.escalated == {Reach.JOB: 1}
+
+    toll.note([Repaired("a", wider), Remember("a", None)], 25.0)
+
+    assert not toll.repairs
+    assert toll.finished == {Reach.JOB: 1}
+    assert toll.repair_s.total == 15.0
+
+
+def test_a_repair_that_nobody_waits_for_is_over() -> None:
+    toll = Toll()
+    toll.note([Remember(job, FOUND) for job in "abc"], 10.0)
+    toll.note([Remember("a", Record(10.0, is_over=True))], 11.0)
+    toll.hear([JobGone("b"), JobGone("c", returns=True)])
+
+    assert [*toll.repairs] == ["c"]
+
+
+def test_the_brake_is_on_while_it_holds_back_somebody() -> None:
+    toll = Toll()
+    held = Report("a", Verdict.BRAKED, "")
+
+    toll.note([held, held], 1.0)
+    assert (toll.held_back, [*toll.braked]) == (1, ["a"])
+    toll.note([Delete("a", (0,), Cause.NODE, "")], 2.0)
+    assert not toll.braked
+
+
+def test_lives_of_faults_are_counted_once() -> None:
+    toll = Toll()
+    toll.book.nodes_changed(None, ILL, 1.0)
+    toll.book.acted([("n0", Cause.CHIP, "chip 0")], "a", 3.0)
+    toll.note([], 3.0)
+    toll.note([], 4.0)
+    toll.book.nodes_changed(ILL, WELL, 11.0)
+    toll.note([], 11.0)
+
+    assert toll.acted_s[Cause.CHIP].total == 2.0
+    assert toll.recovered_s[Cause.CHIP].total == 20.0
+
+
+def test_it_is_all_served() -> None:
+    scene = Scene()
+    toll = scene.scheduler.toll
+    toll.book.nodes_changed(None, ILL, 1.0)
+    toll.book.set_aside("n0", "no", 1.0)
+    toll.note(
+        [
+            Remember("a", FOUND),
+            Report("b", Verdict.BRAKED, ""),
+            Delete("a", (0, 1), Cause.CHIP, "", force=True),
+        ],
+        1.0,
+    )
+
+    served = scene.values
+    assert served("ringleaf_faults")[Cause.CHIP,] == 2
+    assert served("ringleaf_fault_events_total")[Cause.CHIP, "seen"] == 2
+    assert served("ringleaf_fault_deletions_total")[Cause.CHIP, "true"] == 2
+    assert served("ringleaf_repairs")["pods",] == 1
+    assert served("ringleaf_oldest_repair_seconds")[()] > 0
+    assert served("ringleaf_brake_engaged")[()] == 1
+    assert served("ringleaf_held_back_repairs_total")[()] == 1
+    assert served("ringleaf_nodes_set_aside")[()] == 1
