@@ -9,23 +9,20 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from ringleaf.cli.chronicle import Chronicle, looked_at
-from ringleaf.cli.damage import Damage, Mending, damage_of
+from ringleaf.cli.damage import Damage, adopt
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.faults import Faults, Wanted, faults_in, rows_of
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
-    FaultsKnown,
     JobArrived,
-    JobGone,
     NodesChanged,
-    NodesGone,
     PodsAil,
     PodsEnding,
     RepairKnown,
 )
+from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.faultbook import FaultBook
-from ringleaf.framework.instruction import Delete, Remember, Report, Verdict
+from ringleaf.framework.repairs import Repair
 from ringleaf.kube.lives import KEY, Lives, lives_of, read, write
 from ringleaf.kube.look import Look
 from ringleaf.model.cluster import Node
@@ -55,9 +52,9 @@ ILL = replace(N0, faulty=0b1000, unhealthy=0b1000)
 FORCED = Recovery(mode=Mode.FORCE, retries=2)
 
 
-def engine_with(*jobs: Job, product_nodes: tuple[Node, ...] = (N0, N1)) -> Engine:
-    """An engine in which *jobs* run, each on nodes of its own."""
-    engine, free = Engine(product_nodes), iter(product_nodes)
+def engine_with(*jobs: Job, nodes: tuple[Node, ...] = (N0, N1)) -> Engine:
+    """An engine that decides nothing, in which *jobs* run on nodes of their own."""
+    engine, free = Engine(nodes, conf=DEFAULT.quiet), iter(nodes)
     for job in jobs:
         places = tuple(
             Placement(i, next(free).name, tuple(range(job.chips)))
@@ -67,18 +64,26 @@ def engine_with(*jobs: Job, product_nodes: tuple[Node, ...] = (N0, N1)) -> Engin
     return engine
 
 
-def means(job: Job, fault: Fault, **more: Any) -> list[str]:  # noqa: ANN401
-    """What is said of pods of *job*, which is on n0, of *fault*."""
-    book = FaultBook()
-    book.known([fault], 5.0)
-    engine = engine_with(job)
-    repairs, used = more.get("repairs", {}), more.get("used", {})
-    (told,) = Damage(engine.view, book, repairs, used, 5.0).plain()["faults"]
+def repair_in(engine: Engine, name: str = "a", **more: Any) -> Repair:  # noqa: ANN401
+    """A repair of which the engine is told, with *more* said of it."""
+    record = Record(1.0, deleted=(0,), placements=(Placement(0, "n1", (0,)),))
+    engine.handle_all([RepairKnown(name, record)], 1.0)
+    repair = engine.repairs[name]
+    for key, value in more.items():
+        setattr(repair, key, value)
+    return repair
+
+
+def told_of(engine: Engine, fault: Fault) -> list[str]:
+    """What one fault means for pods."""
+    engine.book.known([fault], 5.0)
+    (told,) = Damage(engine, 5.0).plain()["faults"]
     lines: list[str] = told["means"]
     return lines
 
 
 CHIP = Fault("n0", Cause.CHIP, "chip 3", seen=1.0)
+A = Job("a", A2, 8, recovery=FORCED)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,11 @@ CHIP = Fault("n0", Cause.CHIP, "chip 3", seen=1.0)
     [
         (Recovery(), CHIP, "stays, fault-scheduling is off"),
         (FORCED, CHIP, "to be deleted, fault-scheduling is force"),
-        (FORCED, replace(CHIP, cause=Cause.NODE, part=""), "to be deleted, "),
+        (
+            FORCED,
+            Fault("n0", Cause.NODE, seen=1.0),
+            "to be deleted, fault-scheduling is force",
+        ),
         (
             Recovery(mode=Mode.EXTERNAL_GRACE),
             CHIP,
@@ -110,99 +119,101 @@ CHIP = Fault("n0", Cause.CHIP, "chip 3", seen=1.0)
 def test_what_becomes_of_a_pod_follows_from_the_labels_of_its_job(
     recovery: Recovery, fault: Fault, lot: str
 ) -> None:
-    told = means(Job("a", A2, 8, recovery=recovery), fault)
+    engine = engine_with(replace(A, recovery=recovery), nodes=(N0,))
+    book = engine.cycle.repairs.book = FaultBook()
 
+    told = told_of(engine, fault)
+
+    assert book.open
     assert told[-1].startswith(f"pod 0 of a: {lot}")
 
 
 def test_a_job_that_is_repaired_says_so_and_one_that_is_held_back_why() -> None:
-    job = Job("a", A2, 8, recovery=FORCED)
+    engine = engine_with(A)
+    engine.handle_all([NodesChanged((ILL,))], 2.0)
+    repair = repair_in(engine)
 
-    assert means(job, CHIP, repairs={"a": Mending(2.0)}) == ["pod 0 of a: is repaired"]
-    held = {"a": Mending(2.0, braked=True)}
-    assert means(job, CHIP, repairs=held) == ["pod 0 of a: waits for the brake"]
+    assert told_of(engine, CHIP) == ["pod 0 of a: is repaired"]
+    repair.braked = True
+    assert told_of(engine, CHIP) == ["pod 0 of a: waits for the brake"]
 
 
 def test_retries_that_are_used_up_are_counted() -> None:
-    job, fault = Job("a", A2, 8, recovery=FORCED), Fault("a", Cause.POD, "pod 0")
+    engine, fault = engine_with(A), Fault("a", Cause.POD, "pod 0")
+    used = engine.cycle.repairs.retries_used
 
-    told = means(job, fault, used={"a": 1})
+    used["a"] = 1
+    told = told_of(engine, fault)
     assert told == ["pod 0 of a: to be tried again, 1 retry left"]
-    assert means(job, fault, used={"a": 2}) == ["pod 0 of a: stays, all 2 retries used"]
-    gone = Fault("b", Cause.POD, "pod 0")
-    assert means(job, gone) == ["pod 0 of b: the job is not there"]
+    used["a"] = 2
+    assert told_of(engine, fault) == ["pod 0 of a: stays, all 2 retries used"]
+    gone = told_of(engine_with(A), replace(fault, where="b"))
+    assert gone == ["pod 0 of b: the job is not there"]
 
 
 def test_only_pods_that_hold_the_chip_are_on_its_fault() -> None:
-    job = Job("a", A2, 2, recovery=FORCED)
+    engine = engine_with(Job("a", A2, 2, recovery=FORCED))
 
-    assert means(job, CHIP) == ["no pod is on it"]
-    assert means(job, replace(CHIP, part="chip 1")) != ["no pod is on it"]
+    engine.handle_all([NodesChanged((replace(N0, unhealthy=0b1010),))], 2.0)
+
+    first, second = Damage(engine, 5.0).plain()["faults"]
+    assert (first["part"], first["pods"]) == ("chip 1", {"a": [0]})
+    assert second["means"] == ["no pod is on it"]
 
 
-def stage_of(mending: Mending, job: Job, now: float = 10.0) -> tuple[str, str]:
+def stage_of(job: Job = A, now: float = 10.0, **more: Any) -> tuple[str, str]:  # noqa: ANN401
     engine = engine_with(job)
-    told = Damage(engine.view, FaultBook(), {"a": mending}, {}, now).plain()
-    (repair,) = told["repairs"]
+    repair_in(engine, **more)
+    (repair,) = Damage(engine, now).plain()["repairs"]
     return repair["stage"], repair["waits-for"]
 
 
 def test_a_repair_says_how_far_it_is_and_what_it_waits_for() -> None:
-    job = Job("a", A2, 8, 1, recovery=FORCED)
-
-    assert stage_of(Mending(1.0), job) == ("found", "its pods to be deleted")
-    assert stage_of(Mending(1.0, braked=True), job) == ("braked", "the brake")
-    assert stage_of(Mending(1.0, deleted=(0,)), job) == ("placed", "")
-    assert stage_of(Mending(1.0, deleted=(0, 1)), job) == (
-        "placing",
-        "places for 1 pod",
-    )
-    gone = Damage(
-        Engine((N0,)).view, FaultBook(), {"a": Mending(1.0, deleted=(0,))}, {}, 9
-    )
-    assert gone.plain()["repairs"][0]["stage"] == "gone"
+    assert stage_of(deleted=set()) == ("found", "its pods to be deleted")
+    assert stage_of(braked=True) == ("braked", "the brake")
+    assert stage_of() == ("placed", "")
+    assert stage_of(deleted={0, 1}) == ("placing", "places for 1 pod")
+    gone = Engine((N0,), conf=DEFAULT.quiet)
+    repair_in(gone)
+    assert Damage(gone, 9.0).plain()["repairs"][0]["stage"] == "gone"
 
 
 def test_one_that_finds_no_place_says_what_is_deleted_next() -> None:
-    stuck = Mending(1.0, deleted=(0, 1), stuck_at=6.0)
-    job = Job("a", A2, 8, 1, recovery=FORCED)
+    stuck = "a place for its pods, for 4 s"
 
-    assert stage_of(stuck, job) == (
+    assert stage_of(deleted={0, 1}, stuck_at=6.0) == (
         "stuck",
-        "a place for its pods, for 4 s; then all of it is deleted, in 8 s",
+        f"{stuck}; then all of it is deleted, in 8 s",
     )
-    _stage, words = stage_of(stuck, replace(job, recovery=Recovery(escalates=False)))
-    assert words == "a place for its pods, for 4 s"
-    _stage, words = stage_of(replace(stuck, reach=Reach.JOB), job)
-    assert words == "a place for its pods, for 4 s"
+    stays = replace(A, recovery=Recovery(escalates=False))
+    assert stage_of(stays, stuck_at=6.0) == ("stuck", stuck)
+    assert stage_of(stuck_at=6.0, reach=Reach.JOB) == ("stuck", stuck)
     node = Node("n0", A3, 16, 0xFFFF, superpod=0)
-    engine = engine_with(Job("a", A3, 16, recovery=FORCED), product_nodes=(node,))
-    told = Damage(engine.view, FaultBook(), {"a": stuck}, {}, 13.0).plain()
-    assert told["repairs"][0]["waits-for"] == (
+    engine = engine_with(Job("a", A3, 16, recovery=FORCED), nodes=(node,))
+    repair_in(engine, stuck_at=6.0)
+    assert Damage(engine, 13.0).plain()["repairs"][0]["waits-for"] == (
         "a place for its pods, for 7 s; then its logical SuperPoD is deleted, now"
     )
 
 
 def test_one_whose_pods_end_says_when_they_are_made_to() -> None:
-    job = Job("a", A2, 8, recovery=Recovery(mode=Mode.GRACE))
-    engine = engine_with(job)
+    engine = engine_with(replace(A, recovery=Recovery(mode=Mode.GRACE)))
+    repair_in(engine)
     engine.handle_all([PodsEnding("a", (0,))], 1.0)
-    mending = Mending(1.0, deleted=(0,))
 
-    told = Damage(engine.view, FaultBook(), {"a": mending}, {}, 801.0).plain()
+    (told,) = Damage(engine, 801.0).plain()["repairs"]
 
-    assert told["repairs"][0]["stage"] == "ending"
-    assert told["repairs"][0]["waits-for"] == "1 pod to end, by force in 100 s"
+    assert told["stage"] == "ending"
+    assert told["waits-for"] == "1 pod to end, by force in 100 s"
 
 
 def test_the_brake_counts_what_was_deleted_a_while_ago() -> None:
-    engine = engine_with(Job("a", A2, 8), Job("b", A2, 8))
-    repairs = {
-        "a": Mending(1.0, deleted=(0,), deleted_at=50.0),
-        "b": Mending(1.0, deleted=(0,), deleted_at=2.0),
-    }
+    engine = engine_with(A, Job("b", A2, 8))
+    for name, at in (("a", 50.0), ("b", 2.0)):
+        record = Record(1.0, deleted=(0,), deleted_at=at)
+        engine.handle_all([RepairKnown(name, record)], 60.0)
 
-    brake = Damage(engine.view, FaultBook(), repairs, {}, 70.0).plain()["brake"]
+    brake = Damage(engine, 70.0).plain()["brake"]
 
     assert brake == {
         "engaged": False,
@@ -214,63 +225,17 @@ def test_the_brake_counts_what_was_deleted_a_while_ago() -> None:
     }
 
 
-# What is heard and said.
-
-
-def test_pods_are_deleted_because_of_the_faults_that_the_record_names() -> None:
-    both = replace(ILL, faulty=0b11000, unhealthy=0b11000)
-    told = Chronicle([N0, N1])
-    told.hear([NodesChanged((both,)), PodsAil("b", (Ailment(0, Cause.POD),))], 3.0)
-    record = Record(
-        3.0,
-        ailments=(Ailment(0, Cause.CHIP, "n0"),),
-        placements=(Placement(0, "n0", (0, 1, 2, 3)),),
-        retries_used=1,
-    )
-    told.note([Report("a", Verdict.BRAKED, "")], 3.0)
-    assert told.braked == {"a"}
-    told.note([Remember("a", record), Delete("a", (0,), "CardUnhealthy", "")], 4.0)
-
-    acted = {f.part: (f.acted, f.jobs) for f in told.book.open.values()}
-    assert acted == {"chip 3": (4.0, ("a",)), "chip 4": (None, ()), "pod 0": (None, ())}
-    assert told.used == {"a": 1}
-    assert not told.braked
-    told.note([Delete("b", (0,), "pod-failed", "")], 5.0)
-    told.note([Remember("a", None)], 5.0)
-    assert not told.records
-
-
-def test_jobs_and_nodes_that_go_are_heard_of() -> None:
-    told = Chronicle([N0, N1])
-    told.hear(
-        [
-            RepairKnown("a", Record(1.0)),
-            RepairKnown("b", Record(1.0)),
-            PodsAil("a", (Ailment(0, Cause.POD),)),
-            JobGone("a"),
-            JobGone("b", returns=True),
-            NodesGone(("n1", "unknown")),
-        ],
-        2.0,
-    )
-
-    assert [*told.book.open] == [("n1", Cause.NODE, "")]
-    assert [*told.records] == ["b"]
-    told.hear([FaultsKnown((Fault("n1", Cause.NODE, seen=0.5),))], 3.0)
-    assert [each.seen for each in told.book.open.values()] == [0.5]
-
-
 def test_what_a_look_does_not_show_has_recovered() -> None:
-    written = [
-        CHIP,
-        replace(CHIP, part="chip 4"),
-        Fault("a", Cause.POD, "pod 0", seen=1.0),
-        Fault("gone", Cause.POD, "pod 0", seen=1.0),
-    ]
-    told = looked_at([NodesChanged((ILL,)), JobArrived(Job("a", A2, 8))], written, 9.0)
+    engine = engine_with(A)
+    ails = PodsAil("a", (Ailment(0, Cause.POD),))
+    engine.handle_all([NodesChanged((ILL,)), ails], 8.0)
+    ailing = Fault("a", Cause.POD, "pod 0", seen=1.0)
+    gone = Fault("gone", Cause.POD, "pod 0", seen=1.0)
 
-    assert [*told.book.open.values()] == [CHIP]
-    assert len(told.book.recent) == 3
+    adopt(engine.book, [CHIP, replace(CHIP, part="chip 4"), ailing, gone], 9.0)
+
+    assert {*engine.book.open.values()} == {CHIP, ailing}
+    assert [each.where for each in engine.book.recent] == ["n0", "gone"]
 
 
 def test_lives_are_read_as_they_were_written() -> None:
@@ -376,21 +341,18 @@ def test_what_could_not_be_read_is_said() -> None:
 # The screen.
 
 
-def screen_of(told: Chronicle, *jobs: Job, now: float = 10.0) -> list[str]:
-    engine = engine_with(*jobs)
-    return shown(damage_of(engine.view, told, now).plain() | {"names": {"a": "A"}})
+def screen_of(engine: Engine, now: float = 10.0, **more: Any) -> list[str]:  # noqa: ANN401
+    return shown(Damage(engine, now).plain() | {"names": {"a": "A"}}, **more)
 
 
 def test_a_storm_is_one_row_for_each_node_and_the_brake_says_so() -> None:
-    told = Chronicle([N0, N1])
+    engine = engine_with(A)
     ill = replace(N0, unhealthy=0xFF, faulty=0xFF)
-    told.hear([NodesChanged((ill, replace(N1, down=Down.SWITCH)))], 4.0)
-    told.hear(
-        [RepairKnown("a", Record(4.0, ailments=(Ailment(0, Cause.CHIP, "n0"),)))], 4
-    )
-    told.note([Report("a", Verdict.BRAKED, "")], 4.0)
+    bad = replace(N1, down=Down.SWITCH, ready=False)
+    engine.handle_all([NodesChanged((ill, bad))], 4.0)
+    repair_in(engine, since=4.0, deleted=set(), braked=True)
 
-    lines = screen_of(told, Job("a", A2, 8, recovery=FORCED))
+    lines = screen_of(engine)
 
     assert lines[0].endswith("9 faults on 2 nodes, 1 job being repaired")
     assert lines[1].startswith("the brake is on: no more than 5 % of 1 pod are deleted")
@@ -403,33 +365,40 @@ def test_a_storm_is_one_row_for_each_node_and_the_brake_says_so() -> None:
 
 
 def test_a_job_being_repaired_shows_what_is_held_for_it() -> None:
-    told = Chronicle([N0, N1])
-    record = Record(4.0, reach=Reach.JOB, deleted=(0, 1, 2), deleted_at=5.0)
-    told.hear([RepairKnown("a", record)], 4.0)
+    engine = engine_with()
+    record = Record(
+        4.0,
+        reach=Reach.JOB,
+        deleted=(0, 1, 2),
+        deleted_at=5.0,
+        placements=(Placement(0, "n1", (0,)), Placement(1, "n1", (1,))),
+    )
+    engine.handle_all([RepairKnown("a", record)], 6.0)
 
-    lines = screen_of(told, Job("a", A2, 8, recovery=FORCED))
+    lines = screen_of(engine)
 
-    assert "3 pods deleted in the last 60 s; the brake is at 5 % of 1 pod" in lines
-    assert "  A: the whole job, found 6 s ago; pods 0-2 deleted, 0 back" in lines
-    assert "    waits for: places for 2 pods" in lines
-    assert "    its places are held for 4 min more" in lines
+    assert "3 pods deleted in the last 60 s; the brake is at 5 % of 0 pods" in lines
+    assert "  A: the whole job, found 6 s ago; pods 0-2 deleted" in lines
+    assert "    waits for: its pods to be made again" in lines
+    assert "    2 places held for it, for 4 min more" in lines
 
 
 def test_a_repair_that_is_over_is_none() -> None:
-    told = Chronicle([N0])
-    told.hear([RepairKnown("a", Record(4.0, is_over=True, retries_used=1))], 4.0)
+    engine = engine_with(A)
+    over = Record(4.0, is_over=True, retries_used=1)
+    engine.handle_all([RepairKnown("a", over)], 4.0)
 
-    assert screen_of(told, Job("a", A2, 8))[0].endswith("UTC  no faults")
+    assert screen_of(engine)[0].endswith("UTC  no faults")
 
 
 def test_of_many_faults_some_are_shown() -> None:
-    told = Chronicle(replace(N0, name=f"n{i:02}", down=Down.SWITCH) for i in range(50))
-    engine = Engine(())
+    nodes = tuple(
+        replace(N0, name=f"n{i:02}", down=Down.SWITCH, ready=False) for i in range(50)
+    )
+    engine = engine_with(nodes=nodes)
 
-    found = damage_of(engine.view, told, 1.0).plain() | {"names": {}}
-
-    assert "… and 10 more; --json has all" in shown(found)
-    assert "… and 48 more; --json has all" in shown(found, rows=2)
+    assert "… and 10 more; --json has all" in screen_of(engine)
+    assert "… and 48 more; --json has all" in screen_of(engine, rows=2)
 
 
 def test_pods_on_chips_that_are_shown_together_are_too() -> None:

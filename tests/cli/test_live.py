@@ -373,13 +373,12 @@ def test_a_job_that_is_repaired_says_what_it_waits_for(
     since = stage.now - 5
     record = Record(since, deleted=(1,), deleted_at=since, stuck_at=since)
     look, target = Look(stage.world, stage.now), target_of("job/g", "default")
-    assert look.engine.view.standings
-    look.events.append(RepairKnown("default/g", record))
+    look.engine.handle_all([RepairKnown("default/g", record)], stage.now)
     assert target is not None
 
     explain_in(look, target, None, 3, as_json=False)
     words = " ".join(capfd.readouterr().out.split())
-    assert "it is being repaired (faulty pods): pod 1 deleted, 1 back;" in words
+    assert "it is being repaired (faulty pods): pod 1 deleted;" in words
     assert "waits for a place for its pods, for 5 s; then all of it is deleted" in words
     explain_in(look, target, None, 3, as_json=True)
     assert json.loads(capfd.readouterr().out)["repair"]["stage"] == "stuck"

@@ -134,7 +134,7 @@ def test_faults_are_counted_and_a_line_says_where_to_read_more() -> None:
     ill = Stage([node("a"), node("b", ready="False")])
 
     found = status(ill)
-    assert found["faults"] == {"open": 1, "nodes": 1, "repairs": 0}
+    assert found["faults"] == {"open": 1, "nodes": 1, "repairs": 0, "braked": 0}
     assert "1 fault on 1 node; hint: ringleaf faults" in shown(found)
     well = status(Stage("a"))
     assert not any("ringleaf faults" in line for line in shown(well))

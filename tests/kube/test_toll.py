@@ -1,6 +1,7 @@
 """What faults cost, counted from what an engine says, and served as metrics."""
 
 from ringleaf.engine.event import JobGone
+from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.instruction import Delete, Remember, Repaired, Report, Verdict
 from ringleaf.kube.toll import NEVER_RAN, Toll
 from ringleaf.model.cluster import Node
@@ -15,7 +16,7 @@ FOUND = Record(10.0, deleted=(0,))
 
 
 def test_pods_are_counted_by_cause_and_force() -> None:
-    toll = Toll()
+    toll = Toll(FaultBook())
 
     toll.note(
         [
@@ -36,7 +37,7 @@ def test_pods_are_counted_by_cause_and_force() -> None:
 
 
 def test_a_repair_is_open_until_it_is_finished_and_its_time_counts() -> None:
-    toll = Toll()
+    toll = Toll(FaultBook())
     toll.note([Remember("a", FOUND)], 10.0)
     wider = Record(10.0, reach=Reach.JOB)
     toll.note([Remember("a", wider), Remember("a", wider)], 12.0)
@@ -51,7 +52,7 @@ def test_a_repair_is_open_until_it_is_finished_and_its_time_counts() -> None:
 
 
 def test_a_repair_that_nobody_waits_for_is_over() -> None:
-    toll = Toll()
+    toll = Toll(FaultBook())
     toll.note([Remember(job, FOUND) for job in "abc"], 10.0)
     toll.note([Remember("a", Record(10.0, is_over=True))], 11.0)
     toll.hear([JobGone("b"), JobGone("c", returns=True)])
@@ -60,7 +61,7 @@ def test_a_repair_that_nobody_waits_for_is_over() -> None:
 
 
 def test_the_brake_is_on_while_it_holds_back_somebody() -> None:
-    toll = Toll()
+    toll = Toll(FaultBook())
     held = Report("a", Verdict.BRAKED, "")
 
     toll.note([held, held], 1.0)
@@ -70,7 +71,7 @@ def test_the_brake_is_on_while_it_holds_back_somebody() -> None:
 
 
 def test_lives_of_faults_are_counted_once() -> None:
-    toll = Toll()
+    toll = Toll(FaultBook())
     toll.book.nodes_changed(None, ILL, 1.0)
     toll.book.acted([("n0", Cause.CHIP, "chip 0")], "a", 3.0)
     toll.note([], 3.0)

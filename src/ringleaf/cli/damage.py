@@ -7,28 +7,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
-from ringleaf.cli.chronicle import Chronicle, looked_at
 from ringleaf.cli.output import so_many
-from ringleaf.engine.event import RepairKnown
+from ringleaf.engine.engine import Engine
 from ringleaf.framework.faultbook import FaultBook
+from ringleaf.framework.repairs import Repair
 from ringleaf.framework.standing import Standing
-from ringleaf.framework.view import View
 from ringleaf.kube.jobs import OUTSIDE
-from ringleaf.kube.look import Look
 from ringleaf.model.fault import (
-    Ailment,
     Cause,
     Fault,
     Mode,
     Reach,
-    Record,
     SubHealth,
 )
 from ringleaf.model.job import Network
 from ringleaf.model.mask import runs_of
-from ringleaf.model.placement import Placement
 from ringleaf.simulator.encode import whole
 
 Plain = dict[str, Any]
@@ -52,77 +47,22 @@ _REACH_WORDS: Final[Mapping[Reach, str]] = {
 }
 
 
-class Mending(Struct, frozen=True):
-    """The repair of one job, as far as is known of it.
-
-    Args:
-        since: When its fault was found.
-        reach: How much of it was deleted.
-        ailments: The pods that were faulty, and why.
-        placements: Where its pods were.
-        deleted: The pods that were deleted.
-        deleted_at: When the last of them were, if that is known.
-        stuck_at: Since when pods that came back find no place.
-        braked: Whether the brake holds it back.
-        hold_until: Until when its places are held.
-
-    """
-
-    since: float
-    reach: Reach = Reach.PODS
-    ailments: tuple[Ailment, ...] = ()
-    placements: tuple[Placement, ...] = ()
-    deleted: tuple[int, ...] = ()
-    deleted_at: float | None = None
-    stuck_at: float | None = None
-    braked: bool = False
-    hold_until: float | None = None
-
-
-def mending_of(record: Record, hold_s: float, *, braked: bool = False) -> Mending:
-    """The same as it was written down."""
-    held = None if record.deleted_at is None else record.deleted_at + hold_s
-    return Mending(
-        since=record.since,
-        reach=record.reach,
-        ailments=record.ailments,
-        placements=record.placements,
-        deleted=record.deleted,
-        deleted_at=record.deleted_at,
-        stuck_at=record.stuck_at,
-        braked=braked,
-        hold_until=held,
-    )
-
-
 class Damage:
     """What is wrong in a cluster.
 
     Args:
-        view: Its nodes and jobs.
-        book: The faults.
-        repairs: The jobs that are repaired.
-        used: Job -> how often its pods failed by themselves and were tried again.
+        engine: Who keeps its books.
         now: The time.
         has_history: Whether lives were written down; else nobody knows since when.
 
     """
 
-    def __init__(
-        self,
-        view: View,
-        book: FaultBook,
-        repairs: Mapping[str, Mending],
-        used: Mapping[str, int],
-        now: float,
-        *,
-        has_history: bool = True,
-    ) -> None:
-        self._view, self._book, self._now = view, book, now
-        self._repairs, self._used = repairs, used
+    def __init__(self, engine: Engine, now: float, *, has_history: bool = True) -> None:
+        self._view, self._book, self._now = engine.view, engine.book, now
+        self._repairs, self._known = engine.repairs, engine.cycle.repairs
         self._has_history = has_history
-        self._rules = view.settings.repairs
-        self._on = self._pods_on({fault.where for fault in book.open.values()})
+        self._rules = engine.view.settings.repairs
+        self._on = self._pods_on({fault.where for fault in engine.book.open.values()})
 
     def _pods_on(self, nodes: Iterable[str]) -> Mapping[str, list[tuple[str, Any]]]:
         """Node -> the jobs and holdings on it, of the nodes that are asked for."""
@@ -139,14 +79,16 @@ class Damage:
     def plain(self) -> Plain:
         """All of it."""
         faults = [self._fault(each) for each in self._book.everything]
-        repairs = [self._repair(*each) for each in sorted(self._repairs.items())]
+        repairs = [
+            self.repair_told(each) for _name, each in sorted(self._repairs.items())
+        ]
         return {
             "at": whole(self._now),
             "history": self._has_history,
             "faults": faults,
             "repairs": repairs,
             "set-aside": [*self._aside()],
-            "brake": self._brake(repairs),
+            "brake": self._brake(),
         }
 
     # Faults.
@@ -206,8 +148,8 @@ class Damage:
         if standing.job.queue == OUTSIDE:
             return "is another scheduler's"
         if job in self._repairs:
-            mending = self._repairs[job]
-            return "waits for the brake" if mending.braked else "is repaired"
+            repair = self._repairs[job]
+            return "waits for the brake" if repair.braked else "is repaired"
         return self._lot_by_labels(fault, standing)
 
     def _lot_by_labels(self, fault: Fault, standing: Standing) -> str:
@@ -217,7 +159,9 @@ class Damage:
         if wants.mode is Mode.OFF:
             return "stays, fault-scheduling is off"
         if fault.cause is Cause.POD:
-            left = max(0, wants.retries - self._used.get(standing.job.name, 0))
+            left = max(
+                0, wants.retries - self._known.retries_used.get(standing.job.name, 0)
+            )
             if not left:
                 return f"stays, all {so_many(wants.retries, 'retry', 'retries')} used"
             return f"to be tried again, {so_many(left, 'retry', 'retries')} left"
@@ -240,86 +184,75 @@ class Damage:
 
     # Repairs.
 
-    def _repair(self, job: str, mending: Mending) -> Plain:
-        standing = self._view.standings.get(job)
-        back = [] if standing is None else self._back(standing, mending)
-        ending = [] if standing is None else sorted(standing.terminating)
-        stage, waits = self._stage(standing, mending, back)
+    def repair_told(self, repair: Repair) -> Plain:
+        """One repair as plain values."""
+        standing = self._view.standings.get(repair.name)
+        wanting = sorted(repair.wanting(standing))
+        stage, waits = self._stage(standing, repair, len(wanting))
+        held = self._view.cluster.holdings.get(repair.holder, ())
+        since = repair.deleted_at
         return {
-            "job": job,
-            "since": whole(mending.since),
-            "reach": mending.reach.value,
-            "ailments": [to_builtins(each) for each in mending.ailments],
-            "deleted": list(mending.deleted),
-            "back": back,
-            "ending": ending,
-            "held": len(mending.placements),
-            "hold-until": mending.hold_until,
-            "braked": mending.braked,
+            "job": repair.name,
+            "since": whole(repair.since),
+            "reach": repair.reach.value,
+            "ailments": [to_builtins(each) for each in repair.ailments.values()],
+            "deleted": sorted(repair.deleted),
+            "wanting": wanting,
+            "held": len(held),
+            "hold-until": None if since is None else whole(since + self._rules.hold_s),
+            "braked": repair.braked,
             "stage": stage,
             "waits-for": waits,
         }
 
-    @staticmethod
-    def _back(standing: Standing, mending: Mending) -> list[int]:
-        alive = standing.placements.keys() - standing.terminating
-        return [n for n in sorted(mending.deleted) if n in alive]
-
     def _stage(
-        self, standing: Standing | None, mending: Mending, back: list[int]
+        self, standing: Standing | None, repair: Repair, missing: int
     ) -> tuple[str, str]:
         """How far it is, and what it waits for."""
-        if mending.braked or not mending.deleted:
-            stage = "braked" if mending.braked else "found"
-            return stage, "the brake" if mending.braked else "its pods to be deleted"
+        if repair.braked or not repair.deleted:
+            stage = "braked" if repair.braked else "found"
+            return stage, "the brake" if repair.braked else "its pods to be deleted"
         if standing is not None and standing.terminating:
-            return "ending", self._ending_words(standing, mending)
-        if mending.stuck_at is not None:
-            return "stuck", self._stuck_words(standing, mending)
-        missing = len(mending.deleted) - len(back)
+            return "ending", self._ending_words(standing, repair)
+        if repair.stuck_at is not None:
+            return "stuck", self._stuck_words(standing, repair)
         if not missing:
             return "placed", ""
         if standing is None:
             return "gone", "its pods to be made again"
         return "placing", f"places for {so_many(missing, 'pod')}"
 
-    def _ending_words(self, standing: Standing, mending: Mending) -> str:
+    def _ending_words(self, standing: Standing, repair: Repair) -> str:
         told = f"{so_many(len(standing.terminating), 'pod')} to end"
         if standing.job.recovery.mode is not Mode.GRACE:
             return told
-        left = mending.since + self._rules.grace_s - self._now
+        left = repair.since + self._rules.grace_s - self._now
         return f"{told}, by force {_until_words(left)}"
 
-    def _stuck_words(self, standing: Standing | None, mending: Mending) -> str:
-        assert mending.stuck_at is not None
-        ago = self._now - mending.stuck_at
+    def _stuck_words(self, standing: Standing | None, repair: Repair) -> str:
+        assert repair.stuck_at is not None
+        ago = self._now - repair.stuck_at
         told = f"a place for its pods, for {ago:.0f} s"
         if standing is None or not standing.job.recovery.escalates:
             return told
         in_blocks = standing.job.network is Network.SUPERPODS
-        if mending.reach is Reach.PODS and in_blocks:
+        if repair.reach is Reach.PODS and in_blocks:
             left, more = self._rules.block_after_s - ago, "its logical SuperPoD"
-        elif mending.reach is not Reach.JOB:
+        elif repair.reach is not Reach.JOB:
             left, more = self._rules.job_after_s - ago, "all of it"
         else:
             return told
         return f"{told}; then {more} is deleted, {_until_words(left)}"
 
-    def _brake(self, repairs: Iterable[Plain]) -> Plain:
+    def _brake(self) -> Plain:
         """How many pods may be deleted now, and who is held back."""
-        rules, since = self._rules, self._now - self._rules.brake_s
-        deleted = sum(
-            len(each.deleted)
-            for each in self._repairs.values()
-            if each.deleted_at is not None and each.deleted_at > since
-        )
-        pods = sum(len(each.placements) for each in self._view.standings.values())
-        held = sorted(each["job"] for each in repairs if each["braked"])
+        rules = self._rules
+        held = sorted(name for name, each in self._repairs.items() if each.braked)
         return {
             "engaged": bool(held),
             "held": held,
-            "deleted": deleted,
-            "pods": pods,
+            "deleted": self._known.brake.recent(self._now, rules),
+            "pods": sum(len(each.placements) for each in self._view.standings.values()),
             "percent": rules.brake_percent,
             "seconds": rules.brake_s,
         }
@@ -368,57 +301,49 @@ def _until_words(seconds: float) -> str:
     return f"in {seconds:.0f} s" if seconds >= 1 else "now"
 
 
-def damage_of(
-    view: View, told: Chronicle, now: float, *, has_history: bool = True
-) -> Damage:
-    """What is wrong in a cluster, by what was told of it."""
-    hold_s = view.settings.repairs.hold_s
-    repairs = {
-        job: mending_of(record, hold_s, braked=job in told.braked)
-        for job, record in told.records.items()
-        if not record.is_over
-    }
-    return Damage(view, told.book, repairs, told.used, now, has_history=has_history)
+def adopt(book: FaultBook, faults: Iterable[Fault], now: float) -> None:
+    """Let a book that knows everything there is know the lives that were written down.
+
+    What nothing tells of has recovered.
+    """
+    written = [*faults]
+    for fault in written:
+        told = book.of(fault.where)
+        if is_of_pod(fault.part) and not any(is_of_pod(each.part) for each in told):
+            book.pods_ail(fault.where, (), now)
+    book.known(written, now)
 
 
-def repair_of(look: Look, job: str) -> Plain | None:
-    """How far the repair of a job is, as it was looked at; None if it needs none."""
-    for event in look.events:
-        if isinstance(event, RepairKnown) and event.job == job:
-            told = Chronicle()
-            told.hear([event], look.now)
-            found = damage_of(look.engine.view, told, look.now).plain()["repairs"]
-            return found[0] if found else None
-    return None
+def repair_of(engine: Engine, job: str, now: float) -> Plain | None:
+    """How far the repair of a job is; None if it needs none."""
+    repair = engine.repairs.get(job)
+    return None if repair is None else Damage(engine, now).repair_told(repair)
 
 
 def repair_words(repair: Plain) -> str:
     """How far a repair is, in one line."""
-    deleted = repair["deleted"]
     words = f"it is being repaired ({reach_words(repair['reach'])})"
-    if deleted:
-        words += f": {pod_words(deleted)} deleted, {len(repair['back'])} back"
+    if repair["deleted"]:
+        words += f": {pod_words(repair['deleted'])} deleted"
     if repair["waits-for"]:
         words += f"; waits for {repair['waits-for']}"
-    if repair["hold-until"] is not None:
+    if repair["held"]:
         words += f"; {so_many(repair['held'], 'place')} held for it"
     return words
 
 
-def summary_of(look: Look) -> Plain:
-    """How many faults a cluster has as it was looked at, and how many repairs."""
-    told = looked_at(look.events, (), look.now)
-    found = damage_of(look.engine.view, told, look.now).plain()
+def summary_of(engine: Engine) -> Plain:
+    """How many faults there are, and how many repairs."""
+    nodes = {where for where, _cause, part in engine.book.open if not is_of_pod(part)}
+    braked = sum(each.braked for each in engine.repairs.values())
     return {
-        "open": len(found["faults"]),
-        "nodes": len(
-            {each["where"] for each in found["faults"] if not is_of_pod(each)}
-        ),
-        "repairs": len(found["repairs"]),
+        "open": len(engine.book.open),
+        "nodes": len(nodes),
+        "repairs": len(engine.repairs),
+        "braked": braked,
     }
 
 
-def is_of_pod(fault: Plain) -> bool:
-    """Whether a pod has it, and not its node."""
-    part: str = fault["part"]
+def is_of_pod(part: str) -> bool:
+    """Whether a pod has a fault, and not its node."""
     return part.startswith("pod ")

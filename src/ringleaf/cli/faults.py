@@ -6,9 +6,9 @@ from typing import Any, Final
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.text import Text
 
-from ringleaf.cli.chronicle import Chronicle, looked_at
 from ringleaf.cli.damage import (
-    damage_of,
+    Damage,
+    adopt,
     is_of_pod,
     numbers_words,
     pod_words,
@@ -26,7 +26,6 @@ from ringleaf.kube.lives import NAME, NAMESPACE, Lives, read_lives
 from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
 from ringleaf.kube.names import UID
 from ringleaf.simulator.run import Run
-from ringleaf.simulator.scenario import Scenario
 
 Plain = dict[str, Any]
 
@@ -134,8 +133,8 @@ def show_faults(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> int:
 def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plain:
     """The faults of a cluster as it was looked at, as plain values."""
     view = look.engine.view
-    told = looked_at(look.events, lives.faults, look.now)
-    found = damage_of(view, told, look.now, has_history=lives.is_there).plain()
+    adopt(look.engine.book, lives.faults, look.now)
+    found = Damage(look.engine, look.now, has_history=lives.is_there).plain()
     wanted.check(found, view.cluster.index, view.standings)
     found = wanted.of(found)
     jobs = {job for each in found["faults"] for job in (*each["jobs"], *each["pods"])}
@@ -168,21 +167,11 @@ def show_run(file: str, wanted: Wanted, *, as_json: bool) -> int:
 
 def faults_of_run(run: Run, wanted: Wanted) -> Plain:
     """The faults of a run, as plain values."""
-    told = chronicle_of(run.scenario, run)
     view = run.engine.view
     now = run.steps[-1].at if run.steps else 0.0
-    found = damage_of(view, told, now).plain()
+    found = Damage(run.engine, now).plain()
     wanted.check(found, view.cluster.index, run.jobs)
     return wanted.of(found) | {"names": {}}
-
-
-def chronicle_of(scenario: Scenario, run: Run) -> Chronicle:
-    """What was heard and said of faults in a run."""
-    told = Chronicle(scenario.nodes)
-    for step in run.steps:
-        told.hear(step.events, step.at)
-        told.note(step.instructions, step.at)
-    return told
 
 
 def _in_run(at: float, _now: float) -> str:
@@ -239,7 +228,7 @@ class Faults:
     def _summary(self) -> str:
         found = self._found
         there = [each for each in found["faults"] if each["recovered"] is None]
-        nodes = {each["where"] for each in there if not is_of_pod(each)}
+        nodes = {each["where"] for each in there if not is_of_pod(each["part"])}
         words = [so_many(len(there), "fault") if there else "no faults"]
         if nodes:
             words[0] += f" on {so_many(len(nodes), 'node')}"
@@ -318,7 +307,7 @@ class Faults:
         yield Text()
         yield Text("Pods that are on them:")
         for each, line in told[: self._rows]:
-            where = "" if is_of_pod(each) else f", on {each['where']}"
+            where = "" if is_of_pod(each["part"]) else f", on {each['where']}"
             who, _colon, lot = line.partition(": ")
             yield indented(f"{who}{where}: {lot}")
         yield from self._more(told)  # type: ignore[arg-type]
@@ -334,17 +323,17 @@ class Faults:
             style = "red" if each["stage"] in ("braked", "stuck") else ""
             deleted = each["deleted"]
             what = f"{pod_words(deleted)} deleted" if deleted else "nothing deleted"
-            back = f", {numbers_words(each['back'])} back" if each["back"] else ""
             name = self._name(each["job"])
             yield indented(
-                f"{name}: {reach_words(each['reach'])}, found {since}; {what}{back}",
+                f"{name}: {reach_words(each['reach'])}, found {since}; {what}",
                 style=style,
             )
             if each["waits-for"]:
                 yield indented(f"  waits for: {each['waits-for']}")
-            if each["hold-until"] is not None and each["hold-until"] > self._now:
-                left = span(each["hold-until"] - self._now)
-                yield indented(f"  its places are held for {left} more")
+            if each["held"] and each["hold-until"] is not None:
+                left = span(max(0.0, each["hold-until"] - self._now))
+                places = so_many(each["held"], "place")
+                yield indented(f"  {places} held for it, for {left} more")
         yield from self._more(listed)
 
     def _aside(self) -> Iterator[Any]:

@@ -211,7 +211,7 @@ class _Explained:
         """Why the scheduler does not even try, if it does not."""
         self._starts = False
         self._ranks: tuple[str, ...] = ()
-        self._repair = repair_of(look, group.name)
+        self._repair = repair_of(look.engine, group.name, look.now)
         self._later, self._start = _NOW
         self.job: Job | None = None
         if group.told is None:

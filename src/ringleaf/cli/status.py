@@ -154,7 +154,7 @@ def status_of(look: Look, world: Observed) -> Plain:
         "superpods": list(_superpods(chips)),
         "waiting": waiting,
         "short": list(_short(world)),
-        "faults": summary_of(look),
+        "faults": summary_of(look.engine),
         "problems": list(_problems(look)),
     }
     return found | {"names": _names(world, found)}
@@ -500,13 +500,15 @@ def _use_words(queue: Plain) -> str:
 def _fault_words(told: Plain) -> str:
     """What is wrong in the cluster, and where to read more.
 
-    >>> _fault_words({"open": 3, "nodes": 2, "repairs": 1})
+    >>> _fault_words({"open": 3, "nodes": 2, "repairs": 1, "braked": 0})
     '3 faults on 2 nodes, 1 job being repaired; hint: ringleaf faults'
     """
     nodes = f" on {so_many(told['nodes'], 'node')}" if told["nodes"] else ""
     words = f"{so_many(told['open'], 'fault')}{nodes}"
     if told["repairs"]:
         words += f", {so_many(told['repairs'], 'job')} being repaired"
+    if told["braked"]:
+        words += f", {told['braked']} held back by the brake"
     return f"{words}; hint: ringleaf faults"
 
 

@@ -169,7 +169,6 @@ class Scheduler:
     ) -> None:
         self._api, self._options, self._say = api, options, say
         self.metrics = metrics or Metrics()
-        self.toll = Toll()
         self._epoch = time.time() - time.monotonic()
         self._elector, self._aside = elector, aside
         self.leads = elector is None
@@ -181,7 +180,7 @@ class Scheduler:
         """What is wrong with a newer configuration; the last good one counts."""
         self.world = World(options.schedulers, self._own_conf, options.canary)
         engine = Engine((), conf=self._own_conf)
-        self._mind = mind(engine)
+        self._mind, self.toll = mind(engine), Toll(engine.book)
         self._conflicts: dict[str, Report] = {}
         """What a leader is to be told of, by job."""
         self._wake = asyncio.Event()

@@ -29,11 +29,11 @@ DELETED_FOR: Final = (*(cause.value for cause in Cause), NEVER_RAN)
 class Toll:
     """What has happened to faults and because of them since the start.
 
-    ``book`` is the engine's; whoever has an engine sets it.
+    *book* is the engine's.
     """
 
-    def __init__(self) -> None:
-        self.book = FaultBook()
+    def __init__(self, book: FaultBook) -> None:
+        self.book = book
         self._read = 0
         self.acted_s = {cause: Histogram(LONG) for cause in Cause}
         """From when a fault was seen until pods were deleted because of it."""
