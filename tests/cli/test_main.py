@@ -12,7 +12,7 @@ import ringleaf
 from tests.cli.conftest import Ringleaf
 
 COMMANDS = (
-    *("plan", "explain", "status", "dump", "replay", "products", "demo"),
+    *("plan", "explain", "status", "faults", "dump", "replay", "products", "demo"),
     *("scheduler", "summary", "topology", "conf", "shadow", "dev"),
 )
 SCRIPT = Path(sys.executable).with_name("ringleaf")

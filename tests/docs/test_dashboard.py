@@ -17,6 +17,7 @@ ROWS: Final = [
     "Overview",
     "Waiting, and why",
     "Chips, fragments and the network",
+    "Faults and repairs",
     "Speed",
     "The API server and the watches",
     "Leadership, configuration, health",

@@ -160,6 +160,36 @@ STORIES: Final = (
         {"product": "atlas-800t-a2"},
     ),
     Fires(
+        "RingleafBrake",
+        {f"ringleaf_brake_engaged{{{ONE}}}": "1x240"},
+        "The brake holds back jobs with faulty pods; more fails than may be deleted.",
+    ),
+    Fires(
+        "RingleafFaultStorm",
+        {
+            f'ringleaf_fault_events_total{{{ONE}, cause="CardUnhealthy",'
+            ' stage="seen"}': "0+1x240",
+            f'ringleaf_fault_events_total{{{ONE}, cause="CardUnhealthy",'
+            ' stage="recovered"}': "0+1x240",
+            f'ringleaf_chips{{{ONE}, {A2}, state="free"}}': "80x240",
+            f'ringleaf_chips{{{ONE}, {A2}, state="used"}}': "80x240",
+        },
+        "10 faults were seen in ten minutes.",
+    ),
+    Fires(
+        "RingleafRepairStuck",
+        {f"ringleaf_oldest_repair_seconds{{{ONE}}}": "0+60x240"},
+        "A job is being repaired for 2h 0m 0s.",
+    ),
+    Fires(
+        "RingleafNodesSetAside",
+        {
+            f"ringleaf_nodes_set_aside{{{ONE}}}": "2x240",
+            f'ringleaf_nodes{{{ONE}, state="ready"}}': "20x240",
+        },
+        "2 nodes are set aside because they refuse pods.",
+    ),
+    Fires(
         "RingleafFragmented",
         {
             f'ringleaf_fragmented_chips{{{ONE}, {A2}, asked="8"}}': "60x240",
@@ -231,6 +261,13 @@ WELL: Final = {
     f'ringleaf_chips{{{ONE}, {A2}, state="free"}}': "80x240",
     f'ringleaf_chips{{{ONE}, {A2}, state="faulty"}}': "1x240",
     f'ringleaf_fragmented_chips{{{ONE}, {A2}, asked="8"}}': "60x240",
+    f"ringleaf_brake_engaged{{{ONE}}}": "1x2 0x240",
+    f'ringleaf_fault_events_total{{{ONE}, cause="CardUnhealthy", stage="seen"}}': (
+        "0x110 1x100"
+    ),
+    f"ringleaf_oldest_repair_seconds{{{ONE}}}": "0+60x20 0x240",
+    f"ringleaf_nodes_set_aside{{{ONE}}}": "1x240",
+    f'ringleaf_nodes{{{ONE}, state="ready"}}': "30x240",
     f"ringleaf_spine_conflicts{{{ONE}}}": "0x240",
     f'ringleaf_messages_total{{{ONE}, result="sent"}}': "0+60x240",
     f'ringleaf_messages_total{{{ONE}, result="refused"}}': "0+1x240",

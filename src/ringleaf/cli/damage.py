@@ -190,7 +190,7 @@ class Damage:
         wanting = sorted(repair.wanting(standing))
         stage, waits = self._stage(standing, repair, len(wanting))
         held = self._view.cluster.holdings.get(repair.holder, ())
-        since = repair.deleted_at
+        since = repair.deleted_at if repair.gone_at is None else repair.gone_at
         return {
             "job": repair.name,
             "since": whole(repair.since),
