@@ -14,7 +14,7 @@ from tests.cli.conftest import Ringleaf
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
-COMMANDS = ("", "plan", "explain", "products", "demo")
+COMMANDS = ("", "plan", "explain", "faults", "products", "demo")
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,8 @@ def commands_of(help_text: str) -> list[list[str]]:
 
 def is_live(arguments: list[str]) -> bool:
     """Whether a live cluster is asked."""
+    if arguments[0] == "faults":
+        return "-f" not in arguments
     wanted = target_of(arguments[1], "") if arguments[1:] else None
     return wanted is not None or "-f" in arguments or arguments[0] in ("dump", "status")
 

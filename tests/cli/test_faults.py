@@ -23,7 +23,8 @@ from ringleaf.engine.event import (
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.repairs import Repair
-from ringleaf.kube.lives import KEY, Lives, lives_of, read, write
+from ringleaf.kube.faultbook import LIVES
+from ringleaf.kube.lives import Lives, lives_of
 from ringleaf.kube.look import Look
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import (
@@ -240,14 +241,14 @@ def test_what_a_look_does_not_show_has_recovered() -> None:
 
 def test_lives_are_read_as_they_were_written() -> None:
     faults = (CHIP, Fault("n1", Cause.REFUSAL, seen=2.5, why="no", until=9.0))
-    assert read(write(faults)) == faults
+    written = msgspec.json.encode(faults).decode()
 
     def listed(data: dict[str, str] | None) -> Lives:
         return lives_of(msgspec.json.encode({"items": [{"data": data}]}))
 
-    assert listed({KEY: write(faults)}) == Lives(faults, is_there=True)
+    assert listed({LIVES: written}) == Lives(faults, is_there=True)
     assert listed({"fault-node": "[]"}) == listed(None) == Lives()
-    bad = listed({KEY: '[{"where": 3}]'})
+    bad = listed({LIVES: '[{"where": 3}]'})
     assert bad.trouble.startswith("ConfigMap volcano-system/vcjob-fault-npu-cm, ringle")
 
 

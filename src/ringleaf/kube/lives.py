@@ -1,21 +1,15 @@
-"""The lives of faults as they are written down, for whoever schedules next.
+"""The lives of faults as a scheduler has written them down, for who looks."""
 
-They are JSON under a key of our own in a ConfigMap of the vendor's scheduler, beside
-what other components read there.
-"""
-
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.faultbook import FAULTS, LIVES
 from ringleaf.model.fault import Fault
 
-NAMESPACE: Final = "volcano-system"
-NAME: Final = "vcjob-fault-npu-cm"
-KEY: Final = "ringleaf-faults"
+NAMESPACE, NAME = FAULTS
 _NOT_ALLOWED: Final = 403
 
 
@@ -33,16 +27,6 @@ class _ConfigMap(Struct):
 
 class _ConfigMaps(Struct):
     items: list[_ConfigMap] = []
-
-
-def write(faults: Iterable[Fault]) -> str:
-    """Lives as they are written."""
-    return msgspec.json.encode([*faults]).decode()
-
-
-def read(text: str) -> tuple[Fault, ...]:
-    """Lives as they were written; raises ``msgspec.DecodeError`` where they are not."""
-    return msgspec.json.decode(text, type=tuple[Fault, ...])
 
 
 async def read_lives(api: Api) -> Lives:
@@ -64,11 +48,12 @@ async def read_lives(api: Api) -> Lives:
 def lives_of(body: bytes) -> Lives:
     """The lives in a list of ConfigMaps."""
     for each in msgspec.json.decode(body, type=_ConfigMaps).items:
-        text = (each.data or {}).get(KEY)
+        text = (each.data or {}).get(LIVES)
         if text is None:
             continue
         try:
-            return Lives(read(text), is_there=True)
+            faults = msgspec.json.decode(text, type=tuple[Fault, ...])
         except msgspec.DecodeError as error:
-            return Lives(trouble=f"ConfigMap {NAMESPACE}/{NAME}, {KEY}: {error}")
+            return Lives(trouble=f"ConfigMap {NAMESPACE}/{NAME}, {LIVES}: {error}")
+        return Lives(faults, is_there=True)
     return Lives()
