@@ -184,7 +184,7 @@ STORIES: Final = (
     Fires(
         "RingleafNodesSetAside",
         {
-            f"ringleaf_nodes_set_aside{{{ONE}}}": "2x240",
+            f'ringleaf_nodes{{{ONE}, state="set-aside"}}': "2x240",
             f'ringleaf_nodes{{{ONE}, state="ready"}}': "20x240",
         },
         "2 nodes are set aside because they refuse pods.",
@@ -266,7 +266,7 @@ WELL: Final = {
         "0x110 1x100"
     ),
     f"ringleaf_oldest_repair_seconds{{{ONE}}}": "0+60x20 0x240",
-    f"ringleaf_nodes_set_aside{{{ONE}}}": "1x240",
+    f'ringleaf_nodes{{{ONE}, state="set-aside"}}': "1x240",
     f'ringleaf_nodes{{{ONE}, state="ready"}}': "30x240",
     f"ringleaf_spine_conflicts{{{ONE}}}": "0x240",
     f'ringleaf_messages_total{{{ONE}, result="sent"}}': "0+60x240",

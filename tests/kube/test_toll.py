@@ -87,7 +87,6 @@ def test_it_is_all_served() -> None:
     scene = Scene()
     toll = scene.scheduler.toll
     toll.book.nodes_changed(None, ILL, 1.0)
-    toll.book.set_aside("n0", "no", 1.0)
     toll.note(
         [
             Remember("a", FOUND),
@@ -105,4 +104,3 @@ def test_it_is_all_served() -> None:
     assert served("ringleaf_oldest_repair_seconds")[()] > 0
     assert served("ringleaf_brake_engaged")[()] == 1
     assert served("ringleaf_held_back_repairs_total")[()] == 1
-    assert served("ringleaf_nodes_set_aside")[()] == 1

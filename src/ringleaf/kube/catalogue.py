@@ -226,11 +226,6 @@ OWN_GAUGES: Final = _rows(
         "nodes that are `ready`, `cordoned`, `set-aside` or `not-ready`",
     ),
     (
-        "ringleaf_nodes_set_aside",
-        (),
-        "nodes that get no pods for a while, because they refused some",
-    ),
-    (
         "ringleaf_objects",
         ("kind",),
         "objects of a kind that are known",

@@ -194,7 +194,6 @@ class Reading:
         put("ringleaf_repair_seconds", toll.repair_s)
         put("ringleaf_brake_engaged", bool(toll.braked))
         put("ringleaf_held_back_repairs_total", toll.held_back)
-        put("ringleaf_nodes_set_aside", toll.n_aside)
         put("ringleaf_never_ran_total", toll.releases)
 
     def _parts(self) -> None:

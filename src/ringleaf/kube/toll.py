@@ -103,8 +103,3 @@ class Toll:
             elif each.stage is Stage.RECOVERED:
                 self.recovered_s[each.fault.cause].observe(each.lasted_s)
         self._read = self.book.version
-
-    @property
-    def n_aside(self) -> int:
-        """Nodes that are set aside."""
-        return sum(cause is Cause.REFUSAL for _where, cause, _part in self.book.open)
