@@ -24,6 +24,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Api
+from ringleaf.kube.mending import doomed_of
 from ringleaf.kube.objects import (
     Budget,
     Claim,
@@ -213,7 +214,10 @@ class Stage:
         """What is remembered of a repair is written on the PodGroup."""
         plain = self.groups.get(each.job.partition("/")[2])
         if plain is not None:
-            text = "" if each.record is None else records.write(each.record)
+            text, group = "", self.world.groups[each.job]
+            if each.record is not None:
+                doomed = doomed_of(group, each.record)
+                text = records.write(each.record, doomed=doomed)
             self.world.remembered(each.job, each.record, text)
             written = {names.REPAIR: text} if text else {}
             before = plain["metadata"].get("annotations", {})

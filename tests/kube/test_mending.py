@@ -187,6 +187,28 @@ def test_a_repair_is_written_before_its_pods_are_deleted() -> None:
     assert options["gracePeriodSeconds"] == 0
 
 
+def test_what_somebody_was_about_to_delete_is_deleted_once() -> None:
+    stage, server = running(), Server()
+    doomed = stage.pods["default/g-1"]["metadata"]["uid"]
+    text = records.write(RECORD, doomed=[doomed])
+    plain = stage.groups[f"g{UID}"]
+    plain["metadata"]["annotations"] = {names.REPAIR: text}
+    stage.put_group(plain)
+    stage.cycle()
+    group = stage.world.groups[JOB]
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        for _time in range(2):
+            edge.mender.finish(group)
+            await asyncio.wait_for(edge.mender.drained(), 30)
+            await asyncio.wait_for(edge.binder.drained(), 30)
+
+    asyncio.run(run())
+    assert server.asked == ["DELETE pods/g-1"]
+    assert server.bodies[0][1]["preconditions"] == {"uid": doomed}
+
+
 def test_pods_that_may_end_by_themselves_have_their_own_period() -> None:
     stage, server = running(), Server()
 

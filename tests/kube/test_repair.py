@@ -244,3 +244,51 @@ def test_a_pod_of_a_lost_node_is_deleted_at_once_and_placed_elsewhere() -> None:
     obey(stage)
     stage.cycle()
     assert place(stage, "g-2").split()[0] != lost
+
+
+def test_what_was_deleted_in_part_is_finished_by_the_next_scheduler() -> None:
+    stage = running({"fault-scheduling": "force"}, "a b c d e")
+    before = stage.bound
+    sick = before["g-1"].split()[0]
+    report(stage, sick, "Ascend910-3")
+    stage.cycle()
+    stage.drop_pod("g-1")
+    stage.restart()
+    stage.cycle()
+
+    group = stage.world.groups["default/g"]
+    doomed = [pod for pod in group.pods.values() if group.is_doomed(pod)]
+    assert sorted(pod.name for pod in doomed) == ["g-0", "g-2"]
+    ending = stage.engine.view.standings["default/g"].terminating
+    assert ending == {pod.number for pod in doomed}
+
+    for name in ("g-0", "g-2"):
+        stage.drop_pod(name)
+    stage.cycle()
+    for name in ("g-0", "g-1", "g-2"):
+        stage.pod(name, 8, "g")
+    stage.cycle()
+
+    assert not [pod for pod in group.pods.values() if group.is_doomed(pod)]
+    after = stage.bound
+    assert (after["g-0"], after["g-2"]) == (before["g-0"], before["g-2"])
+    assert after["g-1"].split()[0] != sick
+
+
+def test_successors_that_wait_or_run_are_not_doomed() -> None:
+    stage = running(PODS_ONLY, "a b c d e f")
+    report(stage, stage.bound["g-1"].split()[0], "Ascend910-3")
+    stage.cycle()
+    stage.drop_pod("g-1")
+    stage.cycle()
+    stage.pod("g-1", 8, "g")
+    stage.cycle()
+    report(stage, stage.bound["g-2"].split()[0], "Ascend910-3")
+    stage.cycle()
+    assert deleted(stage) == ["g-2"]
+    stage.restart()
+    stage.cycle()
+
+    group = stage.world.groups["default/g"]
+    doomed = [pod.name for pod in group.pods.values() if group.is_doomed(pod)]
+    assert doomed == ["g-2"]

@@ -96,17 +96,17 @@ def _inspect(cycle: Cycle, standing: Standing) -> None:
             cycle.out.append(Point(name, told))
         return
     if mode is Mode.OFF or not faulty:
-        if repair is not None and not repair.deleted:
+        if repair is not None and not repair.ever:
             _call_off(cycle, standing, repair)
         return
     if repair is None:
         repair = repairs.open[name] = Repair(name, cycle.now, standing.job)
         repair.retries_used = repairs.retries_used.get(name, 0)
-    if not repair.deleted:
+    if not repair.ever:
         repair.ailments = {}
     repair.ailments |= faulty
     reach = first_reach(standing.job.recovery, repair.ailments)
-    if repair.deleted:
+    if repair.ever:
         reach = max(reach, repair.reach, key=WIDER.index)
     _delete(cycle, standing, repair, faulty, reach)
 
@@ -130,7 +130,7 @@ def _delete(
     rules, repairs = cycle.view.settings.repairs, cycle.repairs
     causes = {each.cause for each in faulty.values()}
     force = is_forced(recovery, causes)
-    if asks_first(recovery, causes) and not repair.deleted:
+    if asks_first(recovery, causes) and not repair.ever:
         if _is_asked(cycle, standing, repair):
             return
         force = True
@@ -148,6 +148,7 @@ def _delete(
     repair.reach = Reach.JOB if whole and recovery.escalates else reach
     repair.placements = places
     repair.deleted |= victims
+    repair.ever |= victims
     repair.deleted_at, repair.gone_at, repair.forced_at = now, None, None
     repair.forced_at = now if force else None
     repair.braked = False
@@ -248,7 +249,7 @@ def _fault_keys(
 def _follow(cycle: Cycle, repair: Repair) -> None:
     """See whether a repair is over, or needs more than it got."""
     standing = cycle.view.standings.get(repair.name)
-    if not repair.deleted:
+    if not repair.ever:
         if standing is None:
             del cycle.repairs.open[repair.name]
         elif repair.asked_at is not None:
@@ -283,7 +284,8 @@ def _is_whole(standing: Standing, repair: Repair) -> bool:
 
 def _finish(cycle: Cycle, standing: Standing, repair: Repair) -> None:
     """A job is whole again."""
-    cycle.out.append(Repaired(repair.name, repair.record))
+    ever = tuple(sorted(repair.ever))
+    cycle.out.append(Repaired(repair.name, replace(repair.record, deleted=ever)))
     if repair.asked_at is not None:
         cycle.out.append(AskToExit(repair.name, exits=False))
     _close(cycle, standing, repair)

@@ -638,6 +638,7 @@ class Engine:
         if not standing.terminating:
             self.cycle.ends.pop(name, None)
         if repair is not None:
+            repair.deleted |= held & repair.ever
             repair.hold(cluster, standing)
         indexes = [cluster.index[node] for node in sorted(nodes)]
         self.cycle.freed({cluster.product_of(node): None for node in indexes}, nodes)

@@ -606,6 +606,7 @@ class Cycle:
         repair = self.repairs.get(job.name)
         if repair is not None:
             repair.stuck_at = None
+            repair.deleted -= {placement.replica for placement in placements}
             repair.hold(self.view.cluster, standing)
             self.repairs.is_news = True
 

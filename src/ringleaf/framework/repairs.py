@@ -44,6 +44,8 @@ class Repair:
         """Where pods can go that cannot return to their places."""
         self.deleted: set[int] = set()
         """Pods that were deleted and are not back yet."""
+        self.ever: set[int] = set()
+        """All pods that were deleted, also those that are back."""
         self.deleted_at: float | None = None
         self.asked_at: float | None = None
         """When its processes were asked to end by themselves."""
@@ -67,7 +69,7 @@ class Repair:
         found.reach = record.reach
         found.ailments = {each.replica: each for each in record.ailments}
         found.placements = {each.replica: each for each in record.placements}
-        found.deleted = {*record.deleted}
+        found.deleted, found.ever = {*record.deleted}, {*record.deleted}
         found.deleted_at = record.deleted_at
         found.stuck_at = record.stuck_at
         found.retries_used = record.retries_used

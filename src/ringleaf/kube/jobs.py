@@ -25,6 +25,7 @@ from ringleaf.kube.pods import (
 )
 from ringleaf.kube.products import wanted_product
 from ringleaf.kube.quantity import BadQuantity, resources
+from ringleaf.kube.records import mark_of
 from ringleaf.kube.recovery import recovery_of
 from ringleaf.model.demand import Demand
 from ringleaf.model.fault import Ailment, Record
@@ -51,7 +52,7 @@ _alone: Final[dict[tuple[object, ...], Job]] = {}
 class Group:
     """Pods that start together."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str) -> None:  # noqa: PLR0915 - one by one
         self.name = name
         """``namespace/name`` of its PodGroup, or ``pod namespace/name`` alone."""
         self.is_alone = name.startswith("pod ")
@@ -79,6 +80,10 @@ class Group:
         """Numbers of which the engine knows that they run."""
         self.is_watched = False
         """Whether the engine was told which of its pods run."""
+        self.doomed: frozenset[str] = frozenset()
+        """Marks of the pods that whoever scheduled before was about to delete."""
+        self.is_finished = False
+        """Whether those were deleted again."""
         self.spared_until = 0.0
         """Until when its pods are not asked to end."""
         self.is_stale = False
@@ -100,6 +105,10 @@ class Group:
         """Since when the engine knows of pods of it that wait; 0 when none do."""
         self.sent_at = 0.0
         """When pods of it were sent to their nodes last; 0 once all have arrived."""
+
+    def is_doomed(self, pod: PodRecord) -> bool:
+        """Whether whoever scheduled before was about to delete a pod."""
+        return bool(self.doomed) and mark_of(pod.uid) in self.doomed
 
     @property
     def has_arrived(self) -> bool:

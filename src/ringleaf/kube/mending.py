@@ -22,12 +22,12 @@ from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.binder import CONFLICT, NOT_FOUND, Binder
 from ringleaf.kube.faultbook import Faultbook
-from ringleaf.kube.jobs import Group
+from ringleaf.kube.jobs import Group, place_of
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.resetconfig import ResetConfig
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.world import World
-from ringleaf.model.fault import Reach, Record
+from ringleaf.model.fault import Mode, Reach, Record
 from ringleaf.model.placement import Placement
 
 Mending = Delete | Point | Remember | AskToExit | Repaired
@@ -142,7 +142,9 @@ class Mender:
         used = sum(len(k) + len(v.encode()) for k, v in others.items())
         used -= len(others.get(names.REPAIR, "").encode())
         room = records.MOST_BYTES - used - len(names.REPAIR)
-        text = None if record is None else records.write(record, room)
+        text = None
+        if record is not None:
+            text = records.write(record, room, doomed_of(group, record))
         if record is not None and text is not None:
             left_out = record.placements and not records.read(text).placements
             if left_out:
@@ -151,6 +153,16 @@ class Mender:
         self._world.remembered(group.name, record, text or "")
         path = f"{VOLCANO}/namespaces/{meta.namespace}/podgroups/{meta.name}"
         self._then(group.name, _Note(path, meta.uid, text))
+
+    def finish(self, group: Group) -> None:
+        """Delete what whoever scheduled before us was about to delete."""
+        pods = [p for p in group.pods.values() if group.is_doomed(p) and not p.deleting]
+        if not pods or group.is_finished or group.told is None:
+            return
+        group.is_finished = True
+        force = group.told.recovery.mode is Mode.FORCE
+        self._say("delete", job=group.name, pods=len(pods), why="it was begun before")
+        self._then(group.name, _Deletion(pods, force))
 
     def _delete(self, group: Group, each: Delete) -> None:
         if group.podgroup is None and not group.is_alone:
@@ -266,6 +278,13 @@ def _is_gone(answer: Answer) -> bool:
     """Whether the object is not there, or is another of its name by now."""
     another = answer.status == INVALID and b"metadata.uid" in answer.body
     return another or answer.status in (NOT_FOUND, CONFLICT)
+
+
+def doomed_of(group: Group, record: Record) -> list[str]:
+    """The uids of the pods that are about to be deleted; others are not placed yet."""
+    numbered = group.by_number()
+    pods = [numbered[n] for n in record.deleted if n in numbered]
+    return [pod.uid for pod in pods if place_of(pod)]
 
 
 def in_place(group: Group, placements: Iterable[Placement]) -> set[int]:

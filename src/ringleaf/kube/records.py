@@ -7,6 +7,7 @@ KiB. So placements are columns: what they have in common is named once and count
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2s
 from typing import Final
 
 import msgspec
@@ -19,6 +20,8 @@ from ringleaf.model.placement import JobType, LeafState, Mark, Placement
 VERSION: Final = 1
 MOST_BYTES: Final = 256 * 1024
 """Bytes that all annotations of an object may have together, with their keys."""
+MARK: Final = 10
+"""Letters of the mark of a uid."""
 MOST_NUMBERS: Final = 1 << 20
 """Numbers of a column; no job is larger."""
 _RUN: Final = re.compile(r"([0-9]{1,18})(?:([-*])([0-9]{1,18}))?")
@@ -61,6 +64,8 @@ class _Written(Struct, omit_defaults=True):
     ails: _Ails | None = None
     at: _Places | None = None
     deleted: str = ""
+    doomed: str = ""
+    """Marks of the pods that are about to be deleted, one after the other."""
     deleted_at: float | None = None
     stuck_at: float | None = None
     retries_used: int = 0
@@ -77,16 +82,41 @@ class _Table:
         return self.known.setdefault(thing, len(self.known))
 
 
-def write(record: Record, room: int = MOST_BYTES) -> str:
-    """The text of *record*; without its placements if that has more than *room* bytes.
+def write(record: Record, room: int = MOST_BYTES, doomed: Iterable[str] = ()) -> str:
+    """The text of *record*, and of the uids of pods that are *doomed*.
+
+    If that has more than *room* bytes, then without the uids; or else without its
+    placements.
 
     >>> write(Record(since=5.0, deleted=(0, 1, 2, 3, 7)))
     '{"v":1,"since":5.0,"deleted":"0-3,7"}'
     """
-    text = _text(record)
+    marks = "".join(map(mark_of, doomed))
+    text = _text(record, marks)
     if len(text.encode()) > room:
-        text = _text(replace(record, placements=()))
+        text = _text(record)
+    if len(text.encode()) > room:
+        text = _text(replace(record, placements=()), marks)
     return text
+
+
+def mark_of(uid: str) -> str:
+    """What is written of a uid: enough to tell pods of one job apart."""
+    return blake2s(uid.encode(), digest_size=MARK // 2).hexdigest()
+
+
+def doomed_in(text: str) -> frozenset[str]:
+    """The marks of the pods that were about to be deleted.
+
+    >>> text = write(Record(since=5.0), doomed=["a", "b"])
+    >>> doomed_in(text) == {mark_of("a"), mark_of("b")}
+    True
+    """
+    try:
+        marks = msgspec.json.decode(text, type=_Written).doomed
+    except (msgspec.MsgspecError, UnicodeError):
+        return frozenset()
+    return frozenset(marks[i : i + MARK] for i in range(0, len(marks), MARK))
 
 
 def read(text: str) -> Record:
@@ -99,7 +129,7 @@ def read(text: str) -> Record:
         raise BadRecord(f"makes no sense: {str(error)[:200]}") from None
 
 
-def _text(record: Record) -> str:
+def _text(record: Record, marks: str = "") -> str:
     nodes = _Table()
     at = _places(record.placements, nodes) if record.placements else None
     ails = _ails(record.ailments, nodes) if record.ailments else None
@@ -111,6 +141,7 @@ def _text(record: Record) -> str:
         ails=ails,
         at=at,
         deleted=pack(record.deleted),
+        doomed=marks,
         deleted_at=record.deleted_at,
         stuck_at=record.stuck_at,
         retries_used=record.retries_used,

@@ -781,6 +781,7 @@ class Scheduler:
         self.teller.group_changed(group.name)
         self._note_half(group, now)
         self._note_arrival(group, now)
+        self._mender.finish(group)
 
     def _note_arrival(self, group: Group, now: float) -> None:
         """Say when all pods that were sent are known to be on their nodes."""

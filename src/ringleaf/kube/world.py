@@ -741,7 +741,7 @@ class World:
         group.told, group.placed = job, known
         self._note_watched(group)
         yield from self._tell_ailments(group, job)
-        ends = {pod.number for pod in pods if pod.deleting}
+        ends = {pod.number for pod in pods if pod.deleting or group.is_doomed(pod)}
         new = tuple(n for n in sorted(known) if n in ends and n not in group.ending)
         if new:
             yield PodsEnding(group.name, new)
@@ -776,6 +776,8 @@ class World:
         group.record_text, told = text, ""
         try:
             group.record = records.read(text) if text else OVER
+            group.doomed = records.doomed_in(text)
+            group.is_finished = False
         except records.BadRecord as error:
             told = f"PodGroup {quoted(meta.key)}: annotation {names.REPAIR} {error}"
         else:
@@ -787,6 +789,7 @@ class World:
         group = self.groups.get(job)
         if group is not None:
             group.record, group.record_text = record, text
+            group.doomed = frozenset()
             group.written.append(text)
 
     def _tell_repairs(self, out: list[Event]) -> None:
