@@ -306,7 +306,7 @@ def test_a_job_whose_podgroup_stays_returns_unless_it_has_ended(
     returns: bool,  # noqa: FBT001 - a table
 ) -> None:
     stage = Stage("a b")
-    gang(stage, RETRIES)
+    gang(stage, {"fault-scheduling": "force"})
     plain = stage.groups["g"]
     plain["status"]["phase"] = phase
     stage.put_group(plain)

@@ -292,3 +292,38 @@ def test_successors_that_wait_or_run_are_not_doomed() -> None:
     group = stage.world.groups["default/g"]
     doomed = [pod.name for pod in group.pods.values() if group.is_doomed(pod)]
     assert doomed == ["g-2"]
+
+
+@LIVES
+def test_a_job_all_of_whose_pods_failed_is_tried_again_as_often_as_it_may_be(
+    between: Callable[[Stage], None],
+) -> None:
+    """Also where they failed while nobody looked."""
+    stage = running({"fault-scheduling": "force", "fault-retry-times": "2"})
+    before, tries = stage.bound, 0
+    for _turn in range(4):
+        for name in before:
+            stage.ends(name, "Failed")
+        between(stage)
+        stage.cycle(later=100)
+        if not deleted(stage):
+            break
+        tries += 1
+        assert deleted(stage) == [*before]
+        obey(stage)
+        stage.cycle()
+        assert stage.bound == before
+        phase(stage, "Running")
+        stage.cycle()
+
+    assert tries == 2
+
+
+def test_a_job_that_failed_and_is_not_tried_again_is_over() -> None:
+    stage = running({"fault-scheduling": "force"})
+    for name in stage.bound:
+        stage.ends(name, "Failed")
+    stage.cycle()
+
+    assert deleted(stage) == []
+    assert stage.world.groups["default/g"].told is None

@@ -363,6 +363,32 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
     )
 
 
+def failed_job(group: Group) -> Job | None:
+    """The job of a PodGroup all of whose pods have failed, if they are tried again.
+
+    It asks for nothing: it is there so that somebody deletes its pods.
+    """
+    failed = [pod for pod in group.pods.values() if pod.state is State.FAILED]
+    if group.podgroup is None or not any(pod.ours and pod.node for pod in failed):
+        return None
+    lead = min(failed, key=lambda pod: pod.order)
+    recovery = recovery_of(lead, failed, group.podgroup)
+    used = 0 if group.record is None else group.record.retries_used
+    if recovery.retries <= used:
+        return None
+    return Job(
+        name=group.name,
+        product=NO_NPU,
+        chips=0,
+        replicas=0,
+        roles=(Role("", 0, 1, ranks=(0,)),),
+        queue=group.podgroup.spec.queue or DEFAULT_QUEUE,
+        created=seconds_of(group.podgroup.metadata.creation_timestamp),
+        podless=True,
+        recovery=recovery,
+    )
+
+
 def held_job(group: Group, pods: list[PodRecord], product: Product) -> Job:
     """Pods that hold something, whatever they are: they count, and nobody evicts them.
 

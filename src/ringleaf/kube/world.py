@@ -39,6 +39,7 @@ from ringleaf.kube.demand import BadPod
 from ringleaf.kube.jobs import (
     Facts,
     Group,
+    failed_job,
     held_job,
     job_of,
     members_of,
@@ -892,7 +893,7 @@ class World:
                 if now < group.spared_until:
                     return replace(job, preemptable=False), pods
                 return self._budgets.heeded(job, pods), pods
-            return None if refused else podless_job(group, self._facts), []
+            return None if refused else _empty_job(group, self._facts), []
         except BadPod as error:
             group.reason = group.unreadable = str(error)
             held = [pod for pod in pods if _is_held(pod)]
@@ -1017,6 +1018,11 @@ def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
     if pod.assumed is not None:
         return pod.assumed.node, tuple(pod.assumed.chips)
     return (pod.node, pod.chips or ()) if pod.holds else ("", ())
+
+
+def _empty_job(group: Group, facts: Facts) -> Job | None:
+    """The job of a group without pods that hold or want something, if it is one."""
+    return failed_job(group) or podless_job(group, facts)
 
 
 def _is_of_the_end(event: Event) -> bool:
