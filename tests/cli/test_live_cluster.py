@@ -175,6 +175,36 @@ def test_status_knows_who_leads(bed: Testbed) -> None:
     assert json.loads(told.stdout)["leader"]["state"] == "leads"
 
 
+def test_faults_are_those_of_the_reports_with_the_lives_that_were_written_down(
+    bed: Testbed,
+) -> None:
+    space = "/api/v1/namespaces/volcano-system"
+    bed.request("POST", "/api/v1/namespaces", {"metadata": {"name": "volcano-system"}})
+    before = ask(bed, "faults")
+    lives = [{"where": "gone", "cause": "NodeUnhealthy", "seen": 1e9, "jobs": ["x/y"]}]
+    written = {
+        "metadata": {"name": "vcjob-fault-npu-cm"},
+        "data": {"ringleaf-faults": json.dumps(lives)},
+    }
+    assert bed.request("POST", f"{space}/configmaps", written)[0] == 201
+
+    done = ask(bed, "faults", plugin=True)
+    plain = json.loads(ask(bed, "faults", "--json", "--node", "gone").stdout)
+    unknown = ask(bed, "faults", "--job", "nope")
+    bed.client.ask("DELETE", f"{space}/configmaps/vcjob-fault-npu-cm")
+
+    assert (before.returncode, before.stderr) == (0, "")
+    assert "no faults" in before.stdout
+    assert "since when is not known" in before.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 fault on 1 node" in done.stdout
+    assert plain["faults"][0]["seen"] == 1e9
+    assert unknown.returncode == 2
+    assert unknown.stderr.startswith(
+        "ringleaf: --job is 'nope', want the name of a job"
+    )
+
+
 @pytest.mark.parametrize("options", [(), ("--anonymous",)], ids=["named", "anonymous"])
 def test_a_dump_can_be_planned_and_explained(
     bed: Testbed, tmp_path: Path, options: tuple[str, ...]
@@ -201,7 +231,7 @@ def test_kubectl_finds_it_as_a_plugin(bed: Testbed) -> None:
     assert "hint: kubectl ringleaf explain --help" in bad.stderr
 
 
-@pytest.mark.parametrize("command", ["status", "dump", "explain pod/runs"])
+@pytest.mark.parametrize("command", ["status", "faults", "dump", "explain pod/runs"])
 def test_who_may_not_list_is_told_which_right_is_missing(
     bed: Testbed, command: str
 ) -> None:
@@ -232,7 +262,7 @@ def test_the_lease_of_the_leader_is_found_wherever_it_is(bed: Testbed) -> None:
     assert named == {"lease": "kube-system/ringleaf", "state": "no lease"}
 
 
-@pytest.mark.parametrize("command", ["status", "dump", "explain pod/runs"])
+@pytest.mark.parametrize("command", ["status", "faults", "dump", "explain pod/runs"])
 def test_the_right_to_list_is_enough(bed: Testbed, command: str) -> None:
     group = "rbac.authorization.k8s.io"
     rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list"]}
