@@ -15,12 +15,15 @@ from ringleaf.engine.event import (
     PodsGone,
     PodsRefused,
     PodsRun,
+    Woke,
 )
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Report
 from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.fault import Mode, Recovery
+from ringleaf.model.job import Job, Role
 from ringleaf.model.settings import Repairs
+from ringleaf.policies.products import NO_NPU
 from tests.engine.story import Story, at, conf, job, node, words
 
 WHY = "UnexpectedAdmissionError: no device"
@@ -316,7 +319,8 @@ def test_a_pod_that_ran_before_says_nothing() -> None:
 
 def test_a_pod_without_chips_says_nothing_of_the_chips() -> None:
     story = Story("a")
-    story.arrives(job("j"), job("helper", chips=0))
+    story.arrives(job("j"), Job("helper", NO_NPU, 0, 0, roles=(Role("", 0, 1),)))
+    assert story.running == {"helper": [0], "j": [0]}
     story.hears(PodsRefused("j", (0,)), PodsGone("j", (0,)))
 
     assert story.hears(PodsRun("helper", (0,))) == []
@@ -427,15 +431,16 @@ def test_a_node_stays_aside_after_a_restart() -> None:
 
 
 def test_the_time_does_not_run_out_while_a_job_is_repaired() -> None:
-    engine = Story("a b c").engine  # its books know nothing of what repairs hold
-    gang = job("j", pods=2, recovery=Recovery(mode=Mode.GRACE))
-    engine.handle(JobArrived(gang), 0.0)
+    engine = Story("a b").engine  # the books of a story know nothing of repairs
+    recovery = Recovery(mode=Mode.GRACE, pods_only=True, escalates=False)
+    engine.handle(JobArrived(job("j", pods=2, recovery=recovery)), 0.0)
     engine.handle(PodsRun("j", (0,)), 0.0)
-    said = engine.handle(NodesChanged((node("b", unhealthy=1, faulty=1),)), 599.0)
-    assert "delete j: 0,1 (CardUnhealthy)" in map(words, said)
-    engine.handle(PodsGone("j", (0, 1)), 599.5)
+    said = engine.handle(NodesChanged((node("b", unhealthy=1, faulty=1),)), 500.0)
+    assert "delete j: 1 (CardUnhealthy)" in map(words, said)
+    engine.handle(PodsGone("j", (1,)), 510.0)
+    assert [*engine.view.standings["j"].placements] == [0]
 
-    said = engine.handle(PodsRun("j", ()), 600.0)
+    said = engine.handle(Woke(), 600.0)
 
     assert not [each for each in map(words, said) if "NeverRan" in each]
 

@@ -5,14 +5,14 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ringleaf.engine.event import PodsRefused, PodsRun
+from ringleaf.engine.event import PodsAil, PodsRefused, PodsRun
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Delete, Report
 from ringleaf.kube.api import Api
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.unstarted import refusal_of, runs
-from tests.kube.stage import Stage
+from tests.kube.stage import Stage, teller_of
 
 WORDS = "Allocate failed due to no device, which is unexpected"
 
@@ -218,6 +218,22 @@ def test_a_refusal_is_no_failure_of_the_pod() -> None:
     stage.cycle()
 
     assert deleted(stage) == [("default/g", (0,), "PodRefused")]
+    assert not [each for each in stage.heard if isinstance(each, PodsAil)]
+
+
+def test_a_gang_whose_pods_were_all_refused_has_not_ended() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2)
+    own(stage, "g-0", "g-1")
+    stage.cycle()
+    refuse(stage, "g-0")
+    refuse(stage, "g-1")
+    stage.cycle()
+    teller = teller_of(stage, None, lambda: stage.now)
+
+    status = teller._status(stage.world.groups["default/g"])  # noqa: SLF001
+
+    assert (status["phase"], status["failed"]) == ("Pending", 0)
 
 
 OWNED = [{"name": "train", "uid": "1", "controller": True}]
