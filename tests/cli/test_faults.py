@@ -333,10 +333,24 @@ def test_names_that_nobody_has_are_refused(wanted: Wanted, told: str) -> None:
         look_of(Stage("a"), Lives(), wanted)
 
 
+def test_a_job_that_ends_while_somebody_looks_is_not_refused() -> None:
+    wanted = Wanted(job="a")
+    wanted.check({"faults": [], "repairs": []}, (), ["a"])
+
+    wanted.check({"faults": [], "repairs": []}, (), [])
+
+    assert wanted.job == "a"
+
+
 def test_what_could_not_be_read_is_said() -> None:
     found = look_of(Stage("a"), Lives(trouble="not allowed"))
 
     assert shown(found)[1] == "lives are not known: not allowed"
+    late = shown(found | {"trouble": "status 500"}, now=found["at"] + 60)
+    assert late[:2] == [
+        "1970-01-01 00:17:40 UTC  no faults",
+        "not up to date: status 500",
+    ]
 
 
 # The screen.
@@ -481,3 +495,5 @@ def test_a_scenario_is_run_without_a_cluster(
 
     assert done.status == 2
     assert "--context goes with a live cluster" in done.err
+    done = ringleaf("faults", "-f", scenario(RUN), "--watch")
+    assert "--watch goes with a live cluster" in done.err

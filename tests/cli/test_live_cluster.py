@@ -317,6 +317,28 @@ def test_the_screen_follows_the_cluster_until_q(bed: Testbed) -> None:
         assert terminal.status() == 0
 
 
+def test_the_screen_of_faults_follows_the_lives_that_are_written_down(
+    bed: Testbed,
+) -> None:
+    space = "/api/v1/namespaces/volcano-system"
+    bed.request("POST", "/api/v1/namespaces", {"metadata": {"name": "volcano-system"}})
+    lives = [{"where": "lost", "cause": "NodeUnhealthy", "seen": 1e9}]
+    written = {
+        "metadata": {"name": "vcjob-fault-npu-cm"},
+        "data": {"ringleaf-faults": json.dumps(lives)},
+    }
+    with _Terminal(bed, "faults", "--watch") as terminal:
+        terminal.wait_for(b"no faults")
+        assert bed.request("POST", f"{space}/configmaps", written)[0] == 201
+        try:
+            terminal.wait_for(b"1 fault on 1 node")
+        finally:
+            bed.client.ask("DELETE", f"{space}/configmaps/vcjob-fault-npu-cm")
+        terminal.press(b"q")
+
+        assert terminal.status() == 0
+
+
 def test_a_screen_that_is_ended_leaves_the_terminal_as_it_was(bed: Testbed) -> None:
     with _Terminal(bed, "status", "--watch") as terminal:
         terminal.wait_for(b"2 jobs waiting")

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from ringleaf.cli.status import HELD, Lead, Screen, status_of
-from ringleaf.cli.watching import fitting
+from ringleaf.cli.watching import Status, fitting
 from ringleaf.engine.event import FaultsKnown
 from ringleaf.kube.leader import Lease, LeaseSpec
 from ringleaf.kube.look import Look, Observed
@@ -291,7 +291,7 @@ def test_a_screen_that_follows_the_cluster_shows_what_it_has_no_room_for(
         stage.gang(f"gang-{number}", 2, 8)
     console = Console(width=80, height=height, color_system=None)
 
-    screen = fitting(status(stage), stage.now, console)
+    screen = fitting(Status(), status(stage), stage.now, console)
     with console.capture() as capture:
         console.print(screen)
 

@@ -3,7 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    ConsoleRenderable,
+    Group,
+    RenderResult,
+)
 from rich.text import Text
 
 from ringleaf.cli.damage import (
@@ -22,9 +28,19 @@ from ringleaf.cli.plan import new_table, print_about
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
 from ringleaf.kube.api import Api
-from ringleaf.kube.lives import NAME, NAMESPACE, Lives, read_lives
-from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
+from ringleaf.kube.lives import (
+    NAME,
+    NAMESPACE,
+    PATH,
+    QUERY,
+    Lives,
+    lives_in,
+    read_lives,
+)
+from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken, told
 from ringleaf.kube.names import UID
+from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.simulator.run import Run
 
 Plain = dict[str, Any]
@@ -55,6 +71,7 @@ class Wanted:
     ) -> None:
         self.node, self.job, self.namespace = node, job, namespace
         self.recovered = recovered
+        self._is_checked = False
 
     def of(self, found: Plain) -> Plain:
         """What of *found* is wanted."""
@@ -84,7 +101,12 @@ class Wanted:
         )
 
     def check(self, found: Plain, nodes: Iterable[str], jobs: Iterable[str]) -> None:
-        """Refuse names that nobody has; the job's becomes its full name."""
+        """Refuse names that nobody has; the job's becomes its full name.
+
+        One who was there once may go while somebody looks.
+        """
+        if self._is_checked:
+            return
         places = {each["where"] for each in found["faults"]}
         if self.node is not None and self.node not in {*nodes, *places}:
             raise BadUse(
@@ -95,6 +117,7 @@ class Wanted:
             past = {job for each in found["faults"] for job in each["jobs"]}
             repaired = {each["job"] for each in found["repairs"]}
             self.job = self._full({*jobs, *past, *repaired})
+        self._is_checked = True
 
     def _full(self, jobs: set[str]) -> str:
         assert self.job is not None
@@ -143,7 +166,48 @@ def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plai
     for fault in found["faults"]:
         fault["means"] = [spoken(world, line) for line in fault["means"]]
     found["names"] = {job: name for job, name in names.items() if name != job}
-    return found | ({"trouble": lives.trouble} if lives.trouble else {})
+    return found | ({"unread": lives.trouble} if lives.trouble else {})
+
+
+class Followed:
+    """The faults of a live cluster as they come and go."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted, self._lives = wanted, Lives()
+
+    def told(self, look: Look, world: Observed) -> Plain:
+        """They as plain values."""
+        return faults_in(look, world, self._lives, self._wanted)
+
+    def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
+        """They for people, with so many rows of their tables."""
+        return Faults(told, rows=min(rows, MAX_ROWS), now=now)
+
+    def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
+        """Their lives are written down elsewhere."""
+        self._wanted.namespace = self._wanted.namespace or api.credentials.namespace
+
+        def put(found: list[ConfigMap]) -> None:
+            self._lives = lives_in(found[-1].data)
+            wake()
+
+        def drop(_gone: list[Gone]) -> None:
+            self._lives = Lives()
+            wake()
+
+        def fail(line: str) -> None:
+            self._lives = Lives(trouble=told(line))
+
+        yield Reflector(
+            api,
+            PATH,
+            ConfigMap,
+            query=QUERY,
+            put=put,
+            drop=drop,
+            optional=True,
+            trouble=fail,
+        )
 
 
 # Of a scenario.
@@ -192,6 +256,7 @@ class Faults:
         found: What there is to show.
         when: A time in words, with the time it is now.
         rows: Rows of a table at most.
+        now: The time; else that of what was found.
 
     """
 
@@ -200,9 +265,10 @@ class Faults:
         found: Plain,
         when: Callable[[float, float], str] = _ago,
         rows: int = MAX_ROWS,
+        now: float | None = None,
     ) -> None:
         self._found, self._rows = found, rows
-        self._now: float = found["at"]
+        self._now: float = found["at"] if now is None else now
         self._is_run = when is not _ago
         self._when = when
 
@@ -243,7 +309,9 @@ class Faults:
     def _remarks(self) -> Iterator[Text]:
         found = self._found
         if "trouble" in found:
-            yield Text(f"lives are not known: {found['trouble']}", style="yellow")
+            yield Text(f"not up to date: {found['trouble']}", style="red")
+        if "unread" in found:
+            yield Text(f"lives are not known: {found['unread']}", style="yellow")
         elif not found["history"]:
             yield Text(
                 f"since when is not known: no scheduler has written it down in "

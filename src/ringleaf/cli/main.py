@@ -395,6 +395,10 @@ def faults(
     recovered: Annotated[
         bool, typer.Option("--all", help="Also faults that have recovered.")
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", "-w", help="Stay, and follow what changes; q ends it."),
+    ] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -411,6 +415,7 @@ def faults(
     \b
     Examples:
       ringleaf faults
+      ringleaf faults --watch
       ringleaf faults --all --node n3
       ringleaf faults --job train -n research
       ringleaf faults -f examples/lost-chip.yaml
@@ -420,8 +425,15 @@ def faults(
     wanted = Wanted(node, job, namespace or "", recovered=recovered)
     if filename is None:
         cluster = _cluster(kubeconfig, context, scheduler_name, scheduler_conf)
+        if watch:
+            from ringleaf.cli.faults import Followed
+            from ringleaf.cli.status import Lead
+            from ringleaf.cli.watching import watch as follow
+
+            raise typer.Exit(follow(cluster, Lead("ringleaf"), Followed(wanted)))
         raise typer.Exit(show_faults(cluster, wanted, as_json=json))
     live = _live_options(namespace, kubeconfig, context, scheduler_name, scheduler_conf)
+    live["--watch"] = watch
     _alone(live, "a live cluster, and a scenario is run without one")
     raise typer.Exit(show_run(filename, wanted, as_json=json))
 

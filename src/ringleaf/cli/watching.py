@@ -1,4 +1,4 @@
-"""``ringleaf status --watch``: the same screen, drawn anew when something changes.
+"""``--watch`` of ``status`` and ``faults``: the screen, drawn anew when it changes.
 
 Watches tell what changes; nothing is asked again and again. While nothing changes the
 screen is drawn anew now and then, for the ages on it, from what is known.
@@ -11,11 +11,11 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from rich.console import Console
+from rich.console import Console, ConsoleRenderable
 from rich.live import Live
 from rich.text import Text
 
@@ -41,25 +41,63 @@ ANSWER_S: Final = 2.0
 QUIT: Final = frozenset("qQ\x03\x04")
 
 
+Plain = dict[str, Any]
+
+
+class Show(Protocol):
+    """What is shown of a cluster."""
+
+    def told(self, look: Look, world: Observed) -> Plain:
+        """It as plain values."""
+
+    def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
+        """It for people, with so many rows of its tables."""
+
+    def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
+        """What is to be watched besides."""
+
+
+class Status:
+    """How a cluster stands."""
+
+    def told(self, look: Look, world: Observed) -> Plain:
+        """It as plain values."""
+        return status_of(look, world)
+
+    def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
+        """It for people, with so many rows of its tables."""
+        return Screen(told, now, rows)
+
+    def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
+        """Nothing."""
+        del api, wake
+        return ()
+
+
 def watch_status(cluster: Cluster, lead: Lead) -> int:
     """Show how the cluster stands until somebody quits; the exit status."""
+    return watch(cluster, lead, Status())
+
+
+def watch(cluster: Cluster, lead: Lead, show: Show) -> int:
+    """Show something of the cluster until somebody quits; the exit status."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadUse("--watch wants a terminal; hint: --json prints the status once")
+        raise BadUse("--watch wants a terminal; hint: --json prints it once")
     if Console().is_dumb_terminal:
         kind = os.environ["TERM"]
         raise BadUse(
             f"--watch wants a terminal that can be drawn on, TERM is {kind!r}; "
-            "hint: without --watch the status is printed once"
+            "hint: without --watch it is printed once"
         )
     with suppress(KeyboardInterrupt):
-        asyncio.run(_watch(cluster, lead))
+        asyncio.run(_watch(cluster, lead, show))
     return 0
 
 
-async def _watch(cluster: Cluster, lead: Lead) -> None:
+async def _watch(cluster: Cluster, lead: Lead, show: Show) -> None:
     async with cluster.reached() as api:
         await lead.find(api)
-        watching = Watching(api, cluster, lead)
+        watching = Watching(api, cluster, lead, show)
         console = Console(highlight=False)
         with (
             _keys(watching.key),
@@ -79,8 +117,8 @@ async def _watch(cluster: Cluster, lead: Lead) -> None:
 class Watching:
     """What is known, and the screen that shows it."""
 
-    def __init__(self, api: Api, cluster: Cluster, lead: Lead) -> None:
-        self._lead, self._api = lead, api
+    def __init__(self, api: Api, cluster: Cluster, lead: Lead, show: Show) -> None:
+        self._lead, self._api, self._show = lead, api, show
         self._heard = clock()
         self._world = Observed(cluster.schedulers, cluster.conf())
         self._changed, self._quit = asyncio.Event(), asyncio.Event()
@@ -99,7 +137,8 @@ class Watching:
             optional=True,
             trouble=self._lease_trouble,
         )
-        self._status: dict[str, Any] | None = None
+        self._more = list(show.more(api, self._wake))
+        self._status: Plain | None = None
 
     @property
     def is_synced(self) -> bool:
@@ -120,7 +159,7 @@ class Watching:
             loop.add_signal_handler(number, self.key, "q")
         tasks = [
             asyncio.create_task(each.run(), name=each.path)
-            for each in (*self._reflectors, self._lease)
+            for each in (*self._reflectors, *self._more, self._lease)
         ]
         tasks.append(asyncio.create_task(self._listen(), name="listen"))
         try:
@@ -174,10 +213,10 @@ class Watching:
             return
         if self._is_new or self._status is None:
             self._is_new = False
-            self._status = status_of(Look(self._world, now), self._world)
+            self._status = self._show.told(Look(self._world, now), self._world)
         shown = self._status | {"leader": self._lead.plain(now)}
         shown |= {"trouble": self.trouble} if self.trouble else {}
-        live.update(fitting(shown, now, live.console), refresh=True)
+        live.update(fitting(self._show, shown, now, live.console), refresh=True)
 
     def _wake(self) -> None:
         self._is_new = True
@@ -204,11 +243,13 @@ class Watching:
         self._lead.trouble = told(line)
 
 
-def fitting(shown: dict[str, Any], now: float, console: Console) -> Screen:
+def fitting(
+    show: Show, shown: Plain, now: float, console: Console
+) -> ConsoleRenderable:
     """The screen with as many rows of its tables as there is room for."""
     rows = max(1, console.height)
     while True:
-        screen = Screen(shown, now, rows)
+        screen = show.screen(shown, now, rows)
         over = len(console.render_lines(screen, pad=False)) - console.height
         if over <= 0 or rows == 1:
             return screen

@@ -1,5 +1,6 @@
 """The lives of faults as a scheduler has written them down, for who looks."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -10,6 +11,8 @@ from ringleaf.kube.faultbook import FAULTS, LIVES
 from ringleaf.model.fault import Fault
 
 NAMESPACE, NAME = FAULTS
+PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+QUERY: Final = f"fieldSelector=metadata.name%3D{NAME}"
 _NOT_ALLOWED: Final = 403
 
 
@@ -31,11 +34,8 @@ class _ConfigMaps(Struct):
 
 async def read_lives(api: Api) -> Lives:
     """What was written down; to be allowed to list is enough."""
-    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
     try:
-        said = await api.call(
-            "GET", f"{path}?fieldSelector=metadata.name%3D{NAME}", lane="read"
-        )
+        said = await api.call("GET", f"{PATH}?{QUERY}", lane="read")
     except Unreachable as error:
         return Lives(trouble=str(error))
     if said.status == _NOT_ALLOWED:
@@ -46,14 +46,19 @@ async def read_lives(api: Api) -> Lives:
 
 
 def lives_of(body: bytes) -> Lives:
-    """The lives in a list of ConfigMaps."""
+    """The lives in a list of ConfigMaps, of which there is one at most."""
     for each in msgspec.json.decode(body, type=_ConfigMaps).items:
-        text = (each.data or {}).get(LIVES)
-        if text is None:
-            continue
-        try:
-            faults = msgspec.json.decode(text, type=tuple[Fault, ...])
-        except msgspec.DecodeError as error:
-            return Lives(trouble=f"ConfigMap {NAMESPACE}/{NAME}, {LIVES}: {error}")
-        return Lives(faults, is_there=True)
+        return lives_in(each.data)
     return Lives()
+
+
+def lives_in(data: Mapping[str, str] | None) -> Lives:
+    """The lives in what a ConfigMap has."""
+    text = (data or {}).get(LIVES)
+    if text is None:
+        return Lives()
+    try:
+        faults = msgspec.json.decode(text, type=tuple[Fault, ...])
+    except msgspec.DecodeError as error:
+        return Lives(trouble=f"ConfigMap {NAMESPACE}/{NAME}, {LIVES}: {error}")
+    return Lives(faults, is_there=True)
