@@ -4,8 +4,12 @@ A storm of reports must not empty a cluster: whoever comes after the limit waits
 """
 
 from collections import deque
+from typing import Final
 
 from ringleaf.model.settings import Repairs
+
+EVERYTHING: Final = 100
+"""Percent that may be deleted where there is no brake."""
 
 
 class Brake:
@@ -32,10 +36,13 @@ class Brake:
         """Whether *pods* more may be deleted, of the pods that there are.
 
         The first job in a window always may: one that is larger than the limit would
-        never be repaired.
+        never be repaired. All of them may where all pods may be deleted: in a while
+        that can be more pods than there are at once.
         """
         recent = self.recent(now, rules)
-        return not recent or 100 * (recent + pods) <= rules.brake_percent * of
+        if not recent or rules.brake_percent >= EVERYTHING:
+            return True
+        return 100 * (recent + pods) <= rules.brake_percent * of
 
     def next_at(self, rules: Repairs) -> float:
         """When the first of those deletions is forgotten; only while there are any."""

@@ -1,0 +1,37 @@
+"""The brake: how many pods may be deleted because of faults in a while."""
+
+import pytest
+
+from ringleaf.framework.brake import Brake
+from ringleaf.model.settings import Repairs
+
+
+@pytest.mark.parametrize(
+    ("percent", "deleted", "more", "allowed"),
+    [
+        pytest.param(5, 0, 50, True, id="the first job may be larger than the limit"),
+        pytest.param(5, 3, 2, True, id="up to the limit"),
+        pytest.param(5, 3, 3, False, id="beyond the limit"),
+        pytest.param(100, 90, 90, True, id="without a limit, whatever is deleted"),
+    ],
+)
+def test_what_the_brake_allows_of_100_pods(
+    percent: int,
+    deleted: int,
+    more: int,
+    allowed: bool,  # noqa: FBT001 - a table
+) -> None:
+    brake = Brake()
+    if deleted:
+        brake.count(10.0, deleted)
+
+    assert brake.allows(more, 100, 20.0, Repairs(brake_percent=percent)) is allowed
+
+
+def test_deletions_are_forgotten_after_the_window() -> None:
+    brake, rules = Brake(), Repairs(brake_percent=5, brake_s=60)
+    brake.count(10.0, 5)
+
+    assert not brake.allows(1, 100, 69.0, rules)
+    assert brake.next_at(rules) == 70.0
+    assert brake.allows(1, 100, 70.0, rules)
