@@ -327,3 +327,41 @@ def test_a_job_that_failed_and_is_not_tried_again_is_over() -> None:
 
     assert deleted(stage) == []
     assert stage.world.groups["default/g"].told is None
+
+
+def test_what_we_wrote_and_hear_of_late_is_no_news() -> None:
+    stage = running(PODS_ONLY)
+    plain = stage.groups["g"]
+    texts = [records.write(Record(since=at, deleted=(1,))) for at in (1.0, 2.0)]
+    for text in texts:
+        stage.world.remembered("default/g", records.read(text), text)
+    for text in texts:
+        plain["metadata"]["annotations"] = {names.REPAIR: text}
+        stage.put_group(plain)
+        events = stage.world.events(stage.now)
+        assert not [e for e in events if isinstance(e, RepairKnown)]
+
+    kept = stage.world.groups["default/g"].record
+    assert kept is not None
+    assert kept.since == 2.0
+
+
+@pytest.mark.parametrize("times", ["1", "2"])
+def test_d24_a_failure_that_was_counted_before_a_restart_is_not_counted_again(
+    times: str,
+) -> None:
+    stage = running(PODS_ONLY | {"fault-retry-times": times})
+    for name in stage.bound:
+        stage.ends(name, "Failed")
+    stage.cycle()
+    assert len(deleted(stage)) == 3
+
+    stage.restart()
+    stage.cycle()
+
+    group = stage.world.groups["default/g"]
+    assert group.record is not None
+    assert group.record.retries_used == 1
+    assert deleted(stage) == []
+    assert group.told is not None, "who was about to be deleted is deleted"
+    assert all(map(group.is_doomed, group.pods.values()))

@@ -374,7 +374,7 @@ def failed_job(group: Group) -> Job | None:
     lead = min(failed, key=lambda pod: pod.order)
     recovery = recovery_of(lead, failed, group.podgroup)
     used = 0 if group.record is None else group.record.retries_used
-    if recovery.retries <= used:
+    if recovery.retries <= used and not any(map(group.is_doomed, failed)):
         return None
     return Job(
         name=group.name,

@@ -145,9 +145,7 @@ class Mender:
         text = None
         if record is not None:
             text = records.write(record, room, doomed_of(group, record))
-        if record is not None and text is not None:
-            left_out = record.placements and not records.read(text).placements
-            if left_out:
+            if record.placements and not records.has_places(text):
                 why = f"its annotations have {used} bytes, want room for where pods are"
                 self._say("repair written in part", job=group.name, why=why)
         self._world.remembered(group.name, record, text or "")

@@ -119,6 +119,17 @@ def doomed_in(text: str) -> frozenset[str]:
     return frozenset(marks[i : i + MARK] for i in range(0, len(marks), MARK))
 
 
+def has_places(text: str) -> bool:
+    """Whether *text*, which we wrote, says where pods were.
+
+    >>> has_places(write(Record(5.0, placements=(Placement(0, "a", (0,)),))))
+    True
+    >>> has_places(write(Record(5.0)))
+    False
+    """
+    return '"at":' in text
+
+
 def read(text: str) -> Record:
     """The record that *text* is. Raises ``BadRecord``."""
     try:

@@ -858,7 +858,9 @@ class World:
         if not group.ailing and all(_is_well(pod) for pod in pods):
             return
         number(group, [pod for pod in pods if pod.state is State.FAILED and pod.node])
-        found = ailments_of(pods, job.recovery)
+        # Whoever scheduled before has counted what it was about to delete.
+        left = (pod for pod in pods if not group.is_doomed(pod))
+        found = ailments_of(left, job.recovery)
         if found != group.ailing:
             group.ailing = found
             yield PodsAil(group.name, found)
