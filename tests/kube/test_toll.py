@@ -1,8 +1,9 @@
 """What faults cost, counted from what an engine says, and served as metrics."""
 
-from ringleaf.engine.event import JobGone
+from ringleaf.engine.event import JobGone, RepairKnown
 from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.instruction import Delete, Remember, Repaired, Report, Verdict
+from ringleaf.framework.repairs import Repair
 from ringleaf.kube.toll import NEVER_RAN, Toll
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Cause, Reach, Record
@@ -15,8 +16,12 @@ ILL = Node("n0", A2, 8, 0xFF, faulty=0b11, unhealthy=0b11)
 FOUND = Record(10.0, deleted=(0,))
 
 
+def a_toll() -> Toll:
+    return Toll(FaultBook(), {})
+
+
 def test_pods_are_counted_by_cause_and_force() -> None:
-    toll = Toll(FaultBook())
+    toll = a_toll()
 
     toll.note(
         [
@@ -36,42 +41,52 @@ def test_pods_are_counted_by_cause_and_force() -> None:
     assert toll.releases == 1
 
 
-def test_a_repair_is_open_until_it_is_finished_and_its_time_counts() -> None:
-    toll = Toll(FaultBook())
-    toll.note([Remember("a", FOUND)], 10.0)
+def test_a_repair_that_is_finished_counts_with_its_time() -> None:
+    toll = a_toll()
     wider = Record(10.0, reach=Reach.JOB)
-    toll.note([Remember("a", wider), Remember("a", wider)], 12.0)
-    assert [*toll.repairs] == ["a"]
-    assert toll.escalated == {Reach.JOB: 1}
 
+    toll.note([Remember("a", FOUND)], 10.0)
+    toll.note([Remember("a", wider), Remember("a", wider)], 12.0)
     toll.note([Repaired("a", wider), Remember("a", None)], 25.0)
 
-    assert not toll.repairs
+    assert toll.escalated == {Reach.JOB: 1}
     assert toll.finished == {Reach.JOB: 1}
     assert toll.repair_s.total == 15.0
 
 
-def test_a_repair_that_nobody_waits_for_is_over() -> None:
-    toll = Toll(FaultBook())
-    toll.note([Remember(job, FOUND) for job in "abc"], 10.0)
-    toll.note([Remember("a", Record(10.0, is_over=True))], 11.0)
-    toll.hear([JobGone("b"), JobGone("c", returns=True)])
+def test_a_job_that_is_repaired_another_time_was_not_escalated() -> None:
+    toll = a_toll()
+    wider = Record(10.0, reach=Reach.JOB)
+    over = Record(10.0, is_over=True)
+    toll.note([Remember("a", wider), Remember("a", over), Remember("a", FOUND)], 10.0)
+    toll.note([Remember("b", wider)], 10.0)
+    toll.hear([JobGone("b"), RepairKnown("b", over)])
+    toll.note([Remember("b", FOUND)], 10.0)
 
-    assert [*toll.repairs] == ["c"]
+    assert not toll.escalated
 
 
-def test_the_brake_is_on_while_it_holds_back_somebody() -> None:
-    toll = Toll(FaultBook())
+def test_a_repair_that_somebody_else_began_can_be_escalated() -> None:
+    toll = a_toll()
+    toll.hear([RepairKnown("a", FOUND), JobGone("a", returns=True)])
+
+    toll.note([Remember("a", Record(10.0, reach=Reach.BLOCK))], 12.0)
+
+    assert toll.escalated == {Reach.BLOCK: 1}
+
+
+def test_the_brake_holds_back_a_job_once_until_its_pods_are_deleted() -> None:
+    toll = a_toll()
     held = Report("a", Verdict.BRAKED, "")
 
     toll.note([held, held], 1.0)
-    assert (toll.held_back, [*toll.braked]) == (1, ["a"])
-    toll.note([Delete("a", (0,), Cause.NODE, "")], 2.0)
-    assert not toll.braked
+    assert toll.held_back == 1
+    toll.note([Delete("a", (0,), Cause.NODE, ""), held], 2.0)
+    assert toll.held_back == 2
 
 
 def test_lives_of_faults_are_counted_once() -> None:
-    toll = Toll(FaultBook())
+    toll = a_toll()
     toll.book.nodes_changed(None, ILL, 1.0)
     toll.book.acted([("n0", Cause.CHIP, "chip 0")], "a", 3.0)
     toll.note([], 3.0)
@@ -87,9 +102,10 @@ def test_it_is_all_served() -> None:
     scene = Scene()
     toll = scene.scheduler.toll
     toll.book.nodes_changed(None, ILL, 1.0)
+    toll.repairs = {"a": Repair.of("a", FOUND, None), "b": Repair("b", 20.0)}
+    toll.repairs["b"].braked = True
     toll.note(
         [
-            Remember("a", FOUND),
             Report("b", Verdict.BRAKED, ""),
             Delete("a", (0, 1), Cause.CHIP, "", force=True),
         ],
@@ -100,7 +116,7 @@ def test_it_is_all_served() -> None:
     assert served("ringleaf_faults")[Cause.CHIP,] == 2
     assert served("ringleaf_fault_events_total")[Cause.CHIP, "seen"] == 2
     assert served("ringleaf_fault_deletions_total")[Cause.CHIP, "true"] == 2
-    assert served("ringleaf_repairs")["pods",] == 1
+    assert served("ringleaf_repairs")["pods",] == 2
     assert served("ringleaf_oldest_repair_seconds")[()] > 0
     assert served("ringleaf_brake_engaged")[()] == 1
     assert served("ringleaf_held_back_repairs_total")[()] == 1

@@ -183,16 +183,18 @@ class Reading:
             for force in (False, True):
                 n = toll.deleted[word, force]
                 put("ringleaf_fault_deletions_total", n, word, str(force).lower())
-        doing = Counter(record.reach for record in toll.repairs.values())
+        doing = Counter(each.reach for each in toll.repairs.values())
         for reach in Reach:
             put("ringleaf_repairs", doing[reach], reach)
             put("ringleaf_repairs_finished_total", toll.finished[reach], reach)
             put("ringleaf_repair_escalations_total", toll.escalated[reach], reach)
         now = self._of.now()
-        since = min((record.since for record in toll.repairs.values()), default=now)
+        since = min((each.since for each in toll.repairs.values()), default=now)
         put("ringleaf_oldest_repair_seconds", max(0.0, now - since))
         put("ringleaf_repair_seconds", toll.repair_s)
-        put("ringleaf_brake_engaged", bool(toll.braked))
+        put(
+            "ringleaf_brake_engaged", any(each.braked for each in toll.repairs.values())
+        )
         put("ringleaf_held_back_repairs_total", toll.held_back)
         put("ringleaf_never_ran_total", toll.releases)
 

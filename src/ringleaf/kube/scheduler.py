@@ -180,7 +180,7 @@ class Scheduler:
         """What is wrong with a newer configuration; the last good one counts."""
         self.world = World(options.schedulers, self._own_conf, options.canary)
         engine = Engine((), conf=self._own_conf)
-        self._mind, self.toll = mind(engine), Toll(engine.book)
+        self._mind, self.toll = mind(engine), Toll(engine.book, engine.repairs)
         self._conflicts: dict[str, Report] = {}
         """What a leader is to be told of, by job."""
         self._wake = asyncio.Event()

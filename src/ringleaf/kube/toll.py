@@ -5,10 +5,10 @@ plain numbers; ``page`` serves it.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ringleaf.engine.event import Event, JobGone
+from ringleaf.engine.event import Event, JobGone, RepairKnown
 from ringleaf.framework.faultbook import FaultBook, Stage
 from ringleaf.framework.instruction import (
     Delete,
@@ -18,6 +18,7 @@ from ringleaf.framework.instruction import (
     Report,
     Verdict,
 )
+from ringleaf.framework.repairs import Repair
 from ringleaf.kube.metrics import LONG, Histogram
 from ringleaf.model.fault import Cause, Reach, Record
 
@@ -29,26 +30,26 @@ DELETED_FOR: Final = (*(cause.value for cause in Cause), NEVER_RAN)
 class Toll:
     """What has happened to faults and because of them since the start.
 
-    *book* is the engine's.
+    *book* and *repairs* are the engine's: what is so now is read there.
     """
 
-    def __init__(self, book: FaultBook) -> None:
-        self.book = book
+    def __init__(self, book: FaultBook, repairs: Mapping[str, Repair]) -> None:
+        self.book, self.repairs = book, repairs
         self._read = 0
+        self._reach: dict[str, Reach] = {}
+        """How much was deleted of jobs that are being repaired."""
         self.acted_s = {cause: Histogram(LONG) for cause in Cause}
         """From when a fault was seen until pods were deleted because of it."""
         self.recovered_s = {cause: Histogram(LONG) for cause in Cause}
         """From when a fault was seen until it was no longer there."""
         self.deleted: Counter[tuple[str, bool]] = Counter()
         """Cause, whether by force -> pods."""
-        self.repairs: dict[str, Record] = {}
-        """Jobs that are being repaired."""
         self.finished: Counter[Reach] = Counter()
         self.escalated: Counter[Reach] = Counter()
         """How much of a job was deleted in the end -> times."""
         self.repair_s = Histogram(LONG)
-        self.braked: dict[str, None] = {}
-        """Jobs that the brake holds back."""
+        self._braked: set[str] = set()
+        """Jobs that were told that the brake holds them back."""
         self.held_back = 0
         self.releases = 0
 
@@ -65,8 +66,8 @@ class Toll:
                     self.repair_s.observe(max(0.0, now - record.since))
                     self._over(job)
                 case Report(job=job, verdict=Verdict.BRAKED):
-                    self.held_back += job not in self.braked
-                    self.braked[job] = None
+                    self.held_back += job not in self._braked
+                    self._braked.add(job)
                 case Report(verdict=Verdict.RELEASED):
                     self.releases += 1
         self._read_news()
@@ -76,23 +77,24 @@ class Toll:
         for event in events:
             if isinstance(event, JobGone) and not event.returns:
                 self._over(event.job)
+            elif isinstance(event, RepairKnown) and not event.record.is_over:
+                self._reach[event.job] = event.record.reach
 
     def _deleted(self, each: Delete) -> None:
         self.deleted[each.cause, each.force] += len(each.replicas)
-        self.braked.pop(each.job, None)
+        self._braked.discard(each.job)
 
     def _remembered(self, job: str, record: Record | None) -> None:
         if record is None or record.is_over:
             self._over(job)
             return
-        before = self.repairs.get(job)
-        if before is not None and before.reach is not record.reach:
+        if self._reach.get(job, record.reach) is not record.reach:
             self.escalated[record.reach] += 1
-        self.repairs[job] = record
+        self._reach[job] = record.reach
 
     def _over(self, job: str) -> None:
-        self.repairs.pop(job, None)
-        self.braked.pop(job, None)
+        self._reach.pop(job, None)
+        self._braked.discard(job)
 
     def _read_news(self) -> None:
         if self._read == self.book.version:
