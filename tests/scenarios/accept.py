@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 
-from tests.scenarios.case import CASES, Expected, cases_of, outcomes
+from tests.scenarios.case import Expected, cases_of, files, outcomes, stem
 
 _BETWEEN = re.compile(r"^---\n", re.MULTILINE)
 _EXPECT = re.compile(r"^expect:.*\n(?:(?:[ #].*)?\n)*", re.MULTILINE)
@@ -59,12 +59,12 @@ _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 def main() -> None:
     """Rewrite every case, and name those that changed."""
-    for path in sorted(CASES.glob("*.yaml")):
+    for path in files():
         before = path.read_text()
         after = accepted(before)
         if after != before:
             path.write_text(after)
-            sys.stdout.write(f"{path.name} changed\n")
+            sys.stdout.write(f"{stem(path)} changed\n")
 
 
 if __name__ == "__main__":

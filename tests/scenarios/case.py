@@ -1,6 +1,6 @@
 """Reading golden scenarios and running them through the real loader.
 
-A case is a document of ``cases/*.yaml``: a scenario, and besides
+A case is a document of a file below ``cases``: a scenario, and besides
 
 ``expect``
     for every job its verdict; of a placed one ``placements`` as ``{node: chips}``, of
@@ -11,15 +11,16 @@ A case is a document of ``cases/*.yaml``: a scenario, and besides
     three, one value stands for every pod where all pods agree, else a list in rank
     order; null is a pod without that annotation.
     Of a scenario that is run, besides, ``timeline``: what the engine said of the job,
-    the time first: ``bind`` and the nodes, ``evict`` with ranks and for whom, or the
-    verdict of a report, but for ``waiting``. Words are left out there, they have tests
-    of their own.
+    the time first: ``bind`` and the nodes, ``evict`` with ranks and for whom,
+    ``delete`` with ranks and why, ``repaired``, or the verdict of a report, but for
+    ``waiting`` and ``repairing``. Words are left out there, they have tests of their
+    own; so is what is written down of repairs.
 ``never``
     what must not happen, whatever else changes: ``{job, node}``, narrowed by ``chips``
     of that node, or ``{job, verdict}``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,10 +52,20 @@ class Case(Struct, frozen=True):
 
 
 def cases(file: str | None = None) -> list[Case]:
-    """Every case, or those of one file."""
-    paths = sorted(CASES.glob(f"{file or '*'}.yaml"))
+    """Every case, or those of one file, or of the files that a pattern fits."""
+    paths = files(file or "**/*")
     assert paths, f"no case {file!r}"
-    return [case for path in paths for case in cases_of(path.stem, path.read_text())]
+    return [case for path in paths for case in cases_of(stem(path), path.read_text())]
+
+
+def files(pattern: str = "**/*") -> list[Path]:
+    """The files with cases that *pattern* fits."""
+    return sorted(CASES.glob(f"{pattern}.yaml"))
+
+
+def stem(path: Path) -> str:
+    """The name of a file below the cases."""
+    return path.relative_to(CASES).with_suffix("").as_posix()
 
 
 def cases_of(file: str, text: str) -> Iterator[Case]:
@@ -81,8 +92,9 @@ def outcomes(case: Case) -> dict[str, Expected]:
 def _run_outcomes(found: Mapping[str, Any], case: Case) -> dict[str, Expected]:
     timeline: dict[str, list[str]] = {}
     for said in found["instructions"]:
-        waits = said.get("report", {}).get("verdict") == "waiting"
-        if "wake-at" not in said and not waits:
+        verdict = said.get("report", {}).get("verdict")
+        silent = {"wake-at", "remember"} & {*said}
+        if not silent and verdict not in ("waiting", "repairing"):
             job, line = _in_brief(said)
             timeline.setdefault(job, []).append(line)
     outcomes = {}
@@ -97,19 +109,33 @@ def _run_outcomes(found: Mapping[str, Any], case: Case) -> dict[str, Expected]:
 
 def _in_brief(said: Mapping[str, Any]) -> tuple[str, str]:
     """The job that an instruction is about, and what it is in a few words."""
-    at = said["at"]
-    if "bind" in said:
-        nodes = [placement["node"] for placement in said["bind"]["placements"]]
-        return said["bind"]["job"], f"{at} s bind {' '.join(nodes)}"
-    if "evict" in said:
-        about = said["evict"]
-        pods = " ".join(map(str, about["replicas"]))
-        return about["job"], f"{at} s evict {pods} for {about['by']}"
-    if "delete" in said:
-        about = said["delete"]
-        pods = " ".join(map(str, about["replicas"]))
-        return about["job"], f"{at} s delete {pods} ({about['cause']})"
-    return said["report"]["job"], f"{at} s {said['report']['verdict']}"
+    ((kind, about),) = [(key, value) for key, value in said.items() if key != "at"]
+    return about["job"], f"{said['at']} s {_BRIEFLY[kind](about)}"
+
+
+def _pods(about: Mapping[str, Any]) -> str:
+    return " ".join(map(str, about["replicas"]))
+
+
+def _faulty(about: Mapping[str, Any]) -> str:
+    told = [f"{a['replica']} ({a['cause']})" for a in about.get("ailments", [])]
+    return " ".join(told) or "nobody"
+
+
+def _deleted(about: Mapping[str, Any]) -> str:
+    how = " at once" if about.get("force") else ""
+    return f"delete {_pods(about)}{how} ({about['cause']})"
+
+
+_BRIEFLY: Final[Mapping[str, Callable[[Any], str]]] = {
+    "bind": lambda about: f"bind {' '.join(p['node'] for p in about['placements'])}",
+    "evict": lambda about: f"evict {_pods(about)} for {about['by']}",
+    "delete": _deleted,
+    "point": lambda about: f"point {_faulty(about)}",
+    "ask-to-exit": lambda about: "ask to exit" if about["exits"] else "no need to exit",
+    "repaired": lambda _about: "repaired",
+    "report": lambda about: str(about["verdict"]),
+}
 
 
 def _expected(told: Mapping[str, Any], asked: Expected) -> Expected:

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from tests.scenarios.accept import accepted
-from tests.scenarios.case import CASES, Case, cases, happened, outcomes
+from tests.scenarios.case import Case, cases, files, happened, outcomes, stem
 
 EVERY_CASE = cases()
-FILES = sorted(CASES.glob("*.yaml"))
+FILES = files()
 
 
 @pytest.mark.parametrize("case", EVERY_CASE, ids=str)
@@ -33,7 +33,7 @@ def test_a_scenario_names_its_source(case: Case) -> None:
     assert re.search(rf"\((.*\b({sources})\b.*)\)", case.about)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=stem)
 def test_accept_would_write_a_file_as_it_stands(path: Any) -> None:  # noqa: ANN401
     text = path.read_text()
 

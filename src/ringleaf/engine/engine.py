@@ -441,8 +441,8 @@ class Engine:
         elif standing.phase is Phase.RUNNING:
             standing.started, standing.waiting_since = None, self.view.now
             self.view.move(standing, Phase.PENDING)
-            if name in self.cycle.repairs:
-                self.cycle.admit(standing)
+        if standing.phase is Phase.PENDING and name in self.cycle.repairs:
+            self.cycle.admit(standing)
         if standing.missing:
             self.cycle.wait(standing)
 
@@ -543,7 +543,9 @@ class Engine:
             return
         gone = self._release(standing, event.replicas)
         done = event.succeeded and self.view.finish(standing, event.replicas)
-        if gone or done:
+        repair = self.cycle.repairs.get(event.job)
+        awaited = repair is not None and not repair.deleted.isdisjoint(event.replicas)
+        if gone or done or awaited:
             self._stop_waiting(standing)
             self.cycle.relief = True
             self._wait_if_short(standing)

@@ -463,7 +463,8 @@ class Cycle:
             with Statement(cluster) as statement:
                 hold_all(statement, cluster, job, returning)
                 held = (*standing.placements.values(), *returning)
-                more = self.session.join(job, held, limit)
+                lost = () if repair is None else repair.lost(held)
+                more = self.session.join(job, held, limit, lost)
                 new = (*returning, *more)
                 if new and standing.ready + len(new) >= standing.min_pods:
                     statement.commit()
@@ -644,7 +645,7 @@ class Cycle:
                 statement.release_pods(name, gone)
             alive = [p for n, p in standing.placements.items() if n not in gone]
             if alive:
-                found = self.session.join(job, alive)
+                found = self.session.join(job, alive, lost=repair.lost(alive))
                 self._take_back(standing, found)
             else:
                 placed = self.session.preview(job)

@@ -146,6 +146,11 @@ class Repair:
         kept = kept_seats(cluster, replace(standing.rest, previous=past))
         return tuple(places[seat.replica] for seat in kept)
 
+    def lost(self, held: Iterable[Placement]) -> tuple[Placement, ...]:
+        """Where those of its pods were that are not *held*."""
+        there = {placement.replica for placement in held}
+        return tuple(p for n, p in sorted(self.placements.items()) if n not in there)
+
     def drop(self, cluster: Cluster) -> None:
         """Hold nothing any more."""
         self.nodes = set()

@@ -117,10 +117,15 @@ class Session:
         return told_to_wait(self, job, request_of(job), hints=hints)
 
     def join(
-        self, job: Job, held: Sequence[Placement], limit: int | None = None
+        self,
+        job: Job,
+        held: Sequence[Placement],
+        limit: int | None = None,
+        lost: Iterable[Placement] = (),
     ) -> tuple[Placement, ...]:
         """Further pods of a running job, as many as fit now; those *held* stay.
 
+        *lost* is where pods were that it had and has no more.
         They keep the rule by which the job was placed. With *limit*, the job has no
         more pods than that in all. Pods that are held must hold in the cluster too.
         No pods join a job that could not be placed.
@@ -128,7 +133,7 @@ class Session:
         if not is_legal(job, self.settings):
             return ()
         failed = () if job.previous is None else job.previous.failed_nodes
-        previous = Previous(tuple(held), failed, Keep.PODS)
+        previous = Previous(tuple(held), failed, Keep.PODS, tuple(lost))
         running = replace(job, previous=previous)
         with Statement(self.cluster) as statement:
             placing = Placing(self, running, Level.PODS, limit, running=True)

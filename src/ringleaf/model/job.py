@@ -67,11 +67,16 @@ class Keep(StrEnum):
 
 
 class Previous(Struct, frozen=True):
-    """Where a job ran before a fault, and what became of its pods."""
+    """Where a job ran before a fault, and what became of its pods.
+
+    ``lost`` is where pods were that hold nothing any more, while others run on: their
+    successors keep their blocks and, where they can, their slots.
+    """
 
     placements: tuple[Placement, ...]
     failed_nodes: tuple[str, ...] = ()
     keep: Keep = Keep.PODS
+    lost: tuple[Placement, ...] = ()
 
 
 class Role(Struct, frozen=True):

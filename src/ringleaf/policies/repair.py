@@ -436,7 +436,7 @@ def _slots_before(cluster: Cluster, job: Job) -> Mapping[int, int]:
     assert job.previous is not None
     return {
         placement.replica: cluster.slot.item(cluster.index[placement.node])
-        for placement in job.previous.placements
+        for placement in (*job.previous.lost, *job.previous.placements)
         if placement.node in cluster.index
     }
 
@@ -507,7 +507,7 @@ def _members(job: Job, lineup: Lineup, cut: Cut) -> dict[int, list[int]]:
     wanted = set(lineup.replicas)
     block = {
         p.replica: _block_of(job, p)
-        for p in job.previous.placements
+        for p in (*job.previous.lost, *job.previous.placements)
         if p.replica in wanted
     }
     members: dict[int, list[int]] = {}

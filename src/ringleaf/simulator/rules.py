@@ -43,6 +43,7 @@ def settings_of(
         share_common_leaves=_or(entry.share_common_leaves, base.share_common_leaves),
         superpod_size=size,
         reserve_nodes=reserve,
+        repairs=base.repairs,
     )
 
 

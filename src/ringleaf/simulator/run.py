@@ -5,6 +5,7 @@ under ``then`` happens at its time. Pods that are asked to end are gone after th
 period; the engine is woken when it asked for it. Nothing here decides anything.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, Final, Protocol
@@ -116,6 +117,10 @@ class _Clock:
         self._heap: list[tuple[float, int, int, Event]] = []
         self._wakes: set[float] = set()
         self._sequence = 0
+        self._bound: Counter[tuple[str, int]] = Counter()
+        """How often a pod was bound: who comes after one that ended is another."""
+        self._ends: dict[int, list[int]] = {}
+        """What is to end -> how often its pods had been bound then."""
         self.steps: list[Step] = []
         self.jobs: dict[str, Job] = {}
         self.written: dict[tuple[str, int], Mapping[str, str]] = {}
@@ -128,8 +133,23 @@ class _Clock:
     def go(self) -> None:
         """Let everything happen, up to the end."""
         while self._heap and self._heap[0][0] <= self._until:
-            at, _order, _sequence, event = heappop(self._heap)
+            at, _order, sequence, event = heappop(self._heap)
+            if isinstance(event, PodsGone) and sequence in self._ends:
+                event = self._left_of(event, self._ends.pop(sequence))
+                if not event.replicas:
+                    continue
             self.happen(at, (event,))
+
+    def end(self, at: float, job: str, replicas: tuple[int, ...]) -> None:
+        """Pods are to end; those that come after them are not."""
+        self.plan(at, _FIRST, PodsGone(job, replicas))
+        self._ends[self._sequence] = [self._bound[job, n] for n in replicas]
+
+    def _left_of(self, event: PodsGone, bound: list[int]) -> PodsGone:
+        """Of pods that were to end, those that have not before."""
+        pairs = zip(event.replicas, bound, strict=True)
+        left = tuple(n for n, often in pairs if self._bound[event.job, n] == often)
+        return PodsGone(event.job, left)
 
     def happen(self, now: float, events: Sequence[Event]) -> None:
         """*events* happen together, and what the engine says is carried out."""
@@ -155,12 +175,12 @@ class _Clock:
             case Bind(job, placements, annotations):
                 for placement, told in zip(placements, annotations, strict=True):
                     self.written[job, placement.replica] = told
+                self._bound.update((job, placement.replica) for placement in placements)
             case Evict(job, replicas):
-                self.plan(now + self._grace, _FIRST, PodsGone(job, replicas))
+                self.end(now + self._grace, job, replicas)
             case Delete(job, replicas, cause, force=force):
                 at_once = force or cause == Cause.REFUSAL  # nothing of it ever ran
-                at = now if at_once else now + self._grace
-                self.plan(at, _FIRST, PodsGone(job, replicas))
+                self.end(now if at_once else now + self._grace, job, replicas)
             case WakeAt(at) if at > now and at not in self._wakes:
                 self._wakes.add(at)
                 self.plan(at, _WAKING, Woke())
