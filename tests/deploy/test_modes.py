@@ -12,13 +12,16 @@ from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.process import Child
 from tests.deploy.helm import flags, install_rights, of_kind
 from tests.stories.stage import GRACE_S, answer_of, has_told
+from tests.summary.cast import Cast
 
 MODES: Final = {
     "alone": (),
     "one replica": ("replicas=1", "leaderElection.enabled=false"),
     "shadow": ("shadow.enabled=true",),
     "canary": ("canary.queues={research}", "canary.namespaces={team-a}"),
+    "summaries": ("summary.withScheduler=true",),
 }
+LEADING: Final = ("alone", "canary", "summaries")
 OK: Final = 200
 RINGLEAF: Final = (sys.executable, "-m", "ringleaf")
 
@@ -70,14 +73,18 @@ def test_its_rights_are_enough_for_it(
 ) -> None:
     scheduler.wait_until(lambda: has_told(scheduler, "started"))
     scheduler.wait_until(lambda: is_ready(scheduler))
-    if mode in ("alone", "canary"):
+    if mode in LEADING:
         scheduler.wait_until(lambda: has_told(scheduler, "leads"))
+    if mode == "summaries":
+        path = f"/api/v1/namespaces/{folder(mode)}/configmaps/job-summary-bert"
+        Cast(testbed, folder(mode)).group("bert", 1)
+        scheduler.wait_until(lambda: testbed.request("GET", path)[0] == OK)
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{folder(mode)}/leases/ringleaf"
     has_lease = testbed.request("GET", leases)[0] == OK
     scheduler.stop(GRACE_S)
     log = scheduler.log.read_text(encoding="utf-8")
 
     assert scheduler.status == 0, scheduler.last_words()
-    assert has_lease == (mode in ("alone", "canary"))
+    assert has_lease == (mode in LEADING)
     assert "403" not in log
     assert '"event":"trouble"' not in log

@@ -36,12 +36,12 @@ def granted() -> set[Right]:
     }
 
 
-def asked(audit_log: Path) -> Iterator[tuple[Right, bool]]:
-    """What the scheduler's account asked for, and whether it may."""
+def asked(audit_log: Path, account: str = ACCOUNT) -> Iterator[tuple[Right, bool]]:
+    """What an account asked for, the scheduler's by default, and whether it may."""
     for line in audit_log.read_text(encoding="utf-8").splitlines():
         told = json.loads(line)
         about = told.get("objectRef")
-        if told["user"]["username"] != ACCOUNT or about is None:
+        if told["user"]["username"] != account or about is None:
             continue
         parts = (about["resource"], about.get("subresource"))
         resource = "/".join(part for part in parts if part)

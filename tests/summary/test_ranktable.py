@@ -73,7 +73,7 @@ def pods_in(*phases: str) -> list[Member]:
         pytest.param("complete", [], 2, "complete", id="no pods: it was complete"),
         pytest.param("failed", [], 2, "failed", id="no pods: it had failed"),
         pytest.param(
-            "running", pods_in(RUNNING, FAILED), 2, "failed", id="one has failed"
+            "pending", pods_in(RUNNING, FAILED), 2, "failed", id="one has failed"
         ),
         pytest.param("running", pods_in(DONE, DONE), 2, "complete", id="all succeeded"),
         pytest.param(

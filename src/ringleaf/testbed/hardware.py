@@ -238,6 +238,7 @@ def _annotations(machine: Machine) -> dict[str, str]:
     }
     return {
         "baseDeviceInfos": json.dumps(devices, separators=(",", ":")),
+        "product-serial-number": f"SN-{machine.name}",
         **(place if machine.superpod != NO_SUPERPOD else {}),
     }
 

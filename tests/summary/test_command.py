@@ -1,0 +1,124 @@
+"""``ringleaf summary`` as a process: once, in turns, and with bad use."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.request import urlopen
+
+import pytest
+
+from ringleaf.testbed.cluster import Testbed
+from ringleaf.testbed.process import Child
+from tests.stories.stage import GRACE_S, answer_of, has_told, lines_of
+from tests.summary.cast import Cast
+
+RINGLEAF = (sys.executable, "-m", "ringleaf")
+
+
+def run(bed: Testbed, *words: str) -> "subprocess.CompletedProcess[str]":
+    """What comes of a command."""
+    command = [*RINGLEAF, "summary", f"--kubeconfig={bed.kubeconfig}", *words]
+    return subprocess.run(  # noqa: S603 - our own
+        command, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@contextmanager
+def running(bed: Testbed, name: str, *words: str) -> Iterator[Child]:
+    """A writer that runs until the end."""
+    command = [*RINGLEAF, "summary", f"--kubeconfig={bed.kubeconfig}"]
+    command += ["--healthz-address=127.0.0.1:0", *words]
+    child = bed.run(name, command)
+    try:
+        yield child
+    finally:
+        child.stop(GRACE_S)
+        bed.children.remove(child)
+
+
+def of(cast: Cast, text: str) -> list[str]:
+    """The lines of a table that are about jobs of this namespace."""
+    lines = text.splitlines()
+    return [" ".join(line.split()) for line in lines if f"{cast.namespace}/" in line]
+
+
+def test_once_says_what_was_written_and_again_that_it_was(cast: Cast) -> None:
+    cast.job("bert", [0, 1])
+    cast.group("wait", 2)
+    first = run(cast.bed, "--once", "--no-leader-elect")
+    again = run(cast.bed, "--once", "--no-leader-elect")
+    lines = run(cast.bed, "--once", "--json", "--no-leader-elect")
+
+    bert, wait = f"{cast.namespace}/bert", f"{cast.namespace}/wait"
+    assert first.returncode == again.returncode == 0, first.stderr
+    assert of(cast, first.stdout) == [
+        f"{bert} running complete 2 1 written",
+        f"{wait} pending initializing 0 1 written",
+    ]
+    assert of(cast, again.stdout) == [
+        f"{bert} running complete 2 1 as it was",
+        f"{wait} pending initializing 0 1 as it was",
+    ]
+    told = [json.loads(line) for line in lines.stdout.splitlines()]
+    assert {
+        "job": bert,
+        "status": "running",
+        "table": "complete",
+        "servers": 2,
+        "slices": 1,
+        "outcome": "as it was",
+    } in told
+
+
+def test_once_ends_with_1_where_a_summary_is_not_written(cast: Cast) -> None:
+    cast.group("x" * 250, 1, name="long")
+    done = run(cast.bed, "--once", "--no-leader-elect", "--json")
+
+    assert done.returncode == 1
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert "left alone" in {line["outcome"] for line in told}
+    assert "want 253 at most" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--healthz-address=here"], "health address is 'here', want HOST:PORT"),
+        (["--context=none"], "context"),
+    ],
+)
+def test_bad_use_is_one_line(testbed: Testbed, words: list[str], line: str) -> None:
+    done = run(testbed, "--no-leader-elect", *words)
+
+    assert done.returncode == 2
+    told = [each for each in done.stderr.splitlines() if not each.startswith("{")]
+    assert len(told) == 1
+    assert line in told[0]
+
+
+def test_of_two_one_writes_and_the_other_takes_over(cast: Cast) -> None:
+    lease = f"--leader-elect-resource-name=summary-{cast.namespace}"
+    with ExitStack() as on:
+        first = on.enter_context(running(cast.bed, "summary-one", lease))
+        first.wait_until(lambda: has_told(first, "leads"))
+        second = on.enter_context(running(cast.bed, "summary-two", lease))
+        second.wait_until(lambda: has_told(second, "standby"))
+        cast.job("bert", [0])
+        cast.wait_for("bert", job_status="running")
+        role = answer_of(second, "readyz")[1]["reasons"]["role"]
+        first.stop(GRACE_S)
+        cast.become("bert-worker-0", "Failed")
+        second.wait_until(lambda: has_told(second, "leads"))
+        cast.wait_for("bert", job_status="failed")
+        port = lines_of(second.log)[0]["health"]
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+            metrics = page.read().decode()
+
+    assert role == "standby"
+    assert first.status == second.status == 0
+    assert "ringleaf_summary_leader 1.0" in metrics
+    assert 'ringleaf_summary_writes_total{result="failed"} 0.0' in metrics
+    assert "ringleaf_summary_seconds_count" in metrics
+    assert "ringleaf_summary_strange_maps 0.0" in metrics
