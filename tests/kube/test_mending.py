@@ -495,6 +495,16 @@ def test_what_cannot_be_told_is_a_line_of_the_log(
     assert [line for line in said if line.startswith("processes not told")]
 
 
+def test_a_right_that_is_missing_in_a_namespace_is_told_once() -> None:
+    stage, server = running(), Server(lambda _m, _p: 403)
+
+    said = carry_out(stage, server, [AskToExit(JOB, exits=e) for e in (True, False)])
+
+    lines = [line for line in said if line.startswith("processes not told")]
+    assert lines == ["processes not told 403 refused"]
+    assert len(server.asked) == 2
+
+
 # What is kept of faults.
 
 

@@ -46,6 +46,8 @@ def asked(audit_log: Path, account: str = ACCOUNT) -> Iterator[tuple[Right, bool
         parts = (about["resource"], about.get("subresource"))
         resource = "/".join(part for part in parts if part)
         name = f"{resource}.{about.get('apiGroup', '')}".rstrip(".")
+        if about.get("name", "").startswith("reset-config-"):
+            continue  # a right that the chart gives where it is asked for
         decided = told["annotations"]["authorization.k8s.io/decision"]
         yield (about.get("namespace", ""), name, told["verb"]), decided == "allow"
 

@@ -25,7 +25,7 @@ PREFIX: Final = "reset-config-"
 RESET, CODE, TYPE = "reset.json", "checkCode", "restartType"
 TRIES: Final = 6
 FIRST_PAUSE_S: Final = 0.2
-NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
+FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 403, 404, 409, 429, 500
 
 
 class Rank(Struct):
@@ -62,6 +62,8 @@ class ResetConfig:
         self, api: Api, clock: Callable[[], float], say: Callable[..., None]
     ) -> None:
         self._api, self._clock, self._say = api, clock, say
+        self._refused: set[str] = set()
+        """Namespaces in which we may not do it; that is said once."""
 
     async def write(
         self,
@@ -86,6 +88,10 @@ class ResetConfig:
                 if answer.ok or answer.status == NOT_FOUND:
                     return
                 why = f"{answer.status} {answer.body[:200].decode(errors='replace')}"
+                if answer.status == FORBIDDEN and namespace in self._refused:
+                    return
+                if answer.status == FORBIDDEN:
+                    self._refused.add(namespace)
                 if answer.status < SERVER_ERROR and answer.status not in (
                     CONFLICT,
                     TOO_MANY,
