@@ -19,6 +19,8 @@ from tests.summary.fabric import CONFIGURATION
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
 PATIENCE_S: Final = 30.0
 CHIPS: Final = 2
+CLOSING_S: Final = 0.25
+"""How long connections with TLS may take to close before their loop ends."""
 
 Object = dict[str, Any]
 
@@ -295,8 +297,9 @@ class Beside:
             writer = SummaryWriter(api, self._say, **self._options)
             self.writer = writer
             await writer.run(once=self._once)
-            if writer.failure is not None:
-                raise writer.failure
+        await asyncio.sleep(CLOSING_S)
+        if writer.failure is not None:
+            raise writer.failure
 
     def _say(self, event: str, **facts: object) -> None:
         self.log.append({"event": event, **facts})

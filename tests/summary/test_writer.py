@@ -158,6 +158,9 @@ def test_a_writer_that_is_started_anew_writes_nothing_twice(
         again.wait()
     after = cast.maps()
 
+    assert again.writer is not None
+    outcomes = {line.job: line.outcome for line in again.writer.lines()}
+    assert outcomes[f"{cast.namespace}/bert"] == "as it was"
     version = before["job-summary-bert"]["metadata"]["resourceVersion"]
     assert after["job-summary-bert"]["metadata"]["resourceVersion"] == version
     said = after["job-summary-gone"]["data"]
@@ -173,6 +176,9 @@ def test_what_was_left_half_deleted_is_finished(cast: Cast, kubeconfig: Path) ->
         cast.remove_group("bert")
         cast.remove("bert-worker-0")
         cast.wait_for("bert", operator="delete")
+    with Beside(kubeconfig, once=True) as early:
+        early.wait()
+    assert cast.said("bert")["operator"] == "delete", "its minute is not over"
     with Beside(kubeconfig, keep_s=1.0):
         cast.wait(lambda: not cast.maps(), "the summary to be removed")
 
@@ -204,6 +210,10 @@ def test_a_large_table_is_cut_and_slices_that_are_not_needed_go(
         assert json.loads(each["data"]["hccl.json"])["server_count"] == "9"
     assert len({each["metadata"]["annotations"][MARK] for each in many.values()}) == 1
     assert few["total"] == "1"
+    order = {
+        name: int(each["metadata"]["resourceVersion"]) for name, each in many.items()
+    }
+    assert max(order, key=order.__getitem__) == "job-summary-bert", "the first is last"
 
 
 def test_another_writer_is_given_way_and_said_once(
