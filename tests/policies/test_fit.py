@@ -171,7 +171,7 @@ def test_reasons_are_asked_in_this_order_and_read_so_after_a_count() -> None:
         ("not-ready", "not ready"),
         ("cordoned", "cordoned"),
         ("set-aside", "set aside because they refused pods"),
-        ("sub-healthy", "that do not work well, which the job avoids"),
+        ("not-well", "that do not work well, which the job avoids"),
         ("not-selected", "without the labels the job selects"),
         ("tainted", "with a taint the job does not tolerate"),
         ("refused", "refused by a plugin"),

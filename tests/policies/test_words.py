@@ -340,7 +340,7 @@ NETWORK_REFUSALS: Final = {
     ),
     Reason.CORDONED: "the node is cordoned and takes no new pods",
     Reason.SET_ASIDE: "the node refused a pod and takes no new ones for a while",
-    Reason.SUB_HEALTHY: "the node works, but not well, and the job avoids such nodes",
+    Reason.NOT_WELL: "the node works, but not well, and the job avoids such nodes",
     Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
     Reason.REFUSED: "a plugin refuses the node to the job",
     Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",

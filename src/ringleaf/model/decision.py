@@ -21,7 +21,7 @@ class Reason(StrEnum):
     NOT_READY = "not-ready"
     CORDONED = "cordoned"
     SET_ASIDE = "set-aside"
-    SUB_HEALTHY = "sub-healthy"
+    NOT_WELL = "not-well"
     NOT_SELECTED = "not-selected"
     TAINTED = "tainted"
     REFUSED = "refused"
@@ -48,7 +48,7 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.NOT_READY: "not ready",
     Reason.CORDONED: "cordoned",
     Reason.SET_ASIDE: "set aside because they refused pods",
-    Reason.SUB_HEALTHY: "that do not work well, which the job avoids",
+    Reason.NOT_WELL: "that do not work well, which the job avoids",
     Reason.NOT_SELECTED: "without the labels the job selects",
     Reason.TAINTED: "with a taint the job does not tolerate",
     Reason.REFUSED: "refused by a plugin",

@@ -222,7 +222,7 @@ def node_reasons(
     rule_out(Reason.CORDONED, cluster.cordoned)
     rule_out(Reason.SET_ASIDE, cluster.aside)
     if request.well_only:
-        rule_out(Reason.SUB_HEALTHY, cluster.sub_healthy)
+        rule_out(Reason.NOT_WELL, cluster.sub_healthy)
     rule_out(Reason.NOT_SELECTED, ~cluster.fleet.selected(request.demand))
     rule_out(Reason.TAINTED, ~cluster.fleet.tolerated(request.demand.tolerations))
     rule_out_barred(Reason.REFUSED)

@@ -67,7 +67,7 @@ SAME_EVERYWHERE: Final[Mapping[Reason, str]] = {
     Reason.NOT_READY: "the node is not ready and takes no pods",
     Reason.CORDONED: "the node is cordoned and takes no new pods",
     Reason.SET_ASIDE: "the node refused a pod and takes no new ones for a while",
-    Reason.SUB_HEALTHY: "the node works, but not well, and the job avoids such nodes",
+    Reason.NOT_WELL: "the node works, but not well, and the job avoids such nodes",
     Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
     Reason.REFUSED: "a plugin refuses the node to the job",
     Reason.NO_TOPOLOGY: "a job with tor-affinity needs a leaf switch, "
