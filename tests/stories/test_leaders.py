@@ -23,7 +23,7 @@ from tests.stories.stage import (
 
 PODS = 150
 FORBIDDEN = 403
-LOOKS = {"list", "watch"}
+LOOKS = {"get", "list", "watch"}
 BRIEF = ("--leader-elect-lease-duration", "6")
 
 
