@@ -11,6 +11,7 @@ from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Delete, Remember
 from ringleaf.kube import names, records
 from ringleaf.kube.reports import check_code
+from ringleaf.kube.world import NODE_HEARD_S
 from ringleaf.model.fault import Record
 from ringleaf.model.settings import Repairs
 from tests.kube.stage import NPU, Stage
@@ -365,3 +366,45 @@ def test_d24_a_failure_that_was_counted_before_a_restart_is_not_counted_again(
     assert deleted(stage) == []
     assert group.told is not None, "who was about to be deleted is deleted"
     assert all(map(group.is_doomed, group.pods.values()))
+
+
+@LIVES
+@pytest.mark.parametrize("mode", ["grace", "force"])
+def test_a_pod_on_a_node_that_is_gone_is_deleted_at_once(
+    between: Callable[[Stage], None], mode: str
+) -> None:
+    """Also where the node was gone before anybody looked."""
+    stage = running(PODS_ONLY | {"fault-scheduling": mode})
+    before = stage.bound
+    stage.drop_node(before["g-1"].split()[0])
+    if between is restarts:
+        stage.now = NODE_HEARD_S + max(p.created for p in stage.world.pods.values())
+    between(stage)
+
+    assert "delete at once default/g: 1" in stage.cycle()
+    obey(stage)
+    stage.cycle()
+    after = stage.bound
+    assert (after["g-0"], after["g-2"]) == (before["g-0"], before["g-2"])
+    assert after["g-1"].split()[0] not in before["g-1"]
+
+
+def test_all_pods_of_a_job_are_on_nodes_that_are_gone() -> None:
+    stage = running({"fault-scheduling": "grace"})
+    for place in stage.bound.values():
+        stage.drop_node(place.split()[0])
+
+    assert "delete at once default/g: 0,1,2" in stage.cycle()
+
+
+def test_a_node_may_be_heard_of_after_its_pods() -> None:
+    stage = running(PODS_ONLY)
+    stage.now = max(p.created for p in stage.world.pods.values())
+    late = stage.nodes.pop(stage.bound["g-1"].split()[0])
+    stage.restart()
+
+    assert not any("delete" in each for each in stage.cycle())
+    assert stage.world.next_at == stage.now + NODE_HEARD_S
+    stage.put_node(late)
+    stage.now += NODE_HEARD_S
+    assert not any("delete" in each for each in stage.cycle())

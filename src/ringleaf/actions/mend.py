@@ -163,7 +163,11 @@ def _delete(
     cycle.out.append(Remember(name, repair.record))
     why = _words(standing, faulty, reach, len(victims))
     cause = str(min(causes, key=tuple(Cause).index))
-    at_once = {n for n in victims if force or _is_lost(cycle, places.get(n))}
+    at_once = {
+        n
+        for n in victims
+        if force or _is_lost(cycle, places.get(n)) or _is_stranded(cycle, faulty.get(n))
+    }
     for replicas, forced in ((at_once, True), (victims - at_once, False)):
         if replicas:
             listed = tuple(sorted(replicas))
@@ -214,6 +218,12 @@ def _is_lost(cycle: Cycle, placement: Placement | None) -> bool:
     if node is None:
         return placement is not None
     return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
+
+
+def _is_stranded(cycle: Cycle, ailment: Ailment | None) -> bool:
+    """Whether a pod is known to be on a node that is not."""
+    found = ailment is not None and ailment.cause is Cause.NODE and ailment.node
+    return bool(found) and found not in cycle.repairs.nodes
 
 
 def _words(

@@ -366,15 +366,21 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
 def failed_job(group: Group) -> Job | None:
     """The job of a PodGroup all of whose pods have failed, if they are tried again.
 
-    It asks for nothing: it is there so that somebody deletes its pods.
+    Or they are on nodes that are gone. It asks for nothing: it is there so that
+    somebody deletes its pods.
     """
-    failed = [pod for pod in group.pods.values() if pod.state is State.FAILED]
+    failed = [
+        pod
+        for pod in group.pods.values()
+        if pod.state is State.FAILED or pod.is_stranded
+    ]
     if group.podgroup is None or not any(pod.ours and pod.node for pod in failed):
         return None
     lead = min(failed, key=lambda pod: pod.order)
     recovery = recovery_of(lead, failed, group.podgroup)
     used = 0 if group.record is None else group.record.retries_used
-    if recovery.retries <= used and not any(map(group.is_doomed, failed)):
+    doomed = any(pod.is_stranded or group.is_doomed(pod) for pod in failed)
+    if recovery.retries <= used and not doomed:
         return None
     return Job(
         name=group.name,

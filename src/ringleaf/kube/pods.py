@@ -105,6 +105,7 @@ class PodRecord:
         "deleting",
         "demand",
         "group",
+        "is_stranded",
         "job",
         "key",
         "labels",
@@ -147,6 +148,8 @@ class PodRecord:
         self.labels = labels
         self.owned = any(o.controller for o in metadata.owner_references or ())
         """Whether somebody makes another one when it is deleted."""
+        self.is_stranded = False
+        """Whether its node is gone."""
         self.refused_told = False
         """Whether the engine knows that its node refused it."""
         self.assumed: Placement | None = None

@@ -66,7 +66,7 @@ def ailments_of(pods: Iterable[PodRecord], recovery: Recovery) -> tuple[Ailment,
     """What is wrong with the pods of a job by their own account, by their numbers."""
     found = []
     for pod in pods:
-        cause = _cause(pod, recovery)
+        cause = Cause.NODE if pod.is_stranded else _cause(pod, recovery)
         if cause is not None and pod.number is not None and pod.node:
             found.append(Ailment(pod.number, cause, pod.node))
     return tuple(sorted(found, key=lambda each: each.replica))

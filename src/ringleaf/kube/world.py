@@ -87,6 +87,8 @@ GROUP_WAIT_S: Final = 3.0
 
 Volcano's controller makes PodGroups for pods that come without, and says so on them.
 """
+NODE_HEARD_S: Final = 30.0
+"""A node of which nothing is heard so long after a pod of it was made is gone."""
 SPARE_S: Final = 60.0
 """How long pods are left alone that could not be evicted."""
 
@@ -159,6 +161,8 @@ class World:
         """Resources that some pod asks; a node that does not name one has none."""
         self._started: dict[str, None] = {}
         """Groups of which pods were sent, or began to run."""
+        self._gone: set[str] = set()
+        """Nodes that were there, and are no more."""
         self._late: dict[str, float] = {}
         self._repairs: dict[str, None] = {}
         """Groups of whose repair somebody else has written."""
@@ -201,12 +205,14 @@ class World:
         for node in nodes:
             self._objects[node.metadata.name] = node
             self._dirty_nodes[node.metadata.name] = None
+            self._gone.discard(node.metadata.name)
 
     def drop_nodes(self, gone: Iterable[Gone]) -> None:
         """Nodes are gone."""
         for each in gone:
             if self._objects.pop(each.name, None) is not None:
                 self._dirty_nodes[each.name] = None
+                self._gone.add(each.name)
             self._told.pop(("Node", f"/{each.name}"), None)
 
     def put_groups(self, podgroups: Iterable[PodGroup]) -> None:
@@ -857,7 +863,10 @@ class World:
         pods = group.pods.values()
         if not group.ailing and all(_is_well(pod) for pod in pods):
             return
-        number(group, [pod for pod in pods if pod.state is State.FAILED and pod.node])
+        number(
+            group,
+            [p for p in pods if (p.state is State.FAILED and p.node) or p.is_stranded],
+        )
         # Whoever scheduled before has counted what it was about to delete.
         left = (pod for pod in pods if not group.is_doomed(pod))
         found = ailments_of(left, job.recovery)
@@ -879,6 +888,7 @@ class World:
         """The job of a group as it is now, and the pods that it has."""
         for pod in group.pods.values():
             self._bar(pod)
+            self._strand(pod, now)
         pods, group.reason = members_of(group, self.nodes, now)
         group.unreadable = ""
         refused = self._refusal(group)
@@ -921,6 +931,16 @@ class World:
             return  # it would stay, were they bound
         unbound = [claim for claim in pod.claims if claim not in self._claims]
         pod.problem = f"{told}{', '.join(unbound[:3])}" if unbound else ""
+
+    def _strand(self, pod: PodRecord, now: float) -> None:
+        """A pod whose node is gone is stranded; a node may be heard of after it."""
+        pod.is_stranded = False
+        if not (pod.holds and pod.ours) or pod.node in self._objects:
+            return
+        settled = pod.created + NODE_HEARD_S
+        pod.is_stranded = pod.node in self._gone or now >= settled
+        if not pod.is_stranded:
+            self._late.setdefault(pod.job, settled)
 
     def _disturb(self, namespace: str, selectors: list[Selector]) -> None:
         """Budgets of *namespace* changed, over the pods that *selectors* mean."""
@@ -1045,7 +1065,7 @@ def _last_bound(group: Group) -> float | None:
 
 
 def _is_well(pod: PodRecord) -> bool:
-    return pod.signs is WELL and pod.state is not State.FAILED
+    return pod.signs is WELL and pod.state is not State.FAILED and not pod.is_stranded
 
 
 def _may_return(group: Group) -> bool:

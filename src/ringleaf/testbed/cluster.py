@@ -83,7 +83,8 @@ def _kube_scheduler(bed: "Testbed", port: int) -> list[str]:
 
 
 def _kwok(bed: "Testbed", port: int) -> list[str]:
-    stages = [*sorted(source.STAGES.glob("*.yaml")), *source.files("stages")]
+    beats = (each for each in source.files("stages") if each.name.startswith("node-"))
+    stages = [*sorted(source.STAGES.glob("*.yaml")), *beats]
     return [
         f"--kubeconfig={bed.kubeconfig}",
         "--manage-all-nodes=true",

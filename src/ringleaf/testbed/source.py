@@ -93,10 +93,7 @@ FILES: Final = (
     Files(
         "stages",
         "kwok",
-        (
-            "kustomize/stage/node/heartbeat-with-lease/node-*.yaml",
-            "kustomize/stage/pod/fast/pod-delete.yaml",
-        ),
+        ("kustomize/stage/node/heartbeat-with-lease/node-*.yaml",),
     ),
 )
 
