@@ -23,8 +23,10 @@ from tests.stories.stage import (
     VOLCANO,
     Object,
     Stage,
+    chips_of,
     has_told,
     lines_of,
+    node_of,
     pod,
     podgroup,
     vcjob,
@@ -37,12 +39,17 @@ actions: "enqueue, allocate, preempt, backfill"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: affinity}]
 - plugins: [{name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
+configurations:
+- name: init-params
+  arguments: {fault-brake-seconds: 3}
 """
 STILL: Final = {
     "ringleaf_build_info": "is always 1",
     "ringleaf_bindings_in_flight": "tests/kube/test_page.py",
     "ringleaf_leader": "tests/stories/test_standby.py",
     "ringleaf_lists_total": "tests/kube/test_watch.py",
+    "ringleaf_never_ran_total": "tests/kube/test_toll.py",
+    "ringleaf_repair_escalations_total": "tests/kube/test_toll.py",
     "ringleaf_spine_conflicts": "tests/kube/test_page.py",
     "ringleaf_synced": "tests/kube/test_page.py",
     "ringleaf_watch_failures_total": "tests/kube/test_watch.py",
@@ -197,6 +204,7 @@ def play(stage: Stage, bare: Machine, scheduler: Child) -> None:
     stage.wait_for_condition("few-0", "pod group is not ready")
     stage.create(pod("never", 9))
     stage.create(pod("late", 8, selector=A2 | {"no": "such-node"}))
+    break_chips(stage)
     damage(stage, bare)
     change_configuration(stage, scheduler)
     stage.bed.client.ask("DELETE", stage.pod_path("urgent"), {"gracePeriodSeconds": 0})
@@ -254,6 +262,27 @@ def preempt(stage: Stage, scheduler: Child) -> None:
     urgent(stage, high)
     stage.wait(lambda: has_told(scheduler, "evict"), "somebody to be evicted")
     stage.wait_until_runs("urgent")
+
+
+def break_chips(stage: Stage) -> None:
+    """Chips fail under two jobs: one is repaired, then the brake lets the other."""
+    sick = {}
+    for name, mode in (("broken", "force"), ("slow", "grace")):
+        stage.apply(vcjob(name, 1, 8, labels={"fault-scheduling": mode}))
+        (sick[name],) = stage.wait_until_running(name, 1)
+    for each in sick.values():
+        stage.actor.fail_chips(node_of(each), [chips_of(each)[0]])
+    for name, each in sick.items():
+        uid = each["metadata"]["uid"]
+        stage.wait(
+            lambda name=name, uid=uid: (  # type: ignore[misc]
+                [p for p in stage.pods(name) if p["metadata"]["uid"] != uid]
+            ),
+            f"another pod of {name}",
+        )
+        stage.wait_until_running(name, 1)
+    for each in sick.values():
+        stage.actor.recover_chips(node_of(each))
 
 
 def damage(stage: Stage, bare: Machine) -> None:
