@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ringleaf.actions.unstarted import NEVER_RAN
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
     BindFailed,
@@ -25,15 +26,30 @@ from ringleaf.engine.event import (
 )
 from ringleaf.framework.conf import Conf
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.instruction import Bind, Evict, Instruction, Report, WakeAt
+from ringleaf.framework.instruction import (
+    AskToExit,
+    Bind,
+    Delete,
+    Evict,
+    Instruction,
+    Point,
+    Remember,
+    Repaired,
+    Report,
+    WakeAt,
+)
 from ringleaf.framework.standing import Phase
 from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Cause
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
 from ringleaf.plugins.proportion import Proportion
+from tests.engine.wards import Wards
 
 Pod = tuple[str, int]
+NO_FAULTS = (NEVER_RAN, Cause.REFUSAL)
+"""Why pods are deleted that are not repaired: they do not come to run."""
 
 
 class Use(NamedTuple):
@@ -67,11 +83,14 @@ class Ledger:
         """Victim -> its evictors, since a job arrived last."""
         self.evictors: dict[str, set[str]] = {}
         """Victim -> its evictors, ever."""
+        self.wards = Wards()
+        """What is wrong with pods, and who may be deleted because of it."""
 
     # What happens.
 
     def hear(self, event: Event) -> None:
         """Write *event* down."""
+        self.wards.hear(event, self)
         match event:
             case JobArrived():
                 self._arrive(event)
@@ -163,6 +182,37 @@ class Ledger:
                     self.invalid.add(said.job)
             case WakeAt():
                 self.counts["wake"] += 1
+            case _:
+                self._heed_of_faults(said)
+
+    def _heed_of_faults(self, said: Instruction) -> None:
+        match said:
+            case Delete():
+                if said.cause not in NO_FAULTS:
+                    self.wards.delete(said, self)
+                    pods = {(said.job, n) for n in said.replicas}
+                    self.ending |= pods & self.pods.keys()
+                self.counts["deleted"] += 1
+            case Remember():
+                self.wards.remember(said, self)
+            case AskToExit():
+                self.wards.ask(said, self)
+                self.counts["asked"] += 1
+            case Point():
+                recovery = self.jobs[said.job].recovery
+                assert recovery.mode.is_external, f"not for others: {said}"
+                found = {each.replica: each.cause for each in said.ailments}
+                assert found == self.wards.faulty(said.job, self), said
+                self.counts["pointed"] += 1
+            case Repaired():
+                held = {
+                    n for name, n in self.pods.keys() - self.ending if name == said.job
+                }
+                done = {n for name, n in self.done if name == said.job}
+                assert {*said.record.deleted} <= held | done, f"not whole: {said}"
+                self.counts["repaired"] += 1
+            case _:
+                raise AssertionError(said)
 
     def _bind(self, said: Bind) -> None:
         job = self.jobs[said.job]
@@ -180,6 +230,7 @@ class Ledger:
         if not before:
             done = sum(pod[0] == said.job for pod in self.done)
             assert len(said.placements) + done >= job.min_pods, f"half a gang: {said}"
+        self.wards.bind(said)
         self._within_capability(job)
         self.counts["placed" if not before else "joined"] += 1
         self.told.pop(said.job, None)
@@ -273,10 +324,12 @@ class Ledger:
     def _compare_chips(self, engine: Engine) -> None:
         cluster = engine.view.cluster
         assert cluster.names == sorted(self.nodes)
+        repairs = {each.holder: each for each in engine.repairs.values()}
         found = {
             (name, held.replica): (cluster.names[held.node], held.chips)
             for name, holdings in cluster.holdings.items()
             for held in holdings
+            if name not in repairs
         }
         taken = dict.fromkeys(self.nodes, 0)
         for (name, replica), use in self.pods.items():
@@ -292,6 +345,15 @@ class Ledger:
                 assert kept & ~mask == 0
                 held_twice.update((where, c) for c in range(64) if kept >> c & 1)
                 assert kept & taken[where] == 0, "reserved, and held by a pod"
+        for holder, repair in repairs.items():
+            alive = {
+                n for name, n in self.pods.keys() - self.ending if name == repair.name
+            }
+            for held in cluster.holdings.get(holder, ()):
+                where = cluster.names[held.node]
+                assert held.replica in repair.deleted - alive, "held for nobody"
+                held_twice.update((where, c) for c in range(64) if held.chips >> c & 1)
+                assert held.chips & taken[where] == 0, "held for repair and by a pod"
         assert not found, f"somebody holds what nobody was given: {found}"
         assert all(n == 1 for n in held_twice.values()), "reserved twice"
         for name, chip in held_twice:

@@ -26,6 +26,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.framework.standing import Phase
 from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Record
 from ringleaf.model.job import Job
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
@@ -112,24 +113,38 @@ def words(said: Instruction) -> str:
         case WakeAt():
             return f"wake {said.at:g}"
         case _:
-            return _repair_words(said)
+            return words_of_faults(said)
 
 
-def _repair_words(said: Delete | Point | Remember | AskToExit | Repaired) -> str:
+def words_of_faults(
+    said: Delete | Point | Remember | AskToExit | Repaired,
+) -> str:
+    """What is said of faults, in one line."""
     match said:
         case Delete():
             pods = ",".join(map(str, said.replicas))
-            how = " at once" * said.force
-            return f"delete {said.job}: {pods} ({said.cause}){how}"
+            how = " at once" if said.force else ""
+            return f"delete {said.job}: {pods}{how} ({said.cause})"
         case Point():
-            pods = ",".join(f"{each.replica}" for each in said.ailments)
-            return f"point {said.job}: {pods}"
+            pods = ", ".join(f"{each.replica} {each.cause}" for each in said.ailments)
+            return f"point {said.job}: {pods}".rstrip()
         case Remember():
-            return f"{'forget' if said.record is None else 'remember'} {said.job}"
+            return words_of_record(said.job, said.record)
         case AskToExit():
-            return f"{'exit' if said.exits else 'go on'} {said.job}"
+            return f"{'ask' if said.exits else 'unask'} {said.job}"
         case Repaired():
             return f"repaired {said.job}"
+
+
+def words_of_record(name: str, record: Record | None) -> str:
+    """What is written down of a repair, in one line."""
+    if record is None:
+        return f"forget {name}"
+    used = f", {record.retries_used} used" if record.retries_used else ""
+    if record.is_over:
+        return f"remember {name}: over{used}"
+    pods = ",".join(map(str, record.deleted)) or "none"
+    return f"remember {name}: {record.reach} {pods}{used}"
 
 
 class Story:
@@ -153,6 +168,7 @@ class Story:
     def hears(self, *events: Event, now: float | None = None) -> list[str]:
         """What is said to *events*, which happened together; by default at once."""
         self.now = self.now if now is None else now
+        self.ledger.wards.now = self.now
         self.said = self.engine.handle_all(events, self.now)
         for event in events:
             self.ledger.hear(event)
@@ -171,7 +187,8 @@ class Story:
 
     def carry_out(self, now: float | None = None) -> list[str]:
         """What is said when the pods that were just asked to end are gone."""
-        gone = [PodsGone(s.job, s.replicas) for s in self.said if isinstance(s, Evict)]
+        ends = [s for s in self.said if isinstance(s, Evict | Delete)]
+        gone = [PodsGone(each.job, each.replicas) for each in ends]
         return self.hears(*gone, now=now)
 
     @property

@@ -23,15 +23,25 @@ def test_what_the_brake_allows_of_100_pods(
 ) -> None:
     brake = Brake()
     if deleted:
-        brake.count(10.0, deleted)
+        brake.count(10.0, "j", deleted)
 
     assert brake.allows(more, 100, 20.0, Repairs(brake_percent=percent)) is allowed
 
 
 def test_deletions_are_forgotten_after_the_window() -> None:
     brake, rules = Brake(), Repairs(brake_percent=5, brake_s=60)
-    brake.count(10.0, 5)
+    brake.count(10.0, "j", 5)
 
     assert not brake.allows(1, 100, 69.0, rules)
     assert brake.next_at(rules) == 70.0
     assert brake.allows(1, 100, 70.0, rules)
+
+
+def test_what_is_counted_twice_counts_once_and_what_is_late_in_its_place() -> None:
+    brake, rules = Brake(), Repairs(brake_s=60)
+    for at, job in ((10.0, "j"), (10.0, "j"), (5.0, "k")):
+        brake.count(at, job, 2)
+
+    assert brake.recent(20.0, rules) == 4
+    assert brake.next_at(rules) == 65.0
+    assert brake.allows(0, 100, 20.0, rules)

@@ -21,12 +21,21 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.framework.repairs import Repair
 from ringleaf.framework.standing import Standing
-from ringleaf.model.fault import Ailment, Cause, Down, Mode, Reach, Record
+from ringleaf.model.fault import (
+    Ailment,
+    Cause,
+    Down,
+    Mode,
+    Reach,
+    Record,
+    SubHealth,
+)
 from ringleaf.model.placement import Placement
 from ringleaf.policies.faults import (
     asks_first,
     cause_of,
     doomed,
+    first_cause,
     first_reach,
     is_forced,
     next_reach,
@@ -41,12 +50,33 @@ MAX_TOLD: Final = 3
 def mend(cycle: Cycle) -> None:
     """Delete what is to be deleted because of faults, and no more than may be."""
     repairs = cycle.repairs
-    repairs.brake.engaged = False
+    if repairs.braked and _allows(cycle, 1):
+        repairs.suspects |= repairs.braked
     suspects, repairs.suspects = repairs.suspects, {}
     for name in suspects:
         if name in cycle.view.standings:
             _inspect(cycle, cycle.view.standings[name])
     follow(cycle)
+    if repairs.braked:
+        cycle.wake_at(repairs.brake.next_at(cycle.view.settings.repairs))
+    repairs.brake.engaged = bool(repairs.braked)
+
+
+def _allows(cycle: Cycle, pods: int) -> bool:
+    """Whether *pods* more may be deleted now."""
+    rules, brake = cycle.view.settings.repairs, cycle.repairs.brake
+    return brake.allows(pods, _total(cycle), cycle.now, rules)
+
+
+def _total(cycle: Cycle) -> int:
+    """The pods there are, with those that were deleted and are to come back."""
+    held = sum(len(each.placements) for each in cycle.view.standings.values())
+    away = 0
+    for repair in cycle.repairs.open.values():
+        standing = cycle.view.standings.get(repair.name)
+        held_still = () if standing is None else standing.placements
+        away += len(repair.wanting(standing) - {*held_still})
+    return held + away
 
 
 def follow(cycle: Cycle) -> None:
@@ -61,41 +91,53 @@ def follow(cycle: Cycle) -> None:
 
 def faulty_pods(cycle: Cycle, standing: Standing) -> dict[int, Ailment]:
     """The pods of a job that are faulty, and were not dealt with."""
-    repairs, name, recovery = cycle.repairs, standing.job.name, standing.job.recovery
-    own = repairs.ails.get(name, {})
-    tries = repairs.retries_used.get(name, 0) < recovery.retries
-    found = {}
-    for replica, ailment in own.items():
-        counts = ailment.cause is not Cause.POD or tries
-        new = (name, replica) not in repairs.handled
-        if replica not in standing.placements and new and counts:
-            found[replica] = ailment
+    repairs, recovery = cycle.repairs, standing.job.recovery
+    own = _own_ailments(cycle, standing)
+    found = {n: each for n, each in own.items() if n not in standing.placements}
     for replica, placement in standing.placements.items():
         if replica in standing.terminating:
             continue
-        said = own.get(replica)
-        causes = {said.cause} if said and (said.cause is not Cause.POD or tries) else ()
-        if (name, replica) in repairs.handled:
-            causes = ()
-        node = cycle.repairs.nodes.get(placement.node)
+        causes = {own[replica].cause} if replica in own else ()
+        node = repairs.nodes.get(placement.node)
         cause = cause_of(node, placement, causes, recovery)
         if cause is not None:
             found[replica] = Ailment(replica, cause, placement.node)
     return found
 
 
+def _own_ailments(cycle: Cycle, standing: Standing) -> dict[int, Ailment]:
+    """What is wrong with pods themselves, as far as that counts and is new."""
+    repairs, name, recovery = cycle.repairs, standing.job.name, standing.job.recovery
+    own = repairs.ails.get(name)
+    if not own:
+        return {}
+    # Who is asked to end may well end badly; that is no further fault.
+    repairs.handled |= {(name, n) for n in own if n in standing.terminating}
+    ignored = set()
+    if repairs.retries_used.get(name, 0) >= recovery.retries:
+        ignored.add(Cause.POD)
+    if recovery.sub_health is SubHealth.IGNORE:
+        ignored.add(Cause.SUB_HEALTH)
+    return {
+        replica: each
+        for replica, each in own.items()
+        if each.cause not in ignored
+        and (name, replica) not in repairs.handled
+        and replica not in standing.finished
+    }
+
+
 def _inspect(cycle: Cycle, standing: Standing) -> None:
     """Look at a job of which pods may have become faulty."""
     repairs, name = cycle.repairs, standing.job.name
     mode, repair = standing.job.recovery.mode, repairs.get(name)
+    repairs.braked.pop(name, None)
     faulty = faulty_pods(cycle, standing)
     if mode.is_external:
-        told = tuple(faulty[n] for n in sorted(faulty))
-        if repairs.pointed.get(name, ()) != told:
-            repairs.pointed[name] = told
-            cycle.out.append(Point(name, told))
-        return
-    if mode is Mode.OFF or not faulty:
+        _point(cycle, name, tuple(faulty[n] for n in sorted(faulty)))
+    if repair is not None and not faulty and _ends_by_itself(standing, repair):
+        faulty = repair.ailments
+    if mode not in (Mode.GRACE, Mode.FORCE) or not faulty:
         if repair is not None and not repair.ever:
             _call_off(cycle, standing, repair)
         return
@@ -111,10 +153,24 @@ def _inspect(cycle: Cycle, standing: Standing) -> None:
     _delete(cycle, standing, repair, faulty, reach)
 
 
+def _point(cycle: Cycle, name: str, told: tuple[Ailment, ...]) -> None:
+    """Tell others which pods are faulty, if that is news."""
+    pointed = cycle.repairs.pointed
+    if pointed.get(name, ()) != told:
+        cycle.out.append(Point(name, told))
+    pointed.pop(name, None)
+    if told:
+        pointed[name] = told
+
+
+def _ends_by_itself(standing: Standing, repair: Repair) -> bool:
+    """Whether pods of a job have ended that was asked to end, and others have not."""
+    asked = repair.asked_at is not None and not repair.ever
+    return bool(asked and standing.missing and standing.placements)
+
+
 def _call_off(cycle: Cycle, standing: Standing, repair: Repair) -> None:
     """Nothing is faulty any more, and nothing was deleted."""
-    if repair.asked_at is not None:
-        cycle.out.append(AskToExit(repair.name, exits=False))
     _close(cycle, standing, repair)
 
 
@@ -127,7 +183,7 @@ def _delete(
 ) -> None:
     """Delete as much of a job as *reach* says, unless it is too early or too much."""
     name, recovery, now = repair.name, standing.job.recovery, cycle.now
-    rules, repairs = cycle.view.settings.repairs, cycle.repairs
+    repairs = cycle.repairs
     causes = {each.cause for each in faulty.values()}
     force = is_forced(recovery, causes)
     if asks_first(recovery, causes) and not repair.ever:
@@ -138,31 +194,30 @@ def _delete(
         n: p for n, p in standing.placements.items() if n not in standing.terminating
     }
     places = repair.placements | repairs.places.get(name, {}) | alive
-    victims = doomed(reach, faulty, places) & alive.keys()
-    victims |= {n for n in faulty if n in repairs.ails.get(name, {})}
-    total = sum(len(each.placements) for each in cycle.view.standings.values())
-    if not repairs.brake.allows(len(victims), total, now, rules):
-        _wait_for_brake(cycle, standing, repair, len(victims), total)
+    own = {n: each for n, each in faulty.items() if n in repairs.ails.get(name, {})}
+    new = {n: each for n, each in own.items() if (name, n) not in repairs.handled}
+    victims = doomed(reach, faulty, places) & alive.keys() | new.keys()
+    if not _allows(cycle, len(victims)):
+        _wait_for_brake(cycle, standing, repair, len(victims))
         return
     whole = victims >= alive.keys()
     repair.reach = Reach.JOB if whole and recovery.escalates else reach
     repair.placements = places
     repair.deleted |= victims
     repair.ever |= victims
-    repair.deleted_at, repair.gone_at, repair.forced_at = now, None, None
+    repair.deleted_at, repair.gone_at, repair.stuck_at = now, None, None
     repair.forced_at = now if force else None
     repair.braked = False
-    if reach is not Reach.PODS:
-        repair.stuck_at = None if whole else repair.stuck_at
-    repairs.brake.count(now, len(victims))
-    repairs.handled |= {(name, n) for n in faulty if n in repairs.ails.get(name, {})}
-    if Cause.POD in causes:
+    repair.awaited |= victims - alive.keys()
+    repairs.brake.count(now, name, len(victims))
+    repairs.handled |= {(name, n) for n in own}
+    if any(each.cause is Cause.POD for each in new.values()):
         repair.retries_used = repairs.retries_used.get(name, 0) + 1
         repairs.retries_used[name] = repair.retries_used
-    cycle.repairs.book.acted(_fault_keys(cycle, repair, faulty), name, now)
+    repairs.book.acted(_fault_keys(cycle, repair, faulty), name, now)
     cycle.out.append(Remember(name, repair.record))
     why = _words(standing, faulty, reach, len(victims))
-    cause = str(min(causes, key=tuple(Cause).index))
+    cause = str(first_cause(causes))
     at_once = {
         n
         for n in victims
@@ -181,7 +236,7 @@ def _is_asked(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
     rules = cycle.view.settings.repairs
     if repair.asked_at is None:
         repair.asked_at = cycle.now
-        repair.reach = Reach.JOB
+        cycle.out.append(Remember(repair.name, repair.record))
         cycle.out.append(AskToExit(repair.name, exits=True))
         until = f"within {rules.grace_s} s"
         told = (
@@ -195,18 +250,17 @@ def _is_asked(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
 
 
 def _wait_for_brake(
-    cycle: Cycle, standing: Standing, repair: Repair, pods: int, total: int
+    cycle: Cycle, standing: Standing, repair: Repair, pods: int
 ) -> None:
     """Too many pods were deleted in a short time: say so, and try again later."""
     rules, brake = cycle.view.settings.repairs, cycle.repairs.brake
-    brake.engaged = repair.braked = True
-    cycle.wake_at(brake.next_at(rules))
-    cycle.repairs.suspects[repair.name] = None
+    repair.braked = True
+    cycle.repairs.braked[repair.name] = None
     recent = brake.recent(cycle.now, rules)
     told = (
         f"job {repair.name!r} is faulty and waits for the brake: "
-        f"{counted(pods, 'pod')} to be deleted, {recent} of {total} were in the last "
-        f"{rules.brake_s} s, at most {rules.brake_percent} % may be"
+        f"{counted(pods, 'pod')} to be deleted, {recent} of {_total(cycle)} were in "
+        f"the last {rules.brake_s} s, at most {rules.brake_percent} % may be"
     )
     hint = "fault-brake-percent and fault-brake-seconds say how many may be"
     cycle.tell(standing, Verdict.BRAKED, told, hint)
@@ -259,12 +313,13 @@ def _fault_keys(
 def _follow(cycle: Cycle, repair: Repair) -> None:
     """See whether a repair is over, or needs more than it got."""
     standing = cycle.view.standings.get(repair.name)
+    rules = cycle.view.settings.repairs
     if not repair.ever:
         if standing is None:
-            del cycle.repairs.open[repair.name]
+            _close(cycle, None, repair)
         elif repair.asked_at is not None:
-            cycle.wake_at(repair.asked_at + cycle.view.settings.repairs.grace_s)
-            if cycle.now >= repair.asked_at + cycle.view.settings.repairs.grace_s:
+            cycle.wake_at(repair.asked_at + rules.grace_s)
+            if cycle.now >= repair.asked_at + rules.grace_s:
                 _inspect(cycle, standing)
         return
     if standing is not None and _is_whole(standing, repair):
@@ -274,16 +329,21 @@ def _follow(cycle: Cycle, repair: Repair) -> None:
     if standing is not None and ending:
         _press(cycle, standing, repair, ending)
         return
-    rules = cycle.view.settings.repairs
     if repair.gone_at is None:
         repair.gone_at = cycle.now
+    if standing is not None and _can_escalate(standing, repair):
+        _escalate(cycle, standing, repair)
+        return
     until = repair.gone_at + rules.hold_s
+    cycle.wake_at(until)
     if cycle.now >= until:
         _give_up(cycle, standing, repair)
-        return
-    cycle.wake_at(until)
-    if standing is not None and repair.stuck_at is not None and standing.missing:
-        _escalate(cycle, standing, repair, repair.stuck_at)
+
+
+def _can_escalate(standing: Standing, repair: Repair) -> bool:
+    """Whether pods that came back find no place, and more may be deleted for them."""
+    stuck = repair.stuck_at is not None and standing.missing
+    return bool(stuck) and next_reach(standing.job, repair.reach) is not None
 
 
 def _is_whole(standing: Standing, repair: Repair) -> bool:
@@ -296,16 +356,19 @@ def _finish(cycle: Cycle, standing: Standing, repair: Repair) -> None:
     """A job is whole again."""
     ever = tuple(sorted(repair.ever))
     cycle.out.append(Repaired(repair.name, replace(repair.record, deleted=ever)))
-    if repair.asked_at is not None:
-        cycle.out.append(AskToExit(repair.name, exits=False))
     _close(cycle, standing, repair)
 
 
 def _close(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
     """Forget a repair; how often pods failed by themselves is not forgotten."""
     del cycle.repairs.open[repair.name]
-    repair.drop(cycle.view.cluster)
-    if repair.deleted_at is not None:
+    cycle.repairs.braked.pop(repair.name, None)
+    if nodes := repair.nodes:
+        repair.drop(cycle.view.cluster)
+        cycle.freed(cycle.view.cluster.products, nodes)
+    if repair.was_asked:
+        cycle.out.append(AskToExit(repair.name, exits=False))
+    if repair.deleted_at is not None or repair.asked_at is not None:
         used = repair.retries_used
         over = Record(repair.since, retries_used=used, is_over=True) if used else None
         cycle.out.append(Remember(repair.name, over))
@@ -324,8 +387,7 @@ def _press(
     cycle.wake_at(due)
     if cycle.now >= due:
         repair.forced_at = cycle.now
-        causes = {each.cause for each in repair.ailments.values()}
-        cause = str(min(causes, key=tuple(Cause).index, default=Cause.NODE))
+        cause = str(first_cause(repair.causes))
         waited = cycle.view.settings.repairs.grace_s
         why = f"{counted(len(ending), 'pod')} did not end within {waited} s"
         listed = tuple(sorted(ending))
@@ -336,10 +398,7 @@ def _press(
 
 def _give_up(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
     """Its time is over: what was held for a job is for everybody."""
-    nodes = {placement.node for placement in repair.placements.values()}
     _close(cycle, standing, repair)
-    products = cycle.view.cluster.products
-    cycle.freed(products, nodes)
     if standing is not None:
         held = cycle.view.settings.repairs.hold_s
         told = f"its places were held for {held} s, and are for everybody now"
@@ -349,19 +408,17 @@ def _give_up(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
             cycle.wait(standing)
 
 
-def _escalate(
-    cycle: Cycle, standing: Standing, repair: Repair, stuck_at: float
-) -> None:
+def _escalate(cycle: Cycle, standing: Standing, repair: Repair) -> None:
     """Delete more of a job whose pods came back and find no place."""
-    rules = cycle.view.settings.repairs
-    reach = next_reach(standing.job, repair.reach)
-    if reach is None:
-        return
+    rules, reach = cycle.view.settings.repairs, next_reach(standing.job, repair.reach)
+    assert reach is not None
+    assert repair.stuck_at is not None
     after = rules.block_after_s if reach is Reach.BLOCK else rules.job_after_s
-    if cycle.now < stuck_at + after:
-        cycle.wake_at(stuck_at + after)
+    if repair.reach is Reach.BLOCK:
+        after -= rules.block_after_s  # so long they had found no place before
+    if cycle.now < repair.stuck_at + after:
+        cycle.wake_at(repair.stuck_at + after)
         return
-    stranded = {
-        n: repair.ailments.get(n, Ailment(n, Cause.NODE)) for n in standing.missing
-    }
+    cause = first_cause(repair.causes)
+    stranded = {n: repair.ailments.get(n, Ailment(n, cause)) for n in standing.missing}
     _delete(cycle, standing, repair, stranded, reach)

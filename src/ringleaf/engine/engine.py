@@ -178,13 +178,13 @@ class Engine:
                 VERBS[action](cycle)
                 if cycle.is_cut_short:
                     return
+            if cycle.repairs.is_news:
+                follow(cycle)
             if not cycle.relief:
                 break
             cycle.failed = []
         else:
             cycle.wake_at(now + SOON_S)
-        if cycle.repairs.is_news:
-            follow(cycle)
         if cycle.untold:
             cycle.tell_the_others()
 
@@ -352,6 +352,12 @@ class Engine:
     def _hold(self, standing: Standing, event: JobArrived) -> None:
         """Pods of a new job run already; what was reserved there is theirs."""
         repairs = self.cycle.repairs
+        known = self._nodes.keys()
+        lost = {p.replica: p for p in event.placements if p.node not in known}
+        if lost:
+            repairs.lost(standing.job.name, lost)
+        here = {p.replica for p in event.placements} - lost.keys()
+        repairs.running(standing.job.name, here)
         nodes = {placement.node for placement in event.placements}
         if self.cycle.bookings:
             self._give_up(nodes)
@@ -432,7 +438,9 @@ class Engine:
         """
         name = standing.job.name
         self.cycle.stop_waiting(name)
-        if name in self.cycle.bookings or standing.terminating:
+        repair = self.cycle.repairs.get(name)
+        awaited = repair is not None and repair.awaited
+        if name in self.cycle.bookings or standing.terminating or awaited:
             return
         if standing.placements:
             self.view.move(standing, Phase.RUNNING)
@@ -458,6 +466,7 @@ class Engine:
         repair = repairs.get(event.job)
         if event.returns:
             if repair is not None:
+                repair.awaited = set()
                 repair.hold(self.view.cluster, None)
             return
         repairs.forget(event.job)
@@ -470,7 +479,12 @@ class Engine:
     def _pods_ail(self, event: PodsAil) -> None:
         standing = self.view.standings.get(event.job)
         placements = {} if standing is None else standing.placements
-        self.cycle.repairs.pods_ail(event.job, event.ailments, placements)
+        repairs = self.cycle.repairs
+        before = repairs.ails.get(event.job, {}).keys()
+        repairs.pods_ail(event.job, event.ailments, placements)
+        gone = before - repairs.ails.get(event.job, {}).keys()
+        if gone and repairs.gone(event.job, gone) and standing is not None:
+            self._wait_if_short(standing)
         self.cycle.repairs.book.pods_ail(event.job, event.ailments, self.view.now)
 
     def _faults_known(self, event: FaultsKnown) -> None:
@@ -496,19 +510,22 @@ class Engine:
         if repair is not None:
             del repairs.open[name]
             repair.drop(self.view.cluster)
-        if record.is_over or not record.deleted:
+        if record.is_over or not (record.ailments or record.deleted):
             return
         repair = Repair.of(name, record, self._given.get(name))
         repair.retries_used = used
         repairs.open[name] = repair
         if record.deleted_at is not None:
-            repairs.brake.count(record.deleted_at, len(record.deleted))
+            repairs.brake.count(record.deleted_at, name, len(record.deleted))
         standing = self.view.standings.get(name)
         repair.hold(self.view.cluster, standing)
         self.cycle.ends.pop(name, None)
         if standing is not None:
             repairs.suspects[name] = None
             self.cycle.become(standing, self._effective(self._given[name]))
+            if standing.phase is Phase.PENDING:
+                self.cycle.admit(standing)
+                self._wait_if_short(standing)
 
     def _let_go_for_repairs(self) -> None:
         """Nothing is held for repairs: pods may be there that were not known."""
@@ -542,9 +559,11 @@ class Engine:
         if standing is None:
             return
         gone = self._release(standing, event.replicas)
-        done = event.succeeded and self.view.finish(standing, event.replicas)
         repair = self.cycle.repairs.get(event.job)
-        awaited = repair is not None and not repair.deleted.isdisjoint(event.replicas)
+        awaited = self.cycle.repairs.gone(event.job, event.replicas)
+        done = event.succeeded and self.view.finish(standing, event.replicas)
+        if done and repair is not None:
+            repair.hold(self.view.cluster, standing)
         if gone or done or awaited:
             self._stop_waiting(standing)
             self.cycle.relief = True
@@ -671,12 +690,18 @@ class Engine:
 
     def _suspect(self, changed: Iterable[Node]) -> None:
         """Pods on nodes that changed may be faulty, or faulty no more."""
+        names = {node.name for node in changed}
         sick = {node.name for node in changed if is_sick(node)}
-        self._sick -= {node.name for node in changed}
-        self._sick |= sick
-        suspects = self.cycle.repairs.suspects
-        suspects |= dict.fromkeys(self.cycle.repairs.open)
-        suspects |= dict.fromkeys(self.cycle.repairs.pointed)
+        self._sick = self._sick - names | sick
+        repairs = self.cycle.repairs
+        suspects = repairs.suspects
+        meets = [r.name for r in repairs.open.values() if r.concerns(names)]
+        told = [
+            name
+            for name, ailments in repairs.pointed.items()
+            if any(each.node in names for each in ailments)
+        ]
+        suspects |= dict.fromkeys([*meets, *told])
         for name, standing in self.view.standings.items() if sick else ():
             if any(each.node in sick for each in standing.placements.values()):
                 suspects[name] = None
@@ -695,7 +720,7 @@ class Engine:
         for standing in list(self.view.standings.values()):
             lost = {r: p for r, p in standing.placements.items() if p.node in gone}
             if lost:
-                self.cycle.repairs.lost(standing.job.name, lost)
+                self._lost(standing, lost)
                 self._release(standing, lost)
                 self._wait_if_short(standing)
         self._give_up(gone)
@@ -705,6 +730,14 @@ class Engine:
             self.cycle.asides.forget(name)
         self._sick -= gone
         self._rebuild()
+
+    def _lost(self, standing: Standing, lost: Mapping[int, Placement]) -> None:
+        """Pods vanish with their nodes; of those that end, only what we deleted."""
+        repair = self.cycle.repairs.get(standing.job.name)
+        ours = set() if repair is None else repair.deleted
+        ending = standing.terminating - ours
+        gone = {n: place for n, place in lost.items() if n not in ending}
+        self.cycle.repairs.lost(standing.job.name, gone)
 
     def _leaves_changed(self, event: LeavesChanged) -> None:
         if self._leaves != event.leaves:

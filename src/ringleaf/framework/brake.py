@@ -16,21 +16,23 @@ class Brake:
     """Counts deletions in a window of time that ends now."""
 
     def __init__(self) -> None:
-        self._deleted: deque[tuple[float, int]] = deque()
+        self._deleted: deque[tuple[float, str, int]] = deque()
         self.engaged = False
         """Whether somebody waits for it."""
 
-    def count(self, at: float, pods: int) -> None:
-        """*pods* were deleted; those that were written down may come late."""
-        self._deleted.append((at, pods))
-        if len(self._deleted) > 1 and self._deleted[-2][0] > at:
-            self._deleted = deque(sorted(self._deleted))
+    def count(self, at: float, job: str, pods: int) -> None:
+        """*pods* of *job* were deleted; those that were written down may come late.
+
+        Who says it twice says it once.
+        """
+        known = [each for each in self._deleted if each[:2] != (at, job)]
+        self._deleted = deque(sorted([*known, (at, job, pods)]))
 
     def recent(self, now: float, rules: Repairs) -> int:
         """Pods that were deleted within the window."""
         while self._deleted and self._deleted[0][0] <= now - rules.brake_s:
             self._deleted.popleft()
-        return sum(pods for _at, pods in self._deleted)
+        return sum(pods for _at, _job, pods in self._deleted)
 
     def allows(self, pods: int, of: int, now: float, rules: Repairs) -> bool:
         """Whether *pods* more may be deleted, of the pods that there are.
@@ -40,7 +42,7 @@ class Brake:
         that can be more pods than there are at once.
         """
         recent = self.recent(now, rules)
-        if not recent or rules.brake_percent >= EVERYTHING:
+        if not pods or not recent or rules.brake_percent >= EVERYTHING:
             return True
         return 100 * (recent + pods) <= rules.brake_percent * of
 

@@ -4,7 +4,14 @@ The actions decide whom to try; ``Cycle.attempt`` tries one job, with its quota 
 reservations of others, and writes down what comes of it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from math import inf
 from typing import Final
 
@@ -325,7 +332,8 @@ class Cycle:
         """Whether a job may use so much more.
 
         What others of its queue have reserved it leaves to them: from the share of the
-        queue what was promised to those for whom pods end, and from its capability all.
+        queue what was promised to those for whom pods end, and from its capability all,
+        with what those need who are repaired.
         """
         promised, reserved = self._kept_for_others(standing)
 
@@ -365,6 +373,12 @@ class Cycle:
             add(reserved, need)
             if not booking.aged:
                 add(promised, need)
+        for name, repair in self.repairs.open.items():
+            if name == standing.job.name or repair.job is None:
+                continue
+            if repair.job.queue == standing.job.queue:
+                lacks = repair.wanting(self.view.standings.get(name))
+                add(reserved, _sum(_asks_of(repair.job, lacks)))
         return promised, reserved
 
     def yields(self, booking: Booking, standing: Standing) -> bool:
@@ -457,7 +471,7 @@ class Cycle:
         job, cluster = standing.rest, self.view.cluster
         back = () if repair is None else repair.returning(cluster, standing)
         several = [back]
-        if back and repair is not None and repair.reach is not Reach.PODS:
+        if back and repair is not None and repair.reach.is_wide:
             several.append(())
         for returning in several:
             with Statement(cluster) as statement:
@@ -603,12 +617,15 @@ class Cycle:
             self.view.move(standing, Phase.RUNNING)
         if standing.missing:
             self.wait(standing)
-        self.repairs.placed(job.name, standing.placements)
+        self.repairs.placed(job.name, {p.replica for p in placements})
         repair = self.repairs.get(job.name)
         if repair is not None:
             repair.stuck_at = None
             repair.deleted -= {placement.replica for placement in placements}
+            nodes = repair.nodes
             repair.hold(self.view.cluster, standing)
+            if nodes - repair.nodes:
+                self.freed(self.view.cluster.products, nodes)
             self.repairs.is_news = True
 
     def _written(self, placed: Placed, placement: Placement) -> dict[str, str]:
@@ -635,22 +652,47 @@ class Cycle:
             self.become(standing, replace(standing.job, previous=repair.previous))
         repair.spare = self._spares(standing, repair)
         repair.hold(self.view.cluster, standing)
+        if standing.missing and not standing.terminating and not repair.awaited:
+            self.wait(standing)
 
     def _spares(self, standing: Standing, repair: Repair) -> dict[int, Placement]:
-        """Where pods could go now that cannot return to their places."""
+        """Where pods could go now if all were gone that were deleted."""
         name, job, cluster = standing.job.name, standing.rest, self.view.cluster
         with Statement(cluster) as statement:
             repair.let_go(statement, cluster)
             if gone := standing.terminating & standing.placements.keys():
                 statement.release_pods(name, gone)
             alive = [p for n, p in standing.placements.items() if n not in gone]
+            back = repair.returning(cluster, standing)
             if alive:
-                found = self.session.join(job, alive, lost=repair.lost(alive))
-                self._take_back(standing, found)
+                found = self._further(standing, alive, back, repair)
             else:
                 placed = self.session.preview(job)
                 found = () if placed is None else placed.placements
-        return {p.replica: p for p in found if p.replica in repair.deleted}
+        spare = {p.replica: p for p in found if p.replica in repair.deleted}
+        repair.moving = {p.replica for p in back if spare.get(p.replica, p) != p}
+        return spare
+
+    def _further(
+        self,
+        standing: Standing,
+        alive: Sequence[Placement],
+        back: tuple[Placement, ...],
+        repair: Repair,
+    ) -> tuple[Placement, ...]:
+        """Places for pods of a job beside those *alive*; see ``_joined``."""
+        job, cluster = standing.rest, self.view.cluster
+        found: tuple[Placement, ...] = ()
+        for returning in (back, ()) if back and repair.reach.is_wide else (back,):
+            with Statement(cluster) as statement:
+                hold_all(statement, cluster, job, returning)
+                held = (*alive, *returning)
+                more = self.session.join(job, held, lost=repair.lost(held))
+                self._take_back(standing, more)
+            found = found or (*returning, *more)
+            if len(returning) + len(more) >= len(repair.wanting(standing)):
+                return (*returning, *more)
+        return found
 
     def become(self, standing: Standing, job: Job) -> None:
         """A job is another one from now on; whoever calls says if it waits."""
@@ -781,10 +823,14 @@ def _below(most: Amounts, used: Amounts, amounts: Amounts) -> bool:
 
 def _asks(job: Job, standing: Standing) -> Iterator[dict[str, int]]:
     """What each pod asks that a job lacks."""
-    missing = {*standing.missing}
-    for role, own in standing.crew:
+    return _asks_of(job, {*standing.missing})
+
+
+def _asks_of(job: Job, replicas: Collection[int]) -> Iterator[dict[str, int]]:
+    """What each of these pods asks."""
+    for role, own in job.crew:
         for replica in own:
-            if replica in missing:
+            if replica in replicas:
                 yield pod_amounts(job, role)
 
 

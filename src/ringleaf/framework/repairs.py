@@ -4,20 +4,24 @@ The places of pods that were deleted though nothing is wrong with them are held 
 their successors under a name of their own, so that nobody else finds them free.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ringleaf.framework.brake import Brake
 from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.demand import NOTHING
+from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.fault import Ailment, Cause, Reach, Record
 from ringleaf.model.job import Job, Keep, Previous
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.policies.faults import asks_first
+from ringleaf.policies.fit import eligible, request_of
 from ringleaf.policies.repair import kept_seats
 
 ORDER = tuple(Cause)
@@ -41,7 +45,9 @@ class Repair:
         self.placements: dict[int, Placement] = {}
         """Where its pods were."""
         self.spare: dict[int, Placement] = {}
-        """Where pods can go that cannot return to their places."""
+        """Where its pods can go as far as is known: home, or elsewhere."""
+        self.moving: set[int] = set()
+        """Pods that go elsewhere with others, though their places are healthy."""
         self.deleted: set[int] = set()
         """Pods that were deleted and are not back yet."""
         self.ever: set[int] = set()
@@ -57,6 +63,9 @@ class Repair:
         """When the last pod was gone of those that were deleted."""
         self.braked = False
         """Whether it waits for the brake."""
+        self.awaited: set[int] = set()
+        """Pods that hold nothing and were deleted, until it is said that they are gone.
+        """
         self.retries_used = 0
         self.holder = f"{name} (repair)"
         self.nodes: set[str] = set()
@@ -73,6 +82,8 @@ class Repair:
         found.deleted_at = record.deleted_at
         found.stuck_at = record.stuck_at
         found.retries_used = record.retries_used
+        if not record.deleted:
+            found.asked_at = record.since  # what else is there to remember
         return found
 
     @property
@@ -99,36 +110,78 @@ class Repair:
             Keep.JOB,
         )
 
+    @property
+    def causes(self) -> set[Cause]:
+        """What is or was wrong."""
+        return {each.cause for each in self.ailments.values()}
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether its processes were asked to end by themselves, by anybody."""
+        if self.asked_at is not None:
+            return True
+        return self.job is not None and asks_first(self.job.recovery, self.causes)
+
     def wanting(self, standing: Standing | None) -> set[int]:
-        """The pods that were deleted and are not back."""
+        """The pods that were deleted and are neither back nor done."""
         if standing is None:
             return self.deleted
-        return self.deleted - (standing.placements.keys() - standing.terminating)
+        back = standing.placements.keys() - standing.terminating
+        return self.deleted - back - standing.finished
+
+    def concerns(self, nodes: Collection[str]) -> bool:
+        """Whether one of its faulty pods is or was on one of *nodes*."""
+        return any(each.node in nodes for each in self.ailments.values())
 
     def hold(self, cluster: Cluster, standing: Standing | None) -> None:
-        """Hold what is free of the places of pods that were deleted and are healthy."""
+        """Hold what is free of the places of pods that were deleted and are healthy.
+
+        Of others, what is known to be free elsewhere.
+        """
         wanting = self.wanting(standing)
-        unfit = {a.node for a in self.ailments.values() if a.cause in UNFIT}
-        crew = self.job.crew if self.job else ()
-        demands = {n: role.demand for role, own in crew for n in own}
         with Statement(cluster) as statement:
             self.let_go(statement, cluster)
             self.nodes = set()
-            for replica in sorted(wanting):
-                places = (self.placements.get(replica), self.spare.get(replica))
-                for place in places:
-                    if place and place.node not in unfit and is_free(cluster, place):
-                        self.nodes.add(place.node)
-                        statement.hold(
-                            self.holder,
-                            cluster.index[place.node],
-                            mask_of(place.chips),
-                            replica,
-                            place.mark or NO_MARK,
-                            demand=demands.get(replica, NOTHING),
-                        )
-                        break
+            for takes, demand, own in self._kinds(cluster) if wanting else ():
+                some = sorted(wanting.intersection(own))
+                self._hold(statement, cluster, takes, demand, some)
             statement.commit()
+
+    def _kinds(
+        self, cluster: Cluster
+    ) -> Iterator[tuple[NDArray[np.bool_], Demand, Collection[int]]]:
+        """The nodes that take its pods, what they ask and which they are."""
+        if self.job is None:
+            yield cluster.ready & ~cluster.cordoned, NOTHING, self.deleted
+            return
+        for role, own in self.job.crew:
+            takes = eligible(cluster, request_of(self.job, role))
+            yield takes, role.demand, own
+
+    def _hold(
+        self,
+        statement: Statement,
+        cluster: Cluster,
+        takes: NDArray[np.bool_],
+        demand: Demand,
+        replicas: Iterable[int],
+    ) -> None:
+        """The same, for pods that are alike, on nodes that take them."""
+        unfit = {a.node for a in self.ailments.values() if a.cause in UNFIT}
+        for replica in replicas:
+            for place in (self.placements.get(replica), self.spare.get(replica)):
+                if place is None or place.node in unfit:
+                    continue
+                node = cluster.index.get(place.node)
+                if node is None or not takes.item(node):
+                    continue
+                if not is_free(cluster, node, place):
+                    continue
+                chips, mark = mask_of(place.chips), place.mark or NO_MARK
+                self.nodes.add(place.node)
+                statement.hold(self.holder, node, chips, replica, mark, demand=demand)
+                if replica not in self.moving:
+                    break
 
     def let_go(self, statement: Statement, cluster: Cluster) -> None:
         """Hold nothing."""
@@ -137,10 +190,10 @@ class Repair:
 
     def returning(self, cluster: Cluster, standing: Standing) -> tuple[Placement, ...]:
         """Where pods that a running job lacks were, if that is healthy and free."""
-        missing = {*standing.missing} & self.placements.keys()
-        if not missing:
+        missing = {*standing.missing} | standing.terminating & self.deleted
+        places = {n: self.placements[n] for n in missing & self.placements.keys()}
+        if not places:
             return ()
-        places = {n: self.placements[n] for n in missing}
         unfit = self.previous.failed_nodes
         past = Previous(tuple(places[n] for n in sorted(places)), unfit, Keep.JOB)
         kept = kept_seats(cluster, replace(standing.rest, previous=past))
@@ -166,11 +219,9 @@ class Repair:
             self.hold(cluster, standing)
 
 
-def is_free(cluster: Cluster, placement: Placement) -> bool:
-    """Whether a pod could be there again: the node is ready, the chips are usable."""
-    node, chips = cluster.index.get(placement.node), mask_of(placement.chips)
-    if node is None or not cluster.ready.item(node):
-        return False
+def is_free(cluster: Cluster, node: int, placement: Placement) -> bool:
+    """Whether the chips of *node* are usable that a pod had or is to have."""
+    chips = mask_of(placement.chips)
     return chips & cluster.free.item(node) & cluster.healthy.item(node) == chips
 
 
@@ -188,12 +239,16 @@ class Repairs:
         """By the name of the job."""
         self.ails: dict[str, dict[int, Ailment]] = {}
         """Job -> what is wrong with pods themselves."""
+        self.vanished: dict[str, dict[int, Ailment]] = {}
+        """Of those, what is wrong with pods that vanished with their nodes."""
         self.places: dict[str, dict[int, Placement]] = {}
         """Job -> where the pods were with which something is wrong themselves."""
         self.handled: set[tuple[str, int]] = set()
         """Pods with something wrong of their own that was dealt with."""
         self.suspects: dict[str, None] = {}
         """Jobs of which pods may have become faulty."""
+        self.braked: dict[str, None] = {}
+        """Jobs with faulty pods that wait for the brake."""
         self.retries_used: dict[str, int] = {}
         """How often pods of a job failed by themselves and were tried again."""
         self.pointed: dict[str, tuple[Ailment, ...]] = {}
@@ -217,8 +272,10 @@ class Repairs:
         """A job is gone for good."""
         self.retries_used.pop(name, None)
         self.pointed.pop(name, None)
+        self.running(name, self.vanished.get(name, {}))
         self.pods_ail(name, (), {})
         self.suspects.pop(name, None)
+        self.braked.pop(name, None)
 
     def pods_ail(
         self,
@@ -226,10 +283,14 @@ class Repairs:
         ailments: Iterable[Ailment],
         placements: Mapping[int, Placement],
     ) -> None:
-        """What is wrong with the pods of a job themselves, all of it."""
+        """What is wrong with the pods of a job themselves, all of it.
+
+        Nobody says again of pods that they vanished with their nodes.
+        """
         before, places = self.ails.get(name, {}), self.places.get(name, {})
+        told = [*ailments, *self.vanished.get(name, {}).values()]
         found: dict[int, Ailment] = {}
-        for each in sorted(ailments, key=lambda each: ORDER.index(each.cause)):
+        for each in sorted(told, key=lambda each: ORDER.index(each.cause)):
             found.setdefault(each.replica, each)
         gone = before.keys() - found.keys()
         self.handled -= {(name, replica) for replica in gone}
@@ -246,14 +307,36 @@ class Repairs:
 
     def lost(self, name: str, placements: Mapping[int, Placement]) -> None:
         """The nodes of some pods are gone, and the pods with them."""
-        ailments = [Ailment(n, Cause.NODE, p.node) for n, p in placements.items()]
-        known = self.ails.get(name, {})
-        kept = [each for n, each in known.items() if n not in placements]
-        self.pods_ail(name, [*kept, *ailments], placements)
+        new = {n: Ailment(n, Cause.NODE, p.node) for n, p in placements.items()}
+        self.vanished[name] = self.vanished.get(name, {}) | new
+        self.handled -= {(name, replica) for replica in new}
+        self.pods_ail(name, self.ails.get(name, {}).values(), placements)
+
+    def gone(self, name: str, replicas: Iterable[int]) -> bool:
+        """Somebody says that pods are gone; whether their job waited for that."""
+        repair = self.open.get(name)
+        if repair is None:
+            return False
+        self.suspects[name] = None
+        before = len(repair.awaited)
+        repair.awaited -= {*replicas}
+        return len(repair.awaited) < before
 
     def placed(self, name: str, replicas: Iterable[int]) -> None:
         """Pods have a place: what was wrong was wrong with those before them."""
-        if name in self.ails:
-            new = {*replicas}
+        new = {*replicas}
+        if new & self.ails.get(name, {}).keys():
             left = [a for n, a in self.ails[name].items() if n not in new]
+            self.running(name, new)
             self.pods_ail(name, left, {})
+
+    def running(self, name: str, replicas: Iterable[int]) -> None:
+        """Pods are on nodes that are there."""
+        known = self.vanished.pop(name, {})
+        left = {n: each for n, each in known.items() if n not in {*replicas}}
+        if left:
+            self.vanished[name] = left
+        if len(left) < len(known):
+            ails = self.ails[name].items()
+            rest = [each for n, each in ails if known.get(n) is not each]
+            self.pods_ail(name, rest, {})

@@ -103,6 +103,11 @@ class Reach(StrEnum):
     BLOCK = "block"
     JOB = "job"
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether pods were deleted with which nothing was wrong."""
+        return self is not Reach.PODS
+
 
 class Record(Struct, frozen=True):
     """What must not be forgotten of a job while it is repaired, and after.

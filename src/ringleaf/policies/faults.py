@@ -65,6 +65,15 @@ def cause_of(
     return next(found, None)
 
 
+def first_cause(causes: Collection[Cause]) -> Cause:
+    """The cause that counts of several; of a job of which nothing else is known, one.
+
+    >>> first_cause({Cause.POD, Cause.CHIP})
+    <Cause.CHIP: 'CardUnhealthy'>
+    """
+    return min(causes, key=tuple(Cause).index, default=Cause.NODE)
+
+
 def is_sick(node: Node) -> bool:
     """Whether pods on *node* may be faulty because of it."""
     return bool(not node.ready or node.unhealthy or node.weak or node.weak_switch)
@@ -72,9 +81,9 @@ def is_sick(node: Node) -> bool:
 
 def first_reach(recovery: Recovery, faulty: Collection[int]) -> Reach:
     """How much of a job is deleted at first when these pods are *faulty*."""
-    if not (recovery.pods_only or recovery.process):
-        return Reach.JOB
-    if recovery.escalates and recovery.master in faulty:
+    if not recovery.escalates:
+        return Reach.PODS
+    if not (recovery.pods_only or recovery.process) or recovery.master in faulty:
         return Reach.JOB
     return Reach.PODS
 

@@ -1,0 +1,1429 @@
+"""Faults: whose pods are deleted, what is held meanwhile, and where they return to.
+
+One test a sentence of the rules. The books beside the engine (``tests.engine.wards``)
+know the rules too, and complain of every deletion that they do not allow.
+"""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from ringleaf.engine.event import (
+    BindFailed,
+    ConfChanged,
+    Event,
+    JobArrived,
+    JobGone,
+    LeavesChanged,
+    NodesChanged,
+    NodesGone,
+    PodsAil,
+    PodsEnding,
+    PodsGone,
+    RepairKnown,
+    Woke,
+)
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.instruction import Bind, Remember
+from ringleaf.model.cluster import Node
+from ringleaf.model.decision import Waiting
+from ringleaf.model.demand import Demand
+from ringleaf.model.fault import (
+    Ailment,
+    Cause,
+    Down,
+    Mode,
+    Reach,
+    Record,
+    Recovery,
+    SubHealth,
+)
+from ringleaf.model.job import Job, Role, Schema
+from ringleaf.model.mask import mask_of
+from ringleaf.model.placement import Placement
+from ringleaf.model.settings import SwitchMode
+from ringleaf.model.spine import Leaf
+from ringleaf.policies.products import PRODUCTS
+from tests.engine.story import (
+    PLAIN,
+    PREEMPT,
+    Story,
+    at,
+    conf,
+    job,
+    node,
+    queue,
+    words,
+)
+
+A3 = PRODUCTS["atlas-900-a3"]
+EIGHT = "01234567"
+FAULT_WORDS = (
+    "remember",
+    "delete",
+    "bind",
+    "ask",
+    "unask",
+    "point",
+    "repaired",
+    "forget",
+)
+
+
+def rules(actions: str = "enqueue, allocate, backfill", **params: object) -> Conf:
+    """A configuration without a brake, unless *params* say otherwise."""
+    given = {"fault-brake-percent": 100} | {
+        key.replace("_", "-"): value for key, value in params.items()
+    }
+    return conf(actions, PLAIN, **{"init-params": given})
+
+
+def wants(mode: Mode = Mode.GRACE, **changes: Any) -> Recovery:  # noqa: ANN401
+    """What a job wants done that wants its faulty pods deleted."""
+    return Recovery(mode, **changes)
+
+
+PODS_ONLY = wants(pods_only=True)
+
+
+def ill(name: str, *chips: int, **changes: Any) -> NodesChanged:  # noqa: ANN401
+    """A node with unhealthy *chips*, or ill in another way; without, it is well."""
+    faulty = {"faulty": mask_of(chips), "unhealthy": mask_of(chips)}
+    return NodesChanged((node(name, **(faulty | changes)),))
+
+
+def weak(name: str, *chips: int) -> NodesChanged:
+    """A node of which *chips* work, but not well."""
+    return ill(name, weak=mask_of(chips), sub_healthy=bool(chips))
+
+
+def down(name: str, why: Down | None = Down.NOT_READY) -> NodesChanged:
+    """A node that is not ready."""
+    return ill(name, ready=False, down=why)
+
+
+def ails(name: str, *pods: int, cause: Cause = Cause.POD) -> PodsAil:
+    """Pods with something wrong of their own."""
+    return PodsAil(name, tuple(Ailment(n, cause) for n in pods))
+
+
+def told(story: Story, *kinds: str) -> list[str]:
+    """What was just said, without reports and wake-ups; of *kinds*, if given."""
+    kinds = kinds or FAULT_WORDS
+    return [w for w in map(words, story.said) if w.split()[0] in kinds]
+
+
+def runs(story: Story, **jobs: Any) -> None:  # noqa: ANN401
+    """Jobs by their recoveries, two pods of eight chips each."""
+    for name, recovery in jobs.items():
+        said = story.arrives(job(name, 8, 2, recovery=recovery))
+        assert said[0].startswith(f"bind {name}: 0"), said
+
+
+# What makes a pod faulty: the first that applies
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        (ill("a", 0, ready=False, down=Down.DAEMON), "NodeUnhealthy"),
+        (ill("a", 0, ready=False, down=Down.SWITCH), "NodeUnhealthy"),
+        (ill("a", 0, ready=False, down=Down.NOT_READY), "CardUnhealthy"),
+        (ill("a", ready=False), "NodeUnhealthy"),
+        (ill("a", 0, weak=1, sub_healthy=True), "CardUnhealthy"),
+        (NodesGone(("a",)), "NodeUnhealthy"),
+        (ails("j", 0), "pod-failed"),
+        (ails("j", 0, cause=Cause.RELATION), "RelationFaultSeparate"),
+        (ails("j", 0, cause=Cause.SUB_HEALTH), "SubHealthFault"),
+        (weak("a", 3), "SubHealthFault"),
+        (ill("a", weak_switch=True, sub_healthy=True), "SubHealthFault"),
+    ],
+)
+def test_the_first_cause_counts(event: Event, cause: str) -> None:
+    story = Story("a b", conf=rules())
+    recovery = wants(Mode.FORCE, retries=1, sub_health=SubHealth.FORCE_EXIT)
+    story.arrives(job("j", recovery=recovery))
+
+    story.hears(event, now=1)
+
+    assert told(story, "delete") == [f"delete j: 0 at once ({cause})"]
+
+
+def test_of_several_causes_of_one_pod_the_first_counts() -> None:
+    story = Story("a b", conf=rules())
+    story.arrives(job("j", recovery=wants(retries=1, sub_health=SubHealth.FORCE_EXIT)))
+    several = (Cause.SUB_HEALTH, Cause.RELATION, Cause.POD)
+
+    story.hears(PodsAil("j", tuple(Ailment(0, c) for c in several)), weak("a", 1))
+
+    assert told(story, "delete") == ["delete j: 0 (pod-failed)"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ill("a", network_faulty=0xFF),
+        ill("a", faulty=0xFF, unhealthy=0),
+        ill("a", cordoned=True),
+        weak("a", 0),
+        ill("a", weak_switch=True, sub_healthy=True),
+        ails("j", 0),
+        ails("j", 0, cause=Cause.SUB_HEALTH),
+    ],
+)
+def test_what_is_no_fault_for_the_job_moves_nobody(event: Event) -> None:
+    story = Story("a b", conf=rules())
+    story.arrives(job("j", recovery=wants(retries=0)))
+
+    assert story.hears(event, now=1) == []
+    assert not story.engine.repairs
+
+
+def test_a_chip_that_another_pod_holds_makes_nobody_else_faulty() -> None:
+    story = Story("a b", conf=rules())
+    story.arrives(job("j", 4, recovery=wants()), job("k", 4, recovery=wants()))
+
+    story.hears(ill("a", 5), now=1)
+
+    assert told(story, "delete") == ["delete k: 0 (CardUnhealthy)"]
+
+
+# fault-scheduling
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF])
+def test_a_job_that_wants_nothing_done_is_left_alone(mode: Mode) -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(mode))
+
+    assert story.hears(ill("a", 0), down("b"), now=1) == []
+    assert story.hears(ConfChanged(rules("allocate")), now=2) == []
+
+
+def test_grace_deletes_with_the_grace_period_of_the_pod() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+
+    said = story.hears(ill("a", 3), now=1)
+
+    assert said == [
+        "remember j: job 0,1",
+        "delete j: 0,1 (CardUnhealthy)",
+        "repairing j",
+        "wake 901",
+    ]
+    why = "all of it (2 pods) deleted, faulty: pod 0 on a (CardUnhealthy)"
+    assert story.told == [f"job 'j' is repaired: {why}"]
+
+
+def test_what_has_not_ended_when_the_grace_is_over_is_deleted_at_once() -> None:
+    story = Story("a b c", conf=rules(grace_over_time=30))
+    runs(story, j=wants())
+    story.hears(ill("a", 3), now=1)
+    story.hears(PodsGone("j", (1,)), now=5)
+
+    assert story.wakes(30) == []
+    assert story.wakes(31) == ["delete j: 0 at once (CardUnhealthy)", "repairing j"]
+    assert story.told[0].endswith("1 pod did not end within 30 s, deleted at once")
+    assert story.wakes(99) == []
+
+
+def test_force_deletes_at_once_and_only_once() -> None:
+    story = Story("a b c", conf=rules(grace_over_time=30))
+    runs(story, j=wants(Mode.FORCE))
+
+    story.hears(ill("a", 3), now=1)
+
+    assert told(story, "delete") == ["delete j: 0,1 at once (CardUnhealthy)"]
+    assert story.wakes(100) == []
+
+
+@pytest.mark.parametrize("mode", [Mode.EXTERNAL_GRACE, Mode.EXTERNAL_FORCE])
+def test_others_who_delete_are_told_which_pods_are_faulty_once_per_change(
+    mode: Mode,
+) -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(mode))
+
+    assert story.hears(ill("a", 3), now=1) == ["point j: 0 CardUnhealthy"]
+    assert story.hears(ill("a", 3, 4), now=2) == []
+    assert story.hears(down("b"), now=3) == [
+        "point j: 0 CardUnhealthy, 1 NodeUnhealthy"
+    ]
+    assert story.hears(ill("a"), ill("b"), now=4) == ["point j:"]
+    assert story.hears(ill("a", cordoned=True), now=5) == []
+    assert not story.engine.repairs
+
+
+def test_a_job_that_begins_to_want_it_is_repaired() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=Recovery())
+    story.hears(ill("a", 3), now=1)
+
+    story.arrives(job("j", 8, 2, recovery=wants()), now=2)
+
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+def test_a_job_that_no_longer_wants_it_before_anything_was_deleted_is_left() -> None:
+    story = Story("a b c d e", conf=rules(fault_brake_percent=5))
+    runs(story, j=wants(), k=wants())
+    story.hears(ill("a", 3), now=1)
+    story.hears(ill("c", 3), now=2)
+    assert "k" in story.engine.repairs
+
+    story.arrives(job("k", 8, 2, recovery=Recovery()), now=3)
+
+    assert "k" not in story.engine.repairs
+    story.wakes(100)
+    assert told(story, "delete") == []
+
+
+# fault-retry-times
+
+
+def test_every_failure_of_a_pod_uses_one_retry_and_never_more() -> None:
+    story = Story("a b", conf=rules())
+    runs(story, j=wants(retries=2))
+    for used in (1, 2):
+        story.hears(ails("j", 1), now=10 * used)
+        assert f"remember j: job 0,1, {used} used" in told(story)
+        story.hears(ails("j"), PodsGone("j", (0, 1)), now=10 * used + 1)
+        assert told(story) == [
+            f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}",
+            "repaired j",
+            f"remember j: over, {used} used",
+        ]
+
+    assert story.hears(ails("j", 1), now=50) == []
+
+
+def test_other_faults_use_no_retry() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(retries=2))
+
+    story.hears(ill("a", 0), now=1)
+
+    assert told(story)[0] == "remember j: job 0,1"
+
+
+def test_a_failure_that_is_told_again_is_one_failure() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(retries=5))
+    story.hears(ails("j", 1), now=1)
+
+    assert story.hears(ails("j", 1), now=2) == []
+    assert story.hears(ails("j", 1), PodsGone("j", (1,)), now=3) == []
+    assert story.engine.repairs["j"].retries_used == 1
+
+
+def test_a_pod_that_failed_and_holds_nothing_is_deleted_and_returns() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(pods_only=True, retries=1))
+
+    story.hears(ails("j", 1), PodsGone("j", (1,)), now=1)
+    assert told(story) == ["remember j: pods 1, 1 used", "delete j: 1 (pod-failed)"]
+
+    story.carry_out(now=2)
+    assert told(story)[0] == f"bind j: 1 on b {EIGHT}"
+
+
+def test_a_pod_that_failed_is_gone_when_nothing_is_wrong_with_it_any_more() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(pods_only=True, retries=1))
+    story.hears(ails("j", 1), PodsGone("j", (1,)), now=1)
+
+    story.hears(ails("j"), now=2)
+
+    assert told(story)[0] == f"bind j: 1 on b {EIGHT}"
+
+
+def test_a_pod_that_failed_while_its_job_was_away_is_deleted_when_it_is_back() -> None:
+    story = Story("a b", conf=rules())
+    one = job("j", recovery=wants(retries=2))
+    story.arrives(one)
+    story.hears(ails("j", 0), JobGone("j", returns=True), now=1)
+
+    story.arrives(one, now=2)
+    assert told(story) == ["remember j: job 0, 1 used", "delete j: 0 (pod-failed)"]
+
+    story.hears(ails("j"), JobGone("j", returns=True), JobArrived(one), now=3)
+    assert told(story) == [
+        f"bind j: 0 on a {EIGHT}",
+        "repaired j",
+        "remember j: over, 1 used",
+    ]
+
+
+def test_a_pod_that_was_deleted_and_ends_badly_uses_no_retry() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(retries=2))
+    story.hears(ill("a", 0), now=1)
+
+    story.hears(ails("j", 0, 1), now=2)
+    story.hears(PodsGone("j", (0, 1)), now=3)
+
+    assert told(story, "delete", "remember") == []
+    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
+
+
+def test_an_escalation_uses_no_further_retry() -> None:
+    story = Story("a b", conf=rules())
+    runs(story, j=wants(pods_only=True, retries=3))
+    story.hears(ails("j", 1), now=1)
+    story.hears(PodsGone("j", (1,)), ill("b", 0), now=2)
+
+    story.wakes(14)
+
+    assert told(story) == ["remember j: job 0,1, 1 used", "delete j: 0 (pod-failed)"]
+
+
+# Who is deleted
+
+
+def test_by_default_all_pods_of_the_job_are_deleted() -> None:
+    story = Story("a b c d", conf=rules())
+    runs(story, j=wants(), k=wants())
+
+    story.hears(ill("b", 0), now=1)
+
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+@pytest.mark.parametrize("recovery", [PODS_ONLY, wants(process=True)])
+def test_a_job_that_wants_it_loses_faulty_pods_only(recovery: Recovery) -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=recovery)
+
+    story.hears(ill("b", 0), now=1)
+    assert told(story) == ["remember j: pods 1", "delete j: 1 (CardUnhealthy)"]
+
+    story.hears(PodsGone("j", (1,)), now=2)
+    assert told(story) == [f"bind j: 1 on c {EIGHT}", "repaired j", "forget j"]
+
+
+@pytest.mark.parametrize("recovery", [PODS_ONLY, wants(process=True)])
+def test_without_its_master_no_pod_stays(recovery: Recovery) -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=recovery)
+
+    story.hears(ill("a", 0), now=1)
+
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+def test_a_job_without_a_master_loses_faulty_pods_only() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(pods_only=True, master=None))
+
+    story.hears(ill("a", 0), now=1)
+
+    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+
+
+@pytest.mark.parametrize("pods_only", [True, False])
+def test_a_job_that_never_escalates_loses_faulty_pods_only_even_its_master(
+    *, pods_only: bool
+) -> None:
+    story = Story("a b", conf=rules())
+    runs(story, j=wants(pods_only=pods_only, escalates=False))
+
+    story.hears(ill("a", 0), now=1)
+    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+    story.hears(PodsGone("j", (0,)), now=2)
+
+    for now in (8, 14, 20):
+        story.wakes(now)
+        assert told(story) == []
+
+
+def test_every_pod_of_a_job_with_roles_is_deleted_and_returns() -> None:
+    driver = Role("driver", 0, demand=Demand(resources=(("cpu", 1000),)))
+    worker = Role("worker", 8, 2)
+    nodes = [node(n, resources={"cpu": 4000}) for n in "abc"]
+    story = Story(nodes, conf=rules())
+    one = replace(job("j", 8, 2, recovery=wants()), roles=(driver, worker))
+    story.arrives(one)
+    home = {p.replica: p.node for p in _bound(story)}
+    (where,) = {home[n] for n in home} - {home[0], "c"} or {"b"}
+
+    story.hears(ill(where, 0, resources={"cpu": 4000}), now=1)
+    assert told(story, "delete") == ["delete j: 0,1,2 (CardUnhealthy)"]
+    story.carry_out(now=2)
+
+    moved = {p.replica: p.node for p in _bound(story)}
+    stays = {n for n, name in home.items() if name != where}
+    assert {n: moved[n] for n in stays} == {n: home[n] for n in stays}
+    assert "repaired j" in told(story, "repaired")
+
+
+def test_an_elastic_job_runs_on_with_the_pods_it_has() -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 3, least=1, recovery=PODS_ONLY))
+
+    story.hears(ill("c", 0), now=1)
+    story.carry_out(now=2)
+    assert told(story, "delete", "bind") == []
+    assert story.running == {"j": [0, 1]}
+
+    assert "remember j: job 0,1,2" in story.wakes(14)
+
+
+def _bound(story: Story) -> tuple[Placement, ...]:
+    (said,) = [each for each in story.said if isinstance(each, Bind)]
+    return said.placements
+
+
+# Nodes that are not ready, or gone
+
+
+def test_pods_on_a_node_that_is_not_ready_are_deleted_at_once() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+
+    story.hears(down("a"), now=1)
+
+    assert told(story, "delete") == [
+        "delete j: 0 at once (NodeUnhealthy)",
+        "delete j: 1 (NodeUnhealthy)",
+    ]
+
+
+def test_pods_on_a_node_that_a_daemon_calls_unhealthy_have_their_grace() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+
+    story.hears(down("a", Down.DAEMON), now=1)
+
+    assert told(story, "delete") == ["delete j: 0,1 (NodeUnhealthy)"]
+
+
+def test_pods_on_a_node_that_is_gone_are_deleted_and_placed_when_they_are_gone() -> (
+    None
+):
+    story = Story("a b c", conf=rules())
+    runs(story, j=PODS_ONLY)
+
+    story.hears(NodesGone(("b",)), now=1)
+    assert told(story) == ["remember j: pods 1", "delete j: 1 at once (NodeUnhealthy)"]
+
+    story.carry_out(now=2)
+    assert told(story, "bind") == [f"bind j: 1 on c {EIGHT}"]
+
+
+def test_who_hears_what_else_is_wrong_does_not_forget_that_nodes_are_gone() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+
+    story.hears(NodesGone(("b",)), ails("j"), now=1)
+
+    assert told(story, "delete") == [
+        "delete j: 1 at once (NodeUnhealthy)",
+        "delete j: 0 (NodeUnhealthy)",
+    ]
+
+
+def test_pods_of_a_job_that_comes_with_nodes_nobody_knows_are_faulty() -> None:
+    story = Story("a c", conf=rules())
+    places = at(f"a {EIGHT}", f"b {EIGHT}")
+
+    story.hears(JobArrived(job("j", 8, 2, recovery=wants()), places))
+
+    assert told(story, "delete") == [
+        "delete j: 1 at once (NodeUnhealthy)",
+        "delete j: 0 (NodeUnhealthy)",
+    ]
+
+
+def test_pods_that_are_found_running_elsewhere_were_not_lost() -> None:
+    story = Story("a b c d e", conf=rules(fault_brake_percent=5))
+    runs(story, k=wants(), j=PODS_ONLY)
+    story.hears(ill("a", 1), now=1)
+    story.hears(NodesGone(("d",)), now=2)
+    assert story.engine.repairs["j"].braked
+
+    one = job("j", 8, 2, recovery=PODS_ONLY)
+    here = (Placement(1, "e", tuple(range(8))),)
+    story.hears(JobGone("j", returns=True), JobArrived(one, here), now=3)
+
+    assert "j" not in story.engine.repairs
+    story.wakes(100)
+    assert told(story, "delete") == []
+
+
+def test_pods_that_end_by_themselves_and_lose_their_node_are_no_fault() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+    story.hears(PodsEnding("j", (0, 1)), now=1)
+
+    story.hears(NodesGone(("b",)), now=2)
+
+    assert told(story, "delete", "remember") == []
+
+
+def test_pods_that_we_deleted_and_that_lose_their_node_are_deleted_at_once() -> None:
+    story = Story("a b c d", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 0), now=1)
+
+    story.hears(NodesGone(("b",)), now=2)
+
+    assert told(story, "delete") == ["delete j: 1 at once (NodeUnhealthy)"]
+    story.hears(PodsGone("j", (0,)), now=3)
+    assert told(story, "bind") == []
+    story.hears(PodsGone("j", (1,)), now=4)
+    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on d {EIGHT}"]
+
+
+# Sub-health
+
+
+def test_a_job_is_asked_to_end_first_and_deleted_when_its_time_is_over() -> None:
+    story = Story("a b c", conf=rules(grace_over_time=30))
+    runs(story, j=wants(sub_health=SubHealth.GRACE_EXIT))
+
+    story.hears(weak("a", 0), now=1)
+    assert told(story) == ["remember j: pods none", "ask j"]
+    assert story.wakes(30) == []
+    story.wakes(31)
+    assert told(story) == [
+        "remember j: job 0,1",
+        "delete j: 0,1 at once (SubHealthFault)",
+    ]
+
+    story.carry_out(now=32)
+    assert told(story) == [
+        f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}",
+        "repaired j",
+        "unask j",
+        "forget j",
+    ]
+
+
+def test_a_job_that_was_asked_and_of_which_a_pod_ended_loses_the_others() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(sub_health=SubHealth.GRACE_EXIT))
+    story.hears(weak("a", 0), now=1)
+
+    story.hears(PodsGone("j", (0,)), now=5)
+    assert told(story, "delete") == ["delete j: 1 at once (SubHealthFault)"]
+
+    story.hears(PodsGone("j", (1,)), now=6)
+    assert told(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"
+    assert "unask j" in told(story)
+
+
+def test_a_job_that_was_asked_and_ended_all_by_itself_is_placed_well() -> None:
+    story = Story("a b", conf=rules())
+    story.arrives(job("j", recovery=wants(sub_health=SubHealth.GRACE_EXIT)))
+    story.hears(weak("a", 0), now=1)
+
+    story.hears(PodsGone("j", (0,)), now=5)
+
+    assert told(story) == ["unask j", "forget j", f"bind j: 0 on b {EIGHT}"]
+
+
+def test_a_job_that_was_asked_is_not_asked_any_more_when_all_is_well_again() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(sub_health=SubHealth.GRACE_EXIT))
+    story.hears(weak("a", 0), now=1)
+
+    story.hears(weak("a"), now=5)
+
+    assert told(story) == ["unask j", "forget j"]
+    assert not story.engine.repairs
+
+
+def test_a_job_that_was_asked_and_is_gone_is_repaired_no_more() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(sub_health=SubHealth.GRACE_EXIT))
+    story.hears(weak("a", 0), now=1)
+
+    story.hears(JobGone("j", returns=True), now=5)
+
+    assert told(story) == ["unask j", "forget j"]
+
+
+def test_a_job_that_was_asked_and_gets_a_real_fault_is_deleted() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(sub_health=SubHealth.GRACE_EXIT))
+    story.hears(weak("a", 0), now=1)
+
+    story.hears(ill("b", 0), now=5)
+
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+def test_forced_exit_deletes_at_once_whatever_the_mode() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(Mode.GRACE, sub_health=SubHealth.FORCE_EXIT))
+
+    story.hears(weak("a", 0), now=1)
+
+    assert told(story, "delete") == ["delete j: 0,1 at once (SubHealthFault)"]
+
+
+def test_a_hot_switch_comes_only_by_label() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(pods_only=True, sub_health=SubHealth.HOT_SWITCH))
+
+    assert story.hears(weak("b", 0), now=1) == []
+    story.hears(ails("j", 1, cause=Cause.SUB_HEALTH), now=2)
+
+    assert told(story, "delete") == ["delete j: 1 at once (SubHealthFault)"]
+
+
+def test_only_a_job_that_minds_is_not_placed_on_what_does_not_work_well() -> None:
+    story = Story([node("a", weak=1, sub_healthy=True)], conf=rules())
+
+    minds = job("j", 4, recovery=wants(sub_health=SubHealth.FORCE_EXIT))
+    assert "waiting j" in story.arrives(minds)
+    assert story.arrives(job("k", 4)) == ["bind k: 0 on a 0123"]
+
+
+def test_elsewhere_is_held_for_a_job_that_cannot_return_to_what_is_weak() -> None:
+    story = Story("a b", conf=rules())
+    one = job("j", recovery=wants(sub_health=SubHealth.FORCE_EXIT))
+    story.arrives(one)
+    story.hears(weak("a", 1), now=1)
+    story.hears(JobGone("j", returns=True), now=2)
+
+    assert "bind k: 0 on a 01234567" in story.arrives(job("k"), now=3)
+    assert "waiting l" in story.arrives(job("l"), now=4)
+    assert f"bind j: 0 on b {EIGHT}" in story.arrives(one, now=5)
+
+
+# Escalation
+
+
+def test_a_stuck_pod_costs_the_job_after_twelve_seconds() -> None:
+    story = Story("a b", conf=rules())
+    runs(story, j=PODS_ONLY)
+    story.hears(ill("b", 0), now=1)
+    assert "wake 14" in story.hears(PodsGone("j", (1,)), now=2)
+
+    assert story.wakes(13.9) == ["wake 14"]
+    assert "delete j: 0 (CardUnhealthy)" in story.wakes(14)
+    assert story.engine.repairs["j"].reach is Reach.JOB
+
+
+def superpods(*sizes: int) -> list[Node]:
+    """SuperPoDs of nodes of sixteen chips: ``p0n0``."""
+    return [
+        Node(f"p{pod}n{n}", A3, 16, 0xFFFF, superpod=pod)
+        for pod, size in enumerate(sizes)
+        for n in range(size)
+    ]
+
+
+def blocks(name: str, pods: int, block: int, **changes: Any) -> Job:  # noqa: ANN401
+    """A job of logical SuperPoDs of *block* pods."""
+    return Job(name, A3, 16, pods, sp_block=16 * block, **changes)
+
+
+BLOCKS = rules(reserve_nodes=0, super_pod_size=4)
+
+
+def broken(name: str) -> NodesChanged:
+    """A node of a SuperPoD with an unhealthy chip."""
+    each = Node(name, A3, 16, 0xFFFF, superpod=int(name[1]), faulty=1, unhealthy=1)
+    return NodesChanged((each,))
+
+
+def test_a_broken_block_is_filled_up_in_its_superpod() -> None:
+    story = Story(superpods(3, 2), conf=BLOCKS)
+    story.arrives(blocks("j", 4, 2, recovery=wants(pods_only=True, master=None)))
+    home = {p.node: p.replica for p in _bound(story)}
+    (spare,) = {n.name for n in superpods(3, 2)} - home.keys()
+    assert spare.startswith("p0")
+    lost = next(name for name in home if name.startswith("p0"))
+
+    story.hears(broken(lost), now=1)
+    story.carry_out(now=2)
+
+    assert {p.node: p.replica for p in _bound(story)} == {spare: home[lost]}
+
+
+def test_a_block_without_room_is_deleted_whole_after_six_seconds_and_moves() -> None:
+    story = Story(superpods(2, 2, 2), conf=BLOCKS)
+    story.arrives(blocks("j", 4, 2, recovery=wants(pods_only=True, master=None)))
+    home = {p.replica: p for p in _bound(story)}
+    block = [n for n in home if home[n].block == home[3].block]
+
+    story.hears(broken(home[3].node), now=1)
+    assert told(story, "delete") == ["delete j: 3 (CardUnhealthy)"]
+    assert "wake 8" in story.carry_out(now=2)
+    story.wakes(8)
+    (left,) = {*block} - {3}
+    assert told(story) == [
+        f"remember j: block {left},3",
+        f"delete j: {left} (CardUnhealthy)",
+    ]
+
+    story.carry_out(now=9)
+    assert {p.node for p in _bound(story)} == {"p2n0", "p2n1"}
+
+
+def test_the_place_of_a_block_that_moves_is_held_while_it_ends() -> None:
+    story = Story(superpods(2, 2, 2), conf=BLOCKS)
+    story.arrives(blocks("j", 4, 2, recovery=wants(pods_only=True, master=None)))
+    home = {p.replica: p for p in _bound(story)}
+    story.hears(broken(home[3].node), now=1)
+    story.carry_out(now=2)
+    story.wakes(8)
+    assert told(story, "delete")
+
+    said = story.arrives(blocks("k", 2, 2, priority=9), now=8.5)
+
+    assert "waiting k" in said
+    story.hears(PodsGone("j", (2,)), now=9)
+    assert {p.node for p in _bound(story)} == {"p2n0", "p2n1"}
+
+
+def test_after_the_block_the_job_is_deleted_twelve_seconds_in_all() -> None:
+    story = Story(superpods(2, 2), conf=BLOCKS)
+    story.arrives(blocks("j", 4, 2, recovery=wants(pods_only=True, master=None)))
+    home = {p.replica: p for p in _bound(story)}
+    story.hears(broken(home[3].node), now=1)
+    story.carry_out(now=2)
+    story.wakes(8)
+    assert "remember j: block 2,3" in told(story)
+    story.wakes(20)
+    assert told(story) == []
+
+    story.hears(PodsGone("j", (2,)), now=21)
+    assert told(story, "delete") == []
+    assert story.wakes(26.9) == ["wake 27"]
+    story.wakes(27)
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+def test_a_job_of_one_block_knows_no_block_to_delete() -> None:
+    story = Story(superpods(2), conf=BLOCKS)
+    story.arrives(blocks("j", 2, 2, recovery=wants(pods_only=True, master=None)))
+    story.hears(broken("p0n1"), now=1)
+    story.carry_out(now=2)
+
+    story.wakes(8)
+    assert told(story) == []
+    story.wakes(14)
+    assert told(story, "remember") == ["remember j: job 0,1"]
+
+
+def test_an_escalation_waits_for_the_brake_and_not_for_the_end_of_the_hold() -> None:
+    own = rules(fault_brake_percent=5, fault_brake_seconds=60, repair_hold_seconds=20)
+    story = Story("a b", conf=own)
+    runs(story, j=PODS_ONLY)
+    story.hears(ill("b", 0), now=1)
+    story.carry_out(now=2)
+
+    assert story.wakes(14) == ["braked j", "wake 61"]
+    assert story.wakes(40) == []
+    story.wakes(61)
+    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+
+
+# What is held, and who returns where
+
+
+def test_healthy_successors_get_the_same_node_and_chips() -> None:
+    story = Story("a b c d", conf=rules())
+    places = at("a 0246", "b 4567", "c 0123")
+    story.hears(JobArrived(job("j", 4, 3, recovery=wants()), places))
+
+    story.hears(ill("b", 5), now=1)
+    story.carry_out(now=2)
+
+    assert [p for p in _bound(story) if p.replica != 1] == [places[0], places[2]]
+
+
+def test_a_pod_returns_to_the_node_of_which_another_chip_failed() -> None:
+    story = Story("a b", conf=rules())
+    places = at("a 0123", "a 4567")
+    story.hears(JobArrived(job("j", 4, 2, recovery=wants()), places))
+
+    story.hears(ill("a", 0), now=1)
+    story.carry_out(now=2)
+
+    assert told(story, "bind") == ["bind j: 0 on b 0123, 1 on a 4567"]
+
+
+def test_a_pod_that_had_to_be_separated_does_not_return() -> None:
+    story = Story("a b", conf=rules())
+    story.arrives(job("j", recovery=wants()))
+
+    story.hears(ails("j", 0, cause=Cause.RELATION), now=1)
+    story.carry_out(now=2)
+
+    assert told(story, "bind") == [f"bind j: 0 on b {EIGHT}"]
+
+
+@pytest.mark.parametrize("priority", [0, 9])
+def test_places_and_a_spare_are_held_against_everybody(priority: int) -> None:
+    story = Story("a b c", conf=rules(PREEMPT))
+    one = job("j", 8, 2, recovery=wants())
+    story.arrives(one)
+    story.hears(ill("a", 0), now=1)
+    story.hears(JobGone("j", returns=True), now=2)
+
+    said = story.arrives(job("k", priority=priority), now=3)
+    assert "waiting k" in said
+
+    story.arrives(one, now=200)
+    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
+
+
+def test_what_is_held_is_for_everybody_when_the_time_is_over() -> None:
+    story = Story("a b c", conf=rules(repair_hold_seconds=50))
+    runs(story, j=wants())
+    story.hears(ill("a", 0), now=1)
+    story.hears(JobGone("j", returns=True), now=2)
+    story.arrives(job("k", 8, 2), now=3)
+
+    assert story.wakes(51.9)[-1] == "wake 52"
+    assert f"bind k: 0 on b {EIGHT}, 1 on c {EIGHT}" in story.wakes(52)
+    assert not story.engine.repairs
+
+
+def test_a_job_whose_time_is_over_waits_like_the_others() -> None:
+    story = Story("a b", conf=rules(repair_hold_seconds=50))
+    runs(story, j=wants())
+    story.hears(ill("a", 0), now=1)
+    assert "waiting j" in story.carry_out(now=2)
+
+    said = story.wakes(52)
+    assert "forget j" in said
+    assert story.told[0].endswith("held for 50 s, and are for everybody now")
+    assert story.hears(ill("a"), now=60)[0].startswith("bind j: 0 on a")
+
+
+def test_a_job_that_lost_a_pod_for_good_runs_on_when_its_time_is_over() -> None:
+    story = Story("a b", conf=rules(repair_hold_seconds=50))
+    runs(story, j=wants(pods_only=True, escalates=False))
+    story.hears(ill("b", 0), now=1)
+    story.carry_out(now=2)
+
+    assert "forget j" in story.wakes(52)
+    assert story.hears(ill("b"), now=60) == [f"bind j: 1 on b {EIGHT}"]
+
+
+def test_what_its_queue_may_use_is_kept_for_a_job_that_is_repaired() -> None:
+    own = rules("allocate")
+    story = Story("a b c d", conf=own, queues=[queue("default", 16)])
+    runs(story, j=wants())
+    story.arrives(job("k"), now=1)
+    story.hears(ill("a", 1), now=2)
+    assert told(story, "bind") == []
+
+    story.carry_out(now=3)
+
+    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
+
+
+def test_another_queue_uses_what_is_its_own_meanwhile() -> None:
+    story = Story("a b c d", conf=rules("allocate"), queues=[queue("q")])
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=2)
+
+    story.arrives(job("k", queue="q"), job("l", queue="q"), now=3)
+
+    assert told(story, "bind") == [f"bind k: 0 on d {EIGHT}"]
+
+
+def test_a_spare_that_is_not_needed_is_free_for_others_at_once() -> None:
+    story = Story("a b", conf=rules())
+    one = job("j", recovery=wants())
+    story.arrives(one)
+    story.hears(ill("a", 1), now=1)
+    story.hears(JobGone("j", returns=True), now=2)
+    story.hears(ill("a", 1), JobArrived(job("k")), now=3)
+    assert told(story, "bind") == []
+
+    story.hears(ill("a"), JobArrived(one), now=4)
+
+    assert told(story, "bind") == [f"bind j: 0 on a {EIGHT}", f"bind k: 0 on b {EIGHT}"]
+
+
+def test_a_job_that_is_called_like_a_holder_is_none() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+    story.hears(JobGone("j", returns=True), now=2)
+
+    story.arrives(job("j (repair)"), now=3)
+
+    assert told(story, "bind") == []
+    assert "bind j: 0 on c" in story.arrives(job("j", 8, 2, recovery=wants()), now=4)[0]
+
+
+def test_pods_that_ended_well_meanwhile_need_no_place() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+
+    story.hears(PodsGone("j", (1,), succeeded=True), now=2)
+    assert "bind k: 0 on b" in story.arrives(job("k"), now=3)[0]
+
+    story.hears(PodsGone("j", (0,)), now=4)
+    assert told(story) == [f"bind j: 0 on c {EIGHT}", "repaired j", "forget j"]
+
+
+def test_nodes_that_change_their_place_keep_what_is_held() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+    story.hears(JobGone("j", returns=True), now=2)
+
+    story.hears(ill("z"), ill("a", 1, leaf="L"), now=3)
+    story.hears(LeavesChanged((Leaf("L", "1.1.1.1"),)), now=3)
+    story.hears(NodesGone(("a",)), now=3)
+    story.arrives(job("k", 8, 2), now=4)
+
+    assert told(story, "bind") == []
+    assert "bind k" in " ".join(story.hears(JobGone("j"), now=5))
+
+
+def test_what_is_said_of_pods_that_returned() -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 2, recovery=wants(pods_only=True, retries=1)))
+    story.hears(ails("j", 1), now=1)
+    story.carry_out(now=2)
+
+    (said,) = [each for each in story.said if isinstance(each, Bind)]
+
+    assert said.annotations[0]["reschedule-in-place"] == "true"
+
+
+def test_a_waiting_job_is_told_what_it_lacks_besides_what_is_held_for_it() -> None:
+    story = Story("a b", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+    story.carry_out(now=2)
+
+    found = story.engine.explain("j")
+    assert isinstance(found, Waiting)
+    assert found.missing == 1
+
+
+# More faults, and fewer
+
+
+def test_a_second_fault_during_the_repair_is_dealt_with() -> None:
+    story = Story("a b c d", conf=rules())
+    runs(story, j=PODS_ONLY)
+    story.arrives(job("j", 8, 2, recovery=wants(pods_only=True, master=None)))
+    story.hears(ill("b", 1), now=1)
+
+    story.hears(ill("a", 1), now=2)
+    assert told(story) == ["remember j: job 0,1", "delete j: 0 (CardUnhealthy)"]
+
+    story.hears(PodsGone("j", (0, 1)), now=3)
+    assert told(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on d {EIGHT}"
+
+
+def test_a_spare_that_fails_during_the_repair_is_replaced() -> None:
+    story = Story("a b c d", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+
+    story.hears(ill("c", 1), now=2)
+    story.carry_out(now=3)
+    story.hears(PodsGone("j", (0, 1)), now=3)
+
+    assert told(story)[0] == f"bind j: 0 on d {EIGHT}, 1 on b {EIGHT}"
+
+
+def test_a_recovery_before_anything_was_deleted_calls_it_off() -> None:
+    story = Story("a b c d", conf=rules(fault_brake_percent=5))
+    runs(story, j=wants(), k=wants())
+    story.hears(ill("a", 1), now=1)
+    assert "braked k" in story.hears(ill("c", 1), now=2)
+
+    story.hears(ill("c"), now=3)
+    assert told(story) == []
+    assert [*story.engine.repairs] == ["j"]
+    assert not story.engine.cycle.repairs.brake.engaged
+    story.wakes(100)
+    assert told(story, "delete") == []
+
+
+def test_a_recovery_after_the_deletion_lets_the_pod_return_home() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+    story.hears(ill("a"), now=2)
+
+    story.hears(PodsGone("j", (0, 1)), now=3)
+
+    assert told(story)[0] == f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}"
+
+
+def test_home_is_held_again_when_it_recovers() -> None:
+    story = Story("a b c", conf=rules())
+    one = job("j", recovery=wants())
+    story.arrives(one)
+    story.hears(ill("a", 1), now=1)
+    story.hears(JobGone("j", returns=True), now=2)
+    story.arrives(job("k", 8, 3), now=3)
+
+    story.hears(ill("a"), now=4)
+    story.arrives(one, now=5)
+
+    assert told(story, "bind") == [f"bind j: 0 on a {EIGHT}"]
+
+
+def test_pods_that_come_back_and_cannot_be_bound_are_placed_again() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+    story.carry_out(now=2)
+
+    story.hears(BindFailed("j", (0,)), now=3)
+
+    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}"]
+
+
+def test_what_is_wrong_with_other_pods_is_not_forgotten_when_one_is_placed() -> None:
+    story = Story("a b c d e", conf=rules(fault_brake_percent=5))
+    story.arrives(job("k", 8, 2, recovery=wants()))
+    both = wants(pods_only=True, master=None)
+    story.arrives(job("j", 8, 2, least=1, recovery=both))
+    story.hears(ill("a", 1), now=1)
+    story.hears(ails("j", 1, cause=Cause.RELATION), PodsGone("j", (0,)), now=2)
+    assert "braked j" in [f"{r.split()[0]} j" for r in story.hears(Woke())] or (
+        story.engine.repairs["j"].braked
+    )
+
+    story.wakes(61)
+
+    assert told(story, "delete") == ["delete j: 1 (RelationFaultSeparate)"]
+
+
+# The brake
+
+
+def test_a_storm_stops_at_the_brake_says_so_and_goes_on() -> None:
+    nodes = [f"n{n:02}" for n in range(40)]
+    story = Story(" ".join(nodes), conf=rules(fault_brake_percent=5))
+    for n in range(40):
+        story.arrives(job(f"j{n:02}", recovery=wants(Mode.FORCE)))
+
+    storm = NodesChanged(tuple(node(n, faulty=1, unhealthy=1) for n in nodes[:6]))
+    story.hears(storm, now=10)
+    assert len(told(story, "delete")) == 2
+    assert len([t for t in story.told if "waits for the brake" in t]) == 4
+    assert "2 of 40 were in the last 60 s, at most 5 % may be" in story.told[-1]
+    assert story.engine.cycle.repairs.brake.engaged
+    assert story.wakes(69.9)[-1] == "wake 70"
+
+    story.wakes(70)
+    assert len(told(story, "delete")) == 2
+    story.wakes(130)
+    assert len(told(story, "delete")) == 2
+    assert not story.engine.cycle.repairs.brake.engaged
+
+
+def test_the_first_job_of_a_while_always_may() -> None:
+    story = Story("a b c d", conf=rules(fault_brake_percent=5))
+    runs(story, j=wants(), k=wants())
+
+    story.hears(ill("a", 1), ill("c", 1), now=1)
+
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+def test_a_braked_job_that_is_gone_waits_for_nothing() -> None:
+    story = Story("a b c d", conf=rules(fault_brake_percent=5))
+    runs(story, j=wants(), k=wants())
+    story.hears(ill("a", 1), ill("c", 1), now=1)
+
+    story.hears(JobGone("k"), now=2)
+
+    assert not story.engine.cycle.repairs.brake.engaged
+    assert "k" not in story.engine.repairs
+
+
+def test_a_braked_job_that_is_away_is_looked_at_when_it_is_back() -> None:
+    story = Story("a b c d", conf=rules(fault_brake_percent=5))
+    runs(story, j=wants(), k=wants())
+    story.hears(ill("a", 1), ill("c", 1), now=1)
+    story.hears(JobGone("k", returns=True), now=2)
+
+    places = at(f"c {EIGHT}", f"d {EIGHT}")
+    story.hears(JobArrived(job("k", 8, 2, recovery=wants()), places), now=100)
+
+    assert told(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
+
+
+def test_a_brake_that_is_let_go_holds_nobody_back() -> None:
+    story = Story("a b c d", conf=rules(fault_brake_percent=5))
+    runs(story, j=wants(), k=wants())
+    story.hears(ill("a", 1), ill("c", 1), now=1)
+
+    story.hears(ConfChanged(rules()), now=2)
+
+    assert told(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
+
+
+# Restarts and standbys
+
+
+def record_of(story: Story) -> Record:
+    (found,) = [r for s in story.said if isinstance(s, Remember) and (r := s.record)]
+    return found
+
+
+def after_restart(story: Story, *jobs: Job, **more: Any) -> Story:  # noqa: ANN401
+    """An engine that knows what an edge can tell it, and nothing else."""
+    ledger = story.ledger
+    new = Story([*ledger.nodes.values()], conf=ledger.conf, **more)
+    new.now = story.now
+    new.ledger.wards = ledger.wards
+    for each in jobs:
+        held = story.engine.view.standings.get(each.name)
+        places = tuple(held.placements.values()) if held else ()
+        ending = tuple(sorted(held.terminating)) if held else ()
+        events: list[Event] = [JobArrived(each, places)]
+        if ending:
+            events.append(PodsEnding(each.name, ending))
+        repair = story.engine.repairs.get(each.name)
+        if repair is not None and repair.deleted:
+            events.insert(0, RepairKnown(each.name, repair.record))
+        new.hears(*events)
+    return new
+
+
+def test_who_comes_after_a_restart_decides_as_the_one_before_would() -> None:
+    story = Story("a b c d", conf=rules())
+    one = job("j", 8, 2, recovery=wants())
+    story.arrives(one, job("k"))
+    story.hears(ill("b", 1), now=1)
+    other = after_restart(story, one, job("k"))
+
+    events = PodsGone("j", (0, 1)), JobArrived(job("l"))
+    assert story.hears(*events, now=2) == other.hears(*events, now=2)
+    assert "repaired j" in told(other, "repaired")
+
+
+def test_who_comes_after_a_restart_deletes_at_once_what_had_its_grace() -> None:
+    story = Story("a b c", conf=rules(grace_over_time=30))
+    one = job("j", 8, 2, recovery=wants())
+    story.arrives(one)
+    story.hears(ill("a", 1), now=1)
+    other = after_restart(story, one)
+
+    assert other.wakes(31)[0] == "delete j: 0,1 at once (CardUnhealthy)"
+
+
+def test_a_repair_that_is_known_after_the_job_arrived_holds_too() -> None:
+    story = Story("a b c", conf=rules())
+    places = at("a 0123", "b 4567")
+    known = Record(
+        0.0, Reach.JOB, (Ailment(0, Cause.CHIP, "a"),), places, (0, 1), deleted_at=0.0
+    )
+
+    story.hears(
+        JobArrived(job("j", 4, 2, recovery=wants())), RepairKnown("j", known), now=1
+    )
+
+    assert told(story, "bind") == ["bind j: 0 on a 0123, 1 on b 4567"]
+
+
+def test_a_repair_is_known_before_its_job_is() -> None:
+    story = Story("a b", conf=rules())
+    places = at(f"a {EIGHT}", f"b {EIGHT}")
+    known = Record(
+        0.0, Reach.JOB, (Ailment(0, Cause.CHIP, "a"),), places, (0, 1), deleted_at=0.0
+    )
+    story.hears(RepairKnown("j", known), now=1)
+
+    story.arrives(job("j", 8, 2, recovery=wants()), job("k", priority=9), now=2)
+
+    assert told(story, "bind")[0] == f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}"
+
+
+def test_retries_that_were_used_are_known_after_a_restart() -> None:
+    story = Story("a", conf=rules())
+    story.ledger.wards.retries["j"] = 2
+    over = Record(0.0, retries_used=2, is_over=True)
+    story.hears(RepairKnown("j", over), JobArrived(job("j", recovery=wants(retries=2))))
+
+    assert story.hears(ails("j", 0), now=1) == []
+
+
+def test_who_leads_knows_better_than_what_was_written() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+
+    stale = Record(0.0, Reach.PODS, (Ailment(1, Cause.POD),), (), (1,), 0.5)
+    story.hears(RepairKnown("j", stale), now=2)
+
+    assert story.engine.repairs["j"].deleted == {0, 1}
+
+
+def test_deletions_of_before_a_restart_count_once_for_the_brake() -> None:
+    own = rules(fault_brake_percent=5)
+    story = Story("a b c d", conf=own.quiet)
+    places = at(f"a {EIGHT}")
+    known = Record(
+        0.0, Reach.JOB, (Ailment(0, Cause.CHIP, "a"),), places, (0,), deleted_at=0.0
+    )
+    story.hears(RepairKnown("j", known), RepairKnown("j", known), now=1)
+    brake = story.engine.cycle.repairs.brake
+    assert brake.recent(1.0, own.settings.repairs) == 1
+
+    story.hears(ConfChanged(own), now=2)
+    story.arrives(job("k", recovery=wants()), now=3)
+    assert story.running == {"k": [0]}
+    assert "braked k" in story.hears(ill("b", 1), now=4)
+
+
+def test_a_job_that_was_asked_to_end_before_a_restart_is_not_asked_again() -> None:
+    story = Story("a b c", conf=rules(grace_over_time=30))
+    one = job("j", 8, 2, recovery=wants(sub_health=SubHealth.GRACE_EXIT))
+    story.arrives(one)
+    story.hears(weak("a", 0), now=1)
+    known = record_of(story)
+    places = tuple(story.engine.view.standings["j"].placements.values())
+    other = Story([*story.ledger.nodes.values()], conf=story.ledger.conf)
+    other.ledger.wards = story.ledger.wards
+
+    assert other.hears(RepairKnown("j", known), JobArrived(one, places), now=5) == [
+        "wake 31"
+    ]
+    other.wakes(31)
+    assert told(other, "delete") == ["delete j: 0,1 at once (SubHealthFault)"]
+
+
+def test_a_job_that_is_whole_after_a_restart_is_no_longer_asked_to_end() -> None:
+    story = Story("a b c", conf=rules(grace_over_time=30))
+    one = job("j", 8, 2, recovery=wants(sub_health=SubHealth.GRACE_EXIT))
+    story.arrives(one)
+    story.hears(weak("a", 0), now=1)
+    story.wakes(31)
+    other = after_restart(story, one)
+
+    other.hears(PodsGone("j", (0, 1)), now=32)
+
+    assert "unask j" in told(other)
+
+
+def test_a_job_that_returns_keeps_what_is_held_and_one_that_does_not_loses_it() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants())
+    story.hears(ill("a", 1), now=1)
+    story.hears(JobGone("j", returns=True), now=2)
+    story.arrives(job("k"), now=3)
+    assert told(story, "bind") == []
+
+    assert f"bind k: 0 on b {EIGHT}" in story.hears(JobGone("j"), now=4)
+
+
+def test_a_standby_deletes_nothing_and_takes_over() -> None:
+    story = Story("a b c", conf=rules().quiet)
+    places = at(f"a {EIGHT}", f"b {EIGHT}")
+    story.hears(JobArrived(job("j", 8, 2, recovery=wants()), places))
+
+    assert story.hears(ill("a", 1), now=1) == []
+    assert story.wakes(5) == []
+    story.hears(ConfChanged(rules()), now=6)
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+def test_a_standby_knows_what_the_leader_repairs() -> None:
+    leader = Story("a b c", conf=rules())
+    one = job("j", 8, 2, recovery=wants())
+    leader.arrives(one)
+    leader.hears(ill("a", 1), now=1)
+    story = Story([*leader.ledger.nodes.values()], conf=rules().quiet)
+    story.ledger.wards = leader.ledger.wards
+    places = tuple(leader.engine.view.standings["j"].placements.values())
+    story.hears(JobArrived(one, places), PodsEnding("j", (0, 1)), now=2)
+    story.hears(RepairKnown("j", record_of(leader)), now=2)
+    story.hears(PodsGone("j", (0, 1)), now=3)
+
+    story.hears(ConfChanged(rules()), now=4)
+
+    assert told(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"
+
+
+def test_a_standby_forgets_what_the_leader_has_repaired() -> None:
+    story = Story("a b", conf=rules().quiet)
+    known = Record(0.0, Reach.JOB, (Ailment(0, Cause.CHIP, "a"),), at("a 0"), (0,), 0.0)
+    story.hears(RepairKnown("j", known), now=1)
+
+    story.hears(RepairKnown("j", Record(0.0, is_over=True)), now=2)
+
+    assert not story.engine.repairs
+
+
+# Networks
+
+
+def leaf_nodes(**under: int) -> list[Node]:
+    """Nodes under leaves, by their number."""
+    return [
+        node(f"{leaf}{slot}", leaf=leaf, slot=slot)
+        for leaf, size in under.items()
+        for slot in range(size)
+    ]
+
+
+def lost_chip(story: Story, name: str) -> NodesChanged:
+    """A chip of a node fails; the node stands where it stood."""
+    return NodesChanged((replace(story.ledger.nodes[name], faulty=1, unhealthy=1),))
+
+
+@pytest.mark.parametrize("mode", SwitchMode)
+@pytest.mark.parametrize("recovery", [wants(), wants(pods_only=True, master=None)])
+def test_a_padding_job_is_repaired_under_its_leaf(
+    mode: SwitchMode, recovery: Recovery
+) -> None:
+    own = rules()
+    own = replace(own, settings=replace(own.settings, switch_mode=mode))
+    story = Story(leaf_nodes(A=3, B=3), conf=own)
+    one = job("j", 8, 2, tor_affinity=Schema.LARGE_MODEL, recovery=recovery)
+    story.arrives(one)
+    home = {p.replica: p for p in _bound(story)}
+    leaf = home[0].node[0]
+
+    story.hears(lost_chip(story, home[1].node), now=1)
+    story.carry_out(now=2)
+
+    moved = {p.replica: p for p in _bound(story)}
+    assert moved.get(0, home[0]) == home[0]
+    assert moved[1].node[0] == leaf
+    assert moved[1].node != home[1].node
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_a_foundation_job_is_repaired_by_the_rule_it_was_placed_by(
+    version: str,
+) -> None:
+    story = Story(leaf_nodes(A=3, B=3), conf=rules(nslb_version=version))
+    one = job("j", 8, 4, tor_affinity=Schema.LARGE_MODEL, recovery=wants())
+    story.arrives(one)
+    home = {p.replica: p for p in _bound(story)}
+
+    story.hears(lost_chip(story, home[3].node), now=1)
+    story.carry_out(now=2)
+
+    moved = {p.replica: p for p in _bound(story)}
+    assert {n: (p.node, p.chips) for n, p in moved.items() if n != 3} == {
+        n: (p.node, p.chips) for n, p in home.items() if n != 3
+    }
+
+
+def test_a_stranded_padding_job_is_moved_whole() -> None:
+    story = Story(leaf_nodes(A=2, B=2), conf=rules())
+    recovery = wants(pods_only=True, master=None)
+    story.arrives(job("j", 8, 2, tor_affinity=Schema.LARGE_MODEL, recovery=recovery))
+    home = {p.replica: p.node for p in _bound(story)}
+    story.hears(lost_chip(story, home[1]), now=1)
+    story.carry_out(now=2)
+    story.wakes(14)
+    story.carry_out(now=15)
+
+    assert {p.node[0] for p in _bound(story)} == {"A", "B"} - {home[0][0]}

@@ -1,0 +1,310 @@
+"""Which pods may be deleted because of faults, by the rules alone.
+
+Written from the vendor's fault handling and the decisions, not from the engine: causes
+in their order, who is deleted for them, the budget of retries, the brake.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ringleaf.engine.event import (
+    BindFailed,
+    Event,
+    JobArrived,
+    JobGone,
+    NodesGone,
+    PodsAil,
+    PodsGone,
+)
+from ringleaf.framework.instruction import AskToExit, Bind, Delete, Remember
+from ringleaf.model.fault import Cause, Down, Mode, Recovery, SubHealth
+
+if TYPE_CHECKING:
+    from tests.engine.ledger import Ledger
+
+Pod = tuple[str, int]
+ITS_OWN = (Cause.POD, Cause.RELATION, Cause.SUB_HEALTH)
+
+
+class Wards:
+    """What is wrong with pods, and what was done about it; restarts do not matter."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.ails: dict[Pod, Cause] = {}
+        self.lost: dict[Pod, str] = {}
+        """Pods that vanished with their nodes."""
+        self.deleted: dict[Pod, float] = {}
+        """Pods that were deleted and have not been placed again, and when."""
+        self.forced: set[Pod] = set()
+        self.gone: dict[Pod, float] = {}
+        """Of those, since when they are gone."""
+        self.block: dict[Pod, int | None] = {}
+        self.once: dict[str, set[int]] = {}
+        """Job -> pods that were found faulty since it was last whole."""
+        self.asked: dict[str, float] = {}
+        self.retries: dict[str, int] = {}
+        self.brake: list[tuple[float, str, int]] = []
+        self.episodes: dict[str, dict[int, Cause]] = {}
+        """Job -> its faulty pods when some were deleted in this cycle."""
+        self.written: dict[str, set[int]] = {}
+        """Job -> the deleted pods of its last record."""
+
+    # What happens.
+
+    def hear(self, event: Event, ledger: "Ledger") -> None:
+        """Write *event* down, before the ledger does."""
+        self.episodes = {}
+        match event:
+            case PodsAil():
+                self._ail(event, ledger)
+            case NodesGone():
+                self._nodes_gone(event, ledger)
+            case PodsGone() | BindFailed():
+                self._went((event.job, replica) for replica in event.replicas)
+            case JobGone():
+                self._went(pod for pod in ledger.pods if pod[0] == event.job)
+                if not event.returns:
+                    self._forget(event.job)
+            case JobArrived():
+                for place in event.placements:
+                    if place.node not in ledger.nodes:
+                        self.lost[event.job.name, place.replica] = place.node
+            case _:
+                pass
+
+    def _ail(self, event: PodsAil, ledger: "Ledger") -> None:
+        """Who is asked to end may well end badly; that is no further fault."""
+        for pod in [pod for pod in self.ails if pod[0] == event.job]:
+            del self.ails[pod]
+        for cause in reversed(ITS_OWN):
+            for ailment in event.ailments:
+                pod = (event.job, ailment.replica)
+                if ailment.cause is cause and pod not in ledger.ending:
+                    self.ails[event.job, ailment.replica] = cause
+
+    def _nodes_gone(self, event: NodesGone, ledger: "Ledger") -> None:
+        for pod, use in ledger.pods.items():
+            if use.node in event.names:
+                self._went([pod])
+                if pod not in ledger.ending or pod in self.deleted:
+                    self.lost[pod] = use.node
+
+    def _went(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            if pod in self.deleted:
+                self.gone.setdefault(pod, self.now)
+
+    def _forget(self, name: str) -> None:
+        for book in (self.ails, self.lost, self.deleted, self.gone, self.block):
+            for pod in [pod for pod in book if pod[0] == name]:
+                del book[pod]
+        for other in (self.once, self.asked, self.retries, self.written):
+            other.pop(name, None)
+
+    # What is to be done.
+
+    def bind(self, said: Bind) -> None:
+        """Pods have a place again."""
+        for placement in said.placements:
+            pod = (said.job, placement.replica)
+            for book in (self.ails, self.lost, self.deleted, self.gone):
+                book.pop(pod, None)
+            self.forced.discard(pod)
+            self.block[pod] = placement.block
+        if not any(pod[0] == said.job for pod in self.deleted):
+            self.once.pop(said.job, None)
+
+    def remember(self, said: Remember, ledger: "Ledger") -> None:
+        """What was deleted is known to whoever comes after a restart."""
+        record = said.record
+        self.written[said.job] = set() if record is None else {*record.deleted}
+        if record is None or record.is_over or not record.deleted:
+            used = 0 if record is None else record.retries_used
+            assert used == self.retries.get(said.job, 0), f"a retry forgotten: {said}"
+            return
+        self._episode(said.job, ledger)
+        used = self.retries.get(said.job, 0)
+        assert record.retries_used == used, f"not {used} retries: {said}"
+        assert used <= ledger.jobs[said.job].recovery.retries, said
+
+    def ask(self, said: AskToExit, ledger: "Ledger") -> None:
+        """Processes are asked to end, or no longer."""
+        if not said.exits:
+            assert said.job in self.asked, f"never asked: {said}"
+            del self.asked[said.job]
+            return
+        recovery = ledger.jobs[said.job].recovery
+        assert recovery.sub_health is SubHealth.GRACE_EXIT, said
+        assert {*self.faulty(said.job, ledger).values()} == {Cause.SUB_HEALTH}, said
+        self.asked[said.job] = self.now
+
+    def delete(self, said: Delete, ledger: "Ledger") -> None:
+        """Pods are deleted: complain unless the rules say so."""
+        pods = {(said.job, n) for n in said.replicas}
+        assert pods, f"nobody to delete: {said}"
+        assert pods <= {*ledger.pods, *self.lost, *self.ails}, f"no pods: {said}"
+        if pods <= self.deleted.keys() and not pods & self.lost.keys():
+            self._press(said, pods, ledger)
+            return
+        recovery = ledger.jobs[said.job].recovery
+        assert recovery.mode in (Mode.GRACE, Mode.FORCE), f"not ours: {said}"
+        assert {*said.replicas} <= self.written.get(said.job, set()), (
+            f"deleted before it was written down: {said}"
+        )
+        faulty = self._episode(said.job, ledger)
+        if not faulty and said.job in self.asked:
+            held = sum(pod[0] == said.job for pod in ledger.pods)
+            assert held < ledger.jobs[said.job].n_pods, f"nobody ended: {said}"
+        elif not faulty:
+            self._is_escalation(said, recovery, ledger)
+        else:
+            self._is_right(said, recovery, faulty)
+            first = min(faulty.values(), key=[*Cause].index)
+            assert said.cause == first, (said, faulty)
+            self._in_the_way_asked_for(said, recovery, faulty, ledger)
+        self._within_brake(said, ledger)
+        for pod in pods:
+            self.deleted[pod] = self.now
+            self.ails.pop(pod, None)
+            self.lost.pop(pod, None)
+            if pod not in ledger.pods:
+                self.gone[pod] = self.now
+        if said.force:
+            self.forced |= pods
+
+    def _episode(self, name: str, ledger: "Ledger") -> dict[int, Cause]:
+        """Who is faulty when pods of a job are deleted, maybe in two parts."""
+        if name not in self.episodes:
+            faulty = self.episodes[name] = self.faulty(name, ledger)
+            self.once.setdefault(name, set()).update(faulty)
+            if Cause.POD in faulty.values():
+                self.retries[name] = self.retries.get(name, 0) + 1
+        return self.episodes[name]
+
+    def _press(self, said: Delete, pods: set[Pod], ledger: "Ledger") -> None:
+        """Pods that were deleted before do not end."""
+        grace = ledger.conf.settings.repairs.grace_s
+        assert said.force, f"deleted twice: {said}"
+        assert not pods & self.forced, f"forced twice: {said}"
+        since = min(self.deleted[pod] for pod in pods)
+        assert self.now >= since + grace, f"too early: {said}"
+        self.forced |= pods
+
+    def _is_right(
+        self, said: Delete, recovery: Recovery, faulty: dict[int, Cause]
+    ) -> None:
+        """All of the job, the faulty pods, or all because one of them leads it."""
+        if recovery.pods_only or recovery.process or not recovery.escalates:
+            master = recovery.escalates and recovery.master in self.once[said.job]
+            more = {*said.replicas} - faulty.keys()
+            assert master or not more or self.wide(said.job), f"healthy pods: {said}"
+
+    def wide(self, name: str) -> bool:
+        """Whether more than faulty pods of a job were deleted since it was whole."""
+        once = self.once.get(name, set())
+        return any(pod[0] == name and pod[1] not in once for pod in self.deleted)
+
+    def _is_escalation(
+        self, said: Delete, recovery: Recovery, ledger: "Ledger"
+    ) -> None:
+        """Pods came back and have found no place for long enough."""
+        rules = ledger.conf.settings.repairs
+        assert recovery.escalates, f"nothing is wrong: {said}"
+        assert recovery.pods_only or recovery.process, f"nothing is wrong: {said}"
+        since = {p: at for p, at in self.gone.items() if p[0] == said.job}
+        assert since, f"nothing is wrong: {said}"
+        waited = self.now - min(since.values())
+        blocks = {self.block.get(pod) for pod in since}
+        inside = all(self.block.get((said.job, n)) in blocks for n in said.replicas)
+        if inside and None not in blocks:
+            assert waited >= min(rules.block_after_s, rules.job_after_s), said
+        else:
+            assert waited >= rules.job_after_s, f"too early: {said}"
+
+    def _in_the_way_asked_for(
+        self,
+        said: Delete,
+        recovery: Recovery,
+        faulty: dict[int, Cause],
+        ledger: "Ledger",
+    ) -> None:
+        if {*faulty.values()} == {Cause.SUB_HEALTH}:
+            if recovery.sub_health is SubHealth.GRACE_EXIT and not any(
+                pod[0] == said.job for pod in self.deleted
+            ):
+                since = self.asked.get(said.job)
+                assert since is not None, f"never asked to end: {said}"
+                waited = self.now - since >= ledger.conf.settings.repairs.grace_s
+                held = sum(pod[0] == said.job for pod in ledger.pods)
+                assert waited or held < ledger.jobs[said.job].n_pods, said
+            assert said.force, f"sub-health is dealt with at once: {said}"
+            return
+        lost = [n for n in said.replicas if self._is_lost((said.job, n), ledger)]
+        if said.force:
+            all_lost = len(lost) == len(said.replicas)
+            assert recovery.mode is Mode.FORCE or all_lost, f"no grace: {said}"
+        else:
+            assert recovery.mode is Mode.GRACE, f"not forced: {said}"
+            assert not lost, f"grace for nobody: {said}"
+
+    def _is_lost(self, pod: Pod, ledger: "Ledger") -> bool:
+        """Whether nobody is there who could end the pod."""
+        if pod not in ledger.pods:
+            return pod in self.lost
+        node = ledger.nodes[ledger.pods[pod].node]
+        return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
+
+    def _within_brake(self, said: Delete, ledger: "Ledger") -> None:
+        """Not too many in a while; the first job of a while always may."""
+        rules = ledger.conf.settings.repairs
+        new = len({*said.replicas})
+        while self.brake and self.brake[0][0] <= self.now - rules.brake_s:
+            self.brake.pop(0)
+        part = self.brake and self.brake[-1][:2] == (self.now, said.job)
+        others = sum(n for _at, _job, n in (self.brake[:-1] if part else self.brake))
+        recent = sum(n for _at, _job, n in self.brake)
+        if others:
+            most = rules.brake_percent * (len(ledger.pods) + len(self.gone))
+            fast = rules.brake_percent == 100
+            assert fast or 100 * (recent + new) <= most, f"the brake: {said}"
+        if part:
+            new += self.brake.pop()[2]
+        self.brake.append((self.now, said.job, new))
+
+    # Causes.
+
+    def faulty(self, name: str, ledger: "Ledger") -> dict[int, Cause]:
+        """The pods of a job that are faulty now, and the first cause of each."""
+        return dict(self._faulty(name, ledger))
+
+    def _faulty(self, name: str, ledger: "Ledger") -> Iterator[tuple[int, Cause]]:
+        recovery = ledger.jobs[name].recovery
+        for pod in {*ledger.pods, *self.lost, *self.ails}:
+            dealt = pod in ledger.ending or pod in self.deleted
+            if pod[0] == name and (not dealt or pod in self.lost):
+                cause = self._cause(pod, recovery, ledger)
+                if cause is not None:
+                    yield pod[1], cause
+
+    def _cause(self, pod: Pod, recovery: Recovery, ledger: "Ledger") -> Cause | None:
+        own = self.ails.get(pod)
+        if own is Cause.POD and self.retries.get(pod[0], 0) >= recovery.retries:
+            own = None
+        if own is Cause.SUB_HEALTH and recovery.sub_health is SubHealth.IGNORE:
+            own = None
+        use = ledger.pods.get(pod)
+        if use is None:
+            return Cause.NODE if pod in self.lost else own
+        node = ledger.nodes[use.node]
+        if not node.ready and node.down in (Down.DAEMON, Down.SWITCH):
+            return Cause.NODE
+        if any(node.unhealthy >> chip & 1 for chip in use.chips):
+            return Cause.CHIP
+        if not node.ready:
+            return Cause.NODE
+        if own in (Cause.POD, Cause.RELATION):
+            return own
+        weak = node.weak_switch or any(node.weak >> chip & 1 for chip in use.chips)
+        minds = recovery.sub_health in (SubHealth.GRACE_EXIT, SubHealth.FORCE_EXIT)
+        return Cause.SUB_HEALTH if own or (weak and minds) else None
