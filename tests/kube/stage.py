@@ -24,7 +24,6 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Api
-from ringleaf.kube.mending import doomed_of
 from ringleaf.kube.objects import (
     Budget,
     Claim,
@@ -216,9 +215,16 @@ class Stage:
         if plain is not None:
             text, group = "", self.world.groups[each.job]
             if each.record is not None:
-                doomed = doomed_of(group, each.record)
+                numbered = group.by_number()
+                doomed = [
+                    numbered[n].uid
+                    for other in self.said
+                    if isinstance(other, Delete) and other.job == each.job
+                    for n in other.replicas
+                ]
                 text = records.write(each.record, doomed=doomed)
-            self.world.remembered(each.job, each.record, text)
+            self.world.remembered(each.job, each.record)
+            self.world.writing(each.job, text)
             written = {names.REPAIR: text} if text else {}
             before = plain["metadata"].get("annotations", {})
             kept = {k: v for k, v in before.items() if k != names.REPAIR}

@@ -187,6 +187,41 @@ def test_a_repair_is_written_before_its_pods_are_deleted() -> None:
     assert options["gracePeriodSeconds"] == 0
 
 
+def test_only_pods_that_are_deleted_now_are_written_as_about_to_be() -> None:
+    """Of those that were deleted before, some are back."""
+    stage, server = running(), Server()
+    both = msgspec.structs.replace(RECORD, deleted=(0, 1))
+
+    carry_out(stage, server, [Remember(JOB, both), delete(1)])
+
+    text = server.bodies[0][1]["metadata"]["annotations"][names.REPAIR]
+    uid = stage.pods["default/g-1"]["metadata"]["uid"]
+    assert records.doomed_in(text) == {records.mark_of(uid)}
+
+
+def test_pods_that_were_to_be_deleted_and_are_not_yet_stay_written() -> None:
+    stage, server = running(), Server()
+    steps = [Remember(JOB, RECORD), delete(0), Remember(JOB, RECORD), delete(1)]
+
+    carry_out(stage, server, steps)
+
+    notes = [body for what, body in server.bodies if what.startswith("PATCH")]
+    text = notes[-1]["metadata"]["annotations"][names.REPAIR]
+    uids = [stage.pods[f"default/g-{i}"]["metadata"]["uid"] for i in (0, 1)]
+    assert records.doomed_in(text) == {records.mark_of(uid) for uid in uids}
+
+
+def test_a_podgroup_that_others_write_to_is_not_gone() -> None:
+    stage = running()
+    server = Server(lambda _method, _path: 409 if len(server.asked) < 5 else None)
+    server.words = b"the object has been modified; please apply your changes"
+
+    said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+
+    assert server.asked[-2:] == [f"PATCH podgroups/g{UID}", "DELETE pods/g-1"]
+    assert not [line for line in said if line.startswith("not repaired")]
+
+
 def test_what_somebody_was_about_to_delete_is_deleted_once() -> None:
     stage, server = running(), Server()
     doomed = stage.pods["default/g-1"]["metadata"]["uid"]
@@ -246,7 +281,9 @@ def test_where_the_podgroup_is_gone_nothing_is_deleted(status: int) -> None:
     stage = running()
     server = Server(lambda method, _path: status if method == "PATCH" else None)
 
-    server.words = b'PodGroup "g" is invalid: metadata.uid: field is immutable'
+    server.words = b"Precondition failed: UID in precondition: a, in object: b"
+    if status != 409:
+        server.words = b'PodGroup "g" is invalid: metadata.uid: field is immutable'
     said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
 
     assert server.asked == [f"PATCH podgroups/g{UID}"]
@@ -604,7 +641,7 @@ def test_d24_how_often_pods_may_still_fail_is_kept_and_read_back() -> None:
     record = Record(since=1.0, retries_used=2, is_over=True)
 
     def remember(edge: Edge) -> None:
-        stage.world.remembered(JOB, record, "")
+        stage.world.remembered(JOB, record)
         edge.book.heed([], [Remember(JOB, record)])
 
     keep(stage, server, remember)

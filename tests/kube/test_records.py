@@ -97,6 +97,11 @@ def test_of_a_job_that_does_not_fit_where_its_pods_were_is_left_out() -> None:
         ('{"v":1,"since":1,"deleted":"5-1"}', "has no numbers"),
         ('{"v":1,"since":1,"at":{"pods":"0"}}', "makes no sense"),
         (
+            '{"v":1,"since":1,"at":{"all_chips":["100000000000000000"]}}',
+            "want numbers below 64",
+        ),
+        ('{"v":1,"since":1,"at":{"all_chips":["0*65"]}}', "too long"),
+        (
             '{"v":1,"since":1,"ails":{"pods":"0","cause":"0","node":"0"}}',
             "makes no sense",
         ),

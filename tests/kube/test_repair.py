@@ -335,7 +335,8 @@ def test_what_we_wrote_and_hear_of_late_is_no_news() -> None:
     plain = stage.groups["g"]
     texts = [records.write(Record(since=at, deleted=(1,))) for at in (1.0, 2.0)]
     for text in texts:
-        stage.world.remembered("default/g", records.read(text), text)
+        stage.world.remembered("default/g", records.read(text))
+        stage.world.writing("default/g", text)
     for text in texts:
         plain["metadata"]["annotations"] = {names.REPAIR: text}
         stage.put_group(plain)

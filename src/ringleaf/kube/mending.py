@@ -22,7 +22,8 @@ from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.binder import CONFLICT, NOT_FOUND, Binder
 from ringleaf.kube.faultbook import Faultbook
-from ringleaf.kube.jobs import Group, place_of
+from ringleaf.kube.jobs import Group
+from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.resetconfig import ResetConfig
 from ringleaf.kube.teller import VOLCANO, Teller
@@ -42,9 +43,9 @@ Say = Callable[..., None]
 class _Note(NamedTuple):
     """What is to be written on a PodGroup; nothing is None."""
 
-    path: str
-    uid: str
-    text: str | None
+    group: Group
+    podgroup: PodGroup
+    record: Record | None
 
 
 class _Deletion(NamedTuple):
@@ -102,12 +103,15 @@ class Mender:
         self._ended = ended
         self._lines: dict[str, deque[_Step]] = {}
         """Job -> what is to be done for it, in this order."""
+        self._doomed: dict[str, set[str]] = {}
+        """Job that is being repaired -> uids of the pods that are deleted for that."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def carry_out(self, each: Mending) -> None:
         """Do what is instructed, after what was instructed before for its job."""
         group = self._world.groups.get(each.job)
         if group is None:
+            self._doomed.pop(each.job, None)
             return
         match each:
             case Remember():
@@ -137,20 +141,10 @@ class Mender:
     def _remember(self, group: Group, record: Record | None) -> None:
         if group.podgroup is None:
             return  # a pod alone; or whoever made the job gave it up
-        meta = group.podgroup.metadata
-        others = meta.annotations or {}
-        used = sum(len(k) + len(v.encode()) for k, v in others.items())
-        used -= len(others.get(names.REPAIR, "").encode())
-        room = records.MOST_BYTES - used - len(names.REPAIR)
-        text = None
-        if record is not None:
-            text = records.write(record, room, doomed_of(group, record))
-            if record.placements and not records.has_places(text):
-                why = f"its annotations have {used} bytes, want room for where pods are"
-                self._say("repair written in part", job=group.name, why=why)
-        self._world.remembered(group.name, record, text or "")
-        path = f"{VOLCANO}/namespaces/{meta.namespace}/podgroups/{meta.name}"
-        self._then(group.name, _Note(path, meta.uid, text))
+        if record is None or record.is_over:
+            self._doomed.pop(group.name, None)
+        self._world.remembered(group.name, record)
+        self._then(group.name, _Note(group, group.podgroup, record))
 
     def finish(self, group: Group) -> None:
         """Delete what whoever scheduled before us was about to delete."""
@@ -160,7 +154,7 @@ class Mender:
         group.is_finished = True
         force = group.told.recovery.mode is Mode.FORCE
         self._say("delete", job=group.name, pods=len(pods), why="it was begun before")
-        self._then(group.name, _Deletion(pods, force))
+        self._doom(group, pods, force=force)
 
     def _delete(self, group: Group, each: Delete) -> None:
         if group.podgroup is None and not group.is_alone:
@@ -175,7 +169,13 @@ class Mender:
             self._teller.on_pod(pod, "Faulty", each.why)
         self._teller.on_group(group, "Faulty", each.why)
         self._book.rescheduled(group, each.cause)
-        self._then(group.name, _Deletion(pods, each.force))
+        self._doom(group, pods, force=each.force)
+
+    def _doom(self, group: Group, pods: list[PodRecord], *, force: bool) -> None:
+        """Delete pods; what is written before that says that they are about to be."""
+        if group.podgroup is not None:
+            self._doomed.setdefault(group.name, set()).update(pod.uid for pod in pods)
+        self._then(group.name, _Deletion(pods, force))
 
     def _point(self, group: Group, each: Point) -> None:
         numbered = group.by_number()
@@ -243,12 +243,28 @@ class Mender:
 
     async def _write(self, job: str, note: _Note) -> bool:
         """Write on a PodGroup; whether it is still there."""
-        is_there = await self._annotate(
-            job, note.path, note.uid, {names.REPAIR: note.text}
-        )
+        meta, text = note.podgroup.metadata, self._text(note)
+        self._world.writing(job, text or "")
+        path = f"{VOLCANO}/namespaces/{meta.namespace}/podgroups/{meta.name}"
+        is_there = await self._annotate(job, path, meta.uid, {names.REPAIR: text})
         if not is_there:
             self._say("not repaired", job=job, why="its PodGroup is gone")
         return is_there
+
+    def _text(self, note: _Note) -> str | None:
+        """What is written of a repair, as far as there is room for it."""
+        if note.record is None:
+            return None
+        group, others = note.group, note.podgroup.metadata.annotations or {}
+        used = sum(len(k) + len(v.encode()) for k, v in others.items())
+        used -= len(others.get(names.REPAIR, "").encode())
+        room = records.MOST_BYTES - used - len(names.REPAIR)
+        doomed = sorted(self._doomed.get(group.name, set()) & group.pods.keys())
+        text = records.write(note.record, room, doomed)
+        if note.record.placements and not records.has_places(text):
+            why = f"its annotations have {used} bytes, want room for where pods are"
+            self._say("repair written in part", job=group.name, why=why)
+        return text
 
     async def _annotate(
         self, job: str, path: str, uid: str, written: Mapping[str, str | None]
@@ -273,16 +289,14 @@ class Mender:
 
 
 def _is_gone(answer: Answer) -> bool:
-    """Whether the object is not there, or is another of its name by now."""
+    """Whether the object is not there, or is another of its name by now.
+
+    A conflict may also be that others write to it all the time; that passes.
+    """
+    if answer.status == CONFLICT:
+        return b"UID" in answer.body
     another = answer.status == INVALID and b"metadata.uid" in answer.body
-    return another or answer.status in (NOT_FOUND, CONFLICT)
-
-
-def doomed_of(group: Group, record: Record) -> list[str]:
-    """The uids of the pods that are about to be deleted; others are not placed yet."""
-    numbered = group.by_number()
-    pods = [numbered[n] for n in record.deleted if n in numbered]
-    return [pod.uid for pod in pods if place_of(pod)]
+    return another or answer.status == NOT_FOUND
 
 
 def in_place(group: Group, placements: Iterable[Placement]) -> set[int]:

@@ -22,8 +22,10 @@ MOST_BYTES: Final = 256 * 1024
 """Bytes that all annotations of an object may have together, with their keys."""
 MARK: Final = 10
 """Letters of the mark of a uid."""
-MOST_NUMBERS: Final = 1 << 20
+MOST_NUMBERS: Final = 1 << 17
 """Numbers of a column; no job is larger."""
+MOST_CHIPS: Final = 64
+"""Chips of a node."""
 _RUN: Final = re.compile(r"([0-9]{1,18})(?:([-*])([0-9]{1,18}))?")
 _Mark = tuple[str | None, int, bool]
 
@@ -210,7 +212,7 @@ def _places(placements: Sequence[Placement], nodes: _Table) -> _Places:
 
 
 def _placements(given: _Places, record: _Written) -> Iterator[Placement]:
-    chips = [tuple(unpack(text)) for text in given.all_chips]
+    chips = [_chips(text) for text in given.all_chips]
     marks = [None if each is None else _mark(each) for each in given.marks]
     columns = given.pods, given.node, given.chips, given.block, given.mark, given.role
     for replica, node, own, block, mark, role in _rows(*columns):
@@ -222,6 +224,14 @@ def _placements(given: _Places, record: _Written) -> Iterator[Placement]:
             mark=marks[mark],
             role=given.roles[role],
         )
+
+
+def _chips(text: str) -> tuple[int, ...]:
+    """The chips of a pod. Anybody may have written them; a node has no others."""
+    found = tuple(unpack(text, MOST_CHIPS))
+    if any(chip >= MOST_CHIPS for chip in found):
+        raise ValueError(f"chips {text[:40]!r}, want numbers below {MOST_CHIPS}")
+    return found
 
 
 def _plain(mark: Mark | None) -> _Mark | None:
@@ -266,8 +276,8 @@ def _run(first: int, step: int, n: int) -> str:
     return f"{first}-{first + n - 1}" if step else f"{first}*{n}"
 
 
-def unpack(text: str) -> Iterator[int]:
-    """The numbers of *text*. Raises ``ValueError``.
+def unpack(text: str, most: int = MOST_NUMBERS) -> Iterator[int]:
+    """The numbers of *text*, *most* of them. Raises ``ValueError``.
 
     >>> list(unpack("0-3,7*4,5"))
     [0, 1, 2, 3, 7, 7, 7, 7, 5]
@@ -280,6 +290,6 @@ def unpack(text: str) -> Iterator[int]:
         first, kind, other = int(found[1]), found[2], int(found[3] or 0)
         length = {None: 1, "-": other - first + 1, "*": other}[kind]
         n_numbers += length
-        if length < 1 or n_numbers > MOST_NUMBERS:
+        if length < 1 or n_numbers > most:
             raise ValueError(f"the run {run[:40]!r} is too long, or has no numbers")
         yield from range(first, first + length) if kind == "-" else [first] * length

@@ -791,12 +791,18 @@ class World:
             self._repairs[group.name] = None
         self.tell("PodGroup", meta.namespace, meta.name, meta.uid, told)
 
-    def remembered(self, job: str, record: Record | None, text: str) -> None:
+    def remembered(self, job: str, record: Record | None) -> None:
         """What is remembered of the repair of *job*, which we write down ourselves."""
         group = self.groups.get(job)
         if group is not None:
-            group.record, group.record_text = record, text
+            group.record = record
             group.doomed = frozenset()
+
+    def writing(self, job: str, text: str) -> None:
+        """What is written of the repair of *job* in a moment, and is no news then."""
+        group = self.groups.get(job)
+        if group is not None:
+            group.record_text = text
             group.written.append(text)
 
     def _tell_repairs(self, out: list[Event]) -> None:
