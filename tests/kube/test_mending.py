@@ -732,6 +732,141 @@ def test_after_a_restart_reasons_are_added_to_those_before() -> None:
     assert kept[JOB]["TotalRescheduleTimes"] == 2
 
 
+def reasons(server: Server) -> Plain:
+    text = server.maps[REASONS]["data"]["recent-reschedule-records"]
+    return cast(Plain, json.loads(text))
+
+
+def reschedule(stage: Stage) -> Callable[[Edge], None]:
+    """A job is rescheduled."""
+
+    def once(edge: Edge) -> None:
+        group = stage.world.groups[JOB]
+        group.record = msgspec.structs.replace(RECORD, since=stage.now)
+        edge.book.rescheduled(group, Cause.CHIP.value)
+
+    return once
+
+
+def test_who_stood_by_knows_the_reasons_that_the_leader_wrote_meanwhile() -> None:
+    stage, server = running(), Server()
+    keep(stage, server, reschedule(stage))
+
+    async def stand_by() -> None:
+        edge = Edge(stage, server)
+        await edge.book.read()
+        kept = reasons(server)
+        kept[JOB]["TotalRescheduleTimes"] = 7
+        text = json.dumps(kept)
+        server.maps[REASONS]["data"]["recent-reschedule-records"] = text
+        await edge.book.read()
+        reschedule(stage)(edge)
+        task = asyncio.create_task(edge.book.run())
+        await asyncio.sleep(0.05)
+        task.cancel()
+
+    asyncio.run(stand_by())
+    assert reasons(server)[JOB]["TotalRescheduleTimes"] == 8
+
+
+def test_what_was_not_read_in_time_is_read_before_it_is_written_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(faultbook, "READ_S", 0.01)
+    stage, server = running(), Server()
+    keep(stage, server, reschedule(stage))
+    fault = Fault("b", Cause.CHIP, "chip 3", 5.0, 6.0, None, ("default/g",))
+    text = msgspec.json.encode([fault]).decode()
+    data = {"ringleaf-faults": text}
+    server.maps[FAULTS] = {"metadata": {"resourceVersion": "1"}, "data": data}
+
+    def back(edge: Edge) -> None:
+        reschedule(stage)(edge)
+        server.refuse = lambda _method, _path: None
+
+    server.refuse = lambda _method, _path: 500
+    keep(stage, server, back)
+
+    assert reasons(server)[JOB]["TotalRescheduleTimes"] == 2
+    known = stage.world.everything(stage.now)
+    assert [e.faults for e in known if hasattr(e, "faults")] == [(fault,)]
+
+
+def test_one_book_does_not_wait_for_the_other() -> None:
+    stage = running()
+
+    class Silent(Server):
+        """Never answers to what is written into one of the books."""
+
+        async def call(
+            self, method: str, path: str, body: bytes | None = None, **more: object
+        ) -> Answer:
+            if method != "GET" and path == REASONS:
+                await asyncio.Event().wait()
+            return await super().call(method, path, body, **more)
+
+    server = Silent()
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        await edge.book.read()
+        reschedule(stage)(edge)
+        task = asyncio.create_task(edge.book.run())
+        await asyncio.sleep(0.02)
+        sick(stage)
+        stage.cycle()
+        edge.book.heed([], [Remember(JOB, None)])
+        await asyncio.sleep(0.05)
+        task.cancel()
+
+    asyncio.run(run())
+    assert json.loads(server.maps[FAULTS]["data"]["fault-node"])
+
+
+def test_a_book_that_somebody_deletes_is_made_again_as_it_was() -> None:
+    stage, server = running(), Server()
+    fault = Fault("b", Cause.CHIP, "chip 3", 5.0, 6.0, None, ("default/g",))
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        edge.faults[fault.key] = fault
+        task = asyncio.create_task(edge.book.run())
+        await asyncio.sleep(0.05)
+        del server.maps[FAULTS]
+        sick(stage)
+        stage.cycle()
+        edge.book.heed([], [Remember(JOB, None)])
+        await asyncio.sleep(0.05)
+        task.cancel()
+
+    asyncio.run(run())
+    assert {*server.maps[FAULTS]["data"]} == {"fault-node", "ringleaf-faults"}
+
+
+def test_of_more_than_a_configmap_takes_what_lasts_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(faultbook, "MOST_BYTES", 3000)
+    stage, server = running(), Server()
+    sick(stage)
+    over = [Fault(f"n{i}", Cause.CHIP, "chip 3", 5.0, None, 9.0) for i in range(99)]
+    lasts = Fault("b", Cause.CHIP, "chip 3", 5.0)
+
+    def seen(edge: Edge) -> None:
+        edge.faults |= {each.key: each for each in (lasts, *over)}
+
+    keep(stage, server, seen)
+
+    data = server.maps[FAULTS]["data"]
+    assert sum(map(len, data.values())) <= 3000
+    lives = msgspec.json.decode(data["ringleaf-faults"], type=list[Fault])
+    assert lasts in lives
+    assert len(lives) > 5
+    (entry,) = json.loads(data["fault-node"])
+    assert entry["UnhealthyNPU"] == ["Ascend910-3"]
+    assert entry["FaultDeviceList"] == []
+
+
 def test_reasons_that_are_too_many_are_trimmed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,15 +3,15 @@
 Two ConfigMaps, as the vendor's scheduler has them: ``vcjob-fault-npu-cm`` has the nodes
 with faults and how often jobs may still fail, ``job-reschedule-reason`` why jobs were
 rescheduled lately. A key of our own has the lives of all faults. They are written when
-they change, at most once a second, and read once, before the first decision and again
-when we lead.
+they change, at most once a second, and read before the first decision and again when we
+lead. Neither waits for the other, and none is written that was not read.
 
 Source: the vendor's ``internal/rescheduling``. Where we differ: what is written is read
 back (decision D24), and nothing is written while nothing changes.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -47,7 +47,7 @@ RECORDS: Final = "recent-reschedule-records"
 MOST_RECORDS: Final = 10
 """Records of a job; older ones are dropped."""
 MOST_BYTES: Final = 950 * 1024
-"""Bytes of all records together."""
+"""Bytes of all that a ConfigMap has."""
 MOST_LIVES: Final = 2000
 """Faults whose lives are kept; those that ended first are dropped first."""
 KEPT: Final = (
@@ -105,6 +105,7 @@ class Faultbook:
         faults: The faults that the engine knows.
         clock: Seconds since 1970.
         say: Writes a line of the log.
+        changed: Is called when the world was told something late.
 
     """
 
@@ -115,10 +116,15 @@ class Faultbook:
         faults: Callable[[], Iterable[Fault]],
         clock: Callable[[], float],
         say: Callable[..., None],
+        *,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._api, self._world, self._faults = api, world, faults
-        self._clock, self._say = clock, say
-        self._wake = asyncio.Event()
+        self._clock, self._say, self._changed = clock, say, changed
+        self._wakes = {FAULTS: asyncio.Event(), REASONS: asyncio.Event()}
+        self._unread = {FAULTS, REASONS}
+        self._writes = False
+        """Whether we write, and may know of more than was read."""
         self._histories: dict[str, History] = {}
         self._last: dict[str, tuple[float, object]] = {}
         """Job -> what was recorded last, so that it is not recorded twice."""
@@ -131,13 +137,16 @@ class Faultbook:
     # What happens.
 
     def heed(
-        self, events: Iterable[Event], instructions: Iterable[Instruction]
+        self, events: Sequence[Event], instructions: Iterable[Instruction]
     ) -> None:
         """Write anew if something of this may change what is kept."""
+        for event in events:
+            if isinstance(event, JobGone) and not event.returns:
+                self._last.pop(event.job, None)
         if any(map(_matters, events)) or any(
             isinstance(each, Delete | Remember | Repaired) for each in instructions
         ):
-            self._wake.set()
+            self._wakes[FAULTS].set()
 
     def rescheduled(self, group: Group, cause: str) -> None:
         """Pods of a job are deleted, because of what is remembered of it."""
@@ -159,25 +168,30 @@ class Faultbook:
         newest = Rescheduling(logged, int(now), reasons)
         known.records = [newest, *(known.records or ())][:MOST_RECORDS]
         known.times += 1
-        self._wake.set()
+        self._wakes[REASONS].set()
 
     # Reading.
 
     async def read(self) -> None:
         """Learn what whoever scheduled before has written down."""
+        self._unread, self._histories = {FAULTS, REASONS}, {}
         with suppress(TimeoutError):
             async with asyncio.timeout(READ_S):
-                faults, reasons = await asyncio.gather(
-                    self._get(FAULTS), self._get(REASONS)
-                )
-                lives = _read(faults.get(LIVES, ""), list[Fault]) or []
-                left = _read(faults.get(RETRIES, ""), dict[str, _Left]) or {}
-                known = {
-                    k: RetriesLeft(each.uid, each.times) for k, each in left.items()
-                }
-                self._world.put_faults(lives, known)
-                found = _read(reasons.get(RECORDS, ""), dict[str, History])
-                self._histories = (found or {}) | self._histories
+                await asyncio.gather(self._learn(FAULTS), self._learn(REASONS))
+
+    async def _learn(self, where: tuple[str, str]) -> None:
+        """Learn what one of the ConfigMaps has."""
+        data = await self._get(where)
+        self._unread.discard(where)
+        if where == FAULTS:
+            lives = _read(data.get(LIVES, ""), list[Fault]) or []
+            left = _read(data.get(RETRIES, ""), dict[str, _Left]) or {}
+            known = {k: RetriesLeft(each.uid, each.times) for k, each in left.items()}
+            self._world.put_faults(lives, known)
+        else:
+            found = _read(data.get(RECORDS, ""), dict[str, History]) or {}
+            own = self._histories if self._writes else {}
+            self._histories = found | {k: _joined(found.get(k), own[k]) for k in own}
 
     async def _get(self, where: tuple[str, str]) -> dict[str, str]:
         """What a ConfigMap has; nothing where there is none."""
@@ -199,16 +213,24 @@ class Faultbook:
 
     async def run(self) -> None:
         """Write what changes, for ever."""
-        pause = PAUSE_S
-        self._wake.set()
+        self._writes = True
+        await asyncio.gather(self._keep(FAULTS), self._keep(REASONS))
+
+    async def _keep(self, where: tuple[str, str]) -> None:
+        """Write what changes of one ConfigMap, for ever."""
+        if where in self._unread:
+            await self._learn(where)
+            self._changed()
+            await asyncio.sleep(PAUSE_S)
+        pause, wake = PAUSE_S, self._wakes[where]
+        wake.set()
         while True:
-            await self._wake.wait()
-            self._wake.clear()
-            written = [await self._write(where) for where in (FAULTS, REASONS)]
-            if all(written):
+            await wake.wait()
+            wake.clear()
+            if await self._write(where):
                 pause = PAUSE_S
             else:
-                self._wake.set()
+                wake.set()
                 pause = min(2 * pause, MOST_PAUSE_S)
             await asyncio.sleep(pause)
 
@@ -220,7 +242,7 @@ class Faultbook:
         if not news:
             return True
         try:
-            answer = await self._send(where, news)
+            answer = await self._send(where, news, known | news)
         except Unreachable:
             return False
         if answer.ok:
@@ -230,7 +252,13 @@ class Faultbook:
             self._trouble(where, answer)
         return answer.ok
 
-    async def _send(self, where: tuple[str, str], news: Mapping[str, str]) -> Answer:
+    async def _send(
+        self,
+        where: tuple[str, str],
+        news: Mapping[str, str],
+        everything: Mapping[str, str],
+    ) -> Answer:
+        """Write *news*, or *everything* where there is no such ConfigMap."""
         namespace, name = where
         body = encode.encode({"data": news})
         path = _path(*where)
@@ -243,7 +271,7 @@ class Faultbook:
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": name, "namespace": namespace},
-            "data": news,
+            "data": everything,
         }
         path = path.removesuffix(f"/{name}")
         return await self._api.call("POST", path, encode.encode(plain), lane="tell")
@@ -258,11 +286,7 @@ class Faultbook:
     def _data(self, where: tuple[str, str]) -> dict[str, str]:
         if where == REASONS:
             return {RECORDS: _bounded(self._histories)}
-        return {
-            NODES: _text(self._fault_nodes()),
-            RETRIES: _text(self._left()),
-            LIVES: _text(_latest(self._faults())),
-        }
+        return _fitted(self._fault_nodes(), self._left(), _latest(self._faults()))
 
     def _fault_nodes(self) -> list[dict[str, Any]]:
         """Nodes with faults, and since when they have these."""
@@ -277,15 +301,19 @@ class Faultbook:
         return [{**entry, "UpdateTime": at} for entry, at in found.values()]
 
     def _left(self) -> dict[str, _Left]:
-        """How often the pods of jobs may still fail, of those that may at all."""
-        found = {}
+        """How often the pods of jobs may still fail, of those that may at all.
+
+        Those come first that have not failed yet.
+        """
+        whole, spent = dict[str, _Left](), dict[str, _Left]()
         for group in self._world.groups.values():
             retries = 0 if group.told is None else group.told.recovery.retries
             if retries and group.podgroup is not None:
                 used = 0 if group.record is None else group.record.retries_used
                 uid = uids_of(group.podgroup)[0]
+                found = spent if used else whole
                 found[group.name] = _Left(uid, max(0, retries - used))
-        return found
+        return whole | spent
 
 
 def fault_node(facts: NodeFacts) -> dict[str, Any] | None:
@@ -328,10 +356,40 @@ def _latest(faults: Iterable[Fault]) -> list[Fault]:
     return by_end[-MOST_LIVES:]
 
 
+def _fitted(
+    nodes: list[dict[str, Any]], left: dict[str, _Left], lives: list[Fault]
+) -> dict[str, str]:
+    """What is kept of faults, as much of it as a ConfigMap has room for.
+
+    First the details of faults are left out, then what is needed least, which stands in
+    front: lives that are over, jobs that have not failed yet.
+    """
+    least: list[list[Any]] = [lives, list(left.items()), nodes]
+    while True:
+        lives, left, nodes = least[0], dict(least[1]), least[2]
+        data = {LIVES: _text(lives), RETRIES: _text(left), NODES: _text(nodes)}
+        sizes = [len(text.encode()) for text in data.values()]
+        if sum(sizes) <= MOST_BYTES:
+            return data
+        if any(node["FaultDeviceList"] for node in nodes):
+            least[2] = [node | {"FaultDeviceList": []} for node in nodes]
+        else:
+            most = sizes.index(max(sizes))
+            least[most] = least[most][len(least[most]) // 4 + 1 :]
+
+
+def _joined(found: History | None, own: History) -> History:
+    """What was written of a job, and before it what we know ourselves."""
+    if found is None:
+        return own
+    records = [*(own.records or ()), *(found.records or ())][:MOST_RECORDS]
+    return History(own.job, own.times + found.times, records)
+
+
 def _bounded(histories: dict[str, History]) -> str:
     """The text of *histories*, without the oldest records where it is too long."""
     text = _text(histories)
-    while len(text) > MOST_BYTES:
+    while len(text.encode()) > MOST_BYTES:
         longest = max(len(each.records or ()) for each in histories.values())
         if longest > 1:
             for each in histories.values():

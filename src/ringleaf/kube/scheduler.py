@@ -231,7 +231,12 @@ class Scheduler:
             say=say,
         )
         self.book = Faultbook(
-            api, self.world, lambda: engine.book.everything, self.now, say
+            api,
+            self.world,
+            lambda: engine.book.everything,
+            self.now,
+            say,
+            changed=self._wake.set,
         )
         self._mender = Mender(
             api,
