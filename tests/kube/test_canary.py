@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from ringleaf.engine.engine import Engine
+from ringleaf.kube import names, records
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.world import World
+from ringleaf.model.fault import Record
+from ringleaf.model.placement import Placement
 from tests.kube.stage import Stage
 
 QUEUE = "scheduling.volcano.sh/queue-name"
@@ -84,3 +87,51 @@ def test_what_is_bound_counts_wherever_it_is() -> None:
 
     assert "default/out" in stage.engine.view.cluster.holdings
     assert stage.bound["in-0"].startswith("b")
+
+
+def faulty(stage: Stage, name: str) -> None:
+    """The node of a pod is not ready."""
+    where = stage.pods[f"default/{name}"]["spec"]["nodeName"]
+    plain = stage.nodes[where]
+    plain["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    stage.put_node(plain)
+
+
+@pytest.mark.parametrize(("queue", "deletes"), [("research", True), ("default", False)])
+def test_faulty_pods_are_deleted_only_inside(queue: str, *, deletes: bool) -> None:
+    stage = CanaryStage(BY_QUEUE)
+    stage.group("g", 1, queue=queue, labels={"fault-scheduling": "force"})
+    stage.pod("g-0", 8, "g")
+    chips = ",".join(f"Ascend910-{i}" for i in range(8))
+    stage.write("default/g-0", "a", {"huawei.com/AscendReal": chips})
+    stage.cycle()
+    faulty(stage, "g-0")
+
+    said = stage.cycle()
+
+    assert ("delete at once default/g: 0" in said) is deletes
+
+
+REPAIR = Record(
+    since=1.0, placements=(Placement(0, "a", tuple(range(8))),), deleted=(0,)
+)
+
+
+@pytest.mark.parametrize(
+    ("queue", "by", "held"),
+    [
+        ("research", names.SCHEDULER, True),
+        ("research", "", True),
+        ("research", "another-scheduler", False),
+        ("default", names.SCHEDULER, False),
+    ],
+)
+def test_places_are_held_only_for_own_repairs(
+    queue: str, by: str, *, held: bool
+) -> None:
+    stage = CanaryStage(BY_QUEUE)
+    text = records.write(REPAIR, by=by)
+    stage.group("g", 1, queue=queue, annotations={names.REPAIR: text})
+    stage.cycle()
+
+    assert ("default/g" in stage.engine.repairs) is held

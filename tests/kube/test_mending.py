@@ -244,6 +244,30 @@ def test_what_somebody_was_about_to_delete_is_deleted_once() -> None:
     assert server.bodies[0][1]["preconditions"] == {"uid": doomed}
 
 
+def test_what_was_to_be_deleted_on_a_lost_node_is_deleted_at_once() -> None:
+    stage, server = running({"fault-scheduling": "grace"}), Server()
+    uids = [stage.pods[f"default/g-{i}"]["metadata"]["uid"] for i in (0, 1)]
+    plain = stage.groups[f"g{UID}"]
+    text = records.write(RECORD, doomed=uids)
+    plain["metadata"]["annotations"] = {names.REPAIR: text}
+    stage.put_group(plain)
+    lost = stage.pods["default/g-1"]["spec"]["nodeName"]
+    sick = stage.nodes[lost]
+    sick["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    stage.put_node(sick)
+    stage.cycle()
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        edge.mender.finish(stage.world.groups[JOB])
+        await asyncio.wait_for(edge.mender.drained(), 30)
+        await asyncio.wait_for(edge.binder.drained(), 30)
+
+    asyncio.run(run())
+    how = {what: body.get("gracePeriodSeconds") for what, body in server.bodies}
+    assert how == {"DELETE pods/g-0": None, "DELETE pods/g-1": 0}
+
+
 def test_pods_that_may_end_by_themselves_have_their_own_period() -> None:
     stage, server = running(), Server()
 

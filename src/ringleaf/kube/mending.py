@@ -28,7 +28,7 @@ from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.resetconfig import ResetConfig
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.world import World
-from ringleaf.model.fault import Mode, Reach, Record
+from ringleaf.model.fault import Down, Mode, Reach, Record
 from ringleaf.model.placement import Placement
 
 Mending = Delete | Point | Remember | AskToExit | Repaired
@@ -149,12 +149,18 @@ class Mender:
     def finish(self, group: Group) -> None:
         """Delete what whoever scheduled before us was about to delete."""
         pods = [p for p in group.pods.values() if group.is_doomed(p) and not p.deleting]
-        if not pods or group.is_finished or group.told is None:
+        if not pods or group.is_finished or group.told is None or group.is_outside:
             return
         group.is_finished = True
         force = group.told.recovery.mode is Mode.FORCE
         self._say("delete", job=group.name, pods=len(pods), why="it was begun before")
-        self._doom(group, pods, force=force)
+        for pod in pods:
+            self._doom(group, [pod], force=force or self._is_lost(pod))
+
+    def _is_lost(self, pod: PodRecord) -> bool:
+        """Whether nobody is there who could end a pod: its node is gone or down."""
+        facts = self._world.nodes.get(pod.node)
+        return facts is None or facts.node.down is Down.NOT_READY
 
     def _delete(self, group: Group, each: Delete) -> None:
         if group.podgroup is None and not group.is_alone:
@@ -260,7 +266,7 @@ class Mender:
         used -= len(others.get(names.REPAIR, "").encode())
         room = records.MOST_BYTES - used - len(names.REPAIR)
         doomed = sorted(self._doomed.get(group.name, set()) & group.pods.keys())
-        text = records.write(note.record, room, doomed)
+        text = records.write(note.record, room, doomed, self._world.name)
         if note.record.placements and not records.has_places(text):
             why = f"its annotations have {used} bytes, want room for where pods are"
             self._say("repair written in part", job=group.name, why=why)

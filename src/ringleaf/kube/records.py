@@ -61,6 +61,8 @@ class _Written(Struct, omit_defaults=True):
 
     v: int
     since: float
+    by: str = ""
+    """The scheduler whose job it is, by the name that pods have; empty for any."""
     reach: str = Reach.PODS.value
     nodes: list[str] = field(default_factory=list)
     ails: _Ails | None = None
@@ -84,7 +86,9 @@ class _Table:
         return self.known.setdefault(thing, len(self.known))
 
 
-def write(record: Record, room: int = MOST_BYTES, doomed: Iterable[str] = ()) -> str:
+def write(
+    record: Record, room: int = MOST_BYTES, doomed: Iterable[str] = (), by: str = ""
+) -> str:
     """The text of *record*, and of the uids of pods that are *doomed*.
 
     If that has more than *room* bytes, then without the uids; or else without its
@@ -94,11 +98,11 @@ def write(record: Record, room: int = MOST_BYTES, doomed: Iterable[str] = ()) ->
     '{"v":1,"since":5.0,"deleted":"0-3,7"}'
     """
     marks = "".join(map(mark_of, doomed))
-    text = _text(record, marks)
+    text = _text(record, by, marks)
     if len(text.encode()) > room:
-        text = _text(record)
+        text = _text(record, by)
     if len(text.encode()) > room:
-        text = _text(replace(record, placements=()), marks)
+        text = _text(replace(record, placements=()), by, marks)
     return text
 
 
@@ -114,11 +118,25 @@ def doomed_in(text: str) -> frozenset[str]:
     >>> doomed_in(text) == {mark_of("a"), mark_of("b")}
     True
     """
-    try:
-        marks = msgspec.json.decode(text, type=_Written).doomed
-    except (msgspec.MsgspecError, UnicodeError):
-        return frozenset()
+    marks = _written(text).doomed
     return frozenset(marks[i : i + MARK] for i in range(0, len(marks), MARK))
+
+
+def writer_of(text: str) -> str:
+    """The scheduler that has written *text*; empty where it does not say so.
+
+    >>> writer_of(write(Record(since=5.0), by="volcano")), writer_of("?")
+    ('volcano', '')
+    """
+    return _written(text).by
+
+
+def _written(text: str) -> _Written:
+    """What is written, as far as it can be read."""
+    try:
+        return msgspec.json.decode(text, type=_Written)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return _Written(VERSION, 0.0)
 
 
 def has_places(text: str) -> bool:
@@ -142,13 +160,14 @@ def read(text: str) -> Record:
         raise BadRecord(f"makes no sense: {str(error)[:200]}") from None
 
 
-def _text(record: Record, marks: str = "") -> str:
+def _text(record: Record, by: str, marks: str = "") -> str:
     nodes = _Table()
     at = _places(record.placements, nodes) if record.placements else None
     ails = _ails(record.ailments, nodes) if record.ailments else None
     written = _Written(
         v=VERSION,
         since=record.since,
+        by=by,
         reach=record.reach.value,
         nodes=[str(name) for name in nodes.known],
         ails=ails,

@@ -70,7 +70,7 @@ from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
 from ringleaf.model.demand import Selector, selects
-from ringleaf.model.fault import Fault, Record
+from ringleaf.model.fault import NO_RECOVERY, Fault, Record
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -405,7 +405,7 @@ class World:
         if self._faults:
             out.append(FaultsKnown(self._faults))
         for group in self.groups.values():
-            if group.record is not None:
+            if group.record is not None and not group.is_outside:
                 out.append(RepairKnown(group.name, group.record))
             if group.told is None:
                 continue
@@ -421,6 +421,11 @@ class World:
                 ran = tuple(sorted(group.running))
                 out.append(PodsRun(group.name, ran, _last_bound(group)))
         return out
+
+    @property
+    def name(self) -> str:
+        """One of the names by which pods are ours."""
+        return min(self.schedulers)
 
     @property
     def conf(self) -> Conf:
@@ -781,6 +786,9 @@ class World:
         if text == group.record_text or text in group.written:
             return
         group.record_text, told = text, ""
+        if records.writer_of(text) not in ("", *self.schedulers):
+            group.record, group.doomed = None, frozenset()
+            return
         try:
             group.record = records.read(text) if text else OVER
             group.doomed = records.doomed_in(text)
@@ -811,10 +819,9 @@ class World:
             self._faults_changed = False
             out.append(FaultsKnown(self._faults))
         repairs, self._repairs = self._repairs, {}
-        for name in repairs:
-            group = self.groups.get(name)
-            if group is not None and group.record is not None:
-                out.append(RepairKnown(name, group.record))
+        for group in filter(None, map(self.groups.get, repairs)):
+            if group.record is not None and not group.is_outside:
+                out.append(RepairKnown(group.name, group.record))
 
     def _tell_retries(self, group: Group, job: Job) -> Iterator[Event]:
         """How often pods have failed, by whoever scheduled before; said once."""
@@ -908,6 +915,8 @@ class World:
                 return held_job(group, pods, node.product), pods
             if pods:
                 job = job_of(group, pods, self._facts)
+                if refused:
+                    job = replace(job, recovery=NO_RECOVERY)
                 if now < group.spared_until:
                     return replace(job, preemptable=False), pods
                 return self._budgets.heeded(job, pods), pods
