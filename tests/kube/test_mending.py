@@ -201,9 +201,9 @@ def test_only_pods_that_are_deleted_now_are_written_as_about_to_be() -> None:
 
 def test_pods_that_were_to_be_deleted_and_are_not_yet_stay_written() -> None:
     stage, server = running(), Server()
-    steps = [Remember(JOB, RECORD), delete(0), Remember(JOB, RECORD), delete(1)]
+    note = Remember(JOB, RECORD)
 
-    carry_out(stage, server, steps)
+    carry_out(stage, server, [note, delete(0), note, delete(1)])
 
     notes = [body for what, body in server.bodies if what.startswith("PATCH")]
     text = notes[-1]["metadata"]["annotations"][names.REPAIR]

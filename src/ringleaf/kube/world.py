@@ -819,9 +819,11 @@ class World:
             self._faults_changed = False
             out.append(FaultsKnown(self._faults))
         repairs, self._repairs = self._repairs, {}
-        for group in filter(None, map(self.groups.get, repairs)):
-            if group.record is not None and not group.is_outside:
-                out.append(RepairKnown(group.name, group.record))
+        out += (
+            RepairKnown(group.name, group.record)
+            for group in filter(None, map(self.groups.get, repairs))
+            if group.record is not None and not group.is_outside
+        )
 
     def _tell_retries(self, group: Group, job: Job) -> Iterator[Event]:
         """How often pods have failed, by whoever scheduled before; said once."""
