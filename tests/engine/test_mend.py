@@ -213,8 +213,8 @@ def test_grace_deletes_with_the_grace_period_of_the_pod() -> None:
         "repairing j",
         "wake 901",
     ]
-    why = "all of it (2 pods) deleted, faulty: pod 0 on a (CardUnhealthy)"
-    assert story.told == [f"job 'j' is repaired: {why}"]
+    why = "faulty: pod 0 on a (CardUnhealthy); all its 2 pods are deleted"
+    assert story.told == [f"job 'j' is being repaired: {why}"]
 
 
 def test_what_has_not_ended_when_the_grace_is_over_is_deleted_at_once() -> None:

@@ -119,3 +119,60 @@ def test_the_checker_sees_a_job_that_is_called_repaired_and_is_not() -> None:
     found = changed(story("no-network-rule", ONE), Bind)
 
     assert any("is called repaired" in told for told in complaints(found))
+
+
+# The decisions that the stories are about.
+
+MODES = (
+    "no-network-rule",
+    "1.0-padding",
+    "1.0-common-in-one-leaf",
+    "1.0-common-across-leaves",
+    "1.0-foundation",
+    "2.0-padding",
+    "2.0-common",
+    "2.0-foundation",
+    "single-layer",
+    "superpods-hard",
+    "superpods-soft",
+)
+
+
+def told_in(file: str) -> list[str]:
+    """What the stories of a file are about, without their mode and their sources."""
+    return [
+        case.about.split(": ", 1)[1].rsplit(" (seed", 1)[0]
+        for case in cases(f"faults/{file}")
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_d17_the_same_stories_are_told_in_every_mode(mode: str) -> None:
+    assert told_in(mode) == told_in(MODES[0])
+
+
+def test_d20_chips_of_pods_that_end_because_of_a_fault_are_nobodys() -> None:
+    found = story("others", "nobody's")
+    ending = {
+        s.at for s in found.steps if any(isinstance(i, Delete) for i in s.instructions)
+    }
+    bound = [
+        (step.at, said.job, {place.node for place in said.placements})
+        for step in found.steps
+        for said in step.instructions
+        if isinstance(said, Bind)
+    ]
+
+    assert ending == {60.0}
+    assert bound == [
+        (62.0, "small", {"n5"}),
+        (90.0, "train", {"n0", "n1", "n3", "n4"}),
+    ]
+
+
+def test_d24_stories_begin_where_another_scheduler_ended() -> None:
+    own = [case for case in STORIES if "D24" in case.about]
+
+    known = ["repair-known" in str(case.scenario["then"]) for case in own]
+    assert len(own) > len(MODES)
+    assert all(known)

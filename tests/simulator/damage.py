@@ -45,6 +45,14 @@ TRAINING: Final[Document] = {
         "reserve-nodes": 1,
         "nodes-per-leaf": 4,
         "job-requests": "per-pod",
+        "grace-over-time": 30,
+        "superpod-escalation-seconds": 6,
+        "job-escalation-seconds": 12,
+        "repair-hold-seconds": 60,
+        "fault-brake-percent": 50,
+        "fault-brake-seconds": 30,
+        "run-within-seconds": 0,
+        "set-aside-seconds": 0,
         "share-common-leaves": True,
     },
     "nodes": [
@@ -495,6 +503,7 @@ ANY_NUMBER: Final = {
     *("resources", "capability", "guarantee", "priority", "created", "started"),
     "waiting-since",
     *("estimate-seconds", "until", "grace-seconds", "at"),
+    *("since", "deleted-at", "stuck-at", "seen", "acted", "recovered"),
 }
 """Keys, or the values inside them, for which some odd number is a good one."""
 REQUIRED: Final[Mapping[str, Sequence[str]]] = {

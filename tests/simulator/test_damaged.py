@@ -55,6 +55,7 @@ ENTRIES = (
     form.JobEndEntry,
     form.AilmentEntry,
     form.PodsAilEntry,
+    form.PodsRunEntry,
     form.PodsRefusedEntry,
     form.RecordEntry,
     form.RepairEntry,

@@ -42,6 +42,8 @@ from ringleaf.policies.faults import (
 )
 from ringleaf.policies.fit import counted, some_of
 
+Pods = Mapping[int, Placement]
+
 WIDER: Final = tuple(Reach)
 """How much is deleted, the least first."""
 MAX_TOLD: Final = 3
@@ -180,6 +182,8 @@ def _delete(
     repair: Repair,
     faulty: Mapping[int, Ailment],
     reach: Reach,
+    *,
+    because: str = "",
 ) -> None:
     """Delete as much of a job as *reach* says, unless it is too early or too much."""
     name, recovery, now = repair.name, standing.job.recovery, cycle.now
@@ -216,7 +220,7 @@ def _delete(
         repairs.retries_used[name] = repair.retries_used
     repairs.book.acted(_fault_keys(cycle, repair, faulty), name, now)
     cycle.out.append(Remember(name, repair.record))
-    why = _words(standing, faulty, reach, len(victims))
+    why = f"{because or _faulty_words(faulty)}; {_deleted_words(reach, victims, alive)}"
     cause = str(first_cause(causes))
     at_once = {
         n
@@ -228,7 +232,7 @@ def _delete(
             listed = tuple(sorted(replicas))
             cycle.out.append(Delete(name, listed, cause, why, forced))
     cycle.end_for_repair(standing, victims, repair)
-    cycle.tell(standing, Verdict.REPAIRING, f"job {name!r} is repaired: {why}")
+    cycle.tell(standing, Verdict.REPAIRING, f"job {name!r} is being repaired: {why}")
 
 
 def _is_asked(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
@@ -254,7 +258,7 @@ def _wait_for_brake(
 ) -> None:
     """Too many pods were deleted in a short time: say so, and try again later."""
     rules, brake = cycle.view.settings.repairs, cycle.repairs.brake
-    repair.braked = True
+    known, repair.braked = repair.braked, True
     cycle.repairs.braked[repair.name] = None
     recent = brake.recent(cycle.now, rules)
     told = (
@@ -263,7 +267,8 @@ def _wait_for_brake(
         f"the last {rules.brake_s} s, at most {rules.brake_percent} % may be"
     )
     hint = "fault-brake-percent and fault-brake-seconds say how many may be"
-    cycle.tell(standing, Verdict.BRAKED, told, hint)
+    if not known:
+        cycle.tell(standing, Verdict.BRAKED, told, hint)
 
 
 def _is_lost(cycle: Cycle, placement: Placement | None) -> bool:
@@ -280,21 +285,40 @@ def _is_stranded(cycle: Cycle, ailment: Ailment | None) -> bool:
     return bool(found) and found not in cycle.repairs.nodes
 
 
-def _words(
-    standing: Standing, faulty: Mapping[int, Ailment], reach: Reach, pods: int
-) -> str:
-    """What is deleted and why, for people."""
+def _faulty_words(faulty: Mapping[int, Ailment]) -> str:
+    """Which pods are faulty and why, for people."""
     told = [
         f"pod {n} on {a.node} ({a.cause})" if a.node else f"pod {n} ({a.cause})"
         for n, a in sorted(faulty.items())
     ]
-    what = {
-        Reach.PODS: counted(pods, "pod"),
-        Reach.BLOCK: f"its logical SuperPoD ({counted(pods, 'pod')})",
-        Reach.JOB: f"all of it ({counted(pods, 'pod')})",
-    }[reach]
-    back = "" if standing.ready <= pods else f" of {standing.ready}"
-    return f"{what}{back} deleted, faulty: {some_of(told, MAX_TOLD)}"
+    return f"faulty: {some_of(told, MAX_TOLD)}"
+
+
+def _deleted_words(reach: Reach, victims: Collection[int], alive: Pods) -> str:
+    """How much of a job is deleted, for people."""
+    pods = len(victims)
+    one, be = counted(pods, "pod"), "is" if pods == 1 else "are"
+    if reach is Reach.BLOCK:
+        return f"the rest of its logical SuperPoD is deleted too, {one}"
+    if not alive.keys() <= {*victims}:
+        return f"{pods} of {len(alive)} pods {be} deleted"
+    return f"all its {pods} pods are deleted" if pods > 1 else f"its {one} is deleted"
+
+
+def _outcome_words(cycle: Cycle, standing: Standing, repair: Repair) -> str:
+    """Where the pods of a job that was repaired are now, for people."""
+    now, moved, back = standing.placements, [], 0
+    for n in sorted(repair.ever & now.keys()):
+        before = repair.placements.get(n)
+        if before is None or (before.node, before.chips) != (now[n].node, now[n].chips):
+            gone = "" if before is None else f" from {before.node}"
+            moved.append(f"pod {n} moved{gone} to {now[n].node}")
+        else:
+            back += 1
+    told = [f"{counted(back, 'pod')} returned"] if back else []
+    told += [some_of(moved, MAX_TOLD)] if moved else []
+    after = f"{cycle.now - repair.since:.0f} s"
+    return f"all its pods are placed again after {after}: {', '.join(told)}"
 
 
 def _fault_keys(
@@ -322,7 +346,7 @@ def _follow(cycle: Cycle, repair: Repair) -> None:
             if cycle.now >= repair.asked_at + rules.grace_s:
                 _inspect(cycle, standing)
         return
-    if standing is not None and _is_whole(standing, repair):
+    if standing is not None and _is_whole(cycle, standing, repair):
         _finish(cycle, standing, repair)
         return
     ending = set() if standing is None else standing.terminating & repair.deleted
@@ -346,16 +370,26 @@ def _can_escalate(standing: Standing, repair: Repair) -> bool:
     return bool(stuck) and next_reach(standing.job, repair.reach) is not None
 
 
-def _is_whole(standing: Standing, repair: Repair) -> bool:
-    """Whether all pods that were deleted are back, or are done."""
+def _is_whole(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
+    """Whether all pods that were deleted are back, or are done, and none is faulty.
+
+    What is faulty may still wait for the brake.
+    """
     back = standing.placements.keys() - standing.terminating | standing.finished
-    return repair.deleted <= back
+    if not repair.deleted <= back:
+        return False
+    if standing.job.recovery.mode is Mode.OFF:
+        return True
+    left = faulty_pods(cycle, standing).values()
+    return all(each.cause is Cause.SUB_HEALTH for each in left)
 
 
 def _finish(cycle: Cycle, standing: Standing, repair: Repair) -> None:
     """A job is whole again."""
     ever = tuple(sorted(repair.ever))
-    cycle.out.append(Repaired(repair.name, replace(repair.record, deleted=ever)))
+    record = replace(repair.record, deleted=ever)
+    told = _outcome_words(cycle, standing, repair)
+    cycle.out.append(Repaired(repair.name, record, told))
     _close(cycle, standing, repair)
 
 
@@ -392,7 +426,7 @@ def _press(
         why = f"{counted(len(ending), 'pod')} did not end within {waited} s"
         listed = tuple(sorted(ending))
         cycle.out.append(Delete(repair.name, listed, cause, why, force=True))
-        told = f"job {repair.name!r} is repaired: {why}, deleted at once"
+        told = f"job {repair.name!r} is being repaired: {why}, deleted at once"
         cycle.tell(standing, Verdict.REPAIRING, told)
 
 
@@ -421,4 +455,7 @@ def _escalate(cycle: Cycle, standing: Standing, repair: Repair) -> None:
         return
     cause = first_cause(repair.causes)
     stranded = {n: repair.ailments.get(n, Ailment(n, cause)) for n in standing.missing}
-    _delete(cycle, standing, repair, stranded, reach)
+    lacks = some_of([str(n) for n in sorted(stranded)], MAX_TOLD)
+    noun = "pod" if len(stranded) == 1 else "pods"
+    because = f"no place for {noun} {lacks} within {after} s"
+    _delete(cycle, standing, repair, stranded, reach, because=because)

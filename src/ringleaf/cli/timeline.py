@@ -175,4 +175,4 @@ def _print_timeline(console: Console, run: Run) -> None:
 
 def _is_quiet(plain: dict[str, Any]) -> bool:
     """Whether nobody needs to read it: the engine and its clock among themselves."""
-    return "wake-at" in plain or "wakes" in plain
+    return not {"wake-at", "wakes", "remember"}.isdisjoint(plain)

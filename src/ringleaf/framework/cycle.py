@@ -469,6 +469,7 @@ class Cycle:
         then, those of whole blocks that were deleted go elsewhere with them.
         """
         job, cluster = standing.rest, self.view.cluster
+        job = job if repair is None else repair.barred(job)
         back = () if repair is None else repair.returning(cluster, standing)
         several = [back]
         if back and repair is not None and repair.reach.is_wide:
@@ -657,7 +658,8 @@ class Cycle:
 
     def _spares(self, standing: Standing, repair: Repair) -> dict[int, Placement]:
         """Where pods could go now if all were gone that were deleted."""
-        name, job, cluster = standing.job.name, standing.rest, self.view.cluster
+        name, cluster = standing.job.name, self.view.cluster
+        job = repair.barred(standing.rest)
         with Statement(cluster) as statement:
             repair.let_go(statement, cluster)
             if gone := standing.terminating & standing.placements.keys():
@@ -681,7 +683,7 @@ class Cycle:
         repair: Repair,
     ) -> tuple[Placement, ...]:
         """Places for pods of a job beside those *alive*; see ``_joined``."""
-        job, cluster = standing.rest, self.view.cluster
+        job, cluster = repair.barred(standing.rest), self.view.cluster
         found: tuple[Placement, ...] = ()
         for returning in (back, ()) if back and repair.reach.is_wide else (back,):
             with Statement(cluster) as statement:

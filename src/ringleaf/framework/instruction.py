@@ -87,10 +87,14 @@ class AskToExit(Struct, frozen=True, tag="ask-to-exit"):
 
 
 class Repaired(Struct, frozen=True, tag="repaired"):
-    """All pods of *job* are placed again; *record* says what had been deleted."""
+    """All pods of *job* are placed again; *record* says what had been deleted.
+
+    The *message* says where they are now, for people.
+    """
 
     job: str
     record: Record
+    message: str = ""
 
 
 class Report(Struct, frozen=True, tag="report"):

@@ -199,6 +199,12 @@ class Repair:
         kept = kept_seats(cluster, replace(standing.rest, previous=past))
         return tuple(places[seat.replica] for seat in kept)
 
+    def barred(self, job: Job) -> Job:
+        """*job*, none of whose pods goes back to where one was separated from."""
+        if job.previous is not None or not self.previous.failed_nodes:
+            return job
+        return replace(job, previous=Previous((), self.previous.failed_nodes))
+
     def lost(self, held: Iterable[Placement]) -> tuple[Placement, ...]:
         """Where those of its pods were that are not *held*."""
         there = {placement.replica for placement in held}

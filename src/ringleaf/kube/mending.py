@@ -124,7 +124,7 @@ class Mender:
                 self._say("ask to exit", job=each.job, exits=each.exits)
                 self._reset(group, exits=each.exits)
             case Repaired():
-                self._repaired(group, each.record)
+                self._repaired(group, each.record, each.message)
 
     def abandon(self) -> None:
         """Let go of everything: others decide now."""
@@ -194,8 +194,7 @@ class Mender:
                 self._teller.on_pod(pod, "Faulty", f"{told}; others are to delete it")
                 self._then(group.name, _Pointing(pod, status))
 
-    def _repaired(self, group: Group, record: Record) -> None:
-        told = f"all pods are placed again, {len(record.deleted)} were deleted"
+    def _repaired(self, group: Group, record: Record, told: str) -> None:
         self._say("repaired", job=group.name, pods=len(record.deleted))
         self._teller.on_group(group, "Repaired", told)
         job = group.told

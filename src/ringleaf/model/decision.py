@@ -93,11 +93,12 @@ class Waiting(Struct, frozen=True):
         """Who, verdict, wanted against found, causes."""
         causes = [f"{count} {reason.words}" for reason, count in self.reasons.items()]
         causes += [f"{self.fitting} fitting"] * (self.fitting > 0)
-        because = f"; {self.because}" if self.because else ""
-        return (
-            f"job {self.job.name!r} waits: wants {self.job.wanted}, "
-            f"{self.missing} short; nodes: {', '.join(causes) or 'none'}{because}"
+        because = [self.because] if self.because else []
+        nodes = (
+            [f"nodes: {', '.join(causes) or 'none'}"] if causes or not because else []
         )
+        found = "; ".join([f"{self.missing} short", *nodes, *because])
+        return f"job {self.job.name!r} waits: wants {self.job.wanted}, {found}"
 
 
 class Invalid(Struct, frozen=True):

@@ -103,8 +103,8 @@ def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, An
             body = {"job": job, "record": kept and record(kept)}
         case AskToExit(job, exits):
             return {"ask-to-exit": {"job": job, "exits": exits}}
-        case Repaired(job, done):
-            body = {"job": job, "record": record(done)}
+        case Repaired(job, done, message):
+            body = {"job": job, "record": record(done), "message": message}
         case Report(job, verdict, message, hint, missing, reasons, node):
             body = {"job": job, "verdict": str(verdict), "missing": missing}
             body |= {"reasons": {str(reason): n for reason, n in reasons.items()}}

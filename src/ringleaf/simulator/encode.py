@@ -59,7 +59,7 @@ from ringleaf.model.job import Job, Keep, Previous, Role
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
-from ringleaf.model.settings import JobRequests, Settings, SwitchMode
+from ringleaf.model.settings import JobRequests, Repairs, Settings, SwitchMode
 from ringleaf.model.spine import Leaf
 from ringleaf.simulator.tenants import BLOCK, CROSSED_BY, HEALTH, STATE
 
@@ -376,6 +376,20 @@ def settings(value: Settings) -> Plain:
         "nodes-per-leaf": value.nodes_per_leaf,
         "job-requests": str(JobRequests(value.job_requests)),
         "share-common-leaves": value.share_common_leaves,
+    } | _repairs(value.repairs)
+
+
+def _repairs(value: Repairs) -> Plain:
+    """How faults are dealt with."""
+    return {
+        "grace-over-time": value.grace_s,
+        "superpod-escalation-seconds": value.block_after_s,
+        "job-escalation-seconds": value.job_after_s,
+        "repair-hold-seconds": value.hold_s,
+        "fault-brake-percent": value.brake_percent,
+        "fault-brake-seconds": value.brake_s,
+        "run-within-seconds": value.run_within_s,
+        "set-aside-seconds": value.aside_s,
     }
 
 

@@ -45,6 +45,14 @@ class SettingsEntry(_Entry, frozen=True):
     nodes_per_leaf: Count | UnsetType | None = UNSET
     job_requests: JobRequests | UnsetType = UNSET
     share_common_leaves: bool | UnsetType = UNSET
+    grace_over_time: Annotated[int, Meta(ge=2, le=3600)] | UnsetType = UNSET
+    superpod_escalation_seconds: Index | UnsetType = UNSET
+    job_escalation_seconds: Index | UnsetType = UNSET
+    repair_hold_seconds: Index | UnsetType = UNSET
+    fault_brake_percent: Annotated[int, Meta(ge=0, le=100)] | UnsetType = UNSET
+    fault_brake_seconds: Count | UnsetType = UNSET
+    run_within_seconds: Index | UnsetType = UNSET
+    set_aside_seconds: Index | UnsetType = UNSET
 
 
 class TaintEntry(_Entry, frozen=True):
@@ -438,6 +446,14 @@ WANTED: Final[Mapping[str, str]] = {
     "reserve-nodes": _FROM_0,
     "nodes-per-leaf": _FROM_1,
     "job-requests": "strict or per-pod",
+    "grace-over-time": "a whole number from 2 to 3600",
+    "superpod-escalation-seconds": _FROM_0,
+    "job-escalation-seconds": _FROM_0,
+    "repair-hold-seconds": _FROM_0,
+    "fault-brake-percent": "a whole number from 0 to 100",
+    "fault-brake-seconds": _FROM_1,
+    "run-within-seconds": _FROM_0,
+    "set-aside-seconds": _FROM_0,
     "share-common-leaves": "true or false",
     "nodes": "a list of nodes",
     "name": "text",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ringleaf.framework.conf import NO_OTHERS, Conf, Others, Refused, Remark, read_conf
 from ringleaf.model.queue import Queue
-from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.model.settings import Repairs, Settings, SwitchMode
 from ringleaf.simulator.checks import good_name
 from ringleaf.simulator.demands import resources_of
 from ringleaf.simulator.fault import written
@@ -43,7 +43,20 @@ def settings_of(
         share_common_leaves=_or(entry.share_common_leaves, base.share_common_leaves),
         superpod_size=size,
         reserve_nodes=reserve,
-        repairs=base.repairs,
+        repairs=_repairs(entry, base.repairs),
+    )
+
+
+def _repairs(entry: SettingsEntry, base: Repairs) -> Repairs:
+    return Repairs(
+        grace_s=_or(entry.grace_over_time, base.grace_s),
+        block_after_s=_or(entry.superpod_escalation_seconds, base.block_after_s),
+        job_after_s=_or(entry.job_escalation_seconds, base.job_after_s),
+        hold_s=_or(entry.repair_hold_seconds, base.hold_s),
+        brake_percent=_or(entry.fault_brake_percent, base.brake_percent),
+        brake_s=_or(entry.fault_brake_seconds, base.brake_s),
+        run_within_s=_or(entry.run_within_seconds, base.run_within_s),
+        aside_s=_or(entry.set_aside_seconds, base.aside_s),
     )
 
 

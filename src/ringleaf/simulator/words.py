@@ -73,9 +73,7 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
         f"{'1 fault was' if len(faults) == 1 else f'{len(faults)} faults were'} "
         "known before"
     ),
-    "nodes": lambda nodes: (
-        f"nodes {_names([n['name'] for n in nodes])}: new or changed"
-    ),
+    "nodes": lambda nodes: f"nodes {_names(list(map(_node, nodes)))}: new or changed",
     "nodes-gone": lambda names: f"nodes {_names(names)} are gone",
     "leaves": lambda _leaves: "what is known of leaf switches changed",
     "queue": lambda queue: f"queue {queue['name']} is new or changed",
@@ -89,6 +87,18 @@ def _ailing(ailments: Sequence[Plain]) -> str:
     """What is wrong with pods; a job without any is well."""
     told = [f"pod {each['replica']} ({each['cause']})" for each in ailments]
     return f"faulty: {_names(told)}" if told else "none of its pods is faulty by itself"
+
+
+def _node(node: Plain) -> str:
+    """A node, and what is wrong with it."""
+    wrong = [] if node.get("ready", True) else [node.get("down") or "not ready"]
+    for key in ("faulty", "network-faulty", "weak"):
+        if chips := node.get(key):
+            noun = "chip" if len(chips) == 1 else "chips"
+            wrong.append(f"{noun} {_chips(chips)} {key}")
+    if node.get("weak-switch") or (node.get("sub-healthy") and not node.get("weak")):
+        wrong.append("sub-healthy")
+    return f"{node['name']} ({', '.join(wrong)})" if wrong else str(node["name"])
 
 
 def _because(about: Plain) -> str:
@@ -116,7 +126,7 @@ def _report(about: Plain) -> str:
 
 def _deletion(about: Plain) -> str:
     how = " at once" if about.get("force") else ""
-    return f"{_pods(about)} deleted{how}{_because(about)}"
+    return f"{_pods(about)} deleted{how} ({about['cause']})"
 
 
 def _exit(about: Plain) -> str:
@@ -135,7 +145,7 @@ _INSTRUCTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
         f"its repair is {'written down' if 'record' in about else 'forgotten'}"
     ),
     "ask-to-exit": _exit,
-    "repaired": lambda _about: "all its pods are placed again",
+    "repaired": lambda about: about.get("message", "all its pods are placed again"),
     "report": _report,
     "wake-at": lambda at: f"wake up at {at} s",
 }
