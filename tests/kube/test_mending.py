@@ -98,6 +98,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (binder, mending, faultbook):
         monkeypatch.setattr(module, "MOST_PAUSE_S", 0.002)
     monkeypatch.setattr(faultbook, "PAUSE_S", 0.001)
+    monkeypatch.setattr(binder, "REFUSED_S", 0.001)
 
 
 def running(labels: dict[str, str] | None = None, pods: int = 2) -> Stage:
@@ -358,11 +359,30 @@ def test_a_deletion_is_asked_for_until_the_answer_is_known(status: int) -> None:
     assert len(server.asked) == silence
 
 
-def test_a_deletion_that_is_refused_is_told() -> None:
+def test_a_deletion_that_is_refused_is_told_once_and_tried_again() -> None:
     stage = running()
-    said = carry_out(stage, Server(lambda _m, _p: 403), [delete(1)])
+    server = Server(lambda _m, _p: 403 if len(server.asked) < 9 else None)
 
-    assert said[-1] == "deletion refused 403 refused"
+    said = carry_out(stage, server, [delete(0, 1), delete(1)])
+
+    assert [line for line in said if line.startswith("deletion refused")] == [
+        "deletion refused 403 refused"
+    ]
+    assert len(server.bodies) == 2
+
+
+def test_nobody_goes_on_deleting_a_pod_that_is_gone() -> None:
+    stage = running()
+    server = Server(lambda _m, _p: 403)
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        edge.mender.carry_out(delete(1))
+        await asyncio.sleep(0.01)
+        stage.drop_pod("g-1")
+        await asyncio.wait_for(edge.binder.drained(), 30)
+
+    asyncio.run(run())
 
 
 def test_the_pod_meant_is_the_one_that_was_there_when_it_was_said() -> None:
@@ -434,6 +454,18 @@ def test_whoever_deletes_pods_is_pointed_at_those_that_are_faulty() -> None:
         "huawei.com/pod-status": "Unhealthy-CardUnhealthy"
     }
     assert body["metadata"]["uid"] == stage.pods["default/g-1"]["metadata"]["uid"]
+
+
+def test_a_pod_that_says_so_already_is_not_pointed_at_again() -> None:
+    stage, server = running(), Server()
+    plain = stage.pods["default/g-1"]
+    plain["metadata"]["annotations"][names.POD_STATUS] = "Unhealthy-CardUnhealthy"
+    stage.put_pod(plain)
+
+    ailments = tuple(Ailment(n, Cause.CHIP, "b") for n in (0, 1))
+    carry_out(stage, server, [Point(JOB, ailments)])
+
+    assert server.asked == ["PATCH g-0/status"]
 
 
 def test_pods_that_come_back_to_their_nodes_are_told_apart() -> None:

@@ -21,6 +21,8 @@ from ringleaf.model.placement import Placement
 
 TRIES: Final = 8
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 4.0
+REFUSED_S: Final = 30.0
+"""How long until a deletion that was refused is tried again."""
 FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 403, 404, 409, 429, 500
 FENCED: Final = b"this Binding is by"
 """Words of the policy that refuses Bindings of those who do not lead."""
@@ -78,6 +80,10 @@ class Binder:
         self._on_way: dict[str, asyncio.Event] = {}
         """Pods that are being bound, and when it is known what became of them."""
         self._deletions = asyncio.Semaphore(workers)
+        self._deleting: set[tuple[str, bool]] = set()
+        """Uids of pods that are being deleted, and whether by force."""
+        self._refusals: dict[str, int] = {}
+        """Job -> the status with which the deletion of its pods was refused."""
         self.n_bound = self.n_failed = 0
 
     @property
@@ -112,7 +118,9 @@ class Binder:
     def delete(self, pods: Iterable[PodRecord], *, force: bool = False) -> None:
         """Delete pods, with their own grace period or without any (*force*)."""
         for pod in pods:
-            self._start(self._delete(pod, force=force))
+            if (pod.uid, force) not in self._deleting:
+                self._deleting.add((pod.uid, force))
+                self._start(self._delete(pod, force=force))
 
     def abandon(self) -> None:
         """Let go of everything: others decide now."""
@@ -248,16 +256,30 @@ class Binder:
 
     async def _delete(self, pod: PodRecord, *, force: bool) -> None:
         """Delete a pod, and no other of its name, once it is known where it is."""
-        known = self._on_way.get(pod.uid)
-        if known is not None:
-            await known.wait()
+        try:
+            known = self._on_way.get(pod.uid)
+            if known is not None:
+                await known.wait()
+            while not await self._is_deleted(pod, force=force):
+                await asyncio.sleep(REFUSED_S)
+                if pod.uid not in self._world.pods:
+                    break
+        finally:
+            self._deleting.discard((pod.uid, force))
+
+    async def _is_deleted(self, pod: PodRecord, *, force: bool) -> bool:
+        """Ask for the deletion of a pod; a refusal is told once for its job."""
         async with self._deletions:
             path, body = encode.pod_path(pod), encode.deletion(pod, force=force)
             answer = await self._ask("DELETE", path, body, is_bind=True)
-        gone = answer is not None and answer.status in (NOT_FOUND, CONFLICT)
-        if answer is not None and not answer.ok and not gone:
+        if answer is None or answer.ok or answer.status in (NOT_FOUND, CONFLICT):
+            self._refusals.pop(pod.job, None)
+            return True
+        if self._refusals.get(pod.job) != answer.status:
+            self._refusals[pod.job] = answer.status
             why = _message(answer)
             self._say("deletion refused", pod=pod.key, job=pod.job, why=why)
+        return False
 
     async def _ask(
         self,

@@ -187,12 +187,13 @@ class Mender:
         numbered = group.by_number()
         for ailment in each.ailments:
             pod = numbered.get(ailment.replica)
-            if pod is not None:
-                status = f"Unhealthy-{ailment.cause.value}"
-                told = f"{ailment.cause.value} on node {ailment.node!r}"
-                self._say("faulty", job=each.job, pod=pod.key, why=told)
-                self._teller.on_pod(pod, "Faulty", f"{told}; others are to delete it")
-                self._then(group.name, _Pointing(pod, status))
+            status = f"Unhealthy-{ailment.cause.value}"
+            if pod is None or pod.annotations.get(names.POD_STATUS) == status:
+                continue
+            told = f"{ailment.cause.value} on node {ailment.node!r}"
+            self._say("faulty", job=each.job, pod=pod.key, why=told)
+            self._teller.on_pod(pod, "Faulty", f"{told}; others are to delete it")
+            self._then(group.name, _Pointing(pod, status))
 
     def _repaired(self, group: Group, record: Record, told: str) -> None:
         self._say("repaired", job=group.name, pods=len(record.deleted))

@@ -54,6 +54,7 @@ KEPT_ANNOTATIONS: Final = frozenset(
         names.SUPERPOD_RANK,
         names.RECOVER_PATH,
         names.RECOVER_STRATEGY,
+        names.POD_STATUS,
     }
 )
 """Annotations that are looked at later; others may be large."""
