@@ -354,9 +354,9 @@ def test_an_unknown_key_is_told_with_the_keys_that_may_stand_there(
     own = [f for f in fields if f.name in entry.__annotations__]
     first = [f for f in (*own, *fields) if f.required] + own
     keys = [*dict.fromkeys(f.encode_name for f in (*first, *fields))]
-    more = [f"… {len(keys) - 16} more"] * (len(keys) > 16)
+    more = [f"… {len(keys) - 12} more"] * (len(keys) > 12)
 
-    assert refusal(text) == f"{place}; hint: it may have {', '.join(keys[:16] + more)}"
+    assert refusal(text) == f"{place}; hint: it may have {', '.join(keys[:12] + more)}"
 
 
 # What types cannot tell.

@@ -20,7 +20,7 @@ _STEP = re.compile(r"\.([a-z-]+)|\[(\d+)\]|\[\.\.\.\]")
 _MISSING = re.compile(r"Object missing required field `([a-z-]+)`")
 _TOO_MANY = re.compile(r"Expected `array` of length <= (\d+)")
 
-MAX_KEYS: Final = 16
+MAX_KEYS: Final = 12
 """Keys that a hint names."""
 
 _S = TypeVar("_S", bound=Struct)
