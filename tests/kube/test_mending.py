@@ -559,6 +559,26 @@ def test_where_nobody_reads_nothing_is_made() -> None:
     assert not any("not told" in line for line in said)
 
 
+def test_the_name_of_an_owner_is_a_name_whatever_it_is() -> None:
+    """Anybody who makes a PodGroup says who owns it."""
+    stage, paths = running(), list[str]()
+
+    def asked(_method: str, path: str) -> int:
+        paths.append(path)
+        return 404
+
+    plain = stage.groups[f"g{UID}"]
+    name = "../g?x é HTTP/1.1\r\nHost: h\r\n\r\nDELETE /"
+    plain["metadata"]["ownerReferences"] = [{"name": name, "uid": "u"}]
+    stage.put_group(plain)
+    carry_out(stage, Server(asked), [AskToExit(JOB, exits=True)])
+
+    (path,) = paths
+    assert path.isascii()
+    assert path.startswith("/api/v1/namespaces/default/configmaps/reset-config-..%2Fg")
+    assert not set(path) & set(" ?\r\n")
+
+
 def test_what_another_wrote_in_between_is_not_lost() -> None:
     stage, server = running(), Server()
     reset_config(server)

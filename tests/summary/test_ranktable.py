@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from ringleaf.kube.ranktable import (
     status_of,
     summary_of,
 )
+from ringleaf.kube.shelf import SummaryMap
 from tests.summary.cast import part
 
 RUNNING, PENDING, DONE, FAILED = "Running", "Pending", "Succeeded", "Failed"
@@ -339,3 +341,30 @@ def test_an_older_device_plugin_says_where_by_server_id_alone() -> None:
 
     assert (server["server_id"], server["pod_name"]) == ("10.0.0.5", "bert-worker-0")
     assert found.master == "10.0.0.5"
+
+
+def test_a_chip_with_an_endless_number_is_still_one() -> None:
+    devices = {"devices": [{"device_id": "9" * 5000}]}
+    pod = member(0, is_npu=True, devices=json.dumps(devices))
+
+    assert part_of(pod, "").rank == 0
+
+
+def test_an_annotation_without_bottom_is_a_problem_of_its_pod() -> None:
+    deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+    level = f'{{"level":0,"info":{{"x":{deep}}}}}'
+    pod = member(0, devices=f'{{"devices":[{{"levelList":[{level}]}}]}}')
+
+    found = part_of(pod, "")
+
+    assert found.rank == -1
+    assert found.problem
+
+
+def test_a_configmap_of_anybody_is_read_whatever_it_says() -> None:
+    said = {"job_name": "bert", "cm_index": "9" * 5000}
+    plain = {"metadata": {"name": "job-summary-bert"}, "data": said}
+
+    assert msgspec.convert(plain, SummaryMap).index == -1
+    said["cm_index"] = "0"
+    assert msgspec.convert(plain, SummaryMap).index == 0

@@ -39,6 +39,8 @@ PYTORCH: Final = "pytorch"
 VOLCANO_JOB: Final = "Job"
 """The kind of owner whose master is where its first server is."""
 ADD, DELETE = "add", "delete"
+MOST_DIGITS: Final = 9
+"""Digits of a number of a chip that are read."""
 _MOST_FRAME: Final = 160
 """Bytes of a table around its servers, at most."""
 
@@ -207,7 +209,7 @@ def part_of(pod: Member, serial: str) -> Part:
     who = f"Pod {quoted(pod.name)}"
     try:
         found = _decode_part(pod.devices)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         where = names.CONFIGURATION_NPU if pod.is_npu else names.CONFIGURATION_910
         told = f"{who}: {where} is {quoted(pod.devices)}, want a rank table ({error})"
         return msgspec.structs.replace(_NO_PART, problem=told)
@@ -254,7 +256,8 @@ def part_of(pod: Member, serial: str) -> Part:
 def _ranks(devices: Sequence[_Device], first: int) -> Iterable[str]:
     """The ranks of a table of version 2.0: a chip and the nets it is in, by level."""
     for i, device in enumerate(devices):
-        number = int(device.device_id) if device.device_id.isdecimal() else i
+        named = device.device_id[:MOST_DIGITS]
+        number = int(named) if named.isdecimal() else i
         nets = [
             level.info[min(level.info)]
             for level in sorted(device.levels or (), key=lambda each: each.level)

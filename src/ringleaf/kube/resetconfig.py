@@ -10,6 +10,7 @@ that of the whole of ``reset.json``.
 import asyncio
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct, field
@@ -74,7 +75,9 @@ class ResetConfig:
         exits: bool | None = None,
     ) -> None:
         """Tell the processes of the job *owner* to end, or that it is repaired."""
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{owner}"
+        # The name of an owner may be anything.
+        name = quote(f"{PREFIX}{owner}", safe="")
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         pause, why = FIRST_PAUSE_S, ""
         for _try in range(TRIES):
             try:
@@ -111,7 +114,7 @@ class ResetConfig:
             found = msgspec.json.decode(answer.body, type=ConfigMap)
             text = (found.data or {}).get(RESET)
             before = msgspec.json.decode(text, type=Reset) if text else Reset()
-        except (msgspec.MsgspecError, UnicodeError) as error:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise _Unread(f"{RESET} cannot be read: {str(error)[:200]}") from None
         body = changed(found, before, self._clock(), record, exits=exits)
         return await self._api.call("PATCH", path, body, kind=encode.MERGE, lane="tell")

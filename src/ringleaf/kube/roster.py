@@ -201,6 +201,7 @@ class Roster:
         self._waiting: defaultdict[str, dict[str, Member]] = defaultdict(dict)
         """Pods of controllers that are no jobs, as far as is known."""
         self._in_group: defaultdict[str, set[str]] = defaultdict(set)
+        self._on_node: defaultdict[str, set[str]] = defaultdict(set)
         self._named: defaultdict[str, set[str]] = defaultdict(set)
         self._address: dict[str, str] = {}
         self._marked: dict[str, None] = {}
@@ -362,6 +363,7 @@ class Roster:
 
     def _join(self, key: str, pod: Member, job_id: str) -> None:
         self._pods[key] = pod, job_id
+        self._on_node[pod.node].add(key)
         job = self.jobs.get(job_id)
         if job is None:
             self._waiting[job_id][pod.uid] = pod
@@ -376,6 +378,9 @@ class Roster:
     def _part(self, key: str) -> None:
         """A pod is no longer its job's."""
         pod, job_id = self._pods.pop(key)
+        self._on_node[pod.node].discard(key)
+        if not self._on_node[pod.node]:
+            del self._on_node[pod.node]
         job = self.jobs.get(job_id)
         if job is not None:
             job.pods.pop(pod.uid, None)
@@ -411,8 +416,9 @@ class Roster:
         if self.serials.get(node, "") == serial:
             return
         self.serials[node] = serial
-        for pod, job_id in self._pods.values():
-            if pod.node == node and (job := self.jobs.get(job_id)) is not None:
+        for key in sorted(self._on_node.get(node, ())):
+            pod, job_id = self._pods[key]
+            if (job := self.jobs.get(job_id)) is not None:
                 job.parts.pop(pod.uid, None)
                 self.touch(job)
 

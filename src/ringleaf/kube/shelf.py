@@ -22,6 +22,7 @@ from ringleaf.model.topology import quoted
 
 MENDS: Final = 3
 """How often a ConfigMap that somebody has changed is written anew."""
+MOST_DIGITS: Final = 12
 NOT_FOUND, CONFLICT = 404, 409
 
 Values = Mapping[str, str | None]
@@ -70,15 +71,24 @@ class SummaryMap(Struct):
     def index(self) -> int:
         """Which slice it is; -1 for what is none."""
         said = self.said
-        if not (said.cm_index.isdecimal() and said.cm_index.isascii()):
-            return -1
-        index = int(said.cm_index)
-        return index if self.metadata.name == map_name(said.job_name, index) else -1
+        index = whole(said.cm_index, -1)
+        named = index >= 0 and self.metadata.name == map_name(said.job_name, index)
+        return index if named else -1
 
     @property
     def job_key(self) -> str:
         """``namespace/name`` of its job."""
         return f"{self.metadata.namespace}/{self.said.job_name}"
+
+
+def whole(text: str, otherwise: int = 0) -> int:
+    """A whole number that anybody may have written, of twelve digits at most.
+
+    >>> whole("17"), whole("-1"), whole("9" * 5000, -1)
+    (17, 0, -1)
+    """
+    good = text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS
+    return int(text) if good else otherwise
 
 
 class _Maps(Struct):
@@ -256,7 +266,7 @@ class Shelf:
         namespace, _slash, name = key.partition("/")
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         if method != "POST":
-            path = f"{path}/{quote(name)}"
+            path = f"{path}/{quote(name, safe='')}"
         kind = encode.MERGE if method == "PATCH" else "application/json"
         return await self._api.call(method, path, encode.encode(body), kind=kind)
 
@@ -282,7 +292,7 @@ class Shelf:
         """A ConfigMap as it is now; None where there is none."""
         namespace, _slash, name = key.partition("/")
         path = f"/api/v1/namespaces/{namespace}/configmaps"
-        query = f"fieldSelector=metadata.name%3D{quote(name)}"
+        query = f"fieldSelector=metadata.name%3D{quote(name, safe='')}"
         answer = await self._api.call("GET", f"{path}?{query}", lane="read")
         if not answer.ok:
             why = refusal(answer.status, answer.body)

@@ -36,7 +36,7 @@ from ringleaf.kube.ranktable import (
 )
 from ringleaf.kube.roster import Job, JobGroup, JobNode, JobPod, Roster, job_key
 from ringleaf.kube.scheduler import Deposed, Say
-from ringleaf.kube.shelf import NotWritten, Shelf, SummaryMap, Taken
+from ringleaf.kube.shelf import NotWritten, Shelf, SummaryMap, Taken, whole
 from ringleaf.kube.teller import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.model.topology import quoted
@@ -252,7 +252,7 @@ class SummaryWriter:
         """Let what is being written arrive, and somebody else lead."""
         if isinstance(self.failure, Deposed):
             return
-        writing = [self._tasks[each] for each in self._writing]
+        writing = [self._tasks[_work_on(each)] for each in self._writing]
         if writing:
             await asyncio.wait(writing, timeout=FINISH_S)
         if self._elector is not None and "leader" in self._tasks:
@@ -345,8 +345,10 @@ class SummaryWriter:
 
     def _recall(self, found: SummaryMap) -> None:
         """A summary is there that may be the work of the writer before us."""
-        standing = self._standings.get(found.said.job_id)
-        if standing is not None and not standing.is_known and found.index == 0:
+        job_id = found.said.job_id
+        standing, job = self._standings.get(job_id), self.roster.jobs.get(job_id)
+        own = job is not None and job_key(job) == found.job_key
+        if standing is not None and own and not standing.is_known and found.index == 0:
             recall(standing, found)
 
     def _spoiled(self, known: SummaryMap) -> None:
@@ -370,8 +372,9 @@ class SummaryWriter:
             if not found.mark and said.job_id not in self.roster.jobs:
                 continue  # somebody else's, of a job that is gone
             namespace = found.metadata.namespace
-            self.roster.remember(said.job_id, namespace, said.job_name)
-            recall(self._standings[said.job_id], found)
+            job = self.roster.remember(said.job_id, namespace, said.job_name)
+            if job_key(job) == found.job_key:
+                recall(self._standings[said.job_id], found)
         self.roster.touch_all()
         self._wake.set()
 
@@ -410,7 +413,7 @@ class SummaryWriter:
             else:
                 del roster.changed[what]
             self._writing.add(what)
-            self._start(self._tend(what, since), what)
+            self._start(self._tend(what, since), _work_on(what))
 
     def _remove_due(self, now: float) -> Iterator[float]:
         """Have jobs looked at whose summaries are to be removed; when others are."""
@@ -479,11 +482,11 @@ class SummaryWriter:
     async def _write(self, job: Job) -> None:
         standing = self._standings[job.id]
         standing.since = standing.since or int(self.now())
+        standing.remove_at = None
         first = self.roster.job_named(job.namespace, job.name)
         if first is not None and first is not job:
             self._is_second(job, first, standing)
             return
-        standing.remove_at = None
         summary = job.summary(standing.status, self.roster.serials, self._most)
         wrong = _unwritable(job, len(summary.slices), self.roster)
         self._problems(job, standing, [*_few(summary), *_doubles(job), *wrong])
@@ -569,8 +572,7 @@ class SummaryWriter:
             self._say("gone", job=job_key(job), status=standing.status.value)
             return
         if standing.remove_at is None:
-            told = base.said.delete_time
-            standing.remove_at = int(told if told.isdecimal() else 0) + self._keep_s
+            standing.remove_at = whole(base.said.delete_time) + self._keep_s
         if standing.remove_at <= self.now():
             await self._remove(job, from_index=0)
             self.roster.forget(job.id)
@@ -659,9 +661,13 @@ def recall(standing: Standing, found: SummaryMap) -> None:
     said = found.said
     with suppress(ValueError):
         standing.status = Status(said.job_status)
-    if said.time.isdecimal():
-        standing.since = int(said.time)
+    standing.since = whole(said.time, standing.since)
     standing.is_known = True
+
+
+def _work_on(what: str) -> str:
+    """What the task is called that writes a summary; ids of jobs may be anything."""
+    return f"writes {what}"
 
 
 def _key(job: Job, index: int) -> str:
@@ -673,7 +679,7 @@ def _few(summary: Summary) -> list[str]:
     found = [*summary.problems]
     if len(found) <= MOST_TOLD:
         return found
-    more = f"job {quoted(summary.name)}: {len(found) - MOST_TOLD} more pods like these"
+    more = f"job {quoted(summary.name)}: more pods like these"
     return [*found[:MOST_TOLD], more]
 
 
