@@ -409,3 +409,14 @@ def test_a_node_may_be_heard_of_after_its_pods() -> None:
     stage.put_node(late)
     stage.now += NODE_HEARD_S
     assert not any("delete" in each for each in stage.cycle())
+
+
+def test_nothing_that_was_written_is_still_to_come() -> None:
+    """Whoever scheduled before may have had another clock."""
+    stage = Stage("a")
+    early = Record(since=5e9, deleted=(0,), deleted_at=5e9, stuck_at=5e9)
+    stage.group("g", 1, annotations={names.REPAIR: records.write(early)})
+
+    told = [e for e in stage.world.events(1000.0) if isinstance(e, RepairKnown)]
+    known = Record(since=1000.0, deleted=(0,), deleted_at=1000.0, stuck_at=1000.0)
+    assert told == [RepairKnown("default/g", known)]

@@ -388,7 +388,7 @@ class World:
                 ends = list(takewhile(_is_of_the_end, found))
                 out += ends
                 begins += found[len(ends) :]
-        self._tell_repairs(out)
+        self._tell_repairs(out, now)
         out += begins
         self._tell_runs(out)
         if vanished:
@@ -406,7 +406,8 @@ class World:
             out.append(FaultsKnown(self._faults))
         for group in self.groups.values():
             if group.record is not None and not group.is_outside:
-                out.append(RepairKnown(group.name, group.record))
+                known = _by_our_clock(group.record, now)
+                out.append(RepairKnown(group.name, known))
             if group.told is None:
                 continue
             starts = [p.started for p in group.pods.values() if p.holds and p.started]
@@ -813,14 +814,14 @@ class World:
             group.record_text = text
             group.written.append(text)
 
-    def _tell_repairs(self, out: list[Event]) -> None:
+    def _tell_repairs(self, out: list[Event], now: float) -> None:
         """What others wrote down of faults and repairs."""
         if self._faults_changed:
             self._faults_changed = False
             out.append(FaultsKnown(self._faults))
         repairs, self._repairs = self._repairs, {}
         out += (
-            RepairKnown(group.name, group.record)
+            RepairKnown(group.name, _by_our_clock(group.record, now))
             for group in filter(None, map(self.groups.get, repairs))
             if group.record is not None and not group.is_outside
         )
@@ -1050,6 +1051,16 @@ class World:
                 out.append(QueueChanged(Queue(DEFAULT_QUEUE)))
             else:
                 out.append(QueueGone(name))
+
+
+def _by_our_clock(record: Record, now: float) -> Record:
+    """*record* without times to come: whoever wrote it may have another clock."""
+    return replace(
+        record,
+        since=min(record.since, now),
+        deleted_at=None if record.deleted_at is None else min(record.deleted_at, now),
+        stuck_at=None if record.stuck_at is None else min(record.stuck_at, now),
+    )
 
 
 def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
