@@ -11,7 +11,7 @@ from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Delete, Remember
 from ringleaf.kube import names, records
 from ringleaf.kube.reports import check_code
-from ringleaf.kube.world import NODE_HEARD_S
+from ringleaf.kube.world import NODE_HEARD_S, RetriesLeft
 from ringleaf.model.fault import Record
 from ringleaf.model.settings import Repairs
 from tests.kube.stage import NPU, Stage
@@ -168,7 +168,7 @@ def test_a_repair_is_known_of_a_podgroup_without_pods() -> None:
     text = records.write(record)
     stage.group("g", 1, annotations={names.REPAIR: text}, phase="Running")
 
-    events = stage.world.events(0.0)
+    events = stage.world.events(9.0)
 
     assert [e for e in events if isinstance(e, RepairKnown)] == [
         RepairKnown("default/g", record)
@@ -420,3 +420,30 @@ def test_nothing_that_was_written_is_still_to_come() -> None:
     told = [e for e in stage.world.events(1000.0) if isinstance(e, RepairKnown)]
     known = Record(since=1000.0, deleted=(0,), deleted_at=1000.0, stuck_at=1000.0)
     assert told == [RepairKnown("default/g", known)]
+
+
+def test_a_budget_that_is_raised_later_is_not_used_up_by_that() -> None:
+    stage = running({"fault-scheduling": "force", "fault-retry-times": "3"})
+    uid = stage.groups["g"]["metadata"]["uid"]
+    stage.restart()
+    stage.world.put_faults((), {"default/g": RetriesLeft(uid, 3)})
+    stage.cycle()
+    plain = stage.groups["g"]
+    plain["metadata"]["labels"]["fault-retry-times"] = "5"
+    stage.put_group(plain)
+    stage.cycle()
+
+    assert stage.world.groups["default/g"].record is None
+
+
+def test_what_was_to_be_deleted_of_a_podgroup_that_is_gone_is_not() -> None:
+    stage = running(PODS_ONLY)
+    (uid, *_others) = stage.world.groups["default/g"].pods
+    plain = stage.groups["g"]
+    text = records.write(Record(since=1.0, deleted=(0,)), doomed=[uid])
+    plain["metadata"]["annotations"] = {names.REPAIR: text}
+    stage.put_group(plain)
+    assert stage.world.groups["default/g"].doomed
+
+    stage.drop_group("g")
+    assert not stage.world.groups["default/g"].doomed

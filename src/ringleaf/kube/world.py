@@ -168,8 +168,11 @@ class World:
         """Groups of whose repair somebody else has written."""
         self._faults: tuple[Fault, ...] = ()
         self._faults_changed = False
-        self._retries: Mapping[str, RetriesLeft] = {}
-        """Job -> how often its pods may still fail, by whoever scheduled before."""
+        self._retries: dict[str, RetriesLeft] = {}
+        """Job -> how often its pods may still fail, by whoever scheduled before.
+
+        It counts by the budget of then, so it is looked at once.
+        """
         self._changed: dict[str, None] = {}
         self._told: dict[tuple[str, str], str] = {}
         self.unready: dict[str, None] = {}
@@ -231,6 +234,7 @@ class World:
             if group is not None:
                 group.podgroup = None
                 group.record, group.record_text = None, ""
+                group.doomed = frozenset()
                 group.written.clear()
                 self._dirty[group.name] = None
 
@@ -338,7 +342,7 @@ class World:
         self, faults: Iterable[Fault], retries: Mapping[str, RetriesLeft]
     ) -> None:
         """What whoever scheduled before has written down of faults."""
-        self._faults, self._retries = tuple(faults), retries
+        self._faults, self._retries = tuple(faults), dict(retries)
         self._faults_changed = bool(self._faults)
 
     def _heed_conf(self) -> None:
@@ -833,6 +837,7 @@ class World:
             return
         if group.podgroup is None or left.uid not in uids_of(group.podgroup):
             return
+        del self._retries[group.name]
         used = max(0, job.recovery.retries - max(0, left.times))
         if used:
             group.record = Record(since=0.0, retries_used=used, is_over=True)
