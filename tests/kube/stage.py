@@ -73,6 +73,10 @@ class Stage:
     def restart(self) -> None:
         """A new scheduler, which reads what there is."""
         self.begin()
+        self.read_everything()
+
+    def read_everything(self) -> None:
+        """The scheduler reads what there is."""
         self.world.put_nodes(_read(self.nodes.values(), NodeObject))
         self.world.put_groups(_read(self.groups.values(), PodGroup))
         self.world.put_pods(_read(self.pods.values(), Pod))

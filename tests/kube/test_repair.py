@@ -447,3 +447,18 @@ def test_what_was_to_be_deleted_of_a_podgroup_that_is_gone_is_not() -> None:
 
     stage.drop_group("g")
     assert not stage.world.groups["default/g"].doomed
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_pods_on_a_node_that_cannot_be_read_are_left_alone(*, unread: bool) -> None:
+    stage = running({"fault-scheduling": "force"})
+    where = stage.bound["g-1"].split()[0]
+    del stage.nodes[where]
+    stage.now = NODE_HEARD_S + max(p.created for p in stage.world.pods.values())
+    stage.begin()
+    if unread:
+        stage.world.unread_nodes(where)
+    stage.read_everything()
+    stage.cycle()
+
+    assert bool(deleted(stage)) is not unread

@@ -135,6 +135,7 @@ async def _run(
             listed=lambda: tell("listed"),
             optional=optional,
             trouble=troubles.append,
+            unread=lambda key: tell("unread", key),
         )
         task = asyncio.create_task(reflector.run())
         task.add_done_callback(lambda _task: enough.set())
@@ -324,12 +325,14 @@ def test_an_object_that_cannot_be_read_does_not_stop_the_others() -> None:
             event("DELETED", pod("bad", 13, spec={"priority": "high"})),
             version=9,
         ),
-        until=5,
+        until=7,
     )
 
     assert told == [
+        ("unread", "n/bad"),
         ("put", "n/a 3", "n/c 5"),
         ("listed",),
+        ("unread", "n/bad"),
         ("put", "n/d 10"),
         ("put", "n/bad 12"),
         ("drop", "n/bad uid-bad"),
@@ -344,10 +347,10 @@ def test_an_object_that_became_unreadable_stays_as_it_was_known() -> None:
         *expired("event"),
         listing(pod("a", 12, spec={"priority": "high"}), version=20),
         watching(version=20),
-        until=3,
+        until=4,
     )
 
-    assert told == [("put", "n/a 3"), ("listed",), ("listed",)]
+    assert told == [("put", "n/a 3"), ("listed",), ("unread", "n/a"), ("listed",)]
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ class Reflector(Generic[T]):
         optional: the kind may be unknown to the API server; then there are none.
         name: what the kind is called, where its path does not say it.
         trouble: is told, in one line, what does not work; not twice in a row.
+        unread: is told of objects that are there and cannot be read, by their keys.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Reflector(Generic[T]):
         optional: bool = False,
         name: str = "",
         trouble: Callable[[str], None] = lambda _line: None,
+        unread: Callable[[str], None] = lambda _key: None,
     ) -> None:
         self._api = api
         self.path = path
@@ -121,7 +123,7 @@ class Reflector(Generic[T]):
         self._listed = listed
         self._page = page
         self._optional = optional
-        self._trouble = trouble
+        self._trouble, self._unread = trouble, unread
         self._known: dict[str, _Known] = {}
         self._puts: list[T] = []
         self._drops: list[Gone] = []
@@ -236,6 +238,7 @@ class Reflector(Generic[T]):
     def _pass_over(self, raw: Raw, error: Exception) -> str:
         """Tell about an object that cannot be read; its key, as far as it has one."""
         key = _bare(raw).metadata.key
+        self._unread(key)
         self._tell(f"{self.path}: object {quoted(key)} is passed over: {error}")
         return key
 

@@ -163,6 +163,8 @@ class World:
         """Groups of which pods were sent, or began to run."""
         self._gone: set[str] = set()
         """Nodes that were there, and are no more."""
+        self._unread: set[str] = set()
+        """Nodes that are there, and of which nobody can read what they are."""
         self._late: dict[str, float] = {}
         self._repairs: dict[str, None] = {}
         """Groups of whose repair somebody else has written."""
@@ -209,6 +211,7 @@ class World:
             self._objects[node.metadata.name] = node
             self._dirty_nodes[node.metadata.name] = None
             self._gone.discard(node.metadata.name)
+            self._unread.discard(node.metadata.name)
 
     def drop_nodes(self, gone: Iterable[Gone]) -> None:
         """Nodes are gone."""
@@ -217,6 +220,10 @@ class World:
                 self._dirty_nodes[each.name] = None
                 self._gone.add(each.name)
             self._told.pop(("Node", f"/{each.name}"), None)
+
+    def unread_nodes(self, key: str) -> None:
+        """A node is there that cannot be read: its pods are not stranded."""
+        self._unread.add(key.rpartition("/")[2])
 
     def put_groups(self, podgroups: Iterable[PodGroup]) -> None:
         """PodGroups are new or changed."""
@@ -958,7 +965,8 @@ class World:
     def _strand(self, pod: PodRecord, now: float) -> None:
         """A pod whose node is gone is stranded; a node may be heard of after it."""
         pod.is_stranded = False
-        if not (pod.holds and pod.ours) or pod.node in self._objects:
+        there = pod.node in self._objects or pod.node in self._unread
+        if there or not (pod.holds and pod.ours):
             return
         settled = pod.created + NODE_HEARD_S
         pod.is_stranded = pod.node in self._gone or now >= settled
