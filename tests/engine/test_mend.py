@@ -1427,3 +1427,43 @@ def test_a_stranded_padding_job_is_moved_whole() -> None:
     story.carry_out(now=15)
 
     assert {p.node[0] for p in _bound(story)} == {"A", "B"} - {home[0][0]}
+
+
+# Beside other actions
+
+
+def test_what_is_reserved_for_a_job_that_lost_pods_is_given_up_for_its_repair() -> None:
+    own = conf(PREEMPT, PLAIN, allocate={"reservation-after-seconds": 5})
+    own = replace(own, settings=rules().settings)
+    story = Story("a b c", conf=own)
+    story.arrives(job("j", 8, 2, recovery=wants(retries=3)), job("k"))
+    story.hears(PodsGone("j", (1,)), ill("b", cordoned=True), now=1)
+    story.wakes(10)
+    assert "j" in story.engine.bookings
+
+    story.hears(ill("a", 0), now=11)
+
+    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+    assert "j" not in story.engine.bookings
+
+
+def test_a_job_that_is_repaired_may_evict_others_for_its_place() -> None:
+    story = Story("a b", conf=rules(PREEMPT))
+    story.arrives(job("j", recovery=wants(), priority=5), job("k"))
+    story.hears(ill("a", 0), now=1)
+
+    said = story.carry_out(now=2)
+
+    assert "evict k: 0 for j (preempt)" in said
+    story.carry_out(now=3)
+    assert told(story, "bind") == [f"bind j: 0 on b {EIGHT}"]
+
+
+def test_a_job_whose_pods_are_not_made_again_is_given_up_in_the_end() -> None:
+    story = Story("a b", conf=rules(repair_hold_seconds=20))
+    story.arrives(job("j", recovery=wants(retries=1)))
+    story.hears(ails("j", 0), PodsGone("j", (0,)), now=1)
+
+    story.wakes(21)
+
+    assert told(story) == ["remember j: over, 1 used", f"bind j: 0 on a {EIGHT}"]

@@ -251,7 +251,7 @@ class Wards:
     def _is_lost(self, pod: Pod, ledger: "Ledger") -> bool:
         """Whether nobody is there who could end the pod."""
         if pod not in ledger.pods:
-            return pod in self.lost
+            return pod in self.lost and self.lost[pod] not in ledger.nodes
         node = ledger.nodes[ledger.pods[pod].node]
         return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
 

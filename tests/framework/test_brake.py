@@ -37,11 +37,19 @@ def test_deletions_are_forgotten_after_the_window() -> None:
     assert brake.allows(1, 100, 70.0, rules)
 
 
-def test_what_is_counted_twice_counts_once_and_what_is_late_in_its_place() -> None:
+def test_what_is_known_twice_counts_once_and_what_is_late_in_its_place() -> None:
     brake, rules = Brake(), Repairs(brake_s=60)
     for at, job in ((10.0, "j"), (10.0, "j"), (5.0, "k")):
-        brake.count(at, job, 2)
+        brake.known(at, job, 2)
 
     assert brake.recent(20.0, rules) == 4
     assert brake.next_at(rules) == 65.0
+
+
+def test_what_is_deleted_twice_at_one_time_counts_twice() -> None:
+    brake, rules = Brake(), Repairs(brake_s=60)
+    brake.count(10.0, "j", 2)
+    brake.count(10.0, "j", 3)
+
+    assert brake.recent(20.0, rules) == 5
     assert brake.allows(0, 100, 20.0, rules)

@@ -516,7 +516,7 @@ class Engine:
         repair.retries_used = used
         repairs.open[name] = repair
         if record.deleted_at is not None:
-            repairs.brake.count(record.deleted_at, name, len(record.deleted))
+            repairs.brake.known(record.deleted_at, name, len(record.deleted))
         standing = self.view.standings.get(name)
         repair.hold(self.view.cluster, standing)
         self.cycle.ends.pop(name, None)

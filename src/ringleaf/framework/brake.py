@@ -21,12 +21,13 @@ class Brake:
         """Whether somebody waits for it."""
 
     def count(self, at: float, job: str, pods: int) -> None:
-        """*pods* of *job* were deleted; those that were written down may come late.
+        """*pods* of *job* were deleted."""
+        self._deleted.append((at, job, pods))
 
-        Who says it twice says it once.
-        """
-        known = [each for each in self._deleted if each[:2] != (at, job)]
-        self._deleted = deque(sorted([*known, (at, job, pods)]))
+    def known(self, at: float, job: str, pods: int) -> None:
+        """It was written down that so many were; who hears it twice hears it once."""
+        if all(each[:2] != (at, job) for each in self._deleted):
+            self._deleted = deque(sorted([*self._deleted, (at, job, pods)]))
 
     def recent(self, now: float, rules: Repairs) -> int:
         """Pods that were deleted within the window."""

@@ -1,0 +1,390 @@
+"""Faults, recoveries, restarts, submissions in any order: who is deleted, who not.
+
+``tests.engine.wards`` knows the rules and complains of every deletion that they do not
+allow, also beyond restarts; the ledger complains of a chip that is owned twice.
+"""
+
+import io
+from collections import Counter
+from typing import Any, ClassVar
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from msgspec.structs import replace
+
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import (
+    Event,
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    NodesGone,
+    PodsAil,
+    PodsEnding,
+    PodsGone,
+    RepairKnown,
+    Woke,
+)
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.instruction import Bind, Instruction, Remember, WakeAt
+from ringleaf.framework.standing import Phase, Standing
+from ringleaf.model.cluster import Node
+from ringleaf.model.fault import (
+    Ailment,
+    Cause,
+    Down,
+    Mode,
+    Record,
+    Recovery,
+    SubHealth,
+)
+from ringleaf.model.job import Job, Schema
+from ringleaf.model.placement import Placement
+from ringleaf.simulator.log import Recorder, replay
+from tests.engine.ledger import Ledger
+from tests.engine.story import PLAIN, conf, job, node
+from tests.properties.test_engine import A3
+
+NODES = [
+    node(f"{leaf}{slot}", leaf=leaf, slot=slot) for leaf in "AB" for slot in range(3)
+]
+NODES += [
+    Node(f"P{pod}{n}", A3, 16, 0xFFFF, superpod=pod)
+    for pod in range(2)
+    for n in range(2)
+]
+
+
+def rules(percent: int) -> Conf:
+    """A configuration in which little time passes."""
+    given = {
+        "fault-brake-percent": percent,
+        "fault-brake-seconds": 30,
+        "grace-over-time": 20,
+        "repair-hold-seconds": 60,
+        "reserve-nodes": 0,
+        "super-pod-size": 2,
+    }
+    return conf("enqueue, allocate, backfill", PLAIN, **{"init-params": given})
+
+
+RECOVERIES = st.builds(
+    Recovery,
+    mode=st.sampled_from([Mode.GRACE] * 4 + [Mode.FORCE] * 2 + [*Mode]),
+    retries=st.sampled_from([0, 1, 3]),
+    pods_only=st.booleans(),
+    process=st.sampled_from([False, False, True]),
+    escalates=st.sampled_from([True, True, False]),
+    sub_health=st.sampled_from([SubHealth.IGNORE, SubHealth.IGNORE, *SubHealth]),
+    master=st.sampled_from([0, None]),
+)
+SHAPES = st.tuples(
+    st.sampled_from([2, 4, 8, 8]),
+    st.sampled_from([1, 2, 2, 3]),
+    st.sampled_from([None, None, 1]),
+    st.sampled_from(["plain", "plain", "leaves", "blocks"]),
+    st.sampled_from([0, 0, 5]),
+)
+Shape = tuple[int, int, int | None, str, int]
+SICK: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {"faulty": 1, "unhealthy": 1},
+    {"faulty": 0x30, "unhealthy": 0x10},
+    {"faulty": 0xFF, "unhealthy": 0xFF},
+    {"ready": False, "down": Down.NOT_READY},
+    {"ready": False, "down": Down.SWITCH},
+    {"ready": False, "down": Down.DAEMON},
+    {"weak": 2, "sub_healthy": True},
+    {"weak_switch": True, "sub_healthy": True},
+    {"network_faulty": 1},
+    {"cordoned": True},
+)
+PICK = st.integers(0, 999)
+OWN = st.sampled_from([Cause.POD, Cause.POD, Cause.RELATION, Cause.SUB_HEALTH])
+
+
+def job_of(name: str, shape: Shape, recovery: Recovery) -> Job:
+    """A job of some kind, most of them gangs."""
+    chips, pods, least, kind, priority = shape
+    given: dict[str, Any] = {"recovery": recovery, "priority": priority}
+    if kind == "blocks":
+        return Job(name, A3, 16, 2, sp_block=16, **given)
+    if kind == "leaves" and pods > 1:
+        return job(name, 8, pods, tor_affinity=Schema.LARGE_MODEL, **given)
+    fewest = None if least is None or least >= pods else least
+    return job(name, chips, pods, least=fewest, **given)
+
+
+class World:
+    """An engine, what an edge would know beside it, and what came of it all."""
+
+    def __init__(self, conf: Conf) -> None:
+        self.conf = conf
+        self.now = 0.0
+        self.wake: float | None = None
+        self.records: dict[str, Record | None] = {}
+        self.ailing: dict[str, tuple[Ailment, ...]] = {}
+        self.ledger = Ledger(NODES, (), conf)
+        self.counts = self.ledger.counts
+        self.begin(NODES)
+
+    def begin(self, nodes: list[Node]) -> None:
+        """A new engine, which knows nothing but the nodes."""
+        self.log = io.BytesIO()
+        self.engine = Engine(nodes, (), (), self.conf)
+        self.recorder = Recorder(self.engine, self.log)
+        self.twin = Engine(nodes, (), (), self.conf)
+
+    def hears(self, *events: Event) -> list[Instruction]:
+        self.ledger.wards.now = self.now
+        said = self.recorder.handle_all(events, self.now)
+        again = self.twin.handle_all(events, self.now)
+        assert msgspec.json.encode(again) == msgspec.json.encode(said)
+        for event in events:
+            self.ledger.hear(event)
+        for each in said:
+            self.ledger.heed(each)
+            self._heed(each)
+        self.ledger.compare(self.engine)
+        assert not self.ledger.untold(self.engine)
+        return said
+
+    def _heed(self, said: Instruction) -> None:
+        match said:
+            case WakeAt():
+                assert said.at > self.now
+                self.wake = said.at
+            case Remember():
+                self.records[said.job] = said.record
+            case Bind():
+                new = {p.replica for p in said.placements}
+                left = [
+                    a for a in self.ailing.get(said.job, ()) if a.replica not in new
+                ]
+                self.ailing[said.job] = tuple(left)
+            case _:
+                pass
+
+    def pods_are_gone(self, most: int) -> None:
+        """Of those that were deleted, up to so many are gone."""
+        wards = self.ledger.wards
+        pods = sorted({*self.ledger.ending, *(wards.gone.keys() - self.ledger.pods)})
+        for name, replica in pods[:most]:
+            if name in self.ledger.jobs:
+                self._well(name, {replica})
+                self.hears(PodsGone(name, (replica,)))
+
+    def _well(self, name: str, replicas: set[int]) -> None:
+        left = [a for a in self.ailing.get(name, ()) if a.replica not in replicas]
+        self.ailing[name] = tuple(left)
+
+    def replays(self) -> None:
+        """What was recorded is played again, byte for byte."""
+        found = replay(io.BytesIO(self.log.getvalue()))
+        assert found.difference is None, found.difference
+
+    def restarts(self) -> None:
+        """A new engine hears what an edge would know: jobs, pods, records, ailments."""
+        self.replays()
+        old, ledger = self.engine, self.ledger
+        nodes = list(ledger.nodes.values())
+        self.begin(nodes)
+        self.wake = None
+        self.ledger = Ledger(nodes, (), self.conf)
+        self.ledger.wards, self.ledger.counts = ledger.wards, ledger.counts
+        self.ledger.done = ledger.done
+        events: list[Event] = []
+        for name, one in ledger.jobs.items():
+            record = self.records.get(name)
+            if record is not None:
+                events.append(RepairKnown(name, record))
+            standing = old.view.standings.get(name)
+            held = {} if standing is None else standing.placements
+            listed: tuple[Placement, ...] = tuple(held[n] for n in sorted(held))
+            events.append(JobArrived(one, listed))
+            if self.ailing.get(name):
+                events.append(PodsAil(name, self.ailing[name]))
+            ending = tuple(sorted(n for other, n in ledger.ending if other == name))
+            if ending:
+                events.append(PodsEnding(name, ending))
+            done = tuple(sorted(n for other, n in ledger.done if other == name))
+            if done:
+                events.append(PodsGone(name, done, succeeded=True))
+        self._is_forgotten()
+        self.hears(*events, Woke())
+        self.counts["restarted"] += 1
+
+    def _is_forgotten(self) -> None:
+        """What nobody wrote down: pods of nodes long gone, repairs that are over."""
+        wards = self.ledger.wards
+        wards.lost, wards.forced = {}, set()
+        wards.brake = sorted(
+            (record.deleted_at, name, len(record.deleted))
+            for name, record in self.records.items()
+            if record is not None and record.deleted_at is not None
+        )
+
+    def rests(self) -> None:
+        """Everything that is asked for is done, and time passes, until it rests."""
+        for _step in range(300):
+            wards = self.ledger.wards
+            if self.ledger.ending or wards.gone.keys() - self.ledger.pods:
+                before = len(self.ledger.ending)
+                self.pods_are_gone(99)
+                if before:
+                    continue
+            if self.wake is None or self.wake > self.now + 200:
+                return
+            self.now, self.wake = max(self.now, self.wake), None
+            self.hears(Woke())
+        raise AssertionError("it never rests")
+
+    def stranded(self) -> list[str]:
+        """Jobs with faulty pods that nobody deals with, or that fit and do not run."""
+        found = []
+        for name, one in self.ledger.jobs.items():
+            if one.recovery.mode not in (Mode.GRACE, Mode.FORCE):
+                continue
+            standing = self.engine.view.standings.get(name)
+            faulty = self.ledger.wards.faulty(name, self.ledger)
+            asked = name in self.ledger.wards.asked
+            if faulty and not asked:
+                found.append(f"{name} is faulty: {faulty}")
+            if standing is None or not standing.missing or standing.terminating:
+                continue
+            if self._fits(standing):
+                found.append(f"{name} fits and does not run")
+        return found
+
+    def _fits(self, standing: Standing) -> bool:
+        """Whether a job that is let in could have more pods than it has."""
+        cycle = self.engine.cycle
+        limit = cycle.quota(standing, overdue=cycle.is_stranded(standing))
+        if limit is None or standing.phase is Phase.PENDING:
+            return False
+        placed = cycle.preview(standing, limit)
+        return placed is not None and bool(placed.placements)
+
+
+class Machine(RuleBasedStateMachine):
+    """Anything that can happen to nodes, pods and the scheduler, in any order."""
+
+    counts: ClassVar[Counter[str]] = Counter()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+
+    @initialize(
+        percent=st.sampled_from([100, 100, 40, 5]),
+        jobs=st.lists(st.tuples(SHAPES, RECOVERIES), min_size=2, max_size=5),
+    )
+    def begin(self, percent: int, jobs: list[tuple[Shape, Recovery]]) -> None:
+        self.world = World(rules(percent))
+        self.jobs_arrive(jobs)
+
+    @rule(jobs=st.lists(st.tuples(SHAPES, RECOVERIES), min_size=1, max_size=2))
+    def jobs_arrive(self, jobs: list[tuple[Shape, Recovery]]) -> None:
+        for shape, recovery in jobs:
+            self.number += 1
+            one = job_of(f"j{self.number}", shape, recovery)
+            self.world.hears(JobArrived(one))
+
+    @precondition(lambda self: self.world.ledger.jobs)
+    @rule(pick=PICK)
+    def a_job_is_gone(self, pick: int) -> None:
+        names = sorted(self.world.ledger.jobs)
+        name = names[pick % len(names)]
+        self.world.records.pop(name, None)
+        self.world.ailing.pop(name, None)
+        self.world.hears(JobGone(name))
+
+    @precondition(lambda self: self.world.engine.repairs)
+    @rule(pick=PICK)
+    def a_job_without_pods_goes_and_comes_back(self, pick: int) -> None:
+        ledger = self.world.ledger
+        held = {name for name, _n in ledger.pods}
+        away = sorted(self.world.engine.repairs.keys() & ledger.jobs.keys() - held)
+        if away:
+            name = away[pick % len(away)]
+            one = ledger.jobs[name]
+            self.world.ailing.pop(name, None)
+            self.world.hears(PodsAil(name, ()), JobGone(name, returns=True))
+            self.world.now += 1
+            self.world.hears(JobArrived(one))
+
+    @rule(picks=st.lists(PICK, min_size=1, max_size=3), sick=st.sampled_from(SICK))
+    def nodes_change(self, picks: list[int], sick: dict[str, Any]) -> None:
+        several = {n.name: n for n in (NODES[p % len(NODES)] for p in picks)}
+        self.world.hears(
+            NodesChanged(tuple(replace(each, **sick) for each in several.values()))
+        )
+
+    @precondition(lambda self: len(self.world.ledger.nodes) > 5)
+    @rule(pick=PICK)
+    def a_node_is_gone(self, pick: int) -> None:
+        known = sorted(self.world.ledger.nodes)
+        self.world.hears(NodesGone((known[pick % len(known)],)))
+        self.world.pods_are_gone(99 if pick % 2 else 0)
+
+    @precondition(lambda self: self.world.ledger.pods)
+    @rule(pick=PICK, cause=OWN)
+    def a_pod_ails(self, pick: int, cause: Cause) -> None:
+        pods = sorted(self.world.ledger.pods)
+        name, replica = pods[pick % len(pods)]
+        known = self.world.ailing.get(name, ())
+        new = Ailment(replica, cause, self.world.ledger.pods[name, replica].node)
+        rest = tuple(a for a in known if a.replica != replica)
+        self.world.ailing[name] = (*rest, new)
+        self.world.hears(PodsAil(name, self.world.ailing[name]))
+
+    @rule(most=st.integers(1, 4))
+    def some_that_end_are_gone(self, most: int) -> None:
+        self.world.pods_are_gone(most)
+
+    @rule(seconds=st.sampled_from([1.0, 7.0, 25.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.world.now += seconds
+        self.world.hears(Woke())
+
+    @rule()
+    def the_scheduler_restarts(self) -> None:
+        self.world.restarts()
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            world = self.world
+            world.rests()
+            world.replays()
+            assert not world.stranded(), world.stranded()
+            type(self).counts.update(world.counts)
+
+
+class TestMachine(Machine.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+
+
+def test_the_machine_reaches_every_outcome() -> None:
+    class Counted(Machine):
+        counts: ClassVar[Counter[str]] = Counter()
+
+    steady = settings(
+        max_examples=120,
+        stateful_step_count=25,
+        derandomize=True,
+        database=None,
+        deadline=None,
+    )
+    run_state_machine_as_test(Counted, settings=steady)
+
+    wanted = {"deleted", "repaired", "pointed", "asked", "braked", "restarted"}
+    assert all(Counted.counts[key] for key in wanted), Counted.counts
