@@ -1467,3 +1467,14 @@ def test_a_job_whose_pods_are_not_made_again_is_given_up_in_the_end() -> None:
     story.wakes(21)
 
     assert told(story) == ["remember j: over, 1 used", f"bind j: 0 on a {EIGHT}"]
+
+
+def test_what_was_deleted_at_once_is_not_deleted_at_once_again() -> None:
+    story = Story("a b c", conf=rules(grace_over_time=30))
+    runs(story, j=wants())
+    story.hears(down("a"), now=1)
+    assert told(story, "delete")[0] == "delete j: 0 at once (NodeUnhealthy)"
+
+    story.wakes(31)
+
+    assert told(story, "delete") == ["delete j: 1 at once (NodeUnhealthy)"]

@@ -210,7 +210,6 @@ def _delete(
     repair.deleted |= victims
     repair.ever |= victims
     repair.deleted_at, repair.gone_at, repair.stuck_at = now, None, None
-    repair.forced_at = now if force else None
     repair.braked = False
     repair.awaited |= victims - alive.keys()
     repairs.brake.count(now, name, len(victims))
@@ -227,6 +226,7 @@ def _delete(
         for n in victims
         if force or _is_lost(cycle, places.get(n)) or _is_stranded(cycle, faulty.get(n))
     }
+    repair.forced |= at_once
     for replicas, forced in ((at_once, True), (victims - at_once, False)):
         if replicas:
             listed = tuple(sorted(replicas))
@@ -410,21 +410,20 @@ def _close(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
         cycle.become(standing, replace(standing.job, previous=None))
 
 
-def _press(
-    cycle: Cycle, standing: Standing, repair: Repair, ending: Collection[int]
-) -> None:
+def _press(cycle: Cycle, standing: Standing, repair: Repair, ending: set[int]) -> None:
     """Delete pods at once that had their time to end by themselves."""
     assert repair.deleted_at is not None
     due = repair.deleted_at + cycle.view.settings.repairs.grace_s
-    if repair.forced_at is not None:
+    late = ending - repair.forced
+    if not late:
         return
     cycle.wake_at(due)
     if cycle.now >= due:
-        repair.forced_at = cycle.now
+        repair.forced |= late
         cause = str(first_cause(repair.causes))
         waited = cycle.view.settings.repairs.grace_s
-        why = f"{counted(len(ending), 'pod')} did not end within {waited} s"
-        listed = tuple(sorted(ending))
+        why = f"{counted(len(late), 'pod')} did not end within {waited} s"
+        listed = tuple(sorted(late))
         cycle.out.append(Delete(repair.name, listed, cause, why, force=True))
         told = f"job {repair.name!r} is being repaired: {why}, deleted at once"
         cycle.tell(standing, Verdict.REPAIRING, told)

@@ -622,7 +622,9 @@ class Cycle:
         repair = self.repairs.get(job.name)
         if repair is not None:
             repair.stuck_at = None
-            repair.deleted -= {placement.replica for placement in placements}
+            new = {placement.replica for placement in placements}
+            repair.deleted -= new
+            repair.forced -= new
             nodes = repair.nodes
             repair.hold(self.view.cluster, standing)
             if nodes - repair.nodes:

@@ -55,8 +55,8 @@ class Repair:
         self.deleted_at: float | None = None
         self.asked_at: float | None = None
         """When its processes were asked to end by themselves."""
-        self.forced_at: float | None = None
-        """When what had not ended was deleted at once."""
+        self.forced: set[int] = set()
+        """Pods that were deleted at once and are not back yet."""
         self.stuck_at: float | None = None
         """Since when pods that came back find no place."""
         self.gone_at: float | None = None
