@@ -1478,3 +1478,30 @@ def test_what_was_deleted_at_once_is_not_deleted_at_once_again() -> None:
     story.wakes(31)
 
     assert told(story, "delete") == ["delete j: 1 at once (NodeUnhealthy)"]
+
+
+def test_a_further_fault_of_a_job_that_was_deleted_whole_costs_the_faulty_pod() -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 3, least=1, recovery=PODS_ONLY))
+    story.hears(ill("a", 0), now=1)
+    assert told(story, "delete") == ["delete j: 0,1,2 (CardUnhealthy)"]
+    story.carry_out(now=2)
+    assert story.running == {"j": [1, 2]}
+
+    story.hears(ill("c", 0), now=3)
+
+    assert told(story, "delete") == ["delete j: 2 (CardUnhealthy)"]
+
+
+def test_a_braked_fault_outlives_the_repair_that_it_came_into() -> None:
+    own = rules(fault_brake_percent=5, repair_hold_seconds=20)
+    story = Story("a b", conf=own)
+    runs(story, j=wants(pods_only=True, escalates=False))
+    story.hears(ill("b", 0), now=1)
+    story.carry_out(now=2)
+    assert "braked j" in story.hears(ill("a", 0), now=3)
+    assert "forget j" in story.wakes(22)
+
+    story.wakes(61)
+
+    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]

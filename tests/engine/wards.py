@@ -40,8 +40,6 @@ class Wards:
         self.gone: dict[Pod, float] = {}
         """Of those, since when they are gone."""
         self.block: dict[Pod, int | None] = {}
-        self.once: dict[str, set[int]] = {}
-        """Job -> pods that were found faulty since it was last whole."""
         self.asked: dict[str, float] = {}
         self.retries: dict[str, int] = {}
         self.brake: list[tuple[float, str, int]] = []
@@ -99,7 +97,7 @@ class Wards:
         for book in (self.ails, self.lost, self.deleted, self.gone, self.block):
             for pod in [pod for pod in book if pod[0] == name]:
                 del book[pod]
-        for other in (self.once, self.asked, self.retries, self.written):
+        for other in (self.asked, self.retries, self.written):
             other.pop(name, None)
 
     # What is to be done.
@@ -112,8 +110,6 @@ class Wards:
                 book.pop(pod, None)
             self.forced.discard(pod)
             self.block[pod] = placement.block
-        if not any(pod[0] == said.job for pod in self.deleted):
-            self.once.pop(said.job, None)
 
     def remember(self, said: Remember, ledger: "Ledger") -> None:
         """What was deleted is known to whoever comes after a restart."""
@@ -177,7 +173,6 @@ class Wards:
         """Who is faulty when pods of a job are deleted, maybe in two parts."""
         if name not in self.episodes:
             faulty = self.episodes[name] = self.faulty(name, ledger)
-            self.once.setdefault(name, set()).update(faulty)
             if Cause.POD in faulty.values():
                 self.retries[name] = self.retries.get(name, 0) + 1
         return self.episodes[name]
@@ -196,14 +191,9 @@ class Wards:
     ) -> None:
         """All of the job, the faulty pods, or all because one of them leads it."""
         if recovery.pods_only or recovery.process or not recovery.escalates:
-            master = recovery.escalates and recovery.master in self.once[said.job]
+            master = recovery.escalates and recovery.master in faulty
             more = {*said.replicas} - faulty.keys()
-            assert master or not more or self.wide(said.job), f"healthy pods: {said}"
-
-    def wide(self, name: str) -> bool:
-        """Whether more than faulty pods of a job were deleted since it was whole."""
-        once = self.once.get(name, set())
-        return any(pod[0] == name and pod[1] not in once for pod in self.deleted)
+            assert master or not more, f"healthy pods: {said}"
 
     def _is_escalation(
         self, said: Delete, recovery: Recovery, ledger: "Ledger"

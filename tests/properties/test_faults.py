@@ -370,7 +370,9 @@ class Machine(RuleBasedStateMachine):
 
 
 class TestMachine(Machine.TestCase):  # type: ignore[misc, valid-type]
-    settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+    settings = settings(
+        max_examples=100, stateful_step_count=20, deadline=None, derandomize=True
+    )
 
 
 def test_the_machine_reaches_every_outcome() -> None:
@@ -379,7 +381,7 @@ def test_the_machine_reaches_every_outcome() -> None:
 
     steady = settings(
         max_examples=120,
-        stateful_step_count=25,
+        stateful_step_count=20,
         derandomize=True,
         database=None,
         deadline=None,

@@ -60,7 +60,10 @@ def mend(cycle: Cycle) -> None:
             _inspect(cycle, cycle.view.standings[name])
     follow(cycle)
     if repairs.braked:
-        cycle.wake_at(repairs.brake.next_at(cycle.view.settings.repairs))
+        rules = cycle.view.settings.repairs
+        recent = repairs.brake.recent(cycle.now, rules)
+        soon = repairs.brake.next_at(rules) if recent else cycle.now + 1
+        cycle.wake_at(soon)
     repairs.brake.engaged = bool(repairs.braked)
 
 
@@ -149,9 +152,7 @@ def _inspect(cycle: Cycle, standing: Standing) -> None:
     if not repair.ever:
         repair.ailments = {}
     repair.ailments |= faulty
-    reach = first_reach(standing.job.recovery, repair.ailments)
-    if repair.ever:
-        reach = max(reach, repair.reach, key=WIDER.index)
+    reach = first_reach(standing.job.recovery, faulty)
     _delete(cycle, standing, repair, faulty, reach)
 
 
@@ -205,7 +206,9 @@ def _delete(
         _wait_for_brake(cycle, standing, repair, len(victims))
         return
     whole = victims >= alive.keys()
-    repair.reach = Reach.JOB if whole and recovery.escalates else reach
+    before = repair.reach if repair.ever else reach
+    wide = Reach.JOB if whole and recovery.escalates else reach
+    repair.reach = max(wide, before, key=WIDER.index)
     repair.placements = places
     repair.deleted |= victims
     repair.ever |= victims
@@ -396,7 +399,8 @@ def _finish(cycle: Cycle, standing: Standing, repair: Repair) -> None:
 def _close(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
     """Forget a repair; how often pods failed by themselves is not forgotten."""
     del cycle.repairs.open[repair.name]
-    cycle.repairs.braked.pop(repair.name, None)
+    if standing is None:
+        cycle.repairs.braked.pop(repair.name, None)
     if nodes := repair.nodes:
         repair.drop(cycle.view.cluster)
         cycle.freed(cycle.view.cluster.products, nodes)
