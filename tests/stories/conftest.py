@@ -13,6 +13,7 @@ from ringleaf.testbed.actor import Actor, Layout
 from ringleaf.testbed.cluster import Testbed
 from tests.deploy.helm import install_rights
 from tests.stories.stage import LIMITED, Stage
+from tests.stories.ward import Ward, Witness
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +48,16 @@ def stage(whole_stage: Stage) -> Iterator[Stage]:
         whole_stage.clear()
         whole_stage.actor.clashes.clear()
         whole_stage.actor.failed.clear()
+
+
+@pytest.fixture
+def ward(stage: Stage) -> Iterator[Ward]:
+    """The stage; what broke is mended at the end."""
+    with Witness(stage.bed.client, stage.namespace) as witness:
+        made = Ward(stage, witness)
+        try:
+            yield made
+            made.has_seen_all()
+            assert witness.shared_chips() == []
+        finally:
+            made.mend()

@@ -13,9 +13,12 @@ from typing import Any, Final, Self
 import msgspec
 
 from ringleaf.testbed.client import Client
+from ringleaf.testbed.process import Child
+from ringleaf.testbed.report import Fault
 from tests.deploy.helm import ACCOUNT
 from tests.stories.stage import (
     A2,
+    GRACE_S,
     R910,
     Object,
     Stage,
@@ -24,6 +27,29 @@ from tests.stories.stage import (
     notes_of,
     vcjob,
 )
+
+PARAMETERS: Final = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}, {{name: affinity}}]
+- plugins: [{{name: predicates}}, {{name: proportion}}, {{name: nodeorder}}]
+configurations:
+- name: init-params
+  arguments: {{{}}}
+"""
+QUICK: Final = (
+    "fault-brake-percent: 100, grace-over-time: 2, superpod-escalation-seconds: 1,"
+    " job-escalation-seconds: 8, set-aside-seconds: 0"
+)
+COLLECTED: Final = PARAMETERS.format(QUICK)
+"""Reports of the cluster daemon count."""
+DIRECT: Final = PARAMETERS.format(
+    f"{QUICK}, nslb-version: '2.0', useClusterInfoManager: false"
+)
+"""Reports of the nodes themselves count; switches as in 2.0."""
+
+WHOLE: Final = {"fault-scheduling": "force"}
+SINGLE: Final = WHOLE | {"pod-rescheduling": "on"}
 
 FINALIZER: Final = "ringleaf.io/story"
 REPAIR: Final = "ringleaf.io/repair"
@@ -69,6 +95,10 @@ class Witness:
         """Whether it knows what was listed."""
         return live(self._seen).keys() == {uid(each) for each in pods}
 
+    def nodes(self) -> set[str]:
+        """Where pods were, at any time."""
+        return {node_of(each) for _kind, each in self._seen if node_of(each)}
+
     def shared_chips(self) -> list[str]:
         """Chips that two pods had at once, at any time."""
         found: set[str] = set()
@@ -109,13 +139,33 @@ class Ward:
         self._unready: set[str] = set()
         self._held: list[str] = []
         self._sizes: dict[str, int] = {}
+        self._children: list[Child] = []
+
+    def start(self, conf: str, *options: str, **more: Any) -> Child:  # noqa: ANN401 - as it is
+        """A scheduler of the story's own, which ends with it."""
+        self.stage.stop_scheduler()
+        self._children.append(self.stage.start_scheduler(conf, *options, **more))
+        return self._children[-1]
+
+    def stop(self) -> None:
+        """End the scheduler of the story, and see that it ends well."""
+        child = self._children.pop()
+        child.stop(GRACE_S)
+        assert child.status == 0, child.last_words()
 
     # What breaks.
 
-    def fail_chips(self, node: str, chips: Iterable[int]) -> None:
+    def fail_chips(
+        self, node: str, chips: Iterable[int], fault: Fault | None = None
+    ) -> None:
         """Break chips, and report it."""
         self._broken.add(node)
-        self.actor.fail_chips(node, chips)
+        self.actor.fail_chips(node, chips, fault)
+
+    def fail_pod(self, found: Object) -> None:
+        """Let a pod end with an error."""
+        path = f"{self.stage.pod_path(found['metadata']['name'])}/status"
+        self.stage.bed.client.ask("PATCH", path, {"status": {"phase": "Failed"}})
 
     def fail_node(self, node: str) -> None:
         """Let the daemon of a node say that it is broken."""
@@ -150,6 +200,8 @@ class Ward:
 
     def mend(self) -> None:
         """Let everything be well again."""
+        for child in self._children:
+            child.kill()
         self.let_go()
         for node in sorted(self._broken):
             self.actor.recover_chips(node)
@@ -176,8 +228,8 @@ class Ward:
         **more: Any,  # noqa: ANN401 - whatever a Volcano Job has
     ) -> list[Object]:
         """The pods of a new job with labels, once they run."""
-        made = vcjob(name, n_pods, chips, selector=selector, labels=says, **more)
         self._sizes[name] = n_pods
+        made = vcjob(name, n_pods, chips, selector=selector, labels=says, **more)
         self.stage.apply(made)
         return self.stage.wait_until_running(name, n_pods)
 
@@ -206,6 +258,7 @@ class Ward:
 
     def told(self, job: str, reason: str) -> list[str]:
         """What was told of a job, once something was."""
+        self.stage.wait(lambda: self.stage.group_of(job), f"the PodGroup of {job}")
         name = self.stage.group_of(job)["metadata"]["name"]
         self.stage.wait(lambda: self.stage.events(name, reason), f"{reason} of {job}")
         return self.stage.events(name, reason)
@@ -274,3 +327,8 @@ def places(pods: Iterable[Object]) -> list[Place]:
 def names(job: str, *numbers: int) -> list[str]:
     """The names of the pods of a Volcano Job."""
     return [f"{job}-worker-{number}" for number in numbers]
+
+
+def on(node: str) -> dict[str, str]:
+    """What a pod selects that wants to be on a node."""
+    return {"kubernetes.io/hostname": node}

@@ -12,7 +12,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from math import inf
+from math import ceil, inf
 from typing import Final
 
 from msgspec.structs import replace
@@ -186,8 +186,8 @@ class Cycle:
         """A job waits for its time to come."""
         name = standing.job.name
         self.resting[name] = standing
-        again_s = self.starts.not_before(name) - self.now
-        self.tell_waits(standing, f"; it did not run, and is tried in {again_s:g} s")
+        again_s = ceil(self.starts.not_before(name) - self.now)
+        self.tell_waits(standing, f"; it did not run, and is tried in {again_s} s")
 
     def admit(self, standing: Standing) -> None:
         """A job is let in."""

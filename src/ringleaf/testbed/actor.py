@@ -162,6 +162,8 @@ class _Site:
         self.served: set[str] = set()
         self.refuses = False
         """Whether the device plugin answers nobody any more."""
+        self.stalls = False
+        """Whether pods are taken, and never come to run."""
         self.lock = threading.RLock()
 
     @property
@@ -367,6 +369,11 @@ class Actor:
         with self._changing(node) as site:
             site.refuses = refuses
 
+    def stall_pods(self, node: str, *, stalls: bool = True) -> None:
+        """Let new pods with chips never come to run, or run at last."""
+        with self._changing(node) as site:
+            site.stalls = stalls
+
     # What it knows
 
     def held(self, node: str) -> dict[str, frozenset[int]]:
@@ -566,6 +573,8 @@ class Actor:
         resource = site.machine.product.resource
         asked = pod.asked(resource)
         ids = site.free_ids()[:asked]
+        if site.stalls:
+            return None
         if site.refuses:
             words = "Allocate failed due to rpc error: code = Unavailable"
             return _Refusal("UnexpectedAdmissionError", f"{words}, which is unexpected")
