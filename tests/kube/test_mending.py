@@ -290,6 +290,18 @@ def test_while_a_repair_cannot_be_written_nothing_is_deleted(status: int) -> Non
     assert len([line for line in said if line.startswith("repair not written")]) == 1
 
 
+def test_that_no_podgroup_may_be_written_on_is_told_once() -> None:
+    stage = running()
+    stage.gang("other", 1)
+    server = Server(lambda method, _path: 403 if method == "PATCH" else None)
+
+    steps = [Remember(job, RECORD) for job in (JOB, "default/other")]
+    said = carry_out(stage, server, steps, ended=False)
+
+    assert {*server.asked} == {f"PATCH podgroups/g{UID}", "PATCH podgroups/other"}
+    assert len([line for line in said if line.startswith("repair not written")]) == 1
+
+
 def test_once_it_can_be_written_they_are() -> None:
     stage = running()
     server = Server(

@@ -63,7 +63,7 @@ KEPT: Final = (
 PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 READ_S: Final = 5.0
 """How long reading may take; what cannot be read is missed."""
-NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
+NOT_FOUND, TOO_MANY, SERVER_ERROR = 404, 429, 500
 
 
 class Reason(Struct):

@@ -20,7 +20,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Answer, Api, Unreachable
-from ringleaf.kube.binder import CONFLICT, NOT_FOUND, Binder
+from ringleaf.kube.binder import CONFLICT, FORBIDDEN, NOT_FOUND, Binder
 from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.objects import PodGroup
@@ -105,6 +105,8 @@ class Mender:
         """Job -> what is to be done for it, in this order."""
         self._doomed: dict[str, set[str]] = {}
         """Job that is being repaired -> uids of the pods that are deleted for that."""
+        self._forbidden: set[str] = set()
+        """Kinds of which we may not write on any object; that is said once."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def carry_out(self, each: Mending) -> None:
@@ -277,19 +279,24 @@ class Mender:
     ) -> bool:
         """Write annotations, however long it takes; whether the object is there."""
         pause, told, body = FIRST_PAUSE_S, "", encode.annotated(uid, written)
+        kind = "podgroups" if "/podgroups/" in path else "pods"
         while True:
-            answer: Answer | None = None
+            is_known = False
             try:
                 answer = await self._api.call("PATCH", path, body, kind=encode.MERGE)
             except Unreachable as error:
                 why = str(error)
             else:
                 if answer.ok or _is_gone(answer):
+                    self._forbidden.discard(kind)
                     return answer.ok
                 why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
-            if why != told:
-                told = why
+                if answer.status == FORBIDDEN:
+                    is_known = kind in self._forbidden
+                    self._forbidden.add(kind)
+            if why != told and not is_known:
                 self._say("repair not written", job=job, path=path, why=why)
+            told = why
             await asyncio.sleep(pause)
             pause = min(2 * pause, MOST_PAUSE_S)
 

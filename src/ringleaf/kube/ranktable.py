@@ -219,19 +219,7 @@ def part_of(pod: Member, serial: str) -> Part:
         told = f"{who}: {names.RANK} is {quoted(pod.rank)}, want a whole number from 0"
         return msgspec.structs.replace(_NO_PART, problem=told)
     first = int(pod.rank) * len(found.devices)
-    devices = [
-        {
-            "device_id": device.device_id,
-            "device_ip": device.device_ip,
-            "rank_id": str(first + i),
-            **(
-                {"super_device_id": device.super_device_id}
-                if device.super_device_id
-                else {}
-            ),
-        }
-        for i, device in enumerate(found.devices)
-    ]
+    devices = [_device(each, first + i) for i, each in enumerate(found.devices)]
     host = found.host_ip or found.server_ip
     rest = {
         "host_ip": host,
@@ -251,6 +239,18 @@ def part_of(pod: Member, serial: str) -> Part:
         f",{_json(rest)[1:]}",
         tuple(_ranks(found.devices, first)) if pod.is_npu else (),
     )
+
+
+def _device(device: _Device, rank: int) -> dict[str, str]:
+    """A chip of a server."""
+    found = {
+        "device_id": device.device_id,
+        "device_ip": device.device_ip,
+        "rank_id": str(rank),
+    }
+    if device.super_device_id:
+        found["super_device_id"] = device.super_device_id
+    return found
 
 
 def _ranks(devices: Sequence[_Device], first: int) -> Iterable[str]:
