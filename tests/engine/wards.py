@@ -220,15 +220,15 @@ class Wards:
         ledger: "Ledger",
     ) -> None:
         if {*faulty.values()} == {Cause.SUB_HEALTH}:
-            if recovery.sub_health is SubHealth.GRACE_EXIT and not any(
-                pod[0] == said.job for pod in self.deleted
-            ):
+            repaired = any(pod[0] == said.job for pod in self.deleted)
+            if recovery.sub_health is SubHealth.GRACE_EXIT and not repaired:
                 since = self.asked.get(said.job)
                 assert since is not None, f"never asked to end: {said}"
                 waited = self.now - since >= ledger.conf.settings.repairs.grace_s
                 held = sum(pod[0] == said.job for pod in ledger.pods)
                 assert waited or held < ledger.jobs[said.job].n_pods, said
-            assert said.force, f"sub-health is dealt with at once: {said}"
+            grace = recovery.sub_health is SubHealth.GRACE_EXIT and repaired
+            assert said.force or grace, f"sub-health is dealt with at once: {said}"
             return
         lost = [n for n in said.replicas if self._is_lost((said.job, n), ledger)]
         if said.force:
