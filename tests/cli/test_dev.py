@@ -65,20 +65,31 @@ def test_a_scheduler_that_is_killed_is_started_again_and_ctrl_c_ends_everything(
     ) as cluster:
         try:
             assert cluster.stdout is not None
-            printed = [cluster.stdout.readline() for _ in range(9)]
+            printed = [cluster.stdout.readline() for _ in range(12)]
             pids = started(str(tmp_path))
             assert re.fullmatch(r"export KUBECONFIG=\S+/kubeconfig\n", printed[0])
             assert printed[1:3] == ["ringleaf status\n", "ringleaf explain pod/infer\n"]
             assert printed[3].endswith("kubectl get pods -o wide\n")
-            assert printed[8].startswith("Ctrl-C ends it")
-            metrics = printed[6].removeprefix("curl -s ").strip()
+            assert printed[11].startswith("Ctrl-C ends it")
+            metrics = printed[9].removeprefix("curl -s ").strip()
             assert len(pids) >= 6
+
+            assert printed[7] == "ringleaf faults\n"
+            subprocess.run(  # noqa: S603 - our own, as it was printed
+                [
+                    *printed[6].split(),
+                    f"--kubeconfig={printed[0].split('=')[1].strip()}",
+                ],
+                check=True,
+                capture_output=True,
+            )
+            assert cluster.stderr is not None
+            said = iter(cluster.stderr.readline, "")
+            assert any(line == "broken of a3-11: 3\n" for line in said)
 
             (scheduler,) = started(str(tmp_path), "ringleaf\0scheduler")
             Testbed.wait_for(lambda: "ringleaf_leader" in page(metrics), "metrics")
             os.kill(scheduler, signal.SIGKILL)
-            assert cluster.stderr is not None
-            said = iter(cluster.stderr.readline, "")
             assert any("ended (-9), starting it again" in line for line in said)
             pids += started(str(tmp_path))
             Testbed.wait_for(lambda: "ringleaf_leader" in page(metrics), "metrics")

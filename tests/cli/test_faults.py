@@ -16,6 +16,7 @@ from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
     JobArrived,
     NodesChanged,
+    NodesGone,
     PodsAil,
     PodsEnding,
     RepairKnown,
@@ -129,12 +130,30 @@ def test_what_becomes_of_a_pod_follows_from_the_labels_of_its_job(
     assert told[-1].startswith(f"pod 0 of a: {lot}")
 
 
+def test_a_node_that_is_gone_is_more_than_not_ready() -> None:
+    engine = engine_with(A)
+
+    engine.handle_all([NodesGone(("n0",))], 2.0)
+
+    (told,) = Damage(engine, 2.0).plain()["faults"]
+    assert (told["where"], told["words"]) == ("n0", "gone")
+
+
+def test_a_pod_that_is_a_job_by_itself_is_named_once() -> None:
+    engine = engine_with(replace(A, name="pod default/x", recovery=Recovery()))
+    engine.handle_all([NodesChanged((ILL,))], 2.0)
+
+    (line,) = told_of(engine, CHIP)
+
+    assert line == "pod default/x: stays, fault-scheduling is off"
+
+
 def test_a_job_that_is_repaired_says_so_and_one_that_is_held_back_why() -> None:
     engine = engine_with(A)
     engine.handle_all([NodesChanged((ILL,))], 2.0)
     repair = repair_in(engine)
 
-    assert told_of(engine, CHIP) == ["pod 0 of a: is repaired"]
+    assert told_of(engine, CHIP) == ["pod 0 of a: is being repaired"]
     repair.braked = True
     assert told_of(engine, CHIP) == ["pod 0 of a: waits for the brake"]
 
@@ -277,6 +296,12 @@ def test_a_cluster_without_lives_has_faults_since_nobody_knows_when() -> None:
     lines = shown(found)
     assert lines[0].endswith("UTC  1 fault on 1 node")
     assert lines[1].startswith("since when is not known: no scheduler has written")
+
+
+def test_without_faults_nobody_is_told_that_lives_are_not_known() -> None:
+    (line,) = shown(look_of(Stage([node("a")]), Lives()))
+
+    assert line.endswith("UTC  no faults")
 
 
 def test_lives_that_were_written_down_are_shown() -> None:
@@ -426,7 +451,7 @@ def test_pods_on_chips_that_are_shown_together_are_too() -> None:
             "seen": 1,
             "recovered": None,
             "pods": {"a": [i]},
-            "means": [f"pod {i} of a: is repaired"],
+            "means": [f"pod {i} of a: is being repaired"],
         }
         for i in range(3)
     ]
@@ -434,7 +459,7 @@ def test_pods_on_chips_that_are_shown_together_are_too() -> None:
     (row,) = rows_of(faults)
 
     assert row["words"] == "chips 0-2 unhealthy"
-    assert row["means"] == ["pods 0-2 of a: is repaired"]
+    assert row["means"] == ["pods 0-2 of a: is being repaired"]
 
 
 # A run.

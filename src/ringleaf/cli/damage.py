@@ -99,7 +99,7 @@ class Damage:
             "where": fault.where,
             "cause": fault.cause.value,
             "part": fault.part,
-            "words": words_of(fault),
+            "words": "gone" if self._is_gone(fault) else words_of(fault),
             "seen": whole(fault.seen) if self._knows(fault) else None,
             "acted": fault.acted,
             "recovered": fault.recovered,
@@ -109,6 +109,11 @@ class Damage:
         }
         told |= {"why": fault.why} if fault.why else {}
         return told
+
+    def _is_gone(self, fault: Fault) -> bool:
+        """Whether the node is not there any more, which is more than not ready."""
+        there = fault.where in self._view.cluster.index
+        return fault.cause is Cause.NODE and fault.recovered is None and not there
 
     def _knows(self, fault: Fault) -> bool:
         return self._has_history or fault.recovered is not None
@@ -134,7 +139,8 @@ class Damage:
         elif not pods:
             yield "no pod is on it"
         for job, own in pods.items():
-            yield f"{pod_words(own)} of {job}: {self._lot(fault, job)}"
+            who = job if job.startswith("pod ") else f"{pod_words(own)} of {job}"
+            yield f"{who}: {self._lot(fault, job)}"
 
     def _lot(self, fault: Fault, job: str) -> str:
         """What becomes of the pods of a job that are on a fault."""
@@ -149,7 +155,7 @@ class Damage:
             return "is another scheduler's"
         if job in self._repairs:
             repair = self._repairs[job]
-            return "waits for the brake" if repair.braked else "is repaired"
+            return "waits for the brake" if repair.braked else "is being repaired"
         return self._lot_by_labels(fault, standing)
 
     def _lot_by_labels(self, fault: Fault, standing: Standing) -> str:

@@ -13,6 +13,7 @@ from ringleaf.cli.draw import chip_words
 from ringleaf.cli.failure import BadUse
 from ringleaf.testbed import source
 from ringleaf.testbed.actor import REAL, Actor
+from ringleaf.testbed.breaking import BROKEN, Breaker
 from ringleaf.testbed.build import build
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
@@ -49,7 +50,7 @@ def run_cluster(*, once: bool) -> int:
                 return _print_samples(bed, scheduler, all_run=all_run)
             _say("the sample jobs run" if all_run else "not all sample jobs run yet")
             _print_hints(bed, health)
-            return _stay(bed, scheduler, health)
+            return _stay(bed, scheduler, health, Breaker(actor, _say))
     except source.TestbedError as error:
         raise BadUse(f"testbed: {error}") from None
     except KeyboardInterrupt:
@@ -73,14 +74,16 @@ def _start(bed: Testbed, actor: Actor, health: str) -> Child:
     return scheduler
 
 
-def _stay(bed: Testbed, scheduler: Child, health: str) -> int:
+def _stay(bed: Testbed, scheduler: Child, health: str, breaker: Breaker) -> int:
     """Wait for Ctrl-C, which is how it is meant to end.
 
-    A scheduler that ends is started again, as Kubernetes would do.
+    A scheduler that ends is started again, as Kubernetes would do, and what nodes
+    say is to be broken of them is broken.
     """
     try:
         while True:
             time.sleep(1)
+            breaker.look()
             if not scheduler.is_running:
                 _say(
                     f"ringleaf scheduler ended ({scheduler.status}), starting it again"
@@ -158,6 +161,9 @@ def _print_hints(bed: Testbed, health: str) -> None:
         f"{kubectl} get pods -o wide\n"
         f"{kubectl} get jobs.batch.volcano.sh,podgroups\n"
         f"{kubectl} describe pod infer\n"
+        f"{kubectl} annotate node a3-11 {BROKEN}=3\n"
+        "ringleaf faults\n"
+        f"{kubectl} annotate node a3-11 {BROKEN}-\n"
         f"curl -s http://{health}/metrics\n"
         f"curl -s http://{health}/readyz\n"
         f"Ctrl-C ends it; logs are in {bed.folder}\n"

@@ -312,7 +312,7 @@ class Faults:
             yield Text(f"not up to date: {found['trouble']}", style="red")
         if "unread" in found:
             yield Text(f"lives are not known: {found['unread']}", style="yellow")
-        elif not found["history"]:
+        elif found["faults"] and not found["history"]:
             yield Text(
                 f"since when is not known: no scheduler has written it down in "
                 f"ConfigMap {NAMESPACE}/{NAME}",
@@ -385,7 +385,7 @@ class Faults:
         if not listed:
             return
         yield Text()
-        yield Text("Jobs that are repaired:")
+        yield Text("Jobs that are being repaired:")
         for each in listed[: self._rows]:
             since = self._when(each["since"], self._now)
             style = "red" if each["stage"] in ("braked", "stuck") else ""

@@ -376,6 +376,11 @@ class Actor:
 
     # What it knows
 
+    def chips_of(self, node: str) -> int:
+        """How many chips a node of ours has; 0 for any other."""
+        site = self._sites.get(node)
+        return site.machine.chips if site else 0
+
     def held(self, node: str) -> dict[str, frozenset[int]]:
         """Pod uid -> the chips that it was handed on *node*."""
         site = self._sites[node]
