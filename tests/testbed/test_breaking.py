@@ -42,7 +42,7 @@ class Stage:
     def is_ready(self) -> bool:
         node = self.bed.client.ask("GET", f"/api/v1/nodes/{self.node}")
         found = {c["type"]: c["status"] for c in node["status"]["conditions"]}
-        return found["Ready"] == "True"
+        return bool(found["Ready"] == "True")
 
 
 @pytest.fixture
