@@ -1,6 +1,7 @@
 """Faults from the report to the successor, with objects, a world and a real engine."""
 
 import json
+import random
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,8 @@ from ringleaf.framework.instruction import Delete, Remember
 from ringleaf.kube import names, records
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.world import NODE_HEARD_S, RetriesLeft
-from ringleaf.model.fault import Record
+from ringleaf.model.fault import Ailment, Cause, Reach, Record
+from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Repairs
 from tests.kube.stage import NPU, Stage
 
@@ -164,7 +166,7 @@ def test_what_we_wrote_ourselves_is_no_news_but_what_others_wrote_is() -> None:
 
 def test_a_repair_is_known_of_a_podgroup_without_pods() -> None:
     stage = Stage("a")
-    record = Record(since=5.0, deleted=(0,))
+    record = Record(since=5.0, deleted=(0,), deleted_at=6.0)
     text = records.write(record)
     stage.group("g", 1, annotations={names.REPAIR: text}, phase="Running")
 
@@ -462,3 +464,61 @@ def test_pods_on_a_node_that_cannot_be_read_are_left_alone(*, unread: bool) -> N
     stage.cycle()
 
     assert bool(deleted(stage)) is not unread
+
+
+def any_record(dice: random.Random) -> Record:
+    """What anybody might write down of a repair."""
+    times = (0.0, 1000.0, 1e12)
+    places = [
+        Placement(
+            replica=dice.randrange(6),
+            node=dice.choice("abcdx"),
+            chips=tuple(dice.sample(range(dice.choice((8, 64))), dice.choice((0, 8)))),
+            block=dice.choice((None, 0, 7)),
+            role=dice.choice((None, "", "w")),
+        )
+        for _ in range(dice.randrange(5))
+    ]
+    ailments = [
+        Ailment(dice.randrange(6), dice.choice([*Cause]), dice.choice("abx"))
+        for _ in range(dice.randrange(3))
+    ]
+    return Record(
+        since=dice.choice((*times, -5.0)),
+        reach=dice.choice([*Reach]),
+        ailments=tuple(ailments),
+        placements=tuple(places),
+        deleted=tuple(dice.sample(range(7), dice.randrange(5))),
+        deleted_at=dice.choice((None, *times)),
+        stuck_at=dice.choice((None, *times)),
+        retries_used=dice.choice((0, 1, -3, 10**9)),
+        is_over=dice.random() < 0.1,
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_written_of_a_repair_the_scheduler_goes_on(seed: int) -> None:
+    dice = random.Random(seed)  # noqa: S311 - no secret
+    stage = Stage("a b c d e", conf=LOOSE)
+    mode = dice.choice(["force", "grace", "external-grace"])
+    more = dice.choice([{}, {"pod-rescheduling": "on", "fault-retry-times": "2"}])
+    stage.gang("g", 3, labels={"fault-scheduling": mode, **more})
+    stage.cycle()
+    for _step in range(6):
+        uids = [plain["metadata"]["uid"] for plain in stage.pods.values()]
+        doomed = dice.sample(uids, dice.randrange(len(uids) + 1))
+        plain = stage.groups["g"]
+        text = records.write(any_record(dice), doomed=doomed)
+        plain["metadata"]["annotations"] = {names.REPAIR: text}
+        stage.put_group(plain)
+        if dice.random() < 0.5:
+            stage.restart()
+        name = dice.choice([*stage.pods]).partition("/")[2]
+        if dice.random() < 0.5:
+            stage.drop_pod(name)
+            stage.pod(name, 8, "g")
+        else:
+            stage.ends(name, "Failed")
+        stage.now += dice.choice((0.0, 10.0, 400.0))
+        stage.cycle()
+        stage.cycle()

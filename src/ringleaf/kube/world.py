@@ -417,7 +417,7 @@ class World:
             out.append(FaultsKnown(self._faults))
         for group in self.groups.values():
             if group.record is not None and not group.is_outside:
-                known = _by_our_clock(group.record, now)
+                known = _sound(group.record, now)
                 out.append(RepairKnown(group.name, known))
             if group.told is None:
                 continue
@@ -832,7 +832,7 @@ class World:
             out.append(FaultsKnown(self._faults))
         repairs, self._repairs = self._repairs, {}
         out += (
-            RepairKnown(group.name, _by_our_clock(group.record, now))
+            RepairKnown(group.name, _sound(group.record, now))
             for group in filter(None, map(self.groups.get, repairs))
             if group.record is not None and not group.is_outside
         )
@@ -1066,13 +1066,20 @@ class World:
                 out.append(QueueGone(name))
 
 
-def _by_our_clock(record: Record, now: float) -> Record:
-    """*record* without times to come: whoever wrote it may have another clock."""
+def _sound(record: Record, now: float) -> Record:
+    """*record* as the engine takes it, which others may have written.
+
+    Nothing lies in the future: clocks differ. What was deleted was deleted sometime.
+    """
+    since, deleted_at = min(record.since, now), record.deleted_at
+    if record.deleted and deleted_at is None:
+        deleted_at = since
     return replace(
         record,
-        since=min(record.since, now),
-        deleted_at=None if record.deleted_at is None else min(record.deleted_at, now),
+        since=since,
+        deleted_at=None if deleted_at is None else min(deleted_at, now),
         stuck_at=None if record.stuck_at is None else min(record.stuck_at, now),
+        retries_used=max(0, record.retries_used),
     )
 
 
