@@ -480,6 +480,20 @@ def test_a_pod_that_says_so_already_is_not_pointed_at_again() -> None:
     assert server.asked == ["PATCH g-0/status"]
 
 
+def test_nobody_is_pointed_at_a_pod_that_is_well_again() -> None:
+    stage, server = running(), Server()
+    for name, said in (("g-0", "Unhealthy-CardUnhealthy"), ("g-1", "Healthy")):
+        plain = stage.pods[f"default/{name}"]
+        plain["metadata"]["annotations"][names.POD_STATUS] = said
+        stage.put_pod(plain)
+
+    carry_out(stage, server, [Point(JOB, ())])
+
+    ((what, body),) = server.bodies
+    assert what == "PATCH g-0/status"
+    assert body["metadata"]["annotations"] == {names.POD_STATUS: None}
+
+
 def test_pods_that_come_back_to_their_nodes_are_told_apart() -> None:
     stage = running()
     group = stage.world.groups[JOB]

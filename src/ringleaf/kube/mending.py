@@ -35,6 +35,8 @@ Mending = Delete | Point | Remember | AskToExit | Repaired
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
 INVALID: Final = 422
 """What the API server says of a patch that is for another object of this name."""
+UNHEALTHY: Final = "Unhealthy-"
+"""How the status of a faulty pod begins, for whoever deletes it."""
 MOST_TOLD: Final = 16
 """Pods of a job that get an event of their own."""
 Say = Callable[..., None]
@@ -54,8 +56,10 @@ class _Deletion(NamedTuple):
 
 
 class _Pointing(NamedTuple):
+    """What is to be written on a pod; nothing is None."""
+
     pod: PodRecord
-    status: str
+    status: str | None
 
 
 class _Reset(NamedTuple):
@@ -186,16 +190,25 @@ class Mender:
         self._then(group.name, _Deletion(pods, force))
 
     def _point(self, group: Group, each: Point) -> None:
-        numbered = group.by_number()
-        for ailment in each.ailments:
-            pod = numbered.get(ailment.replica)
-            status = f"Unhealthy-{ailment.cause.value}"
-            if pod is None or pod.annotations.get(names.POD_STATUS) == status:
+        """Say on pods that they are faulty, and of those that were that they are not.
+
+        Whoever deletes them goes by it.
+        """
+        ailing = {ailment.replica: ailment for ailment in each.ailments}
+        for pod in [*group.pods.values()]:
+            before = pod.annotations.get(names.POD_STATUS, "")
+            ailment = None if pod.number is None else ailing.get(pod.number)
+            if ailment is None:
+                if before.startswith(UNHEALTHY):
+                    self._say("faulty no more", job=each.job, pod=pod.key)
+                    self._then(group.name, _Pointing(pod, None))
                 continue
-            told = f"{ailment.cause.value} on node {ailment.node!r}"
-            self._say("faulty", job=each.job, pod=pod.key, why=told)
-            self._teller.on_pod(pod, "Faulty", f"{told}; others are to delete it")
-            self._then(group.name, _Pointing(pod, status))
+            status = f"{UNHEALTHY}{ailment.cause.value}"
+            if before != status:
+                told = f"{ailment.cause.value} on node {ailment.node!r}"
+                self._say("faulty", job=each.job, pod=pod.key, why=told)
+                self._teller.on_pod(pod, "Faulty", f"{told}; others are to delete it")
+                self._then(group.name, _Pointing(pod, status))
 
     def _repaired(self, group: Group, record: Record, told: str) -> None:
         self._say("repaired", job=group.name, pods=len(record.deleted))
