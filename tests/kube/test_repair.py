@@ -522,3 +522,25 @@ def test_whatever_is_written_of_a_repair_the_scheduler_goes_on(seed: int) -> Non
         stage.now += dice.choice((0.0, 10.0, 400.0))
         stage.cycle()
         stage.cycle()
+
+
+@LIVES
+@pytest.mark.parametrize("order", ["012", "210"])
+def test_the_places_of_pods_that_go_one_by_one_are_held(
+    between: Callable[[Stage], None], order: str
+) -> None:
+    """Nobody else gets one of them, also while no pod of the job is there."""
+    stage = running({"fault-scheduling": "force"})
+    before = stage.bound
+    sick = before["g-1"].split()[0]
+    report(stage, sick, "Ascend910-3")
+    stage.cycle()
+    for n in range(4):
+        stage.pod(f"rival-{n}", 8)
+    for number in order:
+        stage.drop_pod(f"g-{number}")
+        between(stage)
+        stage.cycle()
+
+    taken = {place for name, place in stage.bound.items() if "rival" in name}
+    assert taken.isdisjoint({before["g-0"], before["g-2"]})

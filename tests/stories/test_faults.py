@@ -6,7 +6,15 @@ that happened to pods says that no chip was ever owned twice.
 
 import pytest
 
-from tests.stories.stage import A2, A3, leaf_of, node_of, notes_of
+from tests.stories.stage import (
+    A2,
+    A3,
+    leaf_of,
+    node_of,
+    notes_of,
+    pod,
+)
+from tests.stories.test_networks import marks_of
 from tests.stories.ward import (
     COLLECTED,
     DIRECT,
@@ -101,6 +109,58 @@ def test_a_block_that_breaks_is_mended_in_its_superpod_or_moves_as_a_whole(
     assert "its logical SuperPoD" in "".join(ward.told("train", "Faulty"))
 
 
+@pytest.mark.parametrize(
+    "conf",
+    [
+        pytest.param(COLLECTED, id="leaf 1.0"),
+        pytest.param(DIRECT, id="leaf 2.0, direct reports"),
+    ],
+)
+def test_a_job_across_leaves_keeps_what_is_healthy_of_it(ward: Ward, conf: str) -> None:
+    """Also what pods say of their leaves stays, and in SuperPoDs all blocks do."""
+    stage = ward.stage
+    stage.schedule(conf)
+    large = ward.run("large", 6, 8, LARGE | WHOLE)
+    blocks = ward.run("blocks", 4, 16, WHOLE, selector=A3, annotations=BLOCKS)
+    ward.fail_chips(node_of(large[1]), [0])
+    ward.fail_switch(node_of(blocks[2]))
+    large_now = ward.wait_for_others("large", large)
+    blocks_now = ward.wait_for_others("blocks", blocks)
+
+    healthy = [n for n in range(6) if n != 1]
+    assert [place(large_now[n]) for n in healthy] == [place(large[n]) for n in healthy]
+    assert [marks_of(large_now)[n] for n in healthy] == [
+        marks_of(large)[n] for n in healthy
+    ]
+    assert node_of(large_now[1]) != node_of(large[1])
+    assert [place(blocks_now[n]) for n in (0, 1, 3)] == [
+        place(blocks[n]) for n in (0, 1, 3)
+    ]
+    assert node_of(blocks_now[2]) != node_of(blocks[2])
+    assert superpod_of(node_of(blocks_now[2])) == superpod_of(node_of(blocks[2]))
+    wanted = names("large", *range(6)) + names("blocks", *range(4))
+    assert ward.deleted() == sorted(wanted)
+
+
+def test_a_job_that_finds_no_place_under_its_leaf_moves_as_a_whole(ward: Ward) -> None:
+    """After a while; its pod alone waits until then."""
+    stage = ward.stage
+    stage.schedule(COLLECTED)
+    padding = ward.run("padding", 3, 8, LARGE | SINGLE)
+    leaf = leaf_of(node_of(padding[0]))
+    (rest,) = {
+        each.name for each in stage.leaf_machines if leaf_of(each.name) == leaf
+    } - {node_of(each) for each in padding}
+    ward.run("filler", 1, 8, {}, selector=A2 | on(rest))
+    ward.fail_chips(node_of(padding[1]), [0])
+    now = ward.wait_for_others("padding", padding)
+
+    (other,) = {leaf_of(node_of(each)) for each in now}
+    assert other != leaf
+    assert ward.deleted() == names("padding", 0, 1, 2)
+    assert node_of(stage.pods("filler")[0]) == rest
+
+
 def test_a_node_that_is_lost_and_one_that_is_gone(ward: Ward) -> None:
     """Pods there are deleted at once, though their job would give them time."""
     stage = ward.stage
@@ -182,6 +242,8 @@ def test_what_does_not_end_in_time_is_deleted_at_once(ward: Ward) -> None:
         "the pods to be asked to end",
     )
     ward.fail_chips(node_of(pods[2]), [7])
+    stage.create(pod("rival", 8, selector=A2 | on(node_of(pods[0]))))
+    stage.wait_for_condition("rival", "too few free chips")
     stage.wait(
         lambda: any(
             "did not end within 2 s" in e for e in ward.told("train", "Faulty")
@@ -193,6 +255,7 @@ def test_what_does_not_end_in_time_is_deleted_at_once(ward: Ward) -> None:
     now = ward.wait_for_others("train", pods)
 
     assert places(now[::3]) == places(pods[::3])
+    assert node_of(stage.pod("rival")) == ""  # the places were held
     sick = {node_of(each) for each in pods[1:3]}
     assert sick.isdisjoint(node_of(each) for each in now)
     assert ward.deleted() == sorted(2 * names("train", 0, 1, 2, 3))

@@ -18,9 +18,6 @@ Right = tuple[str, str, str]
 UNUSED: Final[dict[Right, str]] = {
     ("", "pods", "get"): "a Binding that got no answer: tests/kube/test_outage.py",
     (NAMESPACE, "leases.coordination.k8s.io", "get"): "a Lease that was not renewed",
-    ("volcano-system", "configmaps", "create"): "the first fault of a cluster",
-    ("mindx-dl", "configmaps", "create"): "the first job that is rescheduled",
-    ("mindx-dl", "configmaps", "patch"): "a job that is rescheduled",
 }
 """Rights that not every run of the stories needs, and who does."""
 

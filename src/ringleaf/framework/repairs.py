@@ -129,6 +129,12 @@ class Repair:
         back = standing.placements.keys() - standing.terminating
         return self.deleted - back - standing.finished
 
+    def knows_more_than(self, job: Job) -> bool:
+        """Whether pods of it are not in *job*: a job shrinks while its pods go."""
+        if self.job is None:
+            return False
+        return bool(self.deleted & _members(self.job) - _members(job))
+
     def concerns(self, nodes: Collection[str]) -> bool:
         """Whether one of its faulty pods is or was on one of *nodes*."""
         return any(each.node in nodes for each in self.ailments.values())
@@ -157,6 +163,8 @@ class Repair:
         for role, own in self.job.crew:
             takes = eligible(cluster, request_of(self.job, role))
             yield takes, role.demand, own
+        if others := self.deleted - _members(self.job):
+            yield cluster.ready & ~cluster.cordoned, NOTHING, others
 
     def _hold(
         self,
@@ -231,6 +239,11 @@ def is_free(cluster: Cluster, node: int, placement: Placement) -> bool:
     return chips & cluster.free.item(node) & cluster.healthy.item(node) == chips
 
 
+def _members(job: Job) -> set[int]:
+    """The numbers of the pods of a job."""
+    return {replica for _role, own in job.crew for replica in own}
+
+
 class Repairs:
     """All that is known of faulty pods and of jobs that are repaired."""
 
@@ -271,8 +284,9 @@ class Repairs:
     def heard_of(self, job: Job) -> None:
         """A job is there, or another than it was."""
         self.suspects[job.name] = None
-        if job.name in self.open:
-            self.open[job.name].job = job
+        repair = self.open.get(job.name)
+        if repair is not None and not repair.knows_more_than(job):
+            repair.job = job
 
     def forget(self, name: str) -> None:
         """A job is gone for good."""
