@@ -24,7 +24,7 @@ from ringleaf.engine.event import (
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.repairs import Repair
-from ringleaf.kube.faultbook import LIVES
+from ringleaf.kube.faultbook import BRAKED, LIVES
 from ringleaf.kube.lives import Lives, lives_of
 from ringleaf.kube.look import Look
 from ringleaf.model.cluster import Node
@@ -267,6 +267,9 @@ def test_lives_are_read_as_they_were_written() -> None:
 
     assert listed({LIVES: written}) == Lives(faults, is_there=True)
     assert listed({"fault-node": "[]"}) == listed(None) == Lives()
+    waits = listed({LIVES: "[]", BRAKED: '["default/g"]'})
+    assert waits == Lives(is_there=True, braked=("default/g",))
+    assert listed({LIVES: "[]", BRAKED: "?"}) == Lives(is_there=True)
     bad = listed({LIVES: '[{"where": 3}]'})
     assert bad.trouble.startswith("ConfigMap volcano-system/vcjob-fault-npu-cm, ringle")
 
@@ -284,6 +287,20 @@ def shown(found: Plain, **more: Any) -> list[str]:  # noqa: ANN401
     with console.capture() as capture:
         console.print(Faults(found, **more))
     return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_jobs_that_wait_for_the_brake_are_named() -> None:
+    """As the scheduler has written it down: nobody who looks can count that."""
+    stage = Stage("a b")
+    stage.gang("g", 2, labels={"fault-scheduling": "force"})
+    stage.cycle()
+
+    found = look_of(stage, Lives(is_there=True, braked=("default/g", "default/gone")))
+
+    assert found["brake"]["engaged"]
+    assert found["brake"]["held"] == ["default/g"]
+    assert [each["stage"] for each in found["repairs"]] == ["braked"]
+    assert "it holds back default/g" in " ".join(" ".join(shown(found)).split())
 
 
 def test_a_cluster_without_lives_has_faults_since_nobody_knows_when() -> None:

@@ -14,6 +14,8 @@ from ringleaf.framework.instruction import (
     Point,
     Remember,
     Repaired,
+    Report,
+    Verdict,
 )
 from ringleaf.kube import binder, faultbook, mending, names, records, resetconfig
 from ringleaf.kube.api import Answer, Api, Unreachable
@@ -137,7 +139,11 @@ class Edge:
         )
         self.faults: dict[Any, Fault] = {}
         clock = lambda: stage.now  # noqa: E731 - short
-        self.book = Faultbook(api, stage.world, self.faults.values, clock, say)
+        self.braked: list[str] = []
+        self.book = Faultbook(
+            *(api, stage.world, self.faults.values, clock, say),
+            braked=lambda: self.braked,
+        )
         teller = teller_of(stage, server, clock)
         self.mender = Mender(
             api, stage.world, self.binder, teller, self.book, clock=clock, say=say
@@ -786,6 +792,19 @@ def test_d24_the_lives_of_faults_are_kept_and_read_back() -> None:
 
     known = stage.world.everything(stage.now)
     assert [e.faults for e in known if hasattr(e, "faults")] == [(fault,)]
+
+
+def test_who_waits_for_the_brake_is_written_down_until_nobody_does() -> None:
+    stage, server = running(), Server()
+
+    def waits(edge: Edge) -> None:
+        edge.braked += ["default/z", JOB]
+        edge.book.heed([], [Report(JOB, Verdict.BRAKED, "it waits")])
+
+    keep(stage, server, waits)
+    assert server.maps[FAULTS]["data"]["ringleaf-braked"] == f'["{JOB}","default/z"]'
+    keep(stage, server)
+    assert server.maps[FAULTS]["data"]["ringleaf-braked"] == ""
 
 
 def test_why_a_job_was_rescheduled_is_kept_for_the_last_ten_times() -> None:

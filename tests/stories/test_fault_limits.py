@@ -52,7 +52,12 @@ def test_a_storm_of_reports_stops_at_the_brake(ward: Ward) -> None:
     assert scheduler.says('"verdict": "braked"') or scheduler.says(
         "waits for the brake"
     )
+    full = [stage.group_of(name)["metadata"]["name"] for name in ("b", "c")]
+    held = [f"{stage.namespace}/{name}" for name in full]
+    stage.wait(lambda: faults_of(ward)["brake"]["held"] == held, "both to be named")
     seen = faults_of(ward)
+    assert seen["brake"]["engaged"]
+    assert [each["stage"] for each in seen["repairs"]] == ["braked"] * 2
     on_them = {each["where"] for each in seen["faults"]}
     assert {node_of(pods[1]) for pods in jobs.values()} <= on_them
 

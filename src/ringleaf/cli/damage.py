@@ -320,6 +320,16 @@ def adopt(book: FaultBook, faults: Iterable[Fault], now: float) -> None:
     book.known(written, now)
 
 
+def hold_back(engine: Engine, jobs: Iterable[str], now: float) -> None:
+    """Let an engine that deletes nothing know which jobs wait for the brake."""
+    open_repairs, standings = engine.cycle.repairs.open, engine.view.standings
+    for name in jobs:
+        if name in standings and name not in open_repairs:
+            repair = Repair(name, now, standings[name].job)
+            repair.braked = True
+            open_repairs[name] = repair
+
+
 def repair_of(engine: Engine, job: str, now: float) -> Plain | None:
     """How far the repair of a job is; None if it needs none."""
     repair = engine.repairs.get(job)

@@ -15,6 +15,7 @@ from rich.text import Text
 from ringleaf.cli.damage import (
     Damage,
     adopt,
+    hold_back,
     is_of_pod,
     numbers_words,
     pod_words,
@@ -157,6 +158,7 @@ def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plai
     """The faults of a cluster as it was looked at, as plain values."""
     view = look.engine.view
     adopt(look.engine.book, lives.faults, look.now)
+    hold_back(look.engine, lives.braked, look.now)
     found = Damage(look.engine, look.now, has_history=lives.is_there).plain()
     wanted.check(found, view.cluster.index, view.standings)
     found = wanted.of(found)

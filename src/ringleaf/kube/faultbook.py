@@ -30,7 +30,14 @@ from ringleaf.engine.event import (
     PodsRefused,
     Woke,
 )
-from ringleaf.framework.instruction import Delete, Instruction, Remember, Repaired
+from ringleaf.framework.instruction import (
+    Delete,
+    Instruction,
+    Remember,
+    Repaired,
+    Report,
+    Verdict,
+)
 from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.jobs import Group, uids_of
@@ -43,11 +50,14 @@ from ringleaf.model.mask import chips_of
 FAULTS: Final = "volcano-system", "vcjob-fault-npu-cm"
 REASONS: Final = "mindx-dl", "job-reschedule-reason"
 NODES, RETRIES, LIVES = "fault-node", "remain-retry-times", "ringleaf-faults"
+BRAKED: Final = "ringleaf-braked"
 RECORDS: Final = "recent-reschedule-records"
 MOST_RECORDS: Final = 10
 """Records of a job; older ones are dropped."""
 MOST_BYTES: Final = 950 * 1024
 """Bytes of all that a ConfigMap has."""
+MOST_BRAKED: Final = 100
+"""Jobs that wait for the brake and are named."""
 MOST_LIVES: Final = 2000
 """Faults whose lives are kept; those that ended first are dropped first."""
 KEPT: Final = (
@@ -106,6 +116,7 @@ class Faultbook:
         clock: Seconds since 1970.
         say: Writes a line of the log.
         changed: Is called when the world was told something late.
+        braked: The jobs that wait for the brake.
 
     """
 
@@ -118,9 +129,11 @@ class Faultbook:
         say: Callable[..., None],
         *,
         changed: Callable[[], None] = lambda: None,
+        braked: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._api, self._world, self._faults = api, world, faults
         self._clock, self._say, self._changed = clock, say, changed
+        self._braked = braked
         self._wakes = {FAULTS: asyncio.Event(), REASONS: asyncio.Event()}
         self._unread = {FAULTS, REASONS}
         self._writes = False
@@ -143,9 +156,7 @@ class Faultbook:
         for event in events:
             if isinstance(event, JobGone) and not event.returns:
                 self._last.pop(event.job, None)
-        if any(map(_matters, events)) or any(
-            isinstance(each, Delete | Remember | Repaired) for each in instructions
-        ):
+        if any(map(_matters, events)) or any(map(_is_of_faults, instructions)):
             self._wakes[FAULTS].set()
 
     def rescheduled(self, group: Group, cause: str) -> None:
@@ -286,7 +297,10 @@ class Faultbook:
     def _data(self, where: tuple[str, str]) -> dict[str, str]:
         if where == REASONS:
             return {RECORDS: _bounded(self._histories)}
-        return _fitted(self._fault_nodes(), self._left(), _latest(self._faults()))
+        braked = sorted(self._braked())[:MOST_BRAKED]
+        told = {BRAKED: encode.encode(braked).decode() if braked else ""}
+        found = _fitted(self._fault_nodes(), self._left(), _latest(self._faults()))
+        return found | told
 
     def _fault_nodes(self) -> list[dict[str, Any]]:
         """Nodes with faults, and since when they have these."""
@@ -314,6 +328,13 @@ class Faultbook:
                 found = spent if used else whole
                 found[group.name] = _Left(uid, max(0, retries - used))
         return whole | spent
+
+
+def _is_of_faults(each: Instruction) -> bool:
+    """Whether it is about a job with faults: who is repaired, or waits for that."""
+    if isinstance(each, Report):
+        return each.verdict is Verdict.BRAKED
+    return isinstance(each, Delete | Remember | Repaired)
 
 
 def fault_node(facts: NodeFacts) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.faultbook import FAULTS, LIVES
+from ringleaf.kube.faultbook import BRAKED, FAULTS, LIVES
 from ringleaf.model.fault import Fault
 
 NAMESPACE, NAME = FAULTS
@@ -22,6 +22,8 @@ class Lives(Struct, frozen=True):
     faults: tuple[Fault, ...] = ()
     is_there: bool = False
     trouble: str = ""
+    braked: tuple[str, ...] = ()
+    """Jobs that wait for the brake."""
 
 
 class _ConfigMap(Struct):
@@ -61,4 +63,12 @@ def lives_in(data: Mapping[str, str] | None) -> Lives:
         faults = msgspec.json.decode(text, type=tuple[Fault, ...])
     except msgspec.DecodeError as error:
         return Lives(trouble=f"ConfigMap {NAMESPACE}/{NAME}, {LIVES}: {error}")
-    return Lives(faults, is_there=True)
+    return Lives(faults, is_there=True, braked=_braked_in(data or {}))
+
+
+def _braked_in(data: Mapping[str, str]) -> tuple[str, ...]:
+    """The jobs that wait for the brake; none where that cannot be read."""
+    try:
+        return msgspec.json.decode(data.get(BRAKED) or "[]", type=tuple[str, ...])
+    except msgspec.DecodeError:
+        return ()

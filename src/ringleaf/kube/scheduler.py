@@ -237,6 +237,7 @@ class Scheduler:
             self.now,
             say,
             changed=self._wake.set,
+            braked=lambda: [k for k, each in engine.repairs.items() if each.braked],
         )
         self._mender = Mender(
             api,
