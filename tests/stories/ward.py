@@ -104,7 +104,7 @@ class Witness:
         found: set[str] = set()
         for n, (kind, each) in enumerate(self._seen):
             if kind == "MODIFIED" and node_of(each):
-                found.update(_shared(live(self._seen[: n + 1]).values()))
+                found.update(shared(live(self._seen[: n + 1]).values()))
         return sorted(found)
 
 
@@ -118,7 +118,8 @@ def live(seen: Iterable[tuple[str, Object]]) -> dict[str, Object]:
     return pods
 
 
-def _shared(pods: Iterable[Object]) -> Iterator[str]:
+def shared(pods: Iterable[Object]) -> Iterator[str]:
+    """Chips that two of these pods have."""
     owners = Counter(
         (node_of(each), chip)
         for each in pods
