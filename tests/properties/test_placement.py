@@ -23,6 +23,7 @@ EXAMPLES = 300
 NOT_OF_CHIPS = {
     Reason.CORDONED,
     Reason.SET_ASIDE,
+    Reason.NOT_WELL,
     Reason.NOT_SELECTED,
     Reason.TAINTED,
     Reason.REFUSED,

@@ -1,9 +1,24 @@
 """A node whose device plugin fails: its pods go elsewhere, and it is set aside."""
 
+from collections.abc import Iterator
+
+import pytest
+
 from tests.stories.stage import Stage, has_told, node_of, nodes_of, vcjob
 
+KEPT = "/api/v1/namespaces/volcano-system/configmaps/vcjob-fault-npu-cm"
 
-def test_a_pod_that_its_node_refuses_is_made_again_elsewhere(stage: Stage) -> None:
+
+@pytest.fixture
+def forgetful(stage: Stage) -> Iterator[Stage]:
+    """A stage on which nobody knows afterwards that a node was set aside."""
+    yield stage
+    stage.stop_scheduler()
+    stage.bed.client.request("DELETE", KEPT)
+
+
+def test_a_pod_that_its_node_refuses_is_made_again_elsewhere(forgetful: Stage) -> None:
+    stage = forgetful
     scheduler = stage.schedule()
     stage.apply(vcjob("first", 2, 8))
     broken = node_of(stage.wait_until_running("first", 2)[0])
