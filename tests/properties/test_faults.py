@@ -16,7 +16,6 @@ from hypothesis.stateful import (
     initialize,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from msgspec.structs import replace
 
@@ -376,17 +375,9 @@ class TestMachine(Machine.TestCase):  # type: ignore[misc, valid-type]
 
 
 def test_the_machine_reaches_every_outcome() -> None:
-    class Counted(Machine):
-        counts: ClassVar[Counter[str]] = Counter()
-
-    steady = settings(
-        max_examples=120,
-        stateful_step_count=20,
-        derandomize=True,
-        database=None,
-        deadline=None,
-    )
-    run_state_machine_as_test(Counted, settings=steady)
+    """Of what it has just played."""
+    if not Machine.counts:
+        TestMachine("runTest").runTest()
 
     wanted = {"deleted", "repaired", "pointed", "asked", "braked", "restarted"}
-    assert all(Counted.counts[key] for key in wanted), Counted.counts
+    assert all(Machine.counts[key] for key in wanted), Machine.counts
