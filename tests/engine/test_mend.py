@@ -13,6 +13,7 @@ from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
     Event,
+    FaultsKnown,
     JobArrived,
     JobGone,
     LeavesChanged,
@@ -21,6 +22,7 @@ from ringleaf.engine.event import (
     PodsAil,
     PodsEnding,
     PodsGone,
+    PodsRun,
     RepairKnown,
     Woke,
 )
@@ -33,6 +35,7 @@ from ringleaf.model.fault import (
     Ailment,
     Cause,
     Down,
+    Fault,
     Mode,
     Reach,
     Record,
@@ -1505,3 +1508,10 @@ def test_a_braked_fault_outlives_the_repair_that_it_came_into() -> None:
     story.wakes(61)
 
     assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+
+
+def test_faults_that_were_known_and_pods_of_nobody_change_nothing() -> None:
+    story = Story("a")
+
+    assert story.hears(FaultsKnown((Fault("a", Cause.CHIP, "chip 3"),))) == []
+    assert story.hears(PodsRun("nobody", (0,))) == []

@@ -381,10 +381,9 @@ def _is_whole(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
     back = standing.placements.keys() - standing.terminating | standing.finished
     if not repair.deleted <= back:
         return False
-    if standing.job.recovery.mode is Mode.OFF:
-        return True
     left = faulty_pods(cycle, standing).values()
-    return all(each.cause is Cause.SUB_HEALTH for each in left)
+    off = standing.job.recovery.mode is Mode.OFF
+    return off or all(each.cause is Cause.SUB_HEALTH for each in left)
 
 
 def _finish(cycle: Cycle, standing: Standing, repair: Repair) -> None:

@@ -6,7 +6,7 @@ back. Where many nodes refuse, the nodes are not what is wrong: of more than a p
 them, the ones that have been set aside longest take pods again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import inf
 from types import MappingProxyType
 from typing import Final
@@ -112,6 +112,3 @@ class Asides:
         """
         known = self._now.get(node)
         return known is not None and (chips or not known.chips)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._now)

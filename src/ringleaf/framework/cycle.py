@@ -440,7 +440,7 @@ class Cycle:
         if repair is None:
             return self._found(standing, limit)
         with Statement(self.view.cluster) as statement:
-            repair.let_go(statement, self.view.cluster)
+            self.repairs.let_go(repair.name, statement, self.view.cluster)
             found = self._found(standing, limit, repair)
             if isinstance(found, tuple):
                 statement.commit()
@@ -511,8 +511,7 @@ class Cycle:
         job, session = standing.rest, self.session
         repair = self.repairs.get(standing.job.name)
         with Statement(self.view.cluster) as statement:
-            if repair is not None:
-                repair.let_go(statement, self.view.cluster)
+            self.repairs.let_go(standing.job.name, statement, self.view.cluster)
             if not standing.placements:
                 return session.preview(job, limit)
             more = self._joined(standing, limit, repair)

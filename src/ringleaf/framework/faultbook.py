@@ -331,9 +331,7 @@ class FaultBook:
     # What is forgotten.
 
     def _doubt_until(self, key: Key, until: float) -> None:
-        if key not in self._doubt:
-            self._doubt[key] = until
-            heappush(self._doubts, (until, key))
+        heappush(self._doubts, (self._doubt.setdefault(key, until), key))
 
     def _tidy(self, now: float) -> None:
         """Old faults are forgotten, and those given up that nobody confirms."""

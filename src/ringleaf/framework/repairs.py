@@ -281,6 +281,11 @@ class Repairs:
         """The repair of a job, if it is repaired."""
         return self.open.get(name)
 
+    def let_go(self, name: str, statement: Statement, cluster: Cluster) -> None:
+        """Hold nothing for the repair of a job, if it is repaired."""
+        if name in self.open:
+            self.open[name].let_go(statement, cluster)
+
     def heard_of(self, job: Job) -> None:
         """A job is there, or another than it was."""
         self.suspects[job.name] = None
