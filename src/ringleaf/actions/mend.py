@@ -144,7 +144,7 @@ def _inspect(cycle: Cycle, standing: Standing) -> None:
         faulty = repair.ailments
     if mode not in (Mode.GRACE, Mode.FORCE) or not faulty:
         if repair is not None and not repair.ever:
-            _call_off(cycle, standing, repair)
+            _close(cycle, standing, repair)  # nothing was deleted
         return
     if repair is None:
         repair = repairs.open[name] = Repair(name, cycle.now, standing.job)
@@ -170,11 +170,6 @@ def _ends_by_itself(standing: Standing, repair: Repair) -> bool:
     """Whether pods of a job have ended that was asked to end, and others have not."""
     asked = repair.asked_at is not None and not repair.ever
     return bool(asked and standing.missing and standing.placements)
-
-
-def _call_off(cycle: Cycle, standing: Standing, repair: Repair) -> None:
-    """Nothing is faulty any more, and nothing was deleted."""
-    _close(cycle, standing, repair)
 
 
 def _delete(

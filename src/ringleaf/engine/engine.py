@@ -244,8 +244,7 @@ class Engine:
         with Statement(cluster) as statement:
             if name in cycle.bookings:
                 cycle.bookings[name].let_go(statement, cluster)
-            if name in cycle.repairs:
-                cycle.repairs.open[name].let_go(statement, cluster)
+            cycle.repairs.let_go(name, statement, cluster)
             if cycle.session.preview(job) is not None:
                 held_back = beyond_quota(cycle.session, job, 0)
                 hint = self._queue_hint(job.queue, why)
