@@ -60,6 +60,7 @@ def scheduler(testbed: Testbed, mode: str, tmp_path: Path) -> Iterator[Child]:
     yield child
     child.stop(GRACE_S)
     testbed.children.remove(child)
+    Cast(testbed, namespace).clear()
 
 
 def is_ready(child: Child) -> bool:

@@ -147,6 +147,12 @@ class Cast:
         """Delete a PodGroup."""
         self._ask("DELETE", f"{self.groups_path}/{name}")
 
+    def clear(self) -> None:
+        """Delete all pods, PodGroups and ConfigMaps."""
+        self._ask("DELETE", self.pods_path, {"gracePeriodSeconds": 0})
+        self._ask("DELETE", self.groups_path)
+        self._ask("DELETE", f"/api/v1/namespaces/{self.namespace}/configmaps")
+
     def job(
         self,
         name: str,

@@ -13,5 +13,4 @@ def cast(testbed: Testbed, namespace: str) -> Iterator[Cast]:
     """Where jobs come and go."""
     found = Cast(testbed, namespace)
     yield found
-    for path in (found.groups_path, f"/api/v1/namespaces/{namespace}/configmaps"):
-        testbed.client.ask("DELETE", path)
+    found.clear()

@@ -18,13 +18,13 @@ Event = tuple[str, Any]
 N_LEAVES = 3
 
 
-def podgroup(name: str, job: str, **meta: Any) -> JobGroup:  # noqa: ANN401
+def podgroup(name: str, job: str, namespace: str = "ns", **meta: Any) -> JobGroup:  # noqa: ANN401
     owner = {"kind": "Job", "name": job, "uid": f"id-{job}", "controller": True}
     plain = {
         "metadata": {
             "name": name,
-            "namespace": "ns",
-            "uid": f"u-{name}",
+            "namespace": namespace,
+            "uid": f"u-{namespace}-{name}",
             "ownerReferences": [owner],
             **meta,
         },
@@ -33,12 +33,14 @@ def podgroup(name: str, job: str, **meta: Any) -> JobGroup:  # noqa: ANN401
     return msgspec.convert(plain, JobGroup)
 
 
-def pod(name: str, group: str, owner: str, **notes: str) -> JobPod:
+def pod(
+    name: str, group: str, owner: str, namespace: str = "ns", **notes: str
+) -> JobPod:
     plain = {
         "metadata": {
             "name": name,
-            "namespace": "ns",
-            "uid": f"u-{name}",
+            "namespace": namespace,
+            "uid": f"u-{namespace}-{name}",
             "annotations": {
                 "scheduling.k8s.io/group-name": group,
                 "hccl/rankIndex": "0",
@@ -53,8 +55,8 @@ def pod(name: str, group: str, owner: str, **notes: str) -> JobPod:
     return msgspec.convert(plain, JobPod)
 
 
-def gone(name: str) -> Gone:
-    return Gone("ns", name, f"u-{name}")
+def gone(name: str, namespace: str = "ns") -> Gone:
+    return Gone(namespace, name, f"u-{namespace}-{name}")
 
 
 def play(events: list[Event]) -> Roster:
@@ -68,7 +70,7 @@ def play(events: list[Event]) -> Roster:
 def told(roster: Roster) -> dict[str, tuple[str, list[str]]]:
     """Job -> version of its summary and its pods."""
     return {
-        job.id: (job.summary(Status.PENDING, {}).version, sorted(job.pods))
+        job.key: (job.summary(Status.PENDING, {}).version, sorted(job.pods))
         for job in roster.jobs.values()
         if job.is_there
     }
@@ -123,9 +125,53 @@ def test_it_does_not_matter_which_kind_is_heard_of_first(order: list[int]) -> No
     usual = told(play(STREAMS[0][:2] + STREAMS[1] + STREAMS[0][2:]))
 
     assert told(play(mixed)) == usual
-    assert usual["id-a"][1] == ["u-a-0", "u-a-1"]
-    assert usual["id-b"][1] == ["u-b-0"]
-    assert "id-none" not in usual
+    assert usual["ns/id-a"][1] == ["u-ns-a-0", "u-ns-a-1"]
+    assert usual["ns/id-b"][1] == ["u-ns-b-0"]
+    assert "ns/id-none" not in usual
+
+
+def test_what_one_namespace_has_never_reaches_another() -> None:
+    """Two tenants with the same ids and names, whoever is heard of first."""
+    alone = told(play([event for stream in STREAMS for event in stream]))
+    strange = [
+        ("put_pods", pod("a-7", "pg-a", "id-a", "other")),
+        ("put_pods", pod("b-7", "pg-none", "id-b", "other")),
+        ("put_groups", podgroup("pg-a", "a", "other")),
+        ("put_groups", podgroup("pg-x", "b", "other")),
+        ("put_groups", podgroup("pg-y", "none", "other")),
+    ]
+    events = [event for stream in STREAMS for event in stream]
+
+    for mixed in (strange + events, events + strange):
+        found = told(play(mixed))
+
+        ours = {key: what for key, what in found.items() if key.startswith("ns/")}
+        theirs = {key: what[1] for key, what in found.items() if key not in ours}
+        assert ours == alone
+        assert theirs == {
+            "other/id-a": ["u-other-a-7"],
+            "other/id-b": ["u-other-b-7"],
+            "other/id-none": [],
+        }
+
+
+def test_pods_wait_for_a_job_of_their_own_namespace() -> None:
+    ours = pod("a-0", "pg-gone", "id-a")
+    theirs = pod("a-0", "pg-gone", "id-a", "other")
+    roster = play([("put_pods", ours), ("put_pods", theirs)])
+    assert not roster.jobs
+
+    roster.put_groups([podgroup("pg-a", "a", "other")])
+    assert {key: [*job.pods] for key, job in roster.jobs.items()} == {
+        "other/id-a": ["u-other-a-0"]
+    }
+    roster.drop_pods([gone("a-0", "other")])
+    roster.put_groups([podgroup("pg-a", "a")])
+
+    assert {key: [*job.pods] for key, job in roster.jobs.items()} == {
+        "other/id-a": [],
+        "ns/id-a": ["u-ns-a-0"],
+    }
 
 
 def test_pods_that_say_the_same_change_nothing() -> None:
@@ -137,7 +183,7 @@ def test_pods_that_say_the_same_change_nothing() -> None:
 
     roster.put_pods([pod("a-0", "pg-a", "id-a", isSharedTor="2")])
 
-    assert [*roster.changed] == ["id-a"]
+    assert [*roster.changed] == ["ns/id-a"]
 
 
 def test_one_pod_of_a_job_touches_no_other_job() -> None:
@@ -145,14 +191,14 @@ def test_one_pod_of_a_job_touches_no_other_job() -> None:
     roster.changed.clear()
     roster.put_pods([pod("a-0", "pg-a", "id-a", isSharedTor="2")])
 
-    assert [*roster.changed] == ["id-a"]
+    assert [*roster.changed] == ["ns/id-a"]
 
 
 def test_nothing_is_kept_of_what_is_gone() -> None:
     roster = play([STREAMS[0][0], STREAMS[1][0]])
     roster.drop_pods([gone("a-0")])
     roster.drop_groups([gone("pg-a")])
-    roster.forget("id-a")
+    roster.forget(roster.jobs["ns/id-a"])
     empty = Roster(lambda: 0.0)
 
     for name in ("jobs", "_pods", "_groups", "_waiting", "_in_group", "_named"):

@@ -344,6 +344,39 @@ def test_a_slice_never_takes_the_name_of_a_job(cast: Cast, kubeconfig: Path) -> 
     assert "slice 1 of its summary would be called as that of job" in line["message"]
 
 
+def test_two_namespaces_with_the_same_ids_and_names_have_their_own(
+    cast: Cast, kubeconfig: Path, testbed: Testbed
+) -> None:
+    """Whoever writes in a namespace may write any uid into owners there."""
+    name = f"{cast.namespace}-other"
+    testbed.client.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    other = Cast(testbed, name)
+    try:
+        cast.seat(cast.pod("bert", 0), 0)  # it waits for its job
+        with Beside(kubeconfig, keep_s=0.5) as beside:
+            other.job("bert", [4, 5])
+            other.wait_for("bert", job_status="running")
+            cast.group("bert", 1)
+            cast.become("bert-worker-0")
+            cast.wait_for("bert", job_status="running")
+            cast.wait_for_table("bert", [0])
+            first = other.said("bert")
+            other.remove_group("bert")
+            for pod in ("bert-worker-0", "bert-worker-1"):
+                other.remove(pod)
+            other.wait(lambda: not other.maps(), "the other's summary to go")
+            second = cast.said("bert")
+    finally:
+        other.clear()
+
+    assert (first["job_status"], first["job_id"]) == ("running", "id-bert")
+    assert second["operator"] == "add"
+    assert json.loads(second["hccl.json"])["server_count"] == "1"
+    told = [line["job"] for line in beside.lines("gone")]
+    assert told == [f"{name}/bert"]
+    assert beside.lines("problem") == []
+
+
 def test_a_podgroup_without_an_owner_stands_for_itself(
     cast: Cast, kubeconfig: Path
 ) -> None:

@@ -88,6 +88,11 @@ class Group(Struct, frozen=True):
         """Where it is."""
         return self.key.partition("/")[0]
 
+    @property
+    def job_key(self) -> str:
+        """``namespace/id`` of its job."""
+        return f"{self.namespace}/{self.job_id}"
+
 
 class Member(Struct, frozen=True):
     """What is used of a pod of a job; two that are equal say the same.
@@ -138,6 +143,11 @@ class Member(Struct, frozen=True):
     master: str = ""
     least: int = 0
     containers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def owner_key(self) -> str:
+        """``namespace/uid`` of its controller."""
+        return f"{self.namespace}/{self.owner}"
 
     @property
     def has_chips(self) -> bool:

@@ -4,6 +4,9 @@ A job is the controller of a PodGroup; a PodGroup without one stands for itself.
 belong to the job of the PodGroup that they name, or to their own controller where that
 PodGroup is gone. Pods that name none are passed over.
 
+Whoever may write in a namespace may write any uid into what it owns there. So a job is
+kept by its namespace and its id together, and nothing of one namespace reaches another.
+
 Nothing is decided or written here: reflectors tell it what there is, and ``changed``
 has the jobs whose summaries may be others now.
 """
@@ -139,6 +142,16 @@ class Job:
         self.parts: dict[str, Part] = {}
 
     @property
+    def key(self) -> str:
+        """``namespace/id``, by which it is kept."""
+        return f"{self.namespace}/{self.id}"
+
+    @property
+    def full_name(self) -> str:
+        """``namespace/name``, for people and for the names of ConfigMaps."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def is_there(self) -> bool:
         """Whether anything is left of it."""
         return bool(self.groups or self.pods)
@@ -187,6 +200,7 @@ class Roster:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self.jobs: dict[str, Job] = {}
+        """Jobs by their keys, as everywhere here."""
         self.changed: dict[str, float] = {}
         """Jobs whose summaries may be others, and since when."""
         self.leaves_changed_at: float | None = None
@@ -221,9 +235,9 @@ class Roster:
                 continue
             self._drop_pod(key, replaced=True)
             group = self._groups.get(found.group)
-            job_id = group.job_id if group is not None else found.owner
+            job_key = group.job_key if group is not None else found.owner_key
             self._in_group[found.group].add(key)
-            self._join(key, found, job_id)
+            self._join(key, found, job_key)
 
     def drop_pods(self, gone: Iterable[Gone]) -> None:
         """Pods are gone."""
@@ -237,19 +251,19 @@ class Roster:
             known = self._groups.get(group.key)
             if known == group:
                 continue
-            if known is not None and known.job_id != group.job_id:
+            if known is not None and known.job_key != group.job_key:
                 self._leave(known)
             self._groups[group.key] = group
-            job = self.jobs.get(group.job_id)
+            job = self.jobs.get(group.job_key)
             if job is None:
                 job = self._found(group.job_id, group.namespace, group.job_name)
             job.groups[group.key] = group
             self.touch(job)
             for key in [*self._in_group[group.key]]:
-                pod, job_id = self._pods[key]
-                if job_id != group.job_id:
+                pod, job_key = self._pods[key]
+                if job_key != group.job_key:
                     self._part(key)
-                    self._join(key, pod, group.job_id)
+                    self._join(key, pod, group.job_key)
 
     def drop_groups(self, gone: Iterable[Gone]) -> None:
         """PodGroups are gone; their pods may still be there."""
@@ -302,11 +316,13 @@ class Roster:
     def job_named(self, namespace: str, name: str) -> Job | None:
         """The job that a summary of this name tells of."""
         alike = self._named.get(f"{namespace}/{name}", ())
-        return min((self.jobs[i] for i in alike), key=lambda j: j.claim, default=None)
+        jobs = (self.jobs[key] for key in alike)
+        return min(jobs, key=lambda job: job.claim, default=None)
 
     def remember(self, job_id: str, namespace: str, name: str) -> Job:
         """A job of which a summary is there: it may have no PodGroup, or be gone."""
-        job = self.jobs.get(job_id) or self._found(job_id, namespace, name)
+        job = self.jobs.get(f"{namespace}/{job_id}")
+        job = job or self._found(job_id, namespace, name)
         self.touch(job)
         return job
 
@@ -316,16 +332,15 @@ class Roster:
             self.touch(job)
         self.touch_leaves()
 
-    def forget(self, job_id: str) -> None:
+    def forget(self, job: Job) -> None:
         """A job of which nothing is left needs no more care."""
-        job = self.jobs.get(job_id)
-        if job is not None and not job.is_there:
-            del self.jobs[job_id]
-            self.changed.pop(job_id, None)
-            alike = self._named[job_key(job)]
-            alike.discard(job_id)
+        if not job.is_there:
+            del self.jobs[job.key]
+            self.changed.pop(job.key, None)
+            alike = self._named[job.full_name]
+            alike.discard(job.key)
             if not alike:
-                del self._named[job_key(job)]
+                del self._named[job.full_name]
 
     def leaves(self) -> str | None:
         """The states of leaves, as text; None where nothing is to be told of them.
@@ -346,8 +361,8 @@ class Roster:
         at = {address: name for name, address in sorted(self._address.items())}
         pods = (self._pods[key] for key in self._marked)
         named = (
-            (pod, self.jobs[job_id].name if job_id in self.jobs else "")
-            for pod, job_id in pods
+            (pod, self.jobs[job_key].name if job_key in self.jobs else "")
+            for pod, job_key in pods
         )
         return leaf_states(found, at, ((pod, job) for pod, job in named if job))
 
@@ -355,18 +370,19 @@ class Roster:
 
     def _found(self, job_id: str, namespace: str, name: str) -> Job:
         """A job that was not known before, with the pods that waited for it."""
-        job = self.jobs[job_id] = Job(job_id, namespace, name)
-        self._named[job_key(job)].add(job_id)
-        job.pods.update(self._waiting.pop(job_id, {}))
+        job = Job(job_id, namespace, name)
+        self.jobs[job.key] = job
+        self._named[job.full_name].add(job.key)
+        job.pods.update(self._waiting.pop(job.key, {}))
         self._touch_neighbours(job)
         return job
 
-    def _join(self, key: str, pod: Member, job_id: str) -> None:
-        self._pods[key] = pod, job_id
+    def _join(self, key: str, pod: Member, job_key: str) -> None:
+        self._pods[key] = pod, job_key
         self._on_node[pod.node].add(key)
-        job = self.jobs.get(job_id)
+        job = self.jobs.get(job_key)
         if job is None:
-            self._waiting[job_id][pod.uid] = pod
+            self._waiting[job_key][pod.uid] = pod
         else:
             job.pods[pod.uid] = pod
             job.parts.pop(pod.uid, None)
@@ -377,19 +393,19 @@ class Roster:
 
     def _part(self, key: str) -> None:
         """A pod is no longer its job's."""
-        pod, job_id = self._pods.pop(key)
+        pod, job_key = self._pods.pop(key)
         self._on_node[pod.node].discard(key)
         if not self._on_node[pod.node]:
             del self._on_node[pod.node]
-        job = self.jobs.get(job_id)
+        job = self.jobs.get(job_key)
         if job is not None:
             job.pods.pop(pod.uid, None)
             job.parts.pop(pod.uid, None)
             self.touch(job)
-        elif pod.uid in self._waiting[job_id]:
-            del self._waiting[job_id][pod.uid]
-            if not self._waiting[job_id]:
-                del self._waiting[job_id]
+        elif pod.uid in self._waiting[job_key]:
+            del self._waiting[job_key][pod.uid]
+            if not self._waiting[job_key]:
+                del self._waiting[job_key]
         if key in self._marked:
             del self._marked[key]
             self.touch_leaves()
@@ -406,7 +422,7 @@ class Roster:
 
     def _leave(self, group: Group) -> None:
         """A PodGroup is no longer its job's."""
-        job = self.jobs[group.job_id]
+        job = self.jobs[group.job_key]
         job.groups.pop(group.key, None)
         job.last_group = group
         self.touch(job)
@@ -417,14 +433,14 @@ class Roster:
             return
         self.serials[node] = serial
         for key in sorted(self._on_node.get(node, ())):
-            pod, job_id = self._pods[key]
-            if (job := self.jobs.get(job_id)) is not None:
+            pod, job_key = self._pods[key]
+            if (job := self.jobs.get(job_key)) is not None:
                 job.parts.pop(pod.uid, None)
                 self.touch(job)
 
     def touch(self, job: Job) -> None:
         """Have a job looked at."""
-        self.changed.setdefault(job.id, self._now())
+        self.changed.setdefault(job.key, self._now())
 
     def _touch_neighbours(self, job: Job) -> None:
         """Jobs whose ConfigMaps have names that this one's may have."""
@@ -439,18 +455,13 @@ class Roster:
             found.add(head)
         for name in found:
             for other in self._named.get(f"{job.namespace}/{name}", ()):
-                if other != job.id:
+                if other != job.key:
                     yield self.jobs[other]
 
     def touch_leaves(self) -> None:
         """Have the states of leaves looked at."""
         if self.leaves_changed_at is None:
             self.leaves_changed_at = self._now()
-
-
-def job_key(job: Job) -> str:
-    """``namespace/name`` of a job."""
-    return f"{job.namespace}/{job.name}"
 
 
 def member_of(pod: JobPod) -> Member | None:

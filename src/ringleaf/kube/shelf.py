@@ -77,6 +77,11 @@ class SummaryMap(Struct):
 
     @property
     def job_key(self) -> str:
+        """``namespace/id`` of its job."""
+        return f"{self.metadata.namespace}/{self.said.job_id}"
+
+    @property
+    def job_full_name(self) -> str:
         """``namespace/name`` of its job."""
         return f"{self.metadata.namespace}/{self.said.job_name}"
 
@@ -141,9 +146,9 @@ class Shelf:
         self._busy: set[str] = set()
         """ConfigMaps that are being written."""
 
-    def slices(self, job_key: str) -> list[int]:
-        """The slices of a job that are there, the last one first."""
-        return sorted(self._slices.get(job_key, ()), reverse=True)
+    def slices(self, full_name: str) -> list[int]:
+        """The slices of a job of this full name that are there, the last one first."""
+        return sorted(self._slices.get(full_name, ()), reverse=True)
 
     # What the reflectors tell.
 
@@ -171,16 +176,16 @@ class Shelf:
             self._forget(found.key)
         self.maps[found.key] = found
         if found.index >= 0:
-            self._slices[found.job_key].add(found.index)
+            self._slices[found.job_full_name].add(found.index)
         self._heard(found)
 
     def _forget(self, key: str) -> SummaryMap | None:
         known = self.maps.pop(key, None)
         if known is not None and known.index >= 0:
-            slices = self._slices[known.job_key]
+            slices = self._slices[known.job_full_name]
             slices.discard(known.index)
             if not slices:
-                del self._slices[known.job_key]
+                del self._slices[known.job_full_name]
         return known
 
     def _inspect(self, key: str) -> None:

@@ -34,7 +34,7 @@ from ringleaf.kube.ranktable import (
     digest,
     map_name,
 )
-from ringleaf.kube.roster import Job, JobGroup, JobNode, JobPod, Roster, job_key
+from ringleaf.kube.roster import Job, JobGroup, JobNode, JobPod, Roster
 from ringleaf.kube.scheduler import Deposed, Say
 from ringleaf.kube.shelf import NotWritten, Shelf, SummaryMap, Taken, whole
 from ringleaf.kube.teller import VOLCANO
@@ -61,6 +61,8 @@ PAGE: Final = 50
 """Summaries in a page of a list: each may have most of a megabyte."""
 STUCK_S, FINISH_S = 60.0, 5.0
 LEAVES_KEY: Final = f"{torshare.NAMESPACE}/{torshare.NAME}"
+LEAVES: Final = "leaves"
+"""What is written besides jobs; keys of jobs have a slash."""
 
 
 class Standing(Struct):
@@ -161,11 +163,11 @@ class SummaryWriter:
     def lines(self) -> list[Line]:
         """All jobs that have a summary, or should, by name."""
         found = []
-        for job_id, at in self._standings.items():
-            job = self.roster.jobs.get(job_id)
+        for key, at in self._standings.items():
+            job = self.roster.jobs.get(key)
             if job is not None and at.outcome:
                 what = at.status.value, at.table, at.n_servers, at.n_slices, at.outcome
-                found.append(Line(job_key(job), *what))
+                found.append(Line(job.full_name, *what))
         return sorted(found, key=lambda line: line.job)
 
     def live(self) -> tuple[bool, dict[str, str]]:
@@ -345,14 +347,14 @@ class SummaryWriter:
 
     def _recall(self, found: SummaryMap) -> None:
         """A summary is there that may be the work of the writer before us."""
-        job_id = found.said.job_id
-        standing, job = self._standings.get(job_id), self.roster.jobs.get(job_id)
-        own = job is not None and job_key(job) == found.job_key
+        key = found.job_key
+        standing, job = self._standings.get(key), self.roster.jobs.get(key)
+        own = job is not None and job.full_name == found.job_full_name
         if standing is not None and own and not standing.is_known and found.index == 0:
             recall(standing, found)
 
     def _spoiled(self, known: SummaryMap) -> None:
-        job = self.roster.jobs.get(known.said.job_id)
+        job = self.roster.jobs.get(known.job_key)
         if known.key == LEAVES_KEY:
             self.roster.touch_leaves()
         elif job is not None:
@@ -369,12 +371,12 @@ class SummaryWriter:
             said = found.said
             if found.index != 0 or not said.job_id:
                 continue
-            if not found.mark and said.job_id not in self.roster.jobs:
+            if not found.mark and found.job_key not in self.roster.jobs:
                 continue  # somebody else's, of a job that is gone
             namespace = found.metadata.namespace
             job = self.roster.remember(said.job_id, namespace, said.job_name)
-            if job_key(job) == found.job_key:
-                recall(self._standings[said.job_id], found)
+            if job.full_name == found.job_full_name:
+                recall(self._standings[job.key], found)
         self.roster.touch_all()
         self._wake.set()
 
@@ -400,7 +402,7 @@ class SummaryWriter:
         roster = self.roster
         news: dict[str, float] = dict(roster.changed)
         if roster.leaves_changed_at is not None:
-            news[LEAVES_KEY] = roster.leaves_changed_at
+            news[LEAVES] = roster.leaves_changed_at
         for what, since in news.items():
             at = max(since + GATHER_S, self._standings[what].not_before)
             if what in self._writing:
@@ -408,7 +410,7 @@ class SummaryWriter:
             if at > now or len(self._writing) >= WRITERS:
                 yield at
                 continue
-            if what == LEAVES_KEY:
+            if what == LEAVES:
                 roster.leaves_changed_at = None
             else:
                 del roster.changed[what]
@@ -417,9 +419,9 @@ class SummaryWriter:
 
     def _remove_due(self, now: float) -> Iterator[float]:
         """Have jobs looked at whose summaries are to be removed; when others are."""
-        for job_id, standing in self._standings.items():
-            at, job = standing.remove_at, self.roster.jobs.get(job_id)
-            if at is None or job is None or job_id in self._writing:
+        for key, standing in self._standings.items():
+            at, job = standing.remove_at, self.roster.jobs.get(key)
+            if at is None or job is None or key in self._writing:
                 continue
             if at <= now:
                 self.roster.touch(job)
@@ -431,7 +433,7 @@ class SummaryWriter:
         began, standing = self.now(), self._standings[what]
         n_before = self.shelf.done["written"]
         try:
-            if what == LEAVES_KEY:
+            if what == LEAVES:
                 await self._write_leaves()
             elif (job := self.roster.jobs.get(what)) is not None:
                 await (self._write(job) if job.is_there else self._end(job))
@@ -446,11 +448,11 @@ class SummaryWriter:
         finally:
             self._writing.discard(what)
             self._wake.set()
-        if what != LEAVES_KEY and what not in self.roster.jobs:
+        if what != LEAVES and what not in self.roster.jobs:
             self._standings.pop(what, None)
 
     def _again(self, what: str, since: float) -> None:
-        if what == LEAVES_KEY:
+        if what == LEAVES:
             self.roster.leaves_changed_at = since
         elif what in self.roster.jobs:
             self.roster.changed[what] = since
@@ -470,7 +472,7 @@ class SummaryWriter:
         if line == standing.failing:
             return
         standing.failing = line
-        name = what if job is None else job_key(job)
+        name = LEAVES_KEY if job is None else job.full_name
         if isinstance(error, Taken) and job is not None:
             self._say("problem", kind="ConfigMap", job=name, message=line)
             self._tell(job, line)
@@ -480,7 +482,7 @@ class SummaryWriter:
     # A job that is there.
 
     async def _write(self, job: Job) -> None:
-        standing = self._standings[job.id]
+        standing = self._standings[job.key]
         standing.since = standing.since or int(self.now())
         standing.remove_at = None
         first = self.roster.job_named(job.namespace, job.name)
@@ -501,7 +503,7 @@ class SummaryWriter:
         if news and (standing.status, True) != (summary.status, standing.is_known):
             self._say(
                 "summary",
-                job=job_key(job),
+                job=job.full_name,
                 status=summary.status.value,
                 table=summary.table.value,
                 servers=summary.n_servers,
@@ -548,11 +550,11 @@ class SummaryWriter:
 
     async def _end(self, job: Job) -> None:
         """Say that a job is gone; a minute later, remove what was said of it."""
-        standing = self._standings[job.id]
+        standing = self._standings[job.key]
         first = self.roster.job_named(job.namespace, job.name)
         keys = [*self._keys(job)]
         if first is not job or not keys:
-            self.roster.forget(job.id)
+            self.roster.forget(job)
             return
         base = self.shelf.maps[keys[-1]]
         if base.said.operator != DELETE:
@@ -569,17 +571,17 @@ class SummaryWriter:
                 await self.shelf.put(key, {}, mark, changes)
             standing.remove_at = now + self._keep_s
             standing.outcome = "written"
-            self._say("gone", job=job_key(job), status=standing.status.value)
+            self._say("gone", job=job.full_name, status=standing.status.value)
             return
         if standing.remove_at is None:
             standing.remove_at = whole(base.said.delete_time) + self._keep_s
         if standing.remove_at <= self.now():
             await self._remove(job, from_index=0)
-            self.roster.forget(job.id)
+            self.roster.forget(job)
 
     def _keys(self, job: Job) -> Iterator[str]:
         """The ConfigMaps of a job that are there and ours, the first one last."""
-        for index in self.shelf.slices(job_key(job)):
+        for index in self.shelf.slices(job.full_name):
             key = _key(job, index)
             known = self.shelf.maps[key]
             strange = key in self.shelf.strange or not known.mark
@@ -588,7 +590,7 @@ class SummaryWriter:
 
     async def _remove(self, job: Job, *, from_index: int) -> None:
         """Remove slices that are not needed any more, the last one first."""
-        for index in self.shelf.slices(job_key(job)):
+        for index in self.shelf.slices(job.full_name):
             key = _key(job, index)
             if index < from_index or key in self.shelf.strange:
                 continue
@@ -619,8 +621,8 @@ class SummaryWriter:
         group = job.group
         for line in lines:
             if line not in standing.told:
-                where = job_key(job) if group is None else group.key
-                facts = {"object": where, "job": job_key(job), "message": line}
+                where = job.full_name if group is None else group.key
+                facts = {"object": where, "job": job.full_name, "message": line}
                 self._say("problem", kind="PodGroup", **facts)
                 self._tell(job, line)
         standing.told = frozenset(lines)
