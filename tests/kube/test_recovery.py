@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsAil, PodsGone
+from ringleaf.kube import recovery
 from ringleaf.kube.objects import Pod, PodGroup
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.recovery import recovery_of
@@ -143,6 +144,166 @@ def test_the_first_pod_is_the_master_unless_it_is_a_worker() -> None:
     assert said(force | {kind: "worker"}).master is None
 
 
+# What is told of what means nothing.
+
+
+def complaints(stage: Stage) -> list[str]:
+    """What is told of objects, once and for all that is wrong now."""
+    stage.cycle()
+    found = [
+        f"{each.kind} {each.name}: {each.message}" for each in stage.world.problems
+    ]
+    stage.world.problems.clear()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "words"),
+    [
+        (
+            "fault-scheduling",
+            "Grace",
+            (
+                "label fault-scheduling is 'Grace', want off, grace, force, "
+                "external-grace or external-force; pods stay where they are, "
+                "whatever happens; hint: did you mean 'grace'?"
+            ),
+        ),
+        (
+            "fault-retry-times",
+            "-3",
+            (
+                "label fault-retry-times is '-3', want a whole number; "
+                "pods that fail are not tried again"
+            ),
+        ),
+        (
+            "pod-rescheduling",
+            "true",
+            "label pod-rescheduling is 'true', want on or off; it counts as 'off'",
+        ),
+        (
+            "process-recover-enable",
+            "ON",
+            (
+                "label process-recover-enable is 'ON', want on, pause or off; "
+                "it counts as 'off'; hint: did you mean 'on'?"
+            ),
+        ),
+        (
+            "subHealthyStrategy",
+            "gracefulExit",
+            (
+                "label subHealthyStrategy is 'gracefulExit', want ignore, graceExit, "
+                "forceExit or hotSwitch; it counts as 'ignore'; "
+                "hint: did you mean 'graceExit'?"
+            ),
+        ),
+    ],
+)
+def test_a_label_that_means_nothing_is_told_once(
+    label: str, text: str, words: str
+) -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2, labels={label: text})
+
+    assert complaints(stage) == [f"PodGroup g: PodGroup 'default/g': {words}"]
+    assert complaints(stage) == []
+    assert stage.world.bad_objects() == {"PodGroup": 1}
+    assert len(stage.bound) == 2
+
+
+def test_an_annotation_that_means_nothing_is_told() -> None:
+    stage = Stage("a b")
+    stage.group("g", 1, annotations={"huawei.com/recover_policy_path": "job,pod"})
+
+    (line,) = complaints(stage)
+
+    assert "annotation huawei.com/recover_policy_path is 'job,pod', want pod" in line
+    assert line.endswith("want pod, pod,job or job; it counts as not there")
+
+
+def test_what_was_mended_is_told_again_when_it_is_bad_again() -> None:
+    stage = Stage("a b")
+    lines = []
+    for word in ("Force", "force", "Force"):
+        stage.group("g", 1, labels={"fault-scheduling": word})
+        lines.append(len(complaints(stage)))
+
+    assert lines == [1, 0, 1]
+    stage.drop_group("g")
+    stage.cycle()
+    assert stage.world.known_problems == []
+
+
+def test_labels_of_pods_are_told_of_their_podgroup_and_once_for_all() -> None:
+    stage = Stage("a b")
+    stage.group("g", 2)
+    for n in range(2):
+        stage.pod(f"g-{n}", 8, "g", labels={"subHealthyStrategy": "hope"})
+
+    (line,) = complaints(stage)
+
+    assert line.startswith("PodGroup g: PodGroup 'default/g': label subHealthyStrategy")
+    assert "of its pods is 'hope', want ignore" in line
+    for n in range(2):
+        stage.drop_pod(f"g-{n}")
+    assert complaints(stage) == []
+    stage.pod("g-2", 8, "g", labels={"subHealthyStrategy": "hope"})
+    stage.pod("g-3", 8, "g", labels={"subHealthyStrategy": "hope"})
+    assert complaints(stage) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [(("grace", "force"), "'force' and 'grace'"), ((None, "force"), "'' and 'force'")],
+)
+def test_pods_that_disagree_are_told(words: tuple[str | None, str], found: str) -> None:
+    stage = Stage("a b")
+    stage.group("g", 2)
+    for n, word in enumerate(words):
+        labels = {} if word is None else {"fault-scheduling": word}
+        stage.pod(f"g-{n}", 8, "g", labels=labels | {"pod-rescheduling": "on"})
+
+    (line,) = complaints(stage)
+
+    assert f"label fault-scheduling of its pods is {found}, want one for all" in line
+
+
+def test_of_a_pod_alone_the_pod_is_told_beside_what_else_is_wrong_with_it() -> None:
+    stage = Stage("a b")
+    stage.pod("p", 8, labels={"fault-scheduling": "of"})
+
+    (line,) = complaints(stage)
+
+    assert line.startswith("Pod p: Pod 'default/p': label fault-scheduling is 'of'")
+    assert line.endswith("hint: did you mean 'off'?")
+    plain = changed(stage, "p")
+    for key in (NPU, "huawei.com/AscendReal"):
+        plain["metadata"]["annotations"][key] = "nonsense"
+    stage.put_pod(plain)
+    stage.cycle()
+    assert len(stage.world.known_problems) == 2
+    plain["metadata"]["labels"] = {}
+    stage.put_pod(plain)
+    stage.cycle()
+    (left,) = stage.world.known_problems
+    assert "its annotation says 'nonsense'" in left[2]
+
+
+def test_words_that_are_known_are_told_to_nobody() -> None:
+    stage = Stage("a b c d e f")
+    for key, words in recovery.WORDS.items():
+        for n, word in enumerate(words):
+            name = f"{key.rpartition('/')[2].replace('_', '-').lower()}-{n}"
+            kind = "annotations" if "/" in key else "labels"
+            stage.group(name, 1, **{kind: {key: word}})
+    stage.group("retries", 1, labels={"fault-retry-times": "3"})
+    stage.group("others", 1, labels={"elastic-scheduling": "perhaps"})
+
+    assert complaints(stage) == []
+
+
 # What the engine hears.
 
 
@@ -184,6 +345,19 @@ def test_pods_alone_that_differ_in_their_labels_alone_are_told_apart() -> None:
     modes = [e.job.recovery.mode for e in events if isinstance(e, JobArrived)]
 
     assert modes == [Mode.OFF, Mode.FORCE]
+
+
+def test_what_a_running_pod_begins_to_say_counts() -> None:
+    stage = Stage("a b")
+    stage.pod("p", 8)
+    stage.cycle()
+    plain = changed(stage, "p")
+    plain["metadata"]["labels"] = {"fault-scheduling": "force"}
+    stage.put_pod(plain)
+    (again,) = (e for e in stage.world.events(0.0) if isinstance(e, JobArrived))
+
+    assert again.job.recovery.mode is Mode.FORCE
+    assert again.placements
 
 
 def test_a_pod_that_failed_is_told_of_before_it_is_gone() -> None:

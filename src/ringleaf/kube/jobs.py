@@ -290,10 +290,15 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
     return replace(known, name=group.name, created=pod.created)
 
 
+def lead_of(pods: Iterable[PodRecord]) -> PodRecord:
+    """The pod that speaks for all: the first, of those with chips if there are any."""
+    return min(pods, key=lambda pod: (pod.asked == 0, pod.order))
+
+
 def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
     number(group, pods)
     podgroup = group.podgroup
-    lead = min(pods, key=lambda pod: (pod.asked == 0, pod.order))
+    lead = lead_of(pods)
     traits = _traits(lead, podgroup)
     shapes: dict[tuple[str, int, Demand], list[int]] = {}
     for pod in pods:

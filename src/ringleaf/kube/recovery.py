@@ -1,13 +1,15 @@
 """What a job wants done when its pods are faulty, and what is wrong with them.
 
 Labels and annotations stand on the PodGroup, which counts first, or on the pods. What
-cannot be read means that nothing is done, as in the vendor's scheduler.
+cannot be read counts as if it were not there, as in the vendor's scheduler, and whoever
+wrote it is told.
 
 Source: the labels of the vendor's ``internal/rescheduling``. Where we differ: a retry
 budget below 0 is none.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Final
 
 from ringleaf.kube import names
@@ -21,6 +23,7 @@ from ringleaf.model.fault import (
     Recovery,
     SubHealth,
 )
+from ringleaf.model.topology import quoted
 
 LABELS: Final = (
     names.FAULT_SCHEDULING,
@@ -32,6 +35,27 @@ LABELS: Final = (
 )
 ANNOTATIONS: Final = (names.RECOVER_PATH, names.RECOVER_STRATEGY)
 MAX_RETRIES: Final = 1_000_000
+WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    names.FAULT_SCHEDULING: tuple(each.value for each in Mode),
+    names.POD_RESCHEDULING: ("on", "off"),
+    names.PROCESS_RECOVER: ("on", "pause", "off"),
+    names.SUB_HEALTHY: tuple(each.value for each in SubHealth),
+    names.RECOVER_PATH: ("pod", "pod,job", "job"),
+}
+"""What may be said."""
+IN_VAIN: Final[Mapping[str, str]] = {
+    names.FAULT_SCHEDULING: "pods stay where they are, whatever happens",
+    names.FAULT_RETRIES: "pods that fail are not tried again",
+    names.POD_RESCHEDULING: "it counts as 'off'",
+    names.PROCESS_RECOVER: "it counts as 'off'",
+    names.SUB_HEALTHY: "it counts as 'ignore'",
+    names.RECOVER_PATH: "it counts as not there",
+}
+"""What follows from something else."""
+LIKE: Final = 0.7
+"""How alike a word must be to one that means something to be taken for it."""
+MOST_FOUND: Final = 60
+"""Letters that are shown of what somebody wrote."""
 SEPARATE, WEAK = "Separate", "SubHealth"
 """Values of the label ``fault-type``."""
 
@@ -60,6 +84,75 @@ def recovery_of(
         sub_health=_strategy(said.get(names.SUB_HEALTHY)),
         master=None if path == "pod" else _master(everyone),
     )
+
+
+def misread(podgroup: PodGroup) -> str:
+    """What a PodGroup says of faults that means nothing, for people; empty if none."""
+    said = _said(None, podgroup)
+    return "; ".join(filter(None, (_flaw(key, said[key]) for key in said)))
+
+
+def misread_of(
+    lead: PodRecord, pods: Iterable[PodRecord], podgroup: PodGroup | None
+) -> str:
+    """The same of what pods say, as far as their PodGroup says nothing of it."""
+    own = {} if podgroup is None else _said(None, podgroup)
+    said = _said(lead, None)
+    left = {key: text for key, text in said.items() if key not in own}
+    of_pods = podgroup is not None
+    told = [_flaw(key, text, of_pods=of_pods) for key, text in left.items()]
+    if said and names.FAULT_SCHEDULING not in own:
+        told += _discord(said, pods)
+    return "; ".join(filter(None, told))
+
+
+def _flaw(key: str, text: str, *, of_pods: bool = False) -> str:
+    """What is wrong with one value, what is wanted and what follows, if it is wrong.
+
+    >>> _flaw("fault-retry-times", "3"), _flaw("elastic-scheduling", "maybe")
+    ('', '')
+    >>> _flaw("pod-rescheduling", "yes")
+    "label pod-rescheduling is 'yes', want on or off; it counts as 'off'"
+    """
+    wanted, hint = _wanted(key, text)
+    if not wanted:
+        return ""
+    kind = "annotation" if key in ANNOTATIONS else "label"
+    found = quoted(text[:MOST_FOUND])
+    where = f"{key} of its pods" if of_pods else key
+    told = f"{kind} {where} is {found}, want {wanted}; {IN_VAIN[key]}"
+    return f"{told}; hint: {hint}" if hint else told
+
+
+def _wanted(key: str, text: str) -> tuple[str, str]:
+    """What is wanted instead of a value, and a hint; nothing where it is good."""
+    if key == names.FAULT_RETRIES:
+        return ("" if _is_number(text) else "a whole number"), ""
+    words = WORDS.get(key, (text,))
+    if text in words:
+        return "", ""
+    plain = {word.lower(): word for word in words}
+    given = text[:MOST_FOUND].strip().lower()
+    close = get_close_matches(given, plain, n=1, cutoff=LIKE)
+    hint = f"did you mean {quoted(plain[close[0]])}?" if close else ""
+    *most, last = words
+    return f"{', '.join(most)} or {last}", hint
+
+
+def _discord(said: Mapping[str, str], pods: Iterable[PodRecord]) -> Iterator[str]:
+    """That pods do not say the same of who deletes them."""
+    key, words = names.FAULT_SCHEDULING, _words(said, pods)
+    if len(words) > 1:
+        listed = sorted("" if word is None else word for word in words)
+        found = " and ".join(quoted(word[:MOST_FOUND]) for word in listed[:3])
+        yield f"label {key} of its pods is {found}, want one for all; {IN_VAIN[key]}"
+
+
+def _words(said: Mapping[str, str], pods: Iterable[PodRecord]) -> set[str | None]:
+    """What pods say of who deletes them; who says nothing says what the first does."""
+    key = names.FAULT_SCHEDULING
+    word = said.get(key)
+    return {pod.labels.get(key, word) for pod in pods}
 
 
 def ailments_of(pods: Iterable[PodRecord], recovery: Recovery) -> tuple[Ailment, ...]:
@@ -91,6 +184,11 @@ def _cause(pod: PodRecord, recovery: Recovery) -> Cause | None:
     return Cause.SUB_HEALTH if signs.fault_type == WEAK else None
 
 
+def words_of(pod: PodRecord) -> dict[str, str]:
+    """What a pod says of faults."""
+    return _said(pod, None)
+
+
 def _said(lead: PodRecord | None, podgroup: PodGroup | None) -> dict[str, str]:
     """What is said of faults, on the PodGroup or else on its first pod."""
     found: dict[str, str] = {}
@@ -113,10 +211,8 @@ def _mode(
         return Mode.OFF
     word = said.get(names.FAULT_SCHEDULING)
     labels = None if podgroup is None else podgroup.metadata.labels
-    if names.FAULT_SCHEDULING not in (labels or {}):
-        words = {pod.labels.get(names.FAULT_SCHEDULING, word) for pod in pods}
-        if len(words) > 1:
-            return Mode.OFF
+    if names.FAULT_SCHEDULING not in (labels or {}) and len(_words(said, pods)) > 1:
+        return Mode.OFF
     return Mode(word) if word in tuple(Mode) else Mode.OFF
 
 
@@ -126,8 +222,11 @@ def _retries(text: str) -> int:
     >>> _retries("3"), _retries("-1"), _retries("often"), _retries("")
     (3, 0, 0, 0)
     """
-    whole = text.isdecimal() and text.isascii()
-    return min(int(text[:9]), MAX_RETRIES) if whole else 0
+    return min(int(text[:9]), MAX_RETRIES) if _is_number(text) else 0
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii()
 
 
 def _strategy(said: str | None) -> SubHealth:

@@ -42,6 +42,7 @@ from ringleaf.kube.jobs import (
     failed_job,
     held_job,
     job_of,
+    lead_of,
     members_of,
     namespace_of,
     number,
@@ -65,7 +66,7 @@ from ringleaf.kube.objects import (
 from ringleaf.kube.pods import WELL, PodRecord, State, selected_keys
 from ringleaf.kube.quantity import BadQuantity
 from ringleaf.kube.queues import read_queue
-from ringleaf.kube.recovery import ailments_of
+from ringleaf.kube.recovery import ailments_of, misread, misread_of, words_of
 from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
@@ -112,6 +113,11 @@ class Problem(NamedTuple):
     name: str
     uid: str
     message: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Which object it is about."""
+        return self.kind, f"{self.namespace}/{self.name}"
 
 
 class World:
@@ -176,7 +182,8 @@ class World:
         It counts by the budget of then, so it is looked at once.
         """
         self._changed: dict[str, None] = {}
-        self._told: dict[tuple[str, str], str] = {}
+        self._told: dict[tuple[str, str], dict[str, str]] = {}
+        """Kind and key of an object -> what about it -> what was told."""
         self.unready: dict[str, None] = {}
         """Groups of which pods wait for something else than room."""
         self.mismatches = 0
@@ -244,6 +251,7 @@ class World:
                 group.doomed = frozenset()
                 group.written.clear()
                 self._dirty[group.name] = None
+            self._told.pop(("PodGroup", each.key), None)
 
     def put_queues(self, queues: Iterable[QueueObject]) -> None:
         """Queues are new or changed."""
@@ -461,7 +469,11 @@ class World:
     @property
     def known_problems(self) -> list[tuple[str, str, str]]:
         """Kind, key and what is wrong, of every object with which something is now."""
-        return [(*key, message) for key, message in sorted(self._told.items())]
+        return [
+            (*key, message)
+            for key, told in sorted(self._told.items())
+            for message in told.values()
+        ]
 
     @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
@@ -470,8 +482,11 @@ class World:
 
     def forget_solved(self) -> None:
         """Of what is to be told, leave what is still so."""
-        keyed = (((p.kind, f"{p.namespace}/{p.name}"), p) for p in self.problems)
-        left = {key: p for key, p in keyed if self._told.get(key) == p.message}
+        left = {
+            (key, p.message): p
+            for p in self.problems
+            if p.message in self._told.get(key := p.key, {}).values()
+        }
         self.problems[:] = left.values()
 
     def take_changed(self) -> list[Group]:
@@ -548,17 +563,30 @@ class World:
             group.let_in = True
 
     def tell(
-        self, kind: str, namespace: str, name: str, uid: str, message: str
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        uid: str,
+        message: str,
+        *,
+        about: str = "",
     ) -> None:
-        """Something is wrong with an object, or no longer; told once."""
-        key = kind, f"{namespace}/{name}"
-        if self._told.get(key, "") == message:
+        """Something is wrong with an object, or no longer; told once.
+
+        *about* parts what can be wrong with one object at the same time.
+        """
+        problem = Problem(kind, namespace, name, uid, message)
+        known = self._told.get(problem.key, {})
+        if known.get(about, "") == message:
             return
-        if not message:
-            del self._told[key]
-            return
-        self._told[key] = message
-        self.problems.append(Problem(kind, namespace, name, uid, message))
+        if message:
+            self._told[problem.key] = known | {about: message}
+            self.problems.append(problem)
+        elif len(known) == 1:
+            del self._told[problem.key]
+        else:
+            del known[about]
 
     # Pods.
 
@@ -588,8 +616,10 @@ class World:
 
     def _pod_changed(self, record: PodRecord, pod: Pod) -> None:
         before = record.seen
-        held, ran = _claim(record), record.runs
+        held, ran, said = _claim(record), record.runs, words_of(record)
         record.update(pod)
+        if words_of(record) != said:
+            self._dirty[record.job] = None
         if record.runs and not ran:
             self._started[record.job] = None
         sent = record.assumed is not None and record.state is not State.WAITING
@@ -763,6 +793,7 @@ class World:
             yield JobArrived(job, listed, min(starts, default=None), since)
             yield from self._tell_retries(group, job)
         group.told, group.placed = job, known
+        self._tell_misread(group, pods)
         self._note_watched(group)
         yield from self._tell_ailments(group, job)
         ends = {pod.number for pod in pods if pod.deleting or group.is_doomed(pod)}
@@ -770,6 +801,31 @@ class World:
         if new:
             yield PodsEnding(group.name, new)
             group.ending.update(new)
+
+    def _tell_misread(self, group: Group, pods: list[PodRecord]) -> None:
+        """Tell what is said of faults that means nothing, of jobs that are ours.
+
+        Of what pods said, nothing is known while there are none.
+        """
+        if group.is_outside or (pods and not pods[0].ours):
+            return
+        podgroup, lead = group.podgroup, lead_of(pods) if pods else None
+        if podgroup is not None:
+            self._tell_of_group(podgroup, misread(podgroup), "faults")
+        if lead is None:
+            return
+        found = misread_of(lead, pods, podgroup)
+        if podgroup is not None:
+            self._tell_of_group(podgroup, found, "faults of pods")
+        else:
+            told = f"Pod {quoted(lead.key)}: {found}" if found else ""
+            own = lead.namespace, lead.name, lead.uid
+            self.tell("Pod", *own, told, about="faults")
+
+    def _tell_of_group(self, podgroup: PodGroup, found: str, about: str) -> None:
+        meta = podgroup.metadata
+        told = f"PodGroup {quoted(meta.key)}: {found}" if found else ""
+        self.tell("PodGroup", meta.namespace, meta.name, meta.uid, told, about=about)
 
     def _note_reason(self, group: Group) -> None:
         if group.reason:
@@ -797,7 +853,7 @@ class World:
         text = (meta.annotations or {}).get(names.REPAIR, "")
         if text == group.record_text or text in group.written:
             return
-        group.record_text, told = text, ""
+        group.record_text, found = text, ""
         if records.writer_of(text) not in ("", *self.schedulers):
             group.record, group.doomed = None, frozenset()
             return
@@ -806,10 +862,10 @@ class World:
             group.doomed = records.doomed_in(text)
             group.is_finished = False
         except records.BadRecord as error:
-            told = f"PodGroup {quoted(meta.key)}: annotation {names.REPAIR} {error}"
+            found = f"annotation {names.REPAIR} {error}"
         else:
             self._repairs[group.name] = None
-        self.tell("PodGroup", meta.namespace, meta.name, meta.uid, told)
+        self._tell_of_group(podgroup, found, "repair")
 
     def remembered(self, job: str, record: Record | None) -> None:
         """What is remembered of the repair of *job*, which we write down ourselves."""
