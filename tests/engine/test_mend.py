@@ -987,15 +987,32 @@ def test_nodes_that_change_their_place_keep_what_is_held() -> None:
     assert "bind k" in " ".join(story.hears(JobGone("j"), now=5))
 
 
-def test_what_is_said_of_pods_that_returned() -> None:
+def returned(story: Story) -> list[bool]:
+    """Of the pods that were just bound, whether it is written that they returned."""
+    (said,) = [each for each in story.said if isinstance(each, Bind)]
+    return [each.get("reschedule-in-place") == "true" for each in said.annotations]
+
+
+@pytest.mark.parametrize(
+    ("recovery", "event", "found"),
+    [
+        (wants(pods_only=True, retries=1), ails("j", 1), [True]),
+        (PODS_ONLY, ill("b", 3), [False]),
+        (wants(retries=1), ails("j", 1), [False, False]),
+        (wants(), ill("b", 3), [False, False]),
+    ],
+    ids=["the same node", "another node", "the whole job", "the job, one elsewhere"],
+)
+def test_of_pods_that_returned_it_is_written_where_their_job_ran_on(
+    recovery: Recovery, event: Event, found: list[bool]
+) -> None:
     story = Story("a b c", conf=rules())
-    story.arrives(job("j", 8, 2, recovery=wants(pods_only=True, retries=1)))
-    story.hears(ails("j", 1), now=1)
+    story.arrives(job("j", 8, 2, recovery=recovery))
+    assert returned(story) == [False, False]
+    story.hears(event, now=1)
     story.carry_out(now=2)
 
-    (said,) = [each for each in story.said if isinstance(each, Bind)]
-
-    assert said.annotations[0]["reschedule-in-place"] == "true"
+    assert returned(story) == found
 
 
 def test_a_waiting_job_is_told_what_it_lacks_besides_what_is_held_for_it() -> None:

@@ -144,9 +144,11 @@ class Edge:
             *(api, stage.world, self.faults.values, clock, say),
             braked=lambda: self.braked,
         )
-        teller = teller_of(stage, server, clock)
+        self.teller = teller_of(stage, server, clock)
         self.mender = Mender(
-            api, stage.world, self.binder, teller, self.book, clock=clock, say=say
+            *(api, stage.world, self.binder, self.teller, self.book),
+            clock=clock,
+            say=say,
         )
 
 
@@ -192,6 +194,31 @@ def test_a_repair_is_written_before_its_pods_are_deleted() -> None:
     uid = stage.pods["default/g-1"]["metadata"]["uid"]
     assert options["preconditions"] == {"uid": uid}
     assert options["gracePeriodSeconds"] == 0
+
+
+def test_a_deletion_is_told_on_the_pods_and_left_to_the_report_on_the_podgroup() -> (
+    None
+):
+    stage, server = running(pods=3), Server()
+    two = Delete(JOB, (1,), "CardUnhealthy", "faulty: pod 1 on b", force=True)
+    three = Delete(JOB, (2,), "CardUnhealthy", "faulty: pod 1 on b")
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        for each in (Remember(JOB, RECORD), two, three):
+            edge.mender.carry_out(each)
+        await asyncio.wait_for(edge.mender.drained(), 30)
+        await asyncio.wait_for(edge.binder.drained(), 30)
+        await edge.teller.flush(30)
+
+    asyncio.run(run())
+
+    events = [body for what, body in server.bodies if what == "POST default/events"]
+    told = [(e["involvedObject"]["name"], e["reason"], e["message"]) for e in events]
+    assert told == [
+        ("g-1", "Faulty", "faulty: pod 1 on b"),
+        ("g-2", "Faulty", "faulty: pod 1 on b"),
+    ]
 
 
 def test_only_pods_that_are_deleted_now_are_written_as_about_to_be() -> None:
@@ -498,19 +525,6 @@ def test_nobody_is_pointed_at_a_pod_that_is_well_again() -> None:
     ((what, body),) = server.bodies
     assert what == "PATCH g-0/status"
     assert body["metadata"]["annotations"] == {names.POD_STATUS: None}
-
-
-def test_pods_that_come_back_to_their_nodes_are_told_apart() -> None:
-    stage = running()
-    group = stage.world.groups[JOB]
-    back, elsewhere = Placement(1, "b", (0,)), Placement(1, "c", (0,))
-
-    assert mending.in_place(group, [back]) == set()
-    group.record = RECORD
-    assert mending.in_place(group, [back, Placement(0, "a", (0,))]) == {1}
-    assert mending.in_place(group, [elsewhere]) == set()
-    group.record = msgspec.structs.replace(RECORD, reach=Reach.JOB)
-    assert mending.in_place(group, [back]) == set()
 
 
 # What processes are told.

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ringleaf.engine.event import RepairKnown
 from ringleaf.framework.conf import DEFAULT
-from ringleaf.framework.instruction import Delete, Remember
+from ringleaf.framework.instruction import Delete, Remember, Report
 from ringleaf.kube import names, records
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.world import NODE_HEARD_S, RetriesLeft
@@ -17,6 +17,7 @@ from ringleaf.model.fault import Ailment, Cause, Reach, Record
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Repairs
 from tests.kube.stage import NPU, Stage
+from tests.kube.test_unstarted import Hands
 
 PODS_ONLY = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 LOOSE = replace(
@@ -147,6 +148,23 @@ def test_what_is_remembered_is_written_before_anything_is_deleted() -> None:
     kept = records.read(text)
     assert kept.deleted == (1,)
     assert len(kept.placements) == 3
+
+
+def test_one_event_on_the_podgroup_has_the_pod_the_node_and_the_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = running(PODS_ONLY)
+    sick = place(stage, "g-1").split()[0]
+    report(stage, sick, "Ascend910-3")
+    stage.cycle()
+    hands = Hands(stage, monkeypatch)
+
+    hands.carry_out(Report)
+
+    assert hands.told == [("default/g", "Faulty")]
+    why = f"faulty: pod 1 on {sick} (CardUnhealthy); 1 of 3 pods is deleted"
+    (told,) = hands.messages
+    assert told == f"job 'default/g' is being repaired: {why}; pod 1 is 'g-1'"
 
 
 def test_what_we_wrote_ourselves_is_no_news_but_what_others_wrote_is() -> None:

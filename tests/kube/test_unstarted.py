@@ -255,6 +255,7 @@ class Hands:
         self.said: list[str] = []
         self.deleted: list[str] = []
         self.told: list[tuple[str, str]] = []
+        self.messages: list[str] = []
         self._scheduler = Scheduler(
             cast(Api, None), Options(), lambda what, **_more: self.said.append(what)
         )
@@ -266,15 +267,16 @@ class Hands:
             lambda pods, **_how: self.deleted.extend(pod.name for pod in pods),
         )
         teller = self._scheduler.teller
-        for name in ("on_job", "on_node"):
+        for name in ("on_job", "on_group", "on_node"):
             monkeypatch.setattr(teller, name, self._tell)
 
-    def _tell(self, about: object, reason: str, _message: str) -> None:
+    def _tell(self, about: object, reason: str, message: str) -> None:
         self.told.append((getattr(about, "name", str(about)), reason))
+        self.messages.append(message)
 
-    def carry_out(self) -> None:
-        """What was said in the last cycle is done."""
-        wanted = (Delete, Report)
+    def carry_out(self, *kinds: type[Delete | Report]) -> None:
+        """What was said in the last cycle is done; of *kinds*, if given."""
+        wanted = kinds or (Delete, Report)
         found = [each for each in self._stage.said if isinstance(each, wanted)]
         self._scheduler._carry_out(found)  # noqa: SLF001
 
@@ -292,6 +294,9 @@ def test_pods_that_are_made_again_are_deleted(monkeypatch: pytest.MonkeyPatch) -
 
     assert hands.deleted == ["g-0"]
     assert hands.told == [("default/g", "Refused"), ("a", "SetAside")]
+    assert (
+        hands.messages[0] == f"pod 'g-0' on node 'a': UnexpectedAdmissionError: {WORDS}"
+    )
     assert hands.said == ["release", "report"]
 
 
@@ -309,6 +314,9 @@ def test_a_refused_pod_that_nobody_makes_again_stays(
 
     assert hands.deleted == []
     assert hands.told == [("default/g", "NotReleased"), ("a", "SetAside")]
+    assert hands.messages[0].startswith(
+        f"pod 'g-0' on node 'a': UnexpectedAdmissionError: {WORDS}; it stays"
+    )
 
 
 @pytest.mark.parametrize("owned", [False, True])

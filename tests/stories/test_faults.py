@@ -74,7 +74,9 @@ def test_a_chip_fails_under_a_job_and_healthy_pods_are_where_they_were(
     assert ward.deleted() == sorted(names("whole", 0, 1, 2) + names("single", 1))
     for job, before in (("whole", whole), ("single", single)):
         why = f"pod 1 on {node_of(before[1])} (CardUnhealthy)"
-        assert why in ward.told(job, "Faulty")[0]
+        (told,) = ward.told(job, "Faulty")
+        assert why in told
+        assert told.endswith(f"; pod 1 is '{names(job, 1)[0]}'")
         assert len(ward.told(job, "Repaired")) == 1
 
 

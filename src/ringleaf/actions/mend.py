@@ -241,9 +241,8 @@ def _is_asked(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
         cycle.out.append(Remember(repair.name, repair.record))
         cycle.out.append(AskToExit(repair.name, exits=True))
         until = f"within {rules.grace_s} s"
-        told = (
-            f"job {repair.name!r} is asked to end by itself {until}: it is sub-healthy"
-        )
+        why = _faulty_words(repair.ailments)
+        told = f"job {repair.name!r} is asked to end by itself {until}; {why}"
         cycle.tell(standing, Verdict.REPAIRING, told)
     ended = standing.ready < standing.min_pods or standing.missing
     due = repair.asked_at + rules.grace_s

@@ -8,7 +8,7 @@ nothing is deleted; where it cannot be written, it is tried for ever.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from ringleaf.framework.instruction import (
@@ -28,8 +28,7 @@ from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.resetconfig import ResetConfig
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.world import World
-from ringleaf.model.fault import Down, Mode, Reach, Record
-from ringleaf.model.placement import Placement
+from ringleaf.model.fault import Down, Mode, Record
 
 Mending = Delete | Point | Remember | AskToExit | Repaired
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
@@ -179,7 +178,6 @@ class Mender:
         self._say("delete", job=each.job, **facts, why=each.why)
         for pod in pods[:MOST_TOLD]:
             self._teller.on_pod(pod, "Faulty", each.why)
-        self._teller.on_group(group, "Faulty", each.why)
         self._book.rescheduled(group, each.cause)
         self._doom(group, pods, force=each.force)
 
@@ -323,17 +321,3 @@ def _is_gone(answer: Answer) -> bool:
         return b"UID" in answer.body
     another = answer.status == INVALID and b"metadata.uid" in answer.body
     return another or answer.status == NOT_FOUND
-
-
-def in_place(group: Group, placements: Iterable[Placement]) -> set[int]:
-    """The pods that take the place of deleted ones, on the same nodes."""
-    record = group.record
-    if record is None or record.is_over or record.reach is not Reach.PODS:
-        return set()
-    before = {each.replica: each.node for each in record.placements}
-    deleted = set(record.deleted)
-    return {
-        each.replica
-        for each in placements
-        if each.replica in deleted and before.get(each.replica) == each.node
-    }

@@ -38,9 +38,9 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.faultbook import Faultbook
-from ringleaf.kube.jobs import OUTSIDE, Group
+from ringleaf.kube.jobs import OUTSIDE, Group, place_of
 from ringleaf.kube.leader import SEEN, Aside, Elector, at_once
-from ringleaf.kube.mending import Mender, in_place
+from ringleaf.kube.mending import Mender
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO, Teller
@@ -52,6 +52,7 @@ from ringleaf.model.decision import Decision, Waiting
 from ringleaf.model.fault import Cause
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.policies.fit import some_of
 
 SLICE: Final = 64
 """Jobs that are decided before their pods are sent off and the next are looked at."""
@@ -84,11 +85,8 @@ QUICK_S, FLUSH_S = 0.3, 2.0
 QUEUES_S: Final = 5.0
 """How long until the queues that are always there are asked for again."""
 
-TOLD_ONCE: Final = {
-    Verdict.REPAIRING: "Faulty",
-    Verdict.BRAKED: "Braked",
-}
-"""Verdicts that are events on the PodGroup, and no reason to wait."""
+MAX_NAMED: Final = 3
+"""Pods that are named in an event on their PodGroup."""
 
 Say = Callable[..., None]
 
@@ -667,7 +665,6 @@ class Scheduler:
         self.world.groups[each.job].sent_at = now
         self.metrics.sent(now - self._mind.view.standings[each.job].job.created)
         pods = self.world.sent(each.job, each.placements)
-        back = in_place(self.world.groups[each.job], each.placements)
         items = []
         for pod, placement, given in zip(
             pods, each.placements, each.annotations, strict=True
@@ -675,8 +672,6 @@ class Scheduler:
             self._stamp = max(self._stamp + 1, time.time_ns())
             facts = self.world.nodes[placement.node]
             written = encode.written(pod, placement, given, facts, self._stamp)
-            if placement.replica in back:
-                written[names.IN_PLACE] = "true"
             if self._elector is not None:
                 written[names.LEADER] = self._elector.identity
             items.append(Bound(pod, placement, written))
@@ -721,9 +716,13 @@ class Scheduler:
             return
         if each.verdict is Verdict.RELEASED:
             return  # it was said where it was done
-        if each.verdict in TOLD_ONCE:
+        if each.verdict is Verdict.REPAIRING:
             if group is not None:
-                self.teller.on_group(group, TOLD_ONCE[each.verdict], message)
+                self.teller.on_group(group, "Faulty", f"{message}{_names(group)}")
+            return
+        if each.verdict is Verdict.BRAKED:
+            if group is not None:
+                self.teller.on_job(group, "Braked", message)
             return
         self.teller.waits(each.job, message)
 
@@ -742,7 +741,8 @@ class Scheduler:
         ]
         kept = [pod for pod in pods if not pod.owned]
         if kept:
-            told = f"{each.why}; it stays, because nobody would make it again"
+            told = f"{_where(kept)}{each.why}"
+            told = f"{told}; it stays, because nobody would make it again"
             hint = "delete it, and submit it anew"
             self._say("not released", job=each.job, pods=len(kept), why=each.why)
             self.teller.on_job(group, "NotReleased", _with_hint(told, hint))
@@ -751,7 +751,8 @@ class Scheduler:
             return
         self._say("release", job=each.job, pods=len(pods), why=each.why)
         self.metrics.releases += not refused
-        self.teller.on_job(group, "Refused" if refused else "Released", each.why)
+        told = f"{_where(pods)}{each.why}" if refused else each.why
+        self.teller.on_job(group, "Refused" if refused else "Released", told)
         self.binder.delete(pods)
 
     def _tell_news(self, now: float) -> None:
@@ -855,3 +856,17 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 def _with_hint(message: str, hint: str) -> str:
     return f"{message}; hint: {hint}" if hint else message
+
+
+def _names(group: Group) -> str:
+    """The names of the pods because of which a job is repaired, by their numbers."""
+    numbers = [] if group.record is None else [a.replica for a in group.record.ailments]
+    known = group.by_number()
+    told = [f"pod {n} is {known[n].name!r}" for n in numbers if n in known]
+    return f"; {some_of(told, MAX_NAMED)}" if told else ""
+
+
+def _where(pods: Iterable[PodRecord]) -> str:
+    """Pods with their nodes, before what is said of them."""
+    told = [f"pod {pod.name!r} on node {place_of(pod)!r}" for pod in pods]
+    return f"{some_of(told, MAX_NAMED)}: "
