@@ -509,6 +509,24 @@ def test_a_decision_that_takes_longer_than_the_lease_does_not_cost_the_lead(
     asyncio.run(story(f"lease-{secrets.token_hex(3)}"))
 
 
+def test_only_who_writes_the_lease_anew_is_a_rival(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        b = await election.stands("b")
+        async with started(b.rival()) as looking:
+            await asyncio.sleep(0.5)
+            assert await is_waiting(looking), "it may be gone"
+            assert await a._renew()  # noqa: SLF001 - the loop waits in real time
+            assert await within(looking) == "a"
+        c = await election.stands("c")
+        async with started(c.rival()) as looking:
+            election.now += DURATION_S
+            await within(c.acquire())
+            assert await within(looking) == "", "we lead ourselves"
+
+    played(testbed, story)
+
+
 def test_a_leader_that_is_silent_has_stopped_before_we_look(testbed: Testbed) -> None:
     async def story(election: Election) -> None:
         a = await election.leads("a")

@@ -12,7 +12,8 @@ import pytest
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.process import Child
 from tests.stories.stage import GRACE_S, answer_of, has_told, lines_of
-from tests.summary.cast import Cast
+from tests.summary.cast import Cast, address_of
+from tests.summary.test_roster import leaves
 
 RINGLEAF = (sys.executable, "-m", "ringleaf")
 
@@ -80,6 +81,91 @@ def test_once_ends_with_1_where_a_summary_is_not_written(cast: Cast) -> None:
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert "left alone" in {line["outcome"] for line in told}
     assert "want 253 at most" in done.stderr
+
+
+def test_once_waits_for_nobody_who_leads(cast: Cast) -> None:
+    name = f"summary-{cast.namespace}"
+    words = [f"--leader-elect-resource-name={name}", "--leader-elect-lease-duration=3"]
+    cast.group("bert", 1)
+    alone = run(cast.bed, "--once", *words)
+    with running(cast.bed, "summary-lead", *words) as first:
+        first.wait_until(lambda: has_told(first, "leads"))
+        (leads,) = [
+            line for line in lines_of(first.log) if line.get("event") == "leads"
+        ]
+        done = run(cast.bed, "--once", *words)
+    again = run(cast.bed, "--once", *words)
+
+    assert alone.returncode == again.returncode == 0, alone.stderr
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = [each for each in done.stderr.splitlines() if not each.startswith("{")]
+    assert line == (
+        f"ringleaf: another writer leads: '{leads['identity']}' holds the Lease "
+        f"'kube-system/{name}'; hint: end it first, or --no-leader-elect"
+    )
+
+
+def test_once_takes_over_from_a_writer_that_is_gone(cast: Cast) -> None:
+    name = f"summary-{cast.namespace}"
+    spec = {"holderIdentity": "gone", "leaseDurationSeconds": 3}
+    lease = {"metadata": {"name": name}, "spec": spec}
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    cast.bed.client.ask("POST", path, lease)
+    cast.group("bert", 1)
+    words = [f"--leader-elect-resource-name={name}", "--leader-elect-lease-duration=3"]
+    done = run(cast.bed, "--once", *words)
+
+    assert done.returncode == 0, done.stderr
+    assert of(cast, done.stdout) == [
+        f"{cast.namespace}/bert pending initializing 0 1 written"
+    ]
+
+
+@pytest.fixture
+def leaf_list(cast: Cast) -> Iterator[str]:
+    """A node under a leaf; the path of the ConfigMap with the states of leaves."""
+    client = cast.bed.client
+    cast.bed.request(
+        "POST", "/api/v1/namespaces", {"metadata": {"name": "volcano-system"}}
+    )
+    found = leaves(1)
+    maps = "/api/v1/namespaces/kube-system/configmaps"
+    meta = {"name": found.metadata.name}
+    client.ask("POST", maps, {"metadata": meta, "data": dict(found.data or {})})
+    client.ask("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}})
+    addresses = [{"type": "InternalIP", "address": address_of(1)}]
+    status = {"status": {"addresses": addresses}}
+    client.ask("PATCH", "/api/v1/nodes/n1/status", status)
+    states = "/api/v1/namespaces/volcano-system/configmaps"
+    yield states
+    client.ask("DELETE", "/api/v1/nodes/n1")
+    client.ask("DELETE", f"{maps}/{found.metadata.name}")
+    cast.bed.request("DELETE", f"{states}/tor-share-cm")
+
+
+def test_once_writes_the_states_of_leaves_after_all_jobs(
+    cast: Cast, leaf_list: str
+) -> None:
+    """Where they cannot be written the line says so, and the status is 1."""
+    for number in range(6):
+        cast.job(f"bert{number}", [1], shared="1")
+    fixed = {"metadata": {"name": "tor-share-cm"}, "immutable": True, "data": {"a": ""}}
+    cast.bed.client.ask("POST", leaf_list, fixed)
+    refused = run(cast.bed, "--once", "--no-leader-elect")
+    cast.bed.client.ask("DELETE", f"{leaf_list}/tor-share-cm")
+    done = run(cast.bed, "--once", "--no-leader-elect")
+    found = cast.bed.client.ask("GET", f"{leaf_list}/tor-share-cm")
+
+    assert refused.returncode == 1
+    assert len(of(cast, refused.stdout)) == 6
+    told = refused.stderr.splitlines()[-1]
+    assert "the states of leaves are not written" in told
+    assert "immutable" in told
+    assert done.returncode == 0, done.stderr
+    (leaf,) = json.loads(found["data"]["global-tor-info"]).values()
+    assert leaf["IsSharedTor"] == 1
+    assert {f"bert{number}" for number in range(6)} <= {*leaf["nodes"][1]["JobName"]}
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,26 @@ SchedulerNames = Annotated[
         "[default: ringleaf, volcano]",
     ),
 ]
+LeaderElect = Annotated[
+    bool, typer.Option(help="Work only while no other holds the Lease.")
+]
+LeaseDuration = Annotated[
+    int,
+    typer.Option(
+        metavar="S",
+        min=3,
+        max=3600,
+        help="Seconds after which another takes over from a leader that is gone.",
+    ),
+]
+LeaseName = Annotated[str, typer.Option(metavar="NAME", help="Name of the Lease.")]
+LeaseNamespace = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Namespace of the Lease; else the pod's own, or kube-system.",
+    ),
+]
 SchedulerConf = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
@@ -750,29 +770,10 @@ def scheduler(
     connections: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Bindings at a time.")
     ] = 32,
-    leader_elect: Annotated[
-        bool,
-        typer.Option(help="Decide only while no other holds the Lease."),
-    ] = True,
-    leader_elect_lease_duration: Annotated[
-        int,
-        typer.Option(
-            metavar="S",
-            min=3,
-            max=3600,
-            help="Seconds after which another takes over from a leader that is gone.",
-        ),
-    ] = 5,
-    leader_elect_resource_name: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the Lease.")
-    ] = "ringleaf",
-    leader_elect_resource_namespace: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Namespace of the Lease; else the pod's own, or kube-system.",
-        ),
-    ] = None,
+    leader_elect: LeaderElect = True,
+    leader_elect_lease_duration: LeaseDuration = 5,
+    leader_elect_resource_name: LeaseName = "ringleaf",
+    leader_elect_resource_namespace: LeaseNamespace = None,
     shadow: Annotated[
         bool,
         typer.Option(
@@ -842,7 +843,8 @@ def scheduler(
       ringleaf scheduler --shadow --canary-queue research
       ringleaf scheduler --with-summary
     """  # noqa: D301
-    from ringleaf.cli.scheduler import Lead, Run, run
+    from ringleaf.cli.lead import Lead
+    from ringleaf.cli.scheduler import Run, run
 
     lead = Lead(
         leader_elect_resource_name,
@@ -882,32 +884,17 @@ def summary(
         str,
         typer.Option(metavar="HOST:PORT", help="Where probes and metrics are."),
     ] = ":11252",
-    leader_elect: Annotated[
-        bool,
-        typer.Option(help="Write only while no other holds the Lease."),
-    ] = True,
-    leader_elect_lease_duration: Annotated[
-        int,
-        typer.Option(
-            metavar="S",
-            min=3,
-            max=3600,
-            help="Seconds after which another takes over from a writer that is gone.",
-        ),
-    ] = 15,
-    leader_elect_resource_name: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the Lease.")
-    ] = "ringleaf-summary",
-    leader_elect_resource_namespace: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Namespace of the Lease; else the pod's own, or kube-system.",
-        ),
-    ] = None,
+    leader_elect: LeaderElect = True,
+    leader_elect_lease_duration: LeaseDuration = 15,
+    leader_elect_resource_name: LeaseName = "ringleaf-summary",
+    leader_elect_resource_namespace: LeaseNamespace = None,
     once: Annotated[
         bool,
-        typer.Option("--once", help="Write what differs, list all summaries, and end."),
+        typer.Option(
+            "--once",
+            help="Write what differs, list all summaries, and end; with 1 while "
+            "another leads.",
+        ),
     ] = False,
     json: Annotated[
         bool,
@@ -921,12 +908,15 @@ def summary(
     others. With switch affinity 2.0 it keeps tor-share-cm in volcano-system as well.
     The log goes to standard error, a line of JSON for each thing that happens.
 
+    Exit status 1 when another writer leads instead of it, with --once also when a
+    summary is not as it should be.
+
     \b
     Examples:
       ringleaf summary --kubeconfig ~/.kube/config
       ringleaf summary --once
     """  # noqa: D301
-    from ringleaf.cli.scheduler import Lead
+    from ringleaf.cli.lead import Lead
     from ringleaf.cli.summary import SummaryRun, run
 
     lead = Lead(

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, TextIO
-from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +18,7 @@ import ringleaf
 from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import STDIN
+from ringleaf.cli.lead import Lead, new_identity, standing
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
 from ringleaf.cli.summing import summing
 from ringleaf.engine.engine import Engine
@@ -27,14 +27,6 @@ from ringleaf.kube import names
 from ringleaf.kube.api import Api
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.health import BadAddress, Health, Json
-from ringleaf.kube.leader import (
-    LEASE_NAMESPACE,
-    Aside,
-    Elector,
-    Terms,
-    aside,
-    at_once,
-)
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
 from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
@@ -66,15 +58,6 @@ MOST_BYTES: Final = 1 << 20
 """The largest configuration: a ConfigMap has no more, and reading it takes time."""
 MISSED: Final = 4
 """How many looks in a row find no file before that is told."""
-OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
-
-class Lead(Struct, frozen=True):
-    """Under which Lease it wants to lead."""
-
-    name: str
-    namespace: str | None
-    duration_s: int
 
 
 class Run(Struct, frozen=True):
@@ -136,7 +119,6 @@ def run(asked: Run) -> int:
         canary=asked.canary,
         name=f"ringleaf-{socket.gethostname()}",
     )
-    identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
     with ExitStack() as stack:
         mind: Callable[[Engine], Mind] = lambda engine: engine  # noqa: E731
         if asked.record is not None:
@@ -144,7 +126,7 @@ def run(asked: Run) -> int:
 
             out = stack.enter_context(_recording(asked.record))
             mind = lambda engine: Recorder(engine, out)  # noqa: E731
-        work = _serve(asked, options, say, mind, identity, watched=watched)
+        work = _serve(asked, options, say, mind, watched=watched)
         return asyncio.run(work)
 
 
@@ -184,24 +166,18 @@ async def _serve(
     options: Options,
     say: Say,
     mind: Callable[[Engine], Mind],
-    identity: str,
     *,
     watched: "Watched",
 ) -> int:
     credentials = await credentials_of(asked.kubeconfig, asked.context)
     trouble = lambda line: say("trouble", message=line)  # noqa: E731
-    agent, metrics = f"ringleaf/{identity}", Metrics()
+    identity, metrics = new_identity(), Metrics()
+    agent = f"ringleaf/{identity}"
     async with (
         Api(credentials, options.workers, trouble, agent, metrics.answered) as api,
+        standing(asked, identity, agent, say, metrics.answered) as (elector, run_aside),
         AsyncExitStack() as on,
     ):
-        elector: Elector | None = None
-        run_aside: Aside = at_once
-        if asked.lead is not None:
-            own = await credentials_of(asked.kubeconfig, asked.context)
-            lane = Api(own, 1, trouble, agent, metrics.answered)
-            run_aside = await on.enter_async_context(aside(lane))
-            elector = elector_of(asked.lead, lane, identity, say)
         scheduler = Scheduler(
             api, options, say, mind, elector, aside=run_aside, metrics=metrics
         )
@@ -240,16 +216,6 @@ async def _serve(
         if scheduler.failure is not None:
             raise scheduler.failure
     return 0
-
-
-def elector_of(lead: Lead, api: Api, identity: str, say: Say) -> Elector:
-    """Who wants to lead under this Lease."""
-    namespace = lead.namespace
-    if namespace is None:
-        namespace = LEASE_NAMESPACE
-        with suppress(OSError):
-            namespace = OWN_NAMESPACE.read_text().strip() or LEASE_NAMESPACE
-    return Elector(api, Terms(lead.name, namespace, identity, lead.duration_s), say)
 
 
 class Ruled(Protocol):

@@ -3,8 +3,6 @@
 import asyncio
 import socket
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from uuid import uuid4
 
 from msgspec import Struct
 from rich import box
@@ -12,16 +10,17 @@ from rich.console import Console
 from rich.table import Table
 
 from ringleaf.cli.access import credentials_of
-from ringleaf.cli.failure import BadUse
+from ringleaf.cli.failure import BadUse, report
+from ringleaf.cli.lead import Lead, new_identity, standing
 from ringleaf.cli.output import print_json
-from ringleaf.cli.scheduler import Lead, elector_of, log_lines
+from ringleaf.cli.scheduler import log_lines
 from ringleaf.cli.shadow import ending
 from ringleaf.kube.api import Api
 from ringleaf.kube.health import BadAddress, Health
-from ringleaf.kube.leader import Aside, Elector, aside, at_once
 from ringleaf.kube.scheduler import Deposed, Say
 from ringleaf.kube.summary import WRITERS, Line, SummaryWriter
 from ringleaf.kube.summarypage import SummaryPage
+from ringleaf.model.topology import quoted
 
 
 class SummaryRun(Struct, frozen=True):
@@ -43,19 +42,12 @@ def run(asked: SummaryRun) -> int:
 async def _serve(asked: SummaryRun, say: Say) -> int:
     credentials = await credentials_of(asked.kubeconfig, asked.context)
     trouble = lambda line: say("trouble", message=line)  # noqa: E731
-    identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
+    identity = new_identity()
     agent = f"ringleaf-summary/{identity}"
     async with (
         Api(credentials, WRITERS, trouble, agent) as api,
-        AsyncExitStack() as on,
+        standing(asked, identity, agent, say) as (elector, run_aside),
     ):
-        elector: Elector | None = None
-        run_aside: Aside = at_once
-        if asked.lead is not None:
-            own = await credentials_of(asked.kubeconfig, asked.context)
-            lane = Api(own, 1, trouble, agent)
-            run_aside = await on.enter_async_context(aside(lane))
-            elector = elector_of(asked.lead, lane, identity, say)
         name = f"ringleaf-{socket.gethostname()}"
         writer = SummaryWriter(api, say, elector, aside=run_aside, name=name)
         if asked.once:
@@ -67,7 +59,26 @@ async def _serve(asked: SummaryRun, say: Say) -> int:
         return 1
     if writer.failure is not None:
         raise writer.failure
-    return _report(writer.lines(), as_json=asked.as_json) if asked.once else 0
+    if not asked.once:
+        return 0
+    lease = "" if elector is None else elector.lease
+    if problem := _unfinished(writer, lease):
+        report(problem)
+        return 1
+    status = _report(writer.lines(), as_json=asked.as_json)
+    if writer.failing_leaves:
+        report(f"the states of leaves are not written: {writer.failing_leaves}")
+        return 1
+    return status
+
+
+def _unfinished(writer: SummaryWriter, lease: str) -> str:
+    """Why a writer that was to write once has not looked at everything, if so."""
+    if writer.rival:
+        holds = f"{quoted(writer.rival)} holds the Lease {quoted(lease)}"
+        hint = "hint: end it first, or --no-leader-elect"
+        return f"another writer leads: {holds}; {hint}"
+    return "" if writer.is_done else "asked to end before everything was looked at"
 
 
 async def _run(asked: SummaryRun, writer: SummaryWriter, say: Say, server: str) -> None:

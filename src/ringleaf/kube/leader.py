@@ -165,6 +165,11 @@ class Elector:
         return self._terms.identity
 
     @property
+    def lease(self) -> str:
+        """``namespace/name`` of the Lease."""
+        return f"{self._terms.namespace}/{self._terms.name}"
+
+    @property
     def leads(self) -> bool:
         """Whether we hold the Lease, and for a while longer."""
         return self.remaining() > 0.0
@@ -287,6 +292,19 @@ class Elector:
                 await asyncio.sleep(wait - EARLY_S)
             else:
                 await asyncio.sleep(AGAIN_S)
+        return ""
+
+    async def rival(self) -> str:
+        """Return when another is sure to lead: it writes the Lease anew; who that is.
+
+        One that holds it and writes no more may be gone. Empty when we lead ourselves.
+        """
+        await self.known()
+        first = _version(self._seen)
+        while not self.leads:
+            if _version(self._seen) != first and self.holder not in ("", self.identity):
+                return self.holder
+            await asyncio.sleep(AGAIN_S)
         return ""
 
     async def known(self) -> None:

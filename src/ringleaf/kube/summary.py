@@ -131,6 +131,8 @@ class SummaryWriter:
         self.roster = Roster(self.now)
         self.shelf = Shelf(api, self._recall, self._spoiled, self._left)
         self.leads = False
+        self.rival = ""
+        """Who else leads, where that was not to be waited for."""
         self.failure: BaseException | None = None
         """Why a part of it ended that should not have."""
         self.seconds = Histogram(SLOW)
@@ -170,6 +172,11 @@ class SummaryWriter:
                 found.append(Line(job.full_name, *what))
         return sorted(found, key=lambda line: line.job)
 
+    @property
+    def failing_leaves(self) -> str:
+        """Why the states of leaves could not be written the last time, if so."""
+        return self._standings[LEAVES].failing
+
     def live(self) -> tuple[bool, dict[str, str]]:
         """Whether it does its work."""
         silent = self.now() - self._last_turn
@@ -195,11 +202,16 @@ class SummaryWriter:
         self._wake.set()
 
     async def run(self, *, once: bool = False) -> None:
-        """Write summaries until asked to stop; *once*, until all are as they should."""
+        """Write summaries until asked to stop; *once*, until all are as they should.
+
+        Then nobody waits for another writer to end: it is the ``rival``.
+        """
         try:
             await self._look_around()
+            if once and self._elector is not None:
+                self._start(self._look_for_rival(self._elector), "rival")
             await self._lead()
-            while not self._stop.is_set() and not (once and self._is_done()):
+            while not self._stop.is_set() and not (once and self.is_done):
                 await self._turn()
             await self._finish()
         finally:
@@ -249,6 +261,11 @@ class SummaryWriter:
         self.failure = Deposed(f"no longer the leader: {why}")
         self._say("deposed", identity=elector.identity, why=why)
         self.stop()
+
+    async def _look_for_rival(self, elector: Elector) -> None:
+        self.rival = await self._aside(elector.rival())
+        if self.rival:
+            self.stop()
 
     async def _finish(self) -> None:
         """Let what is being written arrive, and somebody else lead."""
@@ -380,11 +397,15 @@ class SummaryWriter:
         self.roster.touch_all()
         self._wake.set()
 
-    def _is_done(self) -> bool:
+    @property
+    def is_done(self) -> bool:
         """Whether nothing is left to do but what does not work."""
-        jobs = self.roster.changed
-        left = [each for each in jobs if self._standings[each].failures <= QUIET]
-        return not (left or self._writing)
+        roster = self.roster
+        news = [*roster.changed]
+        if roster.leaves_changed_at is not None:
+            news.append(LEAVES)
+        left = [each for each in news if self._standings[each].failures <= QUIET]
+        return self.leads and not (left or self._writing)
 
     async def _turn(self) -> None:
         """Begin to write what has changed, and sleep until there is more."""

@@ -1,0 +1,85 @@
+"""How a process stands for the lead: of several that run, one does the work."""
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, Protocol
+from uuid import uuid4
+
+from msgspec import Struct
+
+from ringleaf.cli.access import credentials_of
+from ringleaf.kube.api import Api
+from ringleaf.kube.leader import (
+    LEASE_NAMESPACE,
+    Aside,
+    Elector,
+    Say,
+    Terms,
+    aside,
+    at_once,
+)
+
+OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+class Lead(Struct, frozen=True):
+    """Under which Lease it wants to lead."""
+
+    name: str
+    namespace: str | None
+    duration_s: int
+
+
+class Asked(Protocol):
+    """What a command was asked that may lead."""
+
+    @property
+    def kubeconfig(self) -> str | None:
+        """Where the API server is."""
+
+    @property
+    def context(self) -> str | None:
+        """Of the kubeconfig."""
+
+    @property
+    def lead(self) -> Lead | None:
+        """Under which Lease it wants to lead; None where nobody else runs."""
+
+
+def new_identity() -> str:
+    """Who we are, unlike anybody else, also on the same machine."""
+    return f"{socket.gethostname()}_{uuid4().hex[:8]}"
+
+
+@asynccontextmanager
+async def standing(
+    asked: Asked,
+    identity: str,
+    agent: str,
+    say: Say,
+    answered: Callable[[str, str, int, float], None] = lambda *_what: None,
+) -> AsyncIterator[tuple[Elector | None, Aside]]:
+    """Who stands for the lead and who does its work; nobody where none was asked for.
+
+    It has a thread and a connection of its own: whatever takes long, the Lease is
+    renewed. *agent* and *answered* are as those of the ``Api``.
+    """
+    if asked.lead is None:
+        yield None, at_once
+        return
+    own = await credentials_of(asked.kubeconfig, asked.context)
+    trouble = lambda line: say("trouble", message=line)  # noqa: E731
+    lane = Api(own, 1, trouble, agent, answered)
+    async with aside(lane) as run_aside:
+        yield Elector(lane, _terms(asked.lead, identity), say), run_aside
+
+
+def _terms(lead: Lead, identity: str) -> Terms:
+    namespace = lead.namespace
+    if namespace is None:
+        namespace = LEASE_NAMESPACE
+        with suppress(OSError):
+            namespace = OWN_NAMESPACE.read_text().strip() or LEASE_NAMESPACE
+    return Terms(lead.name, namespace, identity, lead.duration_s)
