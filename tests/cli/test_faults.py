@@ -252,7 +252,7 @@ def test_what_a_look_does_not_show_has_recovered() -> None:
     ailing = Fault("a", Cause.POD, "pod 0", seen=1.0)
     gone = Fault("gone", Cause.POD, "pod 0", seen=1.0)
 
-    adopt(engine.book, [CHIP, replace(CHIP, part="chip 4"), ailing, gone], 9.0)
+    adopt(engine, [CHIP, replace(CHIP, part="chip 4"), ailing, gone], 9.0)
 
     assert {*engine.book.open.values()} == {CHIP, ailing}
     assert [each.where for each in engine.book.recent] == ["n0", "gone"]

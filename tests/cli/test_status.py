@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from ringleaf.cli.status import HELD, Lead, Screen, status_of
+from ringleaf.cli.status import HELD, NO_LIVES, Lead, Screen, status_of
 from ringleaf.cli.watching import Status, fitting
-from ringleaf.engine.event import FaultsKnown
 from ringleaf.kube.leader import Lease, LeaseSpec
+from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.objects import Metadata, NodeObject, Pod, PodGroup
 from ringleaf.model.fault import Cause, Fault
@@ -28,9 +28,10 @@ def observed(stage: Stage) -> Observed:
     return world
 
 
-def status(stage: Stage) -> Plain:
+def status(stage: Stage, lives: Lives = NO_LIVES) -> Plain:
     world = observed(stage)
-    return status_of(Look(world, stage.now), world) | {"leader": lead().plain(0.0)}
+    found = status_of(Look(world, stage.now), world, lives)
+    return found | {"leader": lead().plain(0.0)}
 
 
 def lead(holder: str = "me", renewed: str = "1970-01-01T00:16:40Z") -> Lead:
@@ -241,16 +242,33 @@ def test_chips_of_a_cordoned_node_are_shut() -> None:
 def test_chips_of_a_node_that_is_set_aside_are_shut() -> None:
     stage = Stage("a b")
     stage.cycle()
-    world = observed(stage)
-    look = Look(world, stage.now)
     fault = Fault("b", Cause.REFUSAL, seen=stage.now, until=stage.now + 300)
-    look.engine.handle(FaultsKnown((fault,)), stage.now)
 
-    found = status_of(look, world) | {"leader": lead().plain(0.0)}
+    found = status(stage, Lives((fault,), is_there=True))
 
     (own,) = found["products"]
     assert (own["free"], own["shut"], own["set-aside"]) == (8, 8, 1)
     assert "2 (1 set aside)" in "\n".join(shown(found))
+
+
+def test_jobs_that_wait_for_the_brake_are_counted() -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2, labels={"fault-scheduling": "force"})
+    stage.cycle()
+
+    found = status(stage, Lives(is_there=True, braked=("default/g", "default/gone")))
+
+    assert (found["faults"]["repairs"], found["faults"]["braked"]) == (1, 1)
+    assert "1 held back by the brake; hint: ringleaf faults" in "\n".join(shown(found))
+
+
+def test_that_nobody_knows_who_waits_for_the_brake_is_told() -> None:
+    found = status(Stage("a"), Lives(trouble="not allowed to list configmaps"))
+
+    (told,) = found["problems"]
+    assert told["object"] == "volcano-system/vcjob-fault-npu-cm"
+    assert told["message"].endswith("is not known: not allowed to list configmaps")
+    assert found["faults"]["braked"] == 0
 
 
 def test_a_job_that_is_invalid_is_told_what_helps() -> None:

@@ -16,7 +16,7 @@ from tests.stories.stage import (
     podgroup,
     vcjob,
 )
-from tests.stories.test_fault_memory import faults_of
+from tests.stories.test_fault_memory import answer_of, faults_of
 from tests.stories.test_standby import value_of
 from tests.stories.ward import (
     COLLECTED,
@@ -57,6 +57,8 @@ def test_a_storm_of_reports_stops_at_the_brake(ward: Ward) -> None:
     stage.wait(lambda: faults_of(ward)["brake"]["held"] == held, "both to be named")
     seen = faults_of(ward)
     assert seen["brake"]["engaged"]
+    counts = answer_of(ward, "status")["faults"]
+    assert (counts["repairs"], counts["braked"]) == (2, 2)
     assert [each["stage"] for each in seen["repairs"]] == ["braked"] * 2
     on_them = {each["where"] for each in seen["faults"]}
     assert {node_of(pods[1]) for pods in jobs.values()} <= on_them

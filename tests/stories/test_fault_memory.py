@@ -71,10 +71,15 @@ def only_first_pods_may_go(stage: Stage, other: str) -> Iterator[None]:
 
 def faults_of(ward: Ward, *words: str) -> Any:  # noqa: ANN401 - JSON
     """What ``ringleaf faults`` says."""
-    command = [sys.executable, "-m", "ringleaf", "faults", "--json"]
+    return answer_of(ward, "faults", *words)
+
+
+def answer_of(ward: Ward, *words: str) -> Any:  # noqa: ANN401 - JSON
+    """What a command of ``ringleaf`` says of the cluster."""
+    command = [sys.executable, "-m", "ringleaf"]
     where = ["--kubeconfig", str(ward.stage.bed.kubeconfig)]
     done = subprocess.run(  # noqa: S603 - our own command
-        [*command, *where, *words],
+        [*command, *words, "--json", *where],
         capture_output=True,
         text=True,
         check=False,

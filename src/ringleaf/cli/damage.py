@@ -11,10 +11,11 @@ from msgspec import to_builtins
 
 from ringleaf.cli.output import so_many
 from ringleaf.engine.engine import Engine
-from ringleaf.framework.faultbook import FaultBook
+from ringleaf.engine.event import FaultsKnown
 from ringleaf.framework.repairs import Repair
 from ringleaf.framework.standing import Standing
 from ringleaf.kube.jobs import OUTSIDE
+from ringleaf.kube.lives import Lives
 from ringleaf.model.fault import (
     Cause,
     Fault,
@@ -307,17 +308,23 @@ def _until_words(seconds: float) -> str:
     return f"in {seconds:.0f} s" if seconds >= 1 else "now"
 
 
-def adopt(book: FaultBook, faults: Iterable[Fault], now: float) -> None:
-    """Let a book that knows everything there is know the lives that were written down.
+def recall(engine: Engine, lives: Lives, now: float) -> None:
+    """Let an engine that knows everything there is know what was written down."""
+    adopt(engine, lives.faults, now)
+    hold_back(engine, lives.braked, now)
 
-    What nothing tells of has recovered.
+
+def adopt(engine: Engine, faults: Iterable[Fault], now: float) -> None:
+    """Let an engine that knows everything there is know the lives that were written.
+
+    What nothing tells of has recovered; nodes that were set aside still are.
     """
-    written = [*faults]
+    book, written = engine.book, (*faults,)
     for fault in written:
         told = book.of(fault.where)
         if is_of_pod(fault.part) and not any(is_of_pod(each.part) for each in told):
             book.pods_ail(fault.where, (), now)
-    book.known(written, now)
+    engine.handle(FaultsKnown(written), now)
 
 
 def hold_back(engine: Engine, jobs: Iterable[str], now: float) -> None:

@@ -14,12 +14,11 @@ from rich.text import Text
 
 from ringleaf.cli.damage import (
     Damage,
-    adopt,
-    hold_back,
     is_of_pod,
     numbers_words,
     pod_words,
     reach_words,
+    recall,
 )
 from ringleaf.cli.explain import indented
 from ringleaf.cli.failure import BadUse
@@ -32,16 +31,13 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.lives import (
     NAME,
     NAMESPACE,
-    PATH,
-    QUERY,
     Lives,
-    lives_in,
+    follow_lives,
     read_lives,
 )
-from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken, told
+from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
 from ringleaf.kube.names import UID
-from ringleaf.kube.objects import ConfigMap
-from ringleaf.kube.watch import Gone, Reflector
+from ringleaf.kube.watch import Reflector
 from ringleaf.simulator.run import Run
 
 Plain = dict[str, Any]
@@ -157,8 +153,7 @@ def show_faults(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> int:
 def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plain:
     """The faults of a cluster as it was looked at, as plain values."""
     view = look.engine.view
-    adopt(look.engine.book, lives.faults, look.now)
-    hold_back(look.engine, lives.braked, look.now)
+    recall(look.engine, lives, look.now)
     found = Damage(look.engine, look.now, has_history=lives.is_there).plain()
     wanted.check(found, view.cluster.index, view.standings)
     found = wanted.of(found)
@@ -189,27 +184,11 @@ class Followed:
         """Their lives are written down elsewhere."""
         self._wanted.namespace = self._wanted.namespace or api.credentials.namespace
 
-        def put(found: list[ConfigMap]) -> None:
-            self._lives = lives_in(found[-1].data)
+        def heard(lives: Lives) -> None:
+            self._lives = lives
             wake()
 
-        def drop(_gone: list[Gone]) -> None:
-            self._lives = Lives()
-            wake()
-
-        def fail(line: str) -> None:
-            self._lives = Lives(trouble=told(line))
-
-        yield Reflector(
-            api,
-            PATH,
-            ConfigMap,
-            query=QUERY,
-            put=put,
-            drop=drop,
-            optional=True,
-            trouble=fail,
-        )
+        yield follow_lives(api, heard)
 
 
 # Of a scenario.

@@ -12,14 +12,16 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.damage import summary_of
+from ringleaf.cli.damage import recall, summary_of
 from ringleaf.cli.live import Cluster, ask, moment, span
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
 from ringleaf.framework.standing import Standing
 from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.faultbook import FAULTS
 from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
+from ringleaf.kube.lives import Lives, read_lives
 from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
 from ringleaf.kube.pods import seconds_of
 from ringleaf.model.cluster import Cluster as Chips
@@ -37,6 +39,7 @@ MAX_NAMES: Final = 3
 STALE: Final = 3
 """A Lease that was not renewed for so many times as long as it lasts is nobody's."""
 HELD: Final = "held by nobody"
+NO_LIVES: Final = Lives()
 _AWAY: Final = ("not-ready", "cordoned", "set-aside")
 
 
@@ -123,8 +126,9 @@ def show_status(cluster: Cluster, lead: Lead, *, as_json: bool) -> int:
     async def question(api: Api, seen: Callable[[int], None]) -> Plain:
         world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
         await lead.read(api)
-        now = clock()
-        return status_of(Look(world, now), world) | {"leader": lead.plain(now)}
+        lives, now = await read_lives(api), clock()
+        found = status_of(Look(world, now), world, lives)
+        return found | {"leader": lead.plain(now)}
 
     found = ask(cluster, question)
     if as_json:
@@ -134,9 +138,10 @@ def show_status(cluster: Cluster, lead: Lead, *, as_json: bool) -> int:
     return 0
 
 
-def status_of(look: Look, world: Observed) -> Plain:
-    """How a cluster stands, as plain values."""
+def status_of(look: Look, world: Observed, lives: Lives = NO_LIVES) -> Plain:
+    """How a cluster stands, as plain values; *lives* is what is known of its faults."""
     engine = look.engine
+    recall(engine, lives, look.now)
     chips, standings = engine.view.cluster, engine.view.standings
     ours = {name: s for name, s in standings.items() if s.job.queue != OUTSIDE}
     waiting = list(_waiting(look, world))
@@ -155,7 +160,7 @@ def status_of(look: Look, world: Observed) -> Plain:
         "waiting": waiting,
         "short": list(_short(world)),
         "faults": summary_of(look.engine),
-        "problems": list(_problems(look)),
+        "problems": [*_problems(look), *_untold(lives)],
     }
     return found | {"names": _names(world, found)}
 
@@ -311,6 +316,13 @@ def _problems(look: Look) -> Iterator[Plain]:
         yield {"kind": kind, "object": key.lstrip("/"), "message": message}
     for each in look.reports:
         yield {"kind": "Job", "object": each.job, "message": each.message}
+
+
+def _untold(lives: Lives) -> Iterator[Plain]:
+    """That what was written down of faults cannot be read."""
+    if lives.trouble:
+        told = f"who waits for the brake is not known: {lives.trouble}"
+        yield {"kind": "ConfigMap", "object": "/".join(FAULTS), "message": told}
 
 
 class Screen:

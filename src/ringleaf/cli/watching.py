@@ -24,6 +24,7 @@ from ringleaf.cli.live import Cluster
 from ringleaf.cli.status import Lead, Screen, status_of
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.leader import Lease
+from ringleaf.kube.lives import Lives, follow_lives
 from ringleaf.kube.look import Look, Observed, clock, told
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.kube.watched import reflectors
@@ -60,18 +61,25 @@ class Show(Protocol):
 class Status:
     """How a cluster stands."""
 
+    def __init__(self) -> None:
+        self._lives = Lives()
+
     def told(self, look: Look, world: Observed) -> Plain:
         """It as plain values."""
-        return status_of(look, world)
+        return status_of(look, world, self._lives)
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
         """It for people, with so many rows of its tables."""
         return Screen(told, now, rows)
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
-        """Nothing."""
-        del api, wake
-        return ()
+        """What is known of its faults is written down elsewhere."""
+
+        def heard(lives: Lives) -> None:
+            self._lives = lives
+            wake()
+
+        yield follow_lives(api, heard)
 
 
 def watch_status(cluster: Cluster, lead: Lead) -> int:

@@ -1,6 +1,6 @@
 """The lives of faults as a scheduler has written them down, for who looks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.faultbook import BRAKED, FAULTS, LIVES
+from ringleaf.kube.look import told
+from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.model.fault import Fault
 
 NAMESPACE, NAME = FAULTS
@@ -45,6 +48,30 @@ async def read_lives(api: Api) -> Lives:
     if not said.ok:
         return Lives(trouble=f"status {said.status}")
     return lives_of(said.body)
+
+
+def follow_lives(api: Api, heard: Callable[[Lives], None]) -> Reflector[ConfigMap]:
+    """Who keeps up with what is written down, and says it whenever it is another."""
+
+    def put(found: list[ConfigMap]) -> None:
+        heard(lives_in(found[-1].data))
+
+    def drop(_gone: list[Gone]) -> None:
+        heard(Lives())
+
+    def fail(line: str) -> None:
+        heard(Lives(trouble=told(line)))
+
+    return Reflector(
+        api,
+        PATH,
+        ConfigMap,
+        query=QUERY,
+        put=put,
+        drop=drop,
+        optional=True,
+        trouble=fail,
+    )
 
 
 def lives_of(body: bytes) -> Lives:
