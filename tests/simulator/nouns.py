@@ -39,6 +39,7 @@ from ringleaf.model.queue import Queue
 from ringleaf.model.settings import JobRequests, Settings, SwitchMode
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.products import PRODUCTS
+from ringleaf.simulator.format import OF_PODS
 from ringleaf.simulator.jobs import lead_of
 
 _T = TypeVar("_T")
@@ -151,14 +152,15 @@ def nodes(draw: st.DrawFn) -> Node:
     masks = st.integers(0, full_mask(chips)) | st.just(full_mask(chips))
     leaf = draw(st.none() | names)
     weak, weak_switch = draw(masks), draw(flags)
+    faulty, ready = draw(masks), draw(flags)
     return Node(
         name=draw(names),
         product=product,
         chips=chips,
         free=draw(masks),
-        faulty=draw(masks),
+        faulty=faulty,
         network_faulty=draw(masks),
-        ready=draw(flags),
+        ready=ready,
         sub_healthy=draw(flags) or bool(weak) or weak_switch,
         superpod=draw(st.none() | st.integers(0, 3)),
         leaf=leaf,
@@ -167,10 +169,10 @@ def nodes(draw: st.DrawFn) -> Node:
         labels=draw(labels),
         taints=draw(tuples(st.builds(Taint, texts, st.sampled_from(Effect), texts))),
         resources=draw(amounts),
-        unhealthy=draw(masks),
+        unhealthy=draw(masks) & faulty,
         weak=weak,
         weak_switch=weak_switch,
-        down=draw(st.none() | st.sampled_from(Down)),
+        down=None if ready else draw(st.none() | st.sampled_from(Down)),
     )
 
 
@@ -221,11 +223,11 @@ def recoveries(draw: st.DrawFn) -> Recovery:
         process=draw(flags),
         escalates=escalates,
         sub_health=draw(st.sampled_from(SubHealth)),
-        master=draw(st.none() | st.integers(0, 3)),
+        master=draw(st.none() | st.just(0)),
     )
 
 
-ailments = st.builds(Ailment, st.integers(0, 3), st.sampled_from(Cause), names)
+ailments = st.builds(Ailment, st.integers(0, 3), st.sampled_from(OF_PODS), names)
 
 
 @st.composite

@@ -37,7 +37,7 @@ def again(event: Event) -> Event:
     """*event*, written as JSON and read."""
     plain = json.loads(msgspec.json.encode(encode.event(event)))
     entry = read(plain, EventEntry, "an event", wanted_at)
-    stage = Stage({}, set(), SettingsEntry(), strict=False)
+    stage = Stage({}, {}, SettingsEntry(), strict=False)
     return Reader(stage, "event", entry, 0.0, []).read()
 
 

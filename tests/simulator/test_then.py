@@ -5,6 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from ringleaf.engine import event as ev
+from ringleaf.model.fault import Ailment, Cause
 from ringleaf.model.job import Role, Schema
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
 from ringleaf.model.queue import Queue
@@ -16,7 +17,8 @@ from ringleaf.simulator.then import FORMS
 
 A2 = PRODUCTS["atlas-800t-a2"]
 NODES = "nodes: [{name: 'n{i}', count: 2, product: atlas-800t-a2, leaf: A}]\n"
-JOBS = NODES + "jobs: [{name: j, chips: 8}]\n"
+JOBS = NODES + "jobs: [{name: j, chips: 8}, {name: two, chips: 4, replicas: 2}]\n"
+CAST = "{name: k, roles: [{name: w, chips: 8, replicas: 2, rank-index: [3, 1]}]}"
 
 
 def one(text: str) -> Scenario:
@@ -45,12 +47,21 @@ def test_there_is_one_form_for_every_event() -> None:
     ("entry", "event"),
     [
         ("ends: j", ev.JobGone("j")),
-        ("pods-end: {job: j, replicas: [0, 2]}", ev.PodsGone("j", (0, 2))),
+        ("pods-end: {job: two, replicas: [0, 1]}", ev.PodsGone("two", (0, 1))),
         (
             "pods-end: {job: j, replicas: [0], succeeded: true}",
             ev.PodsGone("j", (0,), succeeded=True),
         ),
-        ("pods-ending: {job: j, replicas: [1]}", ev.PodsEnding("j", (1,))),
+        ("pods-ending: {job: two, replicas: [1]}", ev.PodsEnding("two", (1,))),
+        ("pods-run: {job: two, replicas: [1]}", ev.PodsRun("two", (1,))),
+        (
+            "pods-refused: {job: two, replicas: [1], why: full}",
+            ev.PodsRefused("two", (1,), "full"),
+        ),
+        (
+            "pods-ail: {job: two, ailments: [{replica: 1, cause: NodeUnhealthy}]}",
+            ev.PodsAil("two", (Ailment(1, Cause.NODE),)),
+        ),
         ("bind-fails: {job: j, replicas: []}", ev.BindFailed("j", ())),
         ("nodes-gone: [n1]", ev.NodesGone(("n1",))),
         ("queue: {name: q, weight: 2}", ev.QueueChanged(Queue("q", 2))),
@@ -60,6 +71,32 @@ def test_there_is_one_form_for_every_event() -> None:
 )
 def test_an_entry_is_its_event(entry: str, event: object) -> None:
     assert later(entry) == event
+
+
+def test_pods_may_be_named_that_a_job_had_before_it_changed() -> None:
+    scenario = one(
+        f"{JOBS}then: [{{at: 0, arrives: {{name: two, chips: 4}}}}, "
+        "{at: 1, pods-end: {job: two, replicas: [1]}}]"
+    )
+
+    assert scenario.then[1].event == ev.PodsGone("two", (1,))
+
+
+def test_pods_of_a_job_that_runs_at_the_beginning_may_be_named() -> None:
+    scenario = one(
+        f"{NODES}running: [{{name: r, chips: 8, replicas: 2, placements: "
+        "[{replica: 0, node: n0, chips: []}]}]\n"
+        "then: [{at: 1, pods-run: {job: r, replicas: [1]}}]"
+    )
+
+    assert scenario.then[0].event == ev.PodsRun("r", (1,))
+
+
+def test_the_pod_without_which_no_other_goes_on_is_one_of_the_job() -> None:
+    last = "arrives: {name: k, chips: 1, replicas: 2, master: 1}"
+
+    assert later(last).job.recovery.master == 1
+    assert later(f"arrives: {CAST}").job.recovery.master == 0, "as usual"
 
 
 def test_a_job_that_arrives_is_created_then_unless_it_says_otherwise() -> None:
@@ -186,6 +223,90 @@ def test_leaves_are_all_of_them() -> None:
         (
             "then: [{at: 5, pods-end: {job: j, replicas: 0}}]",
             "then[0].pods-end.replicas is 0, want a list of ranks of pods",
+        ),
+        (
+            "then: [{at: 5, pods-run: {job: two, replicas: [0, 5]}}]",
+            (
+                "then[0].pods-run.replicas[1] is 5, "
+                "want the rank of a pod of 'two', 0 to 1"
+            ),
+        ),
+        (
+            "then: [{at: 5, pods-end: {job: j, replicas: [1]}}]",
+            "then[0].pods-end.replicas[0] is 1, want the rank of a pod of 'j', 0",
+        ),
+        (
+            "then: [{at: 5, pods-ending: {job: j, replicas: [1]}}]",
+            "then[0].pods-ending.replicas[0] is 1, want the rank of a pod of 'j', 0",
+        ),
+        (
+            "then: [{at: 5, bind-fails: {job: j, replicas: [1]}}]",
+            "then[0].bind-fails.replicas[0] is 1, want the rank of a pod of 'j', 0",
+        ),
+        (
+            "then: [{at: 5, pods-refused: {job: j, replicas: [1]}}]",
+            "then[0].pods-refused.replicas[0] is 1, want the rank of a pod of 'j', 0",
+        ),
+        (
+            (
+                f"then: [{{at: 5, arrives: {CAST}}}, "
+                "{at: 5, pods-ail: {job: k, ailments: "
+                "[{replica: 0, cause: pod-failed}]}}]"
+            ),
+            (
+                "then[1].pods-ail.ailments[0].replica is 0, "
+                "want the rank of a pod of 'k', 1, 3"
+            ),
+        ),
+        (
+            (
+                "then: [{at: 5, pods-ail: {job: j, ailments: "
+                "[{replica: 0, cause: CardUnhealthy}]}}]"
+            ),
+            (
+                "then[0].pods-ail.ailments[0].cause is 'CardUnhealthy', want what is "
+                "wrong with the pod itself; "
+                "hint: unhealthy chips stand on the nodes, as faulty"
+            ),
+        ),
+        *(
+            (
+                (
+                    "then: [{at: 5, pods-ail: {job: j, ailments: "
+                    f"[{{replica: 0, cause: {cause}}}]}}}}]"
+                ),
+                (
+                    f"then[0].pods-ail.ailments[0].cause is '{cause}', want one of "
+                    "NodeUnhealthy, CardUnhealthy, pod-failed, RelationFaultSeparate, "
+                    "SubHealthFault"
+                ),
+            )
+            for cause in ("old age", "PodRefused", "CardNetworkUnhealthy")
+        ),
+        (
+            "then: [{at: 5, nodes: [{name: x, product: atlas-800t-a2, down: switch}]}]",
+            (
+                "then[0].nodes[0].down is 'switch' where the node is ready, want no "
+                "such key; hint: ready: false beside it says that the node is down"
+            ),
+        ),
+        (
+            (
+                "then: [{at: 5, nodes: [{name: n1, product: atlas-800t-a2, "
+                "faulty: [7, 2], unhealthy: [2, 3]}]}]"
+            ),
+            (
+                "then[0].nodes[0].unhealthy[1] is 3, want one of the faulty chips: "
+                "2, 7; hint: chips under faulty are unhealthy unless this key says "
+                "otherwise"
+            ),
+        ),
+        (
+            "then: [{at: 5, arrives: {name: k, chips: 1, replicas: 2, master: 7}}]",
+            (
+                "then[0].arrives.master is 7, want the rank of one of its pods, "
+                "0 to 1; hint: null where every pod goes on without any other"
+            ),
         ),
         (
             "then: [{at: 5, leaves: {A: {}, B: {state: 1}}}]",

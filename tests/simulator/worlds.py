@@ -27,6 +27,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)  # noqa: S311 - the same world every time
         self._names: list[str] = []
+        self._ranks: dict[str, list[int]] = {}
         self._blocks = self._maybe(0.3)
         self._leaves = self._maybe(0.4)
         self._idle = set(range(8))
@@ -141,6 +142,7 @@ class World:
             found["tor-affinity"] = random.choice(
                 ["normal-schema", "large-model-schema"]
             )
+        self._ranks[name] = [rank for rank, _chips in _pods_of(found)]
         return found
 
     def _pods(self, replicas: int) -> Document:
@@ -180,7 +182,7 @@ class World:
             if self._maybe(0.2):
                 return {"arrives": self._before("previous")}
             return {"arrives": self._job(name if self._maybe(0.1) else None)}
-        pods = {"job": name, "replicas": [random.randint(0, 3)]}
+        pods = {"job": name, "replicas": [random.choice(self._ranks[name])]}
         return random.choice(
             [
                 {"ends": name},

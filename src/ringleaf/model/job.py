@@ -1,7 +1,8 @@
 """A job: pods that start together or not at all."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 from itertools import count, islice
 from typing import Final
 
@@ -100,7 +101,7 @@ class Role(Struct, frozen=True):
     ranks: tuple[int, ...] = ()
 
 
-class Job(Struct, frozen=True):
+class Job(Struct, frozen=True, dict=True):
     """*replicas* pods that each ask for *chips* chips of *product*.
 
     Replica numbers are ranks: the pod with ``hccl/rankIndex`` 3 is replica 3.
@@ -296,6 +297,23 @@ class Job(Struct, frozen=True):
             numbers = role.ranks or tuple(islice(free, role.replicas))
             numbered.append((role, numbers))
         return tuple(numbered)
+
+    @cached_property
+    def role_by_pod(self) -> Mapping[int, Role]:
+        """The number of every pod with its role.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> roles = Role("driver", 0), Role("worker", 8, 2)
+        >>> job = Job("j", PRODUCTS["atlas-800t-a2"], 8, 2, roles=roles)
+        >>> {number: role.name for number, role in job.role_by_pod.items()}
+        {0: 'worker', 1: 'worker', 2: 'driver'}
+        """
+        return {number: role for role, own in self.crew for number in own}
+
+    @property
+    def numbers(self) -> Collection[int]:
+        """The numbers of all its pods."""
+        return self.role_by_pod if self.roles else range(self.replicas)
 
     @property
     def network(self) -> Network:

@@ -1,16 +1,19 @@
 """Checks that several parts of a scenario share; each raises one ``BadInput``."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from itertools import islice
 from typing import Final, NoReturn
 
 from ringleaf.model.product import Product
+from ringleaf.policies.fit import some_of
 from ringleaf.policies.products import find_product, similar_product
 from ringleaf.simulator.format import WANTED
 from ringleaf.simulator.source import BadInput, brief
 
 MAX_NAME: Final = 253
+MAX_RANKS: Final = 8
+"""Ranks that are told one by one."""
 
 
 def known_product(path: str, name: str) -> Product:
@@ -43,6 +46,19 @@ def good_chips(path: str, listed: Iterable[int], n_chips: int) -> None:
         if chip >= n_chips:
             want = f"a chip from 0 to {n_chips - 1}" if n_chips else "no chips"
             raise BadInput(f"{path}[{i}] is {chip}, want {want}")
+
+
+def rank_words(ranks: Collection[int]) -> str:
+    """The ranks of the pods of a job, for people.
+
+    >>> rank_words([0]), rank_words(range(8)), rank_words([5, 0, 2])
+    ('0', '0 to 7', '0, 2, 5')
+    """
+    listed = sorted(ranks)
+    last = len(listed) - 1
+    if last > 0 and listed[-1] == last:
+        return f"0 to {last}"
+    return some_of(map(str, listed), MAX_RANKS)
 
 
 def unknown_node(path: str, name: str, nodes: Iterable[str]) -> NoReturn:

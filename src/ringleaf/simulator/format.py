@@ -15,9 +15,12 @@ from ringleaf.model.fault import Cause, Down, Mode, Reach, SubHealth
 from ringleaf.model.job import Firmness, Keep, Schema, Strategy
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.settings import JobRequests
+from ringleaf.policies.faults import CAUSES
 from ringleaf.simulator.fault import read
 
 MAX_NODES: Final = 100_000
+OF_PODS: Final = tuple(dict.fromkeys(cause for cause, _test in CAUSES))
+"""What can be wrong with a pod."""
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Chips = Annotated[int, Meta(ge=0, le=1_000_000)]
@@ -633,6 +636,7 @@ OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
     (PodsRefusedEntry, "replicas"): "a list of ranks of pods",
     (FaultEntry, "jobs"): "a list of names of jobs",
     (AilmentEntry, "node"): "the name of a node",
+    (AilmentEntry, "cause"): f"one of {', '.join(OF_PODS)}",
     (EventEntry, "queue"): "a mapping: a queue",
     (ThenEntry, "queue"): "a mapping: a queue",
     (StepEntry, "at"): _TIME,

@@ -9,7 +9,7 @@ from ringleaf.model.fault import Recovery
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.product import Product
 from ringleaf.policies.products import NO_NPU
-from ringleaf.simulator.checks import good_name, known_product
+from ringleaf.simulator.checks import good_name, known_product, rank_words
 from ringleaf.simulator.demands import demand_of
 from ringleaf.simulator.format import (
     WANTED,
@@ -37,7 +37,7 @@ def job_of(
     roles = roles_of(path, entry)
     lead, differ = lead_of(roles), bool(entry.roles or entry.rank_index)
     with_chips = [role for role in roles if role.chips or not differ]
-    return Job(
+    job = Job(
         name=entry.name,
         product=product_of(path, entry, products),
         chips=lead.chips,
@@ -62,6 +62,13 @@ def job_of(
         podless=entry.podless,
         recovery=recovery_of(entry),
     )
+    if entry.master and entry.master not in job.numbers:
+        raise BadInput(
+            f"{path}.master is {entry.master}, want the rank of one of its pods, "
+            f"{rank_words(job.numbers)}",
+            "null where every pod goes on without any other",
+        )
+    return job
 
 
 def recovery_of(entry: JobEntry) -> Recovery:

@@ -188,7 +188,7 @@ class _Player:
         start = read_beginning(head, others)
         self._engine = start.engine()
         nodes = {node.name: node for node in start.nodes}
-        self._stage = Stage(nodes, set(), SettingsEntry(), strict=False, others=others)
+        self._stage = Stage(nodes, {}, SettingsEntry(), strict=False, others=others)
         self._before = -inf
         self.steps = self.said = 0
 

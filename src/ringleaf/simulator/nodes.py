@@ -57,7 +57,26 @@ def _group(path: str, entry: NodeEntry) -> Group:
         ("weak", entry.weak),
     ):
         good_chips(f"{path}.{key}", listed, chips)
+    _check_health(path, entry)
     return Group(path, entry, product, chips, names)
+
+
+def _check_health(path: str, entry: NodeEntry) -> None:
+    """Refuse a node that is down but ready, and ill chips that are not faulty."""
+    if entry.down is not None and entry.ready:
+        raise BadInput(
+            f"{path}.down is {brief(str(entry.down))} where the node is ready, "
+            "want no such key",
+            "ready: false beside it says that the node is down",
+        )
+    for i, chip in enumerate(entry.unhealthy or ()):
+        if chip not in entry.faulty:
+            faulty = ", ".join(map(str, sorted(entry.faulty))) or "none"
+            raise BadInput(
+                f"{path}.unhealthy[{i}] is {chip}, want one of the faulty chips: "
+                f"{faulty}",
+                "chips under faulty are unhealthy unless this key says otherwise",
+            )
 
 
 def lost_chips(group: Group) -> frozenset[int]:

@@ -179,7 +179,7 @@ def build(entry: ScenarioEntry, others: Others = NO_OTHERS) -> Scenario:
     )
     stage = Stage(
         nodes={node.name: node for node in scenario.nodes},
-        jobs={job.name for job in (*entry.running, *entry.jobs)},
+        jobs={job.name: [job] for job in jobs},
         settings=entry.settings,
         others=others,
     )
@@ -210,6 +210,8 @@ def _with_time(
     queues = () if entry.queues is UNSET else queues_of(entry.queues)
     later = [] if entry.then is UNSET else entry.then
     arrivals = tuple(_arrivals(scenario, entry, tenants))
+    for arrival in arrivals:
+        stage.enter(arrival.job)
     then = tuple(read_then(stage, later, warnings))
     last = then[-1].at if then else 0.0
     until = last if entry.until is None else entry.until

@@ -4,7 +4,7 @@ The log of a scheduler has the same forms. There nothing is checked but the form
 was heard was heard.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -33,12 +33,18 @@ from ringleaf.engine.event import (
 )
 from ringleaf.framework.conf import NO_OTHERS, Others
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Ailment, Fault, Record
+from ringleaf.model.fault import Ailment, Cause, Fault, Record
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.placement import Mark, Placement
 from ringleaf.model.product import Product
-from ringleaf.simulator.checks import good_chips, good_name, unknown_node
+from ringleaf.simulator.checks import (
+    good_chips,
+    good_name,
+    rank_words,
+    unknown_node,
+)
 from ringleaf.simulator.format import (
+    OF_PODS,
     AilmentEntry,
     ArrivalEntry,
     EventEntry,
@@ -56,6 +62,7 @@ from ringleaf.simulator.format import (
     RepairEntry,
     SettingsEntry,
     ThenEntry,
+    wanted_at,
 )
 from ringleaf.simulator.jobs import job_of
 from ringleaf.simulator.nodes import groups_of, leaves_of, nodes_of
@@ -76,19 +83,25 @@ class Stage(Struct):
 
     Args:
         nodes: The nodes by name, in the order in which they came.
-        jobs: The names of all jobs so far.
+        jobs: All jobs so far, each as often as it was told, by name.
         settings: What stands instead of the init-params of any configuration.
-        strict: Whether nodes and jobs must be known; in a log they need not.
+        strict: Whether nodes, jobs and their pods must be known; in a log they need
+            not.
         others: Plugins of others that a configuration may name.
 
     """
 
     nodes: dict[str, Node]
-    jobs: set[str]
+    jobs: dict[str, list[Job]]
     settings: SettingsEntry
     strict: bool = True
     others: Others = NO_OTHERS
     seen: set[Product] = field(default_factory=set)
+
+    def enter(self, job: Job) -> None:
+        """A job is there, or another than it was; pods it had may still be named."""
+        if self.strict:
+            self.jobs.setdefault(job.name, []).append(job)
 
     def products(self) -> set[Product]:
         """The products of the nodes that are there, or that were there last."""
@@ -148,7 +161,7 @@ class Reader(Struct, frozen=True):
         job = job_of(path, entry, stage.products(), at=at)
         job = replace(job, previous=self._previous(path, entry, job))
         placements = self._placements(f"{path}.placements", entry.placements, job)
-        stage.jobs.add(job.name)
+        stage.enter(job)
         return JobArrived(job, placements, entry.started, entry.waiting_since)
 
     def _previous(self, path: str, entry: ArrivalEntry, job: Job) -> Previous | None:
@@ -190,34 +203,59 @@ class Reader(Struct, frozen=True):
             )
         return name
 
+    def _known_pods(
+        self,
+        path: str,
+        entry: PodsEntry | PodsEndEntry | PodsRunEntry | PodsRefusedEntry,
+    ) -> tuple[str, tuple[int, ...]]:
+        """The job and the pods that an entry names."""
+        job = self._known_job(f"{path}.job", entry.job)
+        for i, replica in enumerate(entry.replicas):
+            self._known_pod(f"{path}.replicas[{i}]", job, replica)
+        return job, tuple(entry.replicas)
+
+    def _known_pod(self, path: str, name: str, replica: int) -> None:
+        if not self.stage.strict:
+            return
+        told = self.stage.jobs[name]
+        if not any(replica in job.numbers for job in told):
+            raise BadInput(
+                f"{path} is {replica}, want the rank of a pod of {brief(name)}, "
+                f"{rank_words(told[-1].numbers)}"
+            )
+
     def _ends(self, path: str, entry: str | JobEndEntry) -> Event:
         if isinstance(entry, str):
             return JobGone(self._known_job(path, entry))
         return JobGone(self._known_job(f"{path}.job", entry.job), entry.returns)
 
     def _pods_end(self, path: str, entry: PodsEndEntry) -> Event:
-        job = self._known_job(f"{path}.job", entry.job)
-        return PodsGone(job, tuple(entry.replicas), entry.succeeded)
+        return PodsGone(*self._known_pods(path, entry), entry.succeeded)
 
     def _pods_ending(self, path: str, entry: PodsEntry) -> Event:
-        job = self._known_job(f"{path}.job", entry.job)
-        return PodsEnding(job, tuple(entry.replicas))
+        return PodsEnding(*self._known_pods(path, entry))
 
     def _bind_fails(self, path: str, entry: PodsEntry) -> Event:
-        job = self._known_job(f"{path}.job", entry.job)
-        return BindFailed(job, tuple(entry.replicas))
+        return BindFailed(*self._known_pods(path, entry))
 
     def _pods_ail(self, path: str, entry: PodsAilEntry) -> Event:
         job = self._known_job(f"{path}.job", entry.job)
-        return PodsAil(job, _ailments(entry.ailments))
+        for i, each in enumerate(entry.ailments):
+            own = f"{path}.ailments[{i}]"
+            self._known_pod(f"{own}.replica", job, each.replica)
+            if self.stage.strict and each.cause is Cause.CHIP:
+                raise BadInput(
+                    f"{own}.cause is {brief(str(each.cause))}, want what is wrong "
+                    "with the pod itself",
+                    "unhealthy chips stand on the nodes, as faulty",
+                )
+        return PodsAil(job, _ailments(f"{path}.ailments", entry.ailments))
 
     def _pods_run(self, path: str, entry: PodsRunEntry) -> Event:
-        job = self._known_job(f"{path}.job", entry.job)
-        return PodsRun(job, tuple(entry.replicas), entry.since)
+        return PodsRun(*self._known_pods(path, entry), entry.since)
 
     def _pods_refused(self, path: str, entry: PodsRefusedEntry) -> Event:
-        job = self._known_job(f"{path}.job", entry.job)
-        return PodsRefused(job, tuple(entry.replicas), entry.why)
+        return PodsRefused(*self._known_pods(path, entry), entry.why)
 
     def _repair_known(self, path: str, entry: RepairEntry) -> Event:
         given = entry.record
@@ -228,7 +266,7 @@ class Reader(Struct, frozen=True):
         record = Record(
             since=given.since,
             reach=given.reach,
-            ailments=_ailments(given.ailments),
+            ailments=_ailments(f"{path}.record.ailments", given.ailments),
             placements=tuple(placements),
             deleted=tuple(given.deleted),
             deleted_at=given.deleted_at,
@@ -314,7 +352,12 @@ class Reader(Struct, frozen=True):
         return Woke()
 
 
-def _ailments(entries: Iterable[AilmentEntry]) -> tuple[Ailment, ...]:
+def _ailments(path: str, entries: Sequence[AilmentEntry]) -> tuple[Ailment, ...]:
+    for i, each in enumerate(entries):
+        if each.cause not in OF_PODS:
+            want = wanted_at(AilmentEntry, "cause", element=False)
+            found = brief(str(each.cause))
+            raise BadInput(f"{path}[{i}].cause is {found}, want {want}")
     return tuple(Ailment(each.replica, each.cause, each.node) for each in entries)
 
 
