@@ -1236,6 +1236,17 @@ def test_who_comes_after_a_restart_deletes_at_once_what_had_its_grace() -> None:
     assert other.wakes(31)[0] == "delete j: 0,1 at once (CardUnhealthy)"
 
 
+def test_what_was_deleted_nobody_knows_when_has_its_grace_from_the_fault_on() -> None:
+    story = Story("a b c", conf=rules(grace_over_time=30))
+    one = job("j", 8, 2, recovery=wants())
+    story.arrives(one)
+    story.hears(ill("a", 1), now=1)
+    story.engine.repairs["j"].deleted_at = None
+    other = after_restart(story, one)
+
+    assert other.wakes(31)[0] == "delete j: 0,1 at once (CardUnhealthy)"
+
+
 def test_a_repair_that_is_known_after_the_job_arrived_holds_too() -> None:
     story = Story("a b c", conf=rules())
     places = at("a 0123", "b 4567")

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.engine.event import RepairKnown
+from ringleaf.engine.event import PodsEnding, RepairKnown
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Delete, Remember, Report
 from ringleaf.kube import names, records
+from ringleaf.kube.recovery import MAX_RETRIES
 from ringleaf.kube.reports import check_code
-from ringleaf.kube.world import NODE_HEARD_S, RetriesLeft
+from ringleaf.kube.world import MOST_DELETED, NODE_HEARD_S, TRUST_S, RetriesLeft
 from ringleaf.model.fault import Ailment, Cause, Reach, Record
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Repairs
@@ -467,6 +468,105 @@ def test_what_was_to_be_deleted_of_a_podgroup_that_is_gone_is_not() -> None:
 
     stage.drop_group("g")
     assert not stage.world.groups["default/g"].doomed
+
+
+# What people write on PodGroups.
+
+
+def write_repair(stage: Stage, record: Record) -> None:
+    """Somebody writes that a job is repaired, and that its pods are to be deleted."""
+    plain = stage.groups["g"]
+    text = records.write(record, doomed=stage.world.groups["default/g"].pods)
+    plain["metadata"]["annotations"] = {names.REPAIR: text}
+    stage.put_group(plain)
+
+
+EVERYTHING = Record(
+    since=1.0,
+    placements=tuple(Placement(n, "abcd"[n], tuple(range(8))) for n in range(4)),
+    deleted=(0, 1, 2, 3),
+    deleted_at=1.0,
+)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_written_while_we_lead_counts_for_nothing(*, late: bool) -> None:
+    """Only who led before may be heard of late."""
+    stage = running(PODS_ONLY)
+    group = stage.world.groups["default/g"]
+    stage.world.lead(stage.now)
+    stage.now += TRUST_S if late else TRUST_S / 2
+    write_repair(stage, EVERYTHING)
+    assert group.doomed
+
+    events = stage.world.events(stage.now)
+
+    known = [e for e in events if isinstance(e, RepairKnown | PodsEnding)]
+    told = [p.message for p in stage.world.problems if p.kind == "PodGroup"]
+    if late:
+        assert (known, group.doomed, group.record) == ([], frozenset(), None)
+        assert told[0].startswith("PodGroup 'default/g': annotation ringleaf.io/repair")
+        assert told[0].endswith("it counts for nothing; hint: take it off")
+    else:
+        assert (len(known), len(group.doomed), told) == (2, 3, [])
+
+
+def test_what_we_know_of_a_repair_survives_what_is_written_over_it() -> None:
+    stage = running(PODS_ONLY)
+    stage.world.lead(stage.now)
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+    stage.cycle()
+    group = stage.world.groups["default/g"]
+    ours = group.record
+    assert ours is not None
+    stage.now += TRUST_S
+    for record in (EVERYTHING, replace(EVERYTHING, is_over=True)):
+        write_repair(stage, record)
+        stage.cycle()
+        assert group.record == ours
+
+    obey(stage)
+    stage.cycle()
+    assert deleted(stage) == []
+    assert len(stage.bound) == 3
+
+
+def test_who_wants_it_no_longer_loses_no_more_pods_to_a_restart() -> None:
+    stage = running({"fault-scheduling": "force"}, "a b c d e")
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+    stage.cycle()
+    stage.drop_pod("g-1")
+    plain = stage.groups["g"]
+    plain["metadata"]["labels"] = {"fault-scheduling": "off"}
+    stage.put_group(plain)
+    stage.restart()
+    stage.cycle()
+
+    group = stage.world.groups["default/g"]
+    assert not group.doomed
+    assert not stage.engine.view.standings["default/g"].terminating
+    stage.pod("g-1", 8, "g")
+    stage.cycle()
+    assert len(stage.bound) == 3
+    assert not stage.engine.repairs
+
+
+def test_of_more_pods_than_there_can_be_some_are_believed() -> None:
+    stage = Stage("a")
+    numbers = tuple(range(3 * MOST_DELETED))
+    places = tuple(Placement(n, "a", (0,)) for n in numbers)
+    ails = tuple(Ailment(n, Cause.CHIP, "a") for n in numbers)
+    record = Record(-5.0, Reach.JOB, ails, places, numbers, retries_used=10**12)
+    text = records.write(record)
+    stage.group("g", 1, annotations={names.REPAIR: text}, phase="Running")
+
+    (known,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
+
+    found = known.record
+    sizes = {len(found.ailments), len(found.placements), len(found.deleted)}
+    assert sizes == {MOST_DELETED}
+    assert (found.since, found.deleted_at) == (0.0, 0.0)
+    assert found.retries_used == MAX_RETRIES
 
 
 @pytest.mark.parametrize("unread", [False, True])

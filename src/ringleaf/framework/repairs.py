@@ -80,6 +80,8 @@ class Repair:
         found.placements = {each.replica: each for each in record.placements}
         found.deleted, found.ever = {*record.deleted}, {*record.deleted}
         found.deleted_at = record.deleted_at
+        if record.deleted and record.deleted_at is None:
+            found.deleted_at = record.since  # sometime it was
         found.stuck_at = record.stuck_at
         found.retries_used = record.retries_used
         if not record.deleted:

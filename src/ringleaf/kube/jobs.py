@@ -72,6 +72,8 @@ class Group:
         """What the engine knows to be wrong with its pods themselves."""
         self.record: Record | None = None
         """What is remembered of its repair."""
+        self.believed: Record | None = None
+        """The same, without what somebody wrote who has nothing to write there."""
         self.record_text = ""
         """How that is written on its PodGroup."""
         self.written: deque[str] = deque(maxlen=MAX_WRITTEN)

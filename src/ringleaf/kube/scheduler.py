@@ -328,6 +328,8 @@ class Scheduler:
             await self._look_around()
             self._start(self.teller.run(), "teller")
             await self._synced()
+            if self.leads:
+                self.world.lead(self.now())
             await self._read_faults()
             await self._cycle()
             gc.freeze()
@@ -470,6 +472,7 @@ class Scheduler:
         self.led.set()
         self.world.put_conf(self._own_conf)
         now = self.now()
+        self.world.lead(now)
         for group in self.world.groups.values():
             self._tell_group(group, now)
         for report in self._conflicts.values():

@@ -9,6 +9,7 @@ world knows better is where pods were sent that the API server has not confirmed
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
+from math import inf
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -66,12 +67,18 @@ from ringleaf.kube.objects import (
 from ringleaf.kube.pods import WELL, PodRecord, State, selected_keys
 from ringleaf.kube.quantity import BadQuantity
 from ringleaf.kube.queues import read_queue
-from ringleaf.kube.recovery import ailments_of, misread, misread_of, words_of
+from ringleaf.kube.recovery import (
+    MAX_RETRIES,
+    ailments_of,
+    misread,
+    misread_of,
+    words_of,
+)
 from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
 from ringleaf.model.demand import Selector, selects
-from ringleaf.model.fault import NO_RECOVERY, Fault, Record
+from ringleaf.model.fault import NO_RECOVERY, Fault, Mode, Record
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -94,6 +101,17 @@ SPARE_S: Final = 60.0
 """How long pods are left alone that could not be evicted."""
 
 
+TRUST_S: Final = 30.0
+"""How long after we began to lead a write of whoever led before may still be heard of.
+
+Later ones on PodGroups are of people, who may write there what they like.
+"""
+MOST_DELETED: Final = 4096
+"""Pods of which it is believed that they were deleted, of a job that has fewer now."""
+NOT_OURS: Final = (
+    f"annotation {names.REPAIR} was written by somebody else than the scheduler, "
+    "want nobody else to; it counts for nothing; hint: take it off"
+)
 OVER: Final = Record(since=0.0, is_over=True)
 """What there is to know where nothing is written any more."""
 
@@ -130,7 +148,7 @@ class World:
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - one by one
         self,
         schedulers: Iterable[str] = (names.SCHEDULER,),
         conf: Conf = DEFAULT,
@@ -174,6 +192,8 @@ class World:
         self._late: dict[str, float] = {}
         self._repairs: dict[str, None] = {}
         """Groups of whose repair somebody else has written."""
+        self._trusts_until = inf
+        """Until when it is believed what others write of repairs."""
         self._faults: tuple[Fault, ...] = ()
         self._faults_changed = False
         self._retries: dict[str, RetriesLeft] = {}
@@ -247,7 +267,8 @@ class World:
             group = self.groups.get(each.key)
             if group is not None:
                 group.podgroup = None
-                group.record, group.record_text = None, ""
+                group.record = group.believed = None
+                group.record_text = ""
                 group.doomed = frozenset()
                 group.written.clear()
                 self._dirty[group.name] = None
@@ -353,6 +374,10 @@ class World:
         if before != self._reports.collected_first:
             self._dirty_nodes |= dict.fromkeys(self._objects)
 
+    def lead(self, now: float) -> None:
+        """We lead from now on: soon nobody else has anything to write of repairs."""
+        self._trusts_until = now + TRUST_S
+
     def put_faults(
         self, faults: Iterable[Fault], retries: Mapping[str, RetriesLeft]
     ) -> None:
@@ -388,6 +413,7 @@ class World:
         ):
             return []
         out: list[Event] = []
+        self._doubt(now)
         self._tell_queues(out)
         if self._conf_changed:
             self._conf_changed = False
@@ -425,7 +451,7 @@ class World:
             out.append(FaultsKnown(self._faults))
         for group in self.groups.values():
             if group.record is not None and not group.is_outside:
-                known = _sound(group.record, now)
+                known = _sound(group.record, now, len(group.pods))
                 out.append(RepairKnown(group.name, known))
             if group.told is None:
                 continue
@@ -762,6 +788,7 @@ class World:
     def _refresh(self, group: Group, now: float) -> Iterator[Event]:
         """What the engine hears of a group that has changed."""
         job, pods = self._job(group, now)
+        self._spare(group, job, pods)
         self._note_reason(group)
         yield from self._tell_refused(group)
         if group.told is not None:
@@ -867,11 +894,33 @@ class World:
             self._repairs[group.name] = None
         self._tell_of_group(podgroup, found, "repair")
 
+    def _doubt(self, now: float) -> None:
+        """Of what others wrote of repairs, heed nothing that is written while we lead.
+
+        Anybody may write on a PodGroup who has one.
+        """
+        trusted = now < self._trusts_until
+        for group in filter(None, map(self.groups.get, self._repairs)):
+            if trusted:
+                group.believed = group.record
+                continue
+            group.record, group.doomed = group.believed, frozenset()
+            if group.record_text and group.podgroup is not None:
+                self._tell_of_group(group.podgroup, NOT_OURS, "repair")
+        if not trusted:
+            self._repairs.clear()
+
+    def _spare(self, group: Group, job: Job | None, pods: list[PodRecord]) -> None:
+        """Who says since that we are to delete nobody loses nobody else."""
+        wants = job is not None and job.recovery.mode in (Mode.GRACE, Mode.FORCE)
+        if pods and not wants:
+            group.doomed = frozenset()
+
     def remembered(self, job: str, record: Record | None) -> None:
         """What is remembered of the repair of *job*, which we write down ourselves."""
         group = self.groups.get(job)
         if group is not None:
-            group.record = record
+            group.record = group.believed = record
             group.doomed = frozenset()
 
     def writing(self, job: str, text: str) -> None:
@@ -888,7 +937,7 @@ class World:
             out.append(FaultsKnown(self._faults))
         repairs, self._repairs = self._repairs, {}
         out += (
-            RepairKnown(group.name, _sound(group.record, now))
+            RepairKnown(group.name, _sound(group.record, now, len(group.pods)))
             for group in filter(None, map(self.groups.get, repairs))
             if group.record is not None and not group.is_outside
         )
@@ -904,6 +953,7 @@ class World:
         used = max(0, job.recovery.retries - max(0, left.times))
         if used:
             group.record = Record(since=0.0, retries_used=used, is_over=True)
+            group.believed = group.record
             yield RepairKnown(group.name, group.record)
 
     def _tell_refused(self, group: Group) -> Iterator[Event]:
@@ -1122,20 +1172,26 @@ class World:
                 out.append(QueueGone(name))
 
 
-def _sound(record: Record, now: float) -> Record:
+def _sound(record: Record, now: float, n_pods: int) -> Record:
     """*record* as the engine takes it, which others may have written.
 
     Nothing lies in the future: clocks differ. What was deleted was deleted sometime.
+    Of more pods than a job may have had, the first count: all that is remembered is
+    looked at in every cycle.
     """
-    since, deleted_at = min(record.since, now), record.deleted_at
+    since, deleted_at = max(0.0, min(record.since, now)), record.deleted_at
     if record.deleted and deleted_at is None:
         deleted_at = since
+    most = max(MOST_DELETED, n_pods)
     return replace(
         record,
         since=since,
+        ailments=record.ailments[:most],
+        placements=record.placements[:most],
+        deleted=record.deleted[:most],
         deleted_at=None if deleted_at is None else min(deleted_at, now),
         stuck_at=None if record.stuck_at is None else min(record.stuck_at, now),
-        retries_used=max(0, record.retries_used),
+        retries_used=min(max(0, record.retries_used), MAX_RETRIES),
     )
 
 
