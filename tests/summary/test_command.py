@@ -122,6 +122,17 @@ def test_once_takes_over_from_a_writer_that_is_gone(cast: Cast) -> None:
     ]
 
 
+def test_once_does_not_wait_for_a_name_that_is_taken(cast: Cast) -> None:
+    path = f"/api/v1/namespaces/{cast.namespace}/configmaps"
+    body = {"metadata": {"name": "job-summary-bert"}, "data": {"mine": "yes"}}
+    cast.bed.client.ask("POST", path, body)
+    cast.group("bert", 1)
+    done = run(cast.bed, "--once", "--no-leader-elect")
+
+    assert done.returncode == 1
+    assert of(cast, done.stdout)[0].endswith("not written")
+
+
 @pytest.fixture
 def leaf_list(cast: Cast) -> Iterator[str]:
     """A node under a leaf; the path of the ConfigMap with the states of leaves."""

@@ -343,6 +343,16 @@ def test_an_older_device_plugin_says_where_by_server_id_alone() -> None:
     assert found.master == "10.0.0.5"
 
 
+def test_a_server_that_no_configmap_can_hold_is_not_listed() -> None:
+    """An annotation has 256 KiB; thousands of chips that say nothing take more here."""
+    devices = ",".join(["{}"] * 80_000)
+    found = part_of(member(devices=f'{{"devices":[{devices}]}}'), "")
+
+    assert found.rank == -1
+    assert "'bert-worker-0': its 80000 chips take" in found.problem
+    assert found.problem.endswith("want 819040 at most")
+
+
 def test_a_chip_with_an_endless_number_is_still_one() -> None:
     devices = {"devices": [{"device_id": "9" * 5000}]}
     pod = member(0, is_npu=True, devices=json.dumps(devices))

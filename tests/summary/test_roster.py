@@ -206,6 +206,29 @@ def test_nothing_is_kept_of_what_is_gone() -> None:
     assert roster.changed == empty.changed
 
 
+def test_who_writes_nothing_keeps_no_jobs_that_are_gone() -> None:
+    """Others write meanwhile, for months."""
+    roster = play([*STREAMS[0][:2], STREAMS[1][0]])
+    roster.drop_groups([gone("pg-a"), gone("pg-b")])
+    roster.rest()
+    assert [*roster.jobs] == ["ns/id-a"], "it has a pod"
+    assert not roster.changed
+
+    roster.drop_pods([gone("a-0")])
+    roster.rest()
+
+    for name in ("jobs", "changed", "_pods", "_groups", "_waiting", "_named"):
+        assert not getattr(roster, name), name
+
+
+def test_a_pod_that_goes_to_another_podgroup_leaves_nothing_behind() -> None:
+    roster = play([("put_pods", pod("a-0", "pg-a", "id-a"))])
+    roster.put_pods([pod("a-0", "pg-b", "id-a")])
+    roster.drop_pods([gone("a-0")])
+
+    assert not roster._in_group  # noqa: SLF001
+
+
 def test_leaves_say_what_their_pods_say() -> None:
     shared = {"isSharedTor": "1", "isHealthy": "0"}
     roster = play([("put_maps", leaves()), ("put_nodes", node(1)), STREAMS[0][0]])

@@ -1,5 +1,6 @@
 """The writer of summaries against a real API server."""
 
+import asyncio
 import json
 import time
 from pathlib import Path
@@ -276,6 +277,97 @@ def test_what_somebody_edits_is_mended_not_for_ever(
     assert "others have changed it 4 times" in line["message"]
 
 
+def test_what_does_not_change_a_summary_is_no_edit(
+    cast: Cast, kubeconfig: Path
+) -> None:
+    """Programs that label every ConfigMap do not make us give it up."""
+    path = f"/api/v1/namespaces/{cast.namespace}/configmaps/job-summary-bert"
+    with Beside(kubeconfig) as beside:
+        cast.job("bert", [0])
+        cast.wait_for("bert", job_status="running")
+        for number in range(6):
+            before = beside.n_requests
+            label = {"metadata": {"labels": {"team": f"t{number}"}}}
+            cast.bed.client.ask("PATCH", path, label)
+            cast.wait(lambda n=before: beside.n_requests > n, "a look at it")
+        cast.become("bert-worker-0", "Failed")
+        cast.wait_for("bert", job_status="failed")
+
+    assert beside.lines("problem") == []
+    labels = cast.maps()["job-summary-bert"]["metadata"]["labels"]
+    assert labels["team"] == "t5"
+
+
+def test_what_somebody_does_after_a_restart_is_mended_too(
+    cast: Cast, kubeconfig: Path
+) -> None:
+    path = f"/api/v1/namespaces/{cast.namespace}/configmaps/job-summary-bert"
+    with Beside(kubeconfig):
+        cast.job("bert", [0])
+        cast.wait_for("bert", job_status="running")
+    with Beside(kubeconfig) as again:
+        cast.wait(lambda: again.writer and again.writer.lines(), "it to look")
+        cast.bed.client.ask("PATCH", path, {"data": {"job_status": "odd"}})
+        cast.wait_for("bert", job_status="running")
+        cast.bed.client.ask("DELETE", path)
+        cast.wait_for("bert", job_status="running")
+
+
+def known(beside: Beside) -> set[str]:
+    """The keys of jobs that a writer knows."""
+    assert beside.writer is not None
+    return {*beside.writer.roster.jobs}
+
+
+def test_a_job_made_again_and_again_with_its_namespace_keeps_its_summary(
+    cast: Cast, kubeconfig: Path
+) -> None:
+    """Whoever deletes all of a namespace deletes the summary as well."""
+    with Beside(kubeconfig) as beside:
+        for number in range(6):
+            job_id = cast.group("bert", 1, job_id=f"id-{number}")
+            cast.wait_for("bert", job_id=job_id)
+            cast.bed.client.ask(
+                "DELETE",
+                f"/api/v1/namespaces/{cast.namespace}/configmaps/job-summary-bert",
+            )
+            cast.wait_for("bert", job_id=job_id)
+            cast.clear()
+            key = f"{cast.namespace}/{job_id}"
+            cast.wait(lambda key=key: key not in known(beside), "it to be forgotten")
+
+    assert beside.lines("problem") == []
+
+
+def test_versions_that_begin_anew_stop_nothing(cast: Cast, kubeconfig: Path) -> None:
+    """As after a backup was restored."""
+    with Beside(kubeconfig) as beside:
+        cast.job("bert", [0])
+        cast.wait_for("bert", job_status="running")
+        time.sleep(0.5)
+        assert beside.writer is not None
+        found = beside.writer.shelf.maps[f"{cast.namespace}/job-summary-bert"]
+        found.metadata.resource_version = "9" * 12
+        cast.become("bert-worker-0", "Failed")
+        cast.wait_for("bert", job_status="failed")
+
+
+def test_one_that_stands_by_keeps_nothing_of_jobs_that_are_gone(
+    cast: Cast, kubeconfig: Path
+) -> None:
+    led = asyncio.Event()
+    with Beside(kubeconfig, led=led) as beside:
+        cast.wait(lambda: beside.lines("synced"), "it to know all")
+        cast.group("bert", 1)
+        cast.wait(lambda: f"{cast.namespace}/id-bert" in known(beside), "the job")
+        cast.remove_group("bert")
+        cast.wait(
+            lambda: f"{cast.namespace}/id-bert" not in known(beside), "nothing of it"
+        )
+
+    assert cast.maps() == {}
+
+
 def test_a_configmap_that_is_no_summary_is_not_touched(
     cast: Cast, kubeconfig: Path
 ) -> None:
@@ -303,9 +395,10 @@ def events_of(cast: Cast) -> list[str]:
 def test_bad_jobs_are_told_once_and_the_others_go_on(
     cast: Cast, kubeconfig: Path
 ) -> None:
-    long = "x" * 250
+    long, odd = "x" * 250, "Über,metadata.name!=a/../b"
     with Beside(kubeconfig) as beside:
         cast.group(long, 1, name="long")
+        cast.group(odd, 1, name="odd")
         cast.group("twice", 1, name="one")
         cast.group("twice", 1, name="two")
         cast.group("alike", 1, name="older", job_id="id-older")
@@ -317,15 +410,20 @@ def test_bad_jobs_are_told_once_and_the_others_go_on(
         cast.job("good", [0])
         cast.wait_for("good", job_status="running")
         cast.wait_for("bad", job_status="running")
-        cast.wait(lambda: len(beside.lines("problem")) >= 4, "four lines")
-        cast.wait(lambda: len(events_of(cast)) >= 4, "four events")
+        cast.wait(lambda: len(beside.lines("problem")) >= 5, "five lines")
+        cast.wait(lambda: len(events_of(cast)) >= 5, "five events")
 
     lines = sorted(str(line["message"]) for line in beside.lines("problem"))
-    assert len(lines) == 4
+    assert len(lines) == 5
+    assert beside.lines("not written") == []
     assert "ascend-910-configuration is '{', want a rank table" in lines[0]
-    assert "'alike' has the name of another job, id-older" in lines[1]
+    assert "'alike' has the name of another job, 'id-older'" in lines[1]
     assert "'twice' has 2 PodGroups, want one" in lines[2]
     assert "would have 262 characters, want 253 at most" in lines[3]
+    assert lines[4] == (
+        f"job {odd!r}: no ConfigMap can be called 'job-summary-{odd}', want small "
+        "letters, digits, '-' and '.'"
+    )
     assert sorted(events_of(cast))[1:] == lines[1:]
     assert cast.said("alike")["job_id"] == "id-older"
     assert cast.said("bad")["hccl.json"] == '{"status":"initializing"}'

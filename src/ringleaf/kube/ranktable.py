@@ -43,6 +43,8 @@ MOST_DIGITS: Final = 9
 """Digits of a number of a chip that are read."""
 _MOST_FRAME: Final = 160
 """Bytes of a table around its servers, at most."""
+MOST_SERVER: Final = MOST_BYTES - _MOST_FRAME
+"""Bytes of a server: it is never cut."""
 
 encode: Final = msgspec.json.Encoder().encode
 
@@ -239,7 +241,7 @@ def part_of(pod: Member, serial: str) -> Part:
         "pod_name": found.pod_name or pod.name,
         "container_ids": dict(pod.containers),
     }
-    return Part(
+    part = Part(
         int(pod.rank),
         first,
         pod.node,
@@ -249,6 +251,12 @@ def part_of(pod: Member, serial: str) -> Part:
         f",{_json(rest)[1:]}",
         tuple(_ranks(found.devices, first)) if pod.is_npu else (),
     )
+    if (size := _bytes(part.text(alone=False), *part.ranks)) > MOST_SERVER:
+        told = f"{who}: its {len(found.devices)} chips take {size} bytes of the table"
+        return msgspec.structs.replace(
+            _NO_PART, problem=f"{told}, want {MOST_SERVER} at most"
+        )
+    return part
 
 
 def _device(device: _Device, rank: int) -> dict[str, str]:
@@ -453,7 +461,7 @@ def slices_of(
     used = _MOST_FRAME
     for server in servers:
         text = server.text(alone=alone)
-        size = len(text.encode()) + 1 + sum(len(rank) + 1 for rank in server.ranks)
+        size = _bytes(text, *server.ranks)
         if used + size > most and cuts[-1][0]:
             cuts.append(([], []))
             used = _MOST_FRAME
@@ -472,6 +480,11 @@ def slices_of(
         + "}"
         for texts, ranks in cuts
     ]
+
+
+def _bytes(*texts: str) -> int:
+    """What parts of a list take, with their commas."""
+    return sum(len(text.encode()) + 1 for text in texts)
 
 
 def map_name(job: str, index: int) -> str:

@@ -233,7 +233,7 @@ class Roster:
             known = self._pods.get(key)
             if known is not None and known[0] == found:
                 continue
-            self._drop_pod(key, replaced=True)
+            self._drop_pod(key)
             group = self._groups.get(found.group)
             job_key = group.job_key if group is not None else found.owner_key
             self._in_group[found.group].add(key)
@@ -342,6 +342,15 @@ class Roster:
             if not alike:
                 del self._named[job.full_name]
 
+    def rest(self) -> None:
+        """Nobody writes: keep neither news nor jobs that are gone.
+
+        Who begins to write looks at all jobs, and at all summaries.
+        """
+        for key in [*self.changed]:
+            self.forget(self.jobs[key])
+        self.changed.clear()
+
     def leaves(self) -> str | None:
         """The states of leaves, as text; None where nothing is to be told of them.
 
@@ -410,14 +419,14 @@ class Roster:
             del self._marked[key]
             self.touch_leaves()
 
-    def _drop_pod(self, key: str, *, replaced: bool = False) -> None:
+    def _drop_pod(self, key: str) -> None:
         known = self._pods.get(key)
         if known is None:
             return
         self._part(key)
         group = known[0].group
         self._in_group[group].discard(key)
-        if not replaced and not self._in_group[group]:
+        if not self._in_group[group]:
             del self._in_group[group]
 
     def _leave(self, group: Group) -> None:

@@ -215,6 +215,17 @@ class Shelf:
             hint = "hint: run one writer of summaries, this or the vendor's ClusterD"
             self._left(key, f"{line}; {hint}")
 
+    def claim(self, key: str) -> None:
+        """A ConfigMap is as it should be, whoever of us wrote it: it is ours."""
+        self._ours.setdefault(key, self.maps[key].version)
+
+    def forgive(self, key: str) -> None:
+        """Forget what others did to a ConfigMap that is no longer there."""
+        if key not in self.maps:
+            self.strange.pop(key, None)
+            self._mends.pop(key, None)
+            self._ours.pop(key, None)
+
     # What is done.
 
     async def put(
@@ -244,6 +255,8 @@ class Shelf:
             if answer.ok:
                 found = _decode(answer.body)
                 self._ours[key] = found.version
+                if known is not None and found.version == known.version:
+                    self._mends[key] -= 1  # nothing of ours had been changed
                 self._heed(found)
                 self.done["written"] += 1
         finally:
@@ -289,6 +302,7 @@ class Shelf:
                 f"ConfigMap {quoted(key)} is there and is no summary, want no other of "
                 f"that name; hint: delete it, or label it {LABEL}=true"
             )
+        self._forget(key)  # versions begin anew where a backup is restored
         self._heed(found)
         self._inspect(key)
         raise NotWritten(why, soon=True)

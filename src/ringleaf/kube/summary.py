@@ -10,6 +10,7 @@ the one before it has left.
 """
 
 import asyncio
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,10 @@ QUIET: Final = 3
 """Failures in a row that pass by themselves before they are told."""
 WRITERS: Final = 4
 """Jobs that are written at a time, and slices of one."""
+NAME: Final = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+"""What a ConfigMap may be called; owners of PodGroups may have any names."""
 MOST_TOLD: Final = 3
 """Pods of a job whose problems are told one by one."""
 PAGE: Final = 50
@@ -282,6 +287,7 @@ class SummaryWriter:
         while not (condition() or self._stop.is_set()):
             await self._wake.wait()
             self._wake.clear()
+            self.roster.rest()
         self._wake.set()
 
     def _start(self, work: "asyncio._CoroutineLike[Any]", name: str) -> None:
@@ -482,7 +488,9 @@ class SummaryWriter:
         """Something does not work: say so once in a row, and try again later."""
         pause = FIRST_AGAIN_S * 2 ** min(standing.failures, MOST_DOUBLINGS)
         standing.failures += 1
-        pause = MOST_AGAIN_S if isinstance(error, Taken) else min(pause, MOST_AGAIN_S)
+        pause = min(pause, MOST_AGAIN_S)
+        if isinstance(error, Taken):  # that does not pass by itself
+            standing.failures, pause = QUIET + 1, MOST_AGAIN_S
         standing.not_before = self.now() + pause
         soon = isinstance(error, NotWritten) and error.soon
         if soon and standing.failures < QUIET:
@@ -540,6 +548,8 @@ class SummaryWriter:
         """
         version, maps = summary.version, self.shelf.maps
         if all(key in maps and maps[key].mark == version for key in keys):
+            for key in keys:
+                self.shelf.claim(key)
             return False
         data = summary.data(since, int(self.now()))
         turns = asyncio.Semaphore(WRITERS)
@@ -563,8 +573,9 @@ class SummaryWriter:
         """A job has the name of another, which has the summary."""
         standing.outcome = "left alone"
         if job.group is not None and not job.group.is_leaving:
-            told = f"job {quoted(job.name)} has the name of another job, {first.id}"
-            hint = f"no summary of {job.id} is written; hint: rename one of them"
+            who, other = f"job {quoted(job.name)}", quoted(first.id)
+            told = f"{who} has the name of another job, {other}"
+            hint = f"no summary of {quoted(job.id)} is written; hint: rename one"
             self._problems(job, standing, [f"{told}: {hint}"])
 
     # A job that is gone.
@@ -575,7 +586,7 @@ class SummaryWriter:
         first = self.roster.job_named(job.namespace, job.name)
         keys = [*self._keys(job)]
         if first is not job or not keys:
-            self.roster.forget(job)
+            self._forget(job)
             return
         base = self.shelf.maps[keys[-1]]
         if base.said.operator != DELETE:
@@ -598,7 +609,13 @@ class SummaryWriter:
             standing.remove_at = whole(base.said.delete_time) + self._keep_s
         if standing.remove_at <= self.now():
             await self._remove(job, from_index=0)
-            self.roster.forget(job)
+            self._forget(job)
+
+    def _forget(self, job: Job) -> None:
+        """Nothing is left of a job: the next one of its name begins anew."""
+        self.roster.forget(job)
+        for index in range(max(1, self._standings[job.key].n_slices)):
+            self.shelf.forgive(_key(job, index))
 
     def _keys(self, job: Job) -> Iterator[str]:
         """The ConfigMaps of a job that are there and ours, the first one last."""
@@ -634,6 +651,8 @@ class SummaryWriter:
         mark = digest(text)
         if known is None or known.mark != mark:
             await self.shelf.put(LEAVES_KEY, {}, mark, {torshare.KEY: text})
+        else:
+            self.shelf.claim(LEAVES_KEY)
 
     # What people are told.
 
@@ -724,6 +743,9 @@ def _unwritable(job: Job, n_slices: int, roster: Roster) -> list[str]:
     if len(longest) > MOST_NAME:
         told = f"ConfigMap {quoted(longest)} would have {len(longest)} characters"
         return [f"{who}: {told}, want {MOST_NAME} at most; hint: a shorter name"]
+    if not NAME.fullmatch(longest):
+        told = f"no ConfigMap can be called {quoted(longest)}"
+        return [f"{who}: {told}, want small letters, digits, '-' and '.'"]
     for index in range(1, n_slices):
         other = roster.job_named(job.namespace, f"{job.name}-{index}")
         if other is not None:
