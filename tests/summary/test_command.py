@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -18,9 +19,11 @@ from tests.summary.test_roster import leaves
 RINGLEAF = (sys.executable, "-m", "ringleaf")
 
 
-def run(bed: Testbed, *words: str) -> "subprocess.CompletedProcess[str]":
-    """What comes of a command."""
-    command = [*RINGLEAF, "summary", f"--kubeconfig={bed.kubeconfig}", *words]
+def run(
+    bed: Testbed, *words: str, who: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """What comes of a command, with the kubeconfig *who* or that of the admin."""
+    command = [*RINGLEAF, "summary", f"--kubeconfig={who or bed.kubeconfig}", *words]
     return subprocess.run(  # noqa: S603 - our own
         command, capture_output=True, text=True, check=False, timeout=60
     )
@@ -131,6 +134,33 @@ def test_once_does_not_wait_for_a_name_that_is_taken(cast: Cast) -> None:
 
     assert done.returncode == 1
     assert of(cast, done.stdout)[0].endswith("not written")
+
+
+@pytest.mark.parametrize("rule", ["", "pods", "configmaps,nodes,pods,podgroups"])
+def test_once_waits_for_no_right_that_lacks(cast: Cast, rule: str) -> None:
+    """Nor for that to its Lease."""
+    bed, name = cast.bed, cast.namespace
+    bed.kubectl("create", "serviceaccount", "clerk", "-n", name)
+    if rule:
+        verbs = "--verb=list,watch"
+        words = [f"--resource={kind}" for kind in rule.split(",")]
+        words = [
+            w.replace("podgroups", "podgroups.scheduling.volcano.sh") for w in words
+        ]
+        bed.kubectl("create", "clusterrole", name, verbs, *words)
+        account = f"--serviceaccount={name}:clerk"
+        role = f"--clusterrole={name}"
+        bed.kubectl("create", "clusterrolebinding", name, role, account)
+    done = run(bed, "--once", who=bed.kubeconfig_of_account(name, "clerk"))
+    gone = "clusterrole,clusterrolebinding"
+    bed.kubectl("delete", gone, name, "--ignore-not-found")
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("ringleaf: nothing is written: ")
+    assert "forbidden" in line
+    assert ("leases" in line) == ("nodes" in rule)
 
 
 @pytest.fixture

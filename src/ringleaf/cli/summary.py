@@ -78,6 +78,8 @@ def _unfinished(writer: SummaryWriter, lease: str) -> str:
         holds = f"{quoted(writer.rival)} holds the Lease {quoted(lease)}"
         hint = "hint: end it first, or --no-leader-elect"
         return f"another writer leads: {holds}; {hint}"
+    if writer.in_vain:
+        return f"nothing is written: {writer.in_vain}"
     return "" if writer.is_done else "asked to end before everything was looked at"
 
 

@@ -138,6 +138,8 @@ class SummaryWriter:
         self.leads = False
         self.rival = ""
         """Who else leads, where that was not to be waited for."""
+        self.in_vain = ""
+        """What does not work, where that was not to be waited for."""
         self.failure: BaseException | None = None
         """Why a part of it ended that should not have."""
         self.seconds = Histogram(SLOW)
@@ -209,9 +211,12 @@ class SummaryWriter:
     async def run(self, *, once: bool = False) -> None:
         """Write summaries until asked to stop; *once*, until all are as they should.
 
-        Then nobody waits for another writer to end: it is the ``rival``.
+        Then nobody waits for another writer to end, it is the ``rival``; nor for an API
+        server that refuses to tell what there is, or the Lease: that is ``in_vain``.
         """
         try:
+            if once:
+                self._start(self._look_for_trouble(), "trouble")
             await self._look_around()
             if once and self._elector is not None:
                 self._start(self._look_for_rival(self._elector), "rival")
@@ -271,6 +276,18 @@ class SummaryWriter:
         self.rival = await self._aside(elector.rival())
         if self.rival:
             self.stop()
+
+    async def _look_for_trouble(self) -> None:
+        elector = self._elector
+        watched = [*self._reflectors, *([elector.reflector] if elector else [])]
+        while not self.leads:
+            failing = [each.failing for each in watched if not each.synced]
+            failing += [elector.trouble] if elector else []
+            self.in_vain = next(filter(None, failing), "")
+            if self.in_vain:
+                self.stop()
+                return
+            await asyncio.sleep(FIRST_AGAIN_S)
 
     async def _finish(self) -> None:
         """Let what is being written arrive, and somebody else lead."""

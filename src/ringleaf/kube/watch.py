@@ -414,6 +414,11 @@ class Reflector(Generic[T]):
         spread = crc32(f"{self.path} {self._failures}".encode()) % 256 / 512
         return _Again(pause * (1.0 - spread))
 
+    @property
+    def failing(self) -> str:
+        """Why it hears nothing at the moment; empty where it does."""
+        return self._last_trouble if self._failures else ""
+
     def _well(self) -> None:
         self._failures = 0
         self._last_trouble = ""
