@@ -18,6 +18,7 @@ from ringleaf.testbed.actor import Actor
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
 
+NODES = "/api/v1/nodes"
 NPU = "huawei.com/Ascend910"
 SCRIPT = Path(sys.executable).with_name("kubectl-ringleaf")
 PATIENCE_S = 60.0
@@ -143,6 +144,35 @@ def test_explain_says_where_a_pod_is_and_why_one_waits(bed: Testbed) -> None:
     assert (first.returncode, told["bound"]) == (1, False)
     assert second.returncode == 1
     assert "job 'pod default/waits-too' waits: wants 1 x 8 chips" in second.stdout
+
+
+@pytest.fixture
+def set_aside(bed: Testbed) -> Iterator[str]:
+    """A scheduler has written down that the node without pods is set aside."""
+    spaces = "/api/v1/namespaces"
+    bed.request("POST", spaces, {"metadata": {"name": "volcano-system"}})
+    names = sorted(n["metadata"]["name"] for n in bed.client.list_all(NODES)[0])
+    now = time.time()
+    fault = {"where": names[1], "cause": "PodRefused", "seen": now, "until": now + 600}
+    path = f"{spaces}/volcano-system/configmaps"
+    data = {"ringleaf-faults": json.dumps([fault])}
+    name = "vcjob-fault-npu-cm"
+    bed.client.ask("POST", path, {"metadata": {"name": name}, "data": data})
+    yield names[1]
+    bed.client.ask("DELETE", f"{path}/{name}")
+
+
+def test_nodes_that_are_set_aside_are_known_to_all_questions(
+    bed: Testbed, set_aside: str
+) -> None:
+    del set_aside
+    explained = ask(bed, "explain", "pod/waits")
+    planned = ask(bed, "plan", "-f", "-", stdin=json.dumps(pod("new", 8)))
+    (product,) = json.loads(ask(bed, "status", "--json").stdout)["products"]
+
+    assert "1 set aside" in explained.stdout
+    assert "1 set aside" in planned.stdout
+    assert product["set-aside"] == 1
 
 
 def test_status_counts_chips_and_jobs(bed: Testbed) -> None:

@@ -17,6 +17,7 @@ from tests.stories.stage import (
     node_of,
     pod,
     podgroup,
+    vcjob,
 )
 
 NODES = "/api/v1/nodes"
@@ -199,3 +200,13 @@ def test_a_node_without_labels(stage: Stage) -> None:
         assert len(stage.events(machine.name)) == 1
     finally:
         stage.bed.client.ask("DELETE", f"{NODES}/{machine.name}")
+
+
+def test_labels_about_faults_that_mean_nothing(stage: Stage) -> None:
+    stage.schedule()
+    stage.apply(vcjob("train", 1, 8, labels={"fault-scheduling": "Grace"}))
+    stage.wait_until_running("train", 1)
+    said = stage.wait_for_event(stage.group_of("train")["metadata"]["name"], "Ignored")
+
+    assert "label fault-scheduling is 'Grace', want off, grace, force" in said
+    assert said.endswith("hint: did you mean 'grace'?")

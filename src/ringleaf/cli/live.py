@@ -9,10 +9,12 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ringleaf.cli.access import credentials_of
+from ringleaf.cli.damage import hold_back
 from ringleaf.cli.failure import BadUse, warn
 from ringleaf.cli.output import progress
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube.api import Api
+from ringleaf.kube.lives import read_lives
 from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_world
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
@@ -63,6 +65,23 @@ def look_at(cluster: Cluster) -> tuple[Look, str]:
         return Look(world, clock()), api.credentials.namespace
 
     return ask(cluster, look)
+
+
+async def look_with_lives(
+    api: Api, cluster: Cluster, seen: Callable[[int], None]
+) -> Look:
+    """The cluster as it is now, with what its scheduler has written down of faults.
+
+    Nodes that are set aside and jobs that the brake holds back are known by that alone.
+    """
+    world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
+    lives = await read_lives(api)
+    if lives.trouble:
+        warn(f"nodes that are set aside are not known: {lives.trouble}")
+    world.put_faults(lives.faults, {})
+    look = Look(world, clock())
+    hold_back(look.engine, lives.braked, look.now)
+    return look
 
 
 def ask(

@@ -1,7 +1,7 @@
 """``ringleaf explain pod/NAME``: where pods of a live cluster are, or why they wait."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +14,13 @@ from ringleaf.cli.damage import repair_of, repair_words
 from ringleaf.cli.explain import MAX_NAMES, explain_node, indented
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import start_of
-from ringleaf.cli.live import Cluster, look_at, moment, span
+from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
 from ringleaf.cli.outlook import outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.framework import explain
 from ringleaf.framework.explain import Candidate
 from ringleaf.framework.statement import Statement
+from ringleaf.kube.api import Api
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.look import Look, Observed, podless_words
 from ringleaf.kube.names import UID
@@ -104,7 +105,11 @@ def explain_target(
     target: Target, cluster: Cluster, node: str | None, top: int, *, as_json: bool
 ) -> int:
     """Explain pods of a live cluster, or what they find on one node."""
-    look, namespace = look_at(cluster)
+
+    async def question(api: Api, seen: Callable[[int], None]) -> tuple[Look, str]:
+        return await look_with_lives(api, cluster, seen), api.credentials.namespace
+
+    look, namespace = ask(cluster, question)
     if not target.namespace:
         target = target._replace(namespace=namespace)
     return explain_in(look, target, node, top, as_json=as_json)

@@ -15,12 +15,12 @@ from ringleaf.cli.draw import draw, marks
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.later import start_of
-from ringleaf.cli.live import Cluster, ask
+from ringleaf.cli.live import Cluster, ask, look_with_lives
 from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.plan import VERDICT_STYLES, new_table, print_reasons, verdict, where
 from ringleaf.framework.instruction import Evict
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.look import Look, Trouble, clock, podless_words, read_world
+from ringleaf.kube.look import Look, Trouble, podless_words
 from ringleaf.kube.manifest import (
     PATHS,
     BadManifest,
@@ -98,10 +98,10 @@ def plan_manifests(
         given, space = listed, namespace or api.credentials.namespace
         if server_dry_run:
             given = [await _dry_run(api, *one, space) for one in listed]
-        world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
-        now = clock()
-        reader = Reader(space, cluster.schedulers, world.priority_classes, now)
-        found = submit(Look(world, now), reader.read(given))
+        look = await look_with_lives(api, cluster, seen)
+        classes = look.world.priority_classes
+        reader = Reader(space, cluster.schedulers, classes, look.now)
+        found = submit(look, reader.read(given))
         notes = [*found.notes, *[each async for each in _unspaced(api, listed, reader)]]
         return msgspec.structs.replace(found, notes=notes)
 
