@@ -432,3 +432,99 @@ def test_a_node_that_is_set_aside_is_explained(
     told = " ".join(done.lines)
     assert "1 set aside because they refused pods" in told
     assert "(set-aside): a" in told
+
+
+LOST = """
+settings: {fault-brake-percent: 100}
+nodes:
+  - {name: "a{i}", count: 2, product: atlas-9000-a3, superpod: 0}
+  - {name: "b{i}", count: 2, product: atlas-9000-a3, superpod: 1}
+  - {name: c, product: atlas-9000-a3, superpod: 2}
+jobs:
+  - name: train
+    replicas: 4
+    chips: 8
+    sp-block: 16
+    fault-scheduling: grace
+    pod-rescheduling: true
+then:
+  - at: 600
+    nodes: [{name: b1, product: atlas-9000-a3, superpod: 1, ready: false}]
+"""
+
+
+def test_a_job_under_repair_says_what_happened_and_why_it_finds_no_place(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("explain", scenario(LOST), "--job", "train", columns=300)
+
+    assert done.status == 1
+    assert done.lines[1:4] == [
+        (
+            "  job 'train' waits: wants 4 x 8 chips, 1 short; nodes: 1 not ready, 3 "
+            "with a pod of this job already, 1 fitting; 1 pod must be replaced in the "
+            "SuperPoD of the block: SuperPoD 1 has no other fitting nodes; 3 pods of "
+            "it run"
+        ),
+        "  hint: restarting the whole job would not place it now either",
+        "  at 600 s: running since 0 s",
+    ]
+    assert done.lines[6:8] == [
+        (
+            "  it is being repaired (faulty pods): pod 3 deleted; waits for a place "
+            "for its pods, for 0 s; then its logical SuperPoD is deleted, in 6 s"
+        ),
+        "  faulty since 600 s: pod 3 on b1 (NodeUnhealthy)",
+    ]
+    assert "  3 with a pod of this job already (own-pod): a0, a1, b0" in done.lines
+
+
+def test_the_nodes_of_its_own_pods_refuse_a_pod_of_a_job_under_repair(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    file = scenario(LOST)
+
+    own = ringleaf("explain", file, "--job", "train", "--node", "a0")
+    other = ringleaf("explain", file, "--job", "train", "--node", "c")
+
+    assert own.lines[0] == "node 'a0' refuses job 'train': own-pod"
+    assert other.lines[0] == "node 'c' fits job 'train': choice 1"
+
+
+HELD = """
+settings: {fault-brake-percent: 100}
+nodes: [{name: "a{i}", count: 3, product: atlas-800t-a2}]
+grace-seconds: 5
+jobs: [{name: train, replicas: 3, chips: 8, fault-scheduling: grace}]
+then:
+  - {at: 600, nodes: [{name: a1, product: atlas-800t-a2, faulty: [5]}]}
+"""
+
+
+def test_what_is_held_for_a_job_under_repair_is_told_and_fits_it(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    file = scenario(f"{HELD}  - {{at: 610, wakes: true}}\n")
+
+    done = ringleaf("explain", file, "--job", "train", columns=200)
+    told = json.loads(ringleaf("explain", file, "--job", "train", "--json").out)
+
+    assert "  faulty since 600 s: pod 1 on a1 (CardUnhealthy)" in done.lines
+    assert (
+        "  2 places on a0, a2 held for it until its pods are back, "
+        "until 905 s at the latest"
+    ) in done.lines
+    assert [each["node"] for each in told["best"]] == ["a0", "a2"]
+    assert told["repair"]["held-nodes"] == ["a0", "a2"]
+
+
+def test_how_long_places_are_held_is_open_while_pods_end(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    file = scenario(HELD.replace("count: 3", "count: 4") + "until: 602\n")
+
+    done = ringleaf("explain", file, "--job", "train", columns=200)
+
+    held = [line for line in done.lines if "held for it" in line]
+    assert held == ["  1 place on a3 held for it until its pods are back"]
+    assert "waits for 3 pods to end, by force in 900 s" in " ".join(done.lines)

@@ -434,7 +434,7 @@ def test_a_job_being_repaired_shows_what_is_held_for_it() -> None:
 
     lines = screen_of(engine)
 
-    assert "3 pods deleted in the last 60 s; the brake is at 5 % of 0 pods" in lines
+    assert "3 pods deleted in the last 60 s; the brake is at 5 % of 3 pods" in lines
     assert "  A: the whole job, found 6 s ago; pods 0-2 deleted" in lines
     assert "    waits for: its pods to be made again" in lines
     assert "    2 places held for it, for 4 min more" in lines

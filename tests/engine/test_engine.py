@@ -334,6 +334,15 @@ def test_a_running_job_that_lacks_pods_says_how_many_run() -> None:
     assert "1 pod of it runs" in told
 
 
+def test_a_running_job_that_could_never_be_placed_says_how_many_run() -> None:
+    story = Story("a b")
+    odd = job("j", 9, 2)
+
+    story.hears(JobArrived(odd, at("a 01")))
+
+    assert story.told == ["job 'j' waits: wants 2 x 9 chips, 1 short; 1 pod of it runs"]
+
+
 def test_chips_of_a_pod_that_is_ending_are_held_until_it_is_gone() -> None:
     """D20."""
     story = Story("a b", conf=conf("allocate"))

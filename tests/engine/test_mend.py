@@ -29,7 +29,7 @@ from ringleaf.engine.event import (
 from ringleaf.framework.conf import Conf
 from ringleaf.framework.instruction import Bind, Remember
 from ringleaf.model.cluster import Node
-from ringleaf.model.decision import Waiting
+from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.demand import Demand
 from ringleaf.model.fault import (
     Ailment,
@@ -218,6 +218,91 @@ def test_grace_deletes_with_the_grace_period_of_the_pod() -> None:
     ]
     why = "faulty: pod 0 on a (CardUnhealthy); all its 2 pods are deleted"
     assert story.told == [f"job 'j' is being repaired: {why}"]
+
+
+def test_pods_that_vanished_with_their_node_count_among_those_of_the_job() -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
+
+    story.hears(NodesGone(("b",)), now=1)
+
+    assert story.told[0].endswith("pod 1 on b (NodeUnhealthy); 1 of 3 pods is deleted")
+
+
+def test_pods_that_end_already_count_among_those_of_the_job() -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
+    story.hears(ill("b", 0), now=1)
+
+    story.hears(ill("c", 0), now=2)
+
+    assert story.told[0].endswith("pod 2 on c (CardUnhealthy); 1 of 3 pods is deleted")
+
+
+def test_the_rest_of_a_job_is_deleted_too_where_pods_find_no_place() -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
+    story.hears(ill("b", 0), now=1)
+    story.hears(PodsGone("j", (1,)), now=2)
+
+    story.wakes(14)
+
+    assert story.told[0].endswith(
+        "no place for pod 1 within 12 s; the rest of it is deleted too, 2 pods"
+    )
+
+
+def test_a_job_whose_pod_finds_no_place_is_told_why_by_node() -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
+    story.hears(ill("b", 0), now=1)
+
+    story.hears(PodsGone("j", (1,)), now=2)
+
+    why = (
+        "job 'j' waits: wants 3 x 8 chips, 1 short; nodes: 1 held back by faulty chips "
+        "even when empty, 2 with too few free chips; 1 pod must be replaced, each "
+        "wants 8 free chips on one node; 2 pods of it run"
+    )
+    assert story.told == [why]
+    found = story.engine.explain("j")
+    assert isinstance(found, Waiting)
+    assert found.message == why
+    assert found.hint == "restarting the whole job would not place it now either"
+
+
+def test_what_is_held_for_a_job_is_no_reason_why_its_pod_finds_no_place() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=PODS_ONLY)
+    story.hears(ails("j", 1, cause=Cause.RELATION), now=1)
+    story.hears(ill("c", 0), now=2)
+
+    story.hears(PodsGone("j", (1,)), now=3)
+
+    found = story.engine.explain("j")
+    assert isinstance(found, Waiting)
+    assert found.reasons == {
+        Reason.FAILED_BEFORE: 1,
+        Reason.FAULTY_CHIPS: 1,
+        Reason.TOO_FEW_CHIPS: 1,
+    }
+
+
+def test_a_role_that_lacks_a_pod_is_named() -> None:
+    story = Story("a b", conf=rules())
+    roles = Role("driver", 0), Role("worker", 8, 2)
+    story.arrives(job("j", 8, 2, roles=roles, recovery=PODS_ONLY))
+    story.hears(ill("b", 0), now=1)
+
+    story.hears(PodsGone("j", (1,)), now=2)
+
+    assert story.told == [
+        (
+            "job 'j' waits: wants 'driver' 1 x 0 and 'worker' 2 x 8 chips, 1 short; "
+            "nodes: 1 held back by faulty chips even when empty, 1 with too few free "
+            "chips; a pod of role 'worker' finds no node; 2 pods of it run"
+        )
+    ]
 
 
 def test_what_has_not_ended_when_the_grace_is_over_is_deleted_at_once() -> None:

@@ -52,6 +52,7 @@ MAX_TOLD: Final = 3
 def mend(cycle: Cycle) -> None:
     """Delete what is to be deleted because of faults, and no more than may be."""
     repairs = cycle.repairs
+    repairs.n_pods = None
     if repairs.braked and _allows(cycle, 1):
         repairs.suspects |= repairs.braked
     suspects, repairs.suspects = repairs.suspects, {}
@@ -74,6 +75,13 @@ def _allows(cycle: Cycle, pods: int) -> bool:
 
 
 def _total(cycle: Cycle) -> int:
+    """The pods there are, counted once in a cycle."""
+    if cycle.repairs.n_pods is None:
+        cycle.repairs.n_pods = count_pods(cycle)
+    return cycle.repairs.n_pods
+
+
+def count_pods(cycle: Cycle) -> int:
     """The pods there are, with those that were deleted and are to come back."""
     held = sum(len(each.placements) for each in cycle.view.standings.values())
     away = 0
@@ -182,55 +190,100 @@ def _delete(
     because: str = "",
 ) -> None:
     """Delete as much of a job as *reach* says, unless it is too early or too much."""
-    name, recovery, now = repair.name, standing.job.recovery, cycle.now
-    repairs = cycle.repairs
+    name, recovery, repairs = repair.name, standing.job.recovery, cycle.repairs
     causes = {each.cause for each in faulty.values()}
     force = is_forced(recovery, causes)
     if asks_first(recovery, causes) and not repair.ever:
         if _is_asked(cycle, standing, repair):
             return
         force = True
-    alive = {
-        n: p for n, p in standing.placements.items() if n not in standing.terminating
-    }
-    places = repair.placements | repairs.places.get(name, {}) | alive
-    own = {n: each for n, each in faulty.items() if n in repairs.ails.get(name, {})}
-    new = {n: each for n, each in own.items() if (name, n) not in repairs.handled}
-    victims = doomed(reach, faulty, places) & alive.keys() | new.keys()
+    alive = standing.placements.keys() - standing.terminating
+    here = {n: standing.placements[n] for n in alive}
+    places = repair.placements | repairs.places.get(name, {}) | here
+    new = _unhandled(cycle, name, faulty)
+    victims = doomed(reach, faulty, places) & alive | new.keys()
     if not _allows(cycle, len(victims)):
         _wait_for_brake(cycle, standing, repair, len(victims))
         return
-    whole = victims >= alive.keys()
-    before = repair.reach if repair.ever else reach
-    wide = Reach.JOB if whole and recovery.escalates else reach
-    repair.reach = max(wide, before, key=WIDER.index)
+    repair.reach = _wider(standing, repair, reach, whole=victims >= alive)
     repair.placements = places
+    _note_deleted(cycle, repair, victims, alive)
+    _use_retry(cycle, repair, faulty, new)
+    repairs.book.acted(_fault_keys(cycle, repair, faulty), name, cycle.now)
+    cycle.out.append(Remember(name, repair.record))
+    had = len(standing.placements.keys() | repair.deleted)
+    why = f"{because or _faulty_words(faulty)}; {_deleted_words(reach, victims, had)}"
+    _order(cycle, repair, faulty, victims, why, force=force)
+    cycle.end_for_repair(standing, victims, repair)
+    cycle.tell(standing, Verdict.REPAIRING, f"job {name!r} is being repaired: {why}")
+
+
+def _unhandled(
+    cycle: Cycle, name: str, faulty: Mapping[int, Ailment]
+) -> dict[int, Ailment]:
+    """The faulty pods with something wrong of their own that was not dealt with."""
+    own, handled = cycle.repairs.ails.get(name, {}), cycle.repairs.handled
+    return {
+        n: each for n, each in faulty.items() if n in own and (name, n) not in handled
+    }
+
+
+def _wider(standing: Standing, repair: Repair, reach: Reach, *, whole: bool) -> Reach:
+    """How much of a job is deleted: *reach*, the *whole* of it, or what was before."""
+    wide = Reach.JOB if whole and standing.job.recovery.escalates else reach
+    before = repair.reach if repair.ever else reach
+    return max(wide, before, key=WIDER.index)
+
+
+def _note_deleted(
+    cycle: Cycle, repair: Repair, victims: set[int], alive: Collection[int]
+) -> None:
+    """Pods are deleted now; what was awaited before no longer counts."""
     repair.deleted |= victims
     repair.ever |= victims
-    repair.deleted_at, repair.gone_at, repair.stuck_at = now, None, None
+    repair.awaited |= victims.difference(alive)
+    repair.deleted_at, repair.gone_at, repair.stuck_at = cycle.now, None, None
     repair.braked = False
-    repair.awaited |= victims - alive.keys()
-    repairs.brake.count(now, name, len(victims))
+    cycle.repairs.brake.count(cycle.now, repair.name, len(victims))
+
+
+def _use_retry(
+    cycle: Cycle,
+    repair: Repair,
+    faulty: Mapping[int, Ailment],
+    new: Mapping[int, Ailment],
+) -> None:
+    """What is wrong with pods themselves is dealt with; who failed uses one try up."""
+    repairs, name = cycle.repairs, repair.name
+    own = repairs.ails.get(name, {}).keys() & faulty.keys()
     repairs.handled |= {(name, n) for n in own}
     if any(each.cause is Cause.POD for each in new.values()):
-        repair.retries_used = repairs.retries_used.get(name, 0) + 1
-        repairs.retries_used[name] = repair.retries_used
-    repairs.book.acted(_fault_keys(cycle, repair, faulty), name, now)
-    cycle.out.append(Remember(name, repair.record))
-    why = f"{because or _faulty_words(faulty)}; {_deleted_words(reach, victims, alive)}"
-    cause = str(first_cause(causes))
+        used = repairs.retries_used.get(name, 0) + 1
+        repair.retries_used = repairs.retries_used[name] = used
+
+
+def _order(
+    cycle: Cycle,
+    repair: Repair,
+    faulty: Mapping[int, Ailment],
+    victims: set[int],
+    why: str,
+    *,
+    force: bool,
+) -> None:
+    """Have pods deleted; at once where that is wanted, or where nobody ends them."""
+    places = repair.placements
     at_once = {
         n
         for n in victims
         if force or _is_lost(cycle, places.get(n)) or _is_stranded(cycle, faulty.get(n))
     }
     repair.forced |= at_once
+    cause = str(first_cause({each.cause for each in faulty.values()}))
     for replicas, forced in ((at_once, True), (victims - at_once, False)):
         if replicas:
             listed = tuple(sorted(replicas))
-            cycle.out.append(Delete(name, listed, cause, why, forced))
-    cycle.end_for_repair(standing, victims, repair)
-    cycle.tell(standing, Verdict.REPAIRING, f"job {name!r} is being repaired: {why}")
+            cycle.out.append(Delete(repair.name, listed, cause, why, forced))
 
 
 def _is_asked(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
@@ -291,15 +344,19 @@ def _faulty_words(faulty: Mapping[int, Ailment]) -> str:
     return f"faulty: {some_of(told, MAX_TOLD)}"
 
 
-def _deleted_words(reach: Reach, victims: Collection[int], alive: Pods) -> str:
-    """How much of a job is deleted, for people."""
+def _deleted_words(reach: Reach, victims: Collection[int], had: int) -> str:
+    """How much is deleted of a job that *had* so many pods, for people."""
     pods = len(victims)
     one, be = counted(pods, "pod"), "is" if pods == 1 else "are"
     if reach is Reach.BLOCK:
         return f"the rest of its logical SuperPoD is deleted too, {one}"
-    if not alive.keys() <= {*victims}:
-        return f"{pods} of {len(alive)} pods {be} deleted"
-    return f"all its {pods} pods are deleted" if pods > 1 else f"its {one} is deleted"
+    if pods == had:
+        return (
+            f"all its {pods} pods are deleted" if pods > 1 else f"its {one} is deleted"
+        )
+    if reach is Reach.JOB:
+        return f"the rest of it is deleted too, {one}"
+    return f"{pods} of {had} pods {be} deleted"
 
 
 def _outcome_words(cycle: Cycle, standing: Standing, repair: Repair) -> str:

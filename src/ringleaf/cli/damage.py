@@ -4,12 +4,13 @@ Plain values, from the books of an engine and the book of faults; ``faults`` sho
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import to_builtins
 
-from ringleaf.cli.output import so_many
+from ringleaf.actions.mend import count_pods
+from ringleaf.cli.output import shortened, so_many
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import FaultsKnown
 from ringleaf.framework.repairs import Repair
@@ -29,6 +30,8 @@ from ringleaf.simulator.encode import whole
 
 Plain = dict[str, Any]
 
+MAX_TOLD: Final = 8
+"""Pods and nodes that are told by name."""
 _NODE_PARTS: Final = {
     "": "not ready",
     "daemon": "its daemon reports it unhealthy",
@@ -61,6 +64,7 @@ class Damage:
     def __init__(self, engine: Engine, now: float, *, has_history: bool = True) -> None:
         self._view, self._book, self._now = engine.view, engine.book, now
         self._repairs, self._known = engine.repairs, engine.cycle.repairs
+        self._cycle = engine.cycle
         self._has_history = has_history
         self._rules = engine.view.settings.repairs
         self._on = self._pods_on({fault.where for fault in engine.book.open.values()})
@@ -206,6 +210,7 @@ class Damage:
             "deleted": sorted(repair.deleted),
             "wanting": wanting,
             "held": len(held),
+            "held-nodes": sorted(repair.nodes),
             "hold-until": None if since is None else whole(since + self._rules.hold_s),
             "braked": repair.braked,
             "stage": stage,
@@ -233,7 +238,8 @@ class Damage:
         told = f"{so_many(len(standing.terminating), 'pod')} to end"
         if standing.job.recovery.mode is not Mode.GRACE:
             return told
-        left = repair.since + self._rules.grace_s - self._now
+        since = repair.since if repair.deleted_at is None else repair.deleted_at
+        left = since + self._rules.grace_s - self._now
         return f"{told}, by force {_until_words(left)}"
 
     def _stuck_words(self, standing: Standing | None, repair: Repair) -> str:
@@ -247,6 +253,8 @@ class Damage:
             left, more = self._rules.block_after_s - ago, "its logical SuperPoD"
         elif repair.reach is not Reach.JOB:
             left, more = self._rules.job_after_s - ago, "all of it"
+            if repair.reach is Reach.BLOCK:
+                left -= self._rules.block_after_s
         else:
             return told
         return f"{told}; then {more} is deleted, {_until_words(left)}"
@@ -259,7 +267,7 @@ class Damage:
             "engaged": bool(held),
             "held": held,
             "deleted": self._known.brake.recent(self._now, rules),
-            "pods": sum(len(each.placements) for each in self._view.standings.values()),
+            "pods": count_pods(self._cycle),
             "percent": rules.brake_percent,
             "seconds": rules.brake_s,
         }
@@ -343,16 +351,34 @@ def repair_of(engine: Engine, job: str, now: float) -> Plain | None:
     return None if repair is None else Damage(engine, now).repair_told(repair)
 
 
-def repair_words(repair: Plain) -> str:
-    """How far a repair is, in one line."""
+def repair_lines(repair: Plain, clock: Callable[[float], str]) -> Iterator[str]:
+    """How far a repair is, what happened and what is held, in sentences."""
     words = f"it is being repaired ({reach_words(repair['reach'])})"
     if repair["deleted"]:
         words += f": {pod_words(repair['deleted'])} deleted"
     if repair["waits-for"]:
         words += f"; waits for {repair['waits-for']}"
+    yield words
+    if repair["ailments"]:
+        who = shortened(list(map(ailment_words, repair["ailments"])), MAX_TOLD)
+        yield f"faulty since {clock(repair['since'])}: {who}"
     if repair["held"]:
-        words += f"; {so_many(repair['held'], 'place')} held for it"
-    return words
+        until = "its pods are back"
+        if repair["stage"] != "ending":
+            until += f", until {clock(repair['hold-until'])} at the latest"
+        where = shortened(repair["held-nodes"], MAX_TOLD)
+        held = so_many(repair["held"], "place")
+        yield f"{held} on {where} held for it until {until}"
+
+
+def ailment_words(ailment: Plain) -> str:
+    """A faulty pod, where it was and why.
+
+    >>> ailment_words({"replica": 3, "cause": "NodeUnhealthy", "node": "b1"})
+    'pod 3 on b1 (NodeUnhealthy)'
+    """
+    where = f" on {ailment['node']}" if ailment["node"] else ""
+    return f"pod {ailment['replica']}{where} ({ailment['cause']})"
 
 
 def summary_of(engine: Engine) -> Plain:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
+from ringleaf.cli.damage import repair_lines, repair_of
 from ringleaf.cli.explain import (
     explain_node,
     indented,
@@ -19,6 +20,7 @@ from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import print_json
 from ringleaf.cli.plan import verdict
 from ringleaf.cli.timeline import reservation_words, run_scenario
+from ringleaf.engine.engine import Engine
 from ringleaf.framework.explain import Survey, enough_to_end, survey
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.statement import Statement
@@ -79,20 +81,37 @@ def explain_run(
     job = run.jobs[name]
     if node is not None and is_legal(job, engine.view.settings):
         with Statement(engine.view.cluster) as statement:
-            _let_go(run, name, statement)
-            return explain_node(engine.cycle.session, job, node, as_json=as_json)
+            let_go(engine, name, statement)
+            asks = asking(engine, name, job)
+            return explain_node(engine.cycle.session, asks, node, as_json=as_json)
     outlook = outlook_of(run, name, top)
+    repair = repair_of(engine, name, engine.view.now)
     if as_json:
-        print_json(outlook.plain(run))
+        print_json(outlook.plain(run) | ({"repair": repair} if repair else {}))
     else:
-        print_outlook(Console(highlight=False), run, outlook, top)
+        more = repair_lines(repair, _seconds) if repair else ()
+        print_outlook(Console(highlight=False), run, outlook, top, more=more)
     return 0 if isinstance(outlook.fate, Placed | Ended) else 1
 
 
-def _let_go(run: Run, name: str, statement: Statement) -> None:
-    """What is reserved for the job is free to it."""
-    if name in run.engine.bookings:
-        run.engine.bookings[name].let_go(statement, run.engine.view.cluster)
+def _seconds(at: float) -> str:
+    return f"{at:g} s"
+
+
+def let_go(engine: Engine, name: str, statement: Statement) -> None:
+    """What is reserved or held for the job is free to it."""
+    cluster = engine.view.cluster
+    if name in engine.bookings:
+        engine.bookings[name].let_go(statement, cluster)
+    engine.cycle.repairs.let_go(name, statement, cluster)
+
+
+def asking(engine: Engine, name: str, job: Job) -> Job:
+    """*job* as it looks for nodes: one that lacks pods, beside those that run."""
+    standing = engine.view.standings.get(name)
+    if standing is None or not standing.is_broken:
+        return job
+    return engine.cycle.asking(standing, job)
 
 
 def outlook_of(run: Run, name: str, top: int) -> Outlook:
@@ -123,7 +142,8 @@ def _survey(run: Run, fate: Fate, top: int) -> Survey | None:
     if not is_legal(job, engine.view.settings):
         return None
     with Statement(engine.view.cluster) as statement:
-        _let_go(run, job.name, statement)
+        let_go(engine, job.name, statement)
+        job = asking(engine, job.name, job)
         found = survey(session, job, top)
         if isinstance(fate, Waiting) and not _others_first(run, job):
             ends = enough_to_end(session, job)
@@ -146,7 +166,7 @@ def print_outlook(
     outlook: Outlook,
     top: int,
     *,
-    clock: Callable[[float], str] = lambda at: f"{at:g} s",
+    clock: Callable[[float], str] = _seconds,
     more: Iterable[str] = (),
 ) -> None:
     """How a job stands, for people; times by the *clock*, and what *more* there is."""

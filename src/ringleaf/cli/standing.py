@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple, NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from ringleaf.cli.damage import repair_of, repair_words
+from ringleaf.cli.damage import repair_lines, repair_of
 from ringleaf.cli.explain import MAX_NAMES, explain_node, indented
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
-from ringleaf.cli.outlook import outlook_of, print_outlook
+from ringleaf.cli.outlook import asking, let_go, outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.framework import explain
 from ringleaf.framework.explain import Candidate
@@ -237,11 +237,11 @@ class _Explained:
     def on_node(self, node: str, *, as_json: bool) -> int:
         """What the group finds on one node."""
         assert self.job is not None
-        engine = self._look.engine
+        engine, name = self._look.engine, self._group.name
         with Statement(engine.view.cluster) as statement:
-            if self._group.name in engine.bookings:
-                engine.bookings[self._group.name].let_go(statement, engine.view.cluster)
-            return explain_node(engine.cycle.session, self.job, node, as_json=as_json)
+            let_go(engine, name, statement)
+            job = asking(engine, name, self.job)
+            return explain_node(engine.cycle.session, job, node, as_json=as_json)
 
     def _places(self) -> Iterator[str]:
         """The rank of every node it is on, were the job not there."""
@@ -297,8 +297,8 @@ class _Explained:
             console.print(Text(f"job {group.name!r}: {word}"))
             if self.held:
                 console.print(indented(self.held))
-            if self._repair:
-                console.print(indented(repair_words(self._repair)))
+            for line in self._repair_lines():
+                console.print(indented(line))
             return
         run = self._run()
         outlook = outlook_of(run, group.name, self._top)
@@ -317,6 +317,9 @@ class _Explained:
             return moment(at)
         return f"{moment(at)} ({span(abs(ago))} {'ago' if ago > 0 else 'from now'})"
 
+    def _repair_lines(self) -> Iterator[str]:
+        return repair_lines(self._repair, self._clock) if self._repair else iter(())
+
     def _more(self, *, is_placed: bool) -> Iterator[str]:
         assert self.job is not None
         if self._starts and is_placed:
@@ -324,8 +327,7 @@ class _Explained:
                 "it is not bound yet: this is where a scheduler would put it now; "
                 "hint: ringleaf status says who leads"
             )
-        if self._repair:
-            yield repair_words(self._repair)
+        yield from self._repair_lines()
         if self._group.reason:
             yield self._group.reason
         if self.job.queue == OUTSIDE:

@@ -235,10 +235,13 @@ class Engine:
         if standing.placements and not standing.is_broken:
             return Placed(job, tuple(standing.placements.values()))
         if standing.placements:
-            found = short_of_pods(standing)
             if name in cycle.resting:
-                because = f"{found.because}{standing.why}"
-                found = replace(found, because=because)
+                found = short_of_pods(standing)
+                found = replace(found, because=f"{found.because}{standing.why}")
+                return cycle.with_reserved(standing, found)
+            with Statement(cluster) as statement:
+                cycle.repairs.let_go(name, statement, cluster)
+                found = cycle.why_short(standing, hints=True)
             return cycle.with_reserved(standing, found)
         why = standing.why.lstrip(",; ")
         with Statement(cluster) as statement:
@@ -364,17 +367,18 @@ class Engine:
         for repair in meets:
             repair.drop(self.view.cluster)
         cluster, job = self.view.cluster, standing.job
-        demands = {n: role.demand for role, own in standing.crew for n in own}
+        roles = job.role_by_pod
         with Statement(cluster) as statement:
             for placement in event.placements:
                 if placement.node in cluster.index:
+                    role = roles.get(placement.replica)
                     statement.hold(
                         job.name,
                         cluster.index[placement.node],
                         self._own_chips(job, placement),
                         placement.replica,
                         placement.mark or NO_MARK,
-                        demand=demands.get(placement.replica, job.demand),
+                        demand=job.demand if role is None else role.demand,
                     )
                     standing.placements[placement.replica] = placement
             statement.commit()

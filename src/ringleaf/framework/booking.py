@@ -65,7 +65,7 @@ class Booking:
     @property
     def amounts(self) -> dict[str, int]:
         """What its pods will use."""
-        roles = {n: role for role, own in self.job.crew for n in own}
+        roles = self.job.role_by_pod
         total: dict[str, int] = {}
         for placement in self.placements:
             add(total, pod_amounts(self.job, roles[placement.replica]))
@@ -182,6 +182,5 @@ def _demands(job: Job) -> dict[int, Demand]:
     """Replica -> what its pod will use; as a neighbour it is not there yet."""
     return {
         n: Demand(resources=role.demand.resources, ports=role.demand.ports)
-        for role, own in job.crew
-        for n in own
+        for n, role in job.role_by_pod.items()
     }

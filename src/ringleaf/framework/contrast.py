@@ -279,7 +279,7 @@ def _chips_of_nodes(
 ) -> Apart | None:
     """What parts the chips of the same nodes, each of which has one pod."""
     cluster, tie = session.cluster, None
-    roles = {n: role for role, own in job.crew for n in own}
+    roles = job.role_by_pod
     for each in theirs:
         if not each.chips:
             continue

@@ -28,7 +28,7 @@ from ringleaf.framework.instruction import (
     Verdict,
 )
 from ringleaf.framework.repairs import Repair, Repairs
-from ringleaf.framework.session import Session
+from ringleaf.framework.session import Session, as_running
 from ringleaf.framework.standing import Phase, Standing, pod_amounts
 from ringleaf.framework.starts import Starts
 from ringleaf.framework.statement import Statement
@@ -452,7 +452,8 @@ class Cycle:
         """The same, of all that is free."""
         job, session = standing.rest, self.session
         if standing.placements:
-            return self._joined(standing, limit, repair) or short_of_pods(standing)
+            found = self._joined(standing, limit, repair)
+            return found or self.why_short(standing)
         decision: Decision = session.decide(job, limit=limit, hints=False)
         if isinstance(decision, Waiting):
             return decision
@@ -463,29 +464,69 @@ class Cycle:
     def _joined(
         self, standing: Standing, limit: int, repair: Repair | None
     ) -> tuple[Placement, ...]:
-        """Further pods of a running job, held, if they are enough.
+        """Further pods of a running job, held, if they are enough."""
+        enough = max(1, standing.min_pods - standing.ready)
+        alive, cluster = (*standing.placements.values(),), self.view.cluster
+        back = () if repair is None else repair.returning(cluster, standing)
+        found = self._further(
+            standing, alive, back, repair, enough=enough, limit=limit, holds=True
+        )
+        return found if len(found) >= enough else ()
 
-        Pods that were deleted return to their places. Where too few others find one
+    def _further(
+        self,
+        standing: Standing,
+        alive: Sequence[Placement],
+        back: tuple[Placement, ...],
+        repair: Repair | None,
+        *,
+        enough: int,
+        limit: int | None = None,
+        holds: bool = False,
+    ) -> tuple[Placement, ...]:
+        """Places for pods of a job beside those *alive*; held only if *enough* are.
+
+        Pods that were deleted go *back* to their places. Where too few others find one
         then, those of whole blocks that were deleted go elsewhere with them.
         """
         job, cluster = standing.rest, self.view.cluster
         job = job if repair is None else repair.barred(job)
-        back = () if repair is None else repair.returning(cluster, standing)
         several = [back]
         if back and repair is not None and repair.reach.is_wide:
             several.append(())
+        first: tuple[Placement, ...] = ()
         for returning in several:
             with Statement(cluster) as statement:
                 hold_all(statement, cluster, job, returning)
-                held = (*standing.placements.values(), *returning)
+                held = (*alive, *returning)
                 lost = () if repair is None else repair.lost(held)
                 more = self.session.join(job, held, limit, lost)
-                new = (*returning, *more)
-                if new and standing.ready + len(new) >= standing.min_pods:
+                found = (*returning, *more)
+                if holds and len(found) >= enough:
                     statement.commit()
-                    return new
-                self._take_back(standing, more)
-        return ()
+                else:
+                    self._take_back(standing, more)
+            if len(found) >= enough:
+                return found
+            first = first or found
+        return first
+
+    def asking(self, standing: Standing, job: Job) -> Job:
+        """*job* as its pods look for nodes, beside those of it that run."""
+        repair = self.repairs.get(standing.job.name)
+        held = (*standing.placements.values(),)
+        if repair is None:
+            return as_running(job, held, ())
+        return as_running(repair.barred(job), held, repair.lost(held))
+
+    def why_short(self, standing: Standing, *, hints: bool = False) -> Waiting:
+        """Why a running job finds no room for the pods it lacks."""
+        job, short = self.asking(standing, standing.rest), short_of_pods(standing)
+        found = self.session.why_none_join(job, hints=hints)
+        if found is None:
+            return short
+        because = "; ".join(filter(None, (found.because, short.because)))
+        return replace(found, job=standing.job, missing=short.missing, because=because)
 
     def _is_ready(self, standing: Standing, placed: Placed) -> bool:
         """Whether every plugin lets the job start; else its pods hold nothing."""
@@ -668,34 +709,14 @@ class Cycle:
             alive = [p for n, p in standing.placements.items() if n not in gone]
             back = repair.returning(cluster, standing)
             if alive:
-                found = self._further(standing, alive, back, repair)
+                enough = len(repair.wanting(standing))
+                found = self._further(standing, alive, back, repair, enough=enough)
             else:
                 placed = self.session.preview(job)
                 found = () if placed is None else placed.placements
         spare = {p.replica: p for p in found if p.replica in repair.deleted}
         repair.moving = {p.replica for p in back if spare.get(p.replica, p) != p}
         return spare
-
-    def _further(
-        self,
-        standing: Standing,
-        alive: Sequence[Placement],
-        back: tuple[Placement, ...],
-        repair: Repair,
-    ) -> tuple[Placement, ...]:
-        """Places for pods of a job beside those *alive*; see ``_joined``."""
-        job, cluster = repair.barred(standing.rest), self.view.cluster
-        found: tuple[Placement, ...] = ()
-        for returning in (back, ()) if back and repair.reach.is_wide else (back,):
-            with Statement(cluster) as statement:
-                hold_all(statement, cluster, job, returning)
-                held = (*alive, *returning)
-                more = self.session.join(job, held, lost=repair.lost(held))
-                self._take_back(standing, more)
-            found = found or (*returning, *more)
-            if len(returning) + len(more) >= len(repair.wanting(standing)):
-                return (*returning, *more)
-        return found
 
     def become(self, standing: Standing, job: Job) -> None:
         """A job is another one from now on; whoever calls says if it waits."""
@@ -803,7 +824,7 @@ def hold_all(
     statement: Statement, cluster: Cluster, job: Job, placements: Iterable[Placement]
 ) -> None:
     """Give pods of *job* the places they had."""
-    demands = {n: role.demand for role, own in job.crew for n in own}
+    roles = job.role_by_pod
     for each in placements:
         statement.allocate(
             job.name,
@@ -811,7 +832,7 @@ def hold_all(
             mask_of(each.chips),
             each.replica,
             each.mark or NO_MARK,
-            demand=demands[each.replica],
+            demand=roles[each.replica].demand,
         )
 
 

@@ -122,7 +122,7 @@ def no_place(cycle: Cycle, job: Job) -> Fault:
 
 def broken_rule(cycle: Cycle, job: Job, theirs: Sequence[Placement]) -> Fault | None:
     """The first rule that a placement breaks, pod by pod and then as a whole."""
-    roles = {n: role for role, own in job.crew for n in own}
+    roles = job.role_by_pod
     cluster, alone = cycle.view.cluster, one_by_one(job)
     with Statement(cluster) as statement:
         used: list[int] = []

@@ -103,14 +103,16 @@ class Repair:
         )
 
     @property
+    def unfit(self) -> tuple[str, ...]:
+        """The nodes to which none of its pods goes back."""
+        ailments = self.ailments.values()
+        return tuple(sorted({a.node for a in ailments if a.cause in UNFIT and a.node}))
+
+    @property
     def previous(self) -> Previous:
         """Where its pods were, for the rules of repair."""
-        unfit = {a.node for a in self.ailments.values() if a.cause in UNFIT and a.node}
-        return Previous(
-            tuple(self.placements[n] for n in sorted(self.placements)),
-            tuple(sorted(unfit)),
-            Keep.JOB,
-        )
+        placements = tuple(self.placements[n] for n in sorted(self.placements))
+        return Previous(placements, self.unfit, Keep.JOB)
 
     @property
     def causes(self) -> set[Cause]:
@@ -135,7 +137,7 @@ class Repair:
         """Whether pods of it are not in *job*: a job shrinks while its pods go."""
         if self.job is None:
             return False
-        return bool(self.deleted & _members(self.job) - _members(job))
+        return bool(self.deleted & {*self.job.numbers} - {*job.numbers})
 
     def concerns(self, nodes: Collection[str]) -> bool:
         """Whether one of its faulty pods is or was on one of *nodes*."""
@@ -165,7 +167,7 @@ class Repair:
         for role, own in self.job.crew:
             takes = eligible(cluster, request_of(self.job, role))
             yield takes, role.demand, own
-        if others := self.deleted - _members(self.job):
+        if others := self.deleted.difference(self.job.numbers):
             yield cluster.ready & ~cluster.cordoned, NOTHING, others
 
     def _hold(
@@ -177,7 +179,7 @@ class Repair:
         replicas: Iterable[int],
     ) -> None:
         """The same, for pods that are alike, on nodes that take them."""
-        unfit = {a.node for a in self.ailments.values() if a.cause in UNFIT}
+        unfit = self.unfit
         for replica in replicas:
             for place in (self.placements.get(replica), self.spare.get(replica)):
                 if place is None or place.node in unfit:
@@ -204,16 +206,17 @@ class Repair:
         places = {n: self.placements[n] for n in missing & self.placements.keys()}
         if not places:
             return ()
-        unfit = self.previous.failed_nodes
-        past = Previous(tuple(places[n] for n in sorted(places)), unfit, Keep.JOB)
+        before = tuple(places[n] for n in sorted(places))
+        past = Previous(before, self.unfit, Keep.JOB)
         kept = kept_seats(cluster, replace(standing.rest, previous=past))
         return tuple(places[seat.replica] for seat in kept)
 
     def barred(self, job: Job) -> Job:
         """*job*, none of whose pods goes back to where one was separated from."""
-        if job.previous is not None or not self.previous.failed_nodes:
+        unfit = self.unfit
+        if job.previous is not None or not unfit:
             return job
-        return replace(job, previous=Previous((), self.previous.failed_nodes))
+        return replace(job, previous=Previous((), unfit))
 
     def lost(self, held: Iterable[Placement]) -> tuple[Placement, ...]:
         """Where those of its pods were that are not *held*."""
@@ -239,11 +242,6 @@ def is_free(cluster: Cluster, node: int, placement: Placement) -> bool:
     """Whether the chips of *node* are usable that a pod had or is to have."""
     chips = mask_of(placement.chips)
     return chips & cluster.free.item(node) & cluster.healthy.item(node) == chips
-
-
-def _members(job: Job) -> set[int]:
-    """The numbers of the pods of a job."""
-    return {replica for _role, own in job.crew for replica in own}
 
 
 class Repairs:
@@ -275,6 +273,8 @@ class Repairs:
         self.pointed: dict[str, tuple[Ailment, ...]] = {}
         """What others were told of jobs whose pods they delete."""
         self.brake = Brake()
+        self.n_pods: int | None = None
+        """How many pods there are for the brake, once that was asked in a cycle."""
 
     def __contains__(self, name: object) -> bool:
         return name in self.open

@@ -12,7 +12,7 @@ from ringleaf.framework.preference import Preference, Score, best_by_scan, weigh
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waiting import beyond_quota, told_to_wait
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.decision import Decision, Placed, Reason
+from ringleaf.model.decision import Decision, Placed, Reason, Waiting
 from ringleaf.model.fleet import Flags
 from ringleaf.model.job import Job, Keep, Network, Previous, Role
 from ringleaf.model.neighbours import neighbours_of
@@ -132,14 +132,18 @@ class Session:
         """
         if not is_legal(job, self.settings):
             return ()
-        failed = () if job.previous is None else job.previous.failed_nodes
-        previous = Previous(tuple(held), failed, Keep.PODS, tuple(lost))
-        running = replace(job, previous=previous)
+        running = as_running(job, held, lost)
         with Statement(self.cluster) as statement:
             placing = Placing(self, running, Level.PODS, limit, running=True)
             placements = placing.place(statement)
             statement.commit()
         return tuple(placements or ())
+
+    def why_none_join(self, job: Job, *, hints: bool = True) -> Waiting | None:
+        """Why too few pods ``join`` a *job* ``as_running``; None if none ever can."""
+        if not is_legal(job, self.settings):
+            return None
+        return told_to_wait(self, job, request_of(job), hints=hints, runs=True)
 
     def preview(self, job: Job, limit: int | None = None) -> Placed | None:
         """What ``decide`` would give *job* now if it placed it; nothing is held."""
@@ -178,12 +182,16 @@ class Session:
         return False
 
     @contextmanager
-    def as_found_by(self, job: Job) -> Iterator[list[Seat]]:
+    def as_found_by(self, job: Job, *, runs: bool = False) -> Iterator[list[Seat]]:
         """The cluster as the missing pods of *job* find it, and the pods that stay.
 
-        What the job holds is released; where no network rule bars the nodes of its own
-        pods, those that stay hold their chips. Leaving takes it all back.
+        What the job holds is released, unless it *runs*; where no network rule bars
+        the nodes of its own pods, those that stay hold their chips. Leaving takes it
+        all back.
         """
+        if runs:
+            yield Placing(self, job, Level.PODS, running=True).standing()
+            return
         with Statement(self.cluster) as statement:
             if job.name in self.cluster.holdings:
                 statement.release(job.name)
@@ -293,9 +301,11 @@ class Session:
         """The nodes that no pod of *role* may use, where it is placed on its own."""
         return barred_nodes(self.cluster, job, (), self.refused(job, [role]))
 
-    def stuck(self, statement: Statement, job: Job) -> tuple[Role | None, int]:
+    def stuck(
+        self, statement: Statement, job: Job, *, runs: bool = False
+    ) -> tuple[Role | None, int]:
         """Place what can be of a waiting *job*: the role that is short, pods placed."""
-        placing = Placing(self, job, levels_of(job)[-1])
+        placing = Placing(self, job, levels_of(job)[-1], running=runs)
         placing.place(statement)
         return placing.short, len(self.cluster.holdings.get(job.name, ()))
 
@@ -329,7 +339,7 @@ class Placing:
         self._there: set[int] = set()
         self._roles: Mapping[int, Role] = {}
         if job.roles:
-            self._roles = {n: role for role, own in job.crew for n in own}
+            self._roles = job.role_by_pod
         self.short: Role | None = None
         """The role of which a pod found no node, where each is placed on its own."""
 
@@ -355,19 +365,24 @@ class Placing:
         job, cluster = self._job, self._session.cluster
         if self._running:
             assert job.previous is not None
-            held = job.previous.placements
-            self._there = {placement.replica for placement in held}
-            self._kept = [
-                seat_of(cluster, job, placement)
-                for placement in held
-                if placement.node in cluster.index and self._is_own(placement)
-            ]
+            self._there = {each.replica for each in job.previous.placements}
+            self._kept = self.standing()
             return
         if job.name in cluster.holdings:
             statement.release(job.name)
         if self._level is not Level.JOB:
             self._kept = kept_seats(cluster, job)
             self._there = {seat.replica for seat in self._kept}
+
+    def standing(self) -> list[Seat]:
+        """The seats of the pods of a running job."""
+        job, cluster = self._job, self._session.cluster
+        assert job.previous is not None
+        return [
+            seat_of(cluster, job, placement)
+            for placement in job.previous.placements
+            if placement.node in cluster.index and self._is_own(placement)
+        ]
 
     def _is_own(self, placement: Placement) -> bool:
         """Whether a pod that stands is one the job has; it may have changed since."""
@@ -571,3 +586,10 @@ def one_by_one(job: Job) -> bool:
     if job.network is Network.SWITCHES:
         return job.replicas == 0
     return job.replicas <= 1 or job.network is Network.NONE
+
+
+def as_running(job: Job, held: Iterable[Placement], lost: Iterable[Placement]) -> Job:
+    """*job* with the pods it has, and where those were that it has no more."""
+    failed = () if job.previous is None else job.previous.failed_nodes
+    previous = Previous(tuple(held), failed, Keep.PODS, tuple(lost))
+    return replace(job, previous=previous)

@@ -43,13 +43,21 @@ MAX_ENDINGS: Final = 8
 
 
 def told_to_wait(
-    session: "Session", job: Job, request: Request, *, hints: bool = True
+    session: "Session",
+    job: Job,
+    request: Request,
+    *,
+    hints: bool = True,
+    runs: bool = False,
 ) -> Waiting:
-    """The decision on a job that cannot be placed now, with what would help."""
-    if job.roles and (found := _role_waits(session, job)) is not None:
+    """The decision on a job that cannot be placed now, with what would help.
+
+    One that *runs* keeps its pods, and lacks others.
+    """
+    if job.roles and (found := _role_waits(session, job, runs=runs)) is not None:
         return found if hints else replace(found, hint="")
     cluster, settings = session.cluster, session.settings
-    with session.as_found_by(job) as kept:
+    with session.as_found_by(job, runs=runs) as kept:
         barred = session.barred(job, kept)
         reasons = job_reasons(cluster, request, job, settings, barred)
         obstacle = _obstacle(session, job, request, kept, hints=hints)
@@ -88,14 +96,14 @@ def beyond_quota(session: "Session", job: Job, limit: int) -> Waiting:
     )
 
 
-def _role_waits(session: "Session", job: Job) -> Waiting | None:
+def _role_waits(session: "Session", job: Job, *, runs: bool) -> Waiting | None:
     """The decision where a role is short that is placed on its own.
 
     Nodes are as the first pod found them that had to be left out.
     """
     cluster = session.cluster
     with Statement(cluster) as statement:
-        role, placed = session.stuck(statement, job)
+        role, placed = session.stuck(statement, job, runs=runs)
         if role is None:
             return None
         request = request_of(job, role)

@@ -396,7 +396,7 @@ def _block_words(
     free = superpods_of(cluster, ranks).free
     homes = {
         cluster.superpod.item(cluster.index[p.node])
-        for p in job.previous.placements
+        for p in (*job.previous.lost, *job.previous.placements)
         if p.replica in set(missing) and p.node in cluster.index
     }
     rooms = few(

@@ -121,11 +121,12 @@ def _hold(
     job: Job,
     placements: Iterable[Placement],
 ) -> None:
-    demands = {replica: role.demand for role, own in job.crew for replica in own}
+    roles = job.role_by_pod
     for placement in placements:
         node, chips = cluster.index[placement.node], mask_of(placement.chips)
         mark = placement.mark or NO_MARK
-        demand = demands.get(placement.replica, job.demand)
+        role = roles.get(placement.replica)
+        demand = job.demand if role is None else role.demand
         statement.hold(job.name, node, chips, placement.replica, mark, demand=demand)
 
 
