@@ -82,6 +82,15 @@ def test_pods_may_be_named_that_a_job_had_before_it_changed() -> None:
     assert scenario.then[1].event == ev.PodsGone("two", (1,))
 
 
+def test_a_pod_may_ail_that_was_on_a_node_that_is_gone() -> None:
+    scenario = one(
+        f"{JOBS}then: [{{at: 0, nodes-gone: [n1]}}, {{at: 1, pods-ail: {{job: j, "
+        "ailments: [{replica: 0, cause: NodeUnhealthy, node: n1}]}}]"
+    )
+
+    assert scenario.then[1].event == ev.PodsAil("j", (Ailment(0, Cause.NODE, "n1"),))
+
+
 def test_pods_of_a_job_that_runs_at_the_beginning_may_be_named() -> None:
     scenario = one(
         f"{NODES}running: [{{name: r, chips: 8, replicas: 2, placements: "
@@ -267,6 +276,16 @@ def test_leaves_are_all_of_them() -> None:
                 "then[0].pods-ail.ailments[0].cause is 'CardUnhealthy', want what is "
                 "wrong with the pod itself; "
                 "hint: unhealthy chips stand on the nodes, as faulty"
+            ),
+        ),
+        (
+            (
+                "then: [{at: 5, pods-ail: {job: j, ailments: "
+                "[{replica: 0, cause: pod-failed, node: n7}]}}]"
+            ),
+            (
+                "then[0].pods-ail.ailments[0].node is 'n7', want the name of a node; "
+                "hint: nodes are listed under nodes"
             ),
         ),
         *(

@@ -97,6 +97,7 @@ class Stage(Struct):
     strict: bool = True
     others: Others = NO_OTHERS
     seen: set[Product] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
 
     def enter(self, job: Job) -> None:
         """A job is there, or another than it was; pods it had may still be named."""
@@ -243,6 +244,8 @@ class Reader(Struct, frozen=True):
         for i, each in enumerate(entry.ailments):
             own = f"{path}.ailments[{i}]"
             self._known_pod(f"{own}.replica", job, each.replica)
+            if each.node and each.node not in self.stage.gone:
+                self._known_node(f"{own}.node", each.node)
             if self.stage.strict and each.cause is Cause.CHIP:
                 raise BadInput(
                     f"{own}.cause is {brief(str(each.cause))}, want what is wrong "
@@ -326,6 +329,7 @@ class Reader(Struct, frozen=True):
         for i, name in enumerate(names):
             self._known_node(f"{path}[{i}]", name)
         self.stage.products()
+        self.stage.gone.update(names)
         for name in names:
             self.stage.nodes.pop(name, None)
         return NodesGone(tuple(names))
