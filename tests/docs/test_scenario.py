@@ -68,6 +68,7 @@ HEADINGS: dict[str, type[Struct]] = {
     "repair-known": form.RepairEntry,
     "record": form.RecordEntry,
     "faults-known": form.FaultEntry,
+    "deletions-known": form.DeletionEntry,
     "First line of a log": form.LogEntry,
     "Steps of a log": form.StepEntry,
 }

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
+    DeletionsKnown,
     Event,
     FaultsKnown,
     JobArrived,
@@ -34,6 +35,7 @@ from ringleaf.model.demand import Demand
 from ringleaf.model.fault import (
     Ailment,
     Cause,
+    Deletion,
     Down,
     Fault,
     Mode,
@@ -1148,7 +1150,7 @@ def test_a_recovery_before_anything_was_deleted_calls_it_off() -> None:
     story.hears(ill("c"), now=3)
     assert told(story) == []
     assert [*story.engine.repairs] == ["j"]
-    assert not story.engine.cycle.repairs.brake.engaged
+    assert not story.engine.cycle.repairs.braked
     story.wakes(100)
     assert told(story, "delete") == []
 
@@ -1219,14 +1221,14 @@ def test_a_storm_stops_at_the_brake_says_so_and_goes_on() -> None:
     assert len(told(story, "delete")) == 2
     assert len([t for t in story.told if "waits for the brake" in t]) == 4
     assert "2 of 40 were in the last 60 s, at most 5 % may be" in story.told[-1]
-    assert story.engine.cycle.repairs.brake.engaged
+    assert story.engine.cycle.repairs.braked
     assert story.wakes(69.9)[-1] == "wake 70"
 
     story.wakes(70)
     assert len(told(story, "delete")) == 2
     story.wakes(130)
     assert len(told(story, "delete")) == 2
-    assert not story.engine.cycle.repairs.brake.engaged
+    assert not story.engine.cycle.repairs.braked
 
 
 def test_the_first_job_of_a_while_always_may() -> None:
@@ -1245,7 +1247,7 @@ def test_a_braked_job_that_is_gone_waits_for_nothing() -> None:
 
     story.hears(JobGone("k"), now=2)
 
-    assert not story.engine.cycle.repairs.brake.engaged
+    assert not story.engine.cycle.repairs.braked
     assert "k" not in story.engine.repairs
 
 
@@ -1394,6 +1396,24 @@ def test_deletions_of_before_a_restart_count_once_for_the_brake() -> None:
     story.arrives(job("k", recovery=wants()), now=3)
     assert story.running == {"k": [0]}
     assert "braked k" in story.hears(ill("b", 1), now=4)
+
+
+def test_deletions_of_repairs_that_were_over_before_a_restart_count_too() -> None:
+    own = rules(fault_brake_percent=5)
+    story = Story("a b c d", conf=own)
+    story.arrives(job("j", recovery=wants()))
+    story.arrives(job("k", recovery=wants()))
+    story.hears(ill("a", *range(8)), now=1)
+    story.hears(PodsGone("j", (0,)), now=2)
+    assert not story.engine.repairs
+    deletions = tuple(story.engine.deletions)
+    assert deletions == (Deletion(1.0, "j", 1),)
+
+    story = Story("b c d", conf=own)
+    story.hears(DeletionsKnown(deletions), now=3)
+    story.arrives(job("k", recovery=wants()), now=3)
+    assert "braked k" in story.hears(ill("b", *range(8)), now=4)
+    assert "delete k: 0 (CardUnhealthy)" in story.wakes(61)
 
 
 def test_a_job_that_was_asked_to_end_before_a_restart_is_not_asked_again() -> None:

@@ -40,11 +40,17 @@ class Wards:
         self.gone: dict[Pod, float] = {}
         """Of those, since when they are gone."""
         self.block: dict[Pod, int | None] = {}
+        self.node: dict[Pod, str] = {}
+        """Where pods were placed last."""
         self.asked: dict[str, float] = {}
         self.retries: dict[str, int] = {}
         self.brake: list[tuple[float, str, int]] = []
         self.episodes: dict[str, dict[int, Cause]] = {}
         """Job -> its faulty pods when some were deleted in this cycle."""
+        self.tried: dict[str, None] = {}
+        """Jobs of which pods that failed were deleted in this cycle."""
+        self.claims: dict[str, Remember] = {}
+        """Job -> what was remembered of it in this cycle, and is to be seen."""
         self.written: dict[str, set[int]] = {}
         """Job -> the deleted pods of its last record."""
 
@@ -52,7 +58,7 @@ class Wards:
 
     def hear(self, event: Event, ledger: "Ledger") -> None:
         """Write *event* down, before the ledger does."""
-        self.episodes = {}
+        self.episodes, self.tried = {}, {}
         match event:
             case PodsAil():
                 self._ail(event, ledger)
@@ -66,6 +72,7 @@ class Wards:
                     self._forget(event.job)
             case JobArrived():
                 for place in event.placements:
+                    self.node[event.job.name, place.replica] = place.node
                     if place.node not in ledger.nodes:
                         self.lost[event.job.name, place.replica] = place.node
             case _:
@@ -109,7 +116,7 @@ class Wards:
             for book in (self.ails, self.lost, self.deleted, self.gone):
                 book.pop(pod, None)
             self.forced.discard(pod)
-            self.block[pod] = placement.block
+            self.block[pod], self.node[pod] = placement.block, placement.node
 
     def remember(self, said: Remember, ledger: "Ledger") -> None:
         """What was deleted is known to whoever comes after a restart."""
@@ -120,9 +127,16 @@ class Wards:
             assert used == self.retries.get(said.job, 0), f"a retry forgotten: {said}"
             return
         self._episode(said.job, ledger)
-        used = self.retries.get(said.job, 0)
-        assert record.retries_used == used, f"not {used} retries: {said}"
-        assert used <= ledger.jobs[said.job].recovery.retries, said
+        self.claims[said.job] = said
+
+    def settle(self, ledger: "Ledger") -> None:
+        """What was remembered of retries is what was deleted of pods that failed."""
+        for name, said in self.claims.items():
+            used = self.retries.get(name, 0)
+            assert said.record is not None
+            assert said.record.retries_used == used, f"not {used} retries: {said}"
+            assert used <= ledger.jobs[name].recovery.retries, said
+        self.claims = {}
 
     def ask(self, said: AskToExit, ledger: "Ledger") -> None:
         """Processes are asked to end, or no longer."""
@@ -149,6 +163,10 @@ class Wards:
             f"deleted before it was written down: {said}"
         )
         faulty = self._episode(said.job, ledger)
+        failed = [n for n in said.replicas if faulty.get(n) is Cause.POD]
+        if failed and said.job not in self.tried:
+            self.tried[said.job] = None
+            self.retries[said.job] = self.retries.get(said.job, 0) + 1
         if not faulty and said.job in self.asked:
             held = sum(pod[0] == said.job for pod in ledger.pods)
             assert held < ledger.jobs[said.job].n_pods, f"nobody ended: {said}"
@@ -172,18 +190,17 @@ class Wards:
     def _episode(self, name: str, ledger: "Ledger") -> dict[int, Cause]:
         """Who is faulty when pods of a job are deleted, maybe in two parts."""
         if name not in self.episodes:
-            faulty = self.episodes[name] = self.faulty(name, ledger)
-            if Cause.POD in faulty.values():
-                self.retries[name] = self.retries.get(name, 0) + 1
+            self.episodes[name] = self.faulty(name, ledger)
         return self.episodes[name]
 
     def _press(self, said: Delete, pods: set[Pod], ledger: "Ledger") -> None:
-        """Pods that were deleted before do not end."""
+        """Pods that were deleted before do not end, or nobody can end them now."""
         grace = ledger.conf.settings.repairs.grace_s
         assert said.force, f"deleted twice: {said}"
         assert not pods & self.forced, f"forced twice: {said}"
         since = min(self.deleted[pod] for pod in pods)
-        assert self.now >= since + grace, f"too early: {said}"
+        nobody = not {self.node[pod] for pod in pods} & ledger.nodes.keys()
+        assert nobody or self.now >= since + grace, f"too early: {said}"
         self.forced |= pods
 
     def _is_right(
@@ -240,9 +257,11 @@ class Wards:
 
     def _is_lost(self, pod: Pod, ledger: "Ledger") -> bool:
         """Whether nobody is there who could end the pod."""
-        if pod not in ledger.pods:
-            return pod in self.lost and self.lost[pod] not in ledger.nodes
-        node = ledger.nodes[ledger.pods[pod].node]
+        held = ledger.pods.get(pod)
+        name = self.lost.get(pod, self.node[pod]) if held is None else held.node
+        node = ledger.nodes.get(name)
+        if node is None:
+            return True
         return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
 
     def _within_brake(self, said: Delete, ledger: "Ledger") -> None:
@@ -255,7 +274,8 @@ class Wards:
         others = sum(n for _at, _job, n in (self.brake[:-1] if part else self.brake))
         recent = sum(n for _at, _job, n in self.brake)
         if others:
-            most = rules.brake_percent * (len(ledger.pods) + len(self.gone))
+            back = {(name, n) for name, pods in self.written.items() for n in pods}
+            most = rules.brake_percent * len({*ledger.pods, *self.gone, *back})
             fast = rules.brake_percent == 100
             assert fast or 100 * (recent + new) <= most, f"the brake: {said}"
         if part:

@@ -3,6 +3,7 @@
 import pytest
 
 from ringleaf.framework.brake import Brake
+from ringleaf.model.fault import Deletion
 from ringleaf.model.settings import Repairs
 
 
@@ -40,10 +41,29 @@ def test_deletions_are_forgotten_after_the_window() -> None:
 def test_what_is_known_twice_counts_once_and_what_is_late_in_its_place() -> None:
     brake, rules = Brake(), Repairs(brake_s=60)
     for at, job in ((10.0, "j"), (10.0, "j"), (5.0, "k")):
-        brake.known(at, job, 2)
+        brake.count_once(at, job, 2)
 
     assert brake.recent(20.0, rules) == 4
     assert brake.next_at(rules) == 65.0
+
+
+def test_what_was_written_down_is_the_number_whatever_a_record_says() -> None:
+    brake, rules = Brake(), Repairs(brake_s=60)
+    written = [Deletion(4.0, "k", 3), Deletion(10.0, "j", 1), Deletion(10.0, "j", 1)]
+    brake.count_once(10.0, "j", 5)
+    for _twice in range(2):
+        brake.known(written, 20.0)
+    brake.count_once(10.0, "j", 5)
+
+    assert brake.recent(20.0, rules) == 5
+    assert brake.next_at(rules) == 64.0
+
+
+def test_what_was_deleted_later_than_now_was_deleted_now() -> None:
+    brake, rules = Brake(), Repairs(brake_s=60)
+    brake.known([Deletion(1e9, "j", 5)], 20.0)
+
+    assert brake.next_at(rules) == 80.0
 
 
 def test_what_is_deleted_twice_at_one_time_counts_twice() -> None:

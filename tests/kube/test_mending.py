@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from ringleaf.engine.event import DeletionsKnown
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
@@ -25,7 +26,7 @@ from ringleaf.kube.mending import Mender, Mending
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.resetconfig import Reset
-from ringleaf.model.fault import Ailment, Cause, Fault, Reach, Record
+from ringleaf.model.fault import Ailment, Cause, Deletion, Fault, Reach, Record
 from ringleaf.model.placement import Placement
 from tests.kube.stage import NPU, Plain, Stage, teller_of
 
@@ -140,9 +141,11 @@ class Edge:
         self.faults: dict[Any, Fault] = {}
         clock = lambda: stage.now  # noqa: E731 - short
         self.braked: list[str] = []
+        self.deletions: list[Deletion] = []
         self.book = Faultbook(
             *(api, stage.world, self.faults.values, clock, say),
             braked=lambda: self.braked,
+            deletions=lambda: self.deletions,
         )
         self.teller = teller_of(stage, server, clock)
         self.mender = Mender(
@@ -819,6 +822,24 @@ def test_who_waits_for_the_brake_is_written_down_until_nobody_does() -> None:
     assert server.maps[FAULTS]["data"]["ringleaf-braked"] == f'["{JOB}","default/z"]'
     keep(stage, server)
     assert server.maps[FAULTS]["data"]["ringleaf-braked"] == ""
+
+
+def test_what_was_deleted_is_written_down_for_the_brake_of_the_next() -> None:
+    stage, server = running(), Server()
+    deletion = Deletion(5.25, JOB, 2)
+
+    def deletes(edge: Edge) -> None:
+        edge.deletions.append(deletion)
+        edge.book.heed([], [Delete(JOB, (0, 1), "", "", force=False)])
+
+    keep(stage, server, deletes)
+    stage.restart()
+    keep(stage, server)
+
+    known = stage.world.everything(stage.now)
+    assert [e for e in known if isinstance(e, DeletionsKnown)] == [
+        DeletionsKnown((deletion,))
+    ]
 
 
 def test_why_a_job_was_rescheduled_is_kept_for_the_last_ten_times() -> None:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
+    DeletionsKnown,
     Event,
     JobArrived,
     JobGone,
@@ -82,9 +83,9 @@ RECOVERIES = st.builds(
     pods_only=st.booleans(),
     process=st.sampled_from([False, False, True]),
     escalates=st.sampled_from([True, True, False]),
-    sub_health=st.sampled_from([SubHealth.IGNORE, SubHealth.IGNORE, *SubHealth]),
+    sub_health=st.sampled_from([SubHealth.GRACE_EXIT, *SubHealth]),
     master=st.sampled_from([0, None]),
-)
+).map(lambda each: each if each.escalates else replace(each, pods_only=True))
 SHAPES = st.tuples(
     st.sampled_from([2, 4, 8, 8]),
     st.sampled_from([1, 2, 2, 3]),
@@ -108,7 +109,7 @@ SICK: tuple[dict[str, Any], ...] = (
     {"cordoned": True},
 )
 PICK = st.integers(0, 999)
-OWN = st.sampled_from([Cause.POD, Cause.POD, Cause.RELATION, Cause.SUB_HEALTH])
+OWN = st.sampled_from([Cause.POD, Cause.RELATION, Cause.SUB_HEALTH])
 
 
 def job_of(name: str, shape: Shape, recovery: Recovery) -> Job:
@@ -178,7 +179,9 @@ class World:
         wards = self.ledger.wards
         pods = sorted({*self.ledger.ending, *(wards.gone.keys() - self.ledger.pods)})
         for name, replica in pods[:most]:
-            if name in self.ledger.jobs:
+            pod = (name, replica)
+            is_back = pod in self.ledger.pods and pod not in self.ledger.ending
+            if name in self.ledger.jobs and not is_back:
                 self._well(name, {replica})
                 self.hears(PodsGone(name, (replica,)))
 
@@ -192,7 +195,7 @@ class World:
         assert found.difference is None, found.difference
 
     def restarts(self) -> None:
-        """A new engine hears what an edge would know: jobs, pods, records, ailments."""
+        """A new engine hears what an edge knows: jobs, pods, records, what ails."""
         self.replays()
         old, ledger = self.engine, self.ledger
         nodes = list(ledger.nodes.values())
@@ -201,7 +204,7 @@ class World:
         self.ledger = Ledger(nodes, (), self.conf)
         self.ledger.wards, self.ledger.counts = ledger.wards, ledger.counts
         self.ledger.done = ledger.done
-        events: list[Event] = []
+        events: list[Event] = [DeletionsKnown(tuple(old.deletions))]
         for name, one in ledger.jobs.items():
             record = self.records.get(name)
             if record is not None:
@@ -210,6 +213,9 @@ class World:
             held = {} if standing is None else standing.placements
             listed: tuple[Placement, ...] = tuple(held[n] for n in sorted(held))
             events.append(JobArrived(one, listed))
+            # Whoever scheduled before has counted what it was about to delete.
+            doomed = {n for other, n in ledger.wards.deleted if other == name}
+            self._well(name, doomed)
             if self.ailing.get(name):
                 events.append(PodsAil(name, self.ailing[name]))
             ending = tuple(sorted(n for other, n in ledger.ending if other == name))
@@ -223,14 +229,8 @@ class World:
         self.counts["restarted"] += 1
 
     def _is_forgotten(self) -> None:
-        """What nobody wrote down: pods of nodes long gone, repairs that are over."""
-        wards = self.ledger.wards
-        wards.lost, wards.forced = {}, set()
-        wards.brake = sorted(
-            (record.deleted_at, name, len(record.deleted))
-            for name, record in self.records.items()
-            if record is not None and record.deleted_at is not None
-        )
+        """What nobody wrote down: pods of nodes long gone, who was deleted by force."""
+        self.ledger.wards.lost, self.ledger.wards.forced = {}, set()
 
     def rests(self) -> None:
         """Everything that is asked for is done, and time passes, until it rests."""

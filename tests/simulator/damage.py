@@ -393,6 +393,10 @@ BUSY: Final[Document] = {
             ],
         },
         {"at": 99, "ends": {"job": "late", "returns": True}},
+        {
+            "at": 99,
+            "deletions-known": [{"job": "train", "pods": 2, "deleted-at": -7}],
+        },
     ],
 }
 

@@ -24,6 +24,7 @@ from ringleaf.model.demand import (
 from ringleaf.model.fault import (
     Ailment,
     Cause,
+    Deletion,
     Down,
     Fault,
     Mode,
@@ -359,6 +360,7 @@ faults = st.builds(
     texts,
     st.none() | seconds,
 )
+deletions = st.builds(Deletion, seconds, names, st.integers(0, 9))
 several_nodes = st.lists(
     nodes(), min_size=1, max_size=2, unique_by=lambda node: node.name
 ).map(tuple)
@@ -373,6 +375,7 @@ events = st.one_of(
     st.builds(ev.PodsRefused, names, ranks, texts),
     st.builds(ev.RepairKnown, names, records),
     st.builds(ev.FaultsKnown, tuples(faults)),
+    st.builds(ev.DeletionsKnown, tuples(deletions)),
     st.builds(ev.NodesChanged, several_nodes),
     st.builds(ev.NodesGone, st.lists(names, max_size=2).map(tuple)),
     st.builds(ev.LeavesChanged, leaves),

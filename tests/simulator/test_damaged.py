@@ -60,6 +60,7 @@ ENTRIES = (
     form.RecordEntry,
     form.RepairEntry,
     form.FaultEntry,
+    form.DeletionEntry,
     form.EventEntry,
     form.ThenEntry,
 )

@@ -37,7 +37,10 @@ IMPATIENT = PARAMETERS.format(f"{QUICK}, run-within-seconds: 3")
 
 
 def test_a_storm_of_reports_stops_at_the_brake(ward: Ward) -> None:
-    """One job is repaired, two wait: one recovers, one is let through by people."""
+    """One job is repaired, two wait: one recovers, one is let through by people.
+
+    Somebody else schedules meanwhile, and knows what was deleted before.
+    """
     stage = ward.stage
     scheduler = ward.start(BRAKED)
     jobs = {name: ward.run(name, 2, 8, WHOLE) for name in ("a", "b", "c")}
@@ -60,9 +63,14 @@ def test_a_storm_of_reports_stops_at_the_brake(ward: Ward) -> None:
     counts = answer_of(ward, "status")["faults"]
     assert (counts["repairs"], counts["braked"]) == (2, 2)
     assert [each["stage"] for each in seen["repairs"]] == ["braked"] * 2
+    assert seen["brake"]["deleted"] == 2
     on_them = {each["where"] for each in seen["faults"]}
     assert {node_of(pods[1]) for pods in jobs.values()} <= on_them
 
+    ward.stop()
+    scheduler = ward.start(BRAKED)
+    scheduler.wait_until(lambda: scheduler.says("waits for the brake"))
+    assert ward.deleted() == names("a", 0, 1)
     ward.actor.recover_chips(node_of(jobs["b"][1]))
     file = Path(scheduler.command[scheduler.command.index("--scheduler-conf") + 1])
     file.write_text(COLLECTED, encoding="utf-8")

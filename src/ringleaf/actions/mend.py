@@ -65,7 +65,6 @@ def mend(cycle: Cycle) -> None:
         recent = repairs.brake.recent(cycle.now, rules)
         soon = repairs.brake.next_at(rules) if recent else cycle.now + 1
         cycle.wake_at(soon)
-    repairs.brake.engaged = bool(repairs.braked)
 
 
 def _allows(cycle: Cycle, pods: int) -> bool:

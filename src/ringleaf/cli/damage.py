@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from ringleaf.actions.mend import count_pods
 from ringleaf.cli.output import shortened, so_many
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import FaultsKnown
+from ringleaf.engine.event import DeletionsKnown, FaultsKnown
 from ringleaf.framework.repairs import Repair
 from ringleaf.framework.standing import Standing
 from ringleaf.kube.jobs import OUTSIDE
@@ -319,6 +319,7 @@ def _until_words(seconds: float) -> str:
 def recall(engine: Engine, lives: Lives, now: float) -> None:
     """Let an engine that knows everything there is know what was written down."""
     adopt(engine, lives.faults, now)
+    engine.handle(DeletionsKnown(lives.deletions), now)
     hold_back(engine, lives.braked, now)
 
 

@@ -18,6 +18,7 @@ from ringleaf.actions.unstarted import next_look, release_unstarted, take_back_n
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
+    DeletionsKnown,
     Event,
     FaultsKnown,
     JobArrived,
@@ -57,7 +58,7 @@ from ringleaf.framework.votes import Votes
 from ringleaf.framework.waiting import beyond_quota, told_to_wait
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed
-from ringleaf.model.fault import Cause, Reach
+from ringleaf.model.fault import Cause, Deletion, Reach
 from ringleaf.model.job import Job, Role
 from ringleaf.model.mask import chips_of, mask_of
 from ringleaf.model.placement import NO_MARK, Placement
@@ -124,6 +125,7 @@ class Engine:
             PodsAil: self._pods_ail,
             RepairKnown: self._repair_known,
             FaultsKnown: self._faults_known,
+            DeletionsKnown: self._deletions_known,
             PodsRun: self._pods_run,
             PodsRefused: self._pods_refused,
             NodesChanged: self._nodes_changed,
@@ -220,6 +222,11 @@ class Engine:
     def book(self) -> FaultBook:
         """Every fault with its life."""
         return self.cycle.repairs.book
+
+    @property
+    def deletions(self) -> Iterable[Deletion]:
+        """What was deleted lately because of faults, which the brake counts."""
+        return self.cycle.repairs.brake.deletions
 
     @property
     def repairs(self) -> Mapping[str, Repair]:
@@ -501,6 +508,9 @@ class Engine:
                 asides.adopt(node, fault.why, fault.seen, until)
                 cluster.set_aside(cluster.index[node])
 
+    def _deletions_known(self, event: DeletionsKnown) -> None:
+        self.cycle.repairs.brake.known(event.deletions, self.view.now)
+
     def _repair_known(self, event: RepairKnown) -> None:
         """Somebody else began to repair a job, or did; who leads knows better."""
         repairs, name, record = self.cycle.repairs, event.job, event.record
@@ -519,7 +529,7 @@ class Engine:
         repair.retries_used = used
         repairs.open[name] = repair
         if record.deleted_at is not None:
-            repairs.brake.known(record.deleted_at, name, len(record.deleted))
+            repairs.brake.count_once(record.deleted_at, name, len(record.deleted))
         standing = self.view.standings.get(name)
         repair.hold(self.view.cluster, standing)
         self.cycle.ends.pop(name, None)

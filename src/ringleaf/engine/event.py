@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ringleaf.framework.conf import Conf
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Ailment, Fault, Record
+from ringleaf.model.fault import Ailment, Deletion, Fault, Record
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
@@ -113,6 +113,12 @@ class FaultsKnown(Struct, frozen=True):
     faults: tuple[Fault, ...]
 
 
+class DeletionsKnown(Struct, frozen=True):
+    """What was deleted lately because of faults, by whoever scheduled before."""
+
+    deletions: tuple[Deletion, ...]
+
+
 class NodesChanged(Struct, frozen=True):
     """Nodes are new or changed; ``free`` are the chips that no known pod holds."""
 
@@ -164,6 +170,7 @@ Event = (
     | PodsRefused
     | RepairKnown
     | FaultsKnown
+    | DeletionsKnown
     | NodesChanged
     | NodesGone
     | LeavesChanged

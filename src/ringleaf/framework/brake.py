@@ -4,8 +4,10 @@ A storm of reports must not empty a cluster: whoever comes after the limit waits
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
+from ringleaf.model.fault import Deletion
 from ringleaf.model.settings import Repairs
 
 EVERYTHING: Final = 100
@@ -16,24 +18,33 @@ class Brake:
     """Counts deletions in a window of time that ends now."""
 
     def __init__(self) -> None:
-        self._deleted: deque[tuple[float, str, int]] = deque()
-        self.engaged = False
-        """Whether somebody waits for it."""
+        self.deletions: deque[Deletion] = deque()
+        """Those of the window, and maybe older ones, the first of them first."""
 
     def count(self, at: float, job: str, pods: int) -> None:
         """*pods* of *job* were deleted."""
-        self._deleted.append((at, job, pods))
+        self.deletions.append(Deletion(at, job, pods))
 
-    def known(self, at: float, job: str, pods: int) -> None:
-        """It was written down that so many were; who hears it twice hears it once."""
-        if all(each[:2] != (at, job) for each in self._deleted):
-            self._deleted = deque(sorted([*self._deleted, (at, job, pods)]))
+    def known(self, deletions: Iterable[Deletion], now: float) -> None:
+        """It was written down what was deleted; who hears it twice hears it once.
+
+        That is the number, whatever the record of a repair may have made believe.
+        """
+        told = [Deletion(min(d.at, now), d.job, d.pods) for d in deletions]
+        same = {(each.at, each.job) for each in told}
+        others = [d for d in self.deletions if (d.at, d.job) not in same]
+        self.deletions = deque(sorted([*others, *told]))
+
+    def count_once(self, at: float, job: str, pods: int) -> None:
+        """The record of a repair says that so many were; it may be known already."""
+        if all((each.at, each.job) != (at, job) for each in self.deletions):
+            self.deletions = deque(sorted([*self.deletions, Deletion(at, job, pods)]))
 
     def recent(self, now: float, rules: Repairs) -> int:
         """Pods that were deleted within the window."""
-        while self._deleted and self._deleted[0][0] <= now - rules.brake_s:
-            self._deleted.popleft()
-        return sum(pods for _at, _job, pods in self._deleted)
+        while self.deletions and self.deletions[0].at <= now - rules.brake_s:
+            self.deletions.popleft()
+        return sum(each.pods for each in self.deletions)
 
     def allows(self, pods: int, of: int, now: float, rules: Repairs) -> bool:
         """Whether *pods* more may be deleted, of the pods that there are.
@@ -49,4 +60,4 @@ class Brake:
 
     def next_at(self, rules: Repairs) -> float:
         """When the first of those deletions is forgotten; only while there are any."""
-        return self._deleted[0][0] + rules.brake_s
+        return self.deletions[0].at + rules.brake_s

@@ -2,9 +2,10 @@
 
 Two ConfigMaps, as the vendor's scheduler has them: ``vcjob-fault-npu-cm`` has the nodes
 with faults and how often jobs may still fail, ``job-reschedule-reason`` why jobs were
-rescheduled lately. A key of our own has the lives of all faults. They are written when
-they change, at most once a second, and read before the first decision and again when we
-lead. Neither waits for the other, and none is written that was not read.
+rescheduled lately. Keys of our own have the lives of all faults, and what was deleted
+because of them, for the brake of the next of us. They are written when they change, at
+most once a second, and read before the first decision and again when we lead. Neither
+waits for the other, and none is written that was not read.
 
 Source: the vendor's ``internal/rescheduling``. Where we differ: what is written is read
 back (decision D24), and nothing is written while nothing changes.
@@ -44,13 +45,13 @@ from ringleaf.kube.jobs import Group, uids_of
 from ringleaf.kube.nodes import NodeFacts
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.world import RetriesLeft, World
-from ringleaf.model.fault import Cause, Fault
+from ringleaf.model.fault import Cause, Deletion, Fault
 from ringleaf.model.mask import chips_of
 
 FAULTS: Final = "volcano-system", "vcjob-fault-npu-cm"
 REASONS: Final = "mindx-dl", "job-reschedule-reason"
 NODES, RETRIES, LIVES = "fault-node", "remain-retry-times", "ringleaf-faults"
-BRAKED: Final = "ringleaf-braked"
+BRAKED, DELETED = "ringleaf-braked", "ringleaf-deleted"
 RECORDS: Final = "recent-reschedule-records"
 MOST_RECORDS: Final = 10
 """Records of a job; older ones are dropped."""
@@ -58,6 +59,8 @@ MOST_BYTES: Final = 950 * 1024
 """Bytes of all that a ConfigMap has."""
 MOST_BRAKED: Final = 100
 """Jobs that wait for the brake and are named."""
+MOST_DELETIONS: Final = 100
+"""Deletions that are named; earlier ones are one."""
 MOST_LIVES: Final = 2000
 """Faults whose lives are kept; those that ended first are dropped first."""
 KEPT: Final = (
@@ -117,6 +120,7 @@ class Faultbook:
         say: Writes a line of the log.
         changed: Is called when the world was told something late.
         braked: The jobs that wait for the brake.
+        deletions: What was deleted lately because of faults.
 
     """
 
@@ -130,10 +134,11 @@ class Faultbook:
         *,
         changed: Callable[[], None] = lambda: None,
         braked: Callable[[], Iterable[str]] = tuple,
+        deletions: Callable[[], Iterable[Deletion]] = tuple,
     ) -> None:
         self._api, self._world, self._faults = api, world, faults
         self._clock, self._say, self._changed = clock, say, changed
-        self._braked = braked
+        self._braked, self._deletions = braked, deletions
         self._wakes = {FAULTS: asyncio.Event(), REASONS: asyncio.Event()}
         self._unread = {FAULTS, REASONS}
         self._writes = False
@@ -198,7 +203,8 @@ class Faultbook:
             lives = _read(data.get(LIVES, ""), list[Fault]) or []
             left = _read(data.get(RETRIES, ""), dict[str, _Left]) or {}
             known = {k: RetriesLeft(each.uid, each.times) for k, each in left.items()}
-            self._world.put_faults(lives, known)
+            deleted = _read(data.get(DELETED, ""), list[Deletion]) or []
+            self._world.put_faults(lives, known, deleted)
         else:
             found = _read(data.get(RECORDS, ""), dict[str, History]) or {}
             own = self._histories if self._writes else {}
@@ -298,7 +304,7 @@ class Faultbook:
         if where == REASONS:
             return {RECORDS: _bounded(self._histories)}
         braked = sorted(self._braked())[:MOST_BRAKED]
-        told = {BRAKED: encode.encode(braked).decode() if braked else ""}
+        told = {BRAKED: _text(braked), DELETED: _text(_last_of(self._deletions()))}
         found = _fitted(self._fault_nodes(), self._left(), _latest(self._faults()))
         return found | told
 
@@ -375,6 +381,20 @@ def _latest(faults: Iterable[Fault]) -> list[Fault]:
         key=lambda each: (each.recovered is None, each.recovered or 0.0, each.seen),
     )
     return by_end[-MOST_LIVES:]
+
+
+def _last_of(deletions: Iterable[Deletion]) -> list[Deletion]:
+    """What was deleted; of many, the last ones, and before them the sum of the rest.
+
+    >>> many = [Deletion(float(n), "j", 2) for n in range(102)]
+    >>> _last_of(many)[:2], len(_last_of(many))
+    ([Deletion(at=2.0, job='', pods=6), Deletion(at=3.0, job='j', pods=2)], 100)
+    """
+    found = [*deletions]
+    if len(found) <= MOST_DELETIONS:
+        return found
+    first, last = found[: 1 - MOST_DELETIONS], found[1 - MOST_DELETIONS :]
+    return [Deletion(first[-1].at, "", sum(each.pods for each in first)), *last]
 
 
 def _fitted(

@@ -1,17 +1,17 @@
 """The lives of faults as a scheduler has written them down, for who looks."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.faultbook import BRAKED, FAULTS, LIVES
+from ringleaf.kube.faultbook import BRAKED, DELETED, FAULTS, LIVES
 from ringleaf.kube.look import told
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.watch import Gone, Reflector
-from ringleaf.model.fault import Fault
+from ringleaf.model.fault import Deletion, Fault
 
 NAMESPACE, NAME = FAULTS
 PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -27,6 +27,11 @@ class Lives(Struct, frozen=True):
     trouble: str = ""
     braked: tuple[str, ...] = ()
     """Jobs that wait for the brake."""
+    deletions: tuple[Deletion, ...] = ()
+    """What was deleted lately because of faults."""
+
+
+Things = TypeVar("Things")
 
 
 class _ConfigMap(Struct):
@@ -90,12 +95,20 @@ def lives_in(data: Mapping[str, str] | None) -> Lives:
         faults = msgspec.json.decode(text, type=tuple[Fault, ...])
     except msgspec.DecodeError as error:
         return Lives(trouble=f"ConfigMap {NAMESPACE}/{NAME}, {LIVES}: {error}")
-    return Lives(faults, is_there=True, braked=_braked_in(data or {}))
+    return Lives(
+        faults,
+        is_there=True,
+        braked=_listed(data, BRAKED, tuple[str, ...]),
+        deletions=_listed(data, DELETED, tuple[Deletion, ...]),
+    )
 
 
-def _braked_in(data: Mapping[str, str]) -> tuple[str, ...]:
-    """The jobs that wait for the brake; none where that cannot be read."""
+def _listed(
+    data: Mapping[str, str] | None, key: str, kind: type[Things]
+) -> Things | tuple[()]:
+    """What a key has; nothing where that cannot be read."""
+    text = (data or {}).get(key) or "[]"
     try:
-        return msgspec.json.decode(data.get(BRAKED) or "[]", type=tuple[str, ...])
+        return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError:
         return ()

@@ -236,6 +236,7 @@ class Scheduler:
             say,
             changed=self._wake.set,
             braked=lambda: [k for k, each in engine.repairs.items() if each.braked],
+            deletions=lambda: engine.deletions,
         )
         self._mender = Mender(
             api,

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ringleaf.engine.event import (
     ConfChanged,
+    DeletionsKnown,
     Event,
     FaultsKnown,
     JobArrived,
@@ -78,7 +79,7 @@ from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
 from ringleaf.model.demand import Selector, selects
-from ringleaf.model.fault import NO_RECOVERY, Fault, Mode, Record
+from ringleaf.model.fault import NO_RECOVERY, Deletion, Fault, Mode, Record
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -195,6 +196,7 @@ class World:
         self._trusts_until = inf
         """Until when it is believed what others write of repairs."""
         self._faults: tuple[Fault, ...] = ()
+        self._deletions: tuple[Deletion, ...] = ()
         self._faults_changed = False
         self._retries: dict[str, RetriesLeft] = {}
         """Job -> how often its pods may still fail, by whoever scheduled before.
@@ -379,11 +381,15 @@ class World:
         self._trusts_until = now + TRUST_S
 
     def put_faults(
-        self, faults: Iterable[Fault], retries: Mapping[str, RetriesLeft]
+        self,
+        faults: Iterable[Fault],
+        retries: Mapping[str, RetriesLeft],
+        deletions: Iterable[Deletion] = (),
     ) -> None:
         """What whoever scheduled before has written down of faults."""
         self._faults, self._retries = tuple(faults), dict(retries)
-        self._faults_changed = bool(self._faults)
+        self._deletions = tuple(deletions)
+        self._faults_changed = bool(self._faults or self._deletions)
 
     def _heed_conf(self) -> None:
         """Which reports count is a matter of configuration."""
@@ -447,8 +453,7 @@ class World:
         out.append(ConfChanged(self._effective_conf()))
         out.append(LeavesChanged(leaves_of(self.topology)))
         out.append(NodesChanged(tuple(facts.node for facts in self.nodes.values())))
-        if self._faults:
-            out.append(FaultsKnown(self._faults))
+        out += self._known_of_faults()
         for group in self.groups.values():
             if group.record is not None and not group.is_outside:
                 known = _sound(group.record, now, len(group.pods))
@@ -934,13 +939,19 @@ class World:
         """What others wrote down of faults and repairs."""
         if self._faults_changed:
             self._faults_changed = False
-            out.append(FaultsKnown(self._faults))
+            out += self._known_of_faults()
         repairs, self._repairs = self._repairs, {}
         out += (
             RepairKnown(group.name, _sound(group.record, now, len(group.pods)))
             for group in filter(None, map(self.groups.get, repairs))
             if group.record is not None and not group.is_outside
         )
+
+    def _known_of_faults(self) -> Iterator[Event]:
+        if self._faults:
+            yield FaultsKnown(self._faults)
+        if self._deletions:
+            yield DeletionsKnown(self._deletions)
 
     def _tell_retries(self, group: Group, job: Job) -> Iterator[Event]:
         """How often pods have failed, by whoever scheduled before; said once."""

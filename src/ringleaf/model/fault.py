@@ -136,6 +136,14 @@ class Record(Struct, frozen=True):
     is_over: bool = False
 
 
+class Deletion(Struct, frozen=True, order=True):
+    """So many *pods* of a *job* were deleted because of faults."""
+
+    at: float
+    job: str
+    pods: int
+
+
 class Fault(Struct, frozen=True):
     """The life of one fault: seen, acted on, recovered.
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
+    DeletionsKnown,
     Event,
     FaultsKnown,
     JobArrived,
@@ -48,6 +49,7 @@ from ringleaf.model.demand import (
 )
 from ringleaf.model.fault import (
     Ailment,
+    Deletion,
     Fault,
     Mode,
     Reach,
@@ -272,6 +274,11 @@ def _times(given: Mapping[str, float | None]) -> Plain:
     return {key: whole(at) for key, at in given.items() if at is not None}
 
 
+def deletion(value: Deletion) -> Plain:
+    """One of ``deletions-known``."""
+    return {"job": value.job, "pods": value.pods, "deleted-at": value.at}
+
+
 def fault(value: Fault) -> Plain:
     """One of ``faults-known``."""
     found: Plain = {"where": value.where, "cause": str(value.cause)}
@@ -476,6 +483,9 @@ _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
             "repair-known": {"job": e.job, "record": record(e.record)}
         },
         FaultsKnown: lambda e: {"faults-known": [fault(each) for each in e.faults]},
+        DeletionsKnown: lambda e: {
+            "deletions-known": [deletion(each) for each in e.deletions]
+        },
         NodesChanged: lambda e: {"nodes": [node(each) for each in e.nodes]},
         NodesGone: lambda e: {"nodes-gone": [*e.names]},
         LeavesChanged: lambda e: {"leaves": leaves(e.leaves)},

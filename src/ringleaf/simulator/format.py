@@ -367,6 +367,14 @@ class FaultEntry(_Entry, frozen=True):
     until: Moment | None = None
 
 
+class DeletionEntry(_Entry, frozen=True):
+    """One of ``deletions-known``."""
+
+    job: str
+    pods: Index
+    deleted_at: Moment
+
+
 class EventEntry(_Entry, frozen=True):
     """One thing that happens, as logs have it."""
 
@@ -380,6 +388,7 @@ class EventEntry(_Entry, frozen=True):
     pods_refused: PodsRefusedEntry | UnsetType = UNSET
     repair_known: RepairEntry | UnsetType = UNSET
     faults_known: list[FaultEntry] | UnsetType = UNSET
+    deletions_known: list[DeletionEntry] | UnsetType = UNSET
     nodes: list[NodeEntry] | UnsetType = UNSET
     nodes_gone: list[str] | UnsetType = UNSET
     leaves: dict[str, LeafEntry] | UnsetType = UNSET
@@ -571,6 +580,8 @@ WANTED: Final[Mapping[str, str]] = {
     "pods-refused": "a mapping with job and replicas",
     "repair-known": "a mapping with job and record",
     "faults-known": "a list of faults",
+    "deletions-known": "a list of jobs and how many of their pods were deleted",
+    "pods": _FROM_0,
     "ailments": "a list of pods and what is wrong with them",
     "cause": f"one of {', '.join(Cause)}",
     "why": "text",

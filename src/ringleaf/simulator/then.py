@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
+    DeletionsKnown,
     Event,
     FaultsKnown,
     JobArrived,
@@ -33,7 +34,7 @@ from ringleaf.engine.event import (
 )
 from ringleaf.framework.conf import NO_OTHERS, Others
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Ailment, Cause, Fault, Record
+from ringleaf.model.fault import Ailment, Cause, Deletion, Fault, Record
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.placement import Mark, Placement
 from ringleaf.model.product import Product
@@ -47,6 +48,7 @@ from ringleaf.simulator.format import (
     OF_PODS,
     AilmentEntry,
     ArrivalEntry,
+    DeletionEntry,
     EventEntry,
     FaultEntry,
     JobEndEntry,
@@ -297,6 +299,11 @@ class Reader(Struct, frozen=True):
             )
         )
 
+    def _deletions_known(self, _path: str, entries: list[DeletionEntry]) -> Event:
+        return DeletionsKnown(
+            tuple(Deletion(each.deleted_at, each.job, each.pods) for each in entries)
+        )
+
     def _nodes(self, path: str, entries: list[NodeEntry]) -> Event:
         nodes: list[Node] = []
         for group in groups_of(path, entries):
@@ -377,6 +384,7 @@ FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
         "pods-refused": PodsRefused,
         "repair-known": RepairKnown,
         "faults-known": FaultsKnown,
+        "deletions-known": DeletionsKnown,
         "nodes": NodesChanged,
         "nodes-gone": NodesGone,
         "leaves": LeavesChanged,

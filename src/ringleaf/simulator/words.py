@@ -73,6 +73,7 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
         f"{'1 fault was' if len(faults) == 1 else f'{len(faults)} faults were'} "
         "known before"
     ),
+    "deletions-known": lambda deletions: f"{_sum(deletions)} because of faults before",
     "nodes": lambda nodes: f"nodes {_names(list(map(_node, nodes)))}: new or changed",
     "nodes-gone": lambda names: f"nodes {_names(names)} are gone",
     "leaves": lambda _leaves: "what is known of leaf switches changed",
@@ -81,6 +82,12 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
     "configuration": lambda _conf: "another configuration",
     "wakes": lambda _true: "time has passed",
 }
+
+
+def _sum(deletions: Sequence[Plain]) -> str:
+    """How many pods were deleted in all."""
+    pods = sum(each["pods"] for each in deletions)
+    return "1 pod was deleted" if pods == 1 else f"{pods} pods were deleted"
 
 
 def _ailing(ailments: Sequence[Plain]) -> str:
