@@ -213,9 +213,7 @@ class World:
             held = {} if standing is None else standing.placements
             listed: tuple[Placement, ...] = tuple(held[n] for n in sorted(held))
             events.append(JobArrived(one, listed))
-            # Whoever scheduled before has counted what it was about to delete.
-            doomed = {n for other, n in ledger.wards.deleted if other == name}
-            self._well(name, doomed)
+            self._looks_again(name)
             if self.ailing.get(name):
                 events.append(PodsAil(name, self.ailing[name]))
             ending = tuple(sorted(n for other, n in ledger.ending if other == name))
@@ -228,9 +226,27 @@ class World:
         self.hears(*events, Woke())
         self.counts["restarted"] += 1
 
+    def _looks_again(self, name: str) -> None:
+        """What ails the pods of a job, to who finds them: nodes may be gone by now.
+
+        Whoever scheduled before has counted what it was about to delete.
+        """
+        wards, nodes = self.ledger.wards, self.ledger.nodes
+        doomed = {n for other, n in wards.deleted if other == name}
+        lost = {n: node for (other, n), node in wards.lost.items() if other == name}
+        gone = {n: node for n, node in lost.items() if node not in nodes}
+        self._well(name, doomed | lost.keys())
+        stranded = [
+            Ailment(n, Cause.NODE, gone[n]) for n in sorted(gone.keys() - doomed)
+        ]
+        self.ailing[name] = (*self.ailing[name], *stranded)
+
     def _is_forgotten(self) -> None:
-        """What nobody wrote down: pods of nodes long gone, who was deleted by force."""
-        self.ledger.wards.lost, self.ledger.wards.forced = {}, set()
+        """Who was deleted by force, whose nodes are back, whose deletion was begun."""
+        wards, nodes = self.ledger.wards, self.ledger.nodes
+        gone = {pod: node for pod, node in wards.lost.items() if node not in nodes}
+        wards.lost = {pod: gone[pod] for pod in gone.keys() - wards.deleted.keys()}
+        wards.forced = set()
 
     def rests(self) -> None:
         """Everything that is asked for is done, and time passes, until it rests."""
@@ -289,7 +305,8 @@ class Machine(RuleBasedStateMachine):
     )
     def begin(self, percent: int, jobs: list[tuple[Shape, Recovery]]) -> None:
         self.world = World(rules(percent))
-        self.jobs_arrive(jobs)
+        gentle = Recovery(Mode.GRACE, sub_health=SubHealth.GRACE_EXIT)
+        self.jobs_arrive([((8, 2, None, "plain", 0), gentle), *jobs])
 
     @rule(jobs=st.lists(st.tuples(SHAPES, RECOVERIES), min_size=1, max_size=2))
     def jobs_arrive(self, jobs: list[tuple[Shape, Recovery]]) -> None:

@@ -130,8 +130,11 @@ def test_d24_how_often_pods_may_fail_is_not_forgotten(ward: Ward) -> None:
     ward.fail_pod(pods[1])
     once = ward.wait_for_others("train", pods[1:])
     assert place(once[1]) == place(pods[1])
-    left = ward.wait_for_kept(FAULTS, "remain-retry-times", f'{name}"')
-    assert left[name]["Times"] == 0
+    ward.wait_for_kept(FAULTS, "remain-retry-times", f'"{name}": {{"UUID"')
+    stage.wait(
+        lambda: ward.kept(FAULTS, "remain-retry-times")[name]["Times"] == 0,
+        "no retry to be left",
+    )
     records = ward.wait_for_kept(REASONS, "recent-reschedule-records", name)
     (record,) = records[name]["RescheduleRecords"]
     reasons = record["ReasonOfTask"]

@@ -274,6 +274,13 @@ class Ward:
         text = (found.get("data") or {}).get(key)
         return json.loads(text) if text else None
 
+    def forget(self) -> None:
+        """Let nothing be known of earlier faults, of which schedulers would know."""
+        self.stage.stop_scheduler()
+        namespace, name = FAULTS
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+        self.stage.bed.client.request("DELETE", path)
+
     def wait_for_kept(self, where: tuple[str, str], key: str, words: str) -> Any:  # noqa: ANN401 - JSON
         """What a ConfigMap has under *key*, once it has *words*."""
         self.stage.wait(
