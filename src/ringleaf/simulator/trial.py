@@ -1,0 +1,161 @@
+"""What is simulated: a cluster, the jobs that come to it, and the rules in force.
+
+These are nouns. Workloads make them, the clock plays them, observers measure them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from ringleaf.engine.event import Event
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.instruction import Instruction
+from ringleaf.framework.view import View
+from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
+from ringleaf.model.queue import Queue
+from ringleaf.model.spine import Leaf
+
+
+class Ending(StrEnum):
+    """How a job ends when nothing else ends it."""
+
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Work(Struct, frozen=True):
+    """A job of a workload, and what nobody knows before: how long it runs.
+
+    Args:
+        job: What the scheduler is told.
+        arrives: When it is submitted, in seconds since the beginning.
+        runs_s: Seconds that it runs, alone and undisturbed.
+        ending: How it ends then.
+        kind: What sort of job it is, for tables: ``pretrain``, ``eval``.
+
+    """
+
+    job: Job
+    arrives: float
+    runs_s: float
+    ending: Ending = Ending.DONE
+    kind: str = ""
+
+
+class Site(Struct, frozen=True):
+    """A cluster as it is before the first job.
+
+    Args:
+        name: What people call it: ``leaf-spine-512``, or the name of a file.
+        nodes: Its nodes, empty.
+        leaves: What is known of its leaf switches besides pods.
+        queues: Its queues.
+
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    leaves: tuple[Leaf, ...] = ()
+    queues: tuple[Queue, ...] = ()
+
+    @property
+    def chips(self) -> int:
+        """Chips of all its nodes."""
+        return sum(node.chips for node in self.nodes)
+
+
+class Workload(Struct, frozen=True):
+    """Jobs that come to a cluster.
+
+    Args:
+        name: What people call it: ``kalos``, or the name of a file.
+        about: Where its figures come from, and their licence.
+        works: Its jobs anew each time, in the order in which they arrive.
+        n_jobs: How many they are.
+        span_s: From the first arrival to the last.
+
+    """
+
+    name: str
+    about: str
+    works: Callable[[], Iterator[Work]]
+    n_jobs: int
+    span_s: float
+
+
+class Happening(Struct, frozen=True):
+    """Something that happens to the cluster by itself at a time: a chip fails."""
+
+    at: float
+    event: Event
+
+
+class Trial(Struct, frozen=True):
+    """One run: everything that it depends on.
+
+    Args:
+        site: The cluster.
+        workload: The jobs.
+        conf: The rules in force.
+        policy: What they are called in tables.
+        seed: Of everything that is drawn.
+        happenings: What happens to the cluster by itself, in the order of time.
+        contention: Share of the time that jobs communicate; they are slowed down by as
+            much as they share links, where this is more than 0.
+        checkpoint_s: How often jobs save their work; what came after is lost with a
+            pod that fails.
+
+    """
+
+    site: Site
+    workload: Workload
+    conf: Conf = DEFAULT
+    policy: str = "ringleaf"
+    seed: int = 0
+    happenings: Sequence[Happening] = ()
+    contention: float = 0.0
+    checkpoint_s: float = 1800.0
+
+
+class Scheduler(Protocol):
+    """The engine's port: Ringleaf's engine, or a baseline."""
+
+    @property
+    def view(self) -> View:
+        """What it knows."""
+
+    def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:
+        """What is to be done after *events*, which happened together."""
+
+
+class Observer(Protocol):
+    """Somebody who measures a run; nothing depends on them."""
+
+    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+        """A run begins."""
+
+    def passes(self, since: float, now: float) -> None:
+        """From *since* to *now* everything was as it still is."""
+
+    def arrives(self, work: Work, now: float) -> None:
+        """A job is submitted; it is not placed yet."""
+
+    def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
+        """Pods of a job are placed: all of them, or those that were away."""
+
+    def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
+        """Pods of a job are gone before its end: evicted, or deleted for a fault."""
+
+    def ends(self, work: Work, now: float) -> None:
+        """A job is over, and all its pods are gone."""
+
+    def says(self, said: Instruction, now: float) -> None:
+        """The scheduler has said something, before it is carried out."""
+
+    def finish(self, now: float) -> None:
+        """Nothing more happens."""
