@@ -11,7 +11,9 @@ from ringleaf.actions.preempt import preempt
 from ringleaf.actions.reclaim import reclaim
 from ringleaf.framework.cycle import Cycle
 
-VERBS: Final[Mapping[str, Callable[[Cycle], None]]] = MappingProxyType(
+Verb = Callable[[Cycle], None]
+
+VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
     {
         "enqueue": enqueue,
         "allocate": allocate,

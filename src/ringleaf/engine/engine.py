@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from ringleaf.actions import VERBS
+from ringleaf.actions import VERBS, Verb
 from ringleaf.actions.enqueue import full_words
 from ringleaf.actions.mend import follow, mend
 from ringleaf.actions.unstarted import next_look, release_unstarted, take_back_nodes
@@ -55,7 +55,7 @@ from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
-from ringleaf.framework.waiting import beyond_quota, told_to_wait
+from ringleaf.framework.waiting import beyond_quota
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.model.fault import Cause, Deletion, Reach
@@ -68,7 +68,7 @@ from ringleaf.plugins import PLUGINS
 from ringleaf.plugins.predicates import Predicates, without_predicates
 from ringleaf.policies.admission import admit
 from ringleaf.policies.faults import is_sick
-from ringleaf.policies.fit import request_of, some_of
+from ringleaf.policies.fit import some_of
 
 SAME_PLACE: Final = ("product", "chips", "superpod", "leaf", "slot")
 """Where a node stands; one that moves is another node."""
@@ -93,6 +93,9 @@ class Engine:
         conf: The configuration.
 
     """
+
+    verbs: Mapping[str, Verb] = VERBS
+    """What the actions of a configuration do."""
 
     def __init__(
         self,
@@ -177,7 +180,7 @@ class Engine:
                 cycle.waiting.accounts_changed()
                 cycle.modest.accounts_changed()
             for action in cycle.conf.actions:
-                VERBS[action](cycle)
+                self.verbs[action](cycle)
                 if cycle.is_cut_short:
                     return
             if cycle.repairs.is_news:
@@ -260,7 +263,7 @@ class Engine:
                 hint = self._queue_hint(job.queue, why)
                 held_back = replace(held_back, because=why, hint=hint)
                 return cycle.with_reserved(standing, held_back)
-            waiting = told_to_wait(cycle.session, job, request_of(job))
+            waiting = cycle.session.why_waiting(job)
         if why:
             hint = self._queue_hint(job.queue, why) or waiting.hint
             waiting = replace(waiting, because=why, hint=hint)

@@ -45,7 +45,7 @@ from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import Queue
 from ringleaf.policies.annotations import pod_annotations
-from ringleaf.policies.fit import Request, capacity, counted, request_of, some_of
+from ringleaf.policies.fit import Request, counted, request_of, some_of
 
 NEVER: Final = inf
 
@@ -288,7 +288,7 @@ class Cycle:
             return False
         request = request_of(job)
         if request not in self._room:
-            self._room[request] = capacity(self.view.cluster, request)
+            self._room[request] = self.session.room(request)
         return self._room[request] < job.needed
 
     def pass_over(self, line: Line) -> None:

@@ -27,7 +27,6 @@ from ringleaf.framework.match import (
 from ringleaf.framework.session import one_by_one
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.waiting import told_to_wait
 from ringleaf.model.decision import Placed, Reason
 from ringleaf.model.job import Job, Network, Role
 from ringleaf.model.mask import mask_of
@@ -116,7 +115,7 @@ def _held_back(cycle: Cycle, job: Job) -> Fault | None:
 
 def no_place(cycle: Cycle, job: Job) -> Fault:
     """Why no nodes are found for *job*."""
-    found = told_to_wait(cycle.session, job, request_of(job), hints=False)
+    found = cycle.session.why_waiting(job, hints=False)
     return Fault(Because.NO_PLACE, found.message)
 
 

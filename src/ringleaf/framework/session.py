@@ -109,12 +109,28 @@ class Session:
             return beyond_quota(self, job, limit)
         for level in levels_of(job):
             with Statement(self.cluster) as statement:
-                placements = Placing(self, job, level, limit).place(statement)
+                placements = self.placing(job, level, limit).place(statement)
                 if placements is not None:
                     statement.commit()
                     warnings = warnings_of(job, self.settings)
                     return Placed(job, tuple(placements), warnings)
-        return told_to_wait(self, job, request_of(job), hints=hints)
+        return self.why_waiting(job, hints=hints)
+
+    def placing(
+        self, job: Job, level: Level, limit: int | None = None, *, running: bool = False
+    ) -> "Placing":
+        """One try to place *job*; who places by another rule tries in another way."""
+        return Placing(self, job, level, limit, running=running)
+
+    def why_waiting(
+        self, job: Job, *, hints: bool = True, runs: bool = False
+    ) -> Waiting:
+        """Why *job* cannot be placed now; one that *runs* keeps its pods."""
+        return told_to_wait(self, job, request_of(job), hints=hints, runs=runs)
+
+    def room(self, request: Request) -> int:
+        """How many pods of a request find room at most, whatever the network."""
+        return capacity(self.cluster, request)
 
     def join(
         self,
@@ -134,7 +150,7 @@ class Session:
             return ()
         running = as_running(job, held, lost)
         with Statement(self.cluster) as statement:
-            placing = Placing(self, running, Level.PODS, limit, running=True)
+            placing = self.placing(running, Level.PODS, limit, running=True)
             placements = placing.place(statement)
             statement.commit()
         return tuple(placements or ())
@@ -143,7 +159,7 @@ class Session:
         """Why too few pods ``join`` a *job* ``as_running``; None if none ever can."""
         if not is_legal(job, self.settings):
             return None
-        return told_to_wait(self, job, request_of(job), hints=hints, runs=True)
+        return self.why_waiting(job, hints=hints, runs=True)
 
     def preview(self, job: Job, limit: int | None = None) -> Placed | None:
         """What ``decide`` would give *job* now if it placed it; nothing is held."""
@@ -152,7 +168,7 @@ class Session:
             return None
         for level in levels_of(job):
             with Statement(self.cluster) as statement:
-                placements = Placing(self, job, level, limit).place(statement)
+                placements = self.placing(job, level, limit).place(statement)
                 if placements is not None:
                     warnings = warnings_of(job, self.settings)
                     return Placed(job, tuple(placements), warnings)
@@ -177,7 +193,7 @@ class Session:
         """Whether *job* would be placed now, at any level or at *level*."""
         for each in levels_of(job) if level is None else (level,):
             with Statement(self.cluster) as statement:
-                if Placing(self, job, each).place(statement) is not None:
+                if self.placing(job, each).place(statement) is not None:
                     return True
         return False
 
@@ -190,7 +206,7 @@ class Session:
         all back.
         """
         if runs:
-            yield Placing(self, job, Level.PODS, running=True).standing()
+            yield self.placing(job, Level.PODS, running=True).standing()
             return
         with Statement(self.cluster) as statement:
             if job.name in self.cluster.holdings:
@@ -199,7 +215,7 @@ class Session:
             if job.previous is not None and job.previous.keep is Keep.PODS:
                 kept = kept_seats(self.cluster, job)
             if one_by_one(job):
-                placing = Placing(self, job, Level.PODS)
+                placing = self.placing(job, Level.PODS)
                 for seat in kept:
                     placing.take(statement, seat)
             yield kept
@@ -305,7 +321,7 @@ class Session:
         self, statement: Statement, job: Job, *, runs: bool = False
     ) -> tuple[Role | None, int]:
         """Place what can be of a waiting *job*: the role that is short, pods placed."""
-        placing = Placing(self, job, levels_of(job)[-1], running=runs)
+        placing = self.placing(job, levels_of(job)[-1], running=runs)
         placing.place(statement)
         return placing.short, len(self.cluster.holdings.get(job.name, ()))
 

@@ -155,6 +155,11 @@ class Waitlist:
         self._lonely.pop(line, None)
         line.hunted.clear()
 
+    @property
+    def lines(self) -> Iterable[Line]:
+        """Every line, open or not."""
+        return self._lines.values()
+
     def line_of(self, name: str) -> Line:
         """Where a job waits."""
         return self._line[name]

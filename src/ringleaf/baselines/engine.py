@@ -1,0 +1,245 @@
+"""An engine whose nodes and chips somebody else chooses. Start at ``Seating``.
+
+Everything else is Ringleaf's: events, instructions, queues, gangs, repairs, accounts.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ringleaf.baselines.floor import (
+    LOOSE,
+    Chooser,
+    Floor,
+    Spot,
+    Spots,
+    floor_of,
+    without_network,
+)
+from ringleaf.baselines.order import Order
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import ConfChanged
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.session import Bars, Placing, Session
+from ringleaf.framework.statement import Statement
+from ringleaf.framework.votes import Votes
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.decision import Reason, Waiting
+from ringleaf.model.job import Job, Network, Role
+from ringleaf.model.placement import NO_MARK, Mark, Placement
+from ringleaf.model.queue import Queue
+from ringleaf.model.settings import Settings
+from ringleaf.model.spine import Leaf
+from ringleaf.policies.admission import warnings_of
+from ringleaf.policies.fit import (
+    FITS,
+    REASONS,
+    Barred,
+    Request,
+    counted,
+    node_reasons,
+    reach,
+    reason_counts,
+    request_of,
+)
+from ringleaf.policies.gang import Seat
+from ringleaf.policies.repair import Level
+
+_CHIPS = (Reason.FAULTY_CHIPS, Reason.NETWORK_FAULTY, Reason.NOT_WIRED_TOGETHER)
+"""Reasons that depend on which chips may go together."""
+
+
+class Baseline(Engine):
+    """A cluster that is scheduled by another rule.
+
+    Args:
+        nodes: The nodes at the beginning.
+        leaves: What is known of leaf switches besides the pods under them.
+        queues: The queues at the beginning.
+        conf: The configuration.
+        chooser: The rule for nodes and chips; None is Ringleaf's own.
+        order: Who is next, and who may go before; None is as configured.
+
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        leaves: Iterable[Leaf] = (),
+        queues: Iterable[Queue] = (),
+        conf: Conf = DEFAULT,
+        *,
+        chooser: Chooser | None = None,
+        order: Order | None = None,
+    ) -> None:
+        self.chooser, self.order = chooser, order
+        if order is not None:
+            self.verbs = {**Engine.verbs, "allocate": order.verb()}
+            conf = order.configured(conf)
+        super().__init__(nodes, leaves, queues, conf)
+
+    def _session(self, conf: Conf, votes: Votes) -> Session:
+        if self.chooser is None:
+            return super()._session(conf, votes)
+        return BaselineSession(
+            self.view.cluster, conf.settings, self.chooser, votes.predicate
+        )
+
+    def _conf_changed(self, event: ConfChanged) -> None:
+        if self.order is not None:
+            event = ConfChanged(self.order.configured(event.conf))
+        super()._conf_changed(event)
+
+
+class BaselineSession(Session):
+    """Decides jobs by a chooser's rule.
+
+    Args:
+        cluster: Where they are placed.
+        settings: What the operator chose.
+        chooser: The rule.
+        bars: Keeps pods off nodes, for reasons of plugins.
+
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Settings,
+        chooser: Chooser,
+        bars: Bars | None = None,
+    ) -> None:
+        super().__init__(cluster, settings, bars=bars)
+        self._chooser = chooser
+
+    def placing(
+        self, job: Job, level: Level, limit: int | None = None, *, running: bool = False
+    ) -> Placing:
+        """One try to place *job* by the chooser."""
+        return Seating(self, job, level, limit, running=running)
+
+    def room(self, request: Request) -> int:
+        """How many pods of a request find room at most."""
+        return int(self._floor(without_network(request)).room.sum())
+
+    def fits_now(self, job: Job) -> bool:
+        """Whether *job*, placed anew, would be placed now."""
+        return self.would_place(job, Level.JOB)
+
+    def spots(self, job: Job, role: Role, pods: int) -> Spots | None:
+        """Places for so many more pods of *role*."""
+        barred = self.barred_for(job, role)
+        floor = self._floor(without_network(request_of(job, role)), barred)
+        return self._chooser.choose(floor, job, pods)
+
+    def _floor(self, request: Request, barred: Barred | None = None) -> Floor:
+        return floor_of(self.cluster, request, self._chooser.wiring, barred or {})
+
+    def why_waiting(
+        self, job: Job, *, hints: bool = True, runs: bool = False
+    ) -> Waiting:
+        """Why *job* cannot be placed now: nodes per reason, and the rule if it binds.
+
+        There is no hint.
+        """
+        request = without_network(request_of(job))
+        if job.roles or not request.row.asked:
+            return super().why_waiting(job, hints=hints, runs=runs)
+        with self.as_found_by(job, runs=runs) as kept:
+            barred = self.barred(job, kept)
+            reasons = self._reasons(request, barred)
+            room = int(self._floor(request, barred).room.sum())
+        missing = job.needed - len(kept) - room
+        because = ""
+        if missing <= 0:
+            wanted = self._chooser.shape or "places that it does not find"
+            because = f"there is room for {counted(room, 'pod')}, its rule wants "
+            because += wanted
+        return Waiting(
+            job=job,
+            missing=max(1, missing),
+            fitting=int((reasons == FITS).sum()),
+            reasons=reason_counts(reasons),
+            hint="",
+            because=because,
+            warnings=warnings_of(job, self.settings),
+        )
+
+    def _reasons(self, request: Request, barred: Barred) -> np.typing.NDArray[np.int8]:
+        """Why each node cannot take a pod, with the chips that the chooser takes."""
+        cluster = self.cluster
+        reasons = node_reasons(cluster, request, barred)
+        if self._chooser.wiring is not LOOSE:
+            return reasons
+        chips = np.isin(reasons, [REASONS.index(reason) for reason in _CHIPS])
+        usable = np.bitwise_count(cluster.free & reach(cluster, request))
+        enough = usable >= request.row.asked
+        roomy = cluster.fleet.roomy(request.demand)
+        reasons[chips & enough & roomy] = FITS
+        reasons[chips & enough & ~roomy] = REASONS.index(Reason.TOO_FEW_RESOURCES)
+        return reasons
+
+
+class Seating(Placing):
+    """One try to place a job: pods that stay do, the chooser seats the others."""
+
+    _session: BaselineSession
+
+    def place(self, statement: Statement) -> list[Placement] | None:
+        """Hold chips for every pod, or return None with some of them held."""
+        self._keep(statement)
+        if self._kept and not self._running:
+            self._before = [self.take(statement, seat) for seat in self._kept]
+        return self._one_by_one(statement, self._job.crew, list(self._before))
+
+    def _fill(
+        self,
+        statement: Statement,
+        role: Role,
+        replicas: Sequence[int],
+        placed: list[Placement],
+    ) -> bool:
+        """Place pods of *role*, all at once; whether all of them were."""
+        if not role.chips:
+            return super()._fill(statement, role, replicas, placed)
+        room = self._limit - len(placed)
+        if self._running:
+            room -= len(self._there)
+        wanted = replicas[: max(0, room)]
+        spots = self._spots(role, len(wanted))
+        request = request_of(self._job, role)
+        for replica, spot in zip(wanted, spots, strict=False):
+            placed.append(self.take(statement, self._seat(replica, spot), request))
+        if len(spots) < len(wanted):
+            self.short = self.short or role
+        return len(spots) == len(replicas)
+
+    def _spots(self, role: Role, pods: int) -> Spots:
+        """Places for so many pods; of an elastic job, for as many as find one."""
+        session, job = self._session, self._job
+        if not pods:
+            return ()
+        found = session.spots(job, role, pods)
+        if found is not None:
+            return found
+        few: Spots = ()
+        low, high = 0, pods if self._running or job.is_elastic else 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = session.spots(job, role, middle)
+            if found is None:
+                high = middle
+            else:
+                low, few = middle, found
+        return few
+
+    def _seat(self, replica: int, spot: Spot) -> Seat:
+        """The seat of a pod, with what a network rule of Ringleaf's would note."""
+        job = self._job
+        block, mark = None, None
+        if job.network is Network.SUPERPODS:
+            place = job.ranks.index(replica) if job.roles else replica
+            block = place // job.block_nodes
+        if job.network is Network.SWITCHES:
+            mark = spot.mark if spot.mark != NO_MARK else Mark(job.job_type)
+        return Seat(replica, spot.node, spot.chips, block, mark)

@@ -1,0 +1,218 @@
+"""What a baseline chooses from: the nodes that can take a pod, and how many each.
+
+*Loose* wiring takes any free chips of a node, lowest first, as schedulers do that count
+chips. *Tight* wiring takes what the product's rule allows: the rows of the catalogue.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Final, Protocol
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from ringleaf.model.cluster import Cluster, Masks
+from ringleaf.model.job import Job, Network
+from ringleaf.model.placement import NO_MARK, Mark
+from ringleaf.policies.chips import NEVER, Ints, read
+from ringleaf.policies.fit import NOBODY, Barred, Request, eligible, reach
+
+Costs = NDArray[np.float64]
+"""A number for each node, lower is better; infinite where no pod fits."""
+
+
+class Wiring(Protocol):
+    """Which chips of a node a pod may have together."""
+
+    def room(self, request: Request, usable: Masks) -> Ints:
+        """How many pods fit each of many masks."""
+
+    def taken(self, request: Request, usable: int) -> int:
+        """The chips of a pod on a node that fits it."""
+
+
+class Loose:
+    """Any free chips of a node."""
+
+    def room(self, request: Request, usable: Masks) -> Ints:
+        """As many pods as there are chips for."""
+        return np.bitwise_count(usable).astype(np.int64) // request.row.asked
+
+    def taken(self, request: Request, usable: int) -> int:
+        """The lowest chips."""
+        taken = 0
+        for _chip in range(request.row.asked):
+            taken |= usable & -usable
+            usable &= usable - 1
+        return taken
+
+
+class Tight:
+    """Chips that the product's rule allows together."""
+
+    def room(self, request: Request, usable: Masks) -> Ints:
+        """As many pods as the rule serves one after the other."""
+        masks, which = np.unique(usable, return_inverse=True)
+        fits = np.zeros(len(masks), np.int64)
+        while (open_ := request.table.ranks(masks) != NEVER).any():
+            fits += open_
+            taken = read(request.row, request.product.chips, masks).taken
+            masks = np.where(open_, masks & ~taken, masks)
+        return fits[which]
+
+    def taken(self, request: Request, usable: int) -> int:
+        """The chips that the rule likes best."""
+        return request.table.taken(usable)
+
+
+LOOSE: Final = Loose()
+TIGHT: Final = Tight()
+
+
+class Floor(Struct, frozen=True):
+    """The nodes of a cluster that can take pods of one request.
+
+    Args:
+        cluster: The cluster.
+        request: What one pod asks, whatever the network.
+        wiring: Which chips may go together.
+        nodes: The nodes that can take a pod now, by name.
+        usable: Their chips that are free and healthy.
+        room: How many pods each can take.
+
+    """
+
+    cluster: Cluster
+    request: Request
+    wiring: Wiring
+    nodes: Ints
+    usable: Masks
+    room: Ints
+
+    @property
+    def asked(self) -> int:
+        """Chips of one pod."""
+        return self.request.row.asked
+
+    @property
+    def healthy(self) -> Ints:
+        """How many chips of each node work."""
+        within = reach(self.cluster, self.request)[self.nodes]
+        return np.bitwise_count(within).astype(np.int64)
+
+    @property
+    def leaf(self) -> Ints:
+        """The leaf of each node."""
+        return self.cluster.leaf[self.nodes]
+
+    def only(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> "Floor":
+        """The same with some of the nodes."""
+        return replace(
+            self,
+            nodes=self.nodes[where],
+            usable=self.usable[where],
+            room=self.room[where],
+        )
+
+    def whole(self) -> "Floor":
+        """The same with one pod a node."""
+        return replace(self, room=np.minimum(self.room, 1))
+
+
+class Spot(Struct, frozen=True):
+    """The node and chips of one pod, and what is noted of its leaf."""
+
+    node: int
+    chips: int
+    mark: Mark = NO_MARK
+
+
+Spots = Sequence[Spot]
+
+
+class Chooser(Protocol):
+    """Another scheduler's rule.
+
+    It is a function of the floor and the job: asked the same it answers the same, and
+    dice are made anew from a seed and the name of the job.
+    """
+
+    wiring: Wiring
+    """Which chips it takes together."""
+    shape: str
+    """What it wants besides room, in words; empty where room is enough."""
+
+    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+        """Places for so many pods of *job*, in the order of ranks; None if too few."""
+
+
+@lru_cache(maxsize=1024)
+def without_network(request: Request) -> Request:
+    """The same request of a job that no network rule places."""
+    return replace(request, network=Network.NONE)
+
+
+def floor_of(
+    cluster: Cluster, request: Request, wiring: Wiring, barred: Barred = NOBODY
+) -> Floor:
+    """The nodes that can take pods of *request*, as *wiring* allows."""
+    right = eligible(cluster, request)
+    for nodes_barred in barred.values():
+        right[nodes_barred] = False
+    (nodes,) = right.nonzero()
+    usable = cluster.free[nodes] & reach(cluster, request)[nodes]
+    room = wiring.room(request, usable)
+    if request.demand.resources:
+        room = np.minimum(room, cluster.fleet.pods_that_fit(request.demand)[nodes])
+    (some,) = room.nonzero()
+    return Floor(cluster, request, wiring, nodes[some], usable[some], room[some])
+
+
+def spots_on(floor: Floor, counts: Iterable[tuple[int, int]]) -> list[Spot]:
+    """So many pods on each of some nodes, given by their places on the floor."""
+    found: list[Spot] = []
+    for at, pods in counts:
+        node, usable = floor.nodes.item(at), floor.usable.item(at)
+        for _pod in range(pods):
+            taken = floor.wiring.taken(floor.request, usable)
+            usable &= ~taken
+            found.append(Spot(node, taken))
+    return found
+
+
+def cheapest(
+    floor: Floor, pods: int, costs: Callable[[Ints, Masks], Costs]
+) -> list[Spot] | None:
+    """One pod after the other where it costs least; None if too few find room.
+
+    *costs* tells of some nodes, given by their places on the floor, and the masks that
+    are usable there. Among equals the first node goes first.
+    """
+    if floor.room.sum() < pods:
+        return None
+    now = costs(np.arange(len(floor.nodes)), floor.usable)
+    if pods == 1:
+        return spots_on(floor, [(int(now.argmin()), 1)])
+    if floor.room.max() == 1:
+        order = np.argsort(now, kind="stable")[:pods]
+        return spots_on(floor, ((at, 1) for at in order.tolist()))
+    return _in_turn(floor, pods, costs, now)
+
+
+def _in_turn(
+    floor: Floor, pods: int, costs: Callable[[Ints, Masks], Costs], now: Costs
+) -> list[Spot]:
+    """The same where a node can take several: what it has left costs something else."""
+    usable, room = floor.usable.copy(), floor.room.copy()
+    found = []
+    for _pod in range(pods):
+        at = int(now.argmin())
+        taken = floor.wiring.taken(floor.request, usable.item(at))
+        found.append(Spot(floor.nodes.item(at), taken))
+        usable[at] = usable.item(at) & ~taken
+        room[at] -= 1
+        here = np.array([at])
+        now[at] = costs(here, usable[here]).item() if room.item(at) else np.inf
+    return found

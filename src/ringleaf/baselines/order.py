@@ -1,0 +1,319 @@
+"""Who is next, and who may go before: queue orders, whatever chooses the nodes.
+
+An order is a configuration of the engine's own votes and, where those do not say it, an
+``allocate`` of its own. Baselines and Ringleaf can run under the same one, so that what
+differs is where jobs are placed.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nsmallest
+from math import inf
+from types import MappingProxyType
+from typing import ClassVar, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ringleaf.actions import VERBS, Verb
+from ringleaf.actions.reserve import reserve
+from ringleaf.actions.turns import Turns
+from ringleaf.framework.booking import ends_at
+from ringleaf.framework.conf import Conf, PluginConf
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.plugin import Plugin
+from ringleaf.framework.standing import Standing
+from ringleaf.framework.vocabulary import FLAG_OF, Voter
+from ringleaf.framework.waitlist import Line
+from ringleaf.model.job import Job
+from ringleaf.model.product import Product
+from ringleaf.policies.fit import of_product
+
+DEPTH: Final = 100
+"""Jobs for which conservative backfill plans, as Slurm's ``bf_max_job_test``."""
+
+
+class Order(Struct, frozen=True):
+    """A queue order.
+
+    Args:
+        name: What people call it.
+        title: What it does, in one sentence.
+        source: Where it comes from.
+        verb: Makes its ``allocate`` for one engine.
+        by: The plugins that may tell jobs apart before their age does.
+        first: A plugin that tells jobs apart before those.
+        reserves: Whether the first who waits gets a reservation at once.
+
+    """
+
+    name: str
+    title: str
+    source: str
+    verb: Callable[[], Verb]
+    by: tuple[str, ...] = ()
+    first: type[Plugin] | None = None
+    reserves: bool = False
+
+    def configured(self, conf: Conf) -> Conf:
+        """*conf* in this order; everybody is let in, so that it decides alone."""
+        tiers = [tuple(map(self._voting, tier)) for tier in conf.tiers]
+        if self.first is not None:
+            tiers.insert(0, (_plugin(self.name, self.title, self.first),))
+        how = {"reservation": "strict" if self.reserves else "off"}
+        allocate = {**conf.action_arguments.get("allocate", {}), **how}
+        allocate["reservation-after-seconds"] = 0
+        return replace(
+            conf,
+            actions=tuple(each for each in conf.actions if each != "enqueue"),
+            tiers=tuple(tiers),
+            action_arguments={**conf.action_arguments, "allocate": allocate},
+        )
+
+    def _voting(self, plugin: PluginConf) -> PluginConf:
+        """*plugin*, which may tell jobs apart only if it is one of those who do."""
+        if plugin.name in self.by:
+            return plugin
+        return replace(plugin, enabled=plugin.enabled - {FLAG_OF["JobOrder"]})
+
+
+def _plugin(name: str, meaning: str, plugin: type[Plugin]) -> PluginConf:
+    about = Voter(name, meaning, ("JobOrder",), {})
+    return PluginConf(name, name, frozenset({FLAG_OF["JobOrder"]}), {}, about, plugin)
+
+
+class Shortest(Plugin):
+    """Votes by ``Job.estimate_s``."""
+
+    meaning: ClassVar[str] = "The job that is sure to end soonest goes first."
+
+    def job_order(self, standing: Standing) -> float:
+        """Shorter first; those of whom nobody knows come last."""
+        estimate = standing.job.estimate_s
+        return inf if estimate is None else estimate
+
+
+def redeem(cycle: Cycle) -> None:
+    """Start who has a reservation and can."""
+    for booking in list(cycle.bookings.values()):
+        if booking.failed_at != cycle.supply:
+            cycle.redeem(booking)
+
+
+def is_cut_short(cycle: Cycle) -> bool:
+    """Whether as many jobs have started as may in this cycle."""
+    cycle.is_cut_short = len(cycle.bound) >= cycle.most
+    return cycle.is_cut_short
+
+
+class Strict:
+    """Nobody starts before the first of his queue."""
+
+    def __init__(self) -> None:
+        self._heads: dict[str, tuple[Line, Standing]] = {}
+
+    def __call__(self, cycle: Cycle) -> None:
+        """Place the first of each queue, as long as that succeeds."""
+        redeem(cycle)
+        for queue in list(cycle.waiting.queues):
+            while (line := self._head(cycle, queue)) is not None:
+                if is_cut_short(cycle):
+                    return
+                if not cycle.attempt(line):
+                    break
+
+    def _head(self, cycle: Cycle, queue: str) -> Line | None:
+        """The line of the first in *queue*; None if it is known not to fit."""
+        waiting = cycle.waiting
+        line, standing = self._heads.get(queue, (None, None))
+        if line is not None and standing is not None and not cycle.repairs.open:
+            waits = standing.job.name in waiting
+            if waits and waiting.line_of(standing.job.name) is line:
+                return line if waiting.is_open(line) else None
+        lines = [each for each in waiting.lines if each.ask.queue == queue]
+        if not lines:
+            return None
+        line = min(lines, key=lambda each: each.front[0])
+        self._heads[queue] = line, line.front[1]
+        return line if waiting.is_open(line) else None
+
+
+class Easy:
+    """The first who waits gets a reservation; others start if they do not delay it."""
+
+    def __call__(self, cycle: Cycle) -> None:
+        """Place whoever can be, after a reservation for the first who cannot."""
+        redeem(cycle)
+        turns = Turns(cycle, cycle.waiting)
+        while (line := turns.next()) is not None:
+            if is_cut_short(cycle):
+                return
+            if not cycle.attempt(line):
+                reserve(cycle)
+
+
+class Profile:
+    """How many chips of a product will be free from now on, as far as it is known."""
+
+    def __init__(
+        self, now: float, free: int, ends: Iterable[tuple[float, int]]
+    ) -> None:
+        self._times = [now]
+        self._free = [free]
+        for end, chips in sorted(ends):
+            if end > self._times[-1]:
+                self._times.append(end)
+                self._free.append(self._free[-1])
+            self._free[-1] += chips
+
+    def earliest(self, chips: int, lasts: float, after: float) -> float:
+        """When *chips* are free for so long, not before *after*; infinite if never."""
+        at = max(0, bisect_right(self._times, after) - 1)
+        while at < len(self._times):
+            start = max(after, self._times[at])
+            short = self._short(at, chips, start + lasts)
+            if short is None:
+                return start
+            at = short + 1
+        return inf
+
+    def _short(self, at: int, chips: int, until: float) -> int | None:
+        """The last step from *at* on, before *until*, with fewer than *chips* free."""
+        found = None
+        while at < len(self._times) and self._times[at] < until:
+            if self._free[at] < chips:
+                found = at
+            at += 1
+        return found
+
+    def next_change(self, now: float) -> float:
+        """When more or less is free than *now*."""
+        at = bisect_right(self._times, now)
+        return self._times[at] if at < len(self._times) else inf
+
+    def take(self, chips: int, start: float, lasts: float) -> None:
+        """*chips* are somebody's from *start* on, for so long."""
+        for time in (start, start + lasts):
+            at = bisect_right(self._times, time)
+            if time != inf and self._times[at - 1] != time:
+                self._times.insert(at, time)
+                self._free.insert(at, self._free[at - 1])
+        for at, time in enumerate(self._times):
+            if start <= time < start + lasts:
+                self._free[at] -= chips
+
+
+class Conservative:
+    """Whoever waits has a time to start; others start if they delay nobody."""
+
+    def __call__(self, cycle: Cycle) -> None:
+        """Place who can start now without delaying anybody before."""
+        redeem(cycle)
+        if not cycle.waiting.has_open:
+            return
+        profiles: dict[Product, Profile] = {}
+        for standing in self._first(cycle):
+            if is_cut_short(cycle):
+                return
+            product = standing.job.product
+            if product not in profiles:
+                profiles[product] = profile_of(cycle, product)
+            self._plan(cycle, standing, profiles[product])
+
+    @staticmethod
+    def _first(cycle: Cycle) -> list[Standing]:
+        return nsmallest(DEPTH, cycle.waiting, key=cycle.key_of)
+
+    @staticmethod
+    def _plan(cycle: Cycle, standing: Standing, profile: Profile) -> None:
+        """Start a job now, or note when it can start."""
+        job, now = standing.job, cycle.now
+        lasts = inf if job.estimate_s is None else job.estimate_s
+        chips = chips_of_job(job)
+        start = profile.earliest(chips, lasts, now)
+        line = cycle.waiting.line_of(job.name)
+        first = line.front[1] is standing and cycle.waiting.is_open(line)
+        if start <= now and first and cycle.attempt(line):
+            profile.take(chips, now, lasts)
+            return
+        if start <= now:  # enough chips, in the wrong places
+            start = profile.earliest(chips, lasts, profile.next_change(now))
+        if start != inf:
+            profile.take(chips, start, lasts)
+
+
+def chips_of_job(job: Job) -> int:
+    """Chips of all pods."""
+    if not job.roles:
+        return job.chips * job.replicas
+    return sum(role.chips * role.replicas for role in job.roles)
+
+
+def profile_of(cycle: Cycle, product: Product) -> Profile:
+    """What is free of *product*, and when running jobs leave more."""
+    cluster = cycle.view.cluster
+    own = of_product(cluster, product) & cluster.ready & ~cluster.cordoned
+    usable = cluster.free[own] & cluster.healthy[own]
+    free = sum(mask.bit_count() for mask in usable.tolist())
+    return Profile(cycle.now, free, _ends(cycle, product))
+
+
+def _ends(cycle: Cycle, product: Product) -> Iterator[tuple[float, int]]:
+    """When each running job ends, not before the next second, and what it leaves."""
+    for standing in cycle.view.standings.values():
+        if standing.placements and standing.job.product == product:
+            end = ends_at(standing)
+            if end != inf:
+                yield max(end, cycle.now + 1), chips_of_job(standing.job)
+
+
+def _as_configured() -> Verb:
+    return VERBS["allocate"]
+
+
+def _table(*orders: Order) -> Mapping[str, Order]:
+    return MappingProxyType({order.name: order for order in orders})
+
+
+ORDERS: Final = _table(
+    Order(
+        "fifo",
+        "The oldest job first; nobody passes him.",
+        "Feitelson, Rudolph, Schwiegelshohn: Parallel Job Scheduling, JSSPP 2004",
+        Strict,
+    ),
+    Order(
+        "fifo-skip",
+        "The oldest job first; whoever does not fit is passed.",
+        "Volcano allocate without reservations; list scheduling, Graham 1969",
+        _as_configured,
+    ),
+    Order(
+        "easy",
+        "The oldest job has a reservation; others start if they do not delay him.",
+        "Lifka: The ANL/IBM SP Scheduling System, JSSPP 1995",
+        Easy,
+        reserves=True,
+    ),
+    Order(
+        "conservative",
+        "Every job has a time to start; others start if they delay nobody.",
+        "Mu'alem, Feitelson: Utilization, Predictability, Workloads, and User Runtime "
+        "Estimates, TPDS 2001",
+        Conservative,
+    ),
+    Order(
+        "sjf",
+        "The job that is sure to end soonest first; whoever does not fit is passed.",
+        "Conway, Maxwell, Miller: Theory of Scheduling, 1967",
+        _as_configured,
+        first=Shortest,
+    ),
+    Order(
+        "priority",
+        "Higher priority first, then age; whoever does not fit is passed.",
+        "Volcano pkg/scheduler/plugins/priority",
+        _as_configured,
+        by=("priority",),
+    ),
+)

@@ -1,0 +1,186 @@
+"""Every baseline by its name: what it does, where it comes from, what it respects."""
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from ringleaf.baselines.engine import Baseline
+from ringleaf.baselines.floor import Chooser
+from ringleaf.baselines.order import ORDERS, Order
+from ringleaf.baselines.packing import (
+    BestFit,
+    Binpack,
+    FirstFit,
+    LeastAllocated,
+    MostAllocated,
+    Random,
+    WorstFit,
+)
+from ringleaf.engine.engine import Engine
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.model.cluster import Node
+from ringleaf.model.queue import Queue
+from ringleaf.model.spine import Leaf
+
+OURS: Final = "ringleaf"
+"""The name under which Ringleaf itself is compared with the others."""
+
+
+class UnknownName(ValueError):  # noqa: N818 - what was found, not an error of ours
+    """There is no baseline or order of this name."""
+
+
+class Entry(Struct, frozen=True):
+    """A baseline as it is described.
+
+    Args:
+        name: What people call it.
+        title: What it does, in one sentence.
+        source: Where its rule comes from.
+        respects: What it heeds besides that no chip is held twice.
+        chooser: Makes its rule from a seed; None is Ringleaf's own.
+
+    """
+
+    name: str
+    title: str
+    source: str
+    respects: str
+    chooser: Callable[[int], Chooser] | None = None
+
+
+def _seedless(rule: type[Chooser]) -> Callable[[int], Chooser]:
+    return lambda _seed: rule()
+
+
+def _table(*entries: Entry) -> Mapping[str, Entry]:
+    return MappingProxyType({entry.name: entry for entry in entries})
+
+
+_COUNTS: Final = "free chips of a node; neither rings nor leaves"
+
+BASELINES: Final = _table(
+    Entry(
+        OURS,
+        "Ringleaf's own rules, as configured.",
+        "docs/policies",
+        "rings, leaves, SuperPoDs, health",
+    ),
+    Entry(
+        "random",
+        "Any node with enough free chips, each as likely as the others.",
+        "spec of measures, 3c",
+        _COUNTS,
+        Random,
+    ),
+    Entry(
+        "first-fit",
+        "The first node by name with enough free chips.",
+        "Johnson: Near-optimal bin packing algorithms, 1973",
+        _COUNTS,
+        _seedless(FirstFit),
+    ),
+    Entry(
+        "best-fit",
+        "The node with the fewest free chips that are enough, then by name.",
+        "Johnson: Near-optimal bin packing algorithms, 1973",
+        _COUNTS,
+        _seedless(BestFit),
+    ),
+    Entry(
+        "worst-fit",
+        "The node with the most free chips, then by name.",
+        "Johnson: Near-optimal bin packing algorithms, 1973",
+        _COUNTS,
+        _seedless(WorstFit),
+    ),
+    Entry(
+        "least-allocated",
+        "The node of which the smallest share is in use; draws among equals.",
+        "kube-scheduler NodeResourcesFit, LeastAllocated",
+        _COUNTS,
+        LeastAllocated,
+    ),
+    Entry(
+        "most-allocated",
+        "The node of which the largest share is in use; draws among equals.",
+        "kube-scheduler NodeResourcesFit, MostAllocated",
+        _COUNTS,
+        MostAllocated,
+    ),
+    Entry(
+        "volcano-binpack",
+        "The node that the pod would fill most; draws among equals.",
+        "Volcano pkg/scheduler/plugins/binpack",
+        _COUNTS,
+        Binpack,
+    ),
+)
+
+
+class Factory(Protocol):
+    """Makes a scheduler for a cluster."""
+
+    def __call__(
+        self,
+        nodes: Iterable[Node],
+        leaves: Iterable[Leaf] = ...,
+        queues: Iterable[Queue] = ...,
+        conf: Conf = ...,
+    ) -> Engine:
+        """The scheduler of these nodes, which are empty."""
+
+
+def baseline(name: str, *, order: str | None = None, seed: int = 0) -> Factory:
+    """What makes the baseline *name*, in a queue order or as configured.
+
+    Raises:
+        UnknownName: There is no such baseline or order; the text is one line.
+
+    """
+    entry = entry_of(name)
+    queue_order = None if order is None else order_of(order)
+
+    def made(
+        nodes: Iterable[Node],
+        leaves: Iterable[Leaf] = (),
+        queues: Iterable[Queue] = (),
+        conf: Conf = DEFAULT,
+    ) -> Engine:
+        chooser = None if entry.chooser is None else entry.chooser(seed)
+        if chooser is None and queue_order is None:
+            return Engine(nodes, leaves, queues, conf)
+        return Baseline(nodes, leaves, queues, conf, chooser=chooser, order=queue_order)
+
+    return made
+
+
+def entry_of(name: str) -> Entry:
+    """The baseline *name*."""
+    if name not in BASELINES:
+        raise UnknownName(unknown("policy", name, BASELINES))
+    return BASELINES[name]
+
+
+def order_of(name: str) -> Order:
+    """The queue order *name*."""
+    if name not in ORDERS:
+        raise UnknownName(unknown("queue order", name, ORDERS))
+    return ORDERS[name]
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """One line on a name that is not known.
+
+    >>> unknown("policy", "bestfit", ["best-fit", "random"])
+    "there is no policy 'bestfit'; did you mean 'best-fit'?"
+    >>> unknown("policy", "x", ["best-fit", "random"])
+    "there is no policy 'x'; there are best-fit, random"
+    """
+    listed = list(known)
+    close = get_close_matches(name.lower(), listed, n=1)
+    way = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(listed)}"
+    return f"there is no {what} {name!r}; {way}"
