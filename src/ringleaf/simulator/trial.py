@@ -78,6 +78,9 @@ class Workload(Struct, frozen=True):
         works: Its jobs anew each time, in the order in which they arrive.
         n_jobs: How many they are.
         span_s: From the first arrival to the last.
+        load: Offered load: chip-seconds of all jobs, by what the cluster has meanwhile.
+        notes: What was done to them to suit the cluster, a line each.
+        queues: The queues that they name; the cluster is to have them.
 
     """
 
@@ -86,6 +89,9 @@ class Workload(Struct, frozen=True):
     works: Callable[[], Iterator[Work]]
     n_jobs: int
     span_s: float
+    load: float = 0.0
+    notes: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
 
 
 class Happening(Struct, frozen=True):

@@ -1,0 +1,70 @@
+"""What somebody asks of a workload that has a name."""
+
+from collections.abc import Callable
+from typing import Final
+from zlib import crc32
+
+import numpy as np
+from msgspec import Struct
+
+from ringleaf.simulator.trial import Site, Workload
+
+USUAL_JOBS: Final = 10_000
+
+
+class Knobs(Struct, frozen=True):
+    """How jobs arrive and what they tell.
+
+    Args:
+        amplitude: How much more jobs arrive by day, and fewer by night; 0 to below 1.
+        burst: Coefficient of variation of the time between arrivals; 1 is Poisson.
+        common: Share of the jobs of whole nodes that are common, not foundation or
+            padding (label ``tor-affinity``).
+        estimate: Running times that jobs tell in advance, by what is so; 0 for none.
+        at_a_time: Jobs that are drawn together; nothing else depends on it.
+
+    """
+
+    amplitude: float = 0.6
+    burst: float = 2.0
+    common: float = 0.25
+    estimate: float = 0.0
+    at_a_time: int = 8192
+
+
+USUAL: Final = Knobs()
+
+
+class Order(Struct, frozen=True):
+    """What somebody wants of a preset: its seed, offered load, number of jobs."""
+
+    seed: int
+    load: float
+    jobs: int
+    knobs: Knobs
+
+
+class Preset(Struct, frozen=True):
+    """A workload that has a name.
+
+    Args:
+        name: What people call it.
+        title: What it is, in one line.
+        make: The workload on a cluster.
+        jobs: How many jobs it usually has.
+        figures: The file its figures are in, if it has one.
+
+    """
+
+    name: str
+    title: str
+    make: Callable[["Preset", Site, Order], Workload]
+    jobs: int = USUAL_JOBS
+    figures: str = ""
+
+
+def stream(seed: int, purpose: str) -> np.random.Generator:
+    """The numbers that are drawn for one *purpose*."""
+    return np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence([seed, crc32(purpose.encode())]))
+    )

@@ -1,0 +1,190 @@
+"""Workloads that have a name: drawn from published figures, or made up to be hard.
+
+Every property of a job is drawn from a stream of its own, so that the jobs are the same
+however many are drawn at a time.
+"""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from ringleaf.simulator.batch import Batch, workload_of
+from ringleaf.simulator.hard import hard
+from ringleaf.simulator.mix import Mix, figures, mix, wished_mix, wishes
+from ringleaf.simulator.preset import USUAL, Knobs, Order, Preset, stream
+from ringleaf.simulator.shapes import Crowd, Ints, Reals, grounds_of
+from ringleaf.simulator.source import BadInput, brief
+from ringleaf.simulator.trial import Site, Workload
+
+USUAL_LOAD: Final = 0.9
+MOST_LOAD: Final = 1000
+MOST_BURST: Final = 100
+
+
+def _published(preset: Preset, site: Site, order: Order, *, least: int = 1) -> Workload:
+    """A workload drawn from published figures; jobs of *least* chips or more."""
+    told = figures(preset.figures)
+    table, crowd = mix(preset.figures, least), Crowd(grounds_of(site))
+    return workload_of(
+        partial(_drawn, table, crowd, order),
+        site,
+        crowd,
+        name=preset.name,
+        about=f"{told.title}; {told.licence}, {told.cite}",
+        kinds=table.kinds,
+        load=order.load,
+        amplitude=order.knobs.amplitude,
+    )
+
+
+def _drawn(table: Mix, crowd: Crowd, order: Order) -> Iterator[Batch]:
+    """Jobs drawn from *table*, some at a time."""
+    knobs = order.knobs
+    draws = {
+        purpose: stream(order.seed, purpose)
+        for purpose in ("cell", "time", "ending", "product", "common", "arrival")
+    }
+    up_to = np.cumsum(table.chance)
+    up_to[-1] = 1.0
+    shape, now = 1 / knobs.burst**2, 0.0
+    for start in range(0, order.jobs, knobs.at_a_time):
+        n = min(knobs.at_a_time, order.jobs - start)
+        gaps = draws["arrival"].standard_gamma(shape, n) / shape
+        gaps[0] += now
+        at = np.cumsum(gaps)
+        now = float(at[-1])
+        cell = np.searchsorted(up_to, draws["cell"].random(n), side="right")
+        low, high = table.low[cell], table.high[cell]
+        runs_s = np.ceil(low + (high - low) * draws["time"].random(n)).astype(np.int64)
+        chips = table.chips[cell]
+        yield Batch(
+            at=at,
+            runs_s=runs_s,
+            chips=chips,
+            ground=crowd.chosen(chips, draws["product"].random(n)),
+            kind=table.kind[cell],
+            ending=_ending(table, cell, draws["ending"].random(n)),
+            common=draws["common"].random(n) < knobs.common,
+            block=table.block[cell],
+            queue=np.zeros(n, np.int64),
+            estimate_s=runs_s.astype(np.float64) * knobs.estimate,
+        )
+
+
+def _ending(table: Mix, cell: Ints, draw: Reals) -> Ints:
+    """How jobs end: 0 done, 1 failed, 2 cancelled."""
+    failed, cancelled = table.failed[cell], table.cancelled[cell]
+    return np.where(draw < failed, 1, np.where(draw < failed + cancelled, 2, 0))
+
+
+def _in_superpods(preset: Preset, site: Site, order: Order) -> Workload:
+    """A workload of blocks, on the products of *site* that stand in SuperPoDs."""
+    told, table = wishes(preset.figures), wished_mix(preset.figures)
+    grounds = tuple(ground for ground in grounds_of(site) if ground.superpods)
+    if not grounds:
+        raise BadInput(
+            f"workload {preset.name!r} wants SuperPoDs, cluster {site.name!r} has none",
+            "superpod-48x8 has some",
+        )
+    crowd = Crowd(grounds)
+    return workload_of(
+        partial(_drawn, table, crowd, order),
+        site,
+        crowd,
+        name=preset.name,
+        about=f"{told.title}; running times: {told.licence}, {told.cite}",
+        kinds=table.kinds,
+        load=order.load,
+        amplitude=order.knobs.amplitude,
+    )
+
+
+_GANG: Final = 8
+
+_PRESETS: Final = (
+    Preset(
+        "kalos",
+        "pretraining of large language models: many small evaluations, and a few jobs "
+        "of 256 to 1,024 chips that take 95 % of the time",
+        _published,
+        figures="kalos",
+    ),
+    Preset(
+        "seren",
+        "development of large language models: evaluation, fine-tuning, pretraining",
+        _published,
+        jobs=40_000,
+        figures="seren",
+    ),
+    Preset(
+        "llm-superpod",
+        "large language models in SuperPoDs, in blocks of 16, 32 and 48 nodes",
+        _in_superpods,
+        figures="llm-superpod",
+    ),
+    Preset(
+        "adversarial",
+        "fills that leave one chip in every ring, or one node under every leaf, and "
+        "large gangs after them",
+        hard,
+        figures="",
+    ),
+    Preset(
+        "helios-gang",
+        f"the jobs of {_GANG} chips or more of a cluster for deep learning",
+        partial(_published, least=_GANG),
+        figures="helios",
+    ),
+    Preset(
+        "philly",
+        "a cluster for deep learning shared by many teams: most jobs take one chip",
+        _published,
+        jobs=40_000,
+        figures="philly",
+    ),
+    Preset(
+        "pai",
+        "a cluster shared by many small jobs, none larger than a node",
+        _published,
+        jobs=40_000,
+        figures="pai",
+    ),
+)
+
+WORKLOADS: Final[Mapping[str, Preset]] = {preset.name: preset for preset in _PRESETS}
+"""Every preset by its name."""
+
+
+def workload(
+    name: str,
+    site: Site,
+    *,
+    seed: int = 0,
+    load: float = USUAL_LOAD,
+    jobs: int | None = None,
+    knobs: Knobs = USUAL,
+) -> Workload:
+    """The workload *name* on *site*, of *jobs* jobs or as many as it usually has."""
+    preset = WORKLOADS.get(name)
+    if preset is None:
+        close = get_close_matches(name, WORKLOADS, n=1)
+        raise BadInput(
+            f"workload {brief(name)} is unknown, want one of {', '.join(WORKLOADS)}",
+            f"did you mean {close[0]!r}?" if close else None,
+        )
+    for what, given, good, want in (
+        ("seed", seed, seed >= 0, "a whole number, 0 or more"),
+        ("load", load, 0 < load < MOST_LOAD, f"more than 0 and less than {MOST_LOAD}"),
+        ("jobs", jobs, jobs is None or jobs > 0, "1 or more"),
+        ("amplitude", knobs.amplitude, 0 <= knobs.amplitude < 1, "0 to below 1"),
+        ("burst", knobs.burst, 0 < knobs.burst <= MOST_BURST, f"up to {MOST_BURST}"),
+        ("common", knobs.common, 0 <= knobs.common <= 1, "0 to 1"),
+        ("estimate", knobs.estimate, knobs.estimate >= 0, "0 or more"),
+    ):
+        if not good:
+            raise BadInput(f"{what} is {given}, want {want}")
+    order = Order(seed, load, jobs or preset.jobs, knobs)
+    return preset.make(preset, site, order)

@@ -1,0 +1,239 @@
+"""Workloads that have a name."""
+
+from collections import Counter
+from functools import lru_cache
+from itertools import pairwise
+
+import pytest
+
+from ringleaf.model.settings import Settings
+from ringleaf.policies.admission import admit
+from ringleaf.simulator.mix import LONGEST_S, figures, wishes
+from ringleaf.simulator.preset import USUAL, Knobs
+from ringleaf.simulator.sites import site
+from ringleaf.simulator.source import BadInput
+from ringleaf.simulator.trial import Ending, Site, Work, Workload
+from ringleaf.simulator.workloads import WORKLOADS, workload
+
+LEAVES = site("leaf-spine-512")
+PODS = site("superpod-48x8")
+MIXED = site("mixed")
+PUBLISHED = [name for name, preset in WORKLOADS.items() if preset.figures]
+
+
+def home(name: str) -> Site:
+    """A cluster for the workload *name*."""
+    return PODS if name == "llm-superpod" else LEAVES
+
+
+def chips_of(work: Work) -> int:
+    return work.job.chips * work.job.replicas
+
+
+def chip_s(works: list[Work]) -> float:
+    return sum(chips_of(work) * work.runs_s for work in works)
+
+
+def told(found: Workload) -> list[str]:
+    return [repr(work) for work in found.works()]
+
+
+@pytest.mark.parametrize("where", [LEAVES, PODS, MIXED], ids=lambda each: each.name)
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_job_may_be_placed_some_day(name: str, where: Site) -> None:
+    if name == "llm-superpod":
+        where = PODS
+    works = list(workload(name, where, jobs=2500).works())
+
+    asked = {(w.job.product.key, w.job.chips, w.job.replicas): w.job for w in works}
+    room = Counter[str]()
+    for node in where.nodes:
+        room[node.product.key] += node.chips
+
+    assert [admit(job, Settings()) for job in asked.values()] == [None] * len(asked)
+    assert all(chips * n <= room[product] for product, chips, n in asked)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_jobs_come_in_order_from_the_beginning_and_have_names(name: str) -> None:
+    found = workload(name, home(name), jobs=1000)
+    works = list(found.works())
+
+    assert len(works) == found.n_jobs == 1000
+    assert len({work.job.name for work in works}) == 1000
+    assert works[0].arrives == 0.0
+    assert works[-1].arrives == found.span_s
+    assert all(a.arrives <= b.arrives for a, b in pairwise(works))
+    assert all(work.job.created == work.arrives for work in works)
+    assert all(1 <= work.runs_s <= LONGEST_S for work in works)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("load", [0.5, 1.3])
+def test_the_offered_load_is_the_one_that_was_asked_for(name: str, load: float) -> None:
+    found = workload(name, home(name), load=load, jobs=1500)
+
+    area = home(name).chips * found.span_s
+
+    assert chip_s(list(found.works())) / area == pytest.approx(load, rel=1e-9)
+    assert found.load == pytest.approx(load, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_same_seed_gives_the_same_jobs_and_another_seed_others(name: str) -> None:
+    found = workload(name, home(name), seed=7, jobs=500)
+
+    assert told(found) == told(found)
+    assert told(found) == told(workload(name, home(name), seed=7, jobs=500))
+    assert told(found) != told(workload(name, home(name), seed=8, jobs=500))
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("at_a_time", [1, 333])
+def test_jobs_do_not_depend_on_how_many_are_drawn_together(
+    name: str, at_a_time: int
+) -> None:
+    found = workload(name, home(name), jobs=1000, knobs=Knobs(at_a_time=at_a_time))
+
+    assert told(found) == told(workload(name, home(name), jobs=1000))
+
+
+@lru_cache
+def published(name: str) -> list[Work]:
+    """Many jobs as they are drawn: no size is rounded up, and none is cut."""
+    big = site("leaf-spine-512:product=atlas-800t-a2")
+    return list(workload(name, big, jobs=100_000).works())
+
+
+def test_the_mean_number_of_chips_is_the_published_one() -> None:
+    works = published("kalos")
+
+    mean = sum(map(chips_of, works)) / len(works)
+
+    assert mean == pytest.approx(figures("kalos").mean_chips, rel=0.04)
+
+
+def test_shares_of_jobs_and_of_chip_time_by_type_are_the_published_ones() -> None:
+    works = published("kalos")
+    jobs, time = Counter[str](), Counter[str]()
+    for work in works:
+        jobs[work.kind] += 1
+        time[work.kind] += round(chips_of(work) * work.runs_s)
+
+    for kind, wanted in figures("kalos").types.items():
+        of_jobs = 100 * jobs[kind] / len(works)
+        of_time = 100 * time[kind] / time.total()
+        assert of_jobs == pytest.approx(wanted.jobs_percent, abs=0.2)
+        assert of_time == pytest.approx(wanted.chip_time_percent, abs=1.0)
+
+
+def test_shares_of_jobs_by_size_are_the_published_ones() -> None:
+    works = published("kalos")
+    jobs = Counter(map(chips_of, works))
+
+    for chips, percent, _time in figures("kalos").sizes:
+        assert 100 * jobs[chips] / len(works) == pytest.approx(percent, abs=0.3)
+
+
+def test_jobs_end_as_the_published_shares_say() -> None:
+    works = published("kalos")
+    jobs = Counter(work.ending for work in works)
+
+    for ending in Ending:
+        of_jobs, _time = figures("kalos").endings[ending]
+        assert jobs[ending] / len(works) == pytest.approx(of_jobs, abs=0.01)
+
+
+def test_jobs_of_whole_nodes_have_a_label_and_others_none() -> None:
+    works = list(workload("kalos", LEAVES, knobs=Knobs(common=0.25)).works())
+    whole = [work.job for work in works if work.job.chips == 8]
+    common = [job for job in whole if job.tor_affinity == "normal-schema"]
+
+    assert all(job.tor_affinity is not None for job in whole)
+    assert all(w.job.tor_affinity is None for w in works if w.job.chips < 8)
+    assert len(common) / len(whole) == pytest.approx(0.25, abs=0.05)
+
+
+def test_more_jobs_come_by_day_than_by_night() -> None:
+    found = workload("philly", LEAVES, jobs=40_000, knobs=Knobs(burst=1.0))
+    half = Counter((w.arrives % 86400) < 43200 for w in found.works())
+
+    assert found.span_s > 5 * 86400
+    # The rate is 1 + 0.6 sin: the better half of a day has 1/2 + 0.6/pi of the jobs.
+    assert half[True] / 40_000 == pytest.approx(0.5 + 0.6 / 3.1416, abs=0.03)
+
+
+@pytest.mark.parametrize("burst", [0.5, 1.0, 3.0])
+def test_the_time_between_arrivals_varies_as_much_as_is_asked(burst: float) -> None:
+    knobs = Knobs(amplitude=0.0, burst=burst)
+    works = list(workload("kalos", LEAVES, jobs=20_000, knobs=knobs).works())
+    gaps = [b.arrives - a.arrives for a, b in pairwise(works)]
+
+    mean = sum(gaps) / len(gaps)
+    spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5
+
+    assert spread / mean == pytest.approx(burst, rel=0.05)
+
+
+def test_jobs_tell_how_long_they_run_if_they_are_to() -> None:
+    found = workload("kalos", LEAVES, jobs=100, knobs=Knobs(estimate=1.5))
+
+    assert all(w.job.estimate_s == 1.5 * w.runs_s for w in found.works())
+    assert all(
+        w.job.estimate_s is None for w in workload("kalos", LEAVES, jobs=9).works()
+    )
+
+
+def test_jobs_larger_than_the_cluster_are_cut_with_a_note() -> None:
+    small = site("leaf-spine-512:nodes=16")
+
+    found = workload("kalos", small, jobs=2000)
+
+    assert max(map(chips_of, found.works())) == small.chips
+    (note,) = found.notes
+    assert "cut to what there is" in note
+    assert note.endswith("up to 1024: cut to what there is")
+
+
+def test_blocks_in_superpods_are_16_nodes() -> None:
+    jobs = [w.job for w in workload("kalos", PODS, jobs=5000).works()]
+    large = [job for job in jobs if job.replicas > 16]
+
+    assert large
+    assert {job.sp_block for job in large} == {16 * 16}
+    assert {job.sp_block for job in jobs if job.replicas <= 16} == {None}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "line"),
+    [
+        ("kalso", {}, "did you mean 'kalos'?"),
+        ("kalos", {"load": 0.0}, "load is 0.0, want more than 0 and less than 1000"),
+        ("kalos", {"jobs": 0}, "jobs is 0, want 1 or more"),
+        ("kalos", {"seed": -1}, "seed is -1, want a whole number, 0 or more"),
+        ("kalos", {"knobs": Knobs(amplitude=1.0)}, "amplitude is 1.0, want 0 to below"),
+        ("kalos", {"knobs": Knobs(burst=0.0)}, "burst is 0.0, want up to 100"),
+    ],
+)
+def test_what_is_no_workload_is_told_in_one_line(
+    name: str, given: dict[str, object], line: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        workload(name, LEAVES, **given)  # type: ignore[arg-type]
+
+    assert line in str(caught.value)
+
+
+def test_usual_knobs_are_those_of_the_specification() -> None:
+    assert (USUAL.amplitude, USUAL.burst) == (0.6, 2.0)
+
+
+def test_every_figure_says_where_it_comes_from() -> None:
+    for name in PUBLISHED:
+        found = workload(name, home(name), jobs=1)
+        file = WORKLOADS[name].figures
+        own = wishes(file) if name == "llm-superpod" else figures(file)
+
+        assert own.licence in found.about
+        assert own.cite in found.about
+        assert own.source.startswith("https://")
