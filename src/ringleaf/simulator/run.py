@@ -6,9 +6,8 @@ period; the engine is woken when it asked for it. Nothing here decides anything.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from heapq import heappop, heappush
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,29 +16,18 @@ from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobArrived, PodsGone, Woke
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Delete, Evict, Instruction, WakeAt
-from ringleaf.framework.view import View
-from ringleaf.model.fault import Cause
 from ringleaf.model.job import Job
+from ringleaf.simulator.agenda import Agenda, gone_at
 from ringleaf.simulator.answer import instruction_told
 from ringleaf.simulator.scenario import Scenario
 from ringleaf.simulator.source import BadInput
+from ringleaf.simulator.trial import Scheduler
 
 MAX_STEPS: Final = 100_000
 """Steps after which a run that does not come to rest is given up."""
 
 _FIRST, _GIVEN, _WAKING = range(3)
 """Order inside one time: what evictions come to, what the file says, wake-ups."""
-
-
-class Scheduler(Protocol):
-    """An engine, or something around one."""
-
-    @property
-    def view(self) -> View:
-        """What the engine knows."""
-
-    def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:
-        """What is to be done after *events*."""
 
 
 class Step(Struct, frozen=True):
@@ -114,9 +102,8 @@ class _Clock:
     def __init__(self, scenario: Scenario, scheduler: Scheduler) -> None:
         self._until, self._grace = scenario.until, scenario.grace_s
         self._scheduler = scheduler
-        self._heap: list[tuple[float, int, int, Event]] = []
+        self._agenda: Agenda[Event] = Agenda()
         self._wakes: set[float] = set()
-        self._sequence = 0
         self._bound: Counter[tuple[str, int]] = Counter()
         """How often a pod was bound: who comes after one that ended is another."""
         self._ends: dict[int, list[int]] = {}
@@ -125,25 +112,24 @@ class _Clock:
         self.jobs: dict[str, Job] = {}
         self.written: dict[tuple[str, int], Mapping[str, str]] = {}
 
-    def plan(self, at: float, order: int, event: Event) -> None:
-        """*event* is to happen."""
-        self._sequence += 1
-        heappush(self._heap, (at, order, self._sequence, event))
+    def plan(self, at: float, order: int, event: Event) -> int:
+        """*event* is to happen; its number."""
+        return self._agenda.plan(at, order, event)
 
     def go(self) -> None:
         """Let everything happen, up to the end."""
-        while self._heap and self._heap[0][0] <= self._until:
-            at, _order, sequence, event = heappop(self._heap)
-            if isinstance(event, PodsGone) and sequence in self._ends:
-                event = self._left_of(event, self._ends.pop(sequence))
+        while len(self._agenda) and (at := self._agenda.next_at) <= self._until:
+            number, event = self._agenda.pop()
+            if isinstance(event, PodsGone) and number in self._ends:
+                event = self._left_of(event, self._ends.pop(number))
                 if not event.replicas:
                     continue
             self.happen(at, (event,))
 
     def end(self, at: float, job: str, replicas: tuple[int, ...]) -> None:
         """Pods are to end; those that come after them are not."""
-        self.plan(at, _FIRST, PodsGone(job, replicas))
-        self._ends[self._sequence] = [self._bound[job, n] for n in replicas]
+        number = self.plan(at, _FIRST, PodsGone(job, replicas))
+        self._ends[number] = [self._bound[job, n] for n in replicas]
 
     def _left_of(self, event: PodsGone, bound: list[int]) -> PodsGone:
         """Of pods that were to end, those that have not before."""
@@ -176,11 +162,8 @@ class _Clock:
                 for placement, told in zip(placements, annotations, strict=True):
                     self.written[job, placement.replica] = told
                 self._bound.update((job, placement.replica) for placement in placements)
-            case Evict(job, replicas):
-                self.end(now + self._grace, job, replicas)
-            case Delete(job, replicas, cause, force=force):
-                at_once = force or cause == Cause.REFUSAL  # nothing of it ever ran
-                self.end(now if at_once else now + self._grace, job, replicas)
+            case Evict(job, replicas) | Delete(job, replicas):
+                self.end(gone_at(instruction, now, self._grace), job, replicas)
             case WakeAt(at) if at > now and at not in self._wakes:
                 self._wakes.add(at)
                 self.plan(at, _WAKING, Woke())

@@ -110,11 +110,13 @@ class Trial(Struct, frozen=True):
         conf: The rules in force.
         policy: What they are called in tables.
         seed: Of everything that is drawn.
-        happenings: What happens to the cluster by itself, in the order of time.
+        happenings: What happens to the cluster by itself, in the order of time, anew
+            each time; it may go on for ever.
         contention: Share of the time that jobs communicate; they are slowed down by as
             much as they share links, where this is more than 0.
         checkpoint_s: How often jobs save their work; what came after is lost with a
-            pod that fails.
+            pod that fails; 0 is all the time.
+        grace_s: How long pods take to end that are asked to.
 
     """
 
@@ -123,9 +125,10 @@ class Trial(Struct, frozen=True):
     conf: Conf = DEFAULT
     policy: str = "ringleaf"
     seed: int = 0
-    happenings: Sequence[Happening] = ()
+    happenings: Iterable[Happening] = ()
     contention: float = 0.0
     checkpoint_s: float = 1800.0
+    grace_s: float = 30.0
 
 
 class Scheduler(Protocol):
@@ -140,7 +143,12 @@ class Scheduler(Protocol):
 
 
 class Observer(Protocol):
-    """Somebody who measures a run; nothing depends on them."""
+    """Somebody who measures a run; nothing depends on them.
+
+    What happens together is told after the scheduler has heard of it all: who ended,
+    whose pods are gone and who arrived, then what the scheduler says and what comes of
+    it. Its view is that of afterwards all the while.
+    """
 
     def begin(self, trial: Trial, scheduler: Scheduler) -> None:
         """A run begins."""
@@ -156,6 +164,12 @@ class Observer(Protocol):
 
     def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
         """Pods of a job are gone before its end: evicted, or deleted for a fault."""
+
+    def loses(self, work: Work, seconds: float, now: float) -> None:
+        """A job that ran no longer does; so many seconds of its work are lost.
+
+        They are to be done again. It is said when pods are asked to end, or break.
+        """
 
     def ends(self, work: Work, now: float) -> None:
         """A job is over, and all its pods are gone."""

@@ -1,0 +1,554 @@
+"""A trial played in virtual time. Start reading at ``Clock.step``.
+
+Jobs arrive one by one, whatever their number; of those that are over nothing is kept. A
+job works while all the pods that it must have are placed, on nodes and chips that are
+not broken; it is over when it has worked as long as it runs. When pods are evicted or
+deleted, or break, the work since its last checkpoint is lost, and is done again once
+the job is whole. Nothing here decides where a pod goes: the scheduler does, as on a
+cluster.
+
+Where jobs slow each other down, a job works at 1 / (1 - c + c * D) of its speed, with
+the share c of its time that it communicates and its contention degree D: how many jobs
+share its links. Source: definition 8 of the measures (docs/measures.md).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from math import floor, inf, isinf
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ringleaf.engine.event import (
+    Event,
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    NodesGone,
+    PodsGone,
+    Woke,
+)
+from ringleaf.framework.instruction import (
+    Bind,
+    Delete,
+    Evict,
+    Instruction,
+    Report,
+    Verdict,
+    WakeAt,
+)
+from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Cause
+from ringleaf.model.job import Job
+from ringleaf.model.mask import full_mask, mask_of
+from ringleaf.model.placement import Placement
+from ringleaf.simulator.agenda import Agenda, gone_at
+from ringleaf.simulator.source import BadInput
+from ringleaf.simulator.trial import Happening, Observer, Scheduler, Trial, Work
+
+PATIENCE_S: Final = 7 * 86400.0
+"""How long those who are left may wait while nobody works and nobody comes."""
+MAX_AT_ONCE: Final = 10_000
+"""Steps at one and the same time after which a run is given up."""
+
+Pods = Mapping[int, Placement]
+Degrees = Callable[[Mapping[str, Pods], Mapping[str, str]], Mapping[str, float]]
+"""The contention degree of every job that works under several leaves, by its name:
+given the pods of all of them, and the leaf of every node."""
+
+
+def leaf_degrees(
+    jobs: Mapping[str, Pods], leaf_of: Mapping[str, str]
+) -> dict[str, float]:
+    """Of every job the most jobs, itself among them, on one of its leaves.
+
+    >>> pods = {name: Placement(0, name, ()) for name in "abc"}
+    >>> jobs = {"j": {0: pods["a"], 1: pods["b"]}, "k": {0: pods["b"], 1: pods["c"]}}
+    >>> leaf_degrees(jobs, {"a": "leaf-1", "b": "leaf-2", "c": "leaf-3"})
+    {'j': 2, 'k': 2}
+    """
+    leaves = {name: leaves_of(pods, leaf_of) for name, pods in jobs.items()}
+    crossing = Counter(leaf for own in leaves.values() for leaf in own)
+    return {name: max(crossing[leaf] for leaf in own) for name, own in leaves.items()}
+
+
+def leaves_of(pods: Pods, leaf_of: Mapping[str, str]) -> set[str]:
+    """The leaves under which *pods* stand."""
+    return {leaf_of[p.node] for p in pods.values() if p.node in leaf_of}
+
+
+class Tally(Struct):
+    """What has become of the jobs so far; chips times seconds are of their work."""
+
+    arrived: int = 0
+    over: int = 0
+    refused: int = 0
+    """Jobs of which the scheduler said that they can never be placed."""
+    working: int = 0
+    stops: int = 0
+    """How often a job stopped working before its end."""
+    done_chip_s: float = 0.0
+    """Of jobs that are over."""
+    lost_chip_s: float = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that are there and do not work."""
+        return self.arrived - self.over - self.refused - self.working
+
+
+class _Life:
+    """A job from its arrival to its end."""
+
+    __slots__ = (
+        "done_s",
+        "end",
+        "ending",
+        "held",
+        "rigid",
+        "sick",
+        "since",
+        "slow",
+        "work",
+    )
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.held: dict[int, Placement] = {}
+        """Its pods that hold something."""
+        self.ending: dict[int, int] = {}
+        """Pods that are asked to end -> what is planned for them."""
+        self.sick: set[int] = set()
+        """Pods on what is broken."""
+        self.rigid = work.job.least is None
+        """Whether it works with all its pods or not at all."""
+        self.done_s = 0.0
+        """How much it has worked, when it last began or stopped to."""
+        self.since: float | None = None
+        """When it began to work, as fast as it does; None while it does not."""
+        self.slow = 1.0
+        """How many seconds a second of its work takes."""
+        self.end = 0
+        """What is planned for its end, while it works."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the pods are there, and well, that it must have."""
+        job, held = self.work.job, self.held
+        if self.rigid:
+            return len(held) == job.n_pods and not self.ending and not self.sick
+        well = held.keys() - self.ending.keys() - self.sick
+        if len(well) < job.fewest:
+            return False
+        return all(
+            sum(n in well for n in own) >= job.least_of(role) for role, own in job.crew
+        )
+
+    def worked(self, now: float) -> float:
+        """How much it has worked until *now*."""
+        if self.since is None:
+            return self.done_s
+        return min(self.done_s + (now - self.since) / self.slow, self.work.runs_s)
+
+
+def chips_of_job(job: Job) -> int:
+    """Chips of all pods of *job*."""
+    if not job.roles:
+        return job.chips * job.replicas
+    return sum(role.chips * role.replicas for role in job.roles)
+
+
+def saved(worked_s: float, checkpoint_s: float) -> float:
+    """How much of its work a job has saved that saves it so often.
+
+    >>> [saved(4000.0, every) for every in (1800.0, 0.0, float("inf"))]
+    [3600.0, 4000.0, 0.0]
+    """
+    if not checkpoint_s:
+        return worked_s
+    if isinf(checkpoint_s):
+        return 0.0
+    return min(worked_s, checkpoint_s * floor(worked_s / checkpoint_s + 1e-9))
+
+
+_ENDS, _GONE, _REFUSED, _WAKES = "ends", "gone", "refused", "wakes"
+_FIRST, _LAST = range(2)
+_Plan = tuple[str, str, tuple[int, ...], str]
+"""What is planned: the word for it, the job, its pods, and why."""
+
+
+class Clock:
+    """A trial on its way; all of it but the trial itself can be put away and back.
+
+    Args:
+        trial: What is played.
+        scheduler: Who decides.
+        observers: Who is told of everything.
+        degrees: How much jobs share links, where they slow each other down.
+
+    """
+
+    def __init__(
+        self,
+        trial: Trial,
+        scheduler: Scheduler,
+        observers: Sequence[Observer] = (),
+        degrees: Degrees = leaf_degrees,
+    ) -> None:
+        self.scheduler, self.observers = scheduler, tuple(observers)
+        self.now = 0.0
+        self.tally = Tally()
+        self.steps = 0
+        self.is_over = False
+        self._degrees = degrees
+        self._agenda: Agenda[_Plan] = Agenda()
+        self._lives: dict[str, _Life] = {}
+        self._crossing: dict[str, _Life] = {}
+        """Jobs that work under several leaves."""
+        self._crossing_is_new = False
+        self._wakes: set[float] = set()
+        self._broken: dict[str, int] = {}
+        """Nodes that are not well -> the chips of which nobody can use."""
+        self._leaf_of = {n.name: n.leaf for n in trial.site.nodes if n.leaf is not None}
+        self._at_once = 0
+        self._moved_at = 0.0
+        """When somebody last came, began to work or was over."""
+        self._told: list[tuple[str, tuple[Any, ...]]] = []
+        self._taken = [0, 0]
+        """How many works and happenings were taken from the trial."""
+        self._next_work: Work | None = None
+        self._next_happening: Happening | None = None
+        self._take_up(trial)
+        self._hardware(NodesChanged(trial.site.nodes))
+        for observer in self.observers:
+            observer.begin(trial, scheduler)
+        self._take_work()
+        self._take_happening()
+
+    def _take_up(self, trial: Trial) -> None:
+        """Go on with *trial* from where this clock is in it."""
+        works, happenings = self._taken
+        self.trial = trial
+        self._works: Iterator[Work] = islice(trial.workload.works(), works, None)
+        self._happenings = islice(trial.happenings, happenings, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        gone = {"trial", "_works", "_happenings"}
+        return {key: value for key, value in vars(self).items() if key not in gone}
+
+    def resume(self, trial: Trial) -> None:
+        """Go on after having been put away; *trial* must be the same as before."""
+        self._take_up(trial)
+
+    @property
+    def next_at(self) -> float:
+        """When something happens next; never, when all is over.
+
+        Once nobody works and nobody comes, those who wait are left after a while.
+        """
+        work, happening = self._next_work, self._next_happening
+        at = self._agenda.next_at
+        if work is None and not self._lives:
+            return inf
+        if work is not None:
+            at = min(at, work.arrives)
+        if happening is not None:
+            at = min(at, happening.at)
+        given_up = at > self._moved_at + PATIENCE_S
+        return inf if work is None and not self.tally.working and given_up else at
+
+    def step(self, until: float = inf) -> bool:
+        """Let happen together what happens next, and do what the scheduler says.
+
+        False, if nothing happens any more before *until*.
+        """
+        at = self.next_at
+        if at > until or at == inf:
+            return False
+        self._pass_time(at)
+        events = self._due()
+        if not events:
+            return True
+        said = self.scheduler.handle_all(events, at)
+        self._tell_all()
+        for each in said:
+            for observer in self.observers:
+                observer.says(each, at)
+            self._carry_out(each)
+        if self._crossing_is_new:
+            self._slow_down()
+        return True
+
+    def finish(self) -> Tally:
+        """Tell the observers that nothing more happens; what became of the jobs."""
+        if not self.is_over:
+            self.is_over = True
+            for observer in self.observers:
+                observer.finish(self.now)
+        return self.tally
+
+    @property
+    def left(self) -> list[str]:
+        """The jobs that are not over, in the order in which they came."""
+        return list(self._lives)
+
+    # What happens.
+
+    def _pass_time(self, at: float) -> None:
+        self.steps += 1
+        if at > self.now:
+            for observer in self.observers:
+                observer.passes(self.now, at)
+            self.now = at
+            self._at_once = 0
+            return
+        self._at_once += 1
+        if self._at_once > MAX_AT_ONCE:
+            raise BadInput(
+                f"the run has not come to rest after {MAX_AT_ONCE} steps at {at:g} s",
+                "jobs that evict each other without a grace period go on for ever",
+            )
+
+    def _due(self) -> list[Event]:
+        """What happens now: ends, then the cluster, then arrivals, then wake-ups."""
+        now, agenda, events = self.now, self._agenda, list[Event]()
+        woken = False
+        while agenda.next_at <= now:
+            number, (word, name, pods, why) = agenda.pop()
+            if word == _WAKES:
+                self._wakes.discard(now)
+                woken = True
+            elif word == _ENDS:
+                events.append(self._end(name))
+            elif word == _REFUSED:
+                events.append(self._refuse(name))
+            else:
+                events += self._pods_gone(number, name, pods, why)
+        while (happening := self._next_happening) is not None and happening.at <= now:
+            events.append(happening.event)
+            self._hardware(happening.event)
+            self._take_happening()
+        while (work := self._next_work) is not None and work.arrives <= now:
+            events.append(self._arrive(work))
+            self._take_work()
+        if woken:
+            events.append(Woke())
+        return events
+
+    def _take_work(self) -> None:
+        self._next_work = next(self._works, None)
+        self._taken[0] += self._next_work is not None
+
+    def _take_happening(self) -> None:
+        self._next_happening = next(self._happenings, None)
+        self._taken[1] += self._next_happening is not None
+
+    def _tell(self, what: str, *arguments: object) -> None:
+        """Tell the observers, when the scheduler has heard of it."""
+        if self.observers:
+            self._told.append((what, arguments))
+
+    def _tell_all(self) -> None:
+        for name, arguments in self._told:
+            for observer in self.observers:
+                getattr(observer, name)(*arguments, self.now)
+        self._told.clear()
+
+    def _arrive(self, work: Work) -> JobArrived:
+        self._lives[work.job.name] = _Life(work)
+        self.tally.arrived += 1
+        self._moved_at = self.now
+        self._tell("arrives", work)
+        return JobArrived(work.job)
+
+    def _end(self, name: str) -> JobGone:
+        life = self._lives.pop(name)
+        self._rest(life)
+        self.tally.over += 1
+        self.tally.done_chip_s += chips_of_job(life.work.job) * life.work.runs_s
+        self._tell("ends", life.work)
+        return JobGone(name)
+
+    def _refuse(self, name: str) -> JobGone:
+        """Nobody waits for what can never be."""
+        if self._lives.pop(name, None) is not None:
+            self.tally.refused += 1
+        return JobGone(name)
+
+    def _pods_gone(
+        self, number: int, name: str, pods: tuple[int, ...], why: str
+    ) -> list[Event]:
+        """Pods that were to end are gone; those that came after them are not."""
+        life = self._lives.get(name)
+        if life is None:
+            return []
+        gone = tuple(n for n in pods if life.ending.get(n) == number)
+        self._forget(life, gone, why)
+        return [PodsGone(name, gone)] if gone else []
+
+    def _forget(self, life: _Life, gone: Sequence[int], why: str) -> None:
+        """Pods are no more; they come back, and wait."""
+        held = tuple(n for n in gone if life.held.pop(n, None) is not None)
+        for pod in gone:
+            life.ending.pop(pod, None)
+            life.sick.discard(pod)
+        if held:
+            self._tell("stops", life.work, held, why)
+        self._settle(life)
+        self._crosses(life)
+
+    # Nodes and chips that break, and are repaired.
+
+    def _hardware(self, event: Event) -> None:
+        if isinstance(event, NodesGone):
+            gone = {*event.names}
+            for life, pods in self._pods_on(gone):
+                self._forget(life, pods, Cause.NODE)
+            for name in gone:
+                self._broken.pop(name, None)
+        elif isinstance(event, NodesChanged):
+            self._nodes_changed(event.nodes)
+
+    def _nodes_changed(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            chips = node.faulty | node.unhealthy
+            chips = chips if node.ready else full_mask(node.chips)
+            if chips:
+                self._broken[node.name] = chips
+            else:
+                self._broken.pop(node.name, None)
+            if node.leaf is not None:
+                self._leaf_of[node.name] = node.leaf
+        for life, pods in self._pods_on({node.name for node in nodes}):
+            sick = {n for n in pods if self._is_broken(life.held[n])}
+            life.sick = life.sick - {*pods} | sick
+            self._settle(life)
+            self._crosses(life)
+
+    def _pods_on(self, nodes: set[str]) -> list[tuple[_Life, list[int]]]:
+        """The jobs with pods on *nodes*, and which."""
+        found = (
+            (life, [n for n, place in life.held.items() if place.node in nodes])
+            for life in self._lives.values()
+        )
+        return [(life, pods) for life, pods in found if pods]
+
+    def _is_broken(self, place: Placement) -> bool:
+        broken = self._broken.get(place.node)
+        return broken is not None and bool(
+            broken & mask_of(place.chips) or not place.chips
+        )
+
+    # What the scheduler says.
+
+    def _carry_out(self, said: Instruction) -> None:
+        if isinstance(said, Bind):
+            self._bind(said)
+        elif isinstance(said, Evict | Delete):
+            self._ask_to_end(said)
+        elif isinstance(said, WakeAt):
+            if said.at > self.now and said.at not in self._wakes:
+                self._wakes.add(said.at)
+                self._agenda.plan(said.at, _LAST, (_WAKES, "", (), ""))
+        elif isinstance(said, Report) and said.verdict is Verdict.INVALID:
+            self._agenda.plan(self.now, _FIRST, (_REFUSED, said.job, (), ""))
+
+    def _bind(self, said: Bind) -> None:
+        life = self._lives[said.job]
+        for place in said.placements:
+            life.held[place.replica] = place
+            life.ending.pop(place.replica, None)
+            if self._broken and self._is_broken(place):
+                life.sick.add(place.replica)
+        for observer in self.observers:
+            observer.starts(life.work, said.placements, self.now)
+        self._moved_at = self.now
+        self._settle(life)
+        self._crosses(life)
+
+    def _ask_to_end(self, said: Evict | Delete) -> None:
+        life = self._lives[said.job]
+        why = said.cause if isinstance(said, Delete) else said.action
+        at = gone_at(said, self.now, self.trial.grace_s)
+        number = self._agenda.plan(at, _FIRST, (_GONE, said.job, said.replicas, why))
+        life.ending |= dict.fromkeys(said.replicas, number)
+        self._settle(life)
+        self._tell_all()
+
+    # Work.
+
+    def _settle(self, life: _Life) -> None:
+        """A job works when it is whole, and only then."""
+        if life.is_whole == (life.since is not None):
+            return
+        if life.since is None:
+            life.since, life.slow = self.now, 1.0
+            self.tally.working += 1
+            self._plan_end(life)
+            return
+        worked = life.worked(self.now)
+        kept = saved(worked, self.trial.checkpoint_s)
+        self._agenda.call_off(life.end)
+        life.done_s = kept
+        self._rest(life)
+        self.tally.stops += 1
+        self.tally.lost_chip_s += chips_of_job(life.work.job) * (worked - kept)
+        self._tell("loses", life.work, worked - kept)
+
+    def _plan_end(self, life: _Life) -> None:
+        left = (life.work.runs_s - life.done_s) * life.slow
+        plan = (_ENDS, life.work.job.name, (), "")
+        life.end = self._agenda.plan(self.now + left, _FIRST, plan)
+
+    def _rest(self, life: _Life) -> None:
+        """A job works no more, for a while or for good."""
+        life.since = None
+        self.tally.working -= 1
+        self._moved_at = self.now
+        if self._crossing.pop(life.work.job.name, None) is not None:
+            self._crossing_is_new = True
+
+    # Jobs that slow each other down.
+
+    def _crosses(self, life: _Life) -> None:
+        """Pods of a job came or went: under several leaves it slows others down."""
+        if not self.trial.contention:
+            return
+        name = life.work.job.name
+        if self._crossing.pop(name, None) is not None:
+            self._crossing_is_new = True
+        if life.since is not None and len(leaves_of(life.held, self._leaf_of)) > 1:
+            self._crossing[name] = life
+            self._crossing_is_new = True
+
+    def _slow_down(self) -> None:
+        """Who shares links with more or fewer jobs than before ends at another time."""
+        self._crossing_is_new = False
+        if not self._crossing:
+            return
+        pods = {name: life.held for name, life in self._crossing.items()}
+        degrees = self._degrees(pods, self._leaf_of)
+        share = self.trial.contention
+        for name, life in self._crossing.items():
+            slow = 1 - share + share * degrees.get(name, 1.0)
+            if slow != life.slow:
+                life.done_s, life.since = life.worked(self.now), self.now
+                life.slow = slow
+                self._agenda.call_off(life.end)
+                self._plan_end(life)
+
+
+def play(
+    trial: Trial,
+    scheduler: Scheduler,
+    observers: Sequence[Observer] = (),
+    *,
+    until: float = inf,
+    degrees: Degrees = leaf_degrees,
+) -> Tally:
+    """What became of the jobs of *trial*, played to its end or *until* a time."""
+    clock = Clock(trial, scheduler, observers, degrees)
+    while clock.step(until):
+        pass
+    return clock.finish()

@@ -1,0 +1,116 @@
+"""Small trials, and a diary of what is told of them."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from ringleaf.engine.engine import Engine
+from ringleaf.framework.conf import DEFAULT, Conf, read_conf
+from ringleaf.framework.instruction import Instruction
+from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
+from ringleaf.policies.products import PRODUCTS
+from ringleaf.simulator.trial import Scheduler, Site, Trial, Work, Workload
+
+A2 = PRODUCTS["atlas-800t-a2"]
+
+
+def _preempting() -> Conf:
+    plugins = [{"name": name} for name in ("priority", "gang", "affinity")]
+    tiers = [{"plugins": plugins}]
+    found = read_conf({"actions": "allocate, preempt", "tiers": tiers})
+    assert isinstance(found, Conf)
+    return found
+
+
+PREEMPT = _preempting()
+
+
+def node(number: int, *, under: int = 4, **more: object) -> Node:
+    """Node *number* of eight chips; leaves have *under* nodes."""
+    leaf, slot = divmod(number, under)
+    given = {"leaf": f"leaf-{leaf}", "slot": slot} | more
+    return Node(f"n{number:03}", A2, 8, 255, **given)  # type: ignore[arg-type]
+
+
+def site(n_nodes: int, under: int = 4) -> Site:
+    return Site("small", tuple(node(n, under=under) for n in range(n_nodes)))
+
+
+def work(
+    name: str,
+    arrives: float,
+    runs_s: float,
+    chips: int = 8,
+    replicas: int = 1,
+    **more: object,
+) -> Work:
+    job = Job(name, A2, chips, replicas, created=arrives, **more)  # type: ignore[arg-type]
+    return Work(job, arrives, runs_s)
+
+
+def _again(works: tuple[Work, ...]) -> Iterable[Work]:
+    return iter(works)
+
+
+def workload(works: Sequence[Work]) -> Workload:
+    span = works[-1].arrives if works else 0.0
+    again = partial(_again, tuple(works))
+    return Workload("small", "made by hand", again, len(works), span)  # type: ignore[arg-type]
+
+
+def trial(
+    n_nodes: int, works: Sequence[Work], *, under: int = 4, **more: object
+) -> Trial:
+    return Trial(site(n_nodes, under), workload(works), **more)  # type: ignore[arg-type]
+
+
+def engine(trial: Trial) -> Engine:
+    site = trial.site
+    return Engine(site.nodes, site.leaves, site.queues, trial.conf or DEFAULT)
+
+
+class Diary:
+    """Everything that is told of a run, in a line each."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.placed: dict[str, dict[int, Placement]] = {}
+
+    def _note(self, now: float, *words: object) -> None:
+        self.lines.append(" ".join([f"{now:g}", *map(str, words)]))
+
+    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+        self._note(0, "begins", trial.site.name, len(scheduler.view.cluster))
+
+    def passes(self, since: float, now: float) -> None:
+        pass
+
+    def arrives(self, work: Work, now: float) -> None:
+        self._note(now, work.job.name, "arrives")
+
+    def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
+        where = ",".join(p.node for p in placements)
+        self._note(now, work.job.name, "starts", where)
+        own = self.placed.setdefault(work.job.name, {})
+        own |= {place.replica: place for place in placements}
+
+    def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
+        self._note(now, work.job.name, "stops", ",".join(map(str, pods)), why)
+
+    def loses(self, work: Work, seconds: float, now: float) -> None:
+        self._note(now, work.job.name, "loses", f"{seconds:g}")
+
+    def ends(self, work: Work, now: float) -> None:
+        self._note(now, work.job.name, "ends")
+
+    def says(self, said: Instruction, now: float) -> None:
+        pass
+
+    def finish(self, now: float) -> None:
+        self._note(now, "finishes")
+
+    @property
+    def story(self) -> list[str]:
+        """The lines without the first and the last."""
+        return self.lines[1:-1]
