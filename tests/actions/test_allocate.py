@@ -3,6 +3,7 @@
 import pytest
 
 from ringleaf.engine.event import JobGone, PodsGone, QueueChanged
+from ringleaf.framework.instruction import Report
 from ringleaf.framework.standing import Phase
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import Demand
@@ -90,6 +91,16 @@ def test_a_queue_that_has_its_share_is_passed_over() -> None:
     assert story.arrives(job("p1", 4, queue="p"), now=1)[0] == "waiting p1"
     (told,) = story.told
     assert told == "job 'p1' waits: wants 1 x 4 chips; queue 'p' has its share"
+
+
+def test_who_stands_behind_others_is_told_so_and_they_are_told_why() -> None:
+    story = Story("A B", queues=[queue("p"), queue("q")], conf=ALLOCATE)
+    story.arrives(job("p0", queue="p"), job("q0", 8, 2, queue="q"))
+
+    story.arrives(job("p1", 4, queue="p"), job("p2", 2, queue="p"), now=1)
+
+    told = [(each.job, each.behind) for each in story.said if isinstance(each, Report)]
+    assert told == [("p1", False), ("p2", True)]
 
 
 def test_a_queue_takes_no_more_than_it_deserves() -> None:

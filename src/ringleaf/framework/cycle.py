@@ -776,14 +776,16 @@ class Cycle:
         self.stop_waiting(name)
         self.out.append(Evict(name, tuple(sorted(replicas)), by, action))
 
-    def tell_waits(self, standing: Standing, why: Waiting | str) -> None:
-        """Say why a job waits, if it is news."""
+    def tell_waits(
+        self, standing: Standing, why: Waiting | str, *, behind: bool = False
+    ) -> None:
+        """Say why a job waits, if it is news: others before it, or something else."""
         job = standing.job
         if isinstance(why, str):
             if standing.why == why:
                 return
             told = f"job {job.name!r} waits: wants {job.wanted}{why}"
-            self.tell(standing, Verdict.WAITING, told)
+            self.tell(standing, Verdict.WAITING, told, behind=behind)
             standing.why = why
             return
         found = replace(why, job=job)
@@ -807,17 +809,24 @@ class Cycle:
             if standing.told or standing.placements or name not in waitlist:
                 continue
             why = waitlist.line_of(name).why
-            behind = f"; queue {standing.job.queue!r} has others before it"
-            self.tell_waits(standing, why or behind)
+            others = f"; queue {standing.job.queue!r} has others before it"
+            self.tell_waits(standing, why or others, behind=not why)
         self.untold = {}
 
     def tell(
-        self, standing: Standing, verdict: Verdict, message: str, hint: str = ""
+        self,
+        standing: Standing,
+        verdict: Verdict,
+        message: str,
+        hint: str = "",
+        *,
+        behind: bool = False,
     ) -> None:
         """Say something of a job, if it is news."""
         if standing.is_news(message):
             standing.why = ""
-            self.out.append(Report(standing.job.name, verdict, message, hint))
+            name = standing.job.name
+            self.out.append(Report(name, verdict, message, hint, behind=behind))
 
 
 def hold_all(

@@ -108,6 +108,8 @@ class Report(Struct, frozen=True, tag="report"):
     reasons: Mapping[Reason, int] = field(default_factory=dict)
     node: str = ""
     """The node that is set aside, where one is."""
+    behind: bool = False
+    """Whether others stand before the job, and it was not looked at."""
 
 
 class WakeAt(Struct, frozen=True, tag="wake-at"):

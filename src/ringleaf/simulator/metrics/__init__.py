@@ -1,0 +1,5 @@
+"""What a run comes to: every measure of docs/measures.md, by one observer."""
+
+from ringleaf.simulator.metrics.metrics import SERIES, Metrics
+
+__all__ = ["SERIES", "Metrics"]

@@ -1,0 +1,95 @@
+"""What faults and evictions cost: lost work, kept places, time to recover."""
+
+from array import array
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ringleaf.framework.instruction import Delete, Evict, Repaired
+from ringleaf.model.placement import Placement
+from ringleaf.simulator.metrics.life import Life
+from ringleaf.simulator.metrics.tally import share, spread_of
+
+HOUR_S: Final = 3600.0
+EVICTED, FAULTY = "evicted", "faulty"
+
+
+class Faults:
+    """Pods that were evicted or deleted, and what became of them."""
+
+    def __init__(self) -> None:
+        self.evictions = self.evicted_pods = 0
+        self.deletions = self.deleted_pods = 0
+        self.repaired = 0
+        self.returned = self.in_place = 0
+        """Pods that a fault took and that run again; of them, on the same node."""
+        self.lost = {EVICTED: 0.0, FAULTY: 0.0}
+        """Chip-seconds of work that must be done again."""
+        self._recovered = array("d")
+        self.unrecovered = 0
+
+    def evicts(self, said: Evict, life: Life) -> None:
+        """The scheduler asks pods to end for another job."""
+        self.evictions += 1
+        self.evicted_pods += len(said.replicas)
+        life.ended_by = EVICTED
+
+    def deletes(self, said: Delete, life: Life, now: float) -> None:
+        """The scheduler deletes pods because of faults."""
+        self.deletions += 1
+        self.deleted_pods += len(said.replicas)
+        life.ended_by = FAULTY
+        if life.out_since is None:
+            life.out_since = now
+
+    def repairs(self, _said: Repaired) -> None:
+        """The scheduler has repaired a job."""
+        self.repaired += 1
+
+    def loses(self, life: Life, seconds: float) -> None:
+        """Work of a job is lost."""
+        self.lost[life.ended_by or FAULTY] += life.chips * seconds
+
+    def stops(self, life: Life, pods: Sequence[int], now: float) -> None:
+        """Pods are gone; their places are still in *life*."""
+        if life.ended_by != EVICTED:
+            if life.out_since is None:
+                life.out_since = now
+            for pod in pods:
+                if pod in life.places:
+                    life.lost[pod] = life.places[pod][0]
+
+    def starts(self, life: Life, placements: Sequence[Placement]) -> None:
+        """Pods are placed, and stand in *life*."""
+        for each in placements:
+            before = life.lost.pop(each.replica, None)
+            if before is not None:
+                self.returned += 1
+                self.in_place += life.places[each.replica][0] == before
+
+    def whole(self, life: Life, now: float) -> None:
+        """No pod of the job is away any more."""
+        life.ended_by = ""
+        if life.out_since is not None:
+            self._recovered.append(now - life.out_since)
+            life.out_since = None
+
+    def ends(self, life: Life) -> None:
+        """A job is over, or the run is, before it recovered."""
+        self.unrecovered += life.out_since is not None
+
+    def plain(self) -> dict[str, Any]:
+        """The parts of metric 12 that come of faults and evictions."""
+        return {
+            "evictions": self.evictions,
+            "evicted_pods": self.evicted_pods,
+            "deletions": self.deletions,
+            "deleted_pods": self.deleted_pods,
+            "repaired": self.repaired,
+            "chip_hours_lost_to_faults": self.lost[FAULTY] / HOUR_S,
+            "chip_hours_lost_to_evictions": self.lost[EVICTED] / HOUR_S,
+            "pods_returned": self.returned,
+            "pods_returned_in_place": self.in_place,
+            "share_in_place": share(self.in_place, self.returned),
+            "recovery_s": spread_of(self._recovered),
+            "unrecovered": self.unrecovered,
+        }

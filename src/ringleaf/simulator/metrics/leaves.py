@@ -1,0 +1,347 @@
+"""Leaves and spine: room for gangs, jobs that cross leaves, conflicts on links.
+
+Room is counted in wholly free nodes of the product that most nodes are. ``X_k`` of the
+definitions needs a rule; three are counted here:
+
+- ``free``: any *k* nodes, wherever they stand;
+- ``one-leaf``: gangs of up to a leaf's size inside one leaf, larger ones on wholly free
+  leaves, as whole-leaf schedulers do;
+- ``1.0``: what switch affinity 1.0 lets a foundation job have. Of the largest gang this
+  is exact, slots included; of the disjoint gangs for ``X_k`` the better of two greedy
+  packings is taken, at sampled times, which is a lower bound of their number.
+"""
+
+from array import array
+from collections import Counter
+from math import ceil
+from typing import Any, Final
+
+import numpy as np
+
+from ringleaf.model.job import FOUNDATION_FROM
+from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.simulator.metrics.floor import Floor
+from ringleaf.simulator.metrics.life import Life
+from ringleaf.simulator.metrics.tally import Floats, share, spread_of
+from ringleaf.simulator.uplinks import Uplinks
+
+GANGS: Final = (1, 2, 4, 8, 16, 32, 64)
+"""Nodes of the gangs for which external fragmentation is told."""
+_GANGS: Final = np.array(GANGS)
+
+
+class Room:
+    """Wholly free nodes under each leaf, and the gangs that they could hold."""
+
+    def __init__(self, floor: Floor, settings: Settings) -> None:
+        nodes = floor.nodes
+        usual = Counter(node.product for node in nodes if node.chips).most_common(1)
+        self.product = usual[0][0] if usual else None
+        named = dict.fromkeys(node.leaf for node in nodes if node.leaf is not None)
+        number = {name: i for i, name in enumerate(named)}
+        self.leaf = [-1 if n.leaf is None else number[n.leaf] for n in nodes]
+        self._slot = [node.slot for node in nodes]
+        self._own = [node.product == self.product for node in nodes]
+        self._under: list[list[int]] = [[] for _leaf in number]
+        for i, leaf in enumerate(self.leaf):
+            if leaf >= 0 and self._own[i]:
+                self._under[leaf].append(i)
+        sizes = [len(under) for under in self._under]
+        slots = [self._slot[i] + 1 for under in self._under for i in under]
+        self.size = settings.nodes_per_leaf or max([*sizes, *slots], default=0)
+        """M: nodes of a leaf."""
+        self._floor = floor
+        self.version = 0
+        """Moves whenever there is another room for gangs."""
+        self.nodes = 0
+        """Wholly free nodes."""
+        self.under = [0] * len(number)
+        """Of them, those under each leaf."""
+        self._by_count = [0] * (self.size + 1)
+        """Free nodes -> leaves with as many."""
+        self._by_count[0] = len(number)
+        self._inside = [0] * len(GANGS)
+        """For each gang, how many find a place inside one leaf each."""
+        self.crossing = [0] * len(number)
+        """Jobs that cross each leaf: x of metric 7."""
+        self._at_slot = [0] * max(self.size, 1)
+        """Free nodes at each slot under leaves that no job crosses."""
+        self._complete = 0
+        """Wholly free leaves that no job crosses."""
+        for i in range(len(nodes)):
+            if floor.is_whole(i):
+                self.turned(i, 1)
+        floor.watchers.append(self.turned)
+
+    def turned(self, node: int, by: int) -> None:
+        """A node is wholly free now, or no longer."""
+        if not self._own[node]:
+            return
+        self.version += 1
+        self.nodes += by
+        leaf = self.leaf[node]
+        if leaf < 0:
+            return
+        before = self.under[leaf]
+        after = self.under[leaf] = before + by
+        self._by_count[before] -= 1
+        self._by_count[after] += 1
+        inside = self._inside
+        for at, gang in enumerate(GANGS):
+            if gang > self.size:
+                break
+            inside[at] += after // gang - before // gang
+        if not self.crossing[leaf]:
+            self._at_slot[self._slot[node]] += by
+            self._complete += (after == self.size) - (before == self.size)
+
+    def cross(self, leaf: int, by: int) -> None:
+        """A job crosses *leaf* from now on, or no longer."""
+        before = self.crossing[leaf]
+        self.crossing[leaf] = before + by
+        if (before == 0) == (before + by == 0):
+            return
+        self.version += 1
+        sign = -1 if before == 0 else 1
+        for node in self._under[leaf]:
+            if self._floor.is_whole(node):
+                self._at_slot[self._slot[node]] += sign
+        self._complete += sign * (self.under[leaf] == self.size)
+
+    @property
+    def most_under_one(self) -> int:
+        """The most free nodes under one leaf."""
+        for count in range(self.size, 0, -1):
+            if self._by_count[count]:
+                return count
+        return 0
+
+    @property
+    def whole_leaves(self) -> int:
+        """Leaves that are wholly free."""
+        return self._by_count[self.size] if self.size else 0
+
+    @property
+    def largest_gang(self) -> int:
+        """The largest foundation job that 1.0 would place now, in nodes.
+
+        Inside a leaf, on complete leaves, or on logical leaves: the same number of
+        nodes at every slot, and one more at some. Without leaves any nodes will do.
+        """
+        if not self.under:
+            return self.nodes
+        fewest = min(self._at_slot)
+        more = sum(count > fewest for count in self._at_slot)
+        logical = self.size * fewest + more
+        return max(self.most_under_one, self.size * self._complete, logical)
+
+    @property
+    def largest_on_whole_leaves(self) -> int:
+        """The largest gang inside one leaf or on wholly free leaves, in nodes."""
+        if not self.under:
+            return self.nodes
+        return max(self.most_under_one, self.size * self.whole_leaves)
+
+    def fragmented(self) -> tuple[Floats, Floats]:
+        """X_k for every gang, with any nodes and with gangs under one leaf each."""
+        free = self.nodes
+        if not free:
+            return np.zeros(len(GANGS)), np.zeros(len(GANGS))
+        anywhere = 1 - _GANGS * (free // _GANGS) / free
+        if not self.under:
+            return anywhere, anywhere
+        one_leaf = [
+            self._inside[at]
+            if gang <= self.size
+            else self.whole_leaves // ceil(gang / self.size)
+            for at, gang in enumerate(GANGS)
+        ]
+        return anywhere, 1 - _GANGS * np.array(one_leaf) / free
+
+    def fragmented_by_rule(self) -> Floats:
+        """X_k for every gang under 1.0: a greedy packing of disjoint gangs."""
+        if not self.nodes:
+            return np.zeros(len(GANGS))
+        if not self.under:
+            return self.fragmented()[0]
+        fits = np.array([self.gangs_by_rule(gang) for gang in GANGS])
+        found: Floats = 1 - _GANGS * fits / self.nodes
+        return found
+
+    def gangs_by_rule(self, gang: int) -> int:
+        """How many disjoint gangs find a place under 1.0, at least.
+
+        First as many as fit inside leaves; of foundation jobs then more over what is
+        left under leaves that no job crosses, each leaf for one of them.
+        """
+        inside = sum(count // gang for count in self.under)
+        if gang < FOUNDATION_FROM:
+            return inside
+        pairs = zip(self.under, self.crossing, strict=True)
+        rests = sorted(n % gang for n, crossed in pairs if not crossed and n % gang)
+        return inside + max(_large_first(rests, gang), _large_with_small(rests, gang))
+
+
+def _large_first(rests: list[int], gang: int) -> int:
+    """How many times the largest of what is left make up a gang.
+
+    >>> _large_first([1, 1, 2, 2, 3], gang=4)
+    2
+    """
+    found = held = 0
+    for rest in reversed(rests):
+        held += rest
+        if held >= gang:
+            found, held = found + 1, 0
+    return found
+
+
+def _large_with_small(rests: list[int], gang: int) -> int:
+    """How many times the largest, and the smallest of the others, make up a gang.
+
+    >>> _large_with_small([1, 1, 3, 3], gang=4), _large_first([1, 1, 3, 3], gang=4)
+    (2, 1)
+    """
+    found, low, high = 0, 0, len(rests) - 1
+    while low <= high:
+        held = rests[high]
+        high -= 1
+        while held < gang and low <= high:
+            held += rests[low]
+            low += 1
+        found += held >= gang
+    return found
+
+
+class Spine:
+    """Jobs that cross leaves, and where they meet."""
+
+    def __init__(self, floor: Floor, room: Room, uplinks: Uplinks, cap: int) -> None:
+        self._floor, self._room, self.uplinks, self.cap = floor, room, uplinks, cap
+        self._on: list[dict[str, Life]] = [{} for _leaf in room.under]
+        """The jobs that cross each leaf."""
+        self.over_one = 0
+        """Over all leaves, jobs that cross it beyond the first."""
+        self.over_cap = 0
+        """Over all leaves, jobs that cross it beyond the limit in force."""
+        self.slow: dict[int, int] = {}
+        """Degree of contention -> chips of the jobs that suffer it; above 1 only."""
+        self._degree: dict[str, tuple[int, int]] = {}
+        self.jobs = self.gangs = self.crossed = self.avoidable = self.at_risk = 0
+        self.chips = self.chips_crossed = self.chips_at_risk = 0
+        self._ratios = array("d")
+        self.worst_degree = 1
+
+    def began(self, life: Life) -> None:
+        """A job that counts has started for the first time."""
+        self.jobs += 1
+        self.chips += life.chips
+        if len(life.places) == 1:
+            return
+        nodes = life.nodes
+        if len(nodes) == 1:
+            return
+        self.gangs += 1
+        leaf = self._room.leaf
+        leaves = {leaf[node] for node in nodes}
+        if -1 in leaves:
+            return
+        self._ratios.append(len(leaves) / ceil(len(nodes) / self._room.size))
+        if len(leaves) > 1:
+            self.crossed += 1
+            self.chips_crossed += life.chips
+            self.avoidable += len(nodes) <= self._room.size
+
+    def moved(self, life: Life, lives: dict[str, Life]) -> None:
+        """Pods of a job of several came or went."""
+        nodes = life.nodes
+        leaf = self._room.leaf
+        under = Counter(leaf[node] for node in nodes if leaf[node] >= 0)
+        now = dict(under) if len(under) > 1 else {}
+        before = life.leaves
+        if not now and not before:
+            return
+        for gone in before.keys() - now.keys():
+            self._leave(life, gone)
+        for new in sorted(now.keys() - before.keys()):
+            self._enter(life, new)
+        life.leaves = now
+        names = [self._floor.nodes[node].name for node in nodes]
+        changed = (
+            self.uplinks.come(life.name, names) if now else self.uplinks.go(life.name)
+        )
+        self._weigh(changed | {life.name}, lives)
+
+    def _enter(self, life: Life, leaf: int) -> None:
+        on = self._on[leaf]
+        n = len(on)
+        self.over_one += n >= 1
+        self.over_cap += n >= self.cap
+        if n == 1:
+            self._risk(next(iter(on.values())))
+        if n:
+            self._risk(life)
+        on[life.name] = life
+        self._room.cross(leaf, 1)
+
+    def _leave(self, life: Life, leaf: int) -> None:
+        on = self._on[leaf]
+        del on[life.name]
+        self.over_one -= len(on) >= 1
+        self.over_cap -= len(on) >= self.cap
+        self._room.cross(leaf, -1)
+
+    def _risk(self, life: Life) -> None:
+        if not life.at_risk:
+            life.at_risk = True
+            if life.counted:
+                self.at_risk += 1
+                self.chips_at_risk += life.chips
+
+    def _weigh(self, jobs: set[str], lives: dict[str, Life]) -> None:
+        """Count anew the chips of *jobs* by their degree of contention."""
+        for job in jobs:
+            if job in self._degree:
+                degree, chips = self._degree.pop(job)
+                self.slow[degree] -= chips
+                if not self.slow[degree]:
+                    del self.slow[degree]
+            degree = self.uplinks.degree(job)
+            if degree > 1:
+                chips = lives[job].held
+                self._degree[job] = degree, chips
+                self.slow[degree] = self.slow.get(degree, 0) + chips
+                self.worst_degree = max(self.worst_degree, degree)
+
+    def slowed(self, communication: float) -> float:
+        """Chips that stand still on average because jobs share links."""
+        return sum(
+            chips * (1 - 1 / (1 - communication + communication * degree))
+            for degree, chips in sorted(self.slow.items())
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Metrics 6 and 7 (b), of the jobs that count."""
+        ratios = spread_of(self._ratios)
+        return {
+            "gangs": self.gangs,
+            "jobs": self.crossed,
+            "share_of_jobs": share(self.crossed, self.jobs),
+            "share_of_gangs": share(self.crossed, self.gangs),
+            "avoidable": self.avoidable,
+            "span_ratio": {key: ratios[key] for key in ("n", "mean", "p95", "max")},
+            "at_risk": self.at_risk,
+            "at_risk_share_of_crossing": share(self.at_risk, self.crossed),
+            "at_risk_share_of_jobs": share(self.at_risk, self.jobs),
+            "at_risk_share_of_chips": share(self.chips_at_risk, self.chips),
+            "at_risk_share_of_crossing_chips": share(
+                self.chips_at_risk, self.chips_crossed
+            ),
+            "worst_degree": self.worst_degree,
+        }
+
+
+def cap_of(settings: Settings) -> int:
+    """How many jobs may cross one leaf by the rule in force (metric 7 a)."""
+    second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
+    return settings.shared_leaves if second else 1

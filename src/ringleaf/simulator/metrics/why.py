@@ -1,0 +1,199 @@
+"""Why jobs wait: from what the scheduler says of them, and from what is free.
+
+Every job that waits is blamed on one thing at a time, in this order:
+
+1. ``quota``: the scheduler says that its queue holds it back;
+2. ``capacity``: fewer chips of its product are free than it asks for;
+3. ``rule``: enough nodes have the chips, and the rules of rings or of the network
+   refuse them;
+4. ``order``: others stand before it, and it was not looked at;
+5. ``fragmentation``: enough chips are free, and no places are among them.
+
+What a scheduler has not said is not blamed on rules: the job that came first is blamed
+on fragmentation, those behind it on the order.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from ringleaf.framework.instruction import Report, Verdict
+from ringleaf.model.decision import Reason
+from ringleaf.model.job import Network
+from ringleaf.model.product import Product
+from ringleaf.simulator.metrics.floor import Floor
+from ringleaf.simulator.metrics.life import Life
+
+
+class Blame(StrEnum):
+    """What holds a job back."""
+
+    CAPACITY = "capacity"
+    FRAGMENTATION = "fragmentation"
+    RULE = "rule"
+    QUOTA = "quota"
+    ORDER = "order"
+
+
+BLAMES: Final = tuple(Blame)
+UNSAID: Final = ""
+"""Nothing was said of the job."""
+_SAID: Final = (Blame.FRAGMENTATION, Blame.RULE, Blame.QUOTA, Blame.ORDER, UNSAID)
+
+RULED_OUT: Final = (Reason.LEAF_CLOSED, Reason.NOT_WIRED_TOGETHER)
+"""Nodes that have the chips, and a rule refuses them."""
+_OF_CHIPS: Final = (Verdict.RESERVED, Verdict.EVICTS)
+
+Sizes = dict[int, int]
+"""Chips of jobs -> how many such jobs wait."""
+
+
+def blame_of(said: Report, life: Life, n_nodes: int) -> str:
+    """What a report blames, as far as it does: ``UNSAID`` if it says nothing new."""
+    if said.verdict in _OF_CHIPS:
+        return Blame.FRAGMENTATION
+    if said.verdict is not Verdict.WAITING:
+        return UNSAID
+    if said.behind:
+        return Blame.ORDER
+    if not said.reasons and not said.missing:
+        return Blame.QUOTA
+    job = life.job
+    refused = sum(said.reasons.get(reason, 0) for reason in RULED_OUT)
+    fitting = n_nodes - sum(said.reasons.values())
+    if said.reasons and job.network is not Network.NONE and fitting >= job.needed:
+        return Blame.RULE
+    return Blame.RULE if refused >= said.missing else Blame.FRAGMENTATION
+
+
+class Crowd:
+    """The jobs that wait for one product, by what was said of them and by size."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, Sizes] = {said: {} for said in _SAID}
+        self.found: dict[Blame, tuple[int, int]] = {}
+        """Blame -> jobs and chips, as last counted."""
+        self._between = (0, 0)
+        """For which numbers of free chips that is right."""
+
+    def add(self, said: str, chips: int, by: int) -> None:
+        """A job comes, or goes."""
+        sizes = self.sizes[said]
+        left = sizes.get(chips, 0) + by
+        if left:
+            sizes[chips] = left
+        else:
+            del sizes[chips]
+        self._between = (0, 0)
+
+    def blamed(self, idle: int) -> Mapping[Blame, tuple[int, int]]:
+        """Blame -> jobs and chips, while *idle* chips are free."""
+        low, high = self._between
+        if not low <= idle < high:
+            self._count(idle)
+        return self.found
+
+    def _count(self, idle: int) -> None:
+        found = {blame: [0, 0] for blame in BLAMES}
+        low, high = 0, 1 << 62
+        for said, sizes in self.sizes.items():
+            for chips, jobs in sizes.items():
+                if chips <= idle:
+                    low = max(low, chips)
+                else:
+                    high = min(high, chips)
+                short = chips > idle and said != Blame.QUOTA
+                blame = Blame.CAPACITY if short else Blame(said or Blame.ORDER)
+                found[blame][0] += jobs
+                found[blame][1] += jobs * chips
+        self.found = {blame: (jobs, chips) for blame, (jobs, chips) in found.items()}
+        self._between = low, high
+
+
+class Why:
+    """Who waits, and what for."""
+
+    def __init__(self, floor: Floor) -> None:
+        self._floor = floor
+        self._crowds: dict[Product, Crowd] = {}
+        self._waiting: dict[str, Life] = {}
+        self._line: list[tuple[int, str]] = []
+        """Who came first; those who wait no longer are dropped when they come up."""
+        self.jobs = 0
+        self.chips = 0
+
+    def waits(self, life: Life) -> None:
+        """A job waits: for all its pods, or for some again."""
+        if not life.waits:
+            life.waits = True
+            life.blame = UNSAID
+            self._waiting[life.name] = life
+            heappush(self._line, (life.number, life.name))
+            self._add(life, 1)
+
+    def stops_waiting(self, life: Life) -> None:
+        """A job waits no longer."""
+        if life.waits:
+            life.waits = False
+            del self._waiting[life.name]
+            self._add(life, -1)
+
+    def said(self, report: Report, life: Life, n_nodes: int) -> None:
+        """The scheduler has said something of a job."""
+        blame = blame_of(report, life, n_nodes)
+        if life.waits and blame not in (UNSAID, life.blame):
+            self._crowd(life).add(life.blame, life.chips, -1)
+            self._crowd(life).add(blame, life.chips, 1)
+            life.blame = blame
+
+    @property
+    def head(self) -> Life | None:
+        """The job that came first of those that wait."""
+        line, waiting = self._line, self._waiting
+        while line and line[0][1] not in waiting:
+            heappop(line)
+        return waiting[line[0][1]] if line else None
+
+    def blamed(self) -> tuple[dict[Blame, list[int]], bool]:
+        """Blame -> jobs and chips that wait; whether enough is free for the first."""
+        found = {blame: [0, 0] for blame in BLAMES}
+        stocks = self._floor.stocks
+        for product, crowd in self._crowds.items():
+            stock = stocks.get(product)
+            parts = crowd.blamed(0 if stock is None else stock.idle)
+            for blame, (jobs, chips) in parts.items():
+                found[blame][0] += jobs
+                found[blame][1] += chips
+        head = self.head
+        if head is None or head.blame == Blame.QUOTA:
+            return found, False
+        stock = stocks.get(head.job.product)
+        if stock is None or head.chips > stock.idle:
+            return found, False
+        if head.blame == UNSAID:  # it is not behind anybody
+            for at, n in enumerate((1, head.chips)):
+                found[Blame.ORDER][at] -= n
+                found[Blame.FRAGMENTATION][at] += n
+        return found, True
+
+    def _add(self, life: Life, by: int) -> None:
+        self.jobs += by
+        self.chips += by * life.chips
+        self._crowd(life).add(life.blame, life.chips, by)
+
+    def _crowd(self, life: Life) -> Crowd:
+        product = life.job.product
+        crowd = self._crowds.get(product)
+        if crowd is None:
+            crowd = self._crowds[product] = Crowd()
+        return crowd
+
+
+def shares(seconds: Mapping[str, float]) -> dict[str, Any]:
+    """Seconds by blame, and the share of each."""
+    total = sum(seconds.values())
+    return {
+        name: {"seconds": value, "share": value / total if total else None}
+        for name, value in seconds.items()
+    }
