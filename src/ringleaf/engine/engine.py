@@ -5,6 +5,7 @@ at the same times give the same instructions, byte for byte.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any, Final
 
@@ -876,20 +877,21 @@ class Engine:
         """A session that heeds what plugins say of nodes."""
         affinity = [p for tier in conf.tiers for p in tier if p.name == "affinity"]
         summed = any(p.arguments.get("sum-scores") is True for p in affinity)
-
-        def scorer(job: Job, role: Role) -> Score | None:
-            probe = np.zeros(min(1, len(self.view.cluster)), np.int64)
-            if votes.node_scores(job, role, probe) is None:
-                return None
-            return lambda nodes: _scores(votes, job, role, nodes)
-
         return Session(
             self.view.cluster,
             conf.settings,
-            scorer=scorer,
+            scorer=partial(_scorer, self.view, votes),
             bars=votes.predicate,
             sum_scores=summed,
         )
+
+
+def _scorer(view: View, votes: Votes, job: Job, role: Role) -> Score | None:
+    """How plugins score nodes for a pod of *role*; None where none does."""
+    probe = np.zeros(min(1, len(view.cluster)), np.int64)
+    if votes.node_scores(job, role, probe) is None:
+        return None
+    return partial(_scores, votes, job, role)
 
 
 def _scores(votes: Votes, job: Job, role: Role, nodes: Any) -> Any:  # noqa: ANN401

@@ -111,9 +111,8 @@ class Votes:
         ]
         self._sharers = [each.reclaimable for each in sharers]
         self._view = view
-        self._handlers = [
-            handler for plugin in self.plugins.values() for handler in _handlers(plugin)
-        ]
+        listeners = map(_Listener, self.plugins.values())
+        self._handlers: list[Handler] = [each for each in listeners if each]
         view.handlers.extend(self._handlers)
 
     def retire(self) -> None:
@@ -244,21 +243,24 @@ class _Seat(Struct, frozen=True):
         return vote in self.conf.votes and defines(type(self.plugin), HOOKS[vote])
 
 
-def _handlers(plugin: Plugin) -> list[Handler]:
-    """One handler for a plugin that wants to hear of pods, none for others."""
-    told = {
-        by: getattr(plugin, event)
-        for by, event in zip((1, -1), EVENTS, strict=True)
-        if defines(type(plugin), event)
-    }
+class _Listener:
+    """A plugin that wants to hear of pods that come, that go, or of both."""
 
-    def handler(
-        standing: Standing, holding: Holding, amounts: dict[str, int], by: int
+    def __init__(self, plugin: Plugin) -> None:
+        self._told = {
+            by: getattr(plugin, event)
+            for by, event in zip((1, -1), EVENTS, strict=True)
+            if defines(type(plugin), event)
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._told)
+
+    def __call__(
+        self, standing: Standing, holding: Holding, amounts: dict[str, int], by: int
     ) -> None:
-        if by in told:
-            told[by](standing, holding, amounts)
-
-    return [handler] if told else []
+        if by in self._told:
+            self._told[by](standing, holding, amounts)
 
 
 def _permitted(tiers: Iterable[Iterable[Opinion]], standing: Standing) -> bool:

@@ -1,0 +1,145 @@
+"""A run that was put away goes on as if nothing had been."""
+
+from pathlib import Path
+
+import pytest
+
+from ringleaf.engine.event import NodesChanged
+from ringleaf.framework.conf import DEFAULT, Conf, read_conf
+from ringleaf.model.fault import Mode, Recovery
+from ringleaf.simulator.bookmark import HINT, MAGIC, load, save
+from ringleaf.simulator.clock import Clock
+from ringleaf.simulator.source import BadInput
+from ringleaf.simulator.trial import Happening, Trial
+from tests.simulator.trials import PREEMPT, Diary, engine, node, trial, work
+
+ARGUMENTS = {"seed": 1, "load": 0.9}
+
+
+def scoring() -> Conf:
+    """A configuration in which every plugin has something to remember."""
+    names = ["priority", "gang", "conformance", "drf", "predicates", "proportion"]
+    plugins = [{"name": n} for n in (*names, "nodeorder", "binpack", "affinity")]
+    actions = "enqueue, allocate, preempt, reclaim, backfill"
+    found = read_conf({"actions": actions, "tiers": [{"plugins": plugins}]})
+    assert isinstance(found, Conf)
+    return found
+
+
+CONFS = {"default": DEFAULT, "preempt": PREEMPT, "scoring": scoring()}
+
+
+def busy(conf: Conf) -> Trial:
+    works = [
+        work(
+            f"j{n}",
+            n * 3.0,
+            40 + n * 7 % 50,
+            chips=(1, 2, 4, 8)[n % 4],
+            replicas=1 + n % 3 * (n % 4 == 3),
+            priority=n % 3,
+            recovery=Recovery(Mode.GRACE),
+        )
+        for n in range(90)
+    ]
+    chip = node(1, faulty=3, unhealthy=3)
+    happenings = [
+        Happening(60, NodesChanged((chip,))),
+        Happening(160, NodesChanged((node(1),))),
+    ]
+    return trial(
+        4, works, under=2, conf=conf, contention=0.3, happenings=happenings, grace_s=5.0
+    )
+
+
+def clock_of(played: Trial) -> Clock:
+    return Clock(played, engine(played), [Diary()])
+
+
+def lines(clock: Clock) -> list[str]:
+    while clock.step():
+        pass
+    clock.finish()
+    (diary,) = clock.observers
+    assert isinstance(diary, Diary)
+    return diary.lines
+
+
+@pytest.mark.parametrize("conf", CONFS.values(), ids=CONFS)
+@pytest.mark.parametrize("steps", [0, 1, 25, 70, 140])
+def test_a_run_goes_on_with_the_same_words(
+    conf: Conf, steps: int, tmp_path: Path
+) -> None:
+    whole = lines(clock_of(busy(conf)))
+    before, path = clock_of(busy(conf)), tmp_path / "run"
+    for _ in range(steps):
+        before.step()
+    save(path, before, "1.0", ARGUMENTS)
+
+    after = lines(load(path, busy(conf), "1.0", ARGUMENTS))
+
+    assert after == whole
+    assert lines(before) == whole
+    assert len(whole) > 200
+
+
+def test_a_run_can_be_put_away_again_and_again(tmp_path: Path) -> None:
+    path, clock = tmp_path / "run", clock_of(busy(DEFAULT))
+    while clock.step():
+        if clock.steps % 16 == 0:
+            save(path, clock, "1.0", ARGUMENTS)
+            clock = load(path, busy(DEFAULT), "1.0", ARGUMENTS)
+
+    assert lines(clock) == lines(clock_of(busy(DEFAULT)))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def refusal(path: Path, version: str = "1.0", **arguments: object) -> BadInput:
+    with pytest.raises(BadInput) as found:
+        load(path, busy(DEFAULT), version, ARGUMENTS | arguments)
+    return found.value
+
+
+@pytest.fixture
+def put_away(tmp_path: Path) -> Path:
+    path, clock = tmp_path / "run", clock_of(busy(DEFAULT))
+    clock.step()
+    save(path, clock, "1.0", ARGUMENTS)
+    return path
+
+
+def test_a_run_of_other_arguments_is_refused_in_one_line(put_away: Path) -> None:
+    found = refusal(put_away, load=1.5)
+
+    assert str(found) == (
+        f"{put_away}: this run was begun with load 0.9, not 1.5; "
+        "hint: give load as it was, or begin anew, without --resume"
+    )
+
+
+def test_a_run_of_another_version_is_refused_in_one_line(put_away: Path) -> None:
+    found = refusal(put_away, version="2.0")
+
+    told = f"{put_away}: this run was begun with ringleaf 1.0, this is 2.0"
+    assert str(found) == f"{told}; hint: {HINT}"
+
+
+@pytest.mark.parametrize("text", [b"", b"hello\n", MAGIC, b"a\n{}\nb", MAGIC + b"3\nx"])
+def test_another_file_is_refused(text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(text)
+
+    told = f"{path}: this is no run that was put away; hint: {HINT}"
+    assert str(refusal(path)) == told
+
+
+def test_a_file_that_is_cut_off_is_refused(put_away: Path) -> None:
+    put_away.write_bytes(put_away.read_bytes()[:-500])
+
+    assert str(refusal(put_away)).startswith(f"{put_away}: the file is damaged: ")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "nothing"
+
+    assert str(refusal(path)) == f"{path}: No such file or directory"
