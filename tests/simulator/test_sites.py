@@ -142,7 +142,7 @@ def test_nodes_of_another_size_than_the_product_are_refused() -> None:
         site_of_topology(found, "mine.csv")
 
     assert str(caught.value) == (
-        "node 'a' has 16 chips, want the 8 of atlas-800-9000; "
+        "node 'a' has 16 chips, want the 8 of atlas-800t-a2; "
         "hint: name the product of the nodes"
     )
 

@@ -208,11 +208,15 @@ def test_blocks_in_superpods_are_16_nodes() -> None:
     ("name", "given", "line"),
     [
         ("kalso", {}, "did you mean 'kalos'?"),
-        ("kalos", {"load": 0.0}, "load is 0.0, want more than 0 and less than 1000"),
+        ("kalos", {"load": 0.0}, "load is 0.0, want more than 0 and at most 1000"),
         ("kalos", {"jobs": 0}, "jobs is 0, want 1 or more"),
         ("kalos", {"seed": -1}, "seed is -1, want a whole number, 0 or more"),
         ("kalos", {"knobs": Knobs(amplitude=1.0)}, "amplitude is 1.0, want 0 to below"),
-        ("kalos", {"knobs": Knobs(burst=0.0)}, "burst is 0.0, want up to 100"),
+        (
+            "kalos",
+            {"knobs": Knobs(burst=0.0)},
+            "burst is 0.0, want more than 0 and at most 100",
+        ),
     ],
 )
 def test_what_is_no_workload_is_told_in_one_line(

@@ -46,6 +46,8 @@ from ringleaf.simulator import source
 from ringleaf.simulator.scenario import load
 
 DEFAULT_PRODUCT: Final = "atlas-800t-a2"
+BAD: Final = (BadTopology, source.BadInput)
+"""How reading fails."""
 
 MAX_LEAVES: Final = 32
 """Leaves drawn at most."""
@@ -135,15 +137,30 @@ def _read(
 ) -> tuple[str, Topology, list[str]]:
     """How the file is called, its topology, and warnings about the file."""
     shown = name_of(file)
-    bad = (BadTopology, source.BadInput)
-    with one_line(shown, *bad), progress(what=f"reading {shown}"):
-        text = _text(bytes_of(file, "a topology"))
-        if _is_csv(file, text, columns):
-            return shown, _from_csv(text, columns, leaf_size, chips), []
-        topology, warnings = read_topology(_document(text))
+    with one_line(shown, *BAD), progress(what=f"reading {shown}"):
+        data = bytes_of(file, "a topology")
+        topology, warnings = read_bytes(data, file, columns, leaf_size, chips)
+    return shown, topology, warnings
+
+
+def read_bytes(
+    data: bytes,
+    file: str,
+    columns: Columns,
+    leaf_size: int | None = None,
+    chips: int | None = None,
+) -> tuple[Topology, list[str]]:
+    """The topology of the bytes of *file*, and warnings about it.
+
+    Raises one of ``BAD`` where it is none.
+    """
+    text = _text(data)
+    if _is_csv(file, text, columns):
+        return _from_csv(text, columns, leaf_size, chips), []
+    topology, warnings = read_topology(_document(text))
     if leaf_size is not None:
         topology = msgspec.structs.replace(topology, leaf_size=leaf_size)
-    return shown, topology, warnings
+    return topology, warnings
 
 
 def _text(data: bytes) -> str:

@@ -7,9 +7,12 @@ from zlib import crc32
 import numpy as np
 from msgspec import Struct
 
+from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Site, Workload
 
 USUAL_JOBS: Final = 10_000
+MOST_LOAD: Final = 1000
+MOST_BURST: Final = 100
 
 
 class Knobs(Struct, frozen=True):
@@ -68,3 +71,22 @@ def stream(seed: int, purpose: str) -> np.random.Generator:
     return np.random.Generator(
         np.random.PCG64(np.random.SeedSequence([seed, crc32(purpose.encode())]))
     )
+
+
+def check(seed: int, load: float | None, jobs: int | None, knobs: Knobs) -> None:
+    """Refuse what no workload can be asked for."""
+    wanted_load = load is None or 0 < load <= MOST_LOAD
+    for what, given, good, want in (
+        ("seed", seed, seed >= 0, "a whole number, 0 or more"),
+        ("load", load, wanted_load, f"more than 0 and at most {MOST_LOAD}"),
+        ("jobs", jobs, jobs is None or jobs > 0, "1 or more"),
+        ("amplitude", knobs.amplitude, 0 <= knobs.amplitude < 1, "0 to below 1"),
+        (
+            *("burst", knobs.burst, 0 < knobs.burst <= MOST_BURST),
+            f"more than 0 and at most {MOST_BURST}",
+        ),
+        ("common", knobs.common, 0 <= knobs.common <= 1, "0 to 1"),
+        ("estimate", knobs.estimate, knobs.estimate >= 0, "0 or more"),
+    ):
+        if not good:
+            raise BadInput(f"{what} is {given}, want {want}")

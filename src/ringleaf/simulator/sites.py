@@ -215,7 +215,7 @@ def leaves_of(nodes: Iterable[Node]) -> tuple[Leaf, ...]:
 
 
 def site_of_topology(
-    topology: Topology, name: str, product: str = RINGS.key, chips: int | None = None
+    topology: Topology, name: str, product: str = A2.key, chips: int | None = None
 ) -> Site:
     """The cluster that a topology file describes; its leaves are idle.
 

@@ -14,14 +14,12 @@ import numpy as np
 from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.hard import hard
 from ringleaf.simulator.mix import Mix, figures, mix, wished_mix, wishes
-from ringleaf.simulator.preset import USUAL, Knobs, Order, Preset, stream
+from ringleaf.simulator.preset import USUAL, Knobs, Order, Preset, check, stream
 from ringleaf.simulator.shapes import Crowd, Ints, Reals, grounds_of
 from ringleaf.simulator.source import BadInput, brief
 from ringleaf.simulator.trial import Site, Workload
 
 USUAL_LOAD: Final = 0.9
-MOST_LOAD: Final = 1000
-MOST_BURST: Final = 100
 
 
 def _published(preset: Preset, site: Site, order: Order, *, least: int = 1) -> Workload:
@@ -175,16 +173,6 @@ def workload(
             f"workload {brief(name)} is unknown, want one of {', '.join(WORKLOADS)}",
             f"did you mean {close[0]!r}?" if close else None,
         )
-    for what, given, good, want in (
-        ("seed", seed, seed >= 0, "a whole number, 0 or more"),
-        ("load", load, 0 < load < MOST_LOAD, f"more than 0 and less than {MOST_LOAD}"),
-        ("jobs", jobs, jobs is None or jobs > 0, "1 or more"),
-        ("amplitude", knobs.amplitude, 0 <= knobs.amplitude < 1, "0 to below 1"),
-        ("burst", knobs.burst, 0 < knobs.burst <= MOST_BURST, f"up to {MOST_BURST}"),
-        ("common", knobs.common, 0 <= knobs.common <= 1, "0 to 1"),
-        ("estimate", knobs.estimate, knobs.estimate >= 0, "0 or more"),
-    ):
-        if not good:
-            raise BadInput(f"{what} is {given}, want {want}")
+    check(seed, load, jobs, knobs)
     order = Order(seed, load, jobs or preset.jobs, knobs)
     return preset.make(preset, site, order)

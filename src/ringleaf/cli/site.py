@@ -1,0 +1,94 @@
+"""The cluster that a command simulates: a preset, or what a file describes."""
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from ringleaf.cli.failure import BadUse, warn
+from ringleaf.cli.file import STDIN, bytes_of, name_of, one_line
+from ringleaf.cli.output import progress
+from ringleaf.cli.topology import BAD, DEFAULT_PRODUCT, Columns, read_bytes
+from ringleaf.simulator.scenario import Scenario, load
+from ringleaf.simulator.sites import SITES, site, site_of_scenario, site_of_topology
+from ringleaf.simulator.source import BadInput
+from ringleaf.simulator.trial import Site
+
+NO_COLUMNS: Final = Columns()
+SWITCHES: Final = ("PSW", "ASW")
+"""Columns of a table of nodes that together name a leaf: an ASW below a PSW."""
+
+_SCENARIO: Final = re.compile(rb"""(?:^|[{,])\s*["']?nodes["']?\s*:""", re.MULTILINE)
+
+
+class Place(Struct, frozen=True):
+    """A cluster, and the scenario it was read from if there is one."""
+
+    site: Site
+    scenario: Scenario | None = None
+
+
+def find_place(
+    given: str, product: str | None = None, columns: Columns = NO_COLUMNS
+) -> Place:
+    """The cluster that *given* names: a preset with its options, or a file.
+
+    A file is a topology, in any form that ``ringleaf topology`` reads, or a scenario,
+    as ``ringleaf dump`` writes it. A topology does not tell the *product* of its nodes.
+    """
+    if given.partition(":")[0] in SITES:
+        if product is not None:
+            raise BadUse(
+                f"--product goes with a topology file, {given!r} has a product; "
+                f"hint: {given.partition(':')[0]}:product={product}"
+            )
+        with one_line("--cluster", BadInput):
+            return Place(site(given))
+    if given != STDIN and not _exists(given):
+        raise BadUse(_neither(given))
+    shown = name_of(given)
+    with one_line(shown, *BAD), progress(what=f"reading {shown}"):
+        data = bytes_of(given, "a cluster")
+        if _SCENARIO.search(data):
+            return _from_scenario(data, shown)
+        return _from_topology(data, given, product or DEFAULT_PRODUCT, columns)
+
+
+def _exists(given: str) -> bool:
+    try:
+        return Path(given).exists()
+    except (OSError, ValueError):  # too long, or with a NUL byte
+        return False
+
+
+def _neither(given: str) -> str:
+    close = get_close_matches(given.partition(":")[0], SITES, n=1)
+    hint = f"; hint: did you mean {close[0]!r}?" if close else ""
+    return f"--cluster is {given!r}, want a file or one of {', '.join(SITES)}{hint}"
+
+
+def _from_scenario(data: bytes, shown: str) -> Place:
+    scenarios = load(data)
+    if len(scenarios) > 1:
+        raise BadInput(f"{len(scenarios)} scenarios, want one")
+    return Place(site_of_scenario(scenarios[0], Path(shown).name), scenarios[0])
+
+
+def _from_topology(data: bytes, file: str, product: str, columns: Columns) -> Place:
+    """The cluster of a topology; a table with PSW and ASW has leaves by both."""
+    header = {*_words(data)}
+    if not columns.given and header.issuperset(SWITCHES):
+        columns = Columns(leaf=",".join(SWITCHES))
+    topology, warnings = read_bytes(data, file, columns)
+    for line in warnings:
+        warn(f"{name_of(file)}: {line}")
+    return Place(site_of_topology(topology, Path(name_of(file)).name, product))
+
+
+def _words(data: bytes) -> Iterator[str]:
+    """The cells of the first line."""
+    first = data.lstrip().partition(b"\n")[0].decode(errors="replace")
+    return (cell.strip() for cell in first.split(","))
