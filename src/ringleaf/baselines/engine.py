@@ -133,7 +133,8 @@ class BaselineSession(Session):
         return self._chooser.choose(floor, job, pods)
 
     def _floor(self, request: Request, barred: Barred | None = None) -> Floor:
-        return floor_of(self.cluster, request, self._chooser.wiring, barred or {})
+        wiring = self._chooser.wiring
+        return floor_of(self.cluster, request, wiring, self.settings, barred or {})
 
     def why_waiting(
         self, job: Job, *, hints: bool = True, runs: bool = False

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.job import Job, Network
 from ringleaf.model.placement import NO_MARK, Mark
+from ringleaf.model.settings import Settings
 from ringleaf.policies.chips import NEVER, Ints, read
 from ringleaf.policies.fit import NOBODY, Barred, Request, eligible, reach
 
@@ -56,10 +57,13 @@ class Tight:
         """As many pods as the rule serves one after the other."""
         masks, which = np.unique(usable, return_inverse=True)
         fits = np.zeros(len(masks), np.int64)
-        while (open_ := request.table.ranks(masks) != NEVER).any():
-            fits += open_
-            taken = read(request.row, request.product.chips, masks).taken
-            masks = np.where(open_, masks & ~taken, masks)
+        (open_,) = (request.table.ranks(masks) != NEVER).nonzero()
+        while len(open_):
+            fits[open_] += 1
+            masks[open_] &= ~read(
+                request.row, request.product.chips, masks[open_]
+            ).taken
+            open_ = open_[request.table.ranks(masks[open_]) != NEVER]
         return fits[which]
 
     def taken(self, request: Request, usable: int) -> int:
@@ -78,6 +82,7 @@ class Floor(Struct, frozen=True):
         cluster: The cluster.
         request: What one pod asks, whatever the network.
         wiring: Which chips may go together.
+        settings: What the operator chose.
         nodes: The nodes that can take a pod now, by name.
         usable: Their chips that are free and healthy.
         room: How many pods each can take.
@@ -87,6 +92,7 @@ class Floor(Struct, frozen=True):
     cluster: Cluster
     request: Request
     wiring: Wiring
+    settings: Settings
     nodes: Ints
     usable: Masks
     room: Ints
@@ -115,10 +121,6 @@ class Floor(Struct, frozen=True):
             usable=self.usable[where],
             room=self.room[where],
         )
-
-    def whole(self) -> "Floor":
-        """The same with one pod a node."""
-        return replace(self, room=np.minimum(self.room, 1))
 
 
 class Spot(Struct, frozen=True):
@@ -155,7 +157,11 @@ def without_network(request: Request) -> Request:
 
 
 def floor_of(
-    cluster: Cluster, request: Request, wiring: Wiring, barred: Barred = NOBODY
+    cluster: Cluster,
+    request: Request,
+    wiring: Wiring,
+    settings: Settings,
+    barred: Barred = NOBODY,
 ) -> Floor:
     """The nodes that can take pods of *request*, as *wiring* allows."""
     right = eligible(cluster, request)
@@ -167,7 +173,8 @@ def floor_of(
     if request.demand.resources:
         room = np.minimum(room, cluster.fleet.pods_that_fit(request.demand)[nodes])
     (some,) = room.nonzero()
-    return Floor(cluster, request, wiring, nodes[some], usable[some], room[some])
+    nodes, usable, room = nodes[some], usable[some], room[some]
+    return Floor(cluster, request, wiring, settings, nodes, usable, room)
 
 
 def spots_on(floor: Floor, counts: Iterable[tuple[int, int]]) -> list[Spot]:

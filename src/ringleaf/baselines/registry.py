@@ -7,8 +7,11 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from ringleaf.baselines.cells import Cells
 from ringleaf.baselines.engine import Baseline
 from ringleaf.baselines.floor import Chooser
+from ringleaf.baselines.fragmentation import Fgd
+from ringleaf.baselines.isolation import Jigsaw, WholeLeaves
 from ringleaf.baselines.order import ORDERS, Order
 from ringleaf.baselines.packing import (
     BestFit,
@@ -19,6 +22,8 @@ from ringleaf.baselines.packing import (
     Random,
     WorstFit,
 )
+from ringleaf.baselines.tiers import HyperNode, Tas
+from ringleaf.baselines.vendor import SwitchAffinity1, SwitchAffinity2
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.model.cluster import Node
@@ -52,7 +57,7 @@ class Entry(Struct, frozen=True):
     chooser: Callable[[int], Chooser] | None = None
 
 
-def _seedless(rule: type[Chooser]) -> Callable[[int], Chooser]:
+def _seedless(rule: Callable[[], Chooser]) -> Callable[[int], Chooser]:
     return lambda _seed: rule()
 
 
@@ -61,6 +66,10 @@ def _table(*entries: Entry) -> Mapping[str, Entry]:
 
 
 _COUNTS: Final = "free chips of a node; neither rings nor leaves"
+_TIERS: Final = "free chips of a node; leaves and SuperPoDs if it can; no rings"
+_RINGS: Final = "rings; no leaves"
+_LEAVES: Final = "rings, leaves; one pod of a job on a node"
+_LABELS: Final = "rings; leaves for jobs with `tor-affinity`; one pod of them on a node"
 
 BASELINES: Final = _table(
     Entry(
@@ -117,6 +126,69 @@ BASELINES: Final = _table(
         "Volcano pkg/scheduler/plugins/binpack",
         _COUNTS,
         Binpack,
+    ),
+    Entry(
+        "volcano-hypernode",
+        "The lowest tier that holds the job, there the leaf or SuperPoD filled most.",
+        "Volcano pkg/scheduler/plugins/network-topology-aware",
+        _TIERS,
+        _seedless(HyperNode),
+    ),
+    Entry(
+        "kueue-tas",
+        "The lowest tier that holds the job, there the tightest; else fewest domains.",
+        "Kueue pkg/cache/tas_flavor_snapshot.go, KEP-2724, BestFit",
+        _TIERS,
+        _seedless(Tas),
+    ),
+    Entry(
+        "kueue-tas-least-free",
+        "The same, but where several domains are needed, those with least room first.",
+        "Kueue, KEP-2724, LeastFreeCapacity",
+        _TIERS,
+        lambda _seed: Tas(least_free=True),
+    ),
+    Entry(
+        "fgd",
+        "The node and chips after which least is left in pieces for typical pods.",
+        "Weng et al.: Beware of Fragmentation, ATC 2023",
+        _RINGS,
+        _seedless(Fgd),
+    ),
+    Entry(
+        "hived",
+        "The smallest cell that is split already: ring, node, leaf, SuperPoD.",
+        "Zhao et al.: HiveD, OSDI 2020",
+        "rings; leaves and SuperPoDs if it can",
+        _seedless(Cells),
+    ),
+    Entry(
+        "jigsaw",
+        "Equal slots under each leaf of a job and one part of them: private links.",
+        "Smith, Lowenthal: Jigsaw, HPDC 2021; Zahavi et al.: LaaS, ANCS 2016",
+        _LEAVES,
+        _seedless(Jigsaw),
+    ),
+    Entry(
+        "whole-leaves",
+        "One leaf, or leaves of which every node is free, the last in part.",
+        "spec of measures, 3c",
+        _LEAVES,
+        _seedless(WholeLeaves),
+    ),
+    Entry(
+        "vendor-1.0",
+        "The vendor's switch affinity 1.0, as its scheduler does it.",
+        "MindCluster, Switch Affinity Scheduling 1.0",
+        _LABELS,
+        _seedless(SwitchAffinity1),
+    ),
+    Entry(
+        "vendor-2.0",
+        "The vendor's switch affinity 2.0, as its scheduler does it.",
+        "MindCluster, Switch Affinity Scheduling 2.0",
+        _LABELS,
+        _seedless(SwitchAffinity2),
     ),
 )
 

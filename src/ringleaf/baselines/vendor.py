@@ -1,0 +1,149 @@
+"""The vendor's switch affinity, as its scheduler does it.
+
+Ringleaf's own rules (``policies.switches``) come from the same guides and decide some
+questions otherwise. Here is what the vendor's scheduler does, with the defects left out
+that lose pods. It differs from Ringleaf in this:
+
+- Inside a leaf nodes go by their slot, whatever their chips (Ringleaf: chip rank).
+- 1.0: common jobs may cross leaves on which all jobs are common.
+- A padding job stays under one leaf only if it is smaller than a leaf.
+- 2.0: what remains of a job goes to shared leaves if these have room for it, and only
+  else opens an idle one: the next in the order of free nodes, not the tightest. Two
+  shared leaves are the first neighbours in that order that are enough.
+- 1.0 writes no state on pods.
+
+Jobs without the label ``tor-affinity``, and those of one pod, are placed by the chip
+rules alone; the vendor's have the same tables. SuperPoDs are not its business.
+
+Source: the vendor's documentation and code as described in docs/policies/switches.md
+and in the guides named there.
+"""
+
+import numpy as np
+
+from ringleaf.baselines.floor import TIGHT, Floor, Spots, Wiring
+from ringleaf.baselines.isolation import alone, ground_under, seated
+from ringleaf.model.job import Job, Network
+from ringleaf.model.placement import JobType, LeafState
+from ringleaf.model.settings import SwitchMode
+from ringleaf.policies.chips import Ints
+from ringleaf.policies.switches import (
+    Ground,
+    Row,
+    Rows,
+    anything,
+    ascending,
+    capacity_2,
+    descending,
+    fill,
+    logical_leaves,
+    marked,
+    one_leaf,
+    over_capacity,
+    whole_leaves,
+)
+
+
+class Vendor:
+    """One of the two switch affinities."""
+
+    wiring: Wiring = TIGHT
+    shape = "leaves that switch affinity opens to it"
+
+    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+        """Places for so many pods of *job*."""
+        kind = job.job_type
+        if job.network is not Network.SWITCHES or kind is None:
+            return alone(floor, pods)
+        if not floor.cluster.leaves:
+            return None
+        ground = ground_under(floor)
+        rows = self.rows(ground, pods, kind, floor.settings.shared_leaves)
+        return None if rows is None else seated(floor, ground, rows, job)
+
+    def rows(self, ground: Ground, n: int, kind: JobType, budget: int) -> Rows | None:
+        """The nodes of a job of *n* pods."""
+        raise NotImplementedError
+
+
+class SwitchAffinity1(Vendor):
+    """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything."""
+
+    def rows(self, ground: Ground, n: int, kind: JobType, budget: int) -> Rows | None:
+        """The nodes of a job of *n* pods; steps A to F of the guide."""
+        del budget
+        spared = ground.common & (kind is JobType.COMMON)
+        open_ = ~ground.crossed | (ground.free >= n) | spared
+        if n < ground.leaf_size:
+            rows = one_leaf(ground, n, open_, last_wins=True)
+            if rows or kind is JobType.PADDING:
+                return rows
+        rows = whole_leaves(ground, n, open_) or logical_leaves(ground, n, open_)
+        if rows or kind is not JobType.COMMON:
+            return rows
+        return anything(ground, n, open_)
+
+
+class SwitchAffinity2(Vendor):
+    """Switch affinity 2.0: one leaf, else idle leaves whole and a shared remainder."""
+
+    def rows(self, ground: Ground, n: int, kind: JobType, budget: int) -> Rows | None:
+        """The nodes of a job of *n* pods; steps 1 to 5 of the guide."""
+        if n < ground.leaf_size:
+            for group in self._groups(ground):
+                if rows := one_leaf(ground, n, group):
+                    return rows
+            if kind is JobType.PADDING:
+                return None
+        found: Rows | None
+        if n <= capacity_2(ground, budget):
+            found = _within(ground, n, budget)
+        else:
+            found = over_capacity(ground, n) if kind is JobType.COMMON else None
+        return found and marked(ground, found, SwitchMode.SPINE_LEAF_2)
+
+    @staticmethod
+    def _groups(ground: Ground) -> tuple[np.typing.NDArray[np.bool_], ...]:
+        """Exclusive, shared and unhealthy, shared, idle leaves."""
+        return (
+            ground.group(LeafState.EXCLUSIVE),
+            ground.sick,
+            ground.group(LeafState.SHARED),
+            ground.group(LeafState.IDLE),
+        )
+
+
+def _within(ground: Ground, n: int, budget: int) -> Rows:
+    """Idle leaves whole while they fit in; the remainder on shared ones if they do."""
+    idle = descending(ground, ground.group(LeafState.IDLE))
+    sums = np.cumsum(ground.free[idle])
+    whole = int(np.searchsorted(sums, n, side="right"))
+    rows, _none = fill(ground, n, idle[:whole].tolist(), LeafState.EXCLUSIVE)
+    rest = n - int(sums[whole - 1]) if whole else n
+    if not rest:
+        return rows
+    shared = ascending(ground, ground.group(LeafState.SHARED))
+    best = int(ground.free[shared[max(0, len(shared) - budget) :]].sum())
+    if whole < len(idle) and rest > best:
+        return [*rows, _part(ground, int(idle[whole]), rest)]
+    leaves = neighbours(ground.free, shared, rest, budget)
+    return rows + fill(ground, rest, leaves, LeafState.SHARED)[0]
+
+
+def _part(ground: Ground, leaf: int, count: int) -> Row:
+    return Row(ground.under(leaf, count), LeafState.SHARED)
+
+
+def neighbours(free: Ints, shared: Ints, rest: int, budget: int) -> list[int]:
+    """The first of *shared* (ascending) that is enough, or the first two that follow.
+
+    >>> neighbours(np.array([1, 2, 4, 5]), np.array([0, 1, 2, 3]), 6, 2)
+    [1, 2]
+    >>> neighbours(np.array([1, 2, 4, 5]), np.array([0, 1, 2, 3]), 3, 1)
+    [2]
+    """
+    sizes = free[shared]
+    if budget == 1 or len(shared) == 1:
+        return [int(shared[(sizes >= rest).argmax()])]
+    at = int((sizes[:-1] + sizes[1:] >= rest).argmax())
+    return [int(shared[at]), int(shared[at + 1])]
