@@ -1,6 +1,6 @@
 """Rules that give a job links of its own: whole leaves, Jigsaw."""
 
-from ringleaf.model.decision import Waiting
+from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.job import Job
 from tests.baselines.stage import A2, OLD, Stage, drawn, under_leaves
 
@@ -33,6 +33,7 @@ def test_whole_leaves_wait_though_enough_nodes_are_free() -> None:
         "there is room for 10 pods, its rule wants "
         "one leaf, or leaves that are wholly free"
     )
+    assert found.reasons == {Reason.TOO_FEW_CHIPS: 2, Reason.LEAF_CLOSED: 10}
 
 
 def test_jigsaw_takes_the_same_slots_under_every_leaf() -> None:

@@ -18,7 +18,7 @@ STEPS = 60
 LEAVES, LEAF = 4, 4
 RINGS = {
     *("ringleaf", "fgd", "hived", "jigsaw", "whole-leaves"),
-    *("vendor-1.0", "vendor-2.0"),
+    *("vendor-1.0", "vendor-2.0", "cp-sat"),
 }
 ALONE = {"jigsaw", "whole-leaves"}
 """Those that put one pod of a job on a node."""

@@ -11,6 +11,7 @@ from ringleaf.baselines.floor import (
     LOOSE,
     Chooser,
     Floor,
+    Planner,
     Spot,
     Spots,
     floor_of,
@@ -76,6 +77,8 @@ class Baseline(Engine):
         if order is not None:
             self.verbs = {**Engine.verbs, "allocate": order.verb()}
             conf = order.configured(conf)
+        if isinstance(chooser, Planner):
+            self.verbs = {**Engine.verbs, "allocate": chooser.allocate}
         super().__init__(nodes, leaves, queues, conf)
 
     def _session(self, conf: Conf, votes: Votes) -> Session:
@@ -151,11 +154,12 @@ class BaselineSession(Session):
             reasons = self._reasons(request, barred)
             room = int(self._floor(request, barred).room.sum())
         missing = job.needed - len(kept) - room
-        because = ""
-        if missing <= 0:
-            wanted = self._chooser.shape or "places that it does not find"
-            because = f"there is room for {counted(room, 'pod')}, its rule wants "
-            because += wanted
+        because, shape = "", self._chooser.shape
+        if missing <= 0 and shape:
+            because = (
+                f"there is room for {counted(room, 'pod')}, its rule wants {shape}"
+            )
+            reasons[reasons == FITS] = REASONS.index(Reason.LEAF_CLOSED)
         return Waiting(
             job=job,
             missing=max(1, missing),

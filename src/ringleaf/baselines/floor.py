@@ -6,13 +6,14 @@ chips. *Tight* wiring takes what the product's rule allows: the rows of the cata
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ringleaf.framework.cycle import Cycle
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.job import Job, Network
 from ringleaf.model.placement import NO_MARK, Mark
@@ -148,6 +149,14 @@ class Chooser(Protocol):
 
     def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, in the order of ranks; None if too few."""
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """A rule that also says whom to place, and not only where."""
+
+    def allocate(self, cycle: Cycle) -> None:
+        """Place whoever is to be, of those who wait."""
 
 
 @lru_cache(maxsize=1024)

@@ -12,6 +12,7 @@ from ringleaf.baselines.engine import Baseline
 from ringleaf.baselines.floor import Chooser
 from ringleaf.baselines.fragmentation import Fgd
 from ringleaf.baselines.isolation import Jigsaw, WholeLeaves
+from ringleaf.baselines.optimum import Optimum
 from ringleaf.baselines.order import ORDERS, Order
 from ringleaf.baselines.packing import (
     BestFit,
@@ -190,6 +191,13 @@ BASELINES: Final = _table(
         _LABELS,
         _seedless(SwitchAffinity2),
     ),
+    Entry(
+        "cp-sat",
+        "An exact solver chooses who starts, of 60 who wait, and where: most chips.",
+        "spec of measures, 3b; OR-Tools, the extra `optimum`",
+        "rings; leaves; at most one job crosses a leaf",
+        _seedless(Optimum),
+    ),
 )
 
 
@@ -211,6 +219,9 @@ def baseline(name: str, *, order: str | None = None, seed: int = 0) -> Factory:
 
     Raises:
         UnknownName: There is no such baseline or order; the text is one line.
+
+    What it returns raises ``NotInstalled``, with one line as well, where the baseline
+    needs an extra of the package.
 
     """
     entry = entry_of(name)

@@ -1,0 +1,306 @@
+"""CP-SAT: of the jobs that wait, those that together hold the most chips.
+
+An oracle to compare with, not a scheduler: at every decision it looks at the first 60
+jobs that wait, and an exact solver says which of them to place and under which leaves,
+by the rule of switch affinity 1.0: a job stays under one leaf or crosses leaves that
+nobody else crosses; padding jobs never cross. It does not look ahead in time, and does
+not mind slots.
+
+Jobs of whole nodes are its business. Others are placed by the chip rules, after them.
+Where one job waits, or all that wait can be placed, no solver is asked. After 2,000
+decisions every job is placed by itself, as well as it can be. What the solver finds is
+the same every time: it has one worker and a limit of its own time, not of the clock's.
+
+Source: spec of measures, 3b; needs the extra ``optimum``.
+"""
+
+from collections.abc import Sequence
+from heapq import nsmallest
+from importlib.util import find_spec
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ringleaf.actions.turns import Turns
+from ringleaf.baselines.floor import (
+    TIGHT,
+    Floor,
+    Spots,
+    Wiring,
+    floor_of,
+    without_network,
+)
+from ringleaf.baselines.isolation import alone, ground_under, seated
+from ringleaf.baselines.order import is_cut_short, redeem
+from ringleaf.baselines.tiers import Taken, fewest, smallest
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.standing import Standing
+from ringleaf.model.job import Job
+from ringleaf.model.placement import JobType
+from ringleaf.policies.chips import Ints
+from ringleaf.policies.fit import Request, request_of
+from ringleaf.policies.switches import Flags, Ground, Row
+
+WINDOW: Final = 60
+"""Jobs that are decided together."""
+MAX_DECISIONS: Final = 2000
+"""How often the solver is asked."""
+LIMIT: Final = 1.0
+"""The solver's own time for the most nodes; about as many seconds."""
+LIMIT_SPANS: Final = 0.1
+"""The same for the fewest leaves after that."""
+
+
+class NotInstalled(ValueError):  # noqa: N818 - what is missing
+    """An extra of the package is needed."""
+
+
+class Gang(Struct, frozen=True):
+    """A job of whole nodes: how many, and whether it must stay under one leaf."""
+
+    nodes: int
+    inside: bool
+
+
+class Leaves(Struct, frozen=True):
+    """How many nodes are free under each leaf, and which leaves a job crosses."""
+
+    free: Ints
+    crossed: Flags
+
+    def after(self, taken: Taken) -> "Leaves":
+        """The same without what a job has taken."""
+        free, crossed = self.free.copy(), self.crossed.copy()
+        for leaf, count in taken:
+            free[leaf] -= count
+            crossed[leaf] |= len(taken) > 1
+        return Leaves(free, crossed)
+
+
+def best_alone(leaves: Leaves, gang: Gang) -> Taken | None:
+    """Where one job goes: the tightest leaf, else as few as can be."""
+    inside = smallest(leaves.free, gang.nodes)
+    if inside is not None:
+        return [(inside, gang.nodes)]
+    open_ = np.where(leaves.crossed, 0, leaves.free)
+    if gang.inside or open_.sum() < gang.nodes:
+        return None
+    return fewest(open_, gang.nodes)
+
+
+def one_by_one(leaves: Leaves, gangs: Sequence[Gang]) -> list[Taken | None]:
+    """Where jobs go one after the other; None for those that find no place."""
+    found = []
+    for gang in gangs:
+        taken = best_alone(leaves, gang)
+        if taken is not None:
+            leaves = leaves.after(taken)
+        found.append(taken)
+    return found
+
+
+def best_together(leaves: Leaves, gangs: Sequence[Gang]) -> list[Taken | None]:
+    """Where jobs go that together take the most nodes, then cross the fewest leaves."""
+    model = Model(leaves, gangs)
+    most = model.solved(maximize=model.nodes, limit=LIMIT)
+    if most is None:
+        return one_by_one(leaves, gangs)
+    model.keep(most)
+    return (model.solved(maximize=-model.spans, limit=LIMIT_SPANS) or most).taken
+
+
+class Solution(Struct, frozen=True):
+    """What the solver found: how many nodes in all, and which for each job."""
+
+    nodes: int
+    taken: list[Taken | None]
+
+
+class Model:
+    """The jobs of a window and the leaves, as the solver sees them."""
+
+    def __init__(self, leaves: Leaves, gangs: Sequence[Gang]) -> None:
+        from ortools.sat.python import cp_model  # noqa: PLC0415 - an extra
+
+        self._cp: Any = cp_model
+        self._model: Any = cp_model.CpModel()
+        self._plans = [_Plan(self._model, leaves, gang) for gang in gangs]
+        for leaf in np.flatnonzero(leaves.free).tolist():
+            here = [plan.nodes_under(leaf) for plan in self._plans]
+            self._model.add(sum(here) <= leaves.free.item(leaf))
+            crossing = [p.crosses[leaf] for p in self._plans if leaf in p.crosses]
+            self._model.add_at_most_one(crossing)
+        self.nodes: Any = sum(plan.nodes for plan in self._plans)
+        self.spans: Any = sum(plan.spans for plan in self._plans)
+        self._model.add(self.nodes <= int(leaves.free.sum()))
+        for plan, taken in zip(self._plans, one_by_one(leaves, gangs), strict=True):
+            plan.hint(self._model, taken or [])
+
+    def keep(self, found: Solution) -> None:
+        """As many nodes as were *found*, from now on, and that as a beginning."""
+        self._model.add(self.nodes >= found.nodes)
+        self._model.clear_hints()
+        for plan, taken in zip(self._plans, found.taken, strict=True):
+            plan.hint(self._model, taken or [])
+
+    def solved(self, *, maximize: Any, limit: float) -> Solution | None:  # noqa: ANN401
+        """The best that is found within *limit*; None if nothing is."""
+        self._model.maximize(maximize)
+        solver = self._cp.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = limit
+        status = solver.solve(self._model)
+        if status not in {self._cp.OPTIMAL, self._cp.FEASIBLE}:
+            return None
+        taken = [plan.taken(solver) for plan in self._plans]
+        nodes = sum(count for each in taken for _leaf, count in each or ())
+        return Solution(nodes, taken)
+
+
+class _Plan:
+    """The variables of one job: under which leaf it is, or how much under which."""
+
+    def __init__(self, model: Any, leaves: Leaves, gang: Gang) -> None:  # noqa: ANN401
+        n = self._n = gang.nodes
+        self._inside: dict[int, Any] = {}
+        self.crosses: dict[int, Any] = {}
+        self._parts: dict[int, Any] = {}
+        for leaf in np.flatnonzero(leaves.free).tolist():
+            free = leaves.free.item(leaf)
+            if free >= n:
+                self._inside[leaf] = model.new_bool_var("")
+            if not (leaves.crossed.item(leaf) or gang.inside or n == 1):
+                uses = self.crosses[leaf] = model.new_bool_var("")
+                part = self._parts[leaf] = model.new_int_var(0, min(n - 1, free), "")
+                model.add(part >= uses)
+                model.add(part <= min(n - 1, free) * uses)
+        self._over = model.new_bool_var("")
+        model.add(sum(self._parts.values()) == n * self._over)
+        model.add_at_most_one([*self._inside.values(), self._over])
+        self.nodes: Any = n * (sum(self._inside.values()) + self._over)
+        self.spans: Any = sum(self.crosses.values())
+
+    def nodes_under(self, leaf: int) -> Any:  # noqa: ANN401 - an expression
+        """How many nodes it takes under *leaf*."""
+        return self._n * self._inside.get(leaf, 0) + self._parts.get(leaf, 0)
+
+    def hint(self, model: Any, taken: Taken) -> None:  # noqa: ANN401
+        """Begin with what was *taken*."""
+        counts = dict(taken)
+        over = len(taken) > 1
+        for leaf, on in self._inside.items():
+            model.add_hint(on, not over and leaf in counts)
+        for leaf, uses in self.crosses.items():
+            model.add_hint(uses, over and leaf in counts)
+            model.add_hint(self._parts[leaf], counts.get(leaf, 0) if over else 0)
+        model.add_hint(self._over, over)
+
+    def taken(self, solver: Any) -> Taken | None:  # noqa: ANN401
+        """What the solver gave it."""
+        for leaf, on in self._inside.items():
+            if solver.value(on):
+                return [(leaf, self._n)]
+        parts = {leaf: int(solver.value(part)) for leaf, part in self._parts.items()}
+        return [(leaf, count) for leaf, count in parts.items() if count] or None
+
+
+class Optimum:
+    """The oracle: a rule for nodes and, in place of turns, a choice of jobs."""
+
+    wiring: Wiring = TIGHT
+    shape = "one leaf, or leaves that nobody else crosses"
+
+    def __init__(self) -> None:
+        if find_spec("ortools") is None:
+            raise NotInstalled(
+                "policy 'cp-sat' needs OR-Tools: pip install 'ringleaf[optimum]'"
+            )
+        self.decisions = 0
+        """How often the solver was asked."""
+        self._plans: dict[str, Taken] = {}
+
+    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+        """Places for so many pods of *job*: as planned, else as well as can be."""
+        if not (floor.cluster.leaves and _is_whole(job)):
+            return alone(floor, pods)
+        ground = ground_under(floor)
+        taken = self._plans.get(job.name)
+        if taken is None:
+            taken = best_alone(_leaves_of(ground), _gang_of(job, pods))
+        if taken is None:
+            return None
+        rows = [Row(ground.under(leaf, count)) for leaf, count in taken]
+        return seated(floor, ground, rows, job)
+
+    def allocate(self, cycle: Cycle) -> None:
+        """Place those that are best together, then whoever else can be."""
+        redeem(cycle)
+        for request, standings in self._alike(cycle):
+            floor = floor_of(cycle.view.cluster, request, TIGHT, cycle.view.settings)
+            plans = self._together(floor, standings)
+            for standing, taken in zip(standings, plans, strict=True):
+                if is_cut_short(cycle):
+                    return
+                if taken is not None:
+                    self._start(cycle, standing, taken)
+        turns = Turns(cycle, cycle.waiting)
+        while (line := turns.next()) is not None:
+            if is_cut_short(cycle):
+                return
+            cycle.attempt(line)
+
+    def _start(self, cycle: Cycle, standing: Standing, taken: Taken) -> None:
+        """Start the first of those who ask for the same."""
+        line = cycle.waiting.line_of(standing.job.name)
+        if cycle.waiting.is_open(line):
+            name = line.front[1].job.name
+            self._plans[name] = taken
+            cycle.attempt(line)
+            del self._plans[name]
+
+    @staticmethod
+    def _alike(cycle: Cycle) -> list[tuple[Request, list[Standing]]]:
+        """The first jobs that wait, those that ask for like nodes together.
+
+        Nodes with a faulty network are for none of them, so that all see the same.
+        """
+        waiting = cycle.waiting
+        if not (waiting.has_open and cycle.view.cluster.leaves):
+            return []
+        open_ = (s for line in waiting.lines if waiting.is_open(line) for s in line)
+        able = (s for s in open_ if _is_whole(s.job) and not s.placements)
+        alike: dict[Request, list[Standing]] = {}
+        for standing in nsmallest(WINDOW, able, key=cycle.key_of):
+            request = without_network(request_of(standing.job))
+            request = replace(request, heeds_network=request.product.heeds_network)
+            alike.setdefault(request, []).append(standing)
+        return list(alike.items())
+
+    def _together(
+        self, floor: Floor, standings: Sequence[Standing]
+    ) -> list[Taken | None]:
+        """Where jobs go that ask for like nodes."""
+        leaves = _leaves_of(ground_under(floor))
+        gangs = [_gang_of(each.job, each.job.replicas) for each in standings]
+        greedy = one_by_one(leaves, gangs)
+        few = len(gangs) == 1 or greedy.count(None) in {0, len(gangs)}
+        if few or self.decisions == MAX_DECISIONS:
+            return greedy
+        self.decisions += 1
+        return best_together(leaves, gangs)
+
+
+def _is_whole(job: Job) -> bool:
+    """Whether *job* is a gang of whole nodes that comes anew."""
+    plain = not job.roles and job.previous is None and not job.is_elastic
+    return plain and job.chips == job.product.chips
+
+
+def _gang_of(job: Job, pods: int) -> Gang:
+    return Gang(pods, inside=job.job_type is JobType.PADDING)
+
+
+def _leaves_of(ground: Ground) -> Leaves:
+    return Leaves(ground.free, ground.crossed)
