@@ -1,0 +1,73 @@
+"""Who plays the runs: this process, several of this machine, or a Dask cluster.
+
+All of them give the same results. Whoever asks gets them as they come, with the place
+of the run in the list.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Any, Final, TypeVar
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+NO_DASK: Final = "--dask wants the extra dask; hint: pip install 'ringleaf[dask]'"
+
+
+class NoCrew(ValueError):  # noqa: N818 - what was found, not an error of ours
+    """Nobody can play the runs; the text is one line."""
+
+
+def one_by_one(
+    play: Callable[[Asked], Answer], asked: Sequence[Asked]
+) -> Iterator[tuple[int, Answer]]:
+    """Play every run here, in order."""
+    for place, each in enumerate(asked):
+        yield place, play(each)
+
+
+def in_processes(
+    play: Callable[[Asked], Answer], asked: Sequence[Asked], workers: int
+) -> Iterator[tuple[int, Answer]]:
+    """Play the runs in so many processes; who stops listening ends them.
+
+    They are started anew, not forked: nothing of this process matters to them.
+    """
+    fresh = get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(asked)), mp_context=fresh) as pool:
+        places = {pool.submit(play, each): n for n, each in enumerate(asked)}
+        try:
+            for done in as_completed(places):
+                yield places[done], done.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def on_dask(
+    play: Callable[[Asked], Answer],
+    asked: Sequence[Asked],
+    address: str,
+    patience_s: float = 10.0,
+) -> Iterator[tuple[int, Answer]]:
+    """Play the runs on the Dask cluster whose scheduler is at *address*.
+
+    Raises:
+        NoCrew: Dask is not installed, or nobody answers there.
+
+    """
+    try:
+        dask: Any = import_module("distributed")
+    except ImportError as error:
+        raise NoCrew(NO_DASK) from error
+    try:
+        client = dask.Client(address, timeout=patience_s, set_as_default=False)
+    except (OSError, ValueError) as error:
+        hint = "hint: the address that dask scheduler prints, tcp://HOST:8786"
+        raise NoCrew(f"no Dask scheduler answers at {address!r}; {hint}") from error
+    with client, client.as_current():
+        futures = client.map(play, asked, pure=False)
+        places = {future.key: n for n, future in enumerate(futures)}
+        for done in dask.as_completed(futures):
+            yield places[done.key], done.result()
