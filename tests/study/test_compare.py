@@ -3,71 +3,70 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 
-from ringleaf.study.compare import MEASURES, Crew, Measure, compare, specs_of
+from ringleaf.report.measures import value_of
+from ringleaf.report.results import Run
+from ringleaf.study.compare import Crew, compared, play_all
 from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
-from ringleaf.study.spec import Outcome, Spec, run
+from tests.study.small import Small, run
 
-SMALL = Spec("leaf-spine-512:nodes=16", "kalos", load=0.8, jobs=60)
-SPECS = specs_of(SMALL, ["ringleaf", "best-fit"], 2)
+Asked = TypeVar("Asked")
+
+ASKED = {
+    f"{policy}-{seed}": Small(policy, seed)
+    for policy in ("ringleaf", "best-fit")
+    for seed in (0, 1)
+}
+USE = "use.utilisation"
 
 
 @pytest.fixture(scope="module")
-def alone() -> list[bytes]:
+def runs() -> list[Run]:
     """What the runs come to, played here one by one."""
-    return list(map(msgspec.json.encode, compare(SPECS, one_by_one).outcomes))
+    return play_all(ASKED, run, one_by_one)
 
 
-def test_every_policy_plays_every_seed_on_the_same_arrivals() -> None:
-    found = compare(SPECS, one_by_one)
+@pytest.fixture(scope="module")
+def alone(runs: list[Run]) -> list[bytes]:
+    return list(map(msgspec.json.encode, runs))
 
-    assert [row.who for row in found.rows] == ["ringleaf", "best-fit"]
-    seeds = [(each.spec.who, each.spec.seed) for each in found.outcomes]
-    assert seeds == [
-        ("ringleaf", 0),
-        ("ringleaf", 1),
-        ("best-fit", 0),
-        ("best-fit", 1),
-    ]
-    arrived = [each.metrics["jobs"]["arrived"] for each in found.outcomes]
+
+def test_every_policy_plays_every_seed_on_the_same_arrivals(runs: list[Run]) -> None:
+    seeds = [(each.spec.policy, each.spec.seed) for each in runs]
+    assert seeds == [(each.policy, each.seed) for each in ASKED.values()]
+    arrived = [each.metrics["jobs"]["arrived"] for each in runs]
     assert arrived == [60] * 4
-    spans = [each.about["workload"]["span_s"] for each in found.outcomes]
-    assert spans[:2] == spans[2:]
-    assert spans[0] != spans[1]
+    windows = [each.metrics["window"]["to_s"] for each in runs]
+    assert windows[:2] == windows[2:]
+    assert windows[0] != windows[1]
 
 
-def test_differences_are_means_of_differences_seed_by_seed() -> None:
-    found = compare(SPECS, one_by_one)
-    use = MEASURES[0]
-    values = [use.of(each.metrics) or 0.0 for each in found.outcomes]
+def test_differences_are_means_of_differences_seed_by_seed(runs: list[Run]) -> None:
+    found = {
+        each.policy: each for each in compared(runs, "ringleaf") if each.measure == USE
+    }
+    values = [value_of(each.metrics, USE) or 0.0 for each in runs]
     ours, theirs = values[:2], values[2:]
 
-    first, second = found.rows
-    assert first.means["utilisation"].mean == pytest.approx(sum(ours) / 2)
-    assert first.differences["utilisation"].mean == 0.0
-    assert first.differences["utilisation"].half == 0.0
+    assert found["ringleaf"].value.mean == pytest.approx(sum(ours) / 2)
+    assert found["ringleaf"].difference is None
+    difference = found["best-fit"].difference
     gap = [b - a for a, b in zip(ours, theirs, strict=True)]
-    assert second.differences["utilisation"].mean == pytest.approx(sum(gap) / 2)
     half = 12.706 * abs(gap[0] - gap[1]) / 2  # t(1) * s / sqrt(2), s = |d| / sqrt(2)
-    assert second.differences["utilisation"].half == pytest.approx(half)
-
-
-def test_of_several_sizes_the_mean_counts_jobs() -> None:
-    wait = Measure("w", "w", "s", (("a", "mean"), ("b", "mean"), ("c", "mean")))
-    told = {"a": {"mean": 10.0, "n": 1}, "b": {"mean": 20.0, "n": 3}, "c": {"n": 0}}
-
-    assert wait.of(told) == 17.5
-    assert wait.of({}) is None
+    assert difference is not None
+    assert difference.mean == pytest.approx(sum(gap) / 2)
+    assert difference.high == pytest.approx(sum(gap) / 2 + half)
+    assert difference.n == 2
 
 
 def test_processes_come_to_the_same_bytes(alone: list[bytes]) -> None:
-    found = compare(SPECS, partial(in_processes, workers=2))
+    found = play_all(ASKED, run, partial(in_processes, workers=2))
 
-    assert list(map(msgspec.json.encode, found.outcomes)) == alone
+    assert list(map(msgspec.json.encode, found)) == alone
 
 
 def test_a_dask_cluster_of_two_workers_comes_to_the_same_bytes(
@@ -82,27 +81,27 @@ def test_a_dask_cluster_of_two_workers_comes_to_the_same_bytes(
         host="127.0.0.1",
     ) as cluster:
         crew = partial(on_dask, address=cluster.scheduler_address)
-        found = compare(SPECS, crew)
+        found = play_all(ASKED, run, crew)
 
-    assert list(map(msgspec.json.encode, found.outcomes)) == alone
+    assert list(map(msgspec.json.encode, found)) == alone
 
 
 def test_nobody_at_the_address_is_one_line() -> None:
     with pytest.raises(NoCrew, match="no Dask scheduler answers at"):
-        list(on_dask(run, SPECS, "tcp://127.0.0.1:1", patience_s=0.2))
+        list(on_dask(run, [*ASKED.values()], "tcp://127.0.0.1:1", patience_s=0.2))
 
 
-def counted(played: list[Spec]) -> Crew:
-    """Plays here, and notes what; the third run never comes."""
+def tired(played: list[Any], most: int = 2) -> Crew:
+    """Plays here, notes what, and stops before the next."""
 
     def crew(
-        play: Callable[[Spec], Outcome], asked: Sequence[Spec]
-    ) -> Iterator[tuple[int, Outcome]]:
-        for place, spec in enumerate(asked):
-            if len(played) == 2:
+        play: Callable[[Asked], Run], asked: Sequence[Asked]
+    ) -> Iterator[tuple[int, Run]]:
+        for place, each in enumerate(asked):
+            if len(played) == most:
                 raise KeyboardInterrupt
-            played.append(spec)
-            yield place, play(spec)
+            played.append(each)
+            yield place, play(each)
 
     return crew
 
@@ -110,15 +109,23 @@ def counted(played: list[Spec]) -> Crew:
 def test_what_was_interrupted_goes_on_and_comes_to_the_same_bytes(
     tmp_path: Path, alone: list[bytes]
 ) -> None:
-    first: list[Spec] = []
     with pytest.raises(KeyboardInterrupt):
-        compare(SPECS, counted(first), kept=tmp_path)
-    damaged = next(tmp_path.glob("ringleaf-seed0-*.json"))
+        play_all(ASKED, run, tired([]), kept=tmp_path)
+    damaged = tmp_path / "ringleaf-0.json"
     damaged.write_text("{", encoding="utf-8")
-    again: list[Spec] = []
-    heard: list[Any] = []
-    found = compare(SPECS[:3], counted(again), kept=tmp_path, heard=heard.append)
+    (tmp_path / "best-fit-0.json").write_bytes(
+        (tmp_path / "ringleaf-1.json").read_bytes()
+    )
+    again: list[Small] = []
+    heard: list[str] = []
+    found = play_all(
+        ASKED,
+        run,
+        tired(again, 9),
+        kept=tmp_path,
+        heard=lambda mark, _run: heard.append(mark),
+    )
 
-    assert again == [SPECS[0], SPECS[2]]
-    assert len(heard) == 3
-    assert list(map(msgspec.json.encode, found.outcomes)) == alone[:3]
+    assert again == [ASKED["ringleaf-0"], ASKED["best-fit-0"], ASKED["best-fit-1"]]
+    assert sorted(heard) == sorted(ASKED)
+    assert list(map(msgspec.json.encode, found)) == alone
