@@ -11,6 +11,8 @@ ROWS: Final = 512
 """Rows for the time in which jobs arrive."""
 MOST_ROWS: Final = 2048
 """Rows at most; when there are as many, every two become one."""
+SHORTEST_S: Final = 0.001
+"""The shortest span of a row."""
 
 
 class Series:
@@ -22,7 +24,7 @@ class Series:
     """
 
     def __init__(self, span_s: float) -> None:
-        self.width = span_s / ROWS if span_s > 0 else 1.0
+        self.width = max(span_s / ROWS, SHORTEST_S)
         self.edge = self.width
         """The end of the span that has begun."""
         self._areas: list[Floats] = []
@@ -45,11 +47,12 @@ class Series:
 
         Something that is too dear for every moment is to be sampled then, once.
         """
+        while now >= self.width * MOST_ROWS:
+            self._areas = self._areas[1::2]
+            self.width *= 2
+        self.edge = self.width * (len(self._areas) + 1)
         while self.edge <= now:
             self._areas.append(area + (self.edge - since) * level)
-            if len(self._areas) == MOST_ROWS:
-                self._areas = self._areas[1::2]
-                self.width *= 2
             self.edge = self.width * (len(self._areas) + 1)
         sample()
 

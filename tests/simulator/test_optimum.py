@@ -1,0 +1,162 @@
+"""The best placement and order of a few gangs, by hand and against the scheduler."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from ringleaf.engine.engine import Engine
+from ringleaf.framework.session import Session
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.decision import Placed
+from ringleaf.model.job import Job, Schema
+from ringleaf.policies.products import PRODUCTS
+from ringleaf.simulator.bounds import makespan_bound
+from ringleaf.simulator.clock import play
+from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.optimum import Gang, Ground, best_order, best_placement
+from ringleaf.simulator.trial import Site, Trial, Work, Workload
+
+pytest.importorskip("ortools")
+
+A2 = PRODUCTS["atlas-800t-a2"]
+
+
+def test_gangs_that_fill_the_leaves_are_chosen() -> None:
+    # Two leaves of 4. 3 + 3 + 2 would be 8 nodes, but gangs below 4 stay inside one
+    # leaf: 3 + 3, or 3 and 2 with 3 in the other. 4 and 3 are 7, 4 + 3 + ... no more.
+    assert best_placement(Ground((4, 4)), [3, 3, 2]).nodes == 6
+    assert best_placement(Ground((4, 4)), [3, 3, 2, 4]).nodes == 7
+
+
+def test_one_gang_crosses_a_leaf() -> None:
+    # Three leaves with 2 free: a gang of 4 takes two of them; a second would have to
+    # cross a leaf that the first crosses.
+    assert best_placement(Ground((2, 2, 2)), [4, 4]).nodes == 4
+    assert best_placement(Ground((3, 2, 3)), [4, 4]).nodes == 4
+    assert best_placement(Ground((3, 2, 3), cap=2), [4, 4]).nodes == 8
+
+
+def test_leaves_that_are_crossed_are_closed() -> None:
+    assert best_placement(Ground((2, 2), crossed=(1, 0)), [4, 2]).nodes == 2
+
+
+def test_as_few_leaves_as_can_be_are_used() -> None:
+    found = best_placement(Ground((4, 4, 4)), [4, 8])
+
+    assert found.nodes == 12
+    assert found.is_proven
+    assert sum(n > 0 for own in found.leaves for n in own) == 3
+
+
+def test_the_best_is_that_of_trying_everything() -> None:
+    rng = np.random.default_rng(910)
+    for _case in range(12):
+        free = tuple(int(n) for n in rng.integers(0, 4, 3))
+        gangs = [int(n) for n in rng.integers(1, 6, 3)]
+
+        found = best_placement(Ground(free), gangs)
+
+        assert (found.nodes, found.is_proven) == (_tried(free, gangs), True)
+
+
+def _tried(free: tuple[int, ...], gangs: list[int]) -> int:
+    """The most nodes, over every way to give each gang nodes under leaves."""
+    ways = [
+        [
+            way
+            for way in product(*(range(min(n, f) + 1) for f in free))
+            if sum(way) in {0, n} and (n >= 4 or sum(k > 0 for k in way) <= 1)
+        ]
+        for n in gangs
+    ]
+    best = 0
+    for choice in product(*ways):
+        crossing = [way for way in choice if sum(k > 0 for k in way) > 1]
+        fits = all(sum(way[at] for way in choice) <= free[at] for at in range(3))
+        alone = all(sum(way[at] > 0 for way in crossing) <= 1 for at in range(3))
+        if fits and alone:
+            best = max(best, sum(sum(way) for way in choice))
+    return best
+
+
+def test_ringleaf_places_no_more_than_the_best() -> None:
+    rng = np.random.default_rng(7)
+    ratios = []
+    for _case in range(6):
+        gangs = [int(n) for n in rng.integers(1, 9, 8)]
+        session = Session(Cluster(_leaves(4, 4)))
+        jobs = [_gang(f"j{n}", nodes) for n, nodes in enumerate(gangs)]
+        placed = [isinstance(session.decide(job), Placed) for job in jobs]
+        ours = sum(n for n, on in zip(gangs, placed, strict=True) if on)
+
+        best = best_placement(Ground((4,) * 4), gangs)
+
+        assert ours <= best.bound
+        ratios.append(ours / best.nodes)
+    assert max(ratios) == 1
+
+
+def _leaves(n_leaves: int, size: int) -> list[Node]:
+    return [
+        Node(f"n{leaf}{slot}", A2, 8, 0xFF, leaf=f"L{leaf}", slot=slot)
+        for leaf in range(n_leaves)
+        for slot in range(size)
+    ]
+
+
+def _gang(name: str, nodes: int) -> Job:
+    return Job(name, A2, 8, nodes, tor_affinity=Schema.LARGE_MODEL)
+
+
+def test_the_best_order_is_known_for_a_few() -> None:
+    # One leaf of 4: 3 nodes for 10 s, 2 for 10 s, 2 for 5 s, 1 for 10 s. 3 and 1 go
+    # together for 10 s, then both of 2: 20 s, and 65 node-seconds need 17.
+    gangs = [Gang(3, 0, 10), Gang(2, 0, 10), Gang(2, 0, 5), Gang(1, 0, 10)]
+
+    found = best_order(Ground((4,)), gangs)
+
+    assert (found.makespan_s, found.is_proven) == (20, True)
+
+
+def test_waiting_can_be_best() -> None:
+    # The gang of 4 comes at 1; starting the gang of 1 before it costs nothing here, as
+    # 4 nodes are free only when it has ended: 1 + 10 + 3 at best.
+    gangs = [Gang(1, 0, 3), Gang(4, 1, 10)]
+
+    assert best_order(Ground((4,)), gangs).makespan_s == 13
+
+
+def test_too_many_gangs_are_refused() -> None:
+    with pytest.raises(ValueError, match="13 gangs are too many, at most 12"):
+        best_order(Ground((4,)), [Gang(1, 0, 1)] * 13)
+    with pytest.raises(ValueError, match="no order"):
+        best_order(Ground((4,)), [Gang(5, 0, 1)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_scheduler_is_between_the_best_order_and_its_bound(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    gangs = [
+        Gang(
+            int(rng.integers(1, 7)), int(rng.integers(0, 20)), int(rng.integers(1, 30))
+        )
+        for _gang in range(7)
+    ]
+    gangs.sort(key=lambda gang: gang.arrives)
+    works = [
+        Work(_gang(f"j{n}", gang.nodes), gang.arrives, gang.runs_s)
+        for n, gang in enumerate(gangs)
+    ]
+    site = Site("two leaves", tuple(_leaves(2, 4)))
+    span = works[-1].arrives - works[0].arrives
+    trial = Trial(site, Workload("few", "", lambda: iter(works), len(works), span))
+    metrics = Metrics()
+    play(trial, Engine(site.nodes), [metrics])
+    makespan = metrics.plain()["work"]["makespan_s"]
+    first = gangs[0].arrives
+
+    best = best_order(Ground((4, 4)), gangs)
+
+    assert best.is_proven
+    assert makespan_bound(site, works)[0] <= best.makespan_s - first <= makespan
