@@ -2,12 +2,15 @@
 
 from collections import Counter
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pytest
 
-from ringleaf.model.settings import Settings
-from ringleaf.policies.admission import admit
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import JobArrived, JobGone
+from ringleaf.framework.conf import DEFAULT
+from ringleaf.framework.instruction import Bind
+from ringleaf.model.job import Job
 from ringleaf.simulator.mix import LONGEST_S, figures, wishes
 from ringleaf.simulator.preset import USUAL, Knobs
 from ringleaf.simulator.sites import site
@@ -38,20 +41,67 @@ def told(found: Workload) -> list[str]:
     return [repr(work) for work in found.works()]
 
 
-@pytest.mark.parametrize("where", [LEAVES, PODS, MIXED], ids=lambda each: each.name)
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_every_job_may_be_placed_some_day(name: str, where: Site) -> None:
-    if name == "llm-superpod":
-        where = PODS
-    works = list(workload(name, where, jobs=2500).works())
+PAIRS = [
+    pytest.param(name, where, id=f"{name} on {where.name}")
+    for name in WORKLOADS
+    for where in (LEAVES, PODS, MIXED)
+    if name != "llm-superpod" or where is not LEAVES
+]
 
-    asked = {(w.job.product.key, w.job.chips, w.job.replicas): w.job for w in works}
-    room = Counter[str]()
-    for node in where.nodes:
-        room[node.product.key] += node.chips
 
-    assert [admit(job, Settings()) for job in asked.values()] == [None] * len(asked)
-    assert all(chips * n <= room[product] for product, chips, n in asked)
+@pytest.mark.parametrize(("name", "where"), PAIRS)
+def test_every_job_is_placed_where_it_is_alone(name: str, where: Site) -> None:
+    works = list(workload(name, where, jobs=6500).works())
+    engine = Engine(where.nodes, where.leaves, where.queues, DEFAULT)
+    unlike = {_asks(work.job): work.job for work in works}
+
+    for job in unlike.values():
+        said = engine.handle_all([JobArrived(job)], 0.0)
+        engine.handle_all([JobGone(job.name)], 0.0)
+
+        assert [each for each in said if isinstance(each, Bind)], _asks(job)
+
+
+def _asks(job: Job) -> tuple[object, ...]:
+    return job.product.key, job.chips, job.replicas, job.tor_affinity, job.sp_block
+
+
+def test_blocks_need_superpods() -> None:
+    with pytest.raises(BadInput) as caught:
+        workload("llm-superpod", LEAVES)
+
+    assert str(caught.value) == (
+        "workload 'llm-superpod' wants SuperPoDs, cluster 'leaf-spine-512' has none; "
+        "hint: superpod-48x8 has some"
+    )
+
+
+def test_blocks_are_those_of_the_file() -> None:
+    jobs = [work.job for work in workload("llm-superpod", PODS, jobs=5000).works()]
+    blocks = {job.sp_block // 16 for job in jobs if job.sp_block is not None}
+
+    assert blocks == {16, 32, 48}
+    assert {job.product.key for job in jobs} == {"atlas-900-a3"}
+
+
+def test_a_hard_round_fills_rings_and_leaves_and_lets_gangs_come_after() -> None:
+    small = site("leaf-spine-512:nodes=16")
+    works = list(workload("adversarial", small, jobs=260).works())
+    acts = [
+        (kind, len(list(group)))
+        for kind, group in groupby(works, lambda work: work.kind)
+        if kind != "gang"
+    ]
+    long = [work for work in works if work.runs_s > 6 * 3600]
+
+    assert acts[:5] == [
+        ("chip", 32), ("node", 4), ("chip", 128), ("node", 16), ("chip", 32),
+    ]  # fmt: skip
+    assert Counter(work.kind for work in long[: 32 + 4 + 32 + 4]) == {
+        "chip": 64,
+        "node": 8,
+    }
+    assert {w.job.replicas for w in works if w.kind == "gang"} == {2, 4}
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -549,6 +549,59 @@ def products(
 
 
 @app.command()
+def workloads(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME|FILE", help="A workload, or a trace: CSV or SWF."),
+    ] = None,
+    *,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Where the jobs go: a preset, a topology file, or what ringleaf dump "
+            "wrote; else leaf-spine-512.",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MAPPING",
+            help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
+        ),
+    ] = None,
+    load: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="Offered load; presets 0.9, traces as they are."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="How many jobs; else as usual.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Of all that is drawn.")
+    ] = 0,
+    json: AsJson = False,
+) -> None:
+    """List the clusters and workloads to simulate, or count the jobs of one.
+
+    \b
+    Examples:
+      ringleaf workloads
+      ringleaf workloads kalos --jobs 20000
+      ringleaf workloads llm-superpod --cluster mixed --json
+    """  # noqa: D301
+    from ringleaf.cli.workloads import Asked, show_workloads
+
+    told = (cluster, columns, load, jobs)
+    if name is None and any(each is not None for each in told):
+        raise BadUse("NAME is missing, want a workload; hint: ringleaf workloads")
+    asked = None if name is None else Asked(name, *told, seed)
+    raise typer.Exit(show_workloads(asked, as_json=json))
+
+
+@app.command()
 def demo(*, json: AsJson = False) -> None:
     """Fill two small clusters with jobs, and play an hour of a third one.
 

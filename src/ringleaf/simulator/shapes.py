@@ -139,9 +139,9 @@ class Crowd:
     def __init__(self, grounds: tuple[Ground, ...]) -> None:
         self.grounds = grounds
         self._known: dict[tuple[int, int, int], Shape] = {}
-        # Row i is for jobs that the i smallest products have no room for.
+        # Row i is for jobs that are too large for the i smallest products.
         by_room = np.argsort([ground.chips for ground in grounds], kind="stable")
-        self._rooms = np.array([grounds[i].chips for i in by_room])
+        self._rooms = np.array([grounds[i].chips // 2 for i in by_room])
         weights = np.array([float(ground.chips) for ground in grounds])
         rows = []
         for n in range(len(grounds)):
@@ -160,7 +160,8 @@ class Crowd:
     def chosen(self, chips: Ints, draw: Reals) -> Ints:
         """The ground of every job: by chance, as many as there are chips.
 
-        Products that are too small for a job are left out.
+        A job goes to a product of which it takes half at most, if there is one; else
+        to the largest.
         """
         too_small = np.searchsorted(self._rooms, chips, side="left")
         rows = self._up_to[too_small]

@@ -70,12 +70,13 @@ def _superpods(superpods: int, nodes: int, product: str) -> Iterator[Node]:
 
 
 def _mixed() -> Iterator[Node]:
-    for i in range(96):
-        yield _node(f"pod-{i:02}", SUPERPOD, superpod=i // 48)
-    for i in range(128):
+    """Three products; all leaves are of one size, as affinity 1.0 wants them."""
+    for i in range(192):
+        yield _node(f"pod-{i:03}", SUPERPOD, superpod=i // 48)
+    for i in range(256):
         yield _node(f"mesh-{i:03}", A2, leaf=f"mesh-leaf-{i // 8:02}", slot=i % 8)
-    for i in range(64):
-        yield _node(f"ring-{i:02}", RINGS, leaf=f"ring-leaf-{i // 4:02}", slot=i % 4)
+    for i in range(128):
+        yield _node(f"ring-{i:03}", RINGS, leaf=f"ring-leaf-{i // 8:02}", slot=i % 8)
 
 
 def _counted(word: str, n: int) -> Callable[[int], str]:
@@ -131,8 +132,8 @@ _PRESETS: Final = (
     ),
     Preset(
         "mixed",
-        "2 SuperPoDs of 48 nodes; 128 nodes of 8 chips under leaves of 8; "
-        "64 nodes of 2 rings under leaves of 4: 3,072 chips",
+        "4 SuperPoDs of 48 nodes; 256 nodes of one mesh of 8 chips and 128 of 2 rings "
+        "of 4, under leaves of 8: 6,144 chips",
         {},
         _mixed,
     ),
@@ -146,7 +147,7 @@ def site(name: str) -> Site:
     """The preset that *name* says, as ``leaf-spine-512`` or ``leaf-spine-512:leaf=8``.
 
     >>> site("leaf-spine-512").chips, len(site("mixed").nodes)
-    (4096, 288)
+    (4096, 576)
     """
     plain, _colon, given = name.partition(":")
     preset = SITES.get(plain)
