@@ -1,12 +1,24 @@
 """Links between spine and leaves: who is on them, worked out by hand."""
 
+from collections.abc import Iterable
+from math import inf
+from typing import ClassVar
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import Event, JobArrived
+from ringleaf.framework.instruction import Bind, Instruction
 from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job
+from ringleaf.model.placement import Placement
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.simulator.uplinks import Uplinks, hashed_load
+from ringleaf.simulator.clock import play
+from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.trial import Site, Trial, Work, Workload
+from ringleaf.simulator.uplinks import LinkDegrees, Uplinks, hashed_load
 
 A2 = PRODUCTS["atlas-800t-a2"]
 
@@ -116,3 +128,67 @@ def test_coming_and_going_leaves_nothing_behind(
     for job in data.draw(st.permutations(list(jobs))):
         links.go(job)
     assert (links.conflicts, links.loads(), links.n_crossing) == (0, {}, 0)
+
+
+def test_a_clock_is_told_the_degree_of_every_job() -> None:
+    degrees = LinkDegrees(leaves(3, 4))
+
+    def pods(*nodes: str) -> dict[int, Placement]:
+        return {n: Placement(n, node, ()) for n, node in enumerate(nodes)}
+
+    jobs = {"a": pods("n01", "n11"), "c": pods("n21", "n13")}
+    assert degrees(jobs, {}) == {"a": 2, "c": 2}  # both: spine 1 to L1
+    assert degrees({"a": jobs["a"]}, {}) == {"a": 1}
+    moved = {"a": pods("n02", "n12"), "c": jobs["c"]}
+    assert degrees(moved, {}) == {"a": 1, "c": 1}
+
+
+def test_jobs_on_one_link_take_longer_in_time() -> None:
+    """A alone on its links for 10 s, with b for the rest: at 1 / 1.5 of its speed.
+
+    Of its 40 s of work, 30 are left at 10: they take 45 s, and a ends at 55. b begins
+    at 10 and has done 30 of its 60 s by then; alone it takes 30 s more.
+    """
+    nodes = tuple(leaves(3, 2))
+    works = [
+        Work(Job("a", A2, 8, 2), 0.0, 40.0),
+        Work(Job("b", A2, 8, 2), 10.0, 60.0),
+    ]
+    workload = Workload("two", "", lambda: iter(works), 2, 10.0)
+    trial = Trial(Site("three", nodes), workload, contention=0.5)
+    ends = dict[str, float]()
+
+    class Ends(Metrics):
+        def ends(self, work: Work, now: float) -> None:
+            super().ends(work, now)
+            ends[work.job.name] = now
+
+    play(trial, Placer(nodes), [Ends()], degrees=LinkDegrees(nodes))
+
+    assert ends == {"a": 55, "b": 85}
+
+
+class Placer(Engine):
+    """Places a on slot 0 of two leaves, and b so that it shares one of their links.
+
+    a goes back from n10 to n00, over spine 0 to L0; so does b from n20 to n01.
+    """
+
+    WHERE: ClassVar = {"a": ("n00", "n10"), "b": ("n20", "n01")}
+
+    def handle_all(
+        self, events: Iterable[Event], now: float, most: float = inf
+    ) -> list[Instruction]:
+        del now, most
+        return [
+            Bind(
+                each.job.name,
+                tuple(
+                    Placement(n, node, tuple(range(8)))
+                    for n, node in enumerate(self.WHERE[each.job.name])
+                ),
+                ({}, {}),
+            )
+            for each in events
+            if isinstance(each, JobArrived)
+        ]

@@ -10,13 +10,14 @@ Sources: metric 7 (c), (d) and 8 of the definitions in docs/measures.md; the rin
 neighbours is that of a ring all-reduce, and what remains of a hierarchical one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Node
+from ringleaf.model.placement import Placement
 
 COMMUNICATION: Final = 0.3
 """Share of a step that jobs communicate, unless somebody says otherwise.
@@ -154,6 +155,36 @@ class Uplinks:
         after = [*ring[1:], *ring[:1]]
         pairs = zip(ring, after, strict=True)
         return [(slot, leaf, to) for (slot, leaf), (_slot, to) in pairs if leaf != to]
+
+
+class LinkDegrees:
+    """Contention degrees for a clock that slows jobs down; keeps the books itself.
+
+    Args:
+        nodes: The nodes of the cluster.
+
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._links = Uplinks(nodes)
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def __call__(
+        self,
+        jobs: Mapping[str, Mapping[int, Placement]],
+        leaf_of: Mapping[str, str],
+    ) -> dict[str, float]:
+        """The degree of every job, given the pods of all that cross leaves."""
+        del leaf_of  # slots count as well
+        for gone in self._known.keys() - jobs.keys():
+            self._links.go(gone)
+            del self._known[gone]
+        for name, pods in jobs.items():
+            nodes = tuple(pods[replica].node for replica in sorted(pods))
+            if self._known.get(name) != nodes:
+                self._links.come(name, nodes)
+                self._known[name] = nodes
+        return {name: self._links.degree(name) for name in jobs}
 
 
 def hashed_load(

@@ -60,6 +60,7 @@ class Room:
         self._by_count = [0] * (self.size + 1)
         """Free nodes -> leaves with as many."""
         self._by_count[0] = len(number)
+        self._gangs = [(at, n) for at, n in enumerate(GANGS) if n <= self.size]
         self._inside = [0] * len(GANGS)
         """For each gang, how many find a place inside one leaf each."""
         self.crossing = [0] * len(number)
@@ -87,9 +88,7 @@ class Room:
         self._by_count[before] -= 1
         self._by_count[after] += 1
         inside = self._inside
-        for at, gang in enumerate(GANGS):
-            if gang > self.size:
-                break
+        for at, gang in self._gangs:
             inside[at] += after // gang - before // gang
         if not self.crossing[leaf]:
             self._at_slot[self._slot[node]] += by
@@ -306,15 +305,16 @@ class Spine:
                 self.slow[degree] -= chips
                 if not self.slow[degree]:
                     del self.slow[degree]
-            degree = self.uplinks.degree(job)
-            if degree > 1:
-                chips = lives[job].held
+            degree, chips = self.uplinks.degree(job), lives[job].held
+            if degree > 1 and chips:
                 self._degree[job] = degree, chips
                 self.slow[degree] = self.slow.get(degree, 0) + chips
                 self.worst_degree = max(self.worst_degree, degree)
 
     def slowed(self, communication: float) -> float:
         """Chips that stand still on average because jobs share links."""
+        if not self.slow:
+            return 0.0
         return sum(
             chips * (1 - 1 / (1 - communication + communication * degree))
             for degree, chips in sorted(self.slow.items())

@@ -71,6 +71,7 @@ LEVELS: Final = (
 _AT: Final = {name: i for i, name in enumerate(LEVELS)}
 _ROOM: Final = slice(_AT["free_nodes"], _AT["whole_leaf_gang_share"] + 1)
 _SPINE: Final = slice(_AT["conflicts"], _AT["slowed_worst"] + 1)
+_SHORT: Final = _AT["short_superpods"]
 _WHY: Final = slice(_AT["frag_wait"], _AT["x_free_1"])
 _X_FREE: Final = slice(_AT["x_free_1"], _AT["x_one_leaf_1"])
 _X_ONE_LEAF: Final = slice(_AT["x_one_leaf_1"], len(LEVELS))
@@ -127,6 +128,8 @@ class Metrics:
         self._hops = 0.0
         self._changed = True
         self._room_seen = -1
+        self._crossing = 0
+        self._waiting = False
         self._samples = 0
         self._x_by_rule: Floats = self._areas.level[_X_FREE] * 0
         self._sampled = 0
@@ -157,7 +160,8 @@ class Metrics:
             self._room_seen = self._room.version
             self._measure_room()
         links = spine.uplinks
-        if links.n_crossing or level[_AT["crossing_jobs"]]:
+        if links.n_crossing or self._crossing:
+            self._crossing = links.n_crossing
             level[_SPINE] = (
                 spine.over_one,
                 spine.over_cap,
@@ -166,12 +170,15 @@ class Metrics:
                 spine.slowed(self._communication),
                 spine.slowed(WORST_COMMUNICATION),
             )
-        level[_AT["short_superpods"]] = self._superpods.short
+        if self._superpods.known:
+            level[_SHORT] = self._superpods.short
         if why.jobs:
             blamed, could = why.blamed()
             jobs, chips = zip(*blamed.values(), strict=True)
             level[_WHY] = (could, *jobs, *chips)
-        else:
+            self._waiting = True
+        elif self._waiting:
+            self._waiting = False
             level[_WHY] = 0
 
     def _measure_room(self) -> None:

@@ -1,0 +1,67 @@
+"""Fills of a small cluster, by hand."""
+
+import pytest
+
+from ringleaf.engine.engine import Engine
+from ringleaf.simulator.saturation import churn_fill, static_fill
+from ringleaf.simulator.trial import Site
+from tests.simulator.stage import nodes, work
+
+FOUR = Site("four", tuple(nodes("A 2", "B 2")))  # 4 nodes, 32 chips
+
+
+def test_a_static_fill_ends_at_the_demand() -> None:
+    # 130 % of 32 chips are 41.6: with jobs of 4 chips the eleventh is the last, and
+    # eight of them find a place.
+    works = [work(f"j{n}", 0, 4) for n in range(20)]
+
+    found = static_fill(FOUR, works, Engine(FOUR.nodes), seed=1)
+
+    assert (found.allocated, found.jobs, found.placed) == (1, 11, 8)
+
+
+def test_who_finds_no_place_stands_in_nobodys_way() -> None:
+    # A gang of three nodes comes first or second; of two, one is too many.
+    works = [work(f"g{n}", 0, 8, 3) for n in range(2)]
+    works += [work(f"j{n}", 0, 1) for n in range(8)]
+
+    found = static_fill(FOUR, works, Engine(FOUR.nodes), seed=1, demand=2)
+
+    assert (found.jobs, found.placed) == (10, 9)
+    assert found.allocated == 1
+
+
+def test_another_seed_is_another_order() -> None:
+    works = [work(f"j{n}", 0, chips) for n, chips in enumerate([1, 2, 4, 8] * 5)]
+
+    found = {
+        static_fill(FOUR, works, Engine(FOUR.nodes), seed=seed).jobs
+        for seed in range(5)
+    }
+
+    assert len(found) > 1
+
+
+def test_a_churn_of_whole_nodes_is_a_loss_system() -> None:
+    """Jobs of a node each on four nodes: Erlang's loss formula.
+
+    With an offered load of 4.4 nodes on 4, B = (4.4^4 / 4!) / sum 4.4^k / k! = 0.3479
+    of the jobs are lost, and 4.4 (1 - B) = 2.869 nodes are busy: 71.7 %. It holds for
+    any running times, so for equal ones.
+    """
+    works = [work("j", 0, 8, runs_s=100.0)]
+
+    found = churn_fill(FOUR, works, Engine(FOUR.nodes), seed=3, jobs=6000)
+
+    assert found.allocated == pytest.approx(0.717, abs=0.015)
+    assert found.placed / found.jobs == pytest.approx(1 - 0.3479, abs=0.02)
+
+
+def test_the_same_seed_is_the_same_churn() -> None:
+    works = [work("a", 0, 8, runs_s=50.0), work("b", 0, 4, runs_s=20.0)]
+
+    once, again = (
+        churn_fill(FOUR, works, Engine(FOUR.nodes), seed=3, jobs=200) for _ in range(2)
+    )
+
+    assert once == again
