@@ -17,8 +17,9 @@ from ringleaf.framework.cycle import Cycle
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.job import Job, Network
 from ringleaf.model.placement import NO_MARK, Mark
+from ringleaf.model.product import Row
 from ringleaf.model.settings import Settings
-from ringleaf.policies.chips import NEVER, Ints, read
+from ringleaf.policies.chips import NEVER, TABLE_CHIPS, Ints, read, table_of
 from ringleaf.policies.fit import NOBODY, Barred, Request, eligible, reach
 
 Costs = NDArray[np.float64]
@@ -51,21 +52,33 @@ class Loose:
         return taken
 
 
+@lru_cache(maxsize=256)
+def rooms_of(row: Row, n_chips: int) -> Ints:
+    """How many pods every mask of a node serves."""
+    return served(row, n_chips, np.arange(1 << n_chips, dtype=np.uint64))
+
+
+def served(row: Row, n_chips: int, masks: Masks) -> Ints:
+    """How many pods a row serves of many masks, one after the other."""
+    masks, table = masks.copy(), table_of(row, n_chips)
+    pods = np.zeros(len(masks), np.int64)
+    (open_,) = (table.ranks(masks) != NEVER).nonzero()
+    while len(open_):
+        pods[open_] += 1
+        masks[open_] &= ~read(row, n_chips, masks[open_]).taken
+        open_ = open_[table.ranks(masks[open_]) != NEVER]
+    return pods
+
+
 class Tight:
     """Chips that the product's rule allows together."""
 
     def room(self, request: Request, usable: Masks) -> Ints:
         """As many pods as the rule serves one after the other."""
+        if request.product.chips <= TABLE_CHIPS:
+            return rooms_of(request.row, request.product.chips)[usable]
         masks, which = np.unique(usable, return_inverse=True)
-        fits = np.zeros(len(masks), np.int64)
-        (open_,) = (request.table.ranks(masks) != NEVER).nonzero()
-        while len(open_):
-            fits[open_] += 1
-            masks[open_] &= ~read(
-                request.row, request.product.chips, masks[open_]
-            ).taken
-            open_ = open_[request.table.ranks(masks[open_]) != NEVER]
-        return fits[which]
+        return served(request.row, request.product.chips, masks)[which]
 
     def taken(self, request: Request, usable: int) -> int:
         """The chips that the rule likes best."""

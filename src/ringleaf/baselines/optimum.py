@@ -47,8 +47,8 @@ WINDOW: Final = 60
 """Jobs that are decided together."""
 MAX_DECISIONS: Final = 2000
 """How often the solver is asked."""
-LIMIT: Final = 1.0
-"""The solver's own time for the most nodes; about as many seconds."""
+LIMIT: Final = 0.5
+"""The solver's own time for the most nodes; a few seconds of ours."""
 LIMIT_SPANS: Final = 0.1
 """The same for the fewest leaves after that."""
 
@@ -101,27 +101,62 @@ def one_by_one(leaves: Leaves, gangs: Sequence[Gang]) -> list[Taken | None]:
     return found
 
 
-def best_together(leaves: Leaves, gangs: Sequence[Gang]) -> list[Taken | None]:
-    """Where jobs go that together take the most nodes, then cross the fewest leaves."""
-    model = Model(leaves, gangs)
-    most = model.solved(maximize=model.nodes, limit=LIMIT)
-    if most is None:
-        return one_by_one(leaves, gangs)
-    model.keep(most)
-    return (model.solved(maximize=-model.spans, limit=LIMIT_SPANS) or most).taken
-
-
 class Solution(Struct, frozen=True):
-    """What the solver found: how many nodes in all, and which for each job."""
+    """How many nodes are taken in all, and which by each job."""
 
     nodes: int
     taken: list[Taken | None]
+
+    @classmethod
+    def of(cls, taken: list[Taken | None]) -> "Solution":
+        """What was *taken*."""
+        nodes = sum(count for each in taken for _leaf, count in each or ())
+        return cls(nodes, taken)
+
+
+def greedy(leaves: Leaves, gangs: Sequence[Gang]) -> Solution:
+    """The better of two orders: as jobs come, or the largest first."""
+    as_they_come = Solution.of(one_by_one(leaves, gangs))
+    order = sorted(range(len(gangs)), key=lambda number: -gangs[number].nodes)
+    found = one_by_one(leaves, [gangs[number] for number in order])
+    sorted_back = dict(zip(order, found, strict=True))
+    largest_first = Solution.of([sorted_back[number] for number in range(len(gangs))])
+    return max(as_they_come, largest_first, key=lambda each: each.nodes)
+
+
+def most_of(gangs: Sequence[Gang], room: int) -> int:
+    """The most nodes that some of the jobs make up, without more than there are.
+
+    >>> most_of([Gang(4, inside=False), Gang(4, inside=False)], 7)
+    4
+    """
+    sums = 1
+    for gang in gangs:
+        sums |= sums << gang.nodes
+    return (sums & ((1 << room + 1) - 1)).bit_length() - 1
+
+
+def best_together(leaves: Leaves, gangs: Sequence[Gang]) -> list[Taken | None]:
+    """Where jobs go that together take the most nodes, then cross the fewest leaves.
+
+    The solver need not be asked where jobs one by one take all that any could.
+    """
+    known, bound = greedy(leaves, gangs), most_of(gangs, int(leaves.free.sum()))
+    if known.nodes == bound:
+        return known.taken
+    model = Model(leaves, gangs, bound)
+    model.begin_with(known)
+    most = model.solved(maximize=model.nodes, limit=LIMIT)
+    if most is None or most.nodes <= known.nodes:
+        return known.taken
+    model.keep(most)
+    return (model.solved(maximize=-model.spans, limit=LIMIT_SPANS) or most).taken
 
 
 class Model:
     """The jobs of a window and the leaves, as the solver sees them."""
 
-    def __init__(self, leaves: Leaves, gangs: Sequence[Gang]) -> None:
+    def __init__(self, leaves: Leaves, gangs: Sequence[Gang], bound: int) -> None:
         from ortools.sat.python import cp_model  # noqa: PLC0415 - an extra
 
         self._cp: Any = cp_model
@@ -134,16 +169,18 @@ class Model:
             self._model.add_at_most_one(crossing)
         self.nodes: Any = sum(plan.nodes for plan in self._plans)
         self.spans: Any = sum(plan.spans for plan in self._plans)
-        self._model.add(self.nodes <= int(leaves.free.sum()))
-        for plan, taken in zip(self._plans, one_by_one(leaves, gangs), strict=True):
+        self._model.add(self.nodes <= bound)
+
+    def begin_with(self, known: Solution) -> None:
+        """What is *known* is a beginning."""
+        self._model.clear_hints()
+        for plan, taken in zip(self._plans, known.taken, strict=True):
             plan.hint(self._model, taken or [])
 
     def keep(self, found: Solution) -> None:
         """As many nodes as were *found*, from now on, and that as a beginning."""
         self._model.add(self.nodes >= found.nodes)
-        self._model.clear_hints()
-        for plan, taken in zip(self._plans, found.taken, strict=True):
-            plan.hint(self._model, taken or [])
+        self.begin_with(found)
 
     def solved(self, *, maximize: Any, limit: float) -> Solution | None:  # noqa: ANN401
         """The best that is found within *limit*; None if nothing is."""
@@ -154,9 +191,7 @@ class Model:
         status = solver.solve(self._model)
         if status not in {self._cp.OPTIMAL, self._cp.FEASIBLE}:
             return None
-        taken = [plan.taken(solver) for plan in self._plans]
-        nodes = sum(count for each in taken for _leaf, count in each or ())
-        return Solution(nodes, taken)
+        return Solution.of([plan.taken(solver) for plan in self._plans])
 
 
 class _Plan:
@@ -284,10 +319,10 @@ class Optimum:
         """Where jobs go that ask for like nodes."""
         leaves = _leaves_of(ground_under(floor))
         gangs = [_gang_of(each.job, each.job.replicas) for each in standings]
-        greedy = one_by_one(leaves, gangs)
-        few = len(gangs) == 1 or greedy.count(None) in {0, len(gangs)}
+        in_turn = one_by_one(leaves, gangs)
+        few = len(gangs) == 1 or in_turn.count(None) in {0, len(gangs)}
         if few or self.decisions == MAX_DECISIONS:
-            return greedy
+            return in_turn
         self.decisions += 1
         return best_together(leaves, gangs)
 
