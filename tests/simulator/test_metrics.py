@@ -345,6 +345,19 @@ def test_too_few_chips_are_capacity_whatever_else_was_said() -> None:
     assert found["frag_wait_s"] == 40
 
 
+def test_a_queue_holds_back_only_who_would_find_chips() -> None:
+    works = [work("a", 0, 8, 4), work("b", 0, 8), work("c", 100, 1)]
+    stage = Stage(nodes("A 4"), works)
+    stage.at(0).arrive("b").arrive("a").start("b", A0=ALL)
+    stage.say(Report("a", WAITS, ""))
+    stage.at(60).end("b")
+    found = stage.at(100).arrive("c").finish().plain()["why"]
+
+    seconds = {name: each["seconds"] for name, each in found["jobs"].items()}
+    assert (seconds["capacity"], seconds["quota"]) == (60, 40)
+    assert found["frag_wait_s"] == 0
+
+
 def test_of_what_nobody_spoke_the_first_is_blamed_on_fragments() -> None:
     works = [work("a", 0, 8), work("b", 0, 4), work("c", 10, 1)]
     stage = Stage(nodes("A 1"), works)

@@ -2,8 +2,8 @@
 
 Every job that waits is blamed on one thing at a time, in this order:
 
-1. ``quota``: the scheduler says that its queue holds it back;
-2. ``capacity``: fewer chips of its product are free than it asks for;
+1. ``capacity``: fewer chips of its product are free than it asks for;
+2. ``quota``: the scheduler says that its queue holds it back;
 3. ``rule``: enough nodes have the chips, and the rules of rings or of the network
    refuse them;
 4. ``order``: others stand before it, and it was not looked at;
@@ -103,8 +103,8 @@ class Crowd:
                     low = max(low, chips)
                 else:
                     high = min(high, chips)
-                short = chips > idle and said != Blame.QUOTA
-                blame = Blame.CAPACITY if short else Blame(said or Blame.ORDER)
+                said_so = Blame(said or Blame.ORDER)
+                blame = said_so if chips <= idle else Blame.CAPACITY
                 found[blame][0] += jobs
                 found[blame][1] += jobs * chips
         self.found = {blame: (jobs, chips) for blame, (jobs, chips) in found.items()}
