@@ -12,8 +12,9 @@ import ringleaf
 from tests.cli.conftest import Ringleaf
 
 COMMANDS = (
-    *("plan", "explain", "status", "faults", "dump", "replay", "products"),
-    *("workloads", "demo", "scheduler", "summary", "topology", "conf", "shadow", "dev"),
+    *("plan", "explain", "status", "faults", "dump", "replay", "simulate"),
+    *("products", "workloads", "demo", "scheduler", "summary"),
+    *("topology", "conf", "shadow", "dev"),
 )
 SCRIPT = Path(sys.executable).with_name("ringleaf")
 LARGE = b"nodes: [{name: 'n{i}', count: 9, product: atlas-300t}]\njobs:\n" + b"".join(

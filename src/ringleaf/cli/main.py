@@ -27,6 +27,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
 )
 
+
+class Recovering(StrEnum):
+    """What jobs want that say nothing themselves."""
+
+    off = "off"
+    grace = "grace"
+    force = "force"
+
+
 ScenarioFile = Annotated[
     str,
     typer.Argument(metavar="FILE", help="Scenario file, YAML or JSON; - for stdin."),
@@ -137,6 +146,7 @@ def main(
       ringleaf products atlas-800t-a2 --table
       ringleaf topology check examples/topology/basic-tor-node-cm.yaml
       ringleaf conf check examples/conf/vendor.yaml
+      ringleaf simulate --workload kalos --jobs 2000
       ringleaf status --watch
       ringleaf faults
     """  # noqa: D301 - \b keeps the lines apart
@@ -521,6 +531,172 @@ def replay(
     from ringleaf.cli.replay import replay_file
 
     raise typer.Exit(replay_file(file, as_json=json))
+
+
+@app.command()
+def simulate(
+    *,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="A preset (leaf-spine-512, superpod-48x8, mixed), a topology file, or "
+            "what ringleaf dump wrote.",
+        ),
+    ] = "leaf-spine-512",
+    product: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of a topology file: what its nodes are."),
+    ] = None,
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="kalos, seren, llm-superpod, adversarial, helios-gang, philly, pai.",
+        ),
+    ] = "kalos",
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Jobs of a CSV or SWF file instead."),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MAPPING",
+            help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
+        ),
+    ] = None,
+    load: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Offered load: chip-seconds asked by those there are; presets 0.9, "
+            "traces as they are.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="How many jobs; else as usual.")
+    ] = None,
+    burst: Annotated[
+        float, typer.Option(metavar="CV", help="How uneven arrivals are; 1 is Poisson.")
+    ] = 2.0,
+    amplitude: Annotated[
+        float, typer.Option(metavar="SHARE", help="How much more comes by day.")
+    ] = 0.6,
+    common: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Share of gangs that are common jobs."),
+    ] = 0.25,
+    estimate: Annotated[
+        float,
+        typer.Option(
+            metavar="FACTOR",
+            help="Jobs tell their running time, times this; 0 for not at all.",
+        ),
+    ] = 0.0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Of all that is drawn.")
+    ] = 0,
+    conf: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
+    ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Ringleaf's own, or a baseline: best-fit."),
+    ] = "ringleaf",
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Who is next: fifo, easy; else as configured."
+        ),
+    ] = None,
+    faults: Annotated[
+        str,
+        typer.Option(
+            metavar="RATES",
+            help="none, usual, or hours between faults: chip=80000,node=20000,"
+            "leaf=40000,node-repair=4.",
+        ),
+    ] = "none",
+    recovery: Annotated[
+        Recovering, typer.Option(help="What jobs want when their pods are faulty.")
+    ] = Recovering.grace,
+    contention: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Share of their time that jobs communicate: those that share links "
+            "slow each other down. 0 for not at all.",
+        ),
+    ] = 0.0,
+    checkpoint_seconds: Annotated[
+        float,
+        typer.Option(
+            metavar="S", min=0, help="How often jobs save their work; 0: always."
+        ),
+    ] = 1800.0,
+    grace_seconds: Annotated[
+        float, typer.Option(metavar="S", min=0, help="How long pods take to end.")
+    ] = 30.0,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write jobs.csv, series.csv, summary.json."),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Go on with a run: DIR/unfinished.run of --out DIR."
+        ),
+    ] = None,
+    save_every: Annotated[
+        float,
+        typer.Option(
+            metavar="S", min=0, help="With --out: seconds after which a run is saved."
+        ),
+    ] = 60.0,
+    json: AsJson = False,
+) -> None:
+    """Let jobs come to a cluster in virtual time, and say what it comes to.
+
+    The engine that schedules a live cluster schedules this one. The same options give
+    the same results, byte by byte. Ctrl-C puts a run away that writes results.
+
+    \b
+    Examples:
+      ringleaf simulate
+      ringleaf simulate --workload kalos --load 0.95 --faults usual --out results
+      ringleaf simulate --trace jobs.csv --columns philly --policy best-fit
+      ringleaf simulate --out results --resume results/unfinished.run
+    """  # noqa: D301
+    from ringleaf.cli.simulate import Wanted, simulate_jobs
+    from ringleaf.simulator.preset import Knobs
+
+    wanted = Wanted(
+        cluster=cluster,
+        product=product,
+        workload=workload,
+        trace=trace,
+        columns=columns,
+        load=load,
+        jobs=jobs,
+        seed=seed,
+        conf=conf,
+        policy=policy,
+        order=order,
+        faults=faults,
+        recovery=recovery.value,
+        contention=contention,
+        checkpoint_s=checkpoint_seconds,
+        grace_s=grace_seconds,
+        knobs=Knobs(amplitude, burst, common, estimate),
+    )
+    status = simulate_jobs(
+        wanted, out=out, resume=resume, save_every_s=save_every, as_json=json
+    )
+    raise typer.Exit(status)
 
 
 @app.command()

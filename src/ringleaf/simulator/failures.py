@@ -6,6 +6,7 @@ follows from the seed; nothing is drawn before it is needed, and it never ends.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from heapq import heappop, heappush
 from typing import Final
 
@@ -14,10 +15,10 @@ from msgspec.structs import replace
 
 from ringleaf.engine.event import NodesChanged
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Down
+from ringleaf.model.fault import NO_RECOVERY, Down, Recovery
 from ringleaf.simulator.preset import stream
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Happening, Site
+from ringleaf.simulator.trial import Happening, Site, Work, Workload
 
 HOUR_S: Final = 3600.0
 
@@ -63,8 +64,7 @@ def read_rates(text: str) -> Rates:
             hours = -1.0
         if key not in _KEYS or not 0 <= hours < float("inf"):
             raise BadInput(
-                f"--faults: {word!r} is no rate, want usual, none, or hours such as "
-                "chip=80000",
+                f"{word!r} is no rate, want usual, none, or hours such as chip=80000",
                 f"there are {', '.join(_KEYS)}",
             )
         found = replace(found, **{_KEYS[key]: hours})
@@ -175,3 +175,16 @@ class _Course:
             ready=node.ready and not down,
             down=why if down else node.down,
         )
+
+
+def recovering(workload: Workload, recovery: Recovery) -> Workload:
+    """*workload*, of which every job that says nothing wants *recovery*."""
+    return replace(workload, works=partial(_recovering, workload, recovery))
+
+
+def _recovering(workload: Workload, recovery: Recovery) -> Iterator[Work]:
+    for work in workload.works():
+        if work.job.recovery == NO_RECOVERY:
+            yield replace(work, job=replace(work.job, recovery=recovery))
+        else:
+            yield work

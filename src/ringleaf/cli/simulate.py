@@ -1,0 +1,343 @@
+"""``ringleaf simulate``: jobs on a cluster in virtual time, and what it comes to."""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+
+import ringleaf
+from ringleaf.baselines.registry import UnknownName, baseline
+from ringleaf.cli.failure import BadUse, program, report, warn
+from ringleaf.cli.file import one_line
+from ringleaf.cli.output import print_json, progress
+from ringleaf.cli.simulated import print_summary
+from ringleaf.cli.simulating import Screen
+from ringleaf.cli.site import find_place
+from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.model.fault import Mode, Recovery
+from ringleaf.simulator import bookmark
+from ringleaf.simulator.clock import Clock
+from ringleaf.simulator.failures import Failures, read_rates, recovering
+from ringleaf.simulator.ledger import Ledger
+from ringleaf.simulator.metrics import SERIES, Metrics
+from ringleaf.simulator.metrics.cost import Timed
+from ringleaf.simulator.preset import Knobs
+from ringleaf.simulator.sites import with_queues
+from ringleaf.simulator.source import BadInput
+from ringleaf.simulator.traces import DETECT, read_trace
+from ringleaf.simulator.trial import Observer, Site, Trial, Workload
+from ringleaf.simulator.workloads import USUAL_LOAD, workload
+
+BOOKMARK: Final = "unfinished.run"
+"""Where in the folder of results a run is put away that is not over."""
+AT_A_TIME: Final = 64
+"""Steps between looks at the clock on the wall."""
+
+
+class Wanted(Struct, frozen=True):
+    """What is to be simulated, as it was asked for."""
+
+    cluster: str
+    product: str | None
+    workload: str
+    trace: str | None
+    columns: str | None
+    load: float | None
+    jobs: int | None
+    seed: int
+    conf: str | None
+    policy: str
+    order: str | None
+    faults: str
+    recovery: str
+    contention: float
+    checkpoint_s: float
+    grace_s: float
+    knobs: Knobs
+
+    def arguments(self) -> dict[str, Any]:
+        """It as plain values, with what stands in its files."""
+        files = (self.cluster, self.trace, self.conf)
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found | {
+            f"what is in {name}": _digest(name) for name in files if name is not None
+        }
+
+
+def _digest(name: str) -> str:
+    """Which bytes the file *name* has; empty where there is none."""
+    path = Path(name)
+    return sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+
+
+def simulate_jobs(
+    wanted: Wanted,
+    *,
+    out: str | None,
+    resume: str | None,
+    save_every_s: float,
+    as_json: bool,
+) -> int:
+    """Simulate what is *wanted*, and tell what it comes to; the exit status."""
+    trial = _trial(wanted)
+    folder = _folder(out, resume)
+    begun = time.perf_counter()
+    course = _begin(wanted, trial, folder, resume)
+    before = course.clock.steps
+    went = _go(course, folder, wanted, save_every_s)
+    if went:
+        return _put_away(course, folder, wanted, went)
+    tally = course.clock.finish()
+    told = _told(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
+    if folder is not None:
+        _write(folder, told, course)
+    if as_json:
+        print_json(told)
+    else:
+        took = time.perf_counter() - begun
+        speed = (took, course.clock.steps - before)
+        print_summary(Console(highlight=False), told, speed, folder)
+    return 0
+
+
+class Course(Struct):
+    """A run, and who watches it."""
+
+    clock: Clock
+    metrics: Metrics
+    timed: Timed
+
+
+def _begin(
+    wanted: Wanted, trial: Trial, folder: Path | None, resume: str | None
+) -> Course:
+    """A run from its beginning, or from where it was put away."""
+    if resume is not None:
+        assert folder is not None
+        version = ringleaf.__version__
+        with one_line("--resume", BadInput), progress(what="taking up the run"):
+            clock = bookmark.load(Path(resume), trial, version, wanted.arguments())
+            metrics, ledger = clock.observers
+            assert isinstance(metrics, Metrics)
+            assert isinstance(ledger, Ledger)
+            assert isinstance(clock.scheduler, Timed)
+            ledger.open(folder / "jobs.csv")
+        return Course(clock, metrics, clock.scheduler)
+    try:
+        make = baseline(wanted.policy, order=wanted.order, seed=wanted.seed)
+    except UnknownName as error:
+        raise BadUse(str(error)) from None
+    site = trial.site
+    timed = Timed(make(site.nodes, site.leaves, site.queues, trial.conf))
+    metrics = Metrics()
+    observers: list[Observer] = [metrics]
+    if folder is not None:
+        ledger = Ledger()
+        with one_line(str(folder)):
+            folder.mkdir(parents=True, exist_ok=True)
+            ledger.open(folder / "jobs.csv")
+        observers.append(ledger)
+    with progress(what="reading the jobs"):
+        return Course(Clock(trial, timed, observers), metrics, timed)
+
+
+def _folder(out: str | None, resume: str | None) -> Path | None:
+    """Where results go: of a run that is taken up, where they went before."""
+    if resume is None:
+        return None if out is None else Path(out)
+    folder = Path(resume).parent
+    if out is not None and Path(out) != folder:
+        raise BadUse(
+            f"--out is {out!r}, and the run of --resume writes to {str(folder)!r}; "
+            "hint: leave --out away"
+        )
+    return folder
+
+
+def _trial(wanted: Wanted) -> Trial:
+    """Everything that the run depends on."""
+    place = find_place(wanted.cluster, wanted.product)
+    conf = _conf(wanted.conf)
+    if wanted.conf is None and place.scenario is not None:
+        conf = place.scenario.conf or conf
+    with one_line("--faults", BadInput):
+        rates = read_rates(wanted.faults)
+    with progress(what="drawing the jobs"):
+        jobs = _workload(wanted, place.site)
+    for line in jobs.notes:
+        warn(f"{jobs.name}: {line}")
+    site = with_queues(place.site, jobs.queues)
+    if wanted.recovery != Mode.OFF:
+        jobs = recovering(jobs, Recovery(Mode(wanted.recovery)))
+    return Trial(
+        site=site,
+        workload=jobs,
+        conf=conf,
+        policy=wanted.policy,
+        seed=wanted.seed,
+        happenings=Failures(site, rates, wanted.seed),
+        contention=wanted.contention,
+        checkpoint_s=wanted.checkpoint_s,
+        grace_s=wanted.grace_s,
+    )
+
+
+def _conf(file: str | None) -> Conf:
+    if file is None:
+        return DEFAULT
+    from ringleaf.cli.conf import read_file  # noqa: PLC0415 - slow, rarely used
+
+    conf, warnings = read_file(file)
+    for line in warnings:
+        warn(f"{file}: {line}")
+    return conf
+
+
+def _workload(wanted: Wanted, site: Site) -> Workload:
+    if wanted.trace is None:
+        if wanted.columns is not None:
+            raise BadUse("--columns goes with --trace; hint: --trace FILE --columns …")
+        load = USUAL_LOAD if wanted.load is None else wanted.load
+        with one_line("--workload", BadInput):
+            return workload(
+                wanted.workload,
+                site,
+                seed=wanted.seed,
+                load=load,
+                jobs=wanted.jobs,
+                knobs=wanted.knobs,
+            )
+    with one_line("--trace", BadInput):
+        return read_trace(
+            wanted.trace,
+            site,
+            DETECT if wanted.columns is None else wanted.columns,
+            load=wanted.load,
+            jobs=wanted.jobs,
+            seed=wanted.seed,
+            knobs=wanted.knobs,
+        )
+
+
+# On the way.
+
+
+def _go(
+    course: Course, folder: Path | None, wanted: Wanted, save_every_s: float
+) -> int:
+    """Play to the end; the number of the signal that came before it, or 0."""
+    clock = course.clock
+    with _signals() as came, Screen(clock, wanted.policy) as screen:
+        saved = time.perf_counter()
+        while not came:
+            for _ in range(AT_A_TIME):
+                if not clock.step():
+                    return 0
+            now = time.perf_counter()
+            screen.show(now)
+            if folder is not None and now - saved >= save_every_s:
+                _save(course, folder, wanted)
+                saved = time.perf_counter()
+    return came[0]
+
+
+@contextmanager
+def _signals() -> Iterator[Sequence[int]]:
+    """The numbers of the signals to end that came, which are heeded in time."""
+    came: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if came:  # somebody is in a hurry
+            sys.exit(128 + number)
+        came.append(number)
+
+    before: list[tuple[int, Any]] = [
+        (each, signal.signal(each, note)) for each in (signal.SIGINT, signal.SIGTERM)
+    ]
+    try:
+        yield came
+    finally:
+        for each, handler in before:
+            signal.signal(each, handler)
+
+
+def _save(course: Course, folder: Path, wanted: Wanted) -> None:
+    with one_line(str(folder / BOOKMARK)):
+        bookmark.save(
+            folder / BOOKMARK, course.clock, ringleaf.__version__, wanted.arguments()
+        )
+
+
+def _put_away(course: Course, folder: Path | None, wanted: Wanted, number: int) -> int:
+    """Say how a run that was interrupted can go on."""
+    over = course.clock.tally.over
+    told = f"interrupted after {over} jobs"
+    if folder is None:
+        report(f"{told}; hint: with --out DIR a run can be taken up again")
+    else:
+        _save(course, folder, wanted)
+        for observer in course.clock.observers:
+            if isinstance(observer, Ledger):
+                observer.close()
+        again = f"{program()} simulate … --resume {folder / BOOKMARK}"
+        report(f"{told}; hint: go on with {again}, and the options as they were")
+    return 128 + number
+
+
+# What it comes to.
+
+
+def _told(wanted: Wanted, trial: Trial, course: Course) -> dict[str, Any]:
+    """All of it as plain values; the same arguments give the same."""
+    site, jobs = trial.site, trial.workload
+    return {
+        "ringleaf": ringleaf.__version__,
+        "asked": msgspec.to_builtins(wanted),
+        "cluster": {
+            "name": site.name,
+            "nodes": len(site.nodes),
+            "chips": site.chips,
+            "leaves": len({n.leaf for n in site.nodes} - {None}),
+            "superpods": len({n.superpod for n in site.nodes} - {None}),
+        },
+        "workload": {
+            "name": jobs.name,
+            "about": jobs.about,
+            "jobs": jobs.n_jobs,
+            "span_s": jobs.span_s,
+            "load": jobs.load,
+            "notes": list(jobs.notes),
+        },
+        "ends_s": course.clock.now,
+        "steps": course.clock.steps,
+        "measures": course.metrics.plain(),
+    }
+
+
+def _write(folder: Path, told: dict[str, Any], course: Course) -> None:
+    """The files of results; what says how fast it went stands apart."""
+    lines = [",".join(SERIES)]
+    lines += [
+        ",".join(f"{value:.6g}" for value in row) for row in course.metrics.rows()
+    ]
+    written: dict[str, bytes] = {
+        "series.csv": "\n".join([*lines, ""]).encode(),
+        "summary.json": _pretty(told),
+        "cost.json": _pretty(course.timed.plain()),
+    }
+    for name, data in written.items():
+        with one_line(str(folder / name)):
+            (folder / name).write_bytes(data)
+    (folder / BOOKMARK).unlink(missing_ok=True)
+
+
+def _pretty(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"

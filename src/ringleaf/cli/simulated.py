@@ -1,0 +1,182 @@
+"""What a simulation came to, for people."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ringleaf.cli.output import so_many
+
+Plain = dict[str, Any]
+
+_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+def lasting(seconds: float | None) -> str:
+    """So much time, in a unit that suits it.
+
+    >>> [lasting(s) for s in (0, 12.34, 90, 7200, 200_000, None)]
+    ['0 s', '12 s', '1.5 min', '2 h', '2.3 d', '-']
+    """
+    if seconds is None:
+        return "-"
+    for unit, word in _UNITS:
+        if seconds >= unit:
+            return f"{_short(seconds / unit)} {word}"
+    return f"{_short(seconds)} s"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")  # noqa: PLR2004
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def print_summary(
+    console: Console, told: Plain, speed: tuple[float, int], folder: Path | None
+) -> None:
+    """Print what *told* says that is worth reading, how fast it went, and where."""
+    for line in _head(told):
+        console.print(line, soft_wrap=True)
+    console.print()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right")
+    table.add_column()
+    for word, line in _lines(told):
+        table.add_row(word, line)
+    console.print(table)
+    console.print()
+    console.print(_by_size(told["measures"]))
+    console.print()
+    took, steps = speed
+    jobs = told["jobs"]["arrived"]
+    console.print(
+        Text(f"simulated in {took:.1f} s: {jobs / took:,.0f} jobs a second", "dim")
+        if took and steps
+        else Text("nothing was left to simulate", "dim")
+    )
+    if folder is not None:
+        names = ("jobs.csv", "series.csv", "summary.json", "cost.json")
+        console.print(Text(f"results in {folder}: {', '.join(names)}"), soft_wrap=True)
+
+
+def _head(told: Plain) -> Iterator[Text]:
+    cluster, workload, asked = told["cluster"], told["workload"], told["asked"]
+    order = f" in order {asked['order']}" if asked["order"] else ""
+    yield Text(
+        f"{workload['name']} on {cluster['name']}, {asked['policy']}{order}", "bold"
+    )
+    parts = [so_many(cluster["nodes"], "node"), f"{cluster['chips']:,} chips"]
+    if cluster["leaves"]:
+        parts.append(so_many(cluster["leaves"], "leaf", "leaves"))
+    if cluster["superpods"]:
+        parts.append(so_many(cluster["superpods"], "SuperPoD"))
+    span = lasting(workload["span_s"])
+    yield Text(
+        f"{', '.join(parts)}; {workload['jobs']:,} jobs in {span}, "
+        f"offered load {workload['load']:.2f}, seed {asked['seed']}"
+    )
+
+
+def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
+    jobs, measures = told["jobs"], told["measures"]
+    yield "jobs", _jobs(told)
+    use = measures["use"]
+    yield "utilisation", _told(_percent(use["utilisation"]), _useful(told))
+    wait = measures["wait_s"]["all"]
+    few = f"half within {lasting(wait['p50'])}, 99 % within {lasting(wait['p99'])}"
+    yield "waiting", _told(f"mean {lasting(wait['mean'])}", few)
+    if wait["mean"]:
+        yield "because of", Text(_why(measures["why"]))
+    chips = measures["chips"]
+    violations = chips["ring_violations"]
+    torn = "no pod across rings" if not violations else f"{violations} across rings"
+    fragments = f"{_percent(chips['fragmentation'])} of all chips"
+    yield "fragments", _told(fragments, torn)
+    leaves = measures["leaves"]
+    if told["cluster"]["leaves"] and leaves["gangs"]:
+        yield "leaves", _leaves(leaves)
+    superpods = measures["superpods"]
+    if superpods["blocks"]:
+        split = so_many(superpods["split_blocks"], "block")
+        yield "SuperPoDs", Text(f"{split} of {superpods['blocks']} split")
+    if jobs["stops"]:
+        yield "lost", _lost(told)
+
+
+def _told(first: str, then: str) -> Text:
+    return Text.assemble((first, "bold"), f"   {then}" if then else "")
+
+
+def _jobs(told: Plain) -> Text:
+    jobs = told["jobs"]
+    waiting = jobs["arrived"] - jobs["over"] - jobs["refused"]
+    parts = [f"{jobs['over']:,} over"]
+    if waiting:
+        parts.append(f"{waiting:,} left waiting, for which there is no room")
+    if jobs["refused"]:
+        parts.append(f"{jobs['refused']:,} refused, which can never be placed")
+    return Text(", ".join(parts) + f"; the last after {lasting(told['ends_s'])}")
+
+
+def _useful(told: Plain) -> str:
+    use = told["measures"]["use"]
+    parts = []
+    if use["effective_utilisation"] != use["utilisation"]:
+        parts.append(
+            f"{_percent(use['effective_utilisation'])} without waits for links"
+        )
+    if use["healthy_utilisation"] != use["utilisation"]:
+        parts.append(f"{_percent(use['healthy_utilisation'])} of healthy chips")
+    return ", ".join(parts)
+
+
+def _why(why: Plain) -> str:
+    """The reasons for waiting by their share of time, the largest first."""
+    shares = [(blame["share"] or 0.0, name) for name, blame in why["jobs"].items()]
+    shares.sort(key=lambda each: (-each[0], each[1]))
+    return ", ".join(
+        f"{name} {100 * share:.0f} %" for share, name in shares if share > 0
+    )
+
+
+def _leaves(leaves: Plain) -> Text:
+    crossing = f"{leaves['jobs']:,} of {leaves['gangs']:,} gangs cross leaves"
+    conflicts = leaves["conflicts"] or 0.0
+    if not conflicts:
+        return _told("no spine conflicts", crossing)
+    return _told(
+        f"{conflicts:.2f} spine conflicts at a time",
+        f"{crossing}, {leaves['at_risk']:,} share a leaf with another",
+    )
+
+
+def _lost(told: Plain) -> Text:
+    jobs, faults = told["jobs"], told["measures"]["faults"]
+    hours = jobs["lost_chip_s"] / 3600
+    parts = [f"{so_many(jobs['stops'], 'time')} a job was stopped"]
+    if faults["evictions"]:
+        parts.append(f"{so_many(faults['evicted_pods'], 'pod')} evicted")
+    if faults["deletions"]:
+        recovery = lasting(faults["recovery_s"]["mean"])
+        parts.append(f"{so_many(faults['deleted_pods'], 'pod')} deleted for faults")
+        parts.append(f"whole again after {recovery}")
+        parts.append(f"{_percent(faults['share_in_place'])} of pods in place")
+    return _told(f"{hours:,.0f} chip-hours", ", ".join(parts))
+
+
+def _by_size(measures: Plain) -> Table:
+    """How long jobs wait, by their size."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("chips", "jobs", "mean wait", "half", "95 %", "99 %", "longest"):
+        table.add_column(name, justify="right")
+    for size, wait in measures["wait_s"]["by_size"].items():
+        if wait["n"]:
+            keys = ("mean", "p50", "p95", "p99", "max")
+            table.add_row(size, f"{wait['n']:,}", *(lasting(wait[k]) for k in keys))
+    return table

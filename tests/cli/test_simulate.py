@@ -1,0 +1,316 @@
+"""``ringleaf simulate``: what it tells and writes, and how it is interrupted."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ringleaf.cli import simulate as module
+from ringleaf.cli.simulated import lasting
+from ringleaf.cli.simulating import LEAST_S, Screen
+from ringleaf.engine.event import NodesChanged
+from ringleaf.simulator.clock import Clock
+from ringleaf.simulator.trial import Happening
+from tests.cli.conftest import Ringleaf
+from tests.docs.pages import ROOT
+from tests.simulator.trials import engine, node, trial, work
+
+SMALL = (
+    "--cluster",
+    "leaf-spine-512:nodes=32",
+    "--workload",
+    "philly",
+    "--jobs",
+    "300",
+)
+RESULTS = ("jobs.csv", "series.csv", "summary.json")
+TRACE = (
+    "submit,duration,chips\n2024-01-01 00:00:00,60,8\n2024-01-01 00:00:10,30,16\n"
+    "2024-01-01 00:00:20,600,1\n"
+)
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in RESULTS}
+
+
+def test_a_summary_tells_what_was_simulated_and_what_came_of_it(
+    ringleaf: Ringleaf,
+) -> None:
+    done = ringleaf("simulate", *SMALL)
+
+    assert done.status == 0
+    assert done.lines[0] == "philly on leaf-spine-512:nodes=32, ringleaf"
+    assert done.lines[1].startswith("32 nodes, 256 chips, 8 leaves; 300 jobs in ")
+    told = done.out
+    for word in ("jobs  300 over", "utilisation", "waiting  mean", "fragments"):
+        assert word in told
+    assert "mean wait" in told
+    assert not done.err
+
+
+def test_the_json_is_the_summary_that_is_written(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    done = ringleaf("simulate", *SMALL, "--out", str(tmp_path), "--json")
+
+    told = json.loads(done.out)
+    assert told == json.loads((tmp_path / "summary.json").read_text())
+    assert told["cluster"]["chips"] == 256
+    assert told["jobs"]["over"] == 300
+    assert told["asked"]["seed"] == 0
+    assert told["measures"]["jobs"]["ended"] == 300
+
+
+def test_every_job_and_the_course_of_time_are_written(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    ringleaf("simulate", *SMALL, "--out", str(tmp_path))
+
+    with (tmp_path / "jobs.csv").open(newline="") as file:
+        jobs = list(csv.DictReader(file))
+    with (tmp_path / "series.csv").open(newline="") as file:
+        series = list(csv.DictReader(file))
+    assert len(jobs) == 300
+    assert 10 < len(series) < 5000
+    assert all(0 <= float(row["utilisation"]) <= 1 for row in series)
+    assert json.loads((tmp_path / "cost.json").read_text())["pods_per_second"] > 0
+    assert not (tmp_path / "unfinished.run").exists()
+
+
+def test_the_same_options_give_the_same_bytes_and_another_seed_does_not(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    options = (*SMALL, "--faults", "node=50", "--contention", "0.3")
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        ringleaf("simulate", *options, "--seed", seed, "--out", str(tmp_path / name))
+
+    one, same, other = (results(tmp_path / name) for name in "abc")
+    assert one == same
+    assert one["jobs.csv"] != other["jobs.csv"]
+
+
+def test_faults_cost_work(ringleaf: Ringleaf) -> None:
+    done = ringleaf(
+        "simulate", *SMALL, "--faults", "node=30", "--checkpoint-seconds=1e9"
+    )
+
+    assert "chip-hours" in done.out
+    assert "deleted for faults" in " ".join(done.out.split())
+
+
+def test_a_baseline_schedules_by_its_name(ringleaf: Ringleaf) -> None:
+    ours = ringleaf("simulate", *SMALL, "--json")
+    other = ringleaf("simulate", *SMALL, "--policy", "worst-fit", "--json")
+
+    worse, usual = json.loads(other.out), json.loads(ours.out)
+    frag = [t["measures"]["chips"]["fragmentation"] for t in (usual, worse)]
+    assert frag[0] < frag[1]
+
+
+def test_jobs_come_from_a_trace(ringleaf: Ringleaf, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(TRACE)
+
+    done = ringleaf(
+        *("simulate", "--cluster", "leaf-spine-512:nodes=4", "--trace", str(path)),
+        *("--columns", "submit=submit,duration=duration,chips=chips", "--json"),
+    )
+
+    assert json.loads(done.out)["jobs"]["over"] == 3
+
+
+def test_a_cluster_comes_from_a_dump_with_its_configuration(ringleaf: Ringleaf) -> None:
+    cluster = str(ROOT / "examples" / "busy-leaves.yaml")
+
+    done = ringleaf("simulate", "--cluster", cluster, "--jobs", "20", "--json")
+
+    assert json.loads(done.out)["cluster"]["name"] == "busy-leaves.yaml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--cluster", "nowhere"), "--cluster is 'nowhere', want a file or one of "),
+        (("--workload", "kalas"), "--workload: workload 'kalas' is unknown"),
+        (("--policy", "bestfit"), "there is no policy 'bestfit'; did you mean"),
+        (("--order", "lifo"), "there is no queue order 'lifo'"),
+        (("--faults", "often"), "--faults: 'often' is no rate, want usual, none, or"),
+        (("--load", "0"), "--workload: load is 0.0, want more than 0"),
+        (("--columns", "philly"), "--columns goes with --trace"),
+        (("--trace", "none.csv"), "--trace: none.csv: No such file or directory"),
+        (("--resume", "x/y.run"), "--resume: x/y.run: No such file or directory"),
+        (("--conf", "none.conf"), "none.conf: No such file or directory"),
+        (("--contention", "2"), "'--contention'"),
+        (
+            ("--resume", "x/y.run", "--out", "z"),
+            "--out is 'z', and the run of --resume writes to 'x'; hint: leave --out",
+        ),
+    ],
+)
+def test_bad_use_is_one_line(
+    arguments: tuple[str, ...], told: str, ringleaf: Ringleaf
+) -> None:
+    done = ringleaf("simulate", "--jobs", "10", *arguments)
+
+    assert done.status == 2
+    assert told in done.err
+    assert done.err.count("\n") == 1
+    assert not done.out
+
+
+def test_results_that_cannot_be_written_are_one_line(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = ringleaf("simulate", *SMALL, "--out", str(tmp_path / "file" / "deep"))
+
+    assert done.status == 2
+    assert "Not a directory" in done.err
+
+
+# Interruptions.
+
+OPTIONS = (*SMALL, "--faults", "node=100", "--contention", "0.3")
+
+
+def begun(folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    """A run in a process of its own, which saves itself all the time."""
+    return subprocess.Popen(  # noqa: S603 - our own
+        [
+            *(sys.executable, "-m", "ringleaf", "simulate", *OPTIONS),
+            *("--jobs", "3000", "--out", str(folder), "--save-every", "0", *more),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(1200):
+        if path.exists() or process.poll() is not None:
+            break
+        time.sleep(0.05)
+    assert path.exists(), process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_was_interrupted_gives_the_same_bytes_in_the_end(
+    number: signal.Signals, ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    saved = cut / module.BOOKMARK
+    process = begun(cut)
+    wait_for(saved, process)
+    process.send_signal(number)
+    _out, told = process.communicate(timeout=60)
+    assert not (cut / "summary.json").exists()
+
+    options = ("simulate", *OPTIONS, "--jobs", "3000")
+    resumed = ringleaf(*options, "--resume", str(saved))
+    ringleaf(*options, "--out", str(whole))
+
+    assert resumed.status == 0, resumed.err
+    assert results(cut) == results(whole)
+    assert not saved.exists()
+    if number != signal.SIGKILL:
+        assert process.returncode == 128 + number
+        assert f"--resume {saved}" in told.decode()
+        assert told.count(b"\n") == 1
+
+
+def test_a_run_of_other_options_is_refused(ringleaf: Ringleaf, tmp_path: Path) -> None:
+    process = begun(tmp_path)
+    saved = tmp_path / module.BOOKMARK
+    wait_for(saved, process)
+    process.kill()
+    process.communicate()
+
+    done = ringleaf(
+        *("simulate", *OPTIONS, "--jobs", "3000", "--seed", "7"),
+        *("--resume", str(saved)),
+    )
+
+    assert done.status == 2
+    assert "this run was begun with seed 0, not 7; hint: give seed as it" in done.err
+
+
+def test_without_results_an_interrupted_run_is_not_kept(
+    ringleaf: Ringleaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Clock.step
+
+    def interrupted(clock: Clock, until: float = float("inf")) -> bool:
+        if clock.steps == 100:
+            os.kill(os.getpid(), signal.SIGINT)
+        return step(clock, until)
+
+    monkeypatch.setattr(Clock, "step", interrupted)
+
+    done = ringleaf("simulate", *SMALL)
+
+    assert done.status == 130
+    assert "hint: with --out DIR a run can be taken up again" in done.err
+
+
+# The screen.
+
+
+def drawn(clock: Clock, after_s: float = 1.0) -> str:
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=100, color_system=None)
+    screen = Screen(clock, "ringleaf", console)
+    console.print(screen.drawn(screen._began + after_s))  # noqa: SLF001
+    return out.getvalue()
+
+
+def test_the_screen_shows_time_jobs_chips_and_leaves() -> None:
+    down = Happening(5, NodesChanged((node(7, ready=False),)))
+    works = [work("a", 0, 2e5, replicas=3), work("b", 0, 10), work("c", 1, 9, 8, 9)]
+    played = trial(8, works, happenings=[down])
+    clock = Clock(played, engine(played))
+    while clock.step(100_000):
+        pass
+
+    lines = [line.rstrip() for line in drawn(clock).splitlines()]
+
+    assert lines == [
+        "small on small, ringleaf   day 1, 00:05",
+        "  arrived  " + "█" * 40 + " 100% of 3",
+        "   in use  " + "█" * 15 + "░" * 25 + "  38% of 64 chips",
+        "     jobs  1 wait   1 work   1 are over",
+        "    speed  0 jobs a second, 0 s in one",
+        "",
+        "   2 leaves",
+        "           ▆·",
+    ]
+
+
+def test_a_screen_is_drawn_on_a_terminal_now_and_then() -> None:
+    played = trial(2, [work("a", 0, 10)])
+    clock = Clock(played, engine(played))
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=100)
+
+    with Screen(clock, "ringleaf", console) as screen:
+        screen.show(screen._began + LEAST_S / 2)  # noqa: SLF001
+        before = out.getvalue()
+        screen.show(screen._began + LEAST_S)  # noqa: SLF001
+
+    assert "small on small" not in before
+    assert "small on small" in out.getvalue()
+
+
+def test_time_is_told_in_units_that_suit_it() -> None:
+    assert lasting(59.4) == "59 s"
+    assert lasting(86400 * 12.5) == "12 d"
