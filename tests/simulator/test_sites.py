@@ -41,6 +41,9 @@ def test_leaves_have_as_many_nodes_as_the_name_says(name: str, leaf: int) -> Non
 
     assert len(made.nodes) == 512
     assert set(sizes.values()) == {leaf}
+    assert Counter(node.slot for node in made.nodes) == dict.fromkeys(
+        range(leaf), 512 // leaf
+    )
     assert [each.name for each in made.leaves] == sorted(sizes)  # type: ignore[type-var]
 
 

@@ -154,6 +154,15 @@ def test_a_mapping_of_ones_own_names_every_column(written: Write) -> None:
     )
 
 
+def test_a_file_may_tell_when_jobs_began_and_ended(written: Write) -> None:
+    path = written("a,b,e,n\n0,2000,5000,1\n1000,,,1\n2000,4000,4500,1\n")
+
+    found = read_trace(path, SITE, "submit=a,begin=b,end=e,chips=n,unit=ms")
+
+    assert asked(found) == [(0.0, 3.0, 1, 1), (2.0, 1.0, 1, 1)]
+    assert found.notes == ("1 row has no chips or no running time: left out",)
+
+
 def test_queues_of_the_file_count_only_if_they_are_to(written: Write) -> None:
     found = read_trace(written(MANY), SITE, OWN)
 
@@ -185,6 +194,11 @@ def test_estimates_may_be_made_up(written: Write) -> None:
             "job_id,user,vc,gpu_num,state,submit_time,duration",
             "7,u,vc,4,COMPLETED,2020-04-01 00:00:09,66",
         ),
+        (
+            "openb",
+            "name,num_gpu,pod_phase,creation_time,deletion_time,scheduled_time",
+            "p,4,Succeeded,9437497,9437566,9437500",
+        ),
     ],
 )
 def test_known_logs_are_told_by_their_header(
@@ -195,7 +209,7 @@ def test_known_logs_are_told_by_their_header(
     found = read_trace(path, SITE)
 
     assert asked(found) == [(0.0, 66.0, 1, 4)]
-    assert "CC-BY-4.0" in found.about
+    assert " et al., " in found.about
     assert asked(read_trace(path, SITE, name)) == asked(found)
 
 
@@ -264,6 +278,7 @@ def test_rows_that_cannot_be_read_are_counted_where_they_are_left_out(
         ("a,b\n1,2\n", "phily", "columns is 'phily', want philly, helios, helios-log,"),
         ("a,b\n1,2\n", "philly", "no column 'timestamp' for submit, want one of a, b"),
         ("a,b\n1,2\n", "submit=a", "columns says nothing of duration or chips, want a"),
+        ("a,b\n1,2\n", "submit=a,end=b", "columns says nothing of begin or chips, w"),
         ("a,b\n1,2\n", "when=a", "columns has 'when', want submit, duration, chips,"),
         ("a,b\n", "unit=h", "columns: unit is 'h', want s, ms, us, min"),
         ("submit,duration,chips\n1,x,2", "", ":2: duration is 'x', want a number of s"),

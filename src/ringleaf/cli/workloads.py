@@ -16,7 +16,7 @@ from rich.text import Text
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import print_json, print_line, progress, so_many
 from ringleaf.cli.site import find_place
-from ringleaf.simulator.mix import Figures, figures
+from ringleaf.simulator.mix import Figures, figures, is_made_up
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import DETECT, read_trace
@@ -204,7 +204,7 @@ def _told(found: Workload, site: Site, name: str) -> dict[str, Any]:
 def _figures(name: str) -> Figures | None:
     """What was published of a workload, if all of it is drawn."""
     preset = WORKLOADS.get(name)
-    whole = preset is not None and preset.figures == name and name != "llm-superpod"
+    whole = preset is not None and preset.figures == name and not is_made_up(name)
     return figures(name) if whole else None
 
 

@@ -154,6 +154,11 @@ def wishes(name: str) -> Wishes:
     return msgspec.json.decode(_read(name), type=Wishes)
 
 
+def is_made_up(name: str) -> bool:
+    """Whether the sizes of the workload *name* are made up, not published."""
+    return b'"endings_of"' in _read(name)
+
+
 @lru_cache
 def mix(name: str, least: int = 1) -> Mix:
     """The table of the workload *name*; only jobs of *least* chips or more."""

@@ -55,19 +55,23 @@ class Columns(Struct, frozen=True):
         status: How it ended.
         kind: What sort of job it is.
         estimate: Seconds that it was expected to run at most.
-        unit: Of ``submit`` where it is a number: s, ms, us or min.
+        begin: When it began to run, in files without ``duration``.
+        end: When it ended, in files without ``duration``.
+        unit: Of moments where they are numbers: s, ms, us or min.
         name: What the mapping is called.
         about: Whose log it is, its licence, whom to credit.
 
     """
 
     submit: str
-    duration: str
-    chips: str
+    duration: str = ""
+    chips: str = ""
     queue: str = ""
     status: str = ""
     kind: str = ""
     estimate: str = ""
+    begin: str = ""
+    end: str = ""
     unit: str = "s"
     name: str = ""
     about: str = ""
@@ -75,7 +79,8 @@ class Columns(Struct, frozen=True):
     @property
     def needed(self) -> tuple[str, ...]:
         """The columns without which nothing is to be had."""
-        return tuple(filter(None, (self.submit, self.duration, self.chips, self.queue)))
+        named = self.submit, self.duration, self.chips, self.queue, self.begin, self.end
+        return tuple(filter(None, named))
 
 
 MAPPINGS: Final[Mapping[str, Columns]] = {
@@ -109,15 +114,29 @@ MAPPINGS: Final[Mapping[str, Columns]] = {
             status="state",
             about="SenseTime Helios, CC-BY-4.0, Hu et al., SC'21",
         ),
+        Columns(
+            name="openb",
+            submit="creation_time",
+            begin="scheduled_time",
+            end="deletion_time",
+            chips="num_gpu",
+            status="pod_phase",
+            about="Alibaba openb, Weng et al., ATC'23",
+        ),
         Columns(name="plain", submit="submit", duration="duration", chips="chips"),
     )
 }
 """Mappings that have a name."""
 
-_KEYS: Final = ("submit", "duration", "chips", "queue", "status", "kind", "estimate")
+_KEYS: Final = (
+    *("submit", "duration", "chips", "queue", "status", "kind", "estimate"),
+    *("begin", "end"),
+)
 
 _ENDINGS: Final[Mapping[str, int]] = {
-    **dict.fromkeys(("completed", "complete", "done", "pass", "success", "1"), 0),
+    **dict.fromkeys(
+        ("completed", "complete", "done", "pass", "success", "succeeded", "1"), 0
+    ),
     **dict.fromkeys(("failed", "fail", "error", "node_fail", "timeout", "0"), 1),
     **dict.fromkeys(("cancelled", "canceled", "cancel", "killed", "5"), 2),
 }
@@ -339,7 +358,9 @@ def _own(columns: str) -> Columns:
         given[key] = value
     if given.get("unit", "s") not in UNITS:
         raise BadInput(f"columns: unit is {brief(given['unit'])}, want {_units()}")
-    if missing := [key for key in _KEYS[:3] if not given.get(key)]:
+    timed = ("begin", "end") if given.get("end") else ("duration",)
+    missing = [key for key in ("submit", *timed, "chips") if not given.get(key)]
+    if missing:
         raise BadInput(f"columns says nothing of {' or '.join(missing)}, want a column")
     return Columns(**given)
 
@@ -373,16 +394,26 @@ def _take_csv(
 ) -> None:
     if len(row) != width:
         raise BadRow(f"{len(row)} columns, want {width}")
-    at, ran, chips, queue, status, kind, estimate = places
+    at, ran, chips, queue, status, kind, estimate, begin, end = places
+    unit = UNITS[mapping.unit]
     log.add(
-        _moment(mapping.submit, row[at], UNITS[mapping.unit]),
-        _number(mapping.duration, row[ran]),
+        _moment(mapping.submit, row[at], unit),
+        _number(mapping.duration, row[ran])
+        if ran >= 0
+        else _between(mapping, row[begin], row[end], unit),
         _whole(mapping.chips, row[chips]),
         queue=row[queue] if queue >= 0 else "",
         status=row[status] if status >= 0 else "",
         kind=row[kind] if kind >= 0 else "",
         estimate=_number(mapping.estimate, row[estimate]) if estimate >= 0 else 0.0,
     )
+
+
+def _between(mapping: Columns, begin: str, end: str, unit: float) -> float:
+    """Seconds from its beginning to its end; nothing where it did not run."""
+    if not begin or not end:
+        return 0.0
+    return _moment(mapping.end, end, unit) - _moment(mapping.begin, begin, unit)
 
 
 def _number(name: str, text: str) -> float:

@@ -78,10 +78,14 @@ def _ending(table: Mix, cell: Ints, draw: Reals) -> Ints:
     return np.where(draw < failed, 1, np.where(draw < failed + cancelled, 2, 0))
 
 
-def _in_superpods(preset: Preset, site: Site, order: Order) -> Workload:
-    """A workload of blocks, on the products of *site* that stand in SuperPoDs."""
+def _made_up(
+    preset: Preset, site: Site, order: Order, *, superpods: bool = False
+) -> Workload:
+    """A workload whose sizes are made up; *superpods*: only where there are some."""
     told, table = wishes(preset.figures), wished_mix(preset.figures)
-    grounds = tuple(ground for ground in grounds_of(site) if ground.superpods)
+    grounds = grounds_of(site)
+    if superpods:
+        grounds = tuple(ground for ground in grounds if ground.superpods)
     if not grounds:
         raise BadInput(
             f"workload {preset.name!r} wants SuperPoDs, cluster {site.name!r} has none",
@@ -120,7 +124,7 @@ _PRESETS: Final = (
     Preset(
         "llm-superpod",
         "large language models in SuperPoDs, in blocks of 16, 32 and 48 nodes",
-        _in_superpods,
+        partial(_made_up, superpods=True),
         figures="llm-superpod",
     ),
     Preset(
@@ -142,6 +146,13 @@ _PRESETS: Final = (
         _published,
         jobs=40_000,
         figures="philly",
+    ),
+    Preset(
+        "packing",
+        "jobs of 1, 2, 4 and 8 chips, half of them of more than one",
+        _made_up,
+        jobs=40_000,
+        figures="packing",
     ),
     Preset(
         "pai",
