@@ -107,7 +107,9 @@ def test_nodes_stand_under_their_leaf_or_in_their_superpod() -> None:
 
     film = filmed(replace(played, site=site)).film
 
-    assert film["groups"] == ["leaf-0", "leaf-1", "", "SuperPoD 7"]
+    assert film["groups"] == [
+        ["leaf", "leaf-0"], ["leaf", "leaf-1"], ["", ""], ["SuperPoD", "7"]
+    ]  # fmt: skip
     assert film["group"] == [0, 0, 1, 2, 3]
 
 

@@ -65,6 +65,15 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def tick(value: float) -> str:
+    """A share on an axis, without digits that say nothing.
+
+    >>> tick(1.0), tick(0.005)
+    ('100 %', '0.5 %')
+    """
+    return f"{100 * value:.6g} %"
+
+
 class Measure(Struct, frozen=True):
     """A row of the table.
 
@@ -93,19 +102,19 @@ MEASURES: Final = (
             "Share of all chips that jobs hold, on average over time.", UP, share,
             "chips in use"),
     Measure("use.effective_utilisation", "Chips in use, less what contention costs",
-            "The same, with jobs that share links to the spine counted as slowed down.",
+            "Chips in use, with jobs that share links to the spine counted as slower.",
             UP, share, "chips in use after contention"),
     Measure("wait_s.all.mean", "Waiting, all jobs",
             "From the submission of a job to its start, mean over jobs.", DOWN,
             duration, "waiting of all jobs"),
     Measure("wait_s.by_size.>64.mean", "Waiting, gangs above 64 chips",
-            "The same, of jobs that ask for more than 64 chips.", DOWN, duration,
+            "Submission to start, mean over jobs above 64 chips.", DOWN, duration,
             "waiting of gangs above 64 chips"),
     Measure("wait_s.by_size.>256.mean", "Waiting, gangs above 256 chips",
-            "The same, of jobs that ask for more than 256 chips.", DOWN, duration,
+            "Submission to start, mean over jobs above 256 chips.", DOWN, duration,
             "waiting of gangs above 256 chips"),
     Measure("wait_s.by_size.1.mean", "Waiting, jobs of one chip",
-            "The same, of jobs that ask for one chip.", DOWN, duration,
+            "Submission to start, mean over jobs of one chip.", DOWN, duration,
             "waiting of jobs of one chip"),
     Measure("wait_s.all.p99", "Waiting, the 99th percentile",
             "One job in a hundred waits longer than this.", DOWN, duration,

@@ -215,7 +215,7 @@ class Film:
     def plain(self) -> dict[str, Any]:
         """The film as plain values; ``docs/report.md`` tells what each is."""
         groups = [_group_of(node) for node in self._nodes]
-        named = {name: i for i, name in enumerate(dict.fromkeys(groups))}
+        named = {group: i for i, group in enumerate(dict.fromkeys(groups))}
         seen = sorted(self._seen)
         stills = _joined(self._taken, len(self._nodes))
         known = np.array([NOBODY, *seen])
@@ -224,7 +224,7 @@ class Film:
             "interval_s": self.interval_s,
             "nodes": [node.name for node in self._nodes],
             "chips": [node.chips for node in self._nodes],
-            "groups": [*named],
+            "groups": [[kind, name] for kind, name in named],
             "group": [named[group] for group in groups],
             "jobs": [
                 [role.number, role.name, role.chips, role.nodes]
@@ -243,11 +243,11 @@ def _joined(taken: Sequence[Stills], n_nodes: int) -> Stills:
     )
 
 
-def _group_of(node: Node) -> str:
-    """What a node stands under; nothing, where nothing is known."""
+def _group_of(node: Node) -> tuple[str, str]:
+    """What a node stands under, and its name; nothing, where nothing is known."""
     if node.leaf is not None:
-        return node.leaf
-    return "" if node.superpod is None else f"SuperPoD {node.superpod}"
+        return "leaf", node.leaf
+    return ("", "") if node.superpod is None else ("SuperPoD", str(node.superpod))
 
 
 def _health_of(nodes: Sequence[Node], cluster: Cluster) -> Grid:

@@ -1,0 +1,307 @@
+"""The verdict in words, from the figures alone: also where the reference is worse."""
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from ringleaf.report.measures import (
+    Better,
+    Measure,
+    Table,
+    duration,
+    listed,
+    share,
+    value_of,
+)
+from ringleaf.report.results import Estimate, Results
+
+SAME: Final = 0.005
+"""Differences below this part of a value are called none, however sure they are."""
+
+_TELLING: Final = (
+    "leaves.conflicts",
+    "leaves.at_risk_share_of_crossing",
+    "chips.ring_violations_per_1000_pods",
+    "superpods.split_blocks",
+    "wait_s.by_size.>64.mean",
+    "wait_s.all.mean",
+    "wait_s.by_size.1.mean",
+    "bounded_slowdown.all.mean",
+    "use.utilisation",
+    "use.effective_utilisation",
+    "chips.fragmentation",
+    "faults.chip_hours_lost_to_faults",
+    "faults.recovery_s.mean",
+    "jobs.unstarted",
+)
+"""The measures that a verdict is about."""
+
+
+class Standing(StrEnum):
+    """How the reference stands against another policy by one measure."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EVEN = "no clear difference"
+
+
+class Finding(Struct, frozen=True):
+    """A sentence or two of the verdict.
+
+    Args:
+        head: What it is about.
+        text: What was found.
+        standing: How the reference stands by it.
+        about: What the measure means.
+
+    """
+
+    head: str
+    text: str
+    standing: Standing = Standing.EVEN
+    about: str = ""
+
+
+def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
+    """How the reference stands against *policy*; None where one of them has no value.
+
+    With several seeds only what is beyond chance counts; with one, what is seen.
+    """
+    own = table.value(measure.key, table.results.reference)
+    other = table.value(measure.key, policy)
+    if own is None or other is None or measure.better is Better.NEITHER:
+        return None
+    gap = table.difference(measure.key, policy) or Estimate(other.mean - own.mean)
+    if abs(gap.mean) <= SAME * max(abs(own.mean), abs(other.mean)):
+        return Standing.EVEN
+    if gap.low is not None and not gap.is_clear:
+        return Standing.EVEN
+    less = gap.mean > 0
+    good = less if measure.better is Better.DOWN else not less
+    return Standing.BETTER if good else Standing.WORSE
+
+
+def relative(own: float, other: float) -> str:
+    """How much more or less *own* is than *other*, in words.
+
+    >>> relative(3.0, 4.0), relative(5.0, 4.0), relative(0.0, 4.0), relative(9.0, 2.0)
+    ('25 % less', '25 % more', 'none of it', '4.5 times as much')
+    """
+    if not own:
+        return "none of it"
+    if not other:
+        return "where there was none"
+    ratio = own / other
+    if ratio >= 2:  # noqa: PLR2004 - percentages beyond 100 are hard to read
+        return f"{ratio:.1f} times as much"
+    percent = round(100 * abs(ratio - 1), 1)
+    written = f"{percent:.0f}" if percent >= 10 else f"{percent:.1f}"  # noqa: PLR2004
+    return f"{written} % {'less' if ratio < 1 else 'more'}"
+
+
+def findings(results: Results) -> list[Finding]:
+    """The verdict, the most telling first; then what is known of chance."""
+    table = Table(results)
+    others = [p for p in results.policies if p != results.reference]
+    if results.reference not in results.policies or not others:
+        return [*_alone(table), _chance(results)]
+    return [
+        _in_short(table, others),
+        *_against_best(table, others),
+        _worse(table, others),
+        *(_tally(table, other) for other in others),
+        _chance(results),
+    ]
+
+
+_SHORT: Final = (
+    ("leaves.conflicts", "{} jobs beyond the first on links to the spine"),
+    ("wait_s.by_size.>64.mean", "{} of waiting for gangs above 64 chips"),
+    ("use.utilisation", "{} of the chips in use"),
+    ("use.effective_utilisation", "{} after what contention costs"),
+)
+
+
+def _in_short(table: Table, others: list[str]) -> Finding:
+    """The reference beside the range of the others, in one sentence."""
+    told = {measure.key: measure for measure in _telling(table)}
+    parts = []
+    for key, words in _SHORT:
+        values = [table.value(key, other) for other in others]
+        means = sorted(value.mean for value in values if value is not None)
+        own = table.value(key, table.results.reference)
+        if key in told and own is not None and means:
+            written = told[key].written
+            ends = dict.fromkeys([written(means[0]), written(means[-1])])
+            range_ = " to ".join(ends)
+            parts.append(f"{words.format(written(own.mean))} (others {range_})")
+    text = "; ".join(parts) or "nothing to compare"
+    return Finding("In short", f"{table.results.reference}: {text}.")
+
+
+def _alone(table: Table) -> list[Finding]:
+    """What a run comes to that is compared with none."""
+    return [
+        Finding(f"{measure.title} under {policy}", f"{measure.written(value.mean)}.")
+        for policy in table.results.policies
+        for measure in _telling(table)
+        if (value := table.value(measure.key, policy)) is not None
+    ]
+
+
+def _telling(table: Table) -> list[Measure]:
+    known = {measure.key: measure for measure in table.measures}
+    found = [known[key] for key in _TELLING if key in known]
+    return [measure for measure in found if table.tells(measure)]
+
+
+HEADLINES: Final = (
+    "leaves.conflicts",
+    "use.effective_utilisation",
+    "chips.ring_violations_per_1000_pods",
+    "wait_s.by_size.>64.mean",
+    "wait_s.all.mean",
+    "use.utilisation",
+)
+
+
+def _against_best(table: Table, others: list[str]) -> list[Finding]:
+    """The reference against the best of the others, by the measures that tell most."""
+    told = {measure.key: measure for measure in _telling(table)}
+    found = []
+    for key in HEADLINES:
+        measure = told.get(key)
+        if measure is not None and (one := _headline(table, measure, others)):
+            found.append(one)
+    return found
+
+
+def _headline(table: Table, measure: Measure, others: list[str]) -> Finding | None:
+    results = table.results
+    own = table.value(measure.key, results.reference)
+    values = {other: table.value(measure.key, other) for other in others}
+    known = {other: value.mean for other, value in values.items() if value is not None}
+    if own is None or not known:
+        return None
+    sign = -1 if measure.better is Better.UP else 1
+    ranked = sorted(known, key=lambda other: (sign * known[other], other))
+    best, last = ranked[0], ranked[-1]
+    standing = standing_of(table, measure, best) or Standing.EVEN
+    written = measure.written
+    text = f"{results.reference} {written(own.mean)}; "
+    text += f"the best of the others, {best}, {written(known[best])}"
+    if measure.written is share:
+        gap = 100 * (own.mean - known[best])
+        text += f" ({gap:+.1f} points)" if abs(gap) >= 0.05 else " (the same)"  # noqa: PLR2004
+    elif own.mean and own.mean != known[best]:
+        text += f" ({results.reference}: {relative(own.mean, known[best])})"
+    if last != best:
+        text += f"; the last, {last}, {written(known[last])}"
+    text += {
+        Standing.BETTER: f". {results.reference} is clearly the best.",
+        Standing.WORSE: f". {best} is clearly better.",
+        Standing.EVEN: _unclear(table, measure, best),
+    }[standing]
+    return Finding(measure.title, text, standing, measure.about)
+
+
+def _unclear(table: Table, measure: Measure, other: str) -> str:
+    """That there is no clear difference, and in how many seeds there is one."""
+    results = table.results
+    values = [
+        {
+            run.spec.seed: value_of(run.metrics, measure.key)
+            for run in results.of(policy)
+        }
+        for policy in (results.reference, other)
+    ]
+    gaps = [
+        theirs - ours
+        for seed, ours in values[0].items()
+        if ours is not None and (theirs := values[1].get(seed)) is not None
+    ]
+    sign = -1 if measure.better is Better.UP else 1
+    good, bad = sum(sign * g > 0 for g in gaps), sum(sign * g < 0 for g in gaps)
+    told = f". Against {other} the difference is within chance"
+    if max(good, bad) == len(gaps) > 1:
+        who = results.reference if good else other
+        told += f", though {who} is better with every seed"
+    return f"{told}."
+
+
+def _worse(table: Table, others: list[str]) -> Finding:
+    """Where the reference is worse than anybody."""
+    found = []
+    for measure in table.measures:
+        own = table.value(measure.key, table.results.reference)
+        better = [
+            f"{other} {measure.written(value.mean)}"
+            for other in others
+            if standing_of(table, measure, other) is Standing.WORSE
+            and (value := table.value(measure.key, other)) is not None
+        ]
+        if better and own is not None:
+            title = measure.title[0].lower() + measure.title[1:]
+            found.append(f"{title}: {measure.written(own.mean)}, {listed(better)}")
+    name = table.results.reference
+    if not found:
+        return Finding(
+            f"Where {name} is worse", "By no measure of the table, beyond chance."
+        )
+    return Finding(f"Where {name} is worse", f"{'; '.join(found)}.", Standing.WORSE)
+
+
+def _tally(table: Table, other: str) -> Finding:
+    """How many measures speak for the reference, and how many against it."""
+    words: dict[Standing, list[str]] = {each: [] for each in Standing}
+    for measure in _telling(table):
+        standing = standing_of(table, measure, other)
+        if standing is not None:
+            words[standing].append(measure.noun)
+    parts = [
+        f"{each.value} in {listed(nouns)}"
+        for each, nouns in words.items()
+        if nouns and each is not Standing.EVEN
+    ]
+    if even := words[Standing.EVEN]:
+        parts.append(f"no clear difference in {listed(even)}")
+    n_better, n_worse = len(words[Standing.BETTER]), len(words[Standing.WORSE])
+    standing = (
+        Standing.BETTER
+        if n_better > n_worse
+        else Standing.WORSE
+        if n_worse > n_better
+        else Standing.EVEN
+    )
+    text = "; ".join(parts) or "nothing to compare"
+    return Finding(f"Against {other}", f"{text[0].upper()}{text[1:]}.", standing)
+
+
+def _chance(results: Results) -> Finding:
+    """What is known of chance."""
+    seeds = sorted({run.spec.seed for run in results.runs})
+    if len(seeds) <= 1:
+        return Finding(
+            "Chance",
+            "There is one seed only, so nothing is known of chance: differences are "
+            "those of this run. Run with several seeds before you decide anything.",
+        )
+    return Finding(
+        "Chance",
+        f"Figures are means over {len(seeds)} seeds, every policy with the same jobs "
+        f"at the same times. A difference is called clear where its "
+        f"{results.confidence:.0%} confidence interval, paired by seed, leaves out 0, "
+        f"and it is more than {SAME:.1%} of the value.",
+    )
+
+
+def summary(results: Results) -> str:
+    """The run in a line: the window and what it was of."""
+    spec, metrics = results.runs[0].spec, results.runs[0].metrics
+    window = metrics.get("window", {})
+    span = float(window.get("to_s", 0.0)) - float(window.get("from_s", 0.0))
+    return (
+        f"{spec.jobs:,} jobs of {spec.workload} on {spec.site} ({spec.chips:,} chips), "
+        f"counted over {duration(span)}"
+    )

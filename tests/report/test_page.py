@@ -1,0 +1,247 @@
+"""The page that tells what was simulated."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from ringleaf.report.measures import duration, share
+from ringleaf.report.page import page, write_report
+from ringleaf.report.results import Results
+from ringleaf.report.scene import SITE, films_of, fit
+from ringleaf.simulator.film import Stills, packed, unpacked
+from tests.report.made import POLICIES, plain_run, real, renamed
+
+VOID = {"meta", "input", "br", "link", "img"}
+PARTS = ("simulated", "verdict", "time", "waiting", "reasons", "map", "table")
+
+
+class Reader(HTMLParser):
+    """A page, taken to pieces; anything that is not closed in its turn is noted."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+        self.rows: list[list[str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        where = self.open[-1] if self.open else ""
+        self.texts[where] = self.texts.get(where, "") + data
+        if self.rows and self.rows[-1] and {"td", "th"} & {*self.open}:
+            self.rows[-1][-1] += data + " "
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+    def row(self, title: str) -> list[str]:
+        """The last row of a table that begins with *title*."""
+        return [r for r in self.rows if r and r[0].startswith(f"{title} ")][-1]
+
+
+def figures(text: str) -> dict[str, Any]:
+    found = re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_a_page_parses_and_has_every_part() -> None:
+    read = Reader(page(real()))
+
+    assert read.wrong == []
+    assert read.open == []
+    sections = [attrs["id"] for attrs in read.named("section")]
+    assert sections == [*PARTS]
+    assert {a["href"] for a in read.named("a")} == {f"#{part}" for part in PARTS}
+
+
+def test_every_drawing_and_control_says_what_it_is() -> None:
+    read = Reader(page(real()))
+
+    for tag in ("svg", "canvas", "input"):
+        for attrs in read.named(tag):
+            assert attrs.get("aria-label") or attrs.get("aria-hidden") == "true", attrs
+    ids = [attrs["id"] for _tag, attrs in read.tags if "id" in attrs]
+    assert len(ids) == len({*ids})
+
+
+def test_nothing_is_loaded_from_anywhere() -> None:
+    text = page(real())
+    read = Reader(text)
+
+    for _tag, attrs in read.tags:
+        assert not {"src", "srcset", "data", "poster", "action"} & attrs.keys()
+        assert str(attrs.get("href") or "#").startswith("#")
+    assert not re.search(r"https?:|//[a-z]+\.|url\(|@import|\bfetch\(|import\(", text)
+    (policy,) = [m["content"] for m in read.named("meta") if m.get("http-equiv")]
+    assert str(policy).startswith("default-src 'none'")
+
+
+def test_the_numbers_of_the_table_are_those_of_the_results() -> None:
+    results = real()
+    read = Reader(page(results))
+    values = {(m.measure, m.policy): m.value for m in results.comparison}
+
+    for title, key, written in (
+        ("Chips in use", "use.utilisation", share),
+        ("Waiting, all jobs", "wait_s.all.mean", duration),
+    ):
+        cells = read.row(title)[1:]
+        for policy, cell in zip(POLICIES, cells, strict=False):
+            value = values[key, policy]
+            assert value.low is not None
+            assert cell.startswith(f"{written(value.mean)} ")
+            assert written(max(0.0, value.low)) in cell
+    assert "98.7 %" in read.row("Chips in use")[-1]
+
+
+def test_without_a_comparison_the_table_has_the_means_of_the_runs() -> None:
+    runs = [
+        plain_run("ringleaf", seed, use={"utilisation": 0.5 + seed / 10})
+        for seed in (0, 1)
+    ]
+
+    read = Reader(page(Results(runs)))
+
+    assert read.row("Chips in use")[1].strip() == "55.0 %"
+
+
+def test_what_is_nothing_for_everybody_is_no_row() -> None:
+    runs = [plain_run("ringleaf", leaves={"conflicts": 0.0, "avoidable": 2})]
+
+    read = Reader(page(Results(runs)))
+
+    assert "0 for everybody: spine conflicts." in read.texts["p"]
+    assert not any(row and row[0].startswith("Spine conflicts") for row in read.rows)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</script>&amp;'"],
+)
+def test_names_are_told_as_they_are_and_never_run(name: str) -> None:
+    results = renamed(real(), name)
+
+    text = page(results)
+    read = Reader(text)
+
+    assert read.wrong == []
+    assert len(read.named("script")) == 2
+    assert read.named("img") == []
+    assert not any("onerror" in attrs for _tag, attrs in read.tags)
+    assert name in read.texts["h1"]
+    film = figures(text)["films"][0]
+    assert {job[1] for job in film["jobs"]} == {name}
+    assert film["nodes"][0] == name
+
+
+@pytest.mark.parametrize("part", [0.9, 0.5, 0.35])
+def test_a_film_loses_every_second_still_until_it_fits(part: float) -> None:
+    film = real().runs[0].film
+    assert film is not None
+    budget = int(part * len(json.dumps(film)))
+
+    small = fit(film, budget)
+
+    assert small is not None
+    own = {key: small[key] for key in small.keys() - {*SITE}}
+    assert len(json.dumps(own, separators=(",", ":"))) <= budget
+    every = round(small["interval_s"] / film["interval_s"])
+    assert owners(small) == owners(film)[::every]
+    assert all(name in json.dumps(owners(small)) for _, name, _, _ in small["jobs"])
+
+
+def test_a_page_is_below_two_megabytes_however_large_the_films() -> None:
+    rng = np.random.default_rng(7)
+    n_nodes, n_jobs = 1_000, 5_000
+    owner = rng.integers(0, n_jobs + 1, (240, n_nodes))
+    film = {
+        "interval_s": 60.0,
+        "nodes": [f"node-{n:04}" for n in range(n_nodes)],
+        "chips": [8] * n_nodes,
+        "groups": [["leaf", "leaf-0"]],
+        "group": [0] * n_nodes,
+        "jobs": [[n, f"job-{n:04}", 8, 1] for n in range(n_jobs)],
+        **packed(Stills(owner, owner % 9, owner * 0)),
+    }
+    runs = [replace(run, film=film) for run in real().runs]
+
+    text = page(replace(real(), runs=runs))
+
+    assert len(text.encode()) < 2_000_000
+    assert [film["stills"] for film in figures(text)["films"]] == [30, 30, 30]
+
+
+def owners(film: dict[str, Any]) -> list[list[str]]:
+    names = ["", *(job[1] for job in film["jobs"])]
+    return [[names[i] for i in still] for still in unpacked(film).owner]
+
+
+def test_a_film_that_cannot_be_small_is_left_out() -> None:
+    assert films_of(real(), 300) == []
+
+
+def test_a_page_without_films_and_rows_over_time_says_so() -> None:
+    text = page(Results([plain_run("ringleaf", use={"utilisation": 0.5})]))
+
+    read = Reader(text)
+    assert read.wrong == []
+    assert "No run was filmed." in text
+
+
+def test_many_policies_are_drawn_and_some_are_hidden_at_first() -> None:
+    run = real().runs[0]
+    runs = [replace(run, spec=replace(run.spec, policy=f"p{n}")) for n in range(12)]
+
+    text = page(Results(runs, reference="p0"))
+    read = Reader(text)
+
+    (body,) = read.named("body")
+    assert body["class"] == " ".join(f"hide-{n}" for n in range(5, 12))
+    pressed = [a["aria-pressed"] for a in read.named("button") if "data-policy" in a]
+    assert pressed.count("true") == 2 * 5
+    assert len(text) < 2_000_000
+
+
+def test_results_go_through_json_and_back(tmp_path: Path) -> None:
+    text = msgspec.json.encode(real())
+
+    write_report(tmp_path / "a.html", msgspec.json.decode(text, type=Results))
+    write_report(tmp_path / "b.html", real())
+
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_an_empty_film_is_no_film() -> None:
+    film = real().runs[0].film
+    assert film is not None
+    run = replace(real().runs[0], film=film | {"stills": 0})
+
+    assert "No run was filmed." in page(Results([run]))

@@ -1,0 +1,112 @@
+"""What the verdict says, from figures made by hand."""
+
+from ringleaf.report.measures import BY_KEY, Table
+from ringleaf.report.results import Estimate, Measured, Results
+from ringleaf.report.verdict import Standing, findings, standing_of
+from tests.report.made import plain_run, real
+
+UTILISATION, WAIT = "use.utilisation", "wait_s.all.mean"
+
+
+def results(*measured: Measured) -> Results:
+    runs = [plain_run(policy, s) for policy in ("ringleaf", "other") for s in (0, 1)]
+    return Results(runs, measured)
+
+
+def measured(
+    key: str, own: float, other: float, sure: float | None = 0.0
+) -> list[Measured]:
+    """*own* of Ringleaf, and another; the difference is sure up to so much."""
+    gap = other - own
+    between = Estimate(gap) if sure is None else Estimate(gap, gap - sure, gap + sure)
+    return [
+        Measured(key, "ringleaf", Estimate(own)),
+        Measured(key, "other", Estimate(other), between),
+    ]
+
+
+def standing(key: str, own: float, other: float, sure: float | None = 0.0) -> Standing:
+    table = Table(results(*measured(key, own, other, sure)))
+    found = standing_of(table, BY_KEY[key], "other")
+    assert found is not None
+    return found
+
+
+def test_more_use_and_less_waiting_are_better() -> None:
+    assert standing(UTILISATION, 0.9, 0.8) is Standing.BETTER
+    assert standing(UTILISATION, 0.8, 0.9) is Standing.WORSE
+    assert standing(WAIT, 80.0, 90.0) is Standing.BETTER
+    assert standing(WAIT, 90.0, 80.0) is Standing.WORSE
+
+
+def test_what_chance_may_have_done_is_no_difference() -> None:
+    assert standing(WAIT, 80.0, 90.0, sure=9.0) is Standing.BETTER
+    assert standing(WAIT, 80.0, 90.0, sure=11.0) is Standing.EVEN
+
+
+def test_a_difference_of_less_than_half_a_percent_is_none() -> None:
+    assert standing(UTILISATION, 0.900, 0.898) is Standing.EVEN
+    assert standing(UTILISATION, 0.900, 0.890) is Standing.BETTER
+    assert standing(WAIT, 0.0, 0.0) is Standing.EVEN
+
+
+def test_with_one_seed_what_is_seen_counts_and_chance_is_named() -> None:
+    assert standing(WAIT, 80.0, 90.0, sure=None) is Standing.BETTER
+
+    told = findings(Results([plain_run("ringleaf"), plain_run("other")]))
+
+    assert "one seed only" in told[-1].text
+
+
+def test_a_verdict_tells_where_the_reference_is_worse() -> None:
+    given = results(*measured(UTILISATION, 0.8, 0.9), *measured(WAIT, 60.0, 7200.0))
+
+    told = {each.head: each for each in findings(given)}
+
+    assert told["Chips in use"].standing is Standing.WORSE
+    assert told["Chips in use"].text == (
+        "ringleaf 80.0 %; the best of the others, other, 90.0 % (-10.0 points). "
+        "other is clearly better."
+    )
+    assert told["Where ringleaf is worse"].text == "chips in use: 80.0 %, other 90.0 %."
+    assert told["Waiting, all jobs"].text.endswith("ringleaf is clearly the best.")
+    assert told["Against other"].text == (
+        "Better in waiting of all jobs; worse in chips in use."
+    )
+
+
+def test_a_verdict_tells_that_the_reference_is_worse_in_nothing() -> None:
+    told = {each.head: each for each in findings(results(*measured(WAIT, 1.0, 2.0)))}
+
+    assert "By no measure" in told["Where ringleaf is worse"].text
+
+
+def test_what_is_within_chance_tells_if_all_seeds_agree() -> None:
+    spread = {"wait_s": {"all": {"mean": 50.0}}}
+    runs = [plain_run("ringleaf", seed, **spread) for seed in (0, 1)]
+    runs += [
+        plain_run("other", seed, wait_s={"all": {"mean": 60.0 + 100 * seed}})
+        for seed in (0, 1)
+    ]
+    given = Results(runs, measured(WAIT, 50.0, 110.0, sure=500.0))
+
+    told = {each.head: each for each in findings(given)}
+
+    assert told["Waiting, all jobs"].text.endswith(
+        "Against other the difference is within chance, though ringleaf is better "
+        "with every seed."
+    )
+
+
+def test_a_policy_alone_has_its_figures_told() -> None:
+    told = findings(Results([plain_run("fifo", use={"utilisation": 0.25})]))
+
+    assert told[0].head == "Chips in use under fifo"
+    assert told[0].text == "25.0 %."
+
+
+def test_real_runs_have_a_verdict_about_every_policy() -> None:
+    heads = [each.head for each in findings(real())]
+
+    assert heads[0] == "In short"
+    assert {"Against best-fit", "Against random", "Chance"} <= {*heads}
