@@ -3,10 +3,13 @@
 import gzip
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import binary, booleans, integers, sampled_from
 
 from ringleaf.simulator.preset import Knobs
 from ringleaf.simulator.sites import site
@@ -289,6 +292,7 @@ def test_rows_that_cannot_be_read_are_counted_where_they_are_left_out(
             ":2: submit is 'nan', want a number, or",
         ),
         ("submit,duration,chips\n1,2", "", ":2: 2 columns, want 3"),
+        ("submit,duration,chips\n1,1e9,1", "", ":2: it ran 1e+09 seconds, want at mo"),
         ('submit,duration,chips\n"1,2,3', "", "unexpected end of data"),
         ("1 2 3\n", "swf", ":1: 3 fields, want 18"),
     ],
@@ -384,3 +388,44 @@ def test_processors_of_the_nasa_log_are_nodes_if_they_are_to() -> None:
     assert set(nodes) == {1, 2, 4, 8, 16, 32, 64, 128}
     assert "Bill Nitzberg" in found.about
     assert found.load == pytest.approx(0.8)
+
+
+@settings(max_examples=50)
+@given(
+    name=sampled_from(["a.csv", "a.swf", "a.csv.gz", "a.swf.gz"]),
+    columns=sampled_from(["", "philly", "swf", OWN, "submit=at,duration=n,chips=ran"]),
+    text=sampled_from([PLAIN, MANY, SWF, BROKEN]),
+    data=binary(max_size=12),
+    at=integers(0, 200),
+    skip_bad=booleans(),
+)
+def test_whatever_is_in_a_file_it_is_a_workload_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    name: str,
+    columns: str,
+    text: str,
+    data: bytes,
+    at: int,
+    skip_bad: bool,
+) -> None:
+    whole = text.encode()
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_bytes(whole[:at] + data + whole[at + len(data) :])
+
+    found = outcome(path, columns, skip_bad=skip_bad)
+
+    if isinstance(found, str):
+        assert "\n" not in found
+    else:
+        rows = works(found)
+        assert len(rows) == found.n_jobs > 0
+        assert all(a.arrives <= b.arrives for a, b in pairwise(rows))
+
+
+def outcome(path: Path, columns: str, *, skip_bad: bool) -> Workload | str:
+    """The workload, or the line that says why there is none."""
+    try:
+        return read_trace(path, SITE, columns, skip_bad=skip_bad)
+    except BadInput as error:
+        return str(error)

@@ -31,6 +31,8 @@ from ringleaf.simulator.trial import Site, Workload
 
 MAX_CHIPS: Final = 1_000_000
 MAX_SECONDS: Final = 1e12
+MAX_RUN_S: Final = 300_000_000
+"""Ten years: chip-seconds of many jobs together stay whole numbers of 64 bits."""
 MOST_TIMES: Final = 1000
 MOST_TOLD: Final = 3
 """Things of a sort that are told one by one."""
@@ -179,6 +181,8 @@ class Log:
         if chips <= 0 or duration <= 0:
             self.idle += 1
             return
+        if duration > MAX_RUN_S:
+            raise BadRow(f"it ran {duration:g} seconds, want at most {MAX_RUN_S}")
         ending = _ENDINGS.get(status.lower(), 0) if status else 0
         if status and status.lower() not in _ENDINGS:
             self.unknown[status] += 1
