@@ -59,6 +59,24 @@ def test_the_jobs_of_a_trace_are_counted_by_hand(
     ]
 
 
+def test_what_a_trace_counts_may_be_nodes_and_bad_rows_are_left_out(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("at,ran,n,team\n0,9,1,red\nsoon,9,1,red\n5,9,2,blue\n")
+    mapping = "submit=at,duration=ran,chips=n,queue=team"
+    arguments = ("workloads", str(path), "--columns", mapping, "--json")
+    more = ("--chips-each", "8", "--queues", "--skip-bad")
+
+    told = json.loads(ringleaf(*arguments, *more).out)
+    bad = ringleaf(*arguments)
+
+    assert [row["of"] for row in told["sizes"]] == ["8", "16"]
+    assert told["queues"] == ["red", "blue"]
+    assert told["notes"][0].startswith("left out, cannot be read: ")
+    assert (bad.status, "hint: --skip-bad leaves out" in bad.err) == (2, True)
+
+
 def test_json_has_the_same_numbers(ringleaf: Ringleaf, trace: str) -> None:
     arguments = ("workloads", trace, "--cluster", "leaf-spine-512:nodes=1", "--json")
 
@@ -100,6 +118,10 @@ def test_blocks_go_to_superpods_where_no_cluster_is_told(ringleaf: Ringleaf) -> 
         (["a\0b"], "NAME is 'a\\x00b', want a file or one of "),
         (["kalos", "--load", "0"], "load is 0.0, want more than 0 and at most 1000"),
         (["kalos", "--columns", "philly"], "--columns goes with a trace; hint: "),
+        (["kalos", "--chips-each", "8"], "--chips-each goes with a trace; hint: "),
+        (["kalos", "--queues"], "--queues goes with a trace; hint: "),
+        (["kalos", "--skip-bad"], "--skip-bad goes with a trace; hint: "),
+        (["--queues"], "NAME is missing, want a workload; hint: ringleaf workloads"),
         (["kalos", "--cluster", "mixt"], "want a file or one of superpod-48x8, "),
         (["--jobs", "3"], "NAME is missing, want a workload; hint: ringleaf workloads"),
         ([str(ROOT / "examples")], "examples: Is a directory"),

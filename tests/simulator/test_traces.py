@@ -255,7 +255,7 @@ def test_a_row_that_cannot_be_read_is_told_with_its_line(written: Write) -> None
 
     assert str(caught.value) == (
         f"{path}:3: submit is 'soon', want a number, or a time as 2026-01-31 12:00:00; "
-        "hint: rows that cannot be read may be left out"
+        "hint: --skip-bad leaves out rows that cannot be read"
     )
 
 

@@ -116,6 +116,23 @@ SchedulerConf = Annotated[
     typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
 ]
 
+ChipsEach = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=1000,
+        help="Of a trace: chips for each GPU or processor that it counts.",
+    ),
+]
+TraceQueues = Annotated[
+    bool, typer.Option("--queues", help="Of a trace: jobs wait in the queues it names.")
+]
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Of a trace: leave out rows that cannot be read."),
+]
+
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback
     if value:
@@ -566,6 +583,9 @@ def simulate(
             help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
         ),
     ] = None,
+    chips_each: ChipsEach = 1,
+    queues: TraceQueues = False,
+    skip_bad: SkipBad = False,
     load: Annotated[
         float | None,
         typer.Option(
@@ -680,6 +700,9 @@ def simulate(
         workload=workload,
         trace=trace,
         columns=columns,
+        chips_each=chips_each,
+        queues=queues,
+        skip_bad=skip_bad,
         load=load,
         jobs=jobs,
         seed=seed,
@@ -746,6 +769,9 @@ def workloads(
             help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
         ),
     ] = None,
+    chips_each: ChipsEach = 1,
+    queues: TraceQueues = False,
+    skip_bad: SkipBad = False,
     load: Annotated[
         float | None,
         typer.Option(
@@ -771,9 +797,10 @@ def workloads(
     from ringleaf.cli.workloads import Asked, show_workloads
 
     told = (cluster, columns, load, jobs)
-    if name is None and any(each is not None for each in told):
+    of_trace = (chips_each, queues, skip_bad)
+    if name is None and (told, of_trace) != ((None,) * 4, (1, False, False)):
         raise BadUse("NAME is missing, want a workload; hint: ringleaf workloads")
-    asked = None if name is None else Asked(name, *told, seed)
+    asked = None if name is None else Asked(name, *told, seed, *of_trace)
     raise typer.Exit(show_workloads(asked, as_json=json))
 
 

@@ -50,6 +50,9 @@ class Wanted(Struct, frozen=True):
     workload: str
     trace: str | None
     columns: str | None
+    chips_each: int
+    queues: bool
+    skip_bad: bool
     load: float | None
     jobs: int | None
     seed: int
@@ -203,8 +206,14 @@ def _conf(file: str | None) -> Conf:
 
 def _workload(wanted: Wanted, site: Site) -> Workload:
     if wanted.trace is None:
-        if wanted.columns is not None:
-            raise BadUse("--columns goes with --trace; hint: --trace FILE --columns …")
+        of_trace = {
+            "--columns": wanted.columns is not None,
+            "--chips-each": wanted.chips_each != 1,
+            "--queues": wanted.queues,
+            "--skip-bad": wanted.skip_bad,
+        }
+        for option in (each for each, given in of_trace.items() if given):
+            raise BadUse(f"{option} goes with --trace; hint: --trace FILE {option} …")
         load = USUAL_LOAD if wanted.load is None else wanted.load
         with one_line("--workload", BadInput):
             return workload(
@@ -222,7 +231,10 @@ def _workload(wanted: Wanted, site: Site) -> Workload:
             DETECT if wanted.columns is None else wanted.columns,
             load=wanted.load,
             jobs=wanted.jobs,
+            times=wanted.chips_each,
             seed=wanted.seed,
+            queues=wanted.queues,
+            skip_bad=wanted.skip_bad,
             knobs=wanted.knobs,
         )
 

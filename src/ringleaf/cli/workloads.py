@@ -41,6 +41,20 @@ class Asked(Struct, frozen=True):
     load: float | None
     jobs: int | None
     seed: int
+    chips_each: int = 1
+    queues: bool = False
+    skip_bad: bool = False
+
+    @property
+    def of_trace(self) -> str | None:
+        """An option that was given and goes with a trace only."""
+        given = {
+            "--columns": self.columns is not None,
+            "--chips-each": self.chips_each != 1,
+            "--queues": self.queues,
+            "--skip-bad": self.skip_bad,
+        }
+        return next((option for option in given if given[option]), None)
 
 
 class Share:
@@ -141,8 +155,8 @@ def _home(name: str) -> str:
 def _found(asked: Asked, site: Site) -> Workload:
     """The preset, or the trace if there is a file of that name."""
     if asked.name in WORKLOADS:
-        if asked.columns is not None:
-            raise BadUse("--columns goes with a trace; hint: give the name of its file")
+        if (option := asked.of_trace) is not None:
+            raise BadUse(f"{option} goes with a trace; hint: give the name of its file")
         load = USUAL_LOAD if asked.load is None else asked.load
         with plain(BadInput), progress(what="drawing the jobs"):
             return workload(
@@ -160,7 +174,10 @@ def _found(asked: Asked, site: Site) -> Workload:
             asked.columns or DETECT,
             load=asked.load,
             jobs=asked.jobs,
+            times=asked.chips_each,
             seed=asked.seed,
+            queues=asked.queues,
+            skip_bad=asked.skip_bad,
         )
 
 
@@ -193,6 +210,7 @@ def _told(found: Workload, site: Site, name: str) -> dict[str, Any]:
         "span-seconds": found.span_s,
         "load": found.load,
         "notes": list(found.notes),
+        "queues": list(found.queues),
         "mean-chips": round(census.chips / census.n_jobs, 3),
         **({} if own is None else {"published-mean-chips": own.mean_chips}),
         "kinds": census.rows(census.kinds, kinds),

@@ -41,7 +41,7 @@ DETECT: Final = ""
 SWF: Final = "swf"
 SWF_FIELDS: Final = 18
 USUAL_KIND: Final = "job"
-HINT_BAD: Final = "rows that cannot be read may be left out"
+HINT_BAD: Final = "--skip-bad leaves out rows that cannot be read"
 
 Row = list[str]
 
