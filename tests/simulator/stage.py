@@ -54,9 +54,10 @@ class Stage:
         *,
         n_jobs: int | None = None,
         conf: object = DEFAULT,
+        metrics: Metrics | None = None,
     ) -> None:
         self.works = {each.job.name: each for each in works}
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.now = 0.0
         span = works[-1].arrives - works[0].arrives
         count = len(works) if n_jobs is None else n_jobs

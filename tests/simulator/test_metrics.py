@@ -422,6 +422,32 @@ def test_rows_stay_few_however_long_the_run_is() -> None:
     assert used == pytest.approx(1e6 - 100)  # nothing is lost by thinning
 
 
+def test_rows_that_become_one_keep_their_time() -> None:
+    """In use from 100 to 5,000 of 10,000 s, told in steps of 50 s."""
+    stage = Stage(nodes("A 1"), [work("a", 0, 8), work("b", 100, 8)])
+    stage.at(0).arrive("a").at(100).arrive("b").start("a", A0=ALL)
+    for now in range(150, 5001, 50):
+        stage.at(now)
+    stage.end("a")
+    for now in range(5050, 10001, 50):
+        stage.at(now)
+    rows = stage.finish().rows()
+
+    before = 0.0
+    for end, used, *_rest in rows:
+        overlap = max(0.0, min(end, 5000) - max(before, 100))
+        assert used == pytest.approx(overlap / (end - before), abs=1e-9)
+        before = end
+
+
+def test_a_short_job_counts_as_ten_seconds() -> None:
+    stage = Stage(nodes("A 1"), [work("a", 0, 8, runs_s=2.0)])
+    stage.at(0).arrive("a").at(30).start("a", A0=ALL).at(32).end("a")
+    found = stage.finish().plain()
+
+    assert found["bounded_slowdown"]["all"]["mean"] == 3.2  # 32 / 10, not 32 / 2
+
+
 def test_chips_that_do_not_work_are_no_capacity() -> None:
     on = nodes("A 2")
     stage = Stage(on, [work("a", 0, 8), work("b", 20, 8)])

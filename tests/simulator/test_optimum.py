@@ -14,8 +14,10 @@ from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.bounds import makespan_bound
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.metrics.regret import Regret
 from ringleaf.simulator.optimum import Gang, Ground, best_order, best_placement
 from ringleaf.simulator.trial import Site, Trial, Work, Workload
+from tests.simulator.stage import Stage, nodes, work
 
 pytest.importorskip("ortools")
 
@@ -160,3 +162,29 @@ def test_the_scheduler_is_between_the_best_order_and_its_bound(seed: int) -> Non
 
     assert best.is_proven
     assert makespan_bound(site, works)[0] <= best.makespan_s - first <= makespan
+
+
+def test_what_is_left_lying_is_regretted() -> None:
+    """Two leaves of two nodes; b, a gang of two, waits from 10 to 20 in vain.
+
+    While a holds one node of four, b could have another leaf: 1 - 8 / 24. From 20 on it
+    runs, and nobody waits.
+    """
+    works = [work("a", 0, 8), work("b", 10, 8, 2), work("c", 30, 1)]
+    stage = Stage(nodes("A 2", "B 2"), works, metrics=Regret(every=1))
+    stage.at(0).arrive("a").start("a", A0="01234567")
+    stage.at(10).arrive("b")
+    stage.at(20).start("b", B0="01234567", B1="01234567")
+    stage.at(30).arrive("c")
+    found = stage.finish().plain()["regret"]
+
+    assert (found["n"], found["mean"]) == (1, pytest.approx(2 / 3))
+
+
+def test_who_finds_no_place_is_not_regretted() -> None:
+    works = [work("a", 0, 8, 3), work("b", 10, 8, 2), work("c", 30, 1)]
+    stage = Stage(nodes("A 2", "B 2"), works, metrics=Regret(every=1))
+    stage.at(0).arrive("a").start("a", A0="0", A1="0", B0="0")
+    stage.at(10).arrive("b").at(30).arrive("c")
+
+    assert stage.finish().plain()["regret"]["max"] == 0

@@ -186,13 +186,13 @@ class _Model:
 def _solve(model: Any, limit_s: float) -> Any | None:  # noqa: ANN401
     """The solver after it found something; None if it found nothing.
 
-    One worker and a fixed seed: the same case gives the same answer, unless the time
-    ran out.
+    One worker, a fixed seed and a limit that the solver counts in its own steps, which
+    are about seconds: the same case gives the same answer.
     """
     from ortools.sat.python import cp_model  # noqa: PLC0415 - an extra
 
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = limit_s
+    solver.parameters.max_deterministic_time = limit_s
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
     status = solver.solve(model)

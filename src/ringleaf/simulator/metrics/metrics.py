@@ -28,6 +28,7 @@ from ringleaf.simulator.metrics.tally import Areas, Floats, share
 from ringleaf.simulator.metrics.waits import Waits
 from ringleaf.simulator.metrics.why import BLAMES, Why, shares
 from ringleaf.simulator.metrics.wiring import Mix, typical_mixes
+from ringleaf.simulator.optimum import Ground, best_placement
 from ringleaf.simulator.trial import Scheduler, Trial, Work
 from ringleaf.simulator.uplinks import (
     COMMUNICATION,
@@ -196,9 +197,14 @@ class Metrics:
         )
         level[_X_FREE], level[_X_ONE_LEAF] = room.fragmented()
 
+    @property
+    def is_counting(self) -> bool:
+        """Whether the window has begun, and not ended."""
+        return self._from is not None and self._to is None
+
     def _sample(self) -> None:
         """What is too dear for every moment, where time counts."""
-        if self._from is None or self._to is not None:
+        if not self.is_counting:
             return
         if self._room.nodes:
             self._samples += 1
@@ -342,6 +348,27 @@ class Metrics:
         self._waits.finish(self._lives.values(), now)
         for life in self._lives.values():
             self._faults.ends(life)
+
+    # What could be.
+
+    def could_hold(self, most: int, cap: int | None = None) -> tuple[int, int]:
+        """Chips that jobs hold now, and the most that they and those who wait could.
+
+        Of those who wait, the first *most* that ask for whole nodes count. Gangs may
+        cross leaves as under 1.0, *cap* of them a leaf. Needs the extra ``optimum``.
+        """
+        floor, room = self._floor, self._room
+        waiting = sorted(self._why.waiting, key=lambda life: life.number)
+        size = room.product.chips if room.product is not None else 0
+        gangs = [
+            life.job.replicas
+            for life in waiting
+            if life.job.product == room.product and life.job.chips == size
+        ]
+        free, crossed = room.under or [room.nodes], room.crossing or [0]
+        ground = Ground(tuple(free), tuple(crossed), cap or self._spine.cap)
+        best = best_placement(ground, gangs[:most])
+        return floor.used, floor.used + size * best.nodes
 
     # What it comes to.
 

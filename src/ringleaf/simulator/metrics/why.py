@@ -13,7 +13,7 @@ What a scheduler has not said is not blamed on rules: the job that came first is
 on fragmentation, those behind it on the order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import Any, Final
@@ -146,6 +146,11 @@ class Why:
             self._crowd(life).add(life.blame, life.chips, -1)
             self._crowd(life).add(blame, life.chips, 1)
             life.blame = blame
+
+    @property
+    def waiting(self) -> Collection[Life]:
+        """The jobs that wait."""
+        return self._waiting.values()
 
     @property
     def head(self) -> Life | None:

@@ -1,0 +1,45 @@
+"""How far what is held is from the best that could be, now and then (section 3b)."""
+
+from array import array
+from typing import Any, Final
+
+from ringleaf.simulator.metrics.metrics import Metrics
+from ringleaf.simulator.metrics.tally import spread_of
+from ringleaf.simulator.trial import Scheduler, Trial
+
+EVERY: Final = 100
+"""Of the moments at which somebody waits, every so many is looked at."""
+MOST: Final = 60
+"""Jobs that wait of which the best are chosen, at most."""
+
+
+class Regret(Metrics):
+    """All measures, and what was left lying; needs the extra ``optimum``.
+
+    Args:
+        every: Of the moments at which somebody waits, every so many is looked at.
+
+    """
+
+    def __init__(self, every: int = EVERY) -> None:
+        super().__init__()
+        self._every = every
+
+    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+        """A run begins."""
+        super().begin(trial, scheduler)
+        self._moments = 0
+        self._regrets = array("d")
+
+    def passes(self, since: float, now: float) -> None:
+        """From *since* to *now* everything was as it still is."""
+        super().passes(since, now)
+        if self.is_counting and self._why.jobs:
+            if self._moments % self._every == 0:
+                held, could = self.could_hold(MOST)
+                self._regrets.append(1 - held / could if could else 0.0)
+            self._moments += 1
+
+    def plain(self) -> dict[str, Any]:
+        """All measures as plain values, and the regret."""
+        return {**super().plain(), "regret": spread_of(self._regrets)}
