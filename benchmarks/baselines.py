@@ -192,20 +192,14 @@ def over_seeds(outcomes: Iterable[Outcome]) -> Outcome:
     return Outcome(*map(mean, zip(*outcomes, strict=True)))
 
 
-def main() -> None:
-    """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--arrivals", type=int, default=6000)
-    parser.add_argument("--seeds", type=int, default=2)
-    given = parser.parse_args()
-    seeds, arrivals = range(given.seeds), given.arrivals
-    print(f"{arrivals} arrivals, {given.seeds} seeds, load {LOAD}\n")
+def chip_table(names: Iterable[str], arrivals: int, seeds: Iterable[int]) -> None:
+    """Print how packers do inside nodes."""
     print(
         "| policy | 1 to 8 chips: allocated (of 8 accepted) | to 128 chips: "
         "allocated (above 8 accepted) | pods across rings, of 1,000 | ms |"
     )
     print("|---|---|---|---|---|")
-    for name in CHIP_POLICIES:
+    for name in names:
         small, gangs = (
             over_seeds(
                 run(name, flat, of_chips, sizes, large, arrivals, seed)
@@ -219,9 +213,13 @@ def main() -> None:
             f"| {small.torn:.0f} | {small.decision_ms:.2f} |",
             flush=True,
         )
+
+
+def leaf_table(names: Iterable[str], arrivals: int, seeds: Iterable[int]) -> None:
+    """Print how rules do under leaves."""
     print("\n| policy | leaves of 4: allocated / conflicts | of 8 | of 16 | ms |")
     print("|---|---|---|---|---|")
-    for name in LEAF_POLICIES:
+    for name in names:
         found = [
             over_seeds(
                 run(name, under(size), of_nodes, WIDE, 9, arrivals, seed)
@@ -229,10 +227,25 @@ def main() -> None:
             )
             for size in LEAF_SIZES
         ]
-        cells = " | ".join(
-            f"{one.allocated:.3f} / {one.conflicts:.3f}" for one in found
-        )
+        each = (f"{one.allocated:.3f} / {one.conflicts:.3f}" for one in found)
+        cells = " | ".join(each)
         print(f"| `{name}` | {cells} | {found[0].decision_ms:.2f} |", flush=True)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arrivals", type=int, default=5000)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--table", choices=("chips", "leaves"))
+    parser.add_argument("policies", nargs="*", help="all of them unless some are named")
+    given = parser.parse_args()
+    seeds = range(given.seeds)
+    print(f"{given.arrivals} arrivals, {given.seeds} seeds, load {LOAD}\n")
+    if given.table != "leaves":
+        chip_table(given.policies or CHIP_POLICIES, given.arrivals, seeds)
+    if given.table != "chips":
+        leaf_table(given.policies or LEAF_POLICIES, given.arrivals, seeds)
 
 
 if __name__ == "__main__":

@@ -128,6 +128,20 @@ def test_conservative_waits_for_the_next_change_where_chips_are_in_pieces() -> N
     assert stage.comes(Job("c", A2, 4, estimate_s=10)) == ["n00"]
 
 
+def test_conservative_knows_that_pieces_are_no_nodes() -> None:
+    """Eight chips are free in halves: b, of a whole node, starts at 100 s and not now.
+
+    So c, of half a node, is in nobody's way, however long it stays.
+    """
+    stage = Stage("best-fit", drawn(FULL, FULL, product=A2), order="conservative")
+    halves = [Job(f"half-{i}", A2, 4, estimate_s=100) for i in range(3)]
+    stage.happens(*map(JobArrived, halves), now=0)
+    stage.goes("half-0", now=1)
+
+    assert stage.comes(Job("b", A2, 8, estimate_s=10), now=2) is None
+    assert stage.comes(Job("c", A2, 4, estimate_s=1000), now=3) == ["n00"]
+
+
 def test_who_says_no_time_is_never_passed_by_conservative_backfill_for_ever() -> None:
     """Without estimates nobody knows when b starts; c is not held back for it."""
     stage = stage_of("conservative")

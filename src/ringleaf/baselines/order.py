@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import nsmallest
 from math import inf
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -153,7 +154,7 @@ class Easy:
 
 
 class Profile:
-    """How many chips of a product will be free from now on, as far as it is known."""
+    """How many chips, or nodes, will be free from now on, as far as it is known."""
 
     def __init__(
         self, now: float, free: int, ends: Iterable[tuple[float, int]]
@@ -203,6 +204,50 @@ class Profile:
                 self._free[at] -= chips
 
 
+class Need(NamedTuple):
+    """What a job asks: chips, and nodes that are wholly free, for how long."""
+
+    chips: int
+    nodes: int
+    lasts: float
+
+    @classmethod
+    def of(cls, job: Job) -> "Need":
+        """What *job* asks; pods of more than half a node need one that is free."""
+        crew = [(role.chips, len(own)) for role, own in job.crew]
+        chips = sum(each * pods for each, pods in crew)
+        nodes = sum(pods for each, pods in crew if 2 * each > job.product.chips)
+        lasts = inf if job.estimate_s is None else job.estimate_s
+        return cls(chips, nodes, lasts)
+
+
+class Outlook:
+    """What will be free of one product: chips, and nodes that are wholly free."""
+
+    def __init__(self, chips: Profile, nodes: Profile) -> None:
+        self._chips, self._nodes = chips, nodes
+
+    def earliest(self, need: Need, after: float) -> float:
+        """When both are free for as long as it takes, not before *after*."""
+        while True:
+            start = self._chips.earliest(need.chips, need.lasts, after)
+            if start == inf or not need.nodes:
+                return start
+            after = self._nodes.earliest(need.nodes, need.lasts, start)
+            if after in {start, inf}:
+                return after
+
+    def next_change(self, now: float) -> float:
+        """When more or less is free than *now*."""
+        return self._chips.next_change(now)
+
+    def take(self, need: Need, start: float) -> None:
+        """Both are somebody's from *start* on."""
+        self._chips.take(need.chips, start, need.lasts)
+        if need.nodes:
+            self._nodes.take(need.nodes, start, need.lasts)
+
+
 class Conservative:
     """Whoever waits has a time to start; others start if they delay nobody."""
 
@@ -211,60 +256,53 @@ class Conservative:
         redeem(cycle)
         if not cycle.waiting.has_open:
             return
-        profiles: dict[Product, Profile] = {}
-        for standing in self._first(cycle):
+        outlooks: dict[Product, Outlook] = {}
+        for standing in nsmallest(DEPTH, cycle.waiting, key=cycle.key_of):
             if is_cut_short(cycle):
                 return
             product = standing.job.product
-            if product not in profiles:
-                profiles[product] = profile_of(cycle, product)
-            self._plan(cycle, standing, profiles[product])
+            if product not in outlooks:
+                outlooks[product] = outlook_of(cycle, product)
+            self._plan(cycle, standing, outlooks[product])
 
     @staticmethod
-    def _first(cycle: Cycle) -> list[Standing]:
-        return nsmallest(DEPTH, cycle.waiting, key=cycle.key_of)
-
-    @staticmethod
-    def _plan(cycle: Cycle, standing: Standing, profile: Profile) -> None:
+    def _plan(cycle: Cycle, standing: Standing, outlook: Outlook) -> None:
         """Start a job now, or note when it can start."""
-        job, now = standing.job, cycle.now
-        lasts = inf if job.estimate_s is None else job.estimate_s
-        chips = chips_of_job(job)
-        start = profile.earliest(chips, lasts, now)
-        line = cycle.waiting.line_of(job.name)
+        need, now = Need.of(standing.job), cycle.now
+        start = outlook.earliest(need, now)
+        line = cycle.waiting.line_of(standing.job.name)
         first = line.front[1] is standing and cycle.waiting.is_open(line)
         if start <= now and first and cycle.attempt(line):
-            profile.take(chips, now, lasts)
+            outlook.take(need, now)
             return
-        if start <= now:  # enough chips, in the wrong places
-            start = profile.earliest(chips, lasts, profile.next_change(now))
+        if start <= now:  # enough is free, in the wrong places
+            start = outlook.earliest(need, outlook.next_change(now))
         if start != inf:
-            profile.take(chips, start, lasts)
+            outlook.take(need, start)
 
 
-def chips_of_job(job: Job) -> int:
-    """Chips of all pods."""
-    if not job.roles:
-        return job.chips * job.replicas
-    return sum(role.chips * role.replicas for role in job.roles)
-
-
-def profile_of(cycle: Cycle, product: Product) -> Profile:
+def outlook_of(cycle: Cycle, product: Product) -> Outlook:
     """What is free of *product*, and when running jobs leave more."""
-    cluster = cycle.view.cluster
+    cluster, now = cycle.view.cluster, cycle.now
     own = of_product(cluster, product) & cluster.ready & ~cluster.cordoned
-    usable = cluster.free[own] & cluster.healthy[own]
-    free = sum(mask.bit_count() for mask in usable.tolist())
-    return Profile(cycle.now, free, _ends(cycle, product))
+    healthy = cluster.healthy[own]
+    usable = cluster.free[own] & healthy
+    chips = int(np.bitwise_count(usable).sum())
+    nodes = int(((usable == healthy) & (healthy > 0)).sum())
+    ends = list(_ends(cycle, product))
+    return Outlook(
+        Profile(now, chips, ((end, need.chips) for end, need in ends)),
+        Profile(now, nodes, ((end, need.nodes) for end, need in ends)),
+    )
 
 
-def _ends(cycle: Cycle, product: Product) -> Iterator[tuple[float, int]]:
+def _ends(cycle: Cycle, product: Product) -> Iterator[tuple[float, Need]]:
     """When each running job ends, not before the next second, and what it leaves."""
     for standing in cycle.view.standings.values():
         if standing.placements and standing.job.product == product:
             end = ends_at(standing)
             if end != inf:
-                yield max(end, cycle.now + 1), chips_of_job(standing.job)
+                yield max(end, cycle.now + 1), Need.of(standing.job)
 
 
 def _as_configured() -> Verb:
