@@ -151,7 +151,7 @@ class LineChart(NamedTuple):
             *plot.spans(self.axis),
             *plot.rows(ticks, self.written),
             *plot.columns(self.axis),
-            *(plot.line(i, v) for i, v in reversed([*enumerate(self.lines.values())])),
+            *(plot.line(i, values) for i, values in enumerate(self.lines.values())),
             f'<line class="cursor" y1="{TOP}" y2="{in_px(plot.bottom)}"/>',
         ]
         data = f'data-chart="{escape(self.key)}" data-left="{size.left}" '

@@ -153,17 +153,17 @@ const layout = (film, width, height) => {
   const flow = cell => {
     const gap = Math.max(2, Math.min(8, Math.round(cell / 2.2)));
     const cells = new Array(film.nodes.length), blocks = [];
-    let x = 1, y = 1, tall = 0;
+    let x = 2, y = 2, tall = 0;
     members.forEach((own, g) => {
-      const columns = film.groups[g][0] ? columnsOf(own.length) : Math.min(own.length, Math.floor((width - 2) / cell));
+      const columns = film.groups[g][0] ? columnsOf(own.length) : Math.min(own.length, Math.floor((width - 4) / cell));
       const w = columns * cell, h = Math.ceil(own.length / columns) * cell;
-      if (x > 1 && x + w > width - 1) { x = 1; y += tall + gap; tall = 0; }
+      if (x > 2 && x + w > width - 2) { x = 2; y += tall + gap; tall = 0; }
       own.forEach((n, i) => { cells[n] = [x + i % columns * cell, y + Math.floor(i / columns) * cell]; });
       blocks.push([x, y, w, h]);
       x += w + gap;
       tall = Math.max(tall, h);
     });
-    return {cell, cells, blocks, height: y + tall + 1};
+    return {cell, cells, blocks, height: y + tall + 2};
   };
   let found = flow(26);
   for (let cell = 25; cell >= 3 && found.height > height; cell--) found = flow(cell);
@@ -172,13 +172,12 @@ const layout = (film, width, height) => {
 
 class Panel {
   constructor(canvas, told, chosen) {
-    Object.assign(this, {canvas, told, chosen, lit: 0});
+    Object.assign(this, {canvas, told, chosen});
     canvas.addEventListener("pointermove", event => this.hover(event));
     canvas.addEventListener("pointerdown", event => this.hover(event));
-    canvas.addEventListener("pointerleave", () => { hush(); this.light(0); });
+    canvas.addEventListener("pointerleave", () => { hush(); map.light(-1); });
   }
   get film() { return map.films[this.chosen]; }
-  light(job) { if (job !== this.lit) { this.lit = job; this.draw(); } }
   colour(job, styles) {
     const [number, , , nodes] = this.film.jobs[job - 1];
     if (nodes < 2) return styles.single;
@@ -209,7 +208,7 @@ class Panel {
       pen.fillRect(x, y, inner, inner);
       if (job) {
         const h = inner * Math.min(1, film.used[at] / film.chips[n]);
-        pen.globalAlpha = this.lit && this.lit !== job ? 0.35 : 1;
+        pen.globalAlpha = map.lit >= 0 && map.lit !== film.jobs[job - 1][0] ? 0.35 : 1;
         pen.fillStyle = this.colour(job, styles);
         pen.fillRect(x, y + inner - h, inner, h);
         pen.globalAlpha = 1;
@@ -254,18 +253,18 @@ class Panel {
     const box = this.canvas.getBoundingClientRect(), film = this.film, {cell, cells} = this.plan;
     const x = event.clientX - box.left, y = event.clientY - box.top;
     const n = cells.findIndex(([cx, cy]) => x >= cx && x < cx + cell && y >= cy && y < cy + cell);
-    if (n < 0) { hush(); this.light(0); return; }
+    if (n < 0) { hush(); map.light(-1); return; }
     const at = n * film.stills + film.still(map.seconds), job = film.owner[at];
     const [kind, name] = film.groups[film.group[n]];
     const lines = [];
-    if (kind) lines.push([kind === "leaf" ? `leaf ${name}` : `${kind} ${name}`]);
+    if (kind) lines.push([kind === "leaf" ? `under ${name}` : `in ${kind} ${name}`]);
     lines.push([`${film.used[at]} of ${film.chips[n]} chips in use`]);
     if (job) {
       const [, title, chips, nodes] = film.jobs[job - 1];
       lines.push([`${nodes > 1 ? "gang" : "job"} ${title}: ${chips.toLocaleString("en")} chips on ${nodes} ${nodes > 1 ? "nodes" : "node"}`]);
     }
     if (film.health[at]) lines.push([film.health[at] === 2 ? "down" : "some chips are broken"]);
-    this.light(job && film.jobs[job - 1][3] > 1 ? job : 0);
+    map.light(job && film.jobs[job - 1][3] > 1 ? film.jobs[job - 1][0] : -1);
     tell(event, film.nodes[n], lines);
   }
 }
@@ -279,6 +278,8 @@ if (figures.films && figures.films.length) {
   const steps = Math.max(1, Math.round(last / step));
   map = {
     films, seconds: 0, timer: 0, panels: [],
+    lit: -1,  // the number of the gang that is pointed at, on all maps
+    light(number) { if (number !== this.lit) { this.lit = number; this.draw(); } },
     touched: false,
     share() { return this.touched ? this.seconds / figures.end : -1; },
     draw() { this.panels.forEach(panel => panel.draw()); },

@@ -255,7 +255,8 @@ def _legend(results: Results) -> str:
     return f'<div class="legend" role="group" aria-label="Policies shown">{keys}</div>'
 
 
-def _axis(runs: Sequence[Run]) -> chart.Axis:
+def axis_of(runs: Sequence[Run]) -> chart.Axis:
+    """Time as charts show it: all arrivals, and a little after them."""
     window = runs[0].metrics.get("window", {})
     ends = [run.series[-1][0] for run in runs if run.series]
     last = float(window.get("to_s", 0.0)) or max(ends, default=1.0)
@@ -293,7 +294,7 @@ _CAPTIONS: Final = {
 
 def _over_time(results: Results, data: dict[str, Any]) -> Iterator[str]:
     runs = [results.of(policy)[0] for policy in results.policies]
-    axis = _axis(runs)
+    axis = axis_of(runs)
     seed = runs[0].spec.seed
     data["end"] = axis.end
     data["charts"] = {}
@@ -314,7 +315,8 @@ def _over_time(results: Results, data: dict[str, Any]) -> Iterator[str]:
         figures.append(heading + _figure(drawn.svg(), escape(_CAPTIONS[key])))
     note = (
         f"<p>One run each, seed {seed}. Grey spans are not counted: the cluster fills "
-        "up at first, and empties when no more jobs come.</p>"
+        "up at first, and empties when no more jobs come. Where lines coincide, the "
+        "thick one is below.</p>"
     )
     yield from _section("time", "Over time", note, _legend(results), *figures)
 
