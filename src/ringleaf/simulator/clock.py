@@ -12,7 +12,6 @@ the share c of its time that it communicates and its contention degree D: how ma
 share its links. Source: definition 8 of the measures (docs/measures.md).
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import floor, inf, isinf
@@ -46,6 +45,7 @@ from ringleaf.model.placement import Placement
 from ringleaf.simulator.agenda import Agenda, gone_at
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Happening, Observer, Scheduler, Trial, Work
+from ringleaf.simulator.uplinks import LinkDegrees
 
 PATIENCE_S: Final = 7 * 86400.0
 """How long those who are left may wait while nobody works and nobody comes."""
@@ -56,21 +56,6 @@ Pods = Mapping[int, Placement]
 Degrees = Callable[[Mapping[str, Pods], Mapping[str, str]], Mapping[str, float]]
 """The contention degree of every job that works under several leaves, by its name:
 given the pods of all of them, and the leaf of every node."""
-
-
-def leaf_degrees(
-    jobs: Mapping[str, Pods], leaf_of: Mapping[str, str]
-) -> dict[str, float]:
-    """Of every job the most jobs, itself among them, on one of its leaves.
-
-    >>> pods = {name: Placement(0, name, ()) for name in "abc"}
-    >>> jobs = {"j": {0: pods["a"], 1: pods["b"]}, "k": {0: pods["b"], 1: pods["c"]}}
-    >>> leaf_degrees(jobs, {"a": "leaf-1", "b": "leaf-2", "c": "leaf-3"})
-    {'j': 2, 'k': 2}
-    """
-    leaves = {name: leaves_of(pods, leaf_of) for name, pods in jobs.items()}
-    crossing = Counter(leaf for own in leaves.values() for leaf in own)
-    return {name: max(crossing[leaf] for leaf in own) for name, own in leaves.items()}
 
 
 def leaves_of(pods: Pods, leaf_of: Mapping[str, str]) -> set[str]:
@@ -185,7 +170,8 @@ class Clock:
         trial: What is played.
         scheduler: Who decides.
         observers: Who is told of everything.
-        degrees: How much jobs share links, where they slow each other down.
+        degrees: How much jobs share links, where they slow each other down; without it
+            as definition 7 (c) counts them.
 
     """
 
@@ -194,14 +180,14 @@ class Clock:
         trial: Trial,
         scheduler: Scheduler,
         observers: Sequence[Observer] = (),
-        degrees: Degrees = leaf_degrees,
+        degrees: Degrees | None = None,
     ) -> None:
         self.scheduler, self.observers = scheduler, tuple(observers)
         self.now = 0.0
         self.tally = Tally()
         self.steps = 0
         self.is_over = False
-        self._degrees = degrees
+        self._degrees = degrees or LinkDegrees(trial.site.nodes)
         self._agenda: Agenda[_Plan] = Agenda()
         self._lives: dict[str, _Life] = {}
         self._crossing: dict[str, _Life] = {}
@@ -545,7 +531,7 @@ def play(
     observers: Sequence[Observer] = (),
     *,
     until: float = inf,
-    degrees: Degrees = leaf_degrees,
+    degrees: Degrees | None = None,
 ) -> Tally:
     """What became of the jobs of *trial*, played to its end or *until* a time."""
     clock = Clock(trial, scheduler, observers, degrees)
