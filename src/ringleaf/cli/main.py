@@ -36,6 +36,120 @@ class Recovering(StrEnum):
     force = "force"
 
 
+ClusterName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="A preset (leaf-spine-512, superpod-48x8, mixed), a topology file, or "
+        "what ringleaf dump wrote.",
+    ),
+]
+
+NodesAre = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of a topology file: what its nodes are."),
+]
+
+WorkloadName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="kalos, seren, llm-superpod, adversarial, helios-gang, philly, pai.",
+    ),
+]
+
+Trace = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Jobs of a CSV or SWF file instead."),
+]
+
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MAPPING",
+        help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
+    ),
+]
+
+Load = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Offered load: chip-seconds asked by those there are; presets 0.9, "
+        "traces as they are.",
+    ),
+]
+
+Jobs = Annotated[
+    int | None, typer.Option(metavar="N", help="How many jobs; else as usual.")
+]
+
+Burst = Annotated[
+    float, typer.Option(metavar="CV", help="How uneven arrivals are; 1 is Poisson.")
+]
+
+Amplitude = Annotated[
+    float, typer.Option(metavar="SHARE", help="How much more comes by day.")
+]
+
+Common = Annotated[
+    float,
+    typer.Option(metavar="SHARE", help="Share of gangs that are common jobs."),
+]
+
+EstimateBy = Annotated[
+    float,
+    typer.Option(
+        metavar="FACTOR",
+        help="Jobs tell their running time, times this; 0 for not at all.",
+    ),
+]
+
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of all that is drawn.")]
+
+ConfFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
+]
+
+QueueOrder = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who is next: fifo, easy; else as configured."),
+]
+
+FaultRates = Annotated[
+    str,
+    typer.Option(
+        metavar="RATES",
+        help="none, usual, or hours between faults: chip=80000,node=20000,"
+        "leaf=40000,node-repair=4.",
+    ),
+]
+
+Recovers = Annotated[
+    Recovering, typer.Option(help="What jobs want when their pods are faulty.")
+]
+
+Contention = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Share of their time that jobs communicate: those that share links "
+        "slow each other down. 0 for not at all.",
+    ),
+]
+
+CheckpointSeconds = Annotated[
+    float,
+    typer.Option(metavar="S", min=0, help="How often jobs save their work; 0: always."),
+]
+
+GraceSeconds = Annotated[
+    float, typer.Option(metavar="S", min=0, help="How long pods take to end.")
+]
+
 ScenarioFile = Annotated[
     str,
     typer.Argument(metavar="FILE", help="Scenario file, YAML or JSON; - for stdin."),
@@ -164,6 +278,7 @@ def main(
       ringleaf topology check examples/topology/basic-tor-node-cm.yaml
       ringleaf conf check examples/conf/vendor.yaml
       ringleaf simulate --workload kalos --jobs 2000
+      ringleaf compare --jobs 1000 --seeds 2
       ringleaf status --watch
       ringleaf faults
     """  # noqa: D301 - \b keeps the lines apart
@@ -553,114 +668,32 @@ def replay(
 @app.command()
 def simulate(
     *,
-    cluster: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="A preset (leaf-spine-512, superpod-48x8, mixed), a topology file, or "
-            "what ringleaf dump wrote.",
-        ),
-    ] = "leaf-spine-512",
-    product: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of a topology file: what its nodes are."),
-    ] = None,
-    workload: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="kalos, seren, llm-superpod, adversarial, helios-gang, philly, pai.",
-        ),
-    ] = "kalos",
-    trace: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Jobs of a CSV or SWF file instead."),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MAPPING",
-            help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
-        ),
-    ] = None,
+    cluster: ClusterName = "leaf-spine-512",
+    product: NodesAre = None,
+    workload: WorkloadName = "kalos",
+    trace: Trace = None,
+    columns: Columns = None,
     chips_each: ChipsEach = 1,
     queues: TraceQueues = False,
     skip_bad: SkipBad = False,
-    load: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Offered load: chip-seconds asked by those there are; presets 0.9, "
-            "traces as they are.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="How many jobs; else as usual.")
-    ] = None,
-    burst: Annotated[
-        float, typer.Option(metavar="CV", help="How uneven arrivals are; 1 is Poisson.")
-    ] = 2.0,
-    amplitude: Annotated[
-        float, typer.Option(metavar="SHARE", help="How much more comes by day.")
-    ] = 0.6,
-    common: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="Share of gangs that are common jobs."),
-    ] = 0.25,
-    estimate: Annotated[
-        float,
-        typer.Option(
-            metavar="FACTOR",
-            help="Jobs tell their running time, times this; 0 for not at all.",
-        ),
-    ] = 0.0,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Of all that is drawn.")
-    ] = 0,
-    conf: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
-    ] = None,
+    load: Load = None,
+    jobs: Jobs = None,
+    burst: Burst = 2.0,
+    amplitude: Amplitude = 0.6,
+    common: Common = 0.25,
+    estimate: EstimateBy = 0.0,
+    seed: Seed = 0,
+    conf: ConfFile = None,
     policy: Annotated[
         str,
         typer.Option(metavar="NAME", help="Ringleaf's own, or a baseline: best-fit."),
     ] = "ringleaf",
-    order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Who is next: fifo, easy; else as configured."
-        ),
-    ] = None,
-    faults: Annotated[
-        str,
-        typer.Option(
-            metavar="RATES",
-            help="none, usual, or hours between faults: chip=80000,node=20000,"
-            "leaf=40000,node-repair=4.",
-        ),
-    ] = "none",
-    recovery: Annotated[
-        Recovering, typer.Option(help="What jobs want when their pods are faulty.")
-    ] = Recovering.grace,
-    contention: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            min=0,
-            max=1,
-            help="Share of their time that jobs communicate: those that share links "
-            "slow each other down. 0 for not at all.",
-        ),
-    ] = 0.0,
-    checkpoint_seconds: Annotated[
-        float,
-        typer.Option(
-            metavar="S", min=0, help="How often jobs save their work; 0: always."
-        ),
-    ] = 1800.0,
-    grace_seconds: Annotated[
-        float, typer.Option(metavar="S", min=0, help="How long pods take to end.")
-    ] = 30.0,
+    order: QueueOrder = None,
+    faults: FaultRates = "none",
+    recovery: Recovers = Recovering.grace,
+    contention: Contention = 0.0,
+    checkpoint_seconds: CheckpointSeconds = 1800.0,
+    grace_seconds: GraceSeconds = 30.0,
     out: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Write jobs.csv, series.csv, summary.json."),
@@ -718,6 +751,118 @@ def simulate(
     )
     status = simulate_jobs(
         wanted, out=out, resume=resume, save_every_s=save_every, as_json=json
+    )
+    raise typer.Exit(status)
+
+
+@app.command()
+def compare(
+    *,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Who is compared, by commas, with the first; best-fit+easy has an "
+            "order of its own.  [default: ringleaf,best-fit,first-fit,random]",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Runs of each policy.")
+    ] = 3,
+    cluster: ClusterName = "leaf-spine-512",
+    product: NodesAre = None,
+    workload: WorkloadName = "kalos",
+    trace: Trace = None,
+    columns: Columns = None,
+    chips_each: ChipsEach = 1,
+    queues: TraceQueues = False,
+    skip_bad: SkipBad = False,
+    load: Load = None,
+    jobs: Jobs = None,
+    burst: Burst = 2.0,
+    amplitude: Amplitude = 0.6,
+    common: Common = 0.25,
+    estimate: EstimateBy = 0.0,
+    seed: Seed = 0,
+    conf: ConfFile = None,
+    order: QueueOrder = None,
+    faults: FaultRates = "none",
+    recovery: Recovers = Recovering.grace,
+    contention: Contention = 0.0,
+    checkpoint_seconds: CheckpointSeconds = 1800.0,
+    grace_seconds: GraceSeconds = 30.0,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes; else one a core."),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Of a Dask scheduler whose workers play the runs."
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write comparison.json, report.html, and every run: what is there is "
+            "not played again.",
+        ),
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the report there, one HTML file."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Play several policies on the same arrivals, and say who is better.
+
+    Every policy plays every seed; runs of one seed have the same jobs at the same
+    times, so policies are compared seed by seed. The same options give the same
+    results, whoever plays them.
+
+    \b
+    Examples:
+      ringleaf compare --jobs 1000 --seeds 2
+      ringleaf compare --policies ringleaf,best-fit,random+easy --report out.html
+      ringleaf compare --workload seren --load 0.95 --seeds 10 --out results
+      ringleaf compare --dask tcp://10.0.0.1:8786 --seeds 50 --out results
+    """  # noqa: D301
+    from ringleaf.cli.compare import compare_policies
+    from ringleaf.cli.simulate import Wanted
+    from ringleaf.simulator.preset import Knobs
+
+    wanted = Wanted(
+        cluster=cluster,
+        product=product,
+        workload=workload,
+        trace=trace,
+        columns=columns,
+        chips_each=chips_each,
+        queues=queues,
+        skip_bad=skip_bad,
+        load=load,
+        jobs=jobs,
+        seed=seed,
+        conf=conf,
+        policy="ringleaf",
+        order=order,
+        faults=faults,
+        recovery=recovery.value,
+        contention=contention,
+        checkpoint_s=checkpoint_seconds,
+        grace_s=grace_seconds,
+        knobs=Knobs(amplitude, burst, common, estimate),
+    )
+    status = compare_policies(
+        wanted,
+        policies or ["ringleaf,best-fit,first-fit,random"],
+        seeds=seeds,
+        workers=workers,
+        dask=dask,
+        out=out,
+        report=report,
+        as_json=json,
     )
     raise typer.Exit(status)
 

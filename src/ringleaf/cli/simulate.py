@@ -90,7 +90,7 @@ def simulate_jobs(
     as_json: bool,
 ) -> int:
     """Simulate what is *wanted*, and tell what it comes to; the exit status."""
-    trial = _trial(wanted)
+    trial = trial_of(wanted)
     folder = _folder(out, resume)
     begun = time.perf_counter()
     course = _begin(wanted, trial, folder, resume)
@@ -165,7 +165,7 @@ def _folder(out: str | None, resume: str | None) -> Path | None:
     return folder
 
 
-def _trial(wanted: Wanted) -> Trial:
+def trial_of(wanted: Wanted) -> Trial:
     """Everything that the run depends on."""
     place = find_place(wanted.cluster, wanted.product)
     conf = _conf(wanted.conf)

@@ -1,0 +1,285 @@
+"""``ringleaf compare``: several policies on the same arrivals, and who is better."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from functools import partial
+from hashlib import blake2s
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import ringleaf
+from ringleaf.baselines.registry import OURS, UnknownName, baseline, entry_of
+from ringleaf.cli.failure import BadUse, program, warn
+from ringleaf.cli.file import one_line
+from ringleaf.cli.output import print_json, progress
+from ringleaf.cli.simulate import Wanted, trial_of
+from ringleaf.report import measures
+from ringleaf.report.measures import Better, Measure
+from ringleaf.report.page import write_report
+from ringleaf.report.results import Estimate, Results, Run, Spec
+from ringleaf.simulator.clock import play
+from ringleaf.simulator.film import Film
+from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.trial import Observer, Trial
+from ringleaf.study.compare import Crew, compared, play_all
+from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
+from ringleaf.study.figures import CONFIDENCE
+
+TOLD: Final = (
+    "use.utilisation",
+    "use.effective_utilisation",
+    "wait_s.all.mean",
+    "wait_s.by_size.>64.mean",
+    "bounded_slowdown.all.mean",
+    "leaves.conflicts",
+    "leaves.at_risk_share_of_crossing",
+    "chips.ring_violations_per_1000_pods",
+    "chips.fragmentation",
+)
+"""Measures that are shown on a terminal; files have all of them."""
+
+
+class Asked(Struct, frozen=True):
+    """A run as another process is asked for it."""
+
+    wanted: Wanted
+    filmed: bool
+
+    @property
+    def mark(self) -> str:
+        """A name of this run, and of no other."""
+        text = msgspec.json.encode([self.wanted.arguments(), self.filmed])
+        digest = blake2s(text, digest_size=6).hexdigest()
+        return f"{who(self.wanted)}-seed{self.wanted.seed}-{digest}"
+
+
+def who(wanted: Wanted) -> str:
+    """The policy, with its order where it has one."""
+    order = "" if wanted.order is None else f"+{wanted.order}"
+    return f"{wanted.policy}{order}"
+
+
+def compare_policies(
+    wanted: Wanted,
+    policies: Sequence[str],
+    *,
+    seeds: int,
+    workers: int | None,
+    dask: str | None,
+    out: str | None,
+    report: str | None,
+    as_json: bool,
+) -> int:
+    """Play every policy with every seed, and tell who is better; the exit status."""
+    asked = {each.mark: each for each in _asked(wanted, policies, seeds)}
+    first = next(iter(asked.values())).wanted
+    trial_of(first)  # it can be played; what was done to the jobs is said once
+    reference = who(first)
+    crew = _crew(workers, dask)
+    kept = None if out is None else Path(out) / "runs"
+    with progress(len(asked), what="playing runs") as shown:
+        (task,) = shown.task_ids
+        try:
+            runs = play_all(
+                asked,
+                run,
+                crew,
+                kept=kept,
+                heard=lambda _mark, _run: shown.advance(task),
+            )
+        except NoCrew as error:
+            raise BadUse(str(error)) from None
+    results = Results(
+        runs,
+        tuple(compared(runs, reference)),
+        reference=reference,
+        confidence=CONFIDENCE,
+        command=f"ringleaf {shlex.join(sys.argv[1:])}",
+        version=ringleaf.__version__,
+    )
+    written = _write(results, out, report)
+    if as_json:
+        print_json(_plain(results))
+    else:
+        _show(Console(highlight=False), results, written)
+    return 0
+
+
+def _asked(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Asked]:
+    """Every run; ``policy+order`` has an order of its own. The first seeds are filmed.
+
+    Raises:
+        BadUse: There is no such policy or order, or one is named twice.
+
+    """
+    names = [name for text in policies for name in text.split(",") if name]
+    if len({*names}) < len(names) or not names:
+        raise BadUse(
+            f"--policies has {', '.join(names) or 'nothing'}, want every policy once; "
+            f"hint: --policies {OURS},best-fit,random"
+        )
+    found = []
+    for name in names:
+        policy, _plus, order = name.partition("+")
+        own = replace(wanted, policy=policy, order=order or wanted.order)
+        try:
+            baseline(own.policy, order=own.order)
+        except UnknownName as error:
+            raise BadUse(str(error)) from None
+        found += [
+            Asked(replace(own, seed=wanted.seed + n), filmed=n == 0)
+            for n in range(seeds)
+        ]
+    return found
+
+
+def _crew(workers: int | None, dask: str | None) -> Crew:
+    if dask is not None:
+        if workers is not None:
+            raise BadUse("--workers and --dask exclude each other; hint: leave one")
+        return partial(on_dask, address=dask)
+    n = workers or len(os.sched_getaffinity(0))
+    return one_by_one if n == 1 else partial(in_processes, workers=n)
+
+
+def run(asked: Asked) -> Run:
+    """Play a run to its end; nothing is printed."""
+    wanted = asked.wanted
+    with redirect_stderr(StringIO()):
+        trial = trial_of(wanted)
+    site, metrics = trial.site, Metrics()
+    make = baseline(wanted.policy, order=wanted.order, seed=wanted.seed)
+    scheduler = make(site.nodes, site.leaves, site.queues, trial.conf)
+    film = Film() if asked.filmed else None
+    observers: list[Observer] = [metrics] if film is None else [metrics, film]
+    play(trial, scheduler, observers)
+    filmed = None if film is None else film.plain()
+    return Run(_spec(wanted, trial), metrics.plain(), metrics.rows(), filmed)
+
+
+def _spec(wanted: Wanted, trial: Trial) -> Spec:
+    site, jobs = trial.site, trial.workload
+    notes = [*jobs.notes]
+    if wanted.faults != "none":
+        notes.append(f"faults: {wanted.faults}, jobs want {wanted.recovery}")
+    if wanted.contention:
+        notes.append(f"jobs communicate {100 * wanted.contention:.0f} % of their time")
+    return Spec(
+        site=site.name,
+        nodes=len(site.nodes),
+        chips=site.chips,
+        workload=jobs.name,
+        about=jobs.about,
+        jobs=jobs.n_jobs,
+        load=jobs.load,
+        policy=who(wanted),
+        seed=wanted.seed,
+        leaves=len({node.leaf for node in site.nodes if node.leaf}),
+        superpods=len({n.superpod for n in site.nodes if n.superpod is not None}),
+        title=entry_of(wanted.policy).title,
+        order=wanted.order or "",
+        notes=tuple(notes),
+    )
+
+
+def _write(results: Results, out: str | None, report: str | None) -> list[Path]:
+    """Write what was asked for; where it is."""
+    found = []
+    if out is not None:
+        folder = Path(out)
+        with one_line(out):
+            folder.mkdir(parents=True, exist_ok=True)
+            comparison = folder / "comparison.json"
+            comparison.write_bytes(
+                msgspec.json.format(msgspec.json.encode(_plain(results))) + b"\n"
+            )
+            found.append(comparison)
+            write_report(folder / "report.html", results)
+            found.append(folder / "report.html")
+    if report is not None:
+        with one_line(report):
+            write_report(Path(report), results)
+        found.append(Path(report))
+    return found
+
+
+def _plain(results: Results) -> dict[str, Any]:
+    """The comparison as plain values, without the runs' own figures over time."""
+    first = results.runs[0].spec
+    return {
+        "cluster": first.site,
+        "workload": first.workload,
+        "jobs": first.jobs,
+        "load": first.load,
+        "reference": results.reference,
+        "confidence": results.confidence,
+        "seeds": sorted({run.spec.seed for run in results.runs}),
+        "policies": results.policies,
+        "measures": [msgspec.to_builtins(each) for each in results.comparison],
+    }
+
+
+# For people.
+
+
+def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
+    first, table = results.runs[0].spec, measures.Table(results)
+    seeds = len(results.of(results.reference))
+    console.print(
+        f"{first.jobs:,} jobs of {first.workload} at load {first.load:.2f} on "
+        f"{first.site}: {first.nodes:,} nodes, {first.chips:,} chips; "
+        f"{seeds} seed{'s' * (seeds != 1)} each",
+        soft_wrap=True,
+    )
+    console.print()
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    shown.add_column("", no_wrap=False)
+    for policy in results.policies:
+        shown.add_column(policy, justify="right", no_wrap=True)
+    for key in TOLD:
+        measure = measures.measure_of(key)
+        if table.value(key, results.reference) is not None:
+            cells = [_cell(table, measure, policy) for policy in results.policies]
+            shown.add_row(measure.title, *cells)
+    console.print(shown)
+    console.print()
+    if seeds > 1:
+        console.print(
+            Text(
+                f"green is better, red is worse than {results.reference}, seed by seed "
+                f"and beyond chance ({100 * results.confidence:.0f} %)",
+                "dim",
+            ),
+            soft_wrap=True,
+        )
+    else:
+        warn(f"one seed tells little; hint: {program()} compare --seeds 5")
+    for path in written:
+        console.print(Text(f"written: {path}", "dim"), soft_wrap=True)
+
+
+def _cell(table: measures.Table, measure: Measure, policy: str) -> Text:
+    value = table.value(measure.key, policy)
+    if value is None:
+        return Text(measures.NONE)
+    return Text(measure.written(value.mean), _colour(table, measure, policy))
+
+
+def _colour(table: measures.Table, measure: Measure, policy: str) -> str:
+    """Green of what is clearly better than the reference, red of what is worse."""
+    difference: Estimate | None = table.difference(measure.key, policy)
+    if difference is None or not difference.is_clear or not measure.better:
+        return ""
+    is_better = (difference.mean > 0) == (measure.better is Better.UP)
+    return "green" if is_better else "red"
