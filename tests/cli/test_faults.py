@@ -24,13 +24,14 @@ from ringleaf.engine.event import (
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.repairs import Repair
-from ringleaf.kube.faultbook import BRAKED, LIVES
+from ringleaf.kube.faultbook import BRAKED, DELETED, LIVES
 from ringleaf.kube.lives import Lives, lives_of
 from ringleaf.kube.look import Look
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import (
     Ailment,
     Cause,
+    Deletion,
     Down,
     Fault,
     Mode,
@@ -270,6 +271,10 @@ def test_lives_are_read_as_they_were_written() -> None:
     waits = listed({LIVES: "[]", BRAKED: '["default/g"]'})
     assert waits == Lives(is_there=True, braked=("default/g",))
     assert listed({LIVES: "[]", BRAKED: "?"}) == Lives(is_there=True)
+    assert listed({BRAKED: '["default/g"]'}) == Lives(braked=("default/g",))
+    deletion = Deletion(5.25, "default/g", 2)
+    gone = msgspec.json.encode([deletion]).decode()
+    assert listed({LIVES: "?", DELETED: gone}).deletions == (deletion,)
     bad = listed({LIVES: '[{"where": 3}]'})
     assert bad.trouble.startswith("ConfigMap volcano-system/vcjob-fault-npu-cm, ringle")
 

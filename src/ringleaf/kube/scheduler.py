@@ -792,6 +792,7 @@ class Scheduler:
         self.teller.group_changed(group.name)
         self._note_half(group, now)
         self._note_arrival(group, now)
+        self._mender.renew(group)
         self._mender.finish(group)
 
     def _note_arrival(self, group: Group, now: float) -> None:
