@@ -897,6 +897,18 @@ def test_who_looks_reads_what_was_written_once_no_fault_is_known_any_more() -> N
     )
 
 
+def test_deletions_that_cannot_be_are_not_counted() -> None:
+    stage, server = running(), Server()
+    written = [Deletion(5.0, JOB, -9), Deletion(-1e300, JOB, 1), Deletion(6.0, JOB, 1)]
+    data = {"ringleaf-deleted": msgspec.json.encode(written).decode()}
+    server.maps[FAULTS] = {"metadata": {"resourceVersion": "1"}, "data": data}
+    keep(stage, server)
+
+    known = stage.world.everything(stage.now)
+    told = [e.deletions for e in known if isinstance(e, DeletionsKnown)]
+    assert told == [(Deletion(6.0, JOB, 1),)]
+
+
 def test_why_a_job_was_rescheduled_is_kept_for_the_last_ten_times() -> None:
     stage, server = running(), Server()
 
