@@ -209,12 +209,17 @@ def test_one_that_finds_no_place_says_what_is_deleted_next() -> None:
     stays = replace(A, recovery=Recovery(escalates=False))
     assert stage_of(stays, stuck_at=6.0) == ("stuck", stuck)
     assert stage_of(stuck_at=6.0, reach=Reach.JOB) == ("stuck", stuck)
-    node = Node("n0", A3, 16, 0xFFFF, superpod=0)
-    engine = engine_with(Job("a", A3, 16, recovery=FORCED), nodes=(node,))
-    repair_in(engine, stuck_at=6.0)
-    assert Damage(engine, 13.0).plain()["repairs"][0]["waits-for"] == (
-        "a place for its pods, for 7 s; then its logical SuperPoD is deleted, now"
-    )
+    off = replace(A, recovery=Recovery(Mode.EXTERNAL_GRACE))
+    assert stage_of(off, deleted={0, 1}, stuck_at=6.0) == ("stuck", stuck)
+    nodes = tuple(Node(f"n{n}", A3, 16, 0xFFFF, superpod=0) for n in range(2))
+    for block, next_one in ((16, "its logical SuperPoD"), (32, "all of it")):
+        job = Job("a", A3, 16, 2, sp_block=block, recovery=FORCED)
+        engine = engine_with(job, nodes=nodes)
+        repair_in(engine, stuck_at=6.0)
+        due = "now" if block == 16 else "in 5 s"
+        assert Damage(engine, 13.0).plain()["repairs"][0]["waits-for"] == (
+            f"a place for its pods, for 7 s; then {next_one} is deleted, {due}"
+        )
 
 
 def test_one_whose_pods_end_says_when_they_are_made_to() -> None:
