@@ -193,6 +193,14 @@ def test_a_preview_is_told_once() -> None:
     assert story.wakes(11) == []
 
 
+def test_a_preview_is_told_once_though_it_is_looked_for_anew() -> None:
+    story = Story("a b", conf=conf(PREEMPT, preempt={"preview": True}))
+    story.arrives(LOW, job("rock", 4, preemptable=False), job("tiny", 2))
+    assert "would-evict high" in story.arrives(HIGH, now=10)
+
+    assert story.hears(JobGone("tiny"), now=11) == []
+
+
 def test_a_victim_evicts_nobody_who_evicted_it() -> None:
     story = Story("a", conf=CONF)
     story.arrives(LOW)

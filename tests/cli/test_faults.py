@@ -24,13 +24,14 @@ from ringleaf.engine.event import (
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.faultbook import FaultBook
 from ringleaf.framework.repairs import Repair
-from ringleaf.kube.faultbook import BRAKED, LIVES
+from ringleaf.kube.faultbook import BRAKED, DELETED, LIVES
 from ringleaf.kube.lives import Lives, lives_of
 from ringleaf.kube.look import Look
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import (
     Ailment,
     Cause,
+    Deletion,
     Down,
     Fault,
     Mode,
@@ -208,12 +209,17 @@ def test_one_that_finds_no_place_says_what_is_deleted_next() -> None:
     stays = replace(A, recovery=Recovery(escalates=False))
     assert stage_of(stays, stuck_at=6.0) == ("stuck", stuck)
     assert stage_of(stuck_at=6.0, reach=Reach.JOB) == ("stuck", stuck)
-    node = Node("n0", A3, 16, 0xFFFF, superpod=0)
-    engine = engine_with(Job("a", A3, 16, recovery=FORCED), nodes=(node,))
-    repair_in(engine, stuck_at=6.0)
-    assert Damage(engine, 13.0).plain()["repairs"][0]["waits-for"] == (
-        "a place for its pods, for 7 s; then its logical SuperPoD is deleted, now"
-    )
+    off = replace(A, recovery=Recovery(Mode.EXTERNAL_GRACE))
+    assert stage_of(off, deleted={0, 1}, stuck_at=6.0) == ("stuck", stuck)
+    nodes = tuple(Node(f"n{n}", A3, 16, 0xFFFF, superpod=0) for n in range(2))
+    for block, next_one in ((16, "its logical SuperPoD"), (32, "all of it")):
+        job = Job("a", A3, 16, 2, sp_block=block, recovery=FORCED)
+        engine = engine_with(job, nodes=nodes)
+        repair_in(engine, stuck_at=6.0)
+        due = "now" if block == 16 else "in 5 s"
+        assert Damage(engine, 13.0).plain()["repairs"][0]["waits-for"] == (
+            f"a place for its pods, for 7 s; then {next_one} is deleted, {due}"
+        )
 
 
 def test_one_whose_pods_end_says_when_they_are_made_to() -> None:
@@ -270,6 +276,10 @@ def test_lives_are_read_as_they_were_written() -> None:
     waits = listed({LIVES: "[]", BRAKED: '["default/g"]'})
     assert waits == Lives(is_there=True, braked=("default/g",))
     assert listed({LIVES: "[]", BRAKED: "?"}) == Lives(is_there=True)
+    assert listed({BRAKED: '["default/g"]'}) == Lives(braked=("default/g",))
+    deletion = Deletion(5.25, "default/g", 2)
+    gone = msgspec.json.encode([deletion]).decode()
+    assert listed({LIVES: "?", DELETED: gone}).deletions == (deletion,)
     bad = listed({LIVES: '[{"where": 3}]'})
     assert bad.trouble.startswith("ConfigMap volcano-system/vcjob-fault-npu-cm, ringle")
 

@@ -8,14 +8,17 @@ import msgspec
 import pytest
 
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.live import recalled
 from ringleaf.cli.standing import explain_in, target_of
 from ringleaf.cli.submitted import Answer, submit
 from ringleaf.engine.event import RepairKnown
+from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
 from ringleaf.kube.objects import Pod
-from ringleaf.model.fault import Record
+from ringleaf.model.fault import Cause, Deletion, Fault, Record
 from tests.kube.stage import NPU, Stage, node, pod
+from tests.kube.test_repair import report
 
 Plain = dict[str, Any]
 
@@ -382,3 +385,33 @@ def test_a_job_that_is_repaired_says_what_it_waits_for(
     assert "waits for a place for its pods, for 5 s; then all of it is deleted" in words
     explain_in(look, target, None, 3, as_json=True)
     assert json.loads(capfd.readouterr().out)["repair"]["stage"] == "stuck"
+
+
+STRUCK = Fault("a", Cause.CHIP, "chip 3", seen=900.0)
+
+
+@pytest.mark.parametrize("deleted", [(), (Deletion(990.0, "default/x", 2),)])
+def test_the_brake_counts_what_was_deleted_also_where_is_asked_what_would_be(
+    deleted: tuple[Deletion, ...],
+) -> None:
+    stage = Stage("a b")
+    stage.gang("g", 2, labels={"fault-scheduling": "force"})
+    stage.cycle()
+    report(stage, "a", "Ascend910-3")
+
+    look = recalled(stage.world, Lives((STRUCK,), deletions=deleted), stage.now)
+    look.decide()
+
+    assert look.engine.repairs["default/g"].braked is bool(deleted)
+
+
+def test_that_lives_cannot_be_read_is_told_with_all_that_is_not_known(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    recalled(Stage("a").world, Lives(trouble="status 500"), 1.0)
+
+    told = " ".join(capfd.readouterr().err.split())
+    assert (
+        "nodes that are set aside and jobs that the brake holds back are not known: "
+        "status 500"
+    ) in told

@@ -316,7 +316,7 @@ class Ledger:
     def compare(self, engine: Engine) -> None:
         """Recount what *engine* keeps."""
         self.refused = self.invalid - engine.view.standings.keys()
-        self.wards.settle(self)
+        self.wards.settle()
         self._compare_chips(engine)
         self._compare_accounts(engine)
         self._compare_shares(engine)

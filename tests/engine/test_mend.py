@@ -319,6 +319,21 @@ def test_what_has_not_ended_when_the_grace_is_over_is_deleted_at_once() -> None:
     assert story.wakes(99) == []
 
 
+def test_who_waited_for_the_brake_has_all_the_time_to_end() -> None:
+    own = rules(grace_over_time=30, fault_brake_percent=5, fault_brake_seconds=60)
+    story = Story("a b c d", conf=own)
+    runs(story, j=wants(), k=wants())
+    story.hears(ill("a", 3), ill("c", 3), now=1)
+    story.carry_out(now=2)
+    story.wakes(61)
+    assert told(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
+
+    assert story.wakes(90) == []
+    story.wakes(91)
+
+    assert told(story, "delete") == ["delete k: 0,1 at once (CardUnhealthy)"]
+
+
 def test_force_deletes_at_once_and_only_once() -> None:
     story = Story("a b c", conf=rules(grace_over_time=30))
     runs(story, j=wants(Mode.FORCE))
@@ -368,6 +383,48 @@ def test_a_job_that_no_longer_wants_it_before_anything_was_deleted_is_left() -> 
     assert "k" not in story.engine.repairs
     story.wakes(100)
     assert told(story, "delete") == []
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.EXTERNAL_GRACE, Mode.EXTERNAL_FORCE])
+def test_a_job_that_no_longer_wants_it_keeps_the_pods_that_it_has(mode: Mode) -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
+    story.hears(ill("b", 0), now=1)
+    story.hears(PodsGone("j", (1,)), now=2)
+
+    story.arrives(job("j", 8, 3, recovery=wants(mode, pods_only=True)), now=3)
+
+    assert story.wakes(14) == []
+    story.hears(ill("b"), now=20)
+    assert told(story) == ["bind j: 1 on b 01234567", "repaired j", "forget j"]
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.EXTERNAL_FORCE])
+def test_a_repair_is_over_when_what_is_faulty_is_not_to_be_deleted_any_more(
+    mode: Mode,
+) -> None:
+    story = Story("a b c d e f", conf=rules(fault_brake_percent=5))
+    story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
+    story.hears(ill("b", 0), now=1)
+    story.hears(PodsGone("j", (1,)), ill("c", 0), now=2)
+    assert story.engine.repairs["j"].braked
+
+    story.arrives(job("j", 8, 3, recovery=wants(mode, pods_only=True)), now=3)
+
+    assert "repaired j" in told(story)
+    assert not story.engine.repairs
+
+
+def test_a_repair_that_nobody_wants_any_more_does_not_wait_for_the_brake() -> None:
+    story = Story("a b c", conf=rules(fault_brake_percent=5))
+    story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
+    story.hears(ill("b", 0), now=1)
+    story.hears(ill("c", 0), now=2)
+    assert story.engine.repairs["j"].braked
+
+    story.arrives(job("j", 8, 3, recovery=wants(Mode.OFF)), now=3)
+
+    assert not story.engine.repairs["j"].braked
 
 
 # fault-retry-times
@@ -752,6 +809,19 @@ def test_forced_exit_deletes_at_once_whatever_the_mode() -> None:
     story.hears(weak("a", 0), now=1)
 
     assert told(story, "delete") == ["delete j: 0,1 at once (SubHealthFault)"]
+
+
+def test_a_job_that_was_never_asked_to_end_is_not_told_to_go_on() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(sub_health=SubHealth.FORCE_EXIT))
+    story.hears(weak("a", 3), now=1)
+    asks = wants(sub_health=SubHealth.GRACE_EXIT)
+    story.arrives(job("j", 8, 2, recovery=asks), now=2)
+
+    story.hears(PodsGone("j", (0, 1)), now=3)
+
+    assert "repaired j" in told(story)
+    assert told(story, "unask") == []
 
 
 def test_a_hot_switch_comes_only_by_label() -> None:
@@ -1641,6 +1711,30 @@ def test_a_braked_fault_outlives_the_repair_that_it_came_into() -> None:
     story.wakes(61)
 
     assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+
+
+def test_a_job_that_has_all_its_pods_waits_for_none_when_its_time_is_over() -> None:
+    own = rules(fault_brake_percent=5, repair_hold_seconds=20)
+    story = Story("a b c", conf=own)
+    runs(story, j=wants(pods_only=True, master=None))
+    story.hears(ill("b", 0), now=1)
+    assert "braked j" in story.hears(PodsGone("j", (1,)), ill("a", 0), now=2)
+
+    assert "forget j" in story.wakes(22)
+
+    assert "j" not in story.engine.cycle.waiting
+    story.wakes(61)
+    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+
+
+def test_the_places_of_pods_that_a_job_has_no_longer_are_held_too() -> None:
+    story = Story("a b c", conf=rules())
+    story.arrives(job("j", 8, 1, recovery=PODS_ONLY))
+    places = at(f"a {EIGHT}", f"b {EIGHT}")
+
+    story.hears(RepairKnown("j", Record(1, placements=places, deleted=(1,))), now=2)
+
+    assert story.engine.repairs["j"].nodes == {"b"}
 
 
 def test_faults_that_were_known_and_pods_of_nobody_change_nothing() -> None:

@@ -43,6 +43,10 @@ class Wards:
         self.node: dict[Pod, str] = {}
         """Where pods were placed last."""
         self.asked: dict[str, float] = {}
+        self.unsure: set[str] = set()
+        """Jobs of which nobody knows since a restart whether they were asked."""
+        self.parted: set[str] = set()
+        """Jobs that wanted only faulty pods deleted when some were."""
         self.retries: dict[str, int] = {}
         self.brake: list[tuple[float, str, int]] = []
         self.episodes: dict[str, dict[int, Cause]] = {}
@@ -106,6 +110,7 @@ class Wards:
                 del book[pod]
         for other in (self.asked, self.retries, self.written):
             other.pop(name, None)
+        self.parted.discard(name)
 
     # What is to be done.
 
@@ -117,6 +122,8 @@ class Wards:
                 book.pop(pod, None)
             self.forced.discard(pod)
             self.block[pod], self.node[pod] = placement.block, placement.node
+        if all(name != said.job for name, _n in self.deleted):
+            self.parted.discard(said.job)
 
     def remember(self, said: Remember, ledger: "Ledger") -> None:
         """What was deleted is known to whoever comes after a restart."""
@@ -129,20 +136,20 @@ class Wards:
         self._episode(said.job, ledger)
         self.claims[said.job] = said
 
-    def settle(self, ledger: "Ledger") -> None:
+    def settle(self) -> None:
         """What was remembered of retries is what was deleted of pods that failed."""
         for name, said in self.claims.items():
             used = self.retries.get(name, 0)
             assert said.record is not None
             assert said.record.retries_used == used, f"not {used} retries: {said}"
-            assert used <= ledger.jobs[name].recovery.retries, said
         self.claims = {}
 
     def ask(self, said: AskToExit, ledger: "Ledger") -> None:
         """Processes are asked to end, or no longer."""
         if not said.exits:
-            assert said.job in self.asked, f"never asked: {said}"
-            del self.asked[said.job]
+            known = said.job in self.asked or said.job in self.unsure
+            assert known, f"never asked: {said}"
+            self.asked.pop(said.job, None)
             return
         recovery = ledger.jobs[said.job].recovery
         assert recovery.sub_health is SubHealth.GRACE_EXIT, said
@@ -167,6 +174,7 @@ class Wards:
         if failed and said.job not in self.tried:
             self.tried[said.job] = None
             self.retries[said.job] = self.retries.get(said.job, 0) + 1
+            assert self.retries[said.job] <= recovery.retries, f"no try left: {said}"
         if not faulty and said.job in self.asked:
             held = sum(pod[0] == said.job for pod in ledger.pods)
             assert held < ledger.jobs[said.job].n_pods, f"nobody ended: {said}"
@@ -178,6 +186,8 @@ class Wards:
             assert said.cause == first, (said, faulty)
             self._in_the_way_asked_for(said, recovery, faulty, ledger)
         self._within_brake(said, ledger)
+        if recovery.pods_only or recovery.process:
+            self.parted.add(said.job)
         for pod in pods:
             self.deleted[pod] = self.now
             self.ails.pop(pod, None)
@@ -218,7 +228,8 @@ class Wards:
         """Pods came back and have found no place for long enough."""
         rules = ledger.conf.settings.repairs
         assert recovery.escalates, f"nothing is wrong: {said}"
-        assert recovery.pods_only or recovery.process, f"nothing is wrong: {said}"
+        parted = recovery.pods_only or recovery.process or said.job in self.parted
+        assert parted, f"nothing is wrong: {said}"
         since = {p: at for p, at in self.gone.items() if p[0] == said.job}
         assert since, f"nothing is wrong: {said}"
         waited = self.now - min(since.values())
@@ -275,7 +286,9 @@ class Wards:
         recent = sum(n for _at, _job, n in self.brake)
         if others:
             back = {(name, n) for name, pods in self.written.items() for n in pods}
-            most = rules.brake_percent * len({*ledger.pods, *self.gone, *back})
+            back |= self.gone.keys()
+            there = ledger.pods.keys() | back - ledger.done
+            most = rules.brake_percent * len(there)
             fast = rules.brake_percent == 100
             assert fast or 100 * (recent + new) <= most, f"the brake: {said}"
         if part:

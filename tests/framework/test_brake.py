@@ -73,3 +73,14 @@ def test_what_is_deleted_twice_at_one_time_counts_twice() -> None:
 
     assert brake.recent(20.0, rules) == 5
     assert brake.allows(0, 100, 20.0, rules)
+
+
+def test_a_sum_of_many_deletions_replaces_the_one_before_and_what_it_counts() -> None:
+    brake, rules = Brake(), Repairs(brake_s=60)
+    brake.count_once(10.0, "early", 3)
+    for pods in (7, 9):
+        brake.known([Deletion(10.0 + pods, "", pods), Deletion(30.0, "j", 1)], 40.0)
+    brake.count_once(15.0, "also early", 3)
+    brake.count_once(31.0, "late", 2)
+
+    assert brake.recent(40.0, rules) == 12

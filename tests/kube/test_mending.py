@@ -22,10 +22,12 @@ from ringleaf.kube import binder, faultbook, mending, names, records, resetconfi
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.lives import Lives, lives_in
 from ringleaf.kube.mending import Mender, Mending
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.resetconfig import Reset
+from ringleaf.kube.world import MOST_RENEWALS, TRUST_S
 from ringleaf.model.fault import Ailment, Cause, Deletion, Fault, Reach, Record
 from ringleaf.model.placement import Placement
 from tests.kube.stage import NPU, Plain, Stage, teller_of
@@ -336,6 +338,36 @@ def test_that_no_podgroup_may_be_written_on_is_told_once() -> None:
 
     assert {*server.asked} == {f"PATCH podgroups/g{UID}", "PATCH podgroups/other"}
     assert len([line for line in said if line.startswith("repair not written")]) == 1
+
+
+def test_what_somebody_wrote_over_a_repair_is_written_anew_not_for_ever() -> None:
+    stage, server = running(), Server()
+    stage.world.lead(stage.now)
+    group = stage.world.groups[JOB]
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        edge.mender.carry_out(Remember(JOB, RECORD))
+        edge.mender.carry_out(delete(1))
+        stage.now += TRUST_S
+        for turn in range(MOST_RENEWALS + 2):
+            await asyncio.wait_for(edge.mender.drained(), 30)
+            over = records.write(Record(since=float(turn), is_over=True))
+            plain = stage.groups[f"g{UID}"]
+            plain["metadata"]["annotations"] = {names.REPAIR: over}
+            stage.put_group(plain)
+            stage.cycle()
+            edge.mender.renew(group)
+            edge.mender.renew(group)
+        await asyncio.wait_for(edge.mender.drained(), 30)
+        await asyncio.wait_for(edge.binder.drained(), 30)
+
+    asyncio.run(run())
+
+    notes = [body for what, body in server.bodies if what.startswith("PATCH")]
+    texts = [each["metadata"]["annotations"][names.REPAIR] for each in notes]
+    assert records.read(texts[0]) == RECORD
+    assert texts == texts[:1] * (1 + MOST_RENEWALS)
 
 
 def test_once_it_can_be_written_they_are() -> None:
@@ -840,6 +872,41 @@ def test_what_was_deleted_is_written_down_for_the_brake_of_the_next() -> None:
     assert [e for e in known if isinstance(e, DeletionsKnown)] == [
         DeletionsKnown((deletion,))
     ]
+
+
+def test_who_looks_reads_what_was_written_once_no_fault_is_known_any_more() -> None:
+    stage, server = running(), Server()
+    fault = Fault("b", Cause.CHIP, "chip 3", 5.0)
+
+    def seen(edge: Edge) -> None:
+        edge.faults[fault.key] = fault
+        edge.book.heed([], [Remember(JOB, None)])
+
+    def waits(edge: Edge) -> None:
+        edge.braked.append(JOB)
+        edge.deletions.append(Deletion(5.25, JOB, 2))
+        edge.book.heed([], [Report(JOB, Verdict.BRAKED, "it waits")])
+
+    keep(stage, server, seen)
+    keep(stage, server, waits)
+
+    data = server.maps[FAULTS]["data"]
+    assert data["ringleaf-faults"] == ""
+    assert lives_in(data) == Lives(
+        is_there=True, braked=(JOB,), deletions=(Deletion(5.25, JOB, 2),)
+    )
+
+
+def test_deletions_that_cannot_be_are_not_counted() -> None:
+    stage, server = running(), Server()
+    written = [Deletion(5.0, JOB, -9), Deletion(-1e300, JOB, 1), Deletion(6.0, JOB, 1)]
+    data = {"ringleaf-deleted": msgspec.json.encode(written).decode()}
+    server.maps[FAULTS] = {"metadata": {"resourceVersion": "1"}, "data": data}
+    keep(stage, server)
+
+    known = stage.world.everything(stage.now)
+    told = [e.deletions for e in known if isinstance(e, DeletionsKnown)]
+    assert told == [(Deletion(6.0, JOB, 1),)]
 
 
 def test_why_a_job_was_rescheduled_is_kept_for_the_last_ten_times() -> None:

@@ -371,3 +371,41 @@ def test_why_a_job_waits_follows_what_changes() -> None:
     stage.cycle()
     scheduler._refresh_reasons(stage.now)  # noqa: SLF001
     assert not scheduler._waiting  # noqa: SLF001
+
+
+def test_why_a_running_job_finds_no_place_for_a_pod_follows_what_changes() -> None:
+    tiers = [{"plugins": [{"name": "predicates"}]}]
+    conf = read_conf({"actions": "allocate", "tiers": tiers})
+    assert isinstance(conf, Conf)
+    stage = Stage("a b c d e f", conf)
+    scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
+    scheduler.world = scheduler.teller._world = stage.world  # noqa: SLF001
+    scheduler._mind = stage.engine  # noqa: SLF001
+    stage.gang("g", 3)
+    stage.cycle()
+    for name in ("h0", "h1", "h2", "h3", "x"):
+        stage.pod(name, 4 if name[0] == "h" else 8)
+        stage.cycle()
+    for name in ("g-1", "g-2", "h0", "h2"):  # the queue has room for two, nodes for one
+        stage.drop_pod(name)
+    stage.pod("y", 8)
+    stage.cycle()
+    for name in ("g-1", "g-2"):
+        stage.pod(name, 8, "g")
+    stage.cycle()
+    for said in stage.said:
+        if isinstance(said, Report):
+            scheduler._report(said)  # noqa: SLF001
+    group = stage.world.groups["default/g"]
+    assert "5 with too few free chips, 1 fitting" in group.waits
+
+    stage.pod("z", 8)
+    assert stage.cycle() == ["bind pod default/z: z on c 01234567"]
+    scheduler._refresh_reasons(stage.now)  # noqa: SLF001
+    assert "6 with too few free chips;" in group.waits
+    for name in "yz":
+        stage.drop_pod(name)
+    stage.cycle()
+    assert {"g-1", "g-2"} <= stage.bound.keys()
+    scheduler._refresh_reasons(stage.now)  # noqa: SLF001
+    assert not scheduler._waiting  # noqa: SLF001

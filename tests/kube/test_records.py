@@ -8,6 +8,7 @@ from ringleaf.kube import records
 from ringleaf.model.fault import Ailment, Cause, Reach, Record
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
 
+OF_PODS = [c for c in Cause if c not in (Cause.NETWORK, Cause.REFUSAL)]
 numbers = st.integers(0, 5000)
 times = st.floats(0, 4e9, allow_nan=False)
 nodes = st.sampled_from(["a", "node-é", 'q"uote', "worker-17"])
@@ -31,7 +32,7 @@ kept = st.builds(
     since=times,
     reach=st.sampled_from(list(Reach)),
     ailments=st.lists(
-        st.builds(Ailment, numbers, st.sampled_from(list(Cause)), nodes | st.just(""))
+        st.builds(Ailment, numbers, st.sampled_from(OF_PODS), nodes | st.just(""))
     ).map(tuple),
     placements=st.lists(placements).map(tuple),
     deleted=st.lists(numbers).map(tuple),
@@ -105,6 +106,17 @@ def test_of_a_job_that_does_not_fit_where_its_pods_were_is_left_out() -> None:
             '{"v":1,"since":1,"ails":{"pods":"0","cause":"0","node":"0"}}',
             "makes no sense",
         ),
+        (
+            '{"v":1,"since":1,"ails":{"causes":["PodRefused"]}}',
+            "cause 'PodRefused', want one of CardUnhealthy, ",
+        ),
+        ('{"v":1,"since":1,"deleted":"1000000"}', "want numbers below 1000000"),
+        (
+            '{"v":1,"since":1,"ails":{"pods":"1000000"}}',
+            "want numbers below 1000000",
+        ),
+        ('{"v":1,"since":1,"at":{"pods":"7000000"}}', "want numbers below 1000000"),
+        ('{"v":1,"since":1,"at":{"block":"1000001"}}', "want numbers below 1000001"),
     ],
 )
 def test_what_is_no_record_is_told_as_such(text: str, told: str) -> None:

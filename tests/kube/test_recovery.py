@@ -270,6 +270,17 @@ def test_pods_that_disagree_are_told(words: tuple[str | None, str], found: str) 
     assert f"label fault-scheduling of its pods is {found}, want one for all" in line
 
 
+def test_pods_that_disagree_are_told_also_where_the_first_says_nothing() -> None:
+    stage = Stage("a b")
+    stage.group("g", 2, labels={"pod-rescheduling": "on"})
+    stage.pod("g-0", 8, "g")
+    stage.pod("g-1", 8, "g", labels={"fault-scheduling": "force"})
+
+    (line,) = complaints(stage)
+
+    assert "label fault-scheduling of its pods is '' and 'force', want one" in line
+
+
 def test_of_a_pod_alone_the_pod_is_told_beside_what_else_is_wrong_with_it() -> None:
     stage = Stage("a b")
     stage.pod("p", 8, labels={"fault-scheduling": "of"})

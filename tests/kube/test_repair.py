@@ -443,6 +443,16 @@ def test_nothing_that_was_written_is_still_to_come() -> None:
     assert told == [RepairKnown("default/g", known)]
 
 
+def test_nothing_that_was_written_is_older_than_time() -> None:
+    stage = Stage("a")
+    old = Record(since=-1e300, deleted=(0,), deleted_at=-1e300, stuck_at=-1e300)
+    stage.group("g", 1, annotations={names.REPAIR: records.write(old)})
+
+    told = [e for e in stage.world.events(1000.0) if isinstance(e, RepairKnown)]
+    known = Record(since=0.0, deleted=(0,), deleted_at=0.0, stuck_at=0.0)
+    assert told == [RepairKnown("default/g", known)]
+
+
 def test_a_budget_that_is_raised_later_is_not_used_up_by_that() -> None:
     stage = running({"fault-scheduling": "force", "fault-retry-times": "3"})
     uid = stage.groups["g"]["metadata"]["uid"]
@@ -531,6 +541,74 @@ def test_what_we_know_of_a_repair_survives_what_is_written_over_it() -> None:
     assert len(stage.bound) == 3
 
 
+def overwrite(stage: Stage, text: str) -> None:
+    """Somebody writes something over what is written of a repair."""
+    plain = stage.groups["g"]
+    plain["metadata"]["annotations"] = {names.REPAIR: text} if text else {}
+    stage.put_group(plain)
+
+
+def told_of(stage: Stage) -> list[str]:
+    """What is wrong with PodGroups now."""
+    return [told for kind, _key, told in stage.world.known_problems if kind != "Node"]
+
+
+def repairing() -> Stage:
+    """A job that is repaired by who has led for a while."""
+    stage = running(PODS_ONLY)
+    stage.world.lead(stage.now)
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+    stage.cycle()
+    stage.now += TRUST_S
+    return stage
+
+
+FOREIGN = '{"v":1,"since":0,"by":"nobody"}'
+
+
+@pytest.mark.parametrize("text", [FOREIGN, "?", "", records.write(EVERYTHING)])
+def test_what_is_written_over_a_repair_counts_for_nothing_whoever_it_is_by(
+    text: str,
+) -> None:
+    stage = repairing()
+    group = stage.world.groups["default/g"]
+    ours = group.record
+    assert ours is not None
+
+    overwrite(stage, text)
+    stage.cycle()
+
+    assert group.record == ours
+    assert len(told_of(stage)) == (1 if text else 0)
+    assert group.is_overwritten
+
+
+def test_what_we_write_over_it_ends_the_trouble() -> None:
+    stage = repairing()
+    group = stage.world.groups["default/g"]
+    ours, text = group.record, group.record_text
+    for foreign in (FOREIGN, "?", records.write(EVERYTHING)):
+        overwrite(stage, foreign)
+        stage.cycle()
+        assert told_of(stage)
+        overwrite(stage, text)
+        assert (told_of(stage), group.record, group.record_text) == ([], ours, text)
+
+    overwrite(stage, FOREIGN)
+    overwrite(stage, text)
+    stage.cycle()
+    assert (told_of(stage), group.record) == ([], ours)
+
+
+def test_a_repair_of_another_scheduler_means_nothing_to_who_begins() -> None:
+    stage = running(PODS_ONLY)
+    overwrite(stage, records.write(EVERYTHING, by="nobody"))
+    stage.restart()
+
+    assert not [e for e in stage.world.events(9.0) if isinstance(e, RepairKnown)]
+    assert told_of(stage) == []
+
+
 def test_who_wants_it_no_longer_loses_no_more_pods_to_a_restart() -> None:
     stage = running({"fault-scheduling": "force"}, "a b c d e")
     report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
@@ -567,6 +645,22 @@ def test_of_more_pods_than_there_can_be_some_are_believed() -> None:
     assert sizes == {MOST_DELETED}
     assert (found.since, found.deleted_at) == (0.0, 0.0)
     assert found.retries_used == MAX_RETRIES
+
+
+def test_d17_where_the_last_pods_of_a_large_job_were_is_not_forgotten() -> None:
+    stage = Stage("a")
+    n_pods = MOST_DELETED + 1000
+    places = tuple(Placement(n, "a", (0,)) for n in range(n_pods))
+    lost = tuple(range(n_pods - 100, n_pods))
+    record = Record(5.0, placements=places, deleted=lost, deleted_at=6.0)
+    annotations = {names.REPAIR: records.write(record)}
+    stage.group("g", n_pods, annotations=annotations, phase="Running")
+    stage.pod("g-0", 8, "g")
+
+    (known,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
+
+    assert {*lost} <= {place.replica for place in known.record.placements}
+    assert len(known.record.placements) == MOST_DELETED + 1
 
 
 @pytest.mark.parametrize("unread", [False, True])

@@ -1,5 +1,8 @@
 """What holds a job back in the network, in words."""
 
+from collections.abc import Iterator
+
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -13,6 +16,7 @@ from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.model.spine import Leaf
+from ringleaf.policies.obstacles import _block_words
 from tests.leaves import (
     A2,
     A3,
@@ -372,6 +376,27 @@ def test_a_smaller_block_is_offered_only_if_its_network_is_healthy() -> None:
     assert (
         found.hint == "nothing smaller would be placed now; other jobs must end first"
     )
+
+
+class Passes(list[int]):
+    """Numbers of pods that count how often somebody goes through them."""
+
+    n_passes = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.n_passes += 1
+        return super().__iter__()
+
+
+def test_pods_that_are_lost_are_gone_through_once_however_many_there_were() -> None:
+    cluster, missing = superpods(4), Passes(range(4))
+    were = tuple(Placement(i, f"p0-0{i}", ()) for i in range(4))
+    job = Job("j", A3, 16, 4, previous=Previous(were))
+
+    told = _block_words(cluster, job, np.zeros(4, np.int64), missing)
+
+    assert "SuperPoD 0 has" in told
+    assert missing.n_passes == 1
 
 
 def test_a_pod_lost_to_a_faulty_chip_names_its_superpod() -> None:

@@ -246,7 +246,7 @@ class World:
         wards, nodes = self.ledger.wards, self.ledger.nodes
         gone = {pod: node for pod, node in wards.lost.items() if node not in nodes}
         wards.lost = {pod: gone[pod] for pod in gone.keys() - wards.deleted.keys()}
-        wards.forced = set()
+        wards.forced, wards.unsure = set(), {*self.ledger.jobs, *wards.written}
 
     def rests(self) -> None:
         """Everything that is asked for is done, and time passes, until it rests."""
@@ -324,6 +324,15 @@ class Machine(RuleBasedStateMachine):
         self.world.ailing.pop(name, None)
         self.world.hears(JobGone(name))
 
+    @precondition(lambda self: self.world.ledger.jobs)
+    @rule(pick=PICK, recovery=RECOVERIES)
+    def what_a_job_wants_changes(self, pick: int, recovery: Recovery) -> None:
+        ledger = self.world.ledger
+        names = sorted(self.world.engine.repairs.keys() & ledger.jobs.keys())
+        names = names if names and pick % 3 else sorted(ledger.jobs)
+        one = ledger.jobs[names[pick % len(names)]]
+        self.world.hears(JobArrived(replace(one, recovery=recovery)))
+
     @precondition(lambda self: self.world.engine.repairs)
     @rule(pick=PICK)
     def a_job_without_pods_goes_and_comes_back(self, pick: int) -> None:
@@ -333,7 +342,10 @@ class Machine(RuleBasedStateMachine):
         if away:
             name = away[pick % len(away)]
             one = ledger.jobs[name]
-            self.world.ailing.pop(name, None)
+            # Who was found on a node that is gone is not found any more.
+            for each in self.world.ailing.pop(name, ()):
+                if each.cause is Cause.NODE:
+                    ledger.wards.lost.pop((name, each.replica), None)
             self.world.hears(PodsAil(name, ()), JobGone(name, returns=True))
             self.world.now += 1
             self.world.hears(JobArrived(one))

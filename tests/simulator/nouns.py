@@ -40,7 +40,6 @@ from ringleaf.model.queue import Queue
 from ringleaf.model.settings import JobRequests, Settings, SwitchMode
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.simulator.format import OF_PODS
 from ringleaf.simulator.jobs import lead_of
 
 _T = TypeVar("_T")
@@ -215,7 +214,7 @@ def roles(draw: st.DrawFn) -> tuple[Role, ...]:
 
 
 @st.composite
-def recoveries(draw: st.DrawFn) -> Recovery:
+def recoveries(draw: st.DrawFn, job: Job) -> Recovery:
     escalates = draw(flags)
     return Recovery(
         mode=draw(st.sampled_from(Mode)),
@@ -224,11 +223,11 @@ def recoveries(draw: st.DrawFn) -> Recovery:
         process=draw(flags),
         escalates=escalates,
         sub_health=draw(st.sampled_from(SubHealth)),
-        master=draw(st.none() | st.just(0)),
+        master=draw(st.none() | st.just(0) | st.sampled_from(sorted(job.numbers))),
     )
 
 
-ailments = st.builds(Ailment, st.integers(0, 3), st.sampled_from(OF_PODS), names)
+ailments = st.builds(Ailment, st.integers(0, 3), st.sampled_from(Cause), names)
 
 
 @st.composite
@@ -254,7 +253,6 @@ def jobs(draw: st.DrawFn) -> Job:
         preempts=draw(flags),
         critical=draw(flags),
         podless=draw(flags),
-        recovery=draw(recoveries()),
     )
     if draw(flags):
         own = draw(roles())
@@ -270,7 +268,7 @@ def jobs(draw: st.DrawFn) -> Job:
         before = draw(placements(job.job_type))
         keep = draw(st.sampled_from(Keep))
         job = replace(job, previous=Previous(before, ("n0",), keep))
-    return job
+    return replace(job, recovery=draw(recoveries(job)))
 
 
 settings = st.builds(

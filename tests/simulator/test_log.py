@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import JobArrived, JobGone, NodesChanged
+from ringleaf.engine.event import (
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    PodsAil,
+    RepairKnown,
+)
 from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Ailment, Cause, Record
 from ringleaf.model.job import Job
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.log import Recorder, replay
@@ -109,6 +116,19 @@ def test_a_live_engine_is_recorded_as_well() -> None:
     out.seek(0)
     found = replay(out)
     assert (found.steps, found.difference) == (3, None)
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_whatever_an_engine_heard_of_causes_is_played_again(cause: Cause) -> None:
+    """Somebody may have written anything into what is remembered of a repair."""
+    out, ailing = io.BytesIO(), (Ailment(0, cause, "n"),)
+    recorder = Recorder(Engine([Node("n", A2, 8, 255)]), out)
+
+    recorder.handle(RepairKnown("j", Record(0.0, ailments=ailing, deleted=(0,))), 1)
+    recorder.handle(PodsAil("j", ailing), 2)
+
+    out.seek(0)
+    assert replay(out).difference is None
 
 
 def test_an_instruction_that_is_another_is_a_difference() -> None:

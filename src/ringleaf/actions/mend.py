@@ -25,7 +25,6 @@ from ringleaf.model.fault import (
     Ailment,
     Cause,
     Down,
-    Mode,
     Reach,
     Record,
     SubHealth,
@@ -149,9 +148,11 @@ def _inspect(cycle: Cycle, standing: Standing) -> None:
         _point(cycle, name, tuple(faulty[n] for n in sorted(faulty)))
     if repair is not None and not faulty and _ends_by_itself(standing, repair):
         faulty = repair.ailments
-    if mode not in (Mode.GRACE, Mode.FORCE) or not faulty:
-        if repair is not None and not repair.ever:
-            _close(cycle, standing, repair)  # nothing was deleted
+    if not mode.is_ours or not faulty:
+        if repair is not None:
+            repair.braked &= _can_escalate(standing, repair)
+            if not repair.ever:
+                _close(cycle, standing, repair)  # nothing was deleted
         return
     if repair is None:
         repair = repairs.open[name] = Repair(name, cycle.now, standing.job)
@@ -420,7 +421,9 @@ def _follow(cycle: Cycle, repair: Repair) -> None:
 def _can_escalate(standing: Standing, repair: Repair) -> bool:
     """Whether pods that came back find no place, and more may be deleted for them."""
     stuck = repair.stuck_at is not None and standing.missing
-    return bool(stuck) and next_reach(standing.job, repair.reach) is not None
+    if not stuck or not standing.job.recovery.mode.is_ours:
+        return False
+    return next_reach(standing.job, repair.reach) is not None
 
 
 def _is_whole(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
@@ -431,9 +434,10 @@ def _is_whole(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
     back = standing.placements.keys() - standing.terminating | standing.finished
     if not repair.deleted <= back:
         return False
+    if not standing.job.recovery.mode.is_ours:
+        return True  # what is faulty stays, or others see to it
     left = faulty_pods(cycle, standing).values()
-    off = standing.job.recovery.mode is Mode.OFF
-    return off or all(each.cause is Cause.SUB_HEALTH for each in left)
+    return all(each.cause is Cause.SUB_HEALTH for each in left)
 
 
 def _finish(cycle: Cycle, standing: Standing, repair: Repair) -> None:

@@ -24,8 +24,8 @@ from ringleaf.model.fault import (
     Reach,
     SubHealth,
 )
-from ringleaf.model.job import Network
 from ringleaf.model.mask import runs_of
+from ringleaf.policies.faults import next_reach
 from ringleaf.simulator.encode import whole
 
 Plain = dict[str, Any]
@@ -246,17 +246,16 @@ class Damage:
         assert repair.stuck_at is not None
         ago = self._now - repair.stuck_at
         told = f"a place for its pods, for {ago:.0f} s"
-        if standing is None or not standing.job.recovery.escalates:
+        if standing is None or not standing.job.recovery.mode.is_ours:
             return told
-        in_blocks = standing.job.network is Network.SUPERPODS
-        if repair.reach is Reach.PODS and in_blocks:
+        reach = next_reach(standing.job, repair.reach)
+        if reach is None:
+            return told
+        left, more = self._rules.job_after_s - ago, "all of it"
+        if reach is Reach.BLOCK:
             left, more = self._rules.block_after_s - ago, "its logical SuperPoD"
-        elif repair.reach is not Reach.JOB:
-            left, more = self._rules.job_after_s - ago, "all of it"
-            if repair.reach is Reach.BLOCK:
-                left -= self._rules.block_after_s
-        else:
-            return told
+        elif repair.reach is Reach.BLOCK:
+            left -= self._rules.block_after_s
         return f"{told}; then {more} is deleted, {_until_words(left)}"
 
     def _brake(self) -> Plain:

@@ -24,7 +24,7 @@ from ringleaf.kube.leader import (
 OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-class Lead(Struct, frozen=True):
+class Candidacy(Struct, frozen=True):
     """Under which Lease it wants to lead."""
 
     name: str
@@ -44,7 +44,7 @@ class Asked(Protocol):
         """Of the kubeconfig."""
 
     @property
-    def lead(self) -> Lead | None:
+    def lead(self) -> Candidacy | None:
         """Under which Lease it wants to lead; None where nobody else runs."""
 
 
@@ -54,7 +54,7 @@ def new_identity() -> str:
 
 
 @asynccontextmanager
-async def standing(
+async def standing_for_lead(
     asked: Asked,
     identity: str,
     agent: str,
@@ -76,7 +76,7 @@ async def standing(
         yield Elector(lane, _terms(asked.lead, identity), say), run_aside
 
 
-def _terms(lead: Lead, identity: str) -> Terms:
+def _terms(lead: Candidacy, identity: str) -> Terms:
     namespace = lead.namespace
     if namespace is None:
         namespace = LEASE_NAMESPACE

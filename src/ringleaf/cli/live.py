@@ -14,8 +14,9 @@ from ringleaf.cli.failure import BadUse, warn
 from ringleaf.cli.output import progress
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube.api import Api
-from ringleaf.kube.lives import read_lives
+from ringleaf.kube.lives import Lives, read_lives
 from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_world
+from ringleaf.kube.world import World
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 
@@ -75,12 +76,19 @@ async def look_with_lives(
     Nodes that are set aside and jobs that the brake holds back are known by that alone.
     """
     world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
-    lives = await read_lives(api)
+    return recalled(world, await read_lives(api), clock())
+
+
+def recalled(world: World, lives: Lives, now: float) -> Look:
+    """A look at *world*, with what was written down of its faults."""
     if lives.trouble:
-        warn(f"nodes that are set aside are not known: {lives.trouble}")
-    world.put_faults(lives.faults, {})
-    look = Look(world, clock())
-    hold_back(look.engine, lives.braked, look.now)
+        warn(
+            "nodes that are set aside and jobs that the brake holds back are not "
+            f"known: {lives.trouble}"
+        )
+    world.put_faults(lives.faults, {}, lives.deletions)
+    look = Look(world, now)
+    hold_back(look.engine, lives.braked, now)
     return look
 
 

@@ -1244,10 +1244,10 @@ def scheduler(
       ringleaf scheduler --shadow --canary-queue research
       ringleaf scheduler --with-summary
     """  # noqa: D301
-    from ringleaf.cli.lead import Lead
+    from ringleaf.cli.lead import Candidacy
     from ringleaf.cli.scheduler import Run, run
 
-    lead = Lead(
+    lead = Candidacy(
         leader_elect_resource_name,
         leader_elect_resource_namespace,
         leader_elect_lease_duration,
@@ -1317,10 +1317,10 @@ def summary(
       ringleaf summary --kubeconfig ~/.kube/config
       ringleaf summary --once
     """  # noqa: D301
-    from ringleaf.cli.lead import Lead
+    from ringleaf.cli.lead import Candidacy
     from ringleaf.cli.summary import SummaryRun, run
 
-    lead = Lead(
+    lead = Candidacy(
         leader_elect_resource_name,
         leader_elect_resource_namespace,
         leader_elect_lease_duration,

@@ -18,7 +18,7 @@ import ringleaf
 from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import STDIN
-from ringleaf.cli.lead import Lead, new_identity, standing
+from ringleaf.cli.lead import Candidacy, new_identity, standing_for_lead
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
 from ringleaf.cli.summing import summing
 from ringleaf.engine.engine import Engine
@@ -71,7 +71,7 @@ class Run(Struct, frozen=True):
     record: str | None
     release_s: float
     connections: int
-    lead: Lead | None = None
+    lead: Candidacy | None = None
     shadow: ShadowRun | None = None
     canary_queues: Sequence[str] = ()
     canary_namespaces: Sequence[str] = ()
@@ -175,7 +175,10 @@ async def _serve(
     agent = f"ringleaf/{identity}"
     async with (
         Api(credentials, options.workers, trouble, agent, metrics.answered) as api,
-        standing(asked, identity, agent, say, metrics.answered) as (elector, run_aside),
+        standing_for_lead(asked, identity, agent, say, metrics.answered) as (
+            elector,
+            run_aside,
+        ),
         AsyncExitStack() as on,
     ):
         scheduler = Scheduler(

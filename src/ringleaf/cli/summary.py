@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse, report
-from ringleaf.cli.lead import Lead, new_identity, standing
+from ringleaf.cli.lead import Candidacy, new_identity, standing_for_lead
 from ringleaf.cli.output import print_json
 from ringleaf.cli.scheduler import log_lines
 from ringleaf.cli.shadow import ending
@@ -29,7 +29,7 @@ class SummaryRun(Struct, frozen=True):
     kubeconfig: str | None
     context: str | None
     health: str
-    lead: Lead | None
+    lead: Candidacy | None
     once: bool = False
     as_json: bool = False
 
@@ -46,7 +46,7 @@ async def _serve(asked: SummaryRun, say: Say) -> int:
     agent = f"ringleaf-summary/{identity}"
     async with (
         Api(credentials, WRITERS, trouble, agent) as api,
-        standing(asked, identity, agent, say) as (elector, run_aside),
+        standing_for_lead(asked, identity, agent, say) as (elector, run_aside),
     ):
         name = f"ringleaf-{socket.gethostname()}"
         writer = SummaryWriter(api, say, elector, aside=run_aside, name=name)

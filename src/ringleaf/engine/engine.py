@@ -237,8 +237,11 @@ class Engine:
         """What is being repaired, by the name of the job."""
         return self.cycle.repairs.open
 
-    def explain(self, name: str) -> Decision:
-        """Where a job is, or why it waits, with what would help."""
+    def explain(self, name: str, *, hints: bool = True) -> Decision:
+        """Where a job is, or why it waits, with what would help.
+
+        Without *hints* a running job that lacks pods is told less, in less time.
+        """
         if name in self._invalid:
             return self._invalid[name]
         cycle, standing = self.cycle, self.view.standings[name]
@@ -252,7 +255,7 @@ class Engine:
                 return cycle.with_reserved(standing, found)
             with Statement(cluster) as statement:
                 cycle.repairs.let_go(name, statement, cluster)
-                found = cycle.why_short(standing, hints=True)
+                found = cycle.why_short(standing, hints=hints)
             return cycle.with_reserved(standing, found)
         why = standing.why.lstrip(",; ")
         with Statement(cluster) as statement:

@@ -5,6 +5,7 @@ A storm of reports must not empty a cluster: whoever comes after the limit waits
 
 from collections import deque
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 from ringleaf.model.fault import Deletion
@@ -19,7 +20,10 @@ class Brake:
 
     def __init__(self) -> None:
         self.deletions: deque[Deletion] = deque()
-        """Those of the window, and maybe older ones, the first of them first."""
+        """Those of the window, and maybe older ones, the first of them first.
+
+        One of no job is the sum of all up to then, of which there were too many.
+        """
 
     def count(self, at: float, job: str, pods: int) -> None:
         """*pods* of *job* were deleted."""
@@ -32,12 +36,18 @@ class Brake:
         """
         told = [Deletion(min(d.at, now), d.job, d.pods) for d in deletions]
         same = {(each.at, each.job) for each in told}
-        others = [d for d in self.deletions if (d.at, d.job) not in same]
+        summed = _summed_until(told)
+        others = [
+            d
+            for d in self.deletions
+            if d.job and d.at > summed and (d.at, d.job) not in same
+        ]
         self.deletions = deque(sorted([*others, *told]))
 
     def count_once(self, at: float, job: str, pods: int) -> None:
         """The record of a repair says that so many were; it may be known already."""
-        if all((each.at, each.job) != (at, job) for each in self.deletions):
+        known = any((each.at, each.job) == (at, job) for each in self.deletions)
+        if not known and at > _summed_until(self.deletions):
             self.deletions = deque(sorted([*self.deletions, Deletion(at, job, pods)]))
 
     def recent(self, now: float, rules: Repairs) -> int:
@@ -61,3 +71,8 @@ class Brake:
     def next_at(self, rules: Repairs) -> float:
         """When the first of those deletions is forgotten; only while there are any."""
         return self.deletions[0].at + rules.brake_s
+
+
+def _summed_until(deletions: Iterable[Deletion]) -> float:
+    """Until when deletions are a sum, and not told one by one."""
+    return max((each.at for each in deletions if not each.job), default=-inf)

@@ -66,6 +66,8 @@ class Repair:
         self.awaited: set[int] = set()
         """Pods that hold nothing and were deleted, until it is said that they are gone.
         """
+        self.is_adopted = False
+        """Whether somebody else began it."""
         self.retries_used = 0
         self.holder = f"{name} (repair)"
         self.nodes: set[str] = set()
@@ -75,6 +77,7 @@ class Repair:
     def of(cls, name: str, record: Record, job: Job | None) -> "Repair":
         """The repair that somebody else began."""
         found = cls(name, record.since, job)
+        found.is_adopted = True
         found.reach = record.reach
         found.ailments = {each.replica: each for each in record.ailments}
         found.placements = {each.replica: each for each in record.placements}
@@ -121,9 +124,12 @@ class Repair:
 
     @property
     def was_asked(self) -> bool:
-        """Whether its processes were asked to end by themselves, by anybody."""
-        if self.asked_at is not None:
-            return True
+        """Whether its processes were asked to end by themselves, by anybody.
+
+        Of what somebody else did it is known only what its job wants now.
+        """
+        if self.asked_at is not None or not self.is_adopted:
+            return self.asked_at is not None
         return self.job is not None and asks_first(self.job.recovery, self.causes)
 
     def wanting(self, standing: Standing | None) -> set[int]:

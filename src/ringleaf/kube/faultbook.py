@@ -204,7 +204,8 @@ class Faultbook:
             left = _read(data.get(RETRIES, ""), dict[str, _Left]) or {}
             known = {k: RetriesLeft(each.uid, each.times) for k, each in left.items()}
             deleted = _read(data.get(DELETED, ""), list[Deletion]) or []
-            self._world.put_faults(lives, known, deleted)
+            told = [each for each in deleted if each.at >= 0 and each.pods > 0]
+            self._world.put_faults(lives, known, told)
         else:
             found = _read(data.get(RECORDS, ""), dict[str, History]) or {}
             own = self._histories if self._writes else {}

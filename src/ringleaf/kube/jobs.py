@@ -78,6 +78,10 @@ class Group:
         """How that is written on its PodGroup."""
         self.written: deque[str] = deque(maxlen=MAX_WRITTEN)
         """What we wrote there ourselves, and is no news."""
+        self.is_overwritten = False
+        """Whether that is to be written anew, because somebody wrote over it."""
+        self.renewals = 0
+        """How often it was, in this repair."""
         self.running: set[int] = set()
         """Numbers of which the engine knows that they run."""
         self.is_watched = False

@@ -31,7 +31,7 @@ class Lives(Struct, frozen=True):
     """What was deleted lately because of faults."""
 
 
-Things = TypeVar("Things")
+Thing = TypeVar("Thing")
 
 
 class _ConfigMap(Struct):
@@ -87,28 +87,24 @@ def lives_of(body: bytes) -> Lives:
 
 
 def lives_in(data: Mapping[str, str] | None) -> Lives:
-    """The lives in what a ConfigMap has."""
-    text = (data or {}).get(LIVES)
-    if text is None:
-        return Lives()
-    try:
-        faults = msgspec.json.decode(text, type=tuple[Fault, ...])
-    except msgspec.DecodeError as error:
-        return Lives(trouble=f"ConfigMap {NAMESPACE}/{NAME}, {LIVES}: {error}")
-    return Lives(
-        faults,
-        is_there=True,
-        braked=_listed(data, BRAKED, tuple[str, ...]),
-        deletions=_listed(data, DELETED, tuple[Deletion, ...]),
-    )
+    """The lives in what a ConfigMap has; what is empty or not there is none.
+
+    What one key has does not depend on the others.
+    """
+    given = data or {}
+    faults, trouble = _listed(given, LIVES, Fault)
+    braked, _why = _listed(given, BRAKED, str)
+    deletions, _why = _listed(given, DELETED, Deletion)
+    is_there = LIVES in given and not trouble
+    return Lives(faults, is_there, trouble, braked, deletions)
 
 
 def _listed(
-    data: Mapping[str, str] | None, key: str, kind: type[Things]
-) -> Things | tuple[()]:
-    """What a key has; nothing where that cannot be read."""
-    text = (data or {}).get(key) or "[]"
+    data: Mapping[str, str], key: str, kind: type[Thing]
+) -> tuple[tuple[Thing, ...], str]:
+    """What a key has, or nothing and why that cannot be read."""
     try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.DecodeError:
-        return ()
+        text = data.get(key) or "[]"
+        return msgspec.json.decode(text, type=tuple[kind, ...]), ""  # type: ignore[valid-type]
+    except (msgspec.DecodeError, RecursionError) as error:
+        return (), f"ConfigMap {NAMESPACE}/{NAME}, {key}: {error}"

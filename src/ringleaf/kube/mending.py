@@ -151,6 +151,12 @@ class Mender:
         self._world.remembered(group.name, record)
         self._then(group.name, _Note(group, group.podgroup, record))
 
+    def renew(self, group: Group) -> None:
+        """Write down anew what we know of a repair, if somebody wrote over it."""
+        if group.is_overwritten:
+            self._say("repair written anew", job=group.name)
+            self._remember(group, group.record)
+
     def finish(self, group: Group) -> None:
         """Delete what whoever scheduled before us was about to delete."""
         pods = [p for p in group.pods.values() if group.is_doomed(p) and not p.deleting]

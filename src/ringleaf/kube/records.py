@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ringleaf.model.fault import Ailment, Cause, Reach, Record
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.policies.faults import CAUSES
 
 VERSION: Final = 1
 MOST_BYTES: Final = 256 * 1024
@@ -26,6 +27,10 @@ MOST_NUMBERS: Final = 1 << 17
 """Numbers of a column; no job is larger."""
 MOST_CHIPS: Final = 64
 """Chips of a node."""
+MOST_PODS: Final = 1_000_000
+"""Numbers of pods and blocks are below it, as everywhere."""
+AILS: Final = frozenset(cause for cause, _test in CAUSES)
+"""What can be wrong with a pod."""
 _RUN: Final = re.compile(r"([0-9]{1,18})(?:([-*])([0-9]{1,18}))?")
 _Mark = tuple[str | None, int, bool]
 
@@ -190,7 +195,7 @@ def _record(given: _Written) -> Record:
         reach=Reach(given.reach),
         ailments=() if given.ails is None else tuple(_ailments(given.ails, given)),
         placements=() if given.at is None else tuple(_placements(given.at, given)),
-        deleted=tuple(unpack(given.deleted)),
+        deleted=_pods(given.deleted),
         deleted_at=given.deleted_at,
         stuck_at=given.stuck_at,
         retries_used=given.retries_used,
@@ -209,9 +214,19 @@ def _ails(ailments: Sequence[Ailment], nodes: _Table) -> _Ails:
 
 
 def _ailments(given: _Ails, record: _Written) -> Iterator[Ailment]:
+    causes = [_cause(word) for word in given.causes]
+    _pods(given.pods)
     columns = given.pods, given.cause, given.node
     for replica, cause, node in _rows(*columns):
-        yield Ailment(replica, Cause(given.causes[cause]), record.nodes[node])
+        yield Ailment(replica, causes[cause], record.nodes[node])
+
+
+def _cause(word: str) -> Cause:
+    """What is wrong with a pod."""
+    cause = Cause(word)
+    if cause not in AILS:
+        raise ValueError(f"cause {word!r}, want one of {', '.join(sorted(AILS))}")
+    return cause
 
 
 def _places(placements: Sequence[Placement], nodes: _Table) -> _Places:
@@ -233,6 +248,8 @@ def _places(placements: Sequence[Placement], nodes: _Table) -> _Places:
 def _placements(given: _Places, record: _Written) -> Iterator[Placement]:
     chips = [_chips(text) for text in given.all_chips]
     marks = [None if each is None else _mark(each) for each in given.marks]
+    _pods(given.pods)
+    _pods(given.block, MOST_PODS + 1)
     columns = given.pods, given.node, given.chips, given.block, given.mark, given.role
     for replica, node, own, block, mark, role in _rows(*columns):
         yield Placement(
@@ -243,6 +260,14 @@ def _placements(given: _Places, record: _Written) -> Iterator[Placement]:
             mark=marks[mark],
             role=given.roles[role],
         )
+
+
+def _pods(text: str, below: int = MOST_PODS) -> tuple[int, ...]:
+    """Numbers of pods or blocks. Anybody may have written them."""
+    found = tuple(unpack(text))
+    if any(number >= below for number in found):
+        raise ValueError(f"pods or blocks {text[:40]!r}, want numbers below {below}")
+    return found
 
 
 def _chips(text: str) -> tuple[int, ...]:

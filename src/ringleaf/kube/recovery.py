@@ -101,7 +101,7 @@ def misread_of(
     left = {key: text for key, text in said.items() if key not in own}
     of_pods = podgroup is not None
     told = [_flaw(key, text, of_pods=of_pods) for key, text in left.items()]
-    if said and names.FAULT_SCHEDULING not in own:
+    if (said or own) and names.FAULT_SCHEDULING not in own:
         told += _discord(said, pods)
     return "; ".join(filter(None, told))
 

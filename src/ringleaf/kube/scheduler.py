@@ -32,6 +32,7 @@ from ringleaf.framework.instruction import (
     Verdict,
     WakeAt,
 )
+from ringleaf.framework.standing import Standing
 from ringleaf.framework.view import View
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
@@ -111,7 +112,7 @@ class Mind(Protocol):
     ) -> list[Instruction]:
         """What is to be done after *events*."""
 
-    def explain(self, name: str) -> Decision:
+    def explain(self, name: str, *, hints: bool = True) -> Decision:
         """Where a job is, or why it waits."""
 
 
@@ -580,14 +581,14 @@ class Scheduler:
                 break
             del self._stale[name]
             standing = view.standings.get(name)
-            if standing is None or standing.placements or standing.job.podless:
+            if standing is None or not _lacks_nodes(standing):
                 self._waiting.pop(name, None)
                 continue
             if standing.why:
                 continue  # it waits for its queue, not for nodes
-            found = self._mind.explain(name)
+            found = self._mind.explain(name, hints=False)
             if isinstance(found, Waiting):
-                lacking, n_nodes = found.job.needed, len(view.cluster)
+                lacking, n_nodes = standing.min_pods - standing.ready, len(view.cluster)
                 self.metrics.waits(name, found.reasons, n_nodes, lacking)
                 self.teller.waits(name, found.message)
         self._refresh_at = now + REFRESH_S if self._stale else None
@@ -792,6 +793,7 @@ class Scheduler:
         self.teller.group_changed(group.name)
         self._note_half(group, now)
         self._note_arrival(group, now)
+        self._mender.renew(group)
         self._mender.finish(group)
 
     def _note_arrival(self, group: Group, now: float) -> None:
@@ -868,6 +870,12 @@ def _names(group: Group) -> str:
     known = group.by_number()
     told = [f"pod {n} is {known[n].name!r}" for n in numbers if n in known]
     return f"; {some_of(told, MAX_NAMED)}" if told else ""
+
+
+def _lacks_nodes(standing: Standing) -> bool:
+    """Whether a job waits for nodes: for all its pods, or for some that it lacks."""
+    runs = standing.placements and not standing.is_broken
+    return not (runs or standing.job.podless)
 
 
 def _where(pods: Iterable[PodRecord]) -> str:

@@ -143,6 +143,8 @@ class Shelf:
         self._ours: dict[str, int] = {}
         """The versions of ConfigMaps that we wrote ourselves."""
         self._mends: Counter[str] = Counter()
+        self._spoilt: set[str] = set()
+        """ConfigMaps that somebody has changed, and that are not written anew yet."""
         self._busy: set[str] = set()
         """ConfigMaps that are being written."""
 
@@ -201,8 +203,12 @@ class Shelf:
         self._mend(known, "changed")
 
     def _mend(self, known: SummaryMap, what: str) -> None:
-        """A ConfigMap of ours was changed: it is written anew, not for ever."""
-        self._mends[known.key] += 1
+        """A ConfigMap of ours was changed: it is written anew, not for ever.
+
+        Changes that are mended by one write count once.
+        """
+        self._mends[known.key] += known.key not in self._spoilt
+        self._spoilt.add(known.key)
         if self._mends[known.key] > MENDS:
             self._give_way(known.key, f"others have {what} it {MENDS + 1} times")
         else:
@@ -224,6 +230,7 @@ class Shelf:
         if key not in self.maps:
             self.strange.pop(key, None)
             self._mends.pop(key, None)
+            self._spoilt.discard(key)
             self._ours.pop(key, None)
 
     # What is done.
@@ -255,8 +262,10 @@ class Shelf:
             if answer.ok:
                 found = _decode(answer.body)
                 self._ours[key] = found.version
-                if known is not None and found.version == known.version:
+                same = known is not None and found.version == known.version
+                if same and key in self._spoilt:
                     self._mends[key] -= 1  # nothing of ours had been changed
+                self._spoilt.discard(key)
                 self._heed(found)
                 self.done["written"] += 1
         finally:
@@ -275,6 +284,7 @@ class Shelf:
             self.done["removed"] += answer.ok
             self._forget(key)
             self._mends.pop(key, None)
+            self._spoilt.discard(key)
             return
         if ours is not None:
             self._ours[key] = ours

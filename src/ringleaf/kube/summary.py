@@ -52,6 +52,10 @@ PAUSES, MOST_PAUSE_S = 3.0, 0.5
 FIRST_AGAIN_S, MOST_AGAIN_S = 0.1, 30.0
 """The first and the longest pause after a failure."""
 MOST_DOUBLINGS: Final = 10
+PATIENCE_S: Final = 5.0
+"""How long who writes once waits for an API server that is in trouble."""
+_NEVER: Final = re.compile(r": status 40[0-6]\b")
+"""Trouble that does not pass."""
 QUIET: Final = 3
 """Failures in a row that pass by themselves before they are told."""
 WRITERS: Final = 4
@@ -212,7 +216,8 @@ class SummaryWriter:
         """Write summaries until asked to stop; *once*, until all are as they should.
 
         Then nobody waits for another writer to end, it is the ``rival``; nor for an API
-        server that refuses to tell what there is, or the Lease: that is ``in_vain``.
+        server that refuses to tell what there is, or the Lease, and only for a while
+        for one that cannot: that is ``in_vain``.
         """
         try:
             if once:
@@ -278,13 +283,18 @@ class SummaryWriter:
             self.stop()
 
     async def _look_for_trouble(self) -> None:
+        """Give up before we lead, if something does not work and does not pass."""
         elector = self._elector
         watched = [*self._reflectors, *([elector.reflector] if elector else [])]
+        began = None
         while not self.leads:
             failing = [each.failing for each in watched if not each.synced]
             failing += [elector.trouble] if elector else []
-            self.in_vain = next(filter(None, failing), "")
-            if self.in_vain:
+            found = [*filter(None, failing)]
+            never = [each for each in found if _NEVER.search(each)]
+            began = (began or self.now()) if found else None
+            if never or (began is not None and self.now() > began + PATIENCE_S):
+                self.in_vain = (never or found)[0]
                 self.stop()
                 return
             await asyncio.sleep(FIRST_AGAIN_S)

@@ -108,7 +108,9 @@ TRUST_S: Final = 30.0
 Later ones on PodGroups are of people, who may write there what they like.
 """
 MOST_DELETED: Final = 4096
-"""Pods of which it is believed that they were deleted, of a job that has fewer now."""
+"""Pods of which it is believed that they were deleted, beside those that are there."""
+MOST_RENEWALS: Final = 3
+"""How often what we know of a repair is written anew where somebody wrote over it."""
 NOT_OURS: Final = (
     f"annotation {names.REPAIR} was written by somebody else than the scheduler, "
     "want nobody else to; it counts for nothing; hint: take it off"
@@ -271,6 +273,7 @@ class World:
                 group.podgroup = None
                 group.record = group.believed = None
                 group.record_text = ""
+                group.is_overwritten, group.renewals = False, 0
                 group.doomed = frozenset()
                 group.written.clear()
                 self._dirty[group.name] = None
@@ -883,21 +886,31 @@ class World:
         """What is written on a PodGroup of its repair, unless we wrote it."""
         meta = podgroup.metadata
         text = (meta.annotations or {}).get(names.REPAIR, "")
-        if text == group.record_text or text in group.written:
+        if text in group.written:
+            self._read_own_record(group, podgroup, text)
+            return
+        if text == group.record_text:
             return
         group.record_text, found = text, ""
+        self._repairs[group.name] = None
         if records.writer_of(text) not in ("", *self.schedulers):
             group.record, group.doomed = None, frozenset()
-            return
-        try:
-            group.record = records.read(text) if text else OVER
-            group.doomed = records.doomed_in(text)
-            group.is_finished = False
-        except records.BadRecord as error:
-            found = f"annotation {names.REPAIR} {error}"
         else:
-            self._repairs[group.name] = None
+            try:
+                group.record = records.read(text) if text else OVER
+                group.doomed = records.doomed_in(text)
+                group.is_finished = False
+            except records.BadRecord as error:
+                found = f"annotation {names.REPAIR} {error}"
         self._tell_of_group(podgroup, found, "repair")
+
+    def _read_own_record(self, group: Group, podgroup: PodGroup, text: str) -> None:
+        """We wrote that; what somebody else wrote before is gone."""
+        group.record_text = text
+        if group.name in self._repairs:
+            del self._repairs[group.name]
+            group.record, group.doomed = group.believed, frozenset()
+        self._tell_of_group(podgroup, "", "repair")
 
     def _doubt(self, now: float) -> None:
         """Of what others wrote of repairs, heed nothing that is written while we lead.
@@ -907,13 +920,27 @@ class World:
         trusted = now < self._trusts_until
         for group in filter(None, map(self.groups.get, self._repairs)):
             if trusted:
-                group.believed = group.record
+                group.believed = group.record or group.believed
                 continue
             group.record, group.doomed = group.believed, frozenset()
-            if group.record_text and group.podgroup is not None:
-                self._tell_of_group(group.podgroup, NOT_OURS, "repair")
+            if group.podgroup is not None:
+                self._resist(group, group.podgroup)
         if not trusted:
             self._repairs.clear()
+
+    def _resist(self, group: Group, podgroup: PodGroup) -> None:
+        """Somebody wrote over what we wrote: tell it, and have it written anew.
+
+        Not for ever: somebody else may do the same.
+        """
+        told = self._told.get(("PodGroup", podgroup.metadata.key), {})
+        if group.record_text and "repair" not in told:
+            self._tell_of_group(podgroup, NOT_OURS, "repair")
+        known = group.believed
+        if known is None or known.is_over or group.renewals == MOST_RENEWALS:
+            return
+        group.renewals += 1
+        group.is_overwritten = True
 
     def _spare(self, group: Group, job: Job | None, pods: list[PodRecord]) -> None:
         """Who says since that we are to delete nobody loses nobody else."""
@@ -927,6 +954,9 @@ class World:
         if group is not None:
             group.record = group.believed = record
             group.doomed = frozenset()
+            group.is_overwritten = False
+            if record is None or record.is_over:
+                group.renewals = 0
 
     def writing(self, job: str, text: str) -> None:
         """What is written of the repair of *job* in a moment, and is no news then."""
@@ -1186,24 +1216,32 @@ class World:
 def _sound(record: Record, now: float, n_pods: int) -> Record:
     """*record* as the engine takes it, which others may have written.
 
-    Nothing lies in the future: clocks differ. What was deleted was deleted sometime.
-    Of more pods than a job may have had, the first count: all that is remembered is
-    looked at in every cycle.
+    Nothing lies in the future, and nothing before 1970: clocks differ. What was deleted
+    was deleted sometime. Of more pods than a job may have had, the first count: all
+    that is remembered is looked at in every cycle.
     """
-    since, deleted_at = max(0.0, min(record.since, now)), record.deleted_at
+    since, deleted_at = _past(record.since, now), record.deleted_at
     if record.deleted and deleted_at is None:
         deleted_at = since
-    most = max(MOST_DELETED, n_pods)
+    most = MOST_DELETED + n_pods
+    deleted, placements = record.deleted[:most], record.placements
+    if len(placements) > most:  # successors return to where those were
+        gone = {*deleted}
+        placements = (*sorted(placements, key=lambda p: p.replica not in gone)[:most],)
     return replace(
         record,
         since=since,
         ailments=record.ailments[:most],
-        placements=record.placements[:most],
-        deleted=record.deleted[:most],
-        deleted_at=None if deleted_at is None else min(deleted_at, now),
-        stuck_at=None if record.stuck_at is None else min(record.stuck_at, now),
+        placements=placements,
+        deleted=deleted,
+        deleted_at=None if deleted_at is None else _past(deleted_at, now),
+        stuck_at=None if record.stuck_at is None else _past(record.stuck_at, now),
         retries_used=min(max(0, record.retries_used), MAX_RETRIES),
     )
+
+
+def _past(moment: float, now: float) -> float:
+    return max(0.0, min(moment, now))
 
 
 def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:

@@ -48,6 +48,11 @@ class Mode(StrEnum):
     EXTERNAL_FORCE = "external-force"
 
     @property
+    def is_ours(self) -> bool:
+        """Whether the scheduler deletes the pods."""
+        return self in (Mode.GRACE, Mode.FORCE)
+
+    @property
     def is_external(self) -> bool:
         """Whether others delete the pods; they are told which are faulty."""
         return self in (Mode.EXTERNAL_GRACE, Mode.EXTERNAL_FORCE)

@@ -393,11 +393,11 @@ def _block_words(
 ) -> str:
     """The SuperPoDs of the pods that are *missing*, and what they have left."""
     assert job.previous is not None
-    free = superpods_of(cluster, ranks).free
+    free, away = superpods_of(cluster, ranks).free, {*missing}
     homes = {
         cluster.superpod.item(cluster.index[p.node])
         for p in (*job.previous.lost, *job.previous.placements)
-        if p.replica in set(missing) and p.node in cluster.index
+        if p.replica in away and p.node in cluster.index
     }
     rooms = few(
         [

@@ -86,9 +86,9 @@ class Recorder:
         """The jobs that the last call let in."""
         return self._engine.let_in
 
-    def explain(self, name: str) -> Decision:
+    def explain(self, name: str, *, hints: bool = True) -> Decision:
         """Where a job is, or why it waits; nothing is written down."""
-        return self._engine.explain(name)
+        return self._engine.explain(name, hints=hints)
 
     def handle(self, event: Event, now: float) -> list[Instruction]:
         """What is to be done after *event*; written down."""

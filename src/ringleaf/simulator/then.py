@@ -254,7 +254,17 @@ class Reader(Struct, frozen=True):
                     "with the pod itself",
                     "unhealthy chips stand on the nodes, as faulty",
                 )
-        return PodsAil(job, _ailments(f"{path}.ailments", entry.ailments))
+        return PodsAil(job, self._ailments(f"{path}.ailments", entry.ailments))
+
+    def _ailments(
+        self, path: str, entries: Sequence[AilmentEntry]
+    ) -> tuple[Ailment, ...]:
+        for i, each in enumerate(entries):
+            if self.stage.strict and each.cause not in OF_PODS:
+                want = wanted_at(AilmentEntry, "cause", element=False)
+                found = brief(str(each.cause))
+                raise BadInput(f"{path}[{i}].cause is {found}, want {want}")
+        return tuple(Ailment(each.replica, each.cause, each.node) for each in entries)
 
     def _pods_run(self, path: str, entry: PodsRunEntry) -> Event:
         return PodsRun(*self._known_pods(path, entry), entry.since)
@@ -271,7 +281,7 @@ class Reader(Struct, frozen=True):
         record = Record(
             since=given.since,
             reach=given.reach,
-            ailments=_ailments(f"{path}.record.ailments", given.ailments),
+            ailments=self._ailments(f"{path}.record.ailments", given.ailments),
             placements=tuple(placements),
             deleted=tuple(given.deleted),
             deleted_at=given.deleted_at,
@@ -361,15 +371,6 @@ class Reader(Struct, frozen=True):
         if not given:
             raise BadInput(f"{path} is false, want true")
         return Woke()
-
-
-def _ailments(path: str, entries: Sequence[AilmentEntry]) -> tuple[Ailment, ...]:
-    for i, each in enumerate(entries):
-        if each.cause not in OF_PODS:
-            want = wanted_at(AilmentEntry, "cause", element=False)
-            found = brief(str(each.cause))
-            raise BadInput(f"{path}[{i}].cause is {found}, want {want}")
-    return tuple(Ailment(each.replica, each.cause, each.node) for each in entries)
 
 
 FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(

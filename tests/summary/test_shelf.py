@@ -1,0 +1,148 @@
+"""The ConfigMaps of summaries: what others do to them, and trouble before the first."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from ringleaf.kube import summary as summary_module
+from ringleaf.kube import watch as watch_module
+from ringleaf.kube.api import Answer, Api
+from ringleaf.kube.credentials import Credentials
+from ringleaf.kube.shelf import MENDS, Shelf, SummaryMap
+from ringleaf.kube.summary import SummaryWriter
+from tests.kube.server import Behaviour, Reply, Request, Server
+
+KEY = "n/job-summary-bert"
+
+
+class Keeper:
+    """An API server with one ConfigMap; a write that changes nothing is none."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.plain: dict[str, Any] = {}
+
+    async def call(
+        self, _method: str, _path: str, body: bytes, **_more: object
+    ) -> Answer:
+        given = json.loads(body)
+        given["metadata"].pop("resourceVersion", None)
+        self.change(given["data"], given["metadata"])
+        return Answer(200, json.dumps(self.plain).encode())
+
+    def change(self, data: dict[str, str], meta: dict[str, Any]) -> SummaryMap:
+        """Somebody changes it; what is heard of that."""
+        before = json.dumps(self.plain, sort_keys=True)
+        known = self.plain.setdefault("metadata", {})
+        for key, value in meta.items():
+            old = known.get(key)
+            known[key] = {**(old or {}), **value} if isinstance(value, dict) else value
+        self.plain["data"] = self.plain.get("data", {}) | data
+        if json.dumps(self.plain, sort_keys=True) != before:
+            self.version += 1
+            known["resourceVersion"] = str(self.version)
+        return msgspec.convert(self.plain, SummaryMap)
+
+
+def after(changes: list[str], turns: int) -> tuple[dict[str, str], str]:
+    """What is left to others after *changes* before one write, so often; its data."""
+    keeper, spoiled = Keeper(), list[str]()
+    shelf = Shelf(
+        cast(Api, keeper),
+        heard=lambda _found: None,
+        spoiled=lambda known: spoiled.append(known.key),
+        left=lambda _key, _line: None,
+    )
+
+    async def run() -> None:
+        data = {"job_status": "running"}
+        await shelf.put(KEY, {"outputId": "true"}, "v1", data)
+        for turn in range(turns):
+            spoiled.clear()
+            for number, what in enumerate(changes):
+                label = {"labels": {"team": f"{turn}-{number}"}}
+                found = keeper.change({"job_status": "odd"}, {})
+                if what == "label":
+                    found = keeper.change(data, label)
+                shelf.put_maps([found])
+            if spoiled:
+                await shelf.put(KEY, {}, "v1", data)
+
+    asyncio.run(run())
+    return shelf.strange, keeper.plain["data"]["job_status"]
+
+
+def test_labels_are_no_edits_however_many_come_before_one_write() -> None:
+    assert after(["label"] * (2 * MENDS), turns=3) == ({}, "running")
+
+
+def test_edits_that_one_write_mends_count_once() -> None:
+    assert after(["edit"] * (2 * MENDS), turns=MENDS) == ({}, "running")
+
+    strange, status = after(["edit"] * 2, turns=MENDS + 1)
+    assert strange == {KEY: f"others have changed it {MENDS + 1} times"}
+    assert status == "odd"
+
+
+# Trouble before anything is known.
+
+
+def server_of(status: int, times: int) -> Behaviour:
+    """Nothing is there, and so many lists of nodes are answered with *status*."""
+    asked = 0
+
+    async def behave(request: Request, reply: Reply) -> None:
+        nonlocal asked
+        if "watch=1" in request.path:
+            await reply.start_chunks()
+            await reply.left()
+        elif "/nodes?" in request.path and asked < times:
+            asked += 1
+            await reply.answer(status, b'{"message": "not now"}')
+        else:
+            body = {"metadata": {"resourceVersion": "5"}, "items": []}
+            await reply.answer(200, json.dumps(body).encode())
+
+    return behave
+
+
+def in_vain(status: int, times: int) -> str:
+    """Why a writer has given up that was to write once; empty where it has not."""
+
+    async def run() -> str:
+        async with (
+            Server(server_of(status, times)) as server,
+            Api(Credentials(server=server.url), 4) as api,
+        ):
+            writer = SummaryWriter(api, lambda _what, **_more: None)
+            async with asyncio.timeout(60):
+                await writer.run(once=True)
+            return writer.in_vain
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_module, "FIRST_S", 0.4)
+
+
+@pytest.mark.usefixtures("hurry")
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_once_lets_trouble_pass(status: int) -> None:
+    assert in_vain(status, times=1) == ""
+
+
+@pytest.mark.usefixtures("hurry")
+@pytest.mark.parametrize(("status", "patience_s"), [(503, 0.0), (401, 99), (403, 99)])
+def test_once_gives_up_where_it_does_not(
+    status: int, patience_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary_module, "PATIENCE_S", patience_s)
+
+    why = in_vain(status, times=10**6)
+
+    assert f"list /api/v1/nodes: status {status}, not now" in why
