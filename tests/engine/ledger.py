@@ -75,6 +75,9 @@ class Ledger:
         self.ending: set[Pod] = set()
         self.done: set[Pod] = set()
         self.told: dict[str, str] = {}
+        self.unasked: set[str] = set()
+        """Jobs that need not end by themselves any more, and were told nothing since.
+        """
         self.invalid: set[str] = set()
         self.refused: set[str] = set()
         """Those of the invalid ones that were never let further."""
@@ -175,7 +178,9 @@ class Ledger:
                 self.counts[said.verdict.value] += 1
             case Report():
                 assert said.job in self.jobs, f"a report on nobody: {said}"
-                assert self.told.get(said.job) != said.message, f"told twice: {said}"
+                again = self.told.get(said.job) == said.message
+                assert not again or said.job in self.unasked, f"told twice: {said}"
+                self.unasked.discard(said.job)
                 self.told[said.job] = said.message
                 self.counts[said.verdict.value] += 1
                 if said.verdict.value == "invalid":
@@ -197,6 +202,7 @@ class Ledger:
                 self.wards.remember(said, self)
             case AskToExit():
                 self.wards.ask(said, self)
+                self.unasked |= set() if said.exits else {said.job}
                 self.counts["asked"] += 1
             case Point():
                 recovery = self.jobs[said.job].recovery

@@ -28,7 +28,7 @@ from ringleaf.engine.event import (
     Woke,
 )
 from ringleaf.framework.conf import Conf
-from ringleaf.framework.instruction import Bind, Remember
+from ringleaf.framework.instruction import Bind, Delete, Remember
 from ringleaf.model.cluster import Node
 from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.demand import Demand
@@ -1308,6 +1308,22 @@ def test_the_first_job_of_a_while_always_may() -> None:
     story.hears(ill("a", 1), ill("c", 1), now=1)
 
     assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+def test_pods_that_ended_well_are_no_part_of_those_of_which_so_many_may_be() -> None:
+    """Neither for the engine nor for the books beside it."""
+    story = Story("a b c d e", conf=rules(fault_brake_percent=60))
+    story.arrives(job("j", 8, 4, recovery=wants(pods_only=True, master=None)))
+    story.arrives(job("k", 8, recovery=wants()))
+    story.hears(ill("a", 0), ill("b", 0), now=1)
+    story.hears(PodsGone("j", (0,), succeeded=True), now=2)
+
+    said = story.hears(PodsGone("j", (1,)), ill("e", 0), now=3)
+
+    assert "braked k" in said
+    story.ledger.heed(Remember("k", Record(3, deleted=(0,))))
+    with pytest.raises(AssertionError, match="the brake"):
+        story.ledger.heed(Delete("k", (0,), Cause.CHIP, "a chip"))
 
 
 def test_a_braked_job_that_is_gone_waits_for_nothing() -> None:

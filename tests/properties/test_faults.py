@@ -185,6 +185,12 @@ class World:
                 self._well(name, {replica})
                 self.hears(PodsGone(name, (replica,)))
 
+    def ends_well(self, name: str, replica: int) -> None:
+        """A pod is done; nothing is wrong with it any more."""
+        self._well(name, {replica})
+        told = PodsAil(name, self.ailing[name])
+        self.hears(told, PodsGone(name, (replica,), succeeded=True))
+
     def _well(self, name: str, replicas: set[int]) -> None:
         left = [a for a in self.ailing.get(name, ()) if a.replica not in replicas]
         self.ailing[name] = tuple(left)
@@ -378,6 +384,14 @@ class Machine(RuleBasedStateMachine):
     @rule(most=st.integers(1, 4))
     def some_that_end_are_gone(self, most: int) -> None:
         self.world.pods_are_gone(most)
+
+    @precondition(lambda self: self.world.ledger.pods)
+    @rule(pick=PICK)
+    def a_pod_ends_well(self, pick: int) -> None:
+        ending = sorted(self.world.ledger.ending)
+        pods = ending or sorted(self.world.ledger.pods)
+        name, replica = pods[pick % len(pods)]
+        self.world.ends_well(name, replica)
 
     @rule(seconds=st.sampled_from([1.0, 7.0, 25.0]))
     def time_passes(self, seconds: float) -> None:

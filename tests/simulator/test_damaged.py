@@ -72,7 +72,7 @@ def report_of(*command: str) -> dict[str, Any]:
         [sys.executable, "-m", "tests.simulator.damage", *command],
         cwd=ROOT,
         stdout=subprocess.PIPE,
-        timeout=300,
+        timeout=900,
         check=True,
     )
     report: dict[str, Any] = json.loads(done.stdout)
