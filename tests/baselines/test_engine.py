@@ -11,6 +11,7 @@ from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role, Schema
 from ringleaf.model.mask import full_mask
+from ringleaf.policies.products import PRODUCTS
 from tests.baselines.stage import A2, A3, OLD, Stage, drawn, under_leaves
 
 FULL = "####|####"
@@ -43,16 +44,21 @@ def test_a_waiting_job_is_told_how_many_nodes_lack_what() -> None:
     )
 
 
-def test_chips_in_different_rings_are_no_reason_to_wait_where_rings_do_not_count() -> (
-    None
-):
-    stage = Stage("first-fit", drawn("##..|##..", "#...|...."))
+def test_chips_in_pieces_count_as_fitting_where_wiring_does_not() -> None:
+    """Of two pods one fits: the two chips of different modules, for who counts."""
+    modules = PRODUCTS["atlas-800t-a3"]
+    nodes = [Node("n0", modules, 16, 0b101), Node("n1", modules, 16, 0b1)]
+    gang = Job("j", modules, 2, 2)
 
-    stage.comes(Job("j", OLD, 4))
-    stage.comes(Job("k", OLD, 4))
+    def reasons(name: str) -> dict[Reason, int]:
+        stage = Stage(name, nodes)
+        assert stage.comes(gang) is None
+        found = stage.engine.explain("j")
+        assert isinstance(found, Waiting)
+        return dict(found.reasons)
 
-    assert stage.nodes_of("j") == ["n00"]
-    assert "wired" not in stage.why("k")
+    assert reasons("first-fit") == {Reason.TOO_FEW_CHIPS: 1}
+    assert reasons("fgd") == {Reason.TOO_FEW_CHIPS: 1, Reason.NOT_WIRED_TOGETHER: 1}
 
 
 def test_another_product_stays_forbidden() -> None:

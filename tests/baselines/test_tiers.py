@@ -74,6 +74,16 @@ def test_volcano_weighs_the_leaf_of_a_pod_that_comes_alone() -> None:
     assert Stage("volcano-hypernode", nodes).comes(Job("j", A2, 1)) == ["B0"]
 
 
+def test_volcano_weighs_a_leaf_more_than_a_superpod() -> None:
+    """A is the leaf with room in a full SuperPoD, B the other way round.
+
+    Without fading both would weigh the same, and A would go first.
+    """
+    nodes = under_leaves("A/2 -#", "B/1 -.", "C/1 ####", "D/2 ....")
+
+    assert Stage("volcano-hypernode", nodes).comes(Job("j", A2, 1)) == ["B0"]
+
+
 @pytest.mark.parametrize("name", BOTH)
 def test_without_a_network_they_pack_nodes(name: str) -> None:
     nodes = drawn("####|####", "####|....", "##..|....", product=OLD)
