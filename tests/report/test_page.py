@@ -226,7 +226,7 @@ def test_many_policies_are_drawn_and_some_are_hidden_at_first() -> None:
     (body,) = read.named("body")
     assert body["class"] == " ".join(f"hide-{n}" for n in range(5, 12))
     pressed = [a["aria-pressed"] for a in read.named("button") if "data-policy" in a]
-    assert pressed.count("true") == 2 * 5
+    assert pressed.count("true") == 5
     assert len(text) < 2_000_000
 
 

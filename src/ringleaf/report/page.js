@@ -120,6 +120,11 @@ class Film {
     Object.assign(this, unpack(film, this.nodes.length));
   }
   still(seconds) { return Math.min(this.stills - 1, Math.floor(seconds / this.interval + 1e-9)); }
+  fullest() {
+    const used = new Array(this.stills).fill(0);
+    this.used.forEach((n, at) => { used[at % this.stills] += n; });
+    return used.indexOf(Math.max(...used));
+  }
   // What is seen on a still: jobs across leaves, and leaves that several of them share.
   look(still) {
     const leaves = new Map();
@@ -321,13 +326,22 @@ if (figures.films && figures.films.length) {
     else if (by && event.target.tagName === "CANVAS") { event.preventDefault(); map.go(Number(slider.value) + by); }
   });
   addEventListener("resize", () => map.draw());
-  map.go(Math.round(steps / 2), false);
+  // At first, when the first policy has most chips in use.
+  const fullest = films[0].fullest();
+  map.go(Math.round(fullest * films[0].interval / step), false);
 }
 matchMedia("(prefers-color-scheme:dark)").addEventListener("change", () => dress(root.dataset.theme));
 document.getElementById("theme").addEventListener("click", () => {
   const theme = isDark() ? "light" : "dark";
   themes.keep(theme);
   dress(theme);
+});
+// Paper is white.
+let worn;
+addEventListener("beforeprint", () => { worn = root.dataset.theme; dress("light"); });
+addEventListener("afterprint", () => {
+  if (worn) root.dataset.theme = worn; else delete root.dataset.theme;
+  dress(worn);
 });
 dress(themes.kept());
 })();

@@ -255,6 +255,15 @@ def _legend(results: Results) -> str:
     return f'<div class="legend" role="group" aria-label="Policies shown">{keys}</div>'
 
 
+def _keys(results: Results) -> str:
+    """What is drawn how, where nothing can be hidden."""
+    keys = "".join(
+        f"<span>{_swatch(i)}{escape(policy)}</span>"
+        for i, policy in enumerate(results.policies)
+    )
+    return f'<div class="keys">{keys}</div>'
+
+
 def axis_of(runs: Sequence[Run]) -> chart.Axis:
     """Time as charts show it: all arrivals, and a little after them."""
     window = runs[0].metrics.get("window", {})
@@ -370,7 +379,7 @@ def _waiting(results: Results) -> Iterator[str]:
         "better. Jobs that never start are in no dot: the table counts them."
     )
     yield from _section(
-        "waiting", "Waiting by size of job", _legend(results),
+        "waiting", "Waiting by size of job", _keys(results),
         _figure(drawing, caption, numbers),
     )  # fmt: skip
 
@@ -575,7 +584,8 @@ def _gap(measure: Measure, gap: Estimate) -> str:
 
 def _signed(measure: Measure, value: float) -> str:
     if measure.written is share:
-        return f"{100 * value:+.2g} points" if value else "0 points"
+        points = 100 * value
+        return f"{points:+.1f} points" if abs(points) >= 1 else f"{points:+.2g} points"
     return f"{'+' if value > 0 else ''}{measure.written(value)}"
 
 

@@ -126,7 +126,7 @@ class _Sheet:
         at, up, down = in_px(y), in_px(y - 3), in_px(y + 3)
         words = f"{who}: mean {duration(own.mean)}, 95 % within {duration(own.p95)}"
         return (
-            f'<g class="s-{number} {colour_of(number)}"><title>{escape(words)}</title>'
+            f'<g class="{colour_of(number)}"><title>{escape(words)}</title>'
             f'<rect class="hit" x="{self.left}" y="{in_px(y - self.row / 2)}" '
             f'width="{self.width}" height="{self.row}"/>'
             f'<line class="whisker" x1="{mean}" x2="{p95}" y1="{at}" y2="{at}"'

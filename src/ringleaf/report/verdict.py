@@ -223,6 +223,8 @@ def _unclear(table: Table, measure: Measure, other: str) -> str:
     ]
     sign = -1 if measure.better is Better.UP else 1
     good, bad = sum(sign * g > 0 for g in gaps), sum(sign * g < 0 for g in gaps)
+    if not any(gaps):
+        return f". {results.reference} and {other} are the same."
     told = f". Against {other} the difference is within chance"
     if max(good, bad) == len(gaps) > 1:
         who = results.reference if good else other
