@@ -14,7 +14,7 @@ from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Verdict
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.waitlist import Line
+from ringleaf.framework.waitlist import Key, Line
 from ringleaf.model.decision import Placed
 from ringleaf.policies.fit import some_of
 
@@ -45,10 +45,9 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
     """A reservation for the first in order of those of *queues* who are overdue."""
     listed = [queue for queue in queues if _is_due(cycle, queue, after)]
     overdue = [one for queue in listed for one in _overdue(cycle, queue, after)]
-    for standing in sorted(overdue, key=cycle.key_of):
-        if cycle.hopeless.get(standing.ask) == cycle.structure:
-            continue
-        booking = _plan(cycle, standing)
+    for _key, standing in sorted(overdue, key=lambda each: each[0]):
+        known = cycle.hopeless.get(standing.ask) == cycle.structure
+        booking = None if known else _plan(cycle, standing)
         if booking is None:
             cycle.hopeless[standing.ask] = cycle.structure
             continue
@@ -74,25 +73,35 @@ def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
     return False
 
 
-def _overdue(cycle: Cycle, queue: str, after: int) -> list[Standing]:
-    """Who of *queue* has waited too long, also to be let in.
+def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[Key, Standing]]:
+    """Who of *queue* has waited too long, also to be let in; of a line the first.
 
     When nobody has, or none of them can be helped, it is noted until when that is so.
     """
     found, until = [], inf
-    for standing in chain(cycle.waiting, cycle.pending):
-        due = standing.waiting_since + after
-        whole = standing.phase is Phase.RUNNING and not standing.is_broken
-        if standing.job.queue != queue or whole or standing.job.podless:
-            continue
-        if due > cycle.now:
-            until = min(until, due)
-        elif cycle.hopeless.get(standing.ask) != cycle.structure:
-            found.append(standing)
+    for line in chain(cycle.waiting.lines_in(queue), cycle.pending.lines_in(queue)):
+        first: tuple[Key, Standing] | None = None
+        for key, standing in [] if line.ask.podless else _short(line):
+            due = standing.waiting_since + after
+            if due > cycle.now:
+                until = min(until, due)
+            elif first is None or key < first[0]:
+                first = key, standing
+        if first and cycle.hopeless.get(first[1].ask) != cycle.structure:
+            found.append(first)
     cycle.wake_at(until)
     if not found:
         cycle.barren[queue] = cycle.structure, until
     return found
+
+
+def _short(line: Line) -> list[tuple[Key, Standing]]:
+    """Those of *line* who cannot do with what they have."""
+    return [
+        (key, standing)
+        for key, standing in line.entries()
+        if standing.phase is not Phase.RUNNING or standing.is_broken
+    ]
 
 
 def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
@@ -111,10 +120,16 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
         ),
         key=lambda other: (ends_at(other), other.number),
     )
-    beyond = _needs_more(cycle, standing, enders)
-    if beyond is None:
-        return None
-    count, placed = _soonest(cycle, standing, enders, beyond=beyond)
+    beyond = False
+    found = None if standing.is_broken else _soonest(cycle, standing, enders)
+    if found is None:
+        more = _needs_more(cycle, standing, enders)
+        if more is None:
+            return None
+        beyond = more
+        found = _soonest(cycle, standing, enders, beyond=beyond)
+        assert found is not None, "it fits when nobody runs"
+    count, placed = found
     if not cycle.is_promised(standing, placed):
         return None
     since = standing.waiting_since
@@ -173,17 +188,19 @@ def _needs_more(
 
 
 def _soonest(
-    cycle: Cycle, standing: Standing, enders: list[Standing], *, beyond: bool
-) -> tuple[int, Placed]:
+    cycle: Cycle, standing: Standing, enders: list[Standing], *, beyond: bool = False
+) -> tuple[int, Placed] | None:
     """The fewest of *enders*, in their order, after which the job fits, and where.
 
-    Ever larger steps until it fits, as it does after all of them; then halves of the
-    last step.
+    Ever larger steps until it fits; then halves of the last step. None where it does
+    not fit after all of them.
     """
     ended, step = 0, 1
     with Statement(cycle.view.cluster) as statement:
         while (placed := _fits(cycle, standing, beyond=beyond)) is None:
             more = enders[ended : ended + step]
+            if not more:
+                return None
             if (found := _within(cycle, standing, more, beyond=beyond)) is not None:
                 count, placed = found
                 return ended + count, placed

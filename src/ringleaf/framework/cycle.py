@@ -596,7 +596,9 @@ class Cycle:
         if limit is not None:
             with Statement(cluster) as statement:
                 booking.let_go(statement, cluster)
-                found = self._placed(standing, limit)
+                found: object = None  # nobody asks why it does not help
+                if self.preview(standing, limit) is not None:
+                    found = self._placed(standing, limit)
                 if isinstance(found, tuple):
                     statement.commit()
                     del self.bookings[booking.job.name]

@@ -48,6 +48,15 @@ class Line:
         """Its jobs, in no particular order."""
         return (entry[2] for entry in self._heap if self._alive(entry))
 
+    def entries(self) -> list[tuple[Key, Standing]]:
+        """Its jobs with their keys, in no particular order."""
+        serials = self._serial
+        return [
+            (key, standing)
+            for key, serial, standing in self._heap
+            if serials.get(standing.job.name) == serial
+        ]
+
     def push(self, key: Key, serial: int, standing: Standing) -> None:
         """A job joins the line."""
         self._serial[standing.job.name] = serial
@@ -91,6 +100,10 @@ class Waitlist:
     def __iter__(self) -> Iterator[Standing]:
         """Everybody who waits, line by line."""
         return (standing for line in self._lines.values() for standing in line)
+
+    def lines_in(self, queue: str) -> list[Line]:
+        """The lines of *queue*."""
+        return [line for line in self._lines.values() if line.ask.queue == queue]
 
     def add(self, standing: Standing, key: Key) -> Line:
         """A job begins to wait; a new line is open."""

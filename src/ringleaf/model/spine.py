@@ -73,10 +73,9 @@ class Spine:
     def crossings(self) -> dict[int, list[str]]:
         """Leaf -> the names of the jobs that cross it, in their order."""
         found: dict[int, list[str]] = {}
-        for job, places in sorted(self._pods.items()):
-            if len(places) > 1:
-                for leaf in places:
-                    found.setdefault(leaf, []).append(job)
+        for job in sorted(job for job, own in self._pods.items() if len(own) > 1):
+            for leaf in self._pods[job]:
+                found.setdefault(leaf, []).append(job)
         return found
 
     def enter(self, job: str, leaf: int, mark: Mark) -> None:
