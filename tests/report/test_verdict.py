@@ -68,7 +68,9 @@ def test_a_verdict_tells_where_the_reference_is_worse() -> None:
         "ringleaf 80.0 %; the best of the others, other, 90.0 % (-10.0 points). "
         "other is clearly better."
     )
-    assert told["Where ringleaf is worse"].text == "chips in use: 80.0 %, other 90.0 %."
+    worse = told["Where ringleaf is worse"]
+    assert worse.text == "Clearly: chips in use 80.0 % (other 90.0 %)."
+    assert worse.standing is Standing.WORSE
     assert told["Waiting, all jobs"].text.endswith("ringleaf is clearly the best.")
     assert told["Against other"].text == (
         "Better in waiting of all jobs; worse in chips in use."
@@ -78,7 +80,21 @@ def test_a_verdict_tells_where_the_reference_is_worse() -> None:
 def test_a_verdict_tells_that_the_reference_is_worse_in_nothing() -> None:
     told = {each.head: each for each in findings(results(*measured(WAIT, 1.0, 2.0)))}
 
-    assert "By no measure" in told["Where ringleaf is worse"].text
+    assert told["Where ringleaf is worse"].text == "By no measure beyond chance."
+
+
+def test_a_verdict_tells_what_is_much_worse_within_chance() -> None:
+    given = results(
+        *measured(WAIT, 7200.0, 3600.0, sure=9000.0),
+        *measured(UTILISATION, 0.89, 0.9, sure=0.5),
+    )
+
+    told = {each.head: each for each in findings(given)}
+
+    assert told["Where ringleaf is worse"].text == (
+        "By no measure beyond chance. Within chance, but by more than 10% of the mean: "
+        "waiting, all jobs 2.0 h (other 1.0 h)."
+    )
 
 
 def test_what_is_within_chance_tells_if_all_seeds_agree() -> None:

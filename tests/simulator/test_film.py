@@ -73,13 +73,23 @@ def test_the_job_with_most_chips_owns_a_node_and_the_first_among_equals() -> Non
 
 
 def test_a_film_that_is_full_is_thinned_and_goes_on_at_twice_the_interval() -> None:
-    played = trial(1, [work("a", 0, 30), work("b", 30, 300)])
+    played = trial(1, [work("a", 0, 30), work("b", 0, 300)])
 
     seen = filmed(played, most=4)
 
-    # 10 s at first, then 20, 40, 80, 160 s: stills at 0 and 160 and 320.
-    assert seen.film["interval_s"] == 160
+    # All arrive at once: 1 s at first, then 2, 4, 8 and so on: stills at 0, 128, 256.
+    assert seen.film["interval_s"] == 128
     assert seen.owners(0) == ["a", "b", "b"]
+
+
+def test_a_film_leaves_out_the_tail_of_a_run() -> None:
+    played = trial(1, [work("a", 0, 30), work("b", 90, 10_000)])
+
+    seen = filmed(played)
+
+    # Every 10 s at first, then every 20 s: to 11 of these, and no further.
+    assert seen.film["interval_s"] == 20
+    assert "".join(seen.owners(0)) == "aa---bbbbbb"
 
 
 def test_jobs_on_no_still_are_not_named() -> None:

@@ -39,6 +39,8 @@ const written = (value, isShare) => {
   return value >= 1000 ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3));
 };
 
+const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
 // Light and dark.
 const themes = {
   kept() { try { return localStorage.getItem("ringleaf-theme"); } catch { return null; } },
@@ -123,7 +125,8 @@ class Film {
   fullest() {
     const used = new Array(this.stills).fill(0);
     this.used.forEach((n, at) => { used[at % this.stills] += n; });
-    return used.indexOf(Math.max(...used));
+    const arriving = used.slice(0, Math.max(1, this.still(figures.last) + 1));
+    return arriving.indexOf(Math.max(...arriving));
   }
   // What is seen on a still: jobs across leaves, and leaves that several of them share.
   look(still) {
@@ -243,12 +246,12 @@ class Panel {
     if (queue) {
       const line = queue.lines[film.policy];
       const bin = Math.floor(map.seconds / figures.end * line.length);
-      if (bin < line.length && line[bin] !== null) words.push(`about ${Math.round(line[bin])} jobs wait`);
+      if (bin < line.length && line[bin] !== null) words.push(`about ${count(Math.round(line[bin]), "job")} waiting`);
     }
     if (film.groups.some(([kind]) => kind === "leaf")) {
-      words.push(`${seen.crossing} gangs across leaves`, `${seen.shared.size} leaves that gangs share`);
+      words.push(count(seen.crossing, "gang") + " across leaves", count(seen.shared.size, "leaf", "leaves") + " that gangs share");
     }
-    if (seen.down) words.push(`${seen.down} nodes down`);
+    if (seen.down) words.push(count(seen.down, "node") + " down");
     const text = words.join(" \u00b7 ");
     this.canvas.setAttribute("aria-label", `Map of the cluster under ${figures.policies[film.policy]}, ${moment(map.seconds)}. ${text}`);
     if (this.told.textContent !== text) this.told.textContent = text;
@@ -266,7 +269,7 @@ class Panel {
     lines.push([`${film.used[at]} of ${film.chips[n]} chips in use`]);
     if (job) {
       const [, title, chips, nodes] = film.jobs[job - 1];
-      lines.push([`${nodes > 1 ? "gang" : "job"} ${title}: ${chips.toLocaleString("en")} chips on ${nodes} ${nodes > 1 ? "nodes" : "node"}`]);
+      lines.push([`${nodes > 1 ? "gang" : "job"} ${title}: ${count(chips, "chip")} on ${count(nodes, "node")}`]);
     }
     if (film.health[at]) lines.push([film.health[at] === 2 ? "down" : "some chips are broken"]);
     map.light(job && film.jobs[job - 1][3] > 1 ? film.jobs[job - 1][0] : -1);
@@ -326,7 +329,7 @@ if (figures.films && figures.films.length) {
     else if (by && event.target.tagName === "CANVAS") { event.preventDefault(); map.go(Number(slider.value) + by); }
   });
   addEventListener("resize", () => map.draw());
-  // At first, when the first policy has most chips in use.
+  // At first, when the first policy has most chips in use while jobs arrive.
   const fullest = films[0].fullest();
   map.go(Math.round(fullest * films[0].interval / step), false);
 }

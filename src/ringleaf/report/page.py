@@ -305,7 +305,7 @@ def _over_time(results: Results, data: dict[str, Any]) -> Iterator[str]:
     runs = [results.of(policy)[0] for policy in results.policies]
     axis = axis_of(runs)
     seed = runs[0].spec.seed
-    data["end"] = axis.end
+    data["end"], data["last"] = axis.end, axis.last
     data["charts"] = {}
     figures = []
     for key, title, unit, most, written in _LINES:

@@ -1,5 +1,6 @@
 """The verdict in words, from the figures alone: also where the reference is worse."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -18,6 +19,9 @@ from ringleaf.report.results import Estimate, Results
 
 SAME: Final = 0.005
 """Differences below this part of a value are called none, however sure they are."""
+
+FAR: Final = 0.1
+"""Differences above this part of a value are told even if chance may have made them."""
 
 _TELLING: Final = (
     "leaves.conflicts",
@@ -233,25 +237,45 @@ def _unclear(table: Table, measure: Measure, other: str) -> str:
 
 
 def _worse(table: Table, others: list[str]) -> Finding:
-    """Where the reference is worse than anybody."""
-    found = []
+    """Where the reference is worse than anybody: clearly, or within chance."""
+    clear, likely = [], []
     for measure in table.measures:
         own = table.value(measure.key, table.results.reference)
+        if own is None:
+            continue
+        values = {other: table.value(measure.key, other) for other in others}
+        known = {other: value.mean for other, value in values.items() if value}
+        title = f"{measure.title[0].lower()}{measure.title[1:]}"
+        head = f"{title} {measure.written(own.mean)}"
         better = [
-            f"{other} {measure.written(value.mean)}"
-            for other in others
+            f"{other} {measure.written(mean)}"
+            for other, mean in known.items()
             if standing_of(table, measure, other) is Standing.WORSE
-            and (value := table.value(measure.key, other)) is not None
         ]
-        if better and own is not None:
-            title = measure.title[0].lower() + measure.title[1:]
-            found.append(f"{title}: {measure.written(own.mean)}, {listed(better)}")
-    name = table.results.reference
-    if not found:
-        return Finding(
-            f"Where {name} is worse", "By no measure of the table, beyond chance."
+        if better:
+            clear.append(f"{head} ({listed(better)})")
+        elif measure in _telling(table) and (best := _far_ahead(measure, own, known)):
+            likely.append(f"{head} ({best} {measure.written(known[best])})")
+    told = f"Clearly: {'; '.join(clear)}." if clear else "By no measure beyond chance."
+    if likely:
+        told += (
+            f" Within chance, but by more than {FAR:.0%} of the mean: "
+            f"{'; '.join(likely)}."
         )
-    return Finding(f"Where {name} is worse", f"{'; '.join(found)}.", Standing.WORSE)
+    head = f"Where {table.results.reference} is worse"
+    return Finding(head, told, Standing.WORSE if clear else Standing.EVEN)
+
+
+def _far_ahead(
+    measure: Measure, own: Estimate, known: Mapping[str, float]
+) -> str | None:
+    """Who is best, if that is far better than the reference."""
+    if not known or measure.better is Better.NEITHER:
+        return None
+    sign = -1 if measure.better is Better.UP else 1
+    best = min(known, key=lambda other: (sign * known[other], other))
+    far = FAR * max(abs(own.mean), abs(known[best]))
+    return best if sign * (own.mean - known[best]) > far else None
 
 
 def _tally(table: Table, other: str) -> Finding:

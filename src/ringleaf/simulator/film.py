@@ -2,12 +2,14 @@
 
 A still is taken at whole multiples of an interval. When there are as many as a film
 holds, every second one is dropped and the interval doubles, so that a film takes the
-same room however long the run is, and depends on nothing but the run.
+same room however long the run is, and depends on nothing but the run. It ends when more
+than twice the time has gone by in which jobs arrive: what is left then is a long tail.
 """
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -95,6 +97,7 @@ class Film:
         self._nodes = nodes
         self._index = {node.name: i for i, node in enumerate(nodes)}
         self.interval_s = span / (self._most * OF_ARRIVALS) if span > 0 else 1.0
+        self._end = 2 * self.interval_s * (self._most - 1) if span > 0 else inf
         self._next = 0.0
         self._taken: list[Stills] = []
         self._arrived = 0
@@ -113,6 +116,7 @@ class Film:
     def passes(self, since: float, now: float) -> None:
         """From *since* to *now* everything was as it still is."""
         del since
+        now = min(now, self._end)
         if self._next >= now:
             return
         still, before = self._still(), self.interval_s
