@@ -8,6 +8,7 @@ from ringleaf.engine.event import (
     JobArrived,
     JobGone,
     NodesChanged,
+    NodesGone,
     PodsEnding,
     PodsGone,
     QueueGone,
@@ -199,6 +200,15 @@ def test_a_preview_is_told_once_though_it_is_looked_for_anew() -> None:
     assert "would-evict high" in story.arrives(HIGH, now=10)
 
     assert story.hears(JobGone("tiny"), now=11) == []
+
+
+def test_a_preview_of_other_pods_of_the_same_job_is_no_news() -> None:
+    story = Story("a b c", conf=conf(PREEMPT, preempt={"preview": True}))
+    story.arrives(job("low", 8, 3, least=1))
+    assert "would-evict high" in story.arrives(HIGH, now=10)
+
+    said = story.hears(NodesGone(("c",)), now=10)
+    assert "would-evict high" not in said
 
 
 def test_a_victim_evicts_nobody_who_evicted_it() -> None:

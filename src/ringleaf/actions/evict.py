@@ -101,8 +101,11 @@ def evict_for(
 
 
 def _preview(cycle: Cycle, standing: Standing, chosen: Sequence[Choice]) -> None:
-    """Say who would go, if it is news; what is lost grows with time, and is none."""
-    whom = [(choice.job, choice.pods) for choice in chosen]
+    """Say who would go, if it is news: what is lost grows with time, and is none.
+
+    Nor is it which pods of a job would go.
+    """
+    whom = [(each.job, each.n_pods, bool(each.n_needed)) for each in chosen]
     if standing.previewed != whom:
         standing.previewed = whom
         told = _words(standing, chosen, "would")
