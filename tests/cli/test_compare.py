@@ -22,7 +22,7 @@ def test_a_table_has_a_column_a_policy_and_says_how_sure_it_is(
     assert done.status == 0
     assert "80 jobs of philly at load 0.90 on leaf-spine-512:nodes=16" in done.lines[0]
     assert done.lines[0].endswith("2 seeds each")
-    assert done.lines[2].split() == ["ringleaf", "random", "best-fit+fifo"]
+    assert done.lines[2].split() == ["ringleaf", "random", "best-fit+fifo", "bound"]
     assert any(line.startswith("Chips in use ") for line in done.lines)
     assert "than ringleaf, seed by seed and beyond chance (95 %)" in done.out
 
@@ -41,6 +41,8 @@ def test_results_are_kept_and_not_played_again(
     assert told["policies"] == ["ringleaf", "random"]
     assert (told["seeds"], again["seeds"]) == ([0], [0, 1])
     assert told["measures"][0]["value"]["low"] is None
+    use = next(each for each in told["bounds"] if each["measure"] == "use.utilisation")
+    assert use["value"] >= told["measures"][0]["value"]["mean"]
     assert len(before) == 2
     for name, at in before:
         assert (tmp_path / "runs" / name).stat().st_mtime_ns == at
@@ -52,13 +54,15 @@ def test_results_are_kept_and_not_played_again(
 def test_one_seed_tells_little(ringleaf: Ringleaf, tmp_path: Path) -> None:
     report = tmp_path / "a.html"
     one = ("--seeds=1", "--policies=random", "--report", str(report))
-    done = ringleaf("compare", *SMALL, *one)
+    plots = ("--plots", str(tmp_path / "plots"))
+    done = ringleaf("compare", *SMALL, *one, *plots)
 
     assert done.status == 0
     assert (
         "warning: one seed tells little; hint: ringleaf compare --seeds 5" in done.err
     )
     assert report.exists()
+    assert (tmp_path / "plots" / "over-time.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:

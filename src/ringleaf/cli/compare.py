@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr
 from functools import partial
 from hashlib import blake2s
@@ -27,20 +27,24 @@ from ringleaf.cli.simulate import Wanted, trial_of
 from ringleaf.report import measures
 from ringleaf.report.measures import Better, Measure
 from ringleaf.report.page import write_report
-from ringleaf.report.results import Estimate, Results, Run, Spec
+from ringleaf.report.plots import write_plots
+from ringleaf.report.results import Bound, Estimate, Results, Run, Spec
+from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.film import Film
 from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Observer, Trial
 from ringleaf.study.compare import Crew, compared, play_all
 from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
-from ringleaf.study.figures import CONFIDENCE
+from ringleaf.study.figures import CONFIDENCE, mean_of
 
 TOLD: Final = (
     "use.utilisation",
     "use.effective_utilisation",
     "wait_s.all.mean",
     "wait_s.by_size.>64.mean",
+    "jct_s.all.mean",
     "bounded_slowdown.all.mean",
     "leaves.conflicts",
     "leaves.at_risk_share_of_crossing",
@@ -48,6 +52,29 @@ TOLD: Final = (
     "chips.fragmentation",
 )
 """Measures that are shown on a terminal; files have all of them."""
+
+
+LIMITS: Final[Sequence[tuple[str, str, Callable[[Bounds], float | None], str]]] = (
+    (
+        "use.utilisation",
+        "work on offer",
+        lambda each: each.utilisation,
+        "What jobs ask for in the time that is counted, by all chips.",
+    ),
+    (
+        "jct_s.all.mean",
+        "shortest rest first",
+        lambda each: each.mean_jct_s,
+        "One machine with all chips that may stop jobs at any time.",
+    ),
+    (
+        "work.makespan_s",
+        "area",
+        lambda each: each.makespan_s,
+        "All work spread over all chips, and the longest jobs.",
+    ),
+)
+"""Measure, name, value and reason of every bound."""
 
 
 class Asked(Struct, frozen=True):
@@ -79,12 +106,14 @@ def compare_policies(
     dask: str | None,
     out: str | None,
     report: str | None,
+    plots: str | None,
     as_json: bool,
 ) -> int:
     """Play every policy with every seed, and tell who is better; the exit status."""
     asked = {each.mark: each for each in _asked(wanted, policies, seeds)}
     first = next(iter(asked.values())).wanted
     trial_of(first)  # it can be played; what was done to the jobs is said once
+    limits = list(_bounds(first, seeds))
     reference = who(first)
     crew = _crew(workers, dask)
     kept = None if out is None else Path(out) / "runs"
@@ -103,12 +132,13 @@ def compare_policies(
     results = Results(
         runs,
         tuple(compared(runs, reference)),
+        limits,
         reference=reference,
         confidence=CONFIDENCE,
         command=f"ringleaf {shlex.join(sys.argv[1:])}",
         version=ringleaf.__version__,
     )
-    written = _write(results, out, report)
+    written = _write(results, out, report, plots)
     if as_json:
         print_json(_plain(results))
     else:
@@ -193,7 +223,22 @@ def _spec(wanted: Wanted, trial: Trial) -> Spec:
     )
 
 
-def _write(results: Results, out: str | None, report: str | None) -> list[Path]:
+def _bounds(wanted: Wanted, seeds: int) -> Iterator[Bound]:
+    """What no policy can do better than, the means of the seeds."""
+    found: list[Bounds] = []
+    for n in range(seeds):
+        with redirect_stderr(StringIO()):
+            trial = trial_of(replace(wanted, seed=wanted.seed + n))
+        found.append(bounds(trial.site, trial.workload))
+    for key, name, of, title in LIMITS:
+        mean = mean_of([value for each in found if (value := of(each)) is not None])
+        if mean is not None:
+            yield Bound(key, name, mean.mean, title)
+
+
+def _write(
+    results: Results, out: str | None, report: str | None, plots: str | None
+) -> list[Path]:
     """Write what was asked for; where it is."""
     found = []
     if out is not None:
@@ -211,6 +256,11 @@ def _write(results: Results, out: str | None, report: str | None) -> list[Path]:
         with one_line(report):
             write_report(Path(report), results)
         found.append(Path(report))
+    if plots is not None:
+        folder = Path(plots)
+        with one_line("--plots", BadInput):
+            folder.mkdir(parents=True, exist_ok=True)
+            found += write_plots(folder, results)
     return found
 
 
@@ -227,6 +277,7 @@ def _plain(results: Results) -> dict[str, Any]:
         "seeds": sorted({run.spec.seed for run in results.runs}),
         "policies": results.policies,
         "measures": [msgspec.to_builtins(each) for each in results.comparison],
+        "bounds": [msgspec.to_builtins(each) for each in results.bounds],
     }
 
 
@@ -247,11 +298,14 @@ def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
     shown.add_column("", no_wrap=False)
     for policy in results.policies:
         shown.add_column(policy, justify="right", no_wrap=True)
+    shown.add_column("bound", justify="right", style="dim", no_wrap=True)
+    best = {each.measure: each.value for each in results.bounds}
     for key in TOLD:
         measure = measures.measure_of(key)
         if table.value(key, results.reference) is not None:
             cells = [_cell(table, measure, policy) for policy in results.policies]
-            shown.add_row(measure.title, *cells)
+            limit = measure.written(best[key]) if key in best else ""
+            shown.add_row(measure.title, *cells, limit)
     console.print(shown)
     console.print()
     if seeds > 1:

@@ -813,6 +813,10 @@ def compare(
         str | None,
         typer.Option(metavar="FILE", help="Write the report there, one HTML file."),
     ] = None,
+    plots: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write PNG plots there; wants matplotlib."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Play several policies on the same arrivals, and say who is better.
@@ -862,6 +866,7 @@ def compare(
         dask=dask,
         out=out,
         report=report,
+        plots=plots,
         as_json=json,
     )
     raise typer.Exit(status)
