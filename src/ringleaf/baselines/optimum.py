@@ -11,7 +11,7 @@ Where one job waits, or all that wait can be placed, no solver is asked. After 2
 decisions every job is placed by itself, as well as it can be. What the solver finds is
 the same every time: it has one worker and a limit of its own time, not of the clock's.
 
-Source: spec of measures, 3b; needs the extra ``optimum``.
+Source: the bounds of docs/measures.md; needs the extra ``optimum``.
 """
 
 from collections.abc import Sequence

@@ -82,7 +82,7 @@ BASELINES: Final = _table(
     Entry(
         "random",
         "Any node with enough free chips, each as likely as the others.",
-        "spec of measures, 3c",
+        "folklore",
         _COUNTS,
         Random,
     ),
@@ -173,7 +173,7 @@ BASELINES: Final = _table(
     Entry(
         "whole-leaves",
         "One leaf, or leaves of which every node is free, the last in part.",
-        "spec of measures, 3c",
+        "folklore",
         _LEAVES,
         _seedless(WholeLeaves),
     ),
@@ -194,7 +194,7 @@ BASELINES: Final = _table(
     Entry(
         "cp-sat",
         "An exact solver chooses who starts, of 60 who wait, and where: most chips.",
-        "spec of measures, 3b; OR-Tools, the extra `optimum`",
+        "docs/measures.md#bounds; OR-Tools, the extra `optimum`",
         "rings; leaves; at most one job crosses a leaf",
         _seedless(Optimum),
     ),

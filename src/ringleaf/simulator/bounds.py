@@ -4,7 +4,7 @@ Every bound drops something that a real schedule must heed: that a job starts wh
 that chips are wired, that nodes stand somewhere. What is left is solved exactly. So a
 bound may be out of reach, but never wrong, for jobs that run undisturbed.
 
-Source: section 3b of the definitions in docs/measures.md.
+Source: the bounds of docs/measures.md.
 """
 
 from collections.abc import Iterable

@@ -4,7 +4,7 @@ Gangs take whole nodes under leaves. A gang that uses several leaves crosses the
 leaf is crossed by at most *cap* gangs. Slots are not looked at, so that the optimum
 under switch affinity 1.0 is an upper bound of what that rule allows.
 
-Source: section 3b of the definitions in docs/measures.md.
+Source: the bounds of docs/measures.md.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How far what is held is from the best that could be, now and then (section 3b)."""
+"""How far what is held is from the best that could be, now and then."""
 
 from array import array
 from typing import Any, Final
