@@ -371,7 +371,8 @@ def test_a_job_that_is_repaired_says_what_it_waits_for(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     stage = Stage("a b")
-    stage.gang("g", 2)
+    wants = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
+    stage.gang("g", 2, labels=wants)
     stage.cycle()
     since = stage.now - 5
     record = Record(since, deleted=(1,), deleted_at=since, stuck_at=since)
