@@ -12,7 +12,7 @@ import ringleaf
 from tests.cli.conftest import Ringleaf
 
 COMMANDS = (
-    *("plan", "explain", "status", "faults", "dump", "replay", "simulate"),
+    *("plan", "explain", "status", "faults", "dump", "replay", "simulate", "compare"),
     *("products", "workloads", "demo", "scheduler", "summary"),
     *("topology", "conf", "shadow", "dev"),
 )
