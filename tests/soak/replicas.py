@@ -149,16 +149,21 @@ def judged(log: Path) -> Judgement:
     """Who bound a pod while the Lease was another's."""
     moves: list[tuple[str, str]] = []
     bindings: list[tuple[str, str, str]] = []
+    unanswered = 0
     for entry in _entries(log):
         ref, at = entry.get("objectRef", {}), entry["stageTimestamp"]
         agent = entry.get("userAgent", "").partition("/")
-        if not 200 <= entry.get("responseStatus", {}).get("code", 0) < 300:
+        code = entry.get("responseStatus", {}).get("code", 0)
+        is_binding = ref.get("subresource") == "binding" and agent[0] == "ringleaf"
+        if not 200 <= code < 300:
+            # Who is killed while asking gets no answer; what was asked may be done.
+            unanswered += is_binding and not 400 <= code < 500
             continue
         if ref.get("resource") == "leases" and entry["verb"] in ("create", "update"):
             if ref.get("name", "ringleaf") == "ringleaf":
                 spec = entry.get("requestObject", {}).get("spec", {})
                 moves.append((at, spec.get("holderIdentity") or ""))
-        elif ref.get("subresource") == "binding" and agent[0] == "ringleaf":
+        elif is_binding:
             bindings.append((at, agent[2], ref["name"]))
     moves.sort()
     times = [at for at, _holder in moves]
@@ -169,7 +174,7 @@ def judged(log: Path) -> Judgement:
         if holder != who:
             usurpers.append(f"pod {pod} was bound by {who} while {holder!r} led")
     leaders = list(dict.fromkeys(holder for _at, holder in moves if holder))
-    return Judgement(leaders, len(bindings), usurpers)
+    return Judgement(leaders, len(bindings) + unanswered, usurpers)
 
 
 def _entries(log: Path) -> Iterator[dict[str, Any]]:

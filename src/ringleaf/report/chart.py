@@ -67,7 +67,7 @@ def nice_ticks(most: float, n: int) -> list[float]:
     if not most > 0 or not isfinite(most):
         return [0.0, 1.0]
     rough = most / n
-    size = 10 ** floor(log10(rough))
+    size = 10.0 ** floor(log10(rough))
     step = min(s * size for s in (1, 2, 2.5, 5, 10) if s * size >= rough * 0.999)
     return [round(i * step, 12) for i in range(ceil(most / step - 1e-9) + 1)]
 
