@@ -207,9 +207,7 @@ class Seating(Placing):
         """Place pods of *role*, all at once; whether all of them were."""
         if not role.chips:
             return super()._fill(statement, role, replicas, placed)
-        room = self._limit - len(placed)
-        if self._running:
-            room -= len(self._there)
+        room = self._room(placed)
         wanted = replicas[: max(0, room)]
         spots = self._spots(role, len(wanted))
         request = request_of(self._job, role)

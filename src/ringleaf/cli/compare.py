@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stderr
+from contextlib import nullcontext, redirect_stderr
 from functools import partial
 from hashlib import blake2s
 from io import StringIO
@@ -112,7 +112,6 @@ def compare_policies(
     """Play every policy with every seed, and tell who is better; the exit status."""
     asked = {each.mark: each for each in _asked(wanted, policies, seeds)}
     first = next(iter(asked.values())).wanted
-    trial_of(first)  # it can be played; what was done to the jobs is said once
     limits = list(_bounds(first, seeds))
     reference = who(first)
     crew = _crew(workers, dask)
@@ -224,10 +223,13 @@ def _spec(wanted: Wanted, trial: Trial) -> Spec:
 
 
 def _bounds(wanted: Wanted, seeds: int) -> Iterator[Bound]:
-    """What no policy can do better than, the means of the seeds."""
+    """What no policy can do better than, the means of the seeds.
+
+    What was done to the jobs is said once, of the first seed.
+    """
     found: list[Bounds] = []
     for n in range(seeds):
-        with redirect_stderr(StringIO()):
+        with redirect_stderr(StringIO()) if n else nullcontext():
             trial = trial_of(replace(wanted, seed=wanted.seed + n))
         found.append(bounds(trial.site, trial.workload))
     for key, name, of, title in LIMITS:

@@ -446,6 +446,13 @@ class Placing:
             later.append((role, missing[need:], False))
         yield from later
 
+    def _room(self, placed: Sequence[Placement]) -> int:
+        """How many pods more the job may have than are *placed*; below 0 for none."""
+        room = self._limit - len(placed)
+        if self._running:
+            room -= len(self._there)
+        return room
+
     def _fill(
         self,
         statement: Statement,
@@ -457,9 +464,7 @@ class Placing:
         session, job = self._session, self._job
         request = request_of(job, role)
         block = 0 if request.network is Network.SUPERPODS else None
-        room = self._limit - len(placed)
-        if self._running:
-            room -= len(self._there)
+        room = self._room(placed)
         for replica in replicas[: max(0, room)]:
             node = session.best(job, role, request)
             if node is None:
