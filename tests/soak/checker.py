@@ -22,6 +22,9 @@ from ringleaf.testbed.source import TestbedError
 PODGROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
 REAL = "huawei.com/AscendReal"
+TIME = "predicate-time"
+USED_UP = str(2**64 - 1)
+"""The predicate-time of a pod whose chips the device plugin gave to somebody."""
 GROUP = "scheduling.k8s.io/group-name"
 VENDOR = "huawei.com/"
 OVER = ("Succeeded", "Failed")
@@ -58,6 +61,9 @@ class Pod(Struct, frozen=True):
     kind: str
     restricted: bool
     ours: bool
+    swapped: bool = False
+    """Whether another pod of its node was given its chips and it has none yet: device
+    plugins take the oldest annotation, whoever asks."""
 
     @property
     def holds(self) -> bool:
@@ -126,7 +132,7 @@ def unrun(cluster: Cluster) -> list[str]:
 def _owners(cluster: Cluster) -> Iterator[str]:
     owners: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for pod in cluster.pods:
-        for chip in pod.chips if pod.holds else ():
+        for chip in pod.chips if pod.holds and not pod.swapped else ():
             owners[pod.node, chip].append(pod.name)
     for (node, chip), names in sorted(owners.items()):
         if len(names) > 1:
@@ -251,6 +257,7 @@ def _pod(given: Object, scheduler: str) -> Pod:
         kind=spec.get("nodeSelector", {}).get("accelerator-type", ""),
         restricted=not {*meta.get("labels", {}), *notes}.isdisjoint(RESTRICTED),
         ours=spec.get("schedulerName") == scheduler,
+        swapped=not notes.get(REAL) and notes.get(TIME) == USED_UP,
     )
 
 

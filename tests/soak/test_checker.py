@@ -41,11 +41,13 @@ def plant(testbed: Testbed, namespace: str, machines: list[Machine]) -> Plant:
         *,
         kind: str = "module-910b-8",
         real: str = "",
+        time: str = "",
         group: str = "",
     ) -> None:
         notes = {
             "huawei.com/Ascend910": _names(chips),
             "huawei.com/AscendReal": _names(real),
+            "predicate-time": time,
             "scheduling.k8s.io/group-name": group,
         }
         limits = {"huawei.com/Ascend910": str(asked)}
@@ -134,6 +136,15 @@ def test_what_the_device_plugin_handed_out_counts_before_what_was_planned(
     plant("b", 0, "3", 1)
 
     assert found() == ["Node atlas-800t-a2-0: Ascend910-3 has 2 owners, a, b"]
+
+
+def test_a_pod_whose_annotation_was_used_up_for_another_has_no_chips_yet(
+    plant: Plant, found: Callable[[], list[str]]
+) -> None:
+    plant("a", 0, "0", 1, real="3")
+    plant("b", 0, "3", 1, time=str(2**64 - 1))
+
+    assert found() == []
 
 
 def test_half_a_gang_is_caught(
