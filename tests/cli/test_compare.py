@@ -1,8 +1,14 @@
 """``ringleaf compare``: who is better on the same arrivals, and what is written."""
 
+import csv
 import json
 from pathlib import Path
 
+import pytest
+
+from ringleaf.baselines import optimum
+from ringleaf.baselines.registry import BASELINES
+from ringleaf.report.measures import value_of
 from tests.cli.conftest import Ringleaf
 
 SMALL = (
@@ -51,6 +57,59 @@ def test_results_are_kept_and_not_played_again(
     assert "random" in page
 
 
+def test_every_run_is_a_row_with_every_measure(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    out = ("--policies=ringleaf,random+easy", "--out", str(tmp_path))
+    ringleaf("compare", *SMALL, "--seeds=2", *out)
+    with (tmp_path / "runs.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+
+    assert [(row["policy"], row["order"], row["seed"]) for row in rows] == [
+        ("ringleaf", "", "0"),
+        ("ringleaf", "", "1"),
+        ("random+easy", "easy", "0"),
+        ("random+easy", "easy", "1"),
+    ]
+    (kept,) = tmp_path.glob("runs/ringleaf-seed1-*.json")
+    metrics = json.loads(kept.read_text(encoding="utf-8"))["run"]["metrics"]
+    for key in ("use.utilisation", "wait_s.all.p99", "faults.unrecovered"):
+        assert float(rows[1][key]) == value_of(metrics, key)
+    assert (rows[0]["cluster"], rows[0]["workload"]) == (
+        "leaf-spine-512:nodes=16",
+        "philly",
+    )
+
+
+def test_work_on_offer_bounds_what_nobody_does_twice(ringleaf: Ringleaf) -> None:
+    """Jobs that slow each other down hold chips longer; faults make work twice."""
+    common = (*SMALL, "--seeds=1", "--policies=ringleaf", "--json")
+    bounded = {}
+    for word, more in (
+        ("plain", ()),
+        ("slow", ("--contention=0.5",)),
+        ("faulty", ("--faults=usual", "--contention=0.5")),
+    ):
+        told = json.loads(ringleaf("compare", *common, *more).out)
+        bounded[word] = {each["measure"] for each in told["bounds"]}
+
+    others = {"jct_s.all.mean", "work.makespan_s"}
+    assert bounded["plain"] == {"use.utilisation", *others}
+    assert bounded["slow"] == {"use.effective_utilisation", *others}
+    assert bounded["faulty"] == others
+
+
+def test_policies_that_do_not_fit_side_by_side_come_below(ringleaf: Ringleaf) -> None:
+    names = ",".join(BASELINES)
+    done = ringleaf("compare", *SMALL, "--jobs=10", "--seeds=1", "--policies", names)
+    heads = [line.split() for line in done.lines if line.endswith(" bound")]
+
+    assert len(heads) > 1
+    assert all(head[0] == "ringleaf" for head in heads)
+    assert [name for head in heads for name in head[1:-1]] == list(BASELINES)[1:]
+    assert "…" not in done.out
+
+
 def test_one_seed_tells_little(ringleaf: Ringleaf, tmp_path: Path) -> None:
     report = tmp_path / "a.html"
     one = ("--seeds=1", "--policies=random", "--report", str(report))
@@ -63,6 +122,20 @@ def test_one_seed_tells_little(ringleaf: Ringleaf, tmp_path: Path) -> None:
     )
     assert report.exists()
     assert (tmp_path / "plots" / "over-time.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "words", [("simulate", "--policy=cp-sat"), ("compare", "--policies=cp-sat")]
+)
+def test_without_the_solver_one_line_says_what_to_install(
+    words: tuple[str, ...], ringleaf: Ringleaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(optimum, "find_spec", lambda _name: None)
+    done = ringleaf(*words, "--jobs=5")
+
+    assert done.status == 2
+    assert "hint: pip install 'ringleaf[optimum]'" in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:

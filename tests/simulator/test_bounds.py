@@ -104,6 +104,17 @@ def test_use_is_at_most_what_is_asked_in_the_window() -> None:
     assert found == pytest.approx((400 + 160) / (32 * 100))
 
 
+def test_an_elastic_job_may_use_all_its_pods() -> None:
+    works = [
+        work("a", 0, 8, 2, runs_s=10.0, least=1),
+        work("b", 100, 8, runs_s=10.0),
+    ]
+
+    found = utilisation_bound(FOUR, workload(works), 0)
+
+    assert found == pytest.approx(2 * 8 * 10 / (32 * 100))
+
+
 def test_use_is_at_most_all() -> None:
     works = [work(f"j{n}", 10.0 * n, 8, 4, runs_s=100.0) for n in range(4)]
 

@@ -202,6 +202,22 @@ def test_jobs_that_share_a_leaf_are_conflicts_and_slow_down() -> None:
     )
 
 
+def test_who_crosses_after_a_repair_only_is_among_those_at_risk() -> None:
+    whole = "01234567"
+    works = [work("a", 0, 8, 2), work("b", 0, 8, 2), work("c", 0, 8, 2)]
+    stage = Stage(nodes("A 3", "B 3"), works)
+    stage.at(0).arrive("a").arrive("b").arrive("c")
+    stage.start("a", A0=whole, A1=whole)  # under one leaf at first
+    stage.start("b", A2=whole, B0=whole)
+    stage.at(10).stop("a", 1).place("a", Placement(1, "B1", tuple(range(8))))
+    stage.at(20)
+    found = stage.finish().plain()["leaves"]
+
+    assert (found["jobs"], found["ever_crossed"], found["at_risk"]) == (1, 2, 2)
+    assert found["at_risk_share_of_crossing"] == 1
+    assert found["at_risk_share_of_crossing_chips"] == 1
+
+
 def test_torn_rings_are_counted() -> None:
     works = [work("a", 0, 4), work("b", 1, 2)]
     stage = Stage(nodes("A 1"), works)
@@ -259,6 +275,21 @@ def test_superpods_are_counted() -> None:
     # a: its first block is in two SuperPoDs, the nodes at the same place of blocks are
     # in p and q: 2 and 2. b is one block in p: 1 and 1.
     assert found["weighted_spread"]["mean"] == pytest.approx((2 + 1) / 2)
+
+
+def test_gangs_outside_superpods_use_none_and_are_spread_over_leaves() -> None:
+    a3 = PRODUCTS["atlas-900-a3"]
+    on = [*nodes("p 4", product=a3, superpod=True), *nodes("A 2", "B 2")]
+    stage = Stage(on, [work("a", 0, 8, 3)])
+    stage.at(0).arrive("a")
+    stage.start("a", A0="01234567", A1="01234567", B0="01234567")
+    found = stage.at(10).finish().plain()["superpods"]
+
+    assert (found["superpods"], found["gangs"]) == (1, 0)
+    assert found["reserve_breaches"] == 0
+    assert found["excess_superpods"]["n"] == 0
+    # One block under two leaves; at each place of it one node: 0.5 * 2 + 0.5 * 1.
+    assert found["weighted_spread"]["mean"] == 1.5
 
 
 def test_faults_cost_work_and_time() -> None:

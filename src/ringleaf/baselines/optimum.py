@@ -250,7 +250,8 @@ class Optimum:
     def __init__(self) -> None:
         if find_spec("ortools") is None:
             raise NotInstalled(
-                "policy 'cp-sat' needs OR-Tools: pip install 'ringleaf[optimum]'"
+                "policy 'cp-sat' wants the extra optimum; hint: pip install "
+                "'ringleaf[optimum]'"
             )
         self.decisions = 0
         """How often the solver was asked."""

@@ -19,11 +19,12 @@ from rich.table import Table
 from rich.text import Text
 
 import ringleaf
+from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import OURS, UnknownName, baseline, entry_of
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json, progress
-from ringleaf.cli.simulate import Wanted, trial_of
+from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
 from ringleaf.report import measures
 from ringleaf.report.measures import Better, Measure
 from ringleaf.report.page import write_report
@@ -38,6 +39,7 @@ from ringleaf.simulator.trial import Observer, Trial
 from ringleaf.study.compare import Crew, compared, play_all
 from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
 from ringleaf.study.figures import CONFIDENCE, mean_of
+from ringleaf.study.rows import table
 
 TOLD: Final = (
     "use.utilisation",
@@ -54,9 +56,11 @@ TOLD: Final = (
 """Measures that are shown on a terminal; files have all of them."""
 
 
+OFFERED: Final = "use.utilisation"
+"""Bounded by the work on offer, as long as nobody works longer than alone."""
 LIMITS: Final[Sequence[tuple[str, str, Callable[[Bounds], float | None], str]]] = (
     (
-        "use.utilisation",
+        OFFERED,
         "work on offer",
         lambda each: each.utilisation,
         "What jobs ask for in the time that is counted, by all chips.",
@@ -86,7 +90,8 @@ class Asked(Struct, frozen=True):
     @property
     def mark(self) -> str:
         """A name of this run, and of no other."""
-        text = msgspec.json.encode([self.wanted.arguments(), self.filmed])
+        asked = [ringleaf.__version__, self.wanted.arguments(), self.filmed]
+        text = msgspec.json.encode(asked)
         digest = blake2s(text, digest_size=6).hexdigest()
         return f"{who(self.wanted)}-seed{self.wanted.seed}-{digest}"
 
@@ -126,7 +131,7 @@ def compare_policies(
                 kept=kept,
                 heard=lambda _mark, _run: shown.advance(task),
             )
-        except NoCrew as error:
+        except (NoCrew, NotInstalled) as error:
             raise BadUse(str(error)) from None
     results = Results(
         runs,
@@ -163,8 +168,8 @@ def _asked(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Asked]:
         policy, _plus, order = name.partition("+")
         own = replace(wanted, policy=policy, order=order or wanted.order)
         try:
-            baseline(own.policy, order=own.order)
-        except UnknownName as error:
+            baseline(own.policy, order=own.order)(())
+        except (UnknownName, NotInstalled) as error:
             raise BadUse(str(error)) from None
         found += [
             Asked(replace(own, seed=wanted.seed + n), filmed=n == 0)
@@ -187,12 +192,10 @@ def run(asked: Asked) -> Run:
     wanted = asked.wanted
     with redirect_stderr(StringIO()):
         trial = trial_of(wanted)
-    site, metrics = trial.site, Metrics()
-    make = baseline(wanted.policy, order=wanted.order, seed=wanted.seed)
-    scheduler = make(site.nodes, site.leaves, site.queues, trial.conf)
+    metrics = Metrics()
     film = Film() if asked.filmed else None
     observers: list[Observer] = [metrics] if film is None else [metrics, film]
-    play(trial, scheduler, observers)
+    play(trial, scheduler_of(wanted, trial), observers)
     filmed = None if film is None else film.plain()
     return Run(_spec(wanted, trial), metrics.plain(), metrics.rows(), filmed)
 
@@ -234,8 +237,22 @@ def _bounds(wanted: Wanted, seeds: int) -> Iterator[Bound]:
         found.append(bounds(trial.site, trial.workload))
     for key, name, of, title in LIMITS:
         mean = mean_of([value for each in found if (value := of(each)) is not None])
-        if mean is not None:
-            yield Bound(key, name, mean.mean, title)
+        bounded = _bounded(key, wanted)
+        if mean is not None and bounded is not None:
+            yield Bound(bounded, name, mean.mean, title)
+
+
+def _bounded(key: str, wanted: Wanted) -> str | None:
+    """What a bound is of in runs as *wanted*; None of nothing.
+
+    Jobs that slow each other down hold chips longer than their work takes, but do no
+    more work; jobs that lose work to faults do some of it twice.
+    """
+    if key != OFFERED:
+        return key
+    if wanted.faults != "none":
+        return None
+    return "use.effective_utilisation" if wanted.contention else key
 
 
 def _write(
@@ -252,6 +269,8 @@ def _write(
                 msgspec.json.format(msgspec.json.encode(_plain(results))) + b"\n"
             )
             found.append(comparison)
+            (folder / "runs.csv").write_text(table(results.runs), encoding="utf-8")
+            found.append(folder / "runs.csv")
             write_report(folder / "report.html", results)
             found.append(folder / "report.html")
     if report is not None:
@@ -285,9 +304,12 @@ def _plain(results: Results) -> dict[str, Any]:
 
 # For people.
 
+PAD, TITLE, BOUND = 2, 30, 8
+"""Columns between columns, for what is measured, and for bounds, at least."""
+
 
 def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
-    first, table = results.runs[0].spec, measures.Table(results)
+    first, found = results.runs[0].spec, measures.Table(results)
     seeds = len(results.of(results.reference))
     console.print(
         f"{first.jobs:,} jobs of {first.workload} at load {first.load:.2f} on "
@@ -296,20 +318,9 @@ def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
         soft_wrap=True,
     )
     console.print()
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    shown.add_column("", no_wrap=False)
-    for policy in results.policies:
-        shown.add_column(policy, justify="right", no_wrap=True)
-    shown.add_column("bound", justify="right", style="dim", no_wrap=True)
-    best = {each.measure: each.value for each in results.bounds}
-    for key in TOLD:
-        measure = measures.measure_of(key)
-        if table.value(key, results.reference) is not None:
-            cells = [_cell(table, measure, policy) for policy in results.policies]
-            limit = measure.written(best[key]) if key in best else ""
-            shown.add_row(measure.title, *cells, limit)
-    console.print(shown)
-    console.print()
+    for part in _parts(results.policies, found, console.width):
+        console.print(_table(results, found, part))
+        console.print()
     if seeds > 1:
         console.print(
             Text(
@@ -323,6 +334,45 @@ def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
         warn(f"one seed tells little; hint: {program()} compare --seeds 5")
     for path in written:
         console.print(Text(f"written: {path}", "dim"), soft_wrap=True)
+
+
+def _parts(
+    policies: Sequence[str], found: measures.Table, width: int
+) -> list[list[str]]:
+    """The policies that stand side by side, the first in every part."""
+    rows = [measures.measure_of(key) for key in TOLD]
+    wide = {
+        policy: PAD
+        + max(len(policy), *(len(_cell(found, row, policy)) for row in rows))
+        for policy in policies
+    }
+    reference, *others = policies
+    room = width - TITLE - BOUND - wide[reference]
+    parts, left = [[reference]], room
+    for policy in others:
+        if wide[policy] > left and len(parts[-1]) > 1:
+            parts.append([reference])
+            left = room
+        parts[-1].append(policy)
+        left -= wide[policy]
+    return parts
+
+
+def _table(results: Results, found: measures.Table, policies: Sequence[str]) -> Table:
+    """Some policies side by side, and the bounds."""
+    shown = Table(box=None, pad_edge=False, padding=(0, PAD, 0, 0))
+    shown.add_column("", no_wrap=False)
+    for policy in policies:
+        shown.add_column(policy, justify="right", no_wrap=True)
+    shown.add_column("bound", justify="right", style="dim", no_wrap=True)
+    best = {each.measure: each.value for each in results.bounds}
+    for key in TOLD:
+        measure = measures.measure_of(key)
+        if found.value(key, results.reference) is not None:
+            cells = [_cell(found, measure, policy) for policy in policies]
+            limit = measure.written(best[key]) if key in best else ""
+            shown.add_row(measure.title, *cells, limit)
+    return shown
 
 
 def _cell(table: measures.Table, measure: Measure, policy: str) -> Text:

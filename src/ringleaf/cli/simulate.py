@@ -14,6 +14,7 @@ from msgspec import Struct
 from rich.console import Console
 
 import ringleaf
+from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import UnknownName, baseline
 from ringleaf.cli.failure import BadUse, program, report, warn
 from ringleaf.cli.file import one_line
@@ -21,6 +22,7 @@ from ringleaf.cli.output import print_json, progress
 from ringleaf.cli.simulated import print_summary
 from ringleaf.cli.simulating import Screen
 from ringleaf.cli.site import find_place
+from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.model.fault import Mode, Recovery
 from ringleaf.simulator import bookmark
@@ -134,12 +136,7 @@ def _begin(
             assert isinstance(clock.scheduler, Timed)
             ledger.open(folder / "jobs.csv")
         return Course(clock, metrics, clock.scheduler)
-    try:
-        make = baseline(wanted.policy, order=wanted.order, seed=wanted.seed)
-    except UnknownName as error:
-        raise BadUse(str(error)) from None
-    site = trial.site
-    timed = Timed(make(site.nodes, site.leaves, site.queues, trial.conf))
+    timed = Timed(scheduler_of(wanted, trial))
     metrics = Metrics()
     observers: list[Observer] = [metrics]
     if folder is not None:
@@ -150,6 +147,16 @@ def _begin(
         observers.append(ledger)
     with progress(what="reading the jobs"):
         return Course(Clock(trial, timed, observers), metrics, timed)
+
+
+def scheduler_of(wanted: Wanted, trial: Trial) -> Engine:
+    """Who schedules the cluster of *trial*."""
+    site = trial.site
+    try:
+        make = baseline(wanted.policy, order=wanted.order, seed=wanted.seed)
+        return make(site.nodes, site.leaves, site.queues, trial.conf)
+    except (UnknownName, NotInstalled) as error:
+        raise BadUse(str(error)) from None
 
 
 def _folder(out: str | None, resume: str | None) -> Path | None:

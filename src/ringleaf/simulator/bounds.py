@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
+from ringleaf.simulator.clock import chips_of_job
 from ringleaf.simulator.trial import Site, Work, Workload
 
 WARM_UP: Final = 0.2
@@ -61,11 +62,7 @@ def bounds(site: Site, workload: Workload) -> Bounds:
 
 def chips_at_least(job: Job) -> int:
     """Chips that a job holds while it runs: of an elastic one, the fewest."""
-    if job.is_elastic:
-        return job.chips * job.needed
-    if not job.roles:
-        return job.chips * job.replicas
-    return sum(role.chips * role.replicas for role in job.roles)
+    return job.chips * job.needed if job.is_elastic else chips_of_job(job)
 
 
 class _Area:
@@ -146,8 +143,9 @@ def offered_load(site: Site, workload: Workload) -> float | None:
 def utilisation_bound(site: Site, workload: Workload, warm: int) -> float | None:
     """The most of the chips that jobs can hold in the window, on average.
 
-    A job holds its chips no longer than it runs, nor before it arrives. It is at most
-    the offered load where no job came before the window.
+    A job holds its chips no longer than it runs, nor before it arrives: so this is for
+    jobs that neither do work twice nor slow each other down. It is at most the offered
+    load where no job came before the window.
     """
     start = stop = None
     for number, work in enumerate(workload.works()):
@@ -159,7 +157,7 @@ def utilisation_bound(site: Site, workload: Workload, warm: int) -> float | None
     held = 0.0
     for work in workload.works():
         room = stop - max(start, work.arrives)
-        held += chips_at_least(work.job) * min(work.runs_s, room)
+        held += chips_of_job(work.job) * min(work.runs_s, room)
     return min(1.0, held / (site.chips * (stop - start)))
 
 

@@ -227,7 +227,9 @@ class Spine:
         """Degree of contention -> chips of the jobs that suffer it; above 1 only."""
         self._degree: dict[str, tuple[int, int]] = {}
         self.jobs = self.gangs = self.crossed = self.avoidable = self.at_risk = 0
-        self.chips = self.chips_crossed = self.chips_at_risk = 0
+        self.chips = self.chips_at_risk = 0
+        self.ever = self.chips_ever = 0
+        """Jobs that count and ever crossed leaves, also after a repair only."""
         self._ratios = array("d")
         self.worst_degree = 1
 
@@ -248,7 +250,6 @@ class Spine:
         self._ratios.append(len(leaves) / ceil(len(nodes) / self._room.size))
         if len(leaves) > 1:
             self.crossed += 1
-            self.chips_crossed += life.chips
             self.avoidable += len(nodes) <= self._room.size
 
     def moved(self, life: Life, lives: dict[str, Life]) -> None:
@@ -260,6 +261,10 @@ class Spine:
         before = life.leaves
         if not now and not before:
             return
+        if not life.crossed:
+            life.crossed = True
+            self.ever += life.counted
+            self.chips_ever += life.counted * life.chips
         for gone in before.keys() - now.keys():
             self._leave(life, gone)
         for new in sorted(now.keys() - before.keys()):
@@ -330,12 +335,13 @@ class Spine:
             "share_of_gangs": share(self.crossed, self.gangs),
             "avoidable": self.avoidable,
             "span_ratio": {key: ratios[key] for key in ("n", "mean", "p95", "max")},
+            "ever_crossed": self.ever,
             "at_risk": self.at_risk,
-            "at_risk_share_of_crossing": share(self.at_risk, self.crossed),
+            "at_risk_share_of_crossing": share(self.at_risk, self.ever),
             "at_risk_share_of_jobs": share(self.at_risk, self.jobs),
             "at_risk_share_of_chips": share(self.chips_at_risk, self.chips),
             "at_risk_share_of_crossing_chips": share(
-                self.chips_at_risk, self.chips_crossed
+                self.chips_at_risk, self.chips_ever
             ),
             "worst_degree": self.worst_degree,
         }

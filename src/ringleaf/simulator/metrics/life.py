@@ -21,6 +21,7 @@ class Life:
         "blame",
         "chips",
         "counted",
+        "crossed",
         "ended_by",
         "held",
         "job",
@@ -53,6 +54,8 @@ class Life:
         """Replicas that were placed, are gone and not back."""
         self.leaves: dict[int, int] = {}
         """Leaves it crosses -> nodes under each; none while it crosses none."""
+        self.crossed = False
+        """Whether it ever crossed leaves."""
         self.at_risk = False
         """Whether it ever crossed a leaf together with another."""
         self.blame = ""

@@ -28,8 +28,7 @@ class SuperPods:
         self._free = dict.fromkeys(known, 0)
         self.short = len(known) if settings.reserve_nodes else 0
         """SuperPoDs with fewer free nodes than are to be reserved."""
-        self._area = self._of if known else list(leaf)
-        """What a group of nodes is spread over: SuperPoDs, or leaves without any."""
+        self._leaf = list(leaf)
         for i in range(len(nodes)):
             if floor.is_whole(i):
                 self.turned(i, 1)
@@ -60,14 +59,14 @@ class SuperPods:
             return
         blocks = blocks_of(life.job, placements)
         groups = [[life.places[n][0] for n in block] for block in blocks]
-        if life.counted and NOWHERE not in {self._area[node] for node in nodes}:
-            self._spread.append(self._spread_of(groups))
-        if not self._free:
-            return
         used = {self._of[node] for node in nodes}
+        if NOWHERE in used:  # in no SuperPoD; what it is spread over are leaves
+            if life.counted and NOWHERE not in {self._leaf[node] for node in nodes}:
+                self._spread.append(_spread_of(groups, self._leaf))
+            return
         self.jobs += 1
         self.breaches += sum(
-            self._free.get(each, 0) < self._settings.reserve_nodes for each in used
+            self._free[each] < self._settings.reserve_nodes for each in used
         )
         if life.job.sp_block is not None:
             self.blocks += len(groups)
@@ -75,20 +74,7 @@ class SuperPods:
         if life.counted:
             least = ceil(len(nodes) / self._settings.superpod_size)
             self._excess.append(len(used) - least)
-
-    def _spread_of(self, groups: Sequence[Sequence[int]]) -> float:
-        """Arnold's weighted spread: blocks are pipeline groups.
-
-        The nodes at the same place of every block are a data group.
-        """
-        area = self._area
-        pipeline = max(len({area[node] for node in own}) for own in groups)
-        longest = max(len(own) for own in groups)
-        data = max(
-            len({area[own[at]] for own in groups if at < len(own)})
-            for at in range(longest)
-        )
-        return PIPELINE * pipeline + DATA * data
+            self._spread.append(_spread_of(groups, self._of))
 
     def plain(self) -> dict[str, Any]:
         """Metric 9; splits and breaches are those of the whole run."""
@@ -118,6 +104,19 @@ def blocks_of(job: Job, placements: Sequence[Placement]) -> list[list[int]]:
         block = place // size if each.block is None else each.block
         found.setdefault(block, []).append(each.replica)
     return _in_order(found)
+
+
+def _spread_of(groups: Sequence[Sequence[int]], area: Sequence[int]) -> float:
+    """Arnold's weighted spread over the areas of nodes: blocks are pipeline groups.
+
+    The nodes at the same place of every block are a data group.
+    """
+    pipeline = max(len({area[node] for node in own}) for own in groups)
+    longest = max(len(own) for own in groups)
+    data = max(
+        len({area[own[at]] for own in groups if at < len(own)}) for at in range(longest)
+    )
+    return PIPELINE * pipeline + DATA * data
 
 
 def _in_order(blocks: Mapping[int, list[int]]) -> list[list[int]]:
