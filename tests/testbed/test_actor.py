@@ -325,6 +325,21 @@ def test_the_actor_runs_pods_where_no_kubelet_does(stage: Stage) -> None:
         second.remove_node(machine.name)
 
 
+def test_a_pod_that_failed_while_it_was_asked_to_end_is_gone_in_the_end(
+    stage: Stage,
+) -> None:
+    stage.submit("p0", 1)
+    stage.bind("p0", stage.machines[0].name, "0", at=1)
+    stage.wait_served("p0")
+    path = f"{stage.pods}/p0"
+    stage.bed.client.ask("DELETE", path)
+    assert stage.pod("p0")["metadata"]["deletionGracePeriodSeconds"] == 30
+
+    stage.bed.client.ask("PATCH", f"{path}/status", {"status": {"phase": "Failed"}})
+
+    stage.bed.wait_for(lambda: stage.bed.request("GET", path)[0] == 404, "the end")
+
+
 def test_pods_are_served_after_the_api_server_was_away(
     new_testbed: type[Testbed],
 ) -> None:

@@ -80,6 +80,7 @@ class _Metadata(_Object):
     namespace: str = ""
     uid: str = ""
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
     annotations: dict[str, str] | None = None
 
 
@@ -116,6 +117,16 @@ class Pod(_Object):
     def is_active(self) -> bool:
         """Whether it may still run."""
         return self.status.phase not in OVER
+
+    @property
+    def is_left_over(self) -> bool:
+        """Whether only the kubelet keeps it: it is asked to end, and has no time left.
+
+        An API server does both at once, unless it is interrupted.
+        """
+        meta = self.metadata
+        no_time = meta.deletion_grace_period_seconds == 0 or not self.is_active
+        return meta.deletion_timestamp is not None and no_time
 
     def annotation(self, key: str) -> str | None:
         """What its annotation *key* says."""
@@ -160,6 +171,7 @@ class _Site:
         self.kubelet: dict[str, frozenset[int]] = {}
         self.refused: set[str] = set()
         self.served: set[str] = set()
+        self.left_over: dict[str, Pod] = {}
         self.refuses = False
         """Whether the device plugin answers nobody any more."""
         self.stalls = False
@@ -180,6 +192,7 @@ class _Site:
     def drop(self, uid: str) -> bool:
         """Forget a pod; whether that freed chips."""
         self.pods.pop(uid, None)
+        self.left_over.pop(uid, None)
         self.refused.discard(uid)
         self.served.discard(uid)
         return self.take_back(uid)
@@ -483,6 +496,10 @@ class Actor:
         with site.lock:
             if not pod.is_active:
                 self._forget(pod)
+            if pod.is_left_over:
+                site.left_over[uid] = pod
+                return True
+            if not pod.is_active:
                 return False
             is_new = uid not in site.pods
             was_served = is_new and pod.annotation(TIME) == SERVED
@@ -542,6 +559,12 @@ class Actor:
         if attempt == TRIES:
             self._look_again(site)
         with site.lock:
+            left_over = site.left_over.get(uid)
+        if left_over is not None:
+            if attempt > 1:  # mostly it is gone by then
+                self._finish(left_over)
+            return attempt > 1
+        with site.lock:
             pod = site.pods.get(uid)
             if pod is None:
                 return True
@@ -561,6 +584,14 @@ class Actor:
             case _Grant():
                 self._grant(site, pod, answer)
         return True
+
+    def _finish(self, pod: Pod) -> None:
+        """Delete a pod for good, as a kubelet does once nothing of it runs."""
+        uid = pod.metadata.uid
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+        status, words = self.client.request("DELETE", pod.path, body)
+        if status not in OK and status not in {GONE, EXISTS}:
+            raise TestbedError(f"DELETE {pod.path}: {status}, {words}")
 
     def _look_again(self, site: _Site) -> None:
         """The last try is against the API server."""
