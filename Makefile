@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check testbed soak bench race mutate accept manifests docs lock clean
+.PHONY: demo test check testbed soak bench results race mutate accept manifests docs lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
@@ -36,8 +36,11 @@ bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/metrics.py
 	@$(BIN)/python benchmarks/optimum.py
 
+results: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks.results
+
 race: $(VENV)/.dev testbed
-	@$(BIN)/python benchmarks/race.py
+	@$(BIN)/python -m benchmarks.race
 
 mutate: $(VENV)/.dev
 	@$(BIN)/python -m tests.mutate

@@ -1,7 +1,7 @@
 """How long nobody decides when the leader of two schedulers ends.
 
-    python benchmarks/handover.py            in a small cluster, and in a large one
-    python benchmarks/handover.py --small
+    python -m benchmarks.handover          in a small cluster, and in a large one
+    python -m benchmarks.handover --small
 
 A pod is submitted at the moment at which the leader is asked to end, or is killed; the
 clock runs until it is bound. The large cluster has 5,000 nodes and 40,000 running pods.
@@ -18,7 +18,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from race import BIN, N_RUNNING, PATIENCE_S, PODS, PRODUCT, Stable, pod, usage
+from benchmarks.race import (
+    BIN,
+    N_RUNNING,
+    PATIENCE_S,
+    PODS,
+    PRODUCT,
+    Stable,
+    pod,
+    usage,
+)
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.process import Child
 

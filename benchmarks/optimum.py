@@ -164,11 +164,18 @@ class Model:
                 model.add_implication(on, used[leaf - 1])
         model.add(whole + sum(used) <= case.leaves)
 
-    def solve(self) -> tuple[int | None, int]:
-        """The most nodes that were found, and the most that there can be."""
+    def solve(self, *, in_steps: bool) -> tuple[int | None, int]:
+        """The most nodes that were found, and the most that there can be.
+
+        A limit that the solver counts in its own steps, which are about seconds, gives
+        the same answer on every machine.
+        """
         solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = LIMIT_S / 2
-        solver.parameters.num_workers = 2
+        if in_steps:
+            solver.parameters.max_deterministic_time = LIMIT_S / 2
+        else:
+            solver.parameters.max_time_in_seconds = LIMIT_S / 2
+        solver.parameters.num_workers = 1 if in_steps else 2
         solver.parameters.random_seed = SEED
         status = solver.solve(self.model)
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
@@ -176,16 +183,18 @@ class Model:
         return value, min(int(solver.best_objective_bound), self.at_most)
 
 
-def optimum(case: Case, at_least: int, at_most: int) -> tuple[int, bool]:
+def optimum(
+    case: Case, at_least: int, at_most: int, *, in_steps: bool = False
+) -> tuple[int, bool]:
     """The most nodes that jobs can take under the rule, and whether that is proven."""
     quick = Model(case, at_least, at_most)
     quick.by_rest()
-    value, _bound = quick.solve()
+    value, _bound = quick.solve(in_steps=in_steps)
     if value == at_most:
         return value, True
     full = Model(case, max(at_least, value or 0), at_most)
     full.by_leaf()
-    value, bound = full.solve()
+    value, bound = full.solve(in_steps=in_steps)
     return bound, value == bound
 
 

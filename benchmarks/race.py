@@ -35,7 +35,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from post import Sent
+from benchmarks.post import Sent
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import load
 from ringleaf.testbed.actor import Actor

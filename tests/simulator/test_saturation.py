@@ -2,6 +2,7 @@
 
 import pytest
 
+from ringleaf.baselines.registry import baseline
 from ringleaf.engine.engine import Engine
 from ringleaf.simulator.saturation import churn_fill, static_fill
 from ringleaf.simulator.trial import Site
@@ -18,6 +19,47 @@ def test_a_static_fill_ends_at_the_demand() -> None:
     found = static_fill(FOUR, works, Engine(FOUR.nodes), seed=1)
 
     assert (found.allocated, found.jobs, found.placed) == (1, 11, 8)
+    assert found.conflicts == 0
+
+
+# 8 nodes under leaves of 2; three gangs of three nodes by name: A0 A1 B0, B1 C0 C1 and
+# D0 D1 with nothing left for the third. Leaf B is crossed by two.
+EIGHT = Site("eight", tuple(nodes("A 2", "B 2", "C 2", "D 2")))
+THREE = [work(f"g{n}", 0, 8, 3, runs_s=1e9) for n in range(3)]
+
+
+def test_jobs_beyond_the_first_that_cross_a_leaf_are_counted() -> None:
+    scheduler = baseline("first-fit")(EIGHT.nodes)
+
+    found = static_fill(EIGHT, THREE, scheduler, seed=1)
+
+    assert (found.placed, found.conflicts) == (2, 1)
+
+
+def test_conflicts_of_a_churn_are_a_mean_over_time() -> None:
+    # So many come that nobody leaves: the same two gangs are there all the time.
+    scheduler = baseline("first-fit")(EIGHT.nodes)
+
+    found = churn_fill(EIGHT, THREE, scheduler, seed=1, load=1000, jobs=50)
+
+    assert found.placed == 2
+    assert found.allocated == pytest.approx(0.75)
+    assert found.conflicts == pytest.approx(1)
+
+
+def test_conflicts_end_with_their_jobs() -> None:
+    # Gangs of three nodes meet on leaf B only while both are there; a single gang at a
+    # time meets nobody.
+    works = [work("g", 0, 8, 3, runs_s=100.0)]
+    busy, calm = (
+        churn_fill(
+            EIGHT, works, baseline("first-fit")(EIGHT.nodes), 1, load=load, jobs=2000
+        ).conflicts
+        for load in (2.0, 0.01)
+    )
+
+    assert 0.5 < busy < 1
+    assert calm < 0.01
 
 
 def test_who_finds_no_place_stands_in_nobodys_way() -> None:

@@ -1,0 +1,1 @@
+"""Measurements: scripts that docs/benchmarks.md and docs/results.md tell of."""

@@ -1,0 +1,368 @@
+"""Everything that docs/results.md tells, played with fixed seeds.
+
+``python -m benchmarks.results`` plays all studies, or those that are named, and writes
+what came of each to docs/results/NAME.json, from which ``make docs`` makes the tables
+of the page. Runs are kept in build/results: a study that was interrupted goes on.
+"""
+
+import argparse
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2s
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from rich.console import Console
+
+from benchmarks.optimum import Case, largest, optimum
+from ringleaf.baselines.registry import BASELINES, baseline
+from ringleaf.model.job import Job, Schema
+from ringleaf.simulator.saturation import Fill, churn_fill, static_fill
+from ringleaf.simulator.sites import site
+from ringleaf.simulator.trial import Site, Work
+from ringleaf.simulator.workloads import workload
+from ringleaf.study.figures import mean_of, paired
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PAGES: Final = ROOT / "docs" / "results"
+KEPT: Final = ROOT / "build" / "results"
+TRACES: Final = "../shared/traces"
+CODE: Final = (
+    *("model", "policies", "framework", "plugins", "actions", "engine"),
+    *("baselines", "simulator", "study"),
+)
+"""Rooms of the package on which results depend."""
+
+SOME: Final = (
+    *("ringleaf", "best-fit", "volcano-binpack", "kueue-tas"),
+    *("fgd", "vendor-1.0", "vendor-2.0", "random"),
+)
+"""Who plays the long studies."""
+QUICK: Final = tuple(name for name in BASELINES if name != "cp-sat")
+
+Plain = dict[str, Any]
+
+
+class Compared(Struct, frozen=True):
+    """A study that is a command: ``ringleaf compare`` with these options.
+
+    Args:
+        name: What its files are called.
+        options: As they are typed.
+        runs: Where its runs are kept, if another study has some of them.
+        plots: Those that the page shows.
+
+    """
+
+    name: str
+    options: str
+    runs: str = ""
+    plots: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """What a reader types to see it."""
+        return f"ringleaf compare {self.options}"
+
+    def play(self, kept: Path, workers: int) -> Plain:
+        """What comes of it, in the form of ``comparison.json``."""
+        folder = kept / (self.runs or self.name)
+        drawn = folder / "plots" / self.name
+        also = ["--workers", str(workers), "--out", str(folder), "--plots", str(drawn)]
+        subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", *shlex.split(self.command), *also],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        for plot in self.plots:
+            shutil.copyfile(drawn / f"{plot}.png", PAGES / f"{self.name}-{plot}.png")
+        found: Plain = msgspec.json.decode((folder / "comparison.json").read_bytes())
+        return found | {"why": _why(folder / "runs", found["policies"])}
+
+
+def _why(runs: Path, policies: Sequence[str]) -> Plain:
+    """By policy what jobs waited for: shares of the time, of the first seed."""
+    found: Plain = {}
+    for policy in policies:
+        (path, *_others) = sorted(runs.glob(f"{policy}-seed0-*.json"))
+        blames = msgspec.json.decode(path.read_bytes())["run"]["metrics"]["why"]["jobs"]
+        found[policy] = {name: blame["share"] for name, blame in blames.items()}
+    return found
+
+
+class Own(Struct, frozen=True):
+    """A study that is made here.
+
+    Args:
+        name: What its files are called.
+        figures: What comes of it.
+
+    """
+
+    name: str
+    figures: Callable[[Path], Plain]
+
+    @property
+    def command(self) -> str:
+        """What a reader types to see it."""
+        return f"python -m benchmarks.results {self.name}"
+
+    def play(self, kept: Path, _workers: int) -> Plain:
+        """What comes of it."""
+        return self.figures(kept / self.name)
+
+
+# Saturated clusters.
+
+LEAF_SIZES: Final = (4, 8)
+FILLED: Final = (
+    *("best-fit", "ringleaf", "vendor-1.0", "vendor-2.0"),
+    *("kueue-tas", "whole-leaves", "random"),
+)
+FREE: Final = "best-fit"
+"""Who packs freely: any nodes do."""
+SEEDS: Final = 10
+WIDEST: Final = 64
+"""Nodes of the largest gang that is made up."""
+DRAWN: Final = 4000
+CHURN_JOBS: Final = 2000
+MIXES: Final = ("doublings", "any size", "helios-gang", "kalos")
+IN_CHURN: Final = ("doublings", "any size")
+"""Of published mixes a few jobs run for weeks, so that no churn of them is steady."""
+
+
+def mixed(mix: str, on: Site, seed: int) -> list[Work]:
+    """Jobs of a mix: a preset, or gangs of which each size asks for as many nodes."""
+    if mix not in IN_CHURN:
+        return list(workload(mix, on, seed=seed, load=1.0, jobs=DRAWN).works())
+    draws = np.random.default_rng(np.random.SeedSequence([seed, *mix.encode()]))
+    every = np.arange(1, WIDEST + 1)
+    sizes = every if mix == "any size" else every[(every & (every - 1)) == 0]
+    nodes = draws.choice(sizes, DRAWN, p=(1 / sizes) / (1 / sizes).sum()).tolist()
+    times = draws.exponential(3600.0, DRAWN).tolist()
+    product = on.nodes[0].product
+    return [
+        Work(
+            Job(f"{n}", product, 8, size, tor_affinity=Schema.LARGE_MODEL), 0.0, runs_s
+        )
+        for n, (size, runs_s) in enumerate(zip(nodes, times, strict=True))
+    ]
+
+
+def fills(kept: Path) -> Plain:
+    """Static and churn fills of 512 nodes, and what the rule costs, seed by seed."""
+    rows = [
+        _row(kept, mix, leaf, way)
+        for way in ("static", "churn")
+        for mix in (MIXES if way == "static" else IN_CHURN)
+        for leaf in LEAF_SIZES
+    ]
+    return {"seeds": SEEDS, "free": FREE, "rows": rows}
+
+
+def _row(kept: Path, mix: str, leaf: int, way: str) -> Plain:
+    found = {
+        policy: [filled(kept, mix, leaf, way, policy, seed) for seed in range(SEEDS)]
+        for policy in FILLED
+    }
+    free = [each.allocated for each in found[FREE]]
+    return {
+        "mix": mix,
+        "leaf": leaf,
+        "way": way,
+        "policies": {
+            policy: {
+                "allocated": mean_of([each.allocated for each in own]),
+                "below": paired(free, [each.allocated for each in own]),
+                "conflicts": mean_of([each.conflicts for each in own]),
+            }
+            for policy, own in found.items()
+        },
+    }
+
+
+def filled(  # noqa: PLR0917 - what a fill depends on
+    kept: Path, mix: str, leaf: int, way: str, policy: str, seed: int
+) -> Fill:
+    """One fill, if it was not played before."""
+    path = kept / f"{way}-{mix}-{leaf}-{policy}-seed{seed}.json".replace(" ", "-")
+    if path.exists():
+        return msgspec.json.decode(path.read_bytes(), type=Fill)
+    on = site(f"leaf-spine-512:leaf={leaf}")
+    works = mixed(mix, on, seed)
+    scheduler = baseline(policy, seed=seed)(on.nodes, on.leaves, on.queues)
+    if way == "static":
+        found = static_fill(on, works, scheduler, seed)
+    else:
+        found = churn_fill(on, works, scheduler, seed, jobs=CHURN_JOBS)
+    _write(path, found)
+    return found
+
+
+# Against the optimum.
+
+BEST_LEAVES: Final = 32
+BEST_MIXES: Final = ("doublings", "any size", "helios-gang")
+BEST_OF: Final = ("ringleaf", "vendor-1.0", "whole-leaves")
+
+
+def best(kept: Path) -> Plain:
+    """Static fills against the most that could be placed under rule 1.0."""
+    rows = []
+    for mix in BEST_MIXES:
+        for leaf in LEAF_SIZES:
+            cases = [against_best(kept, mix, leaf, seed) for seed in range(SEEDS)]
+            proven = sum(case["proven"] for case in cases)
+            ratios = {
+                name: mean_of([case["nodes"][name] / case["best"] for case in cases])
+                for name in (*BEST_OF, FREE)
+            }
+            rows.append({"mix": mix, "leaf": leaf, "proven": proven, "ratios": ratios})
+    return {"seeds": SEEDS, "leaves": BEST_LEAVES, "free": FREE, "rows": rows}
+
+
+def against_best(kept: Path, mix: str, leaf: int, seed: int) -> Plain:
+    """Nodes that policies and the optimum take of the same gangs."""
+    path = kept / f"{mix}-{leaf}-seed{seed}.json".replace(" ", "-")
+    if path.exists():
+        found: Plain = msgspec.json.decode(path.read_bytes())
+        return found
+    on = site(f"leaf-spine-512:leaf={leaf},nodes={leaf * BEST_LEAVES}")
+    works = list(_demanded(mixed(mix, on, seed), 1.3 * len(on.nodes)))
+    case = Case(mix, BEST_LEAVES, leaf, [work.job.replicas for work in works])
+    nodes = {
+        name: round(
+            len(on.nodes)
+            * static_fill(
+                on,
+                works,
+                baseline(name, seed=seed)(on.nodes, on.leaves, on.queues),
+                seed,
+                demand=float("inf"),
+            ).allocated
+        )
+        for name in (*BEST_OF, FREE)
+    }
+    most, ours = largest(case), max(nodes[name] for name in BEST_OF)
+    top, proven = most, True
+    if ours < most:
+        top, proven = optimum(case, ours, most, in_steps=True)
+    found = {"nodes": nodes, "best": top, "proven": proven}
+    _write(path, found)
+    return found
+
+
+def _demanded(works: Sequence[Work], nodes: float) -> Iterator[Work]:
+    """The first of *works* that ask for so many nodes; all ask for whole ones."""
+    asked = 0
+    for work in works:
+        if asked >= nodes:
+            break
+        assert work.job.chips == work.job.product.chips
+        asked += work.job.replicas
+        yield work
+
+
+# All of them.
+
+_SOME: Final = ",".join(SOME)
+NASA: Final = (
+    f"--trace {TRACES}/NASA-iPSC-1993-3.1-cln.swf --chips-each 8 --jobs 4000 "
+    f"--load 0.8 --cluster {TRACES}/lingjun2023_topo.csv"
+)
+KALOS: Final = "--workload kalos --load 0.9 --jobs 20000"
+STUDIES: Final[Sequence[Compared | Own]] = (
+    Own("fills", fills),
+    Own("optimum", best),
+    Compared(
+        "helios",
+        f"--trace {TRACES}/helios_venus_2vc_sept.csv "
+        f"--cluster leaf-spine-512:nodes=32 --seeds 3 --policies {','.join(QUICK)}",
+    ),
+    Compared(
+        "nasa",
+        f"{NASA} --seeds 2 --policies {_SOME}",
+        plots=("waiting", "conflicts"),
+    ),
+    Compared(
+        "nasa-links",
+        f"{NASA} --contention 0.3 --seeds 2 --policies ringleaf,best-fit,kueue-tas",
+        runs="nasa",
+    ),
+    Compared(
+        "kalos-gangs",
+        f"{KALOS} --seeds 6 --policies ringleaf,best-fit",
+        runs="kalos",
+    ),
+    Compared(
+        "kalos",
+        f"{KALOS} --seeds 2 --policies {_SOME}",
+        plots=("waiting", "conflicts"),
+    ),
+    Compared(
+        "kalos-links",
+        f"{KALOS} --contention 0.3 --seeds 3 --policies ringleaf,best-fit,kueue-tas",
+        runs="kalos",
+    ),
+    Compared(
+        "philly",
+        f"--trace {TRACES}/philly_pollux.csv --load 0.9 --seeds 1 --policies {_SOME}",
+    ),
+)
+BY_NAME: Final[Mapping[str, Compared | Own]] = {each.name: each for each in STUDIES}
+
+
+def code() -> str:
+    """Which code plays: another where a line of it differs."""
+    found = blake2s(digest_size=8)
+    for room in CODE:
+        for path in sorted((ROOT / "src" / "ringleaf" / room).rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _write(path: Path, value: object) -> None:
+    """Write *value* as JSON: whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(".part")
+    half.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+    half.replace(path)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play the studies that are named; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.results", description=__doc__
+    )
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help=", ".join(BY_NAME))
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        help="folder of runs, also if other code played them; "
+        "else one of build/results for the code as it is",
+    )
+    given = parser.parse_args(arguments)
+    if unknown := [name for name in given.studies if name not in BY_NAME]:
+        parser.error(f"no study {unknown[0]!r}, want some of {', '.join(BY_NAME)}")
+    console = Console(stderr=True, highlight=False)
+    for name in given.studies or BY_NAME:
+        study = BY_NAME[name]
+        console.print(f"{name}: {study.command}", soft_wrap=True)
+        try:
+            found = study.play(given.runs or KEPT / code(), given.workers)
+        except subprocess.CalledProcessError as error:
+            return error.returncode
+        _write(PAGES / f"{name}.json", {"command": study.command} | found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

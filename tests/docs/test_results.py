@@ -1,0 +1,180 @@
+"""The studies of docs/results.md: their pieces, and that page and files agree."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from benchmarks import results, tables
+from benchmarks.results import Compared, against_best, filled, mixed
+
+from ringleaf.simulator.saturation import Fill
+from ringleaf.simulator.sites import site
+
+SITE = site("leaf-spine-512:nodes=128")
+
+
+@pytest.mark.parametrize(
+    ("mix", "sizes"),
+    [("doublings", [1, 2, 4, 8, 16, 32, 64]), ("any size", list(range(1, 65)))],
+)
+def test_every_size_of_a_made_up_mix_asks_for_as_many_nodes(
+    mix: str, sizes: list[int]
+) -> None:
+    asked = [work.job.replicas for work in mixed(mix, SITE, 1)]
+
+    assert {*asked} <= {*sizes}
+    small = sum(n for n in asked if n <= 16)
+    share = sum(size <= 16 for size in sizes) / len(sizes)
+    assert small / sum(asked) == pytest.approx(share, abs=0.06)
+
+
+def test_the_same_seed_draws_the_same_jobs() -> None:
+    once, again, other = (mixed("doublings", SITE, seed) for seed in (1, 1, 2))
+
+    assert once == again
+    assert once != other
+
+
+def test_a_fill_that_was_played_is_not_played_again(tmp_path: Path) -> None:
+    known = Fill(0.5, 7, 3, 2.0)
+    path = tmp_path / "churn-any-size-4-ringleaf-seed0.json"
+    path.write_bytes(msgspec.json.encode(known))
+
+    assert filled(tmp_path, "any size", 4, "churn", "ringleaf", 0) == known
+
+
+def test_a_fill_is_kept_and_read_as_it_was(tmp_path: Path) -> None:
+    once, again = (
+        filled(tmp_path, "helios-gang", 8, "static", "best-fit", 0) for _ in range(2)
+    )
+
+    assert once == again
+    assert len([*tmp_path.iterdir()]) == 1
+    assert 0.9 < once.allocated <= 1
+
+
+def test_nobody_under_the_rule_takes_more_than_the_optimum(tmp_path: Path) -> None:
+    found = against_best(tmp_path, "helios-gang", 4, 0)
+
+    under = [found["nodes"][name] for name in results.BEST_OF]
+    assert max(under) <= found["best"] <= 4 * results.BEST_LEAVES
+    assert min(under) > 0.8 * found["best"]
+
+
+def test_an_unknown_study_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        results.main(["philyl"])
+
+    assert ended.value.code == 2
+    assert "no study 'philyl', want some of fills, optimum" in capsys.readouterr().err
+
+
+def test_a_study_that_cannot_be_played_ends_as_its_command_does(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    bad = Compared("bad", "--trace nothing.csv")
+    monkeypatch.setattr(results, "BY_NAME", {"bad": bad})
+
+    assert results.main(["bad", "--runs", str(tmp_path)]) == 2
+    assert "nothing.csv" in capfd.readouterr().err
+
+
+def test_a_small_study_is_played_and_gives_a_table(tmp_path: Path) -> None:
+    options = "--cluster leaf-spine-512:nodes=16 --workload helios-gang --jobs 60"
+    study = Compared("small", f"{options} --seeds 2 --policies ringleaf,best-fit")
+
+    found = study.play(tmp_path, 1)
+
+    lines = tables.compared(found).splitlines()
+    assert lines[0].startswith("| policy | chips in use |")
+    assert [line.split()[1] for line in lines[2:]] == ["`ringleaf`", "`best-fit`"]
+    assert sum(found["why"]["ringleaf"].values()) == pytest.approx(1)
+    assert tables.about(found).startswith("60 jobs at an offered load of 0.90, 2 seeds")
+
+
+# Tables, from figures by hand.
+
+
+def measured(policy: str, value: float, low: float | None = None) -> dict[str, Any]:
+    apart = None if low is None else {"mean": low + 1, "low": low, "high": low + 2}
+    return {
+        "measure": "leaves.conflicts",
+        "policy": policy,
+        "value": {"mean": value},
+        "difference": apart,
+    }
+
+
+def test_what_is_beyond_chance_is_bold() -> None:
+    study = {
+        "policies": ["ringleaf", "near", "far", "silent"],
+        "measures": [
+            measured("ringleaf", 1.0),
+            measured("near", 2.0, -0.5),
+            measured("far", 3.0, 0.5),
+        ],
+    }
+
+    assert tables.compared(study).splitlines() == [
+        "| policy | spine conflicts |",
+        "| --- | --- |",
+        "| `ringleaf` | 1 |",
+        "| `near` | 2 |",
+        "| `far` | **3** |",
+        f"| `silent` | {tables.NONE} |",
+    ]
+
+
+def fill(below: float, conflicts: float) -> dict[str, Any]:
+    own = {
+        "allocated": {"mean": 0.9},
+        "below": {"mean": below, "low": below - 0.001, "high": below + 0.001},
+        "conflicts": {"mean": conflicts},
+    }
+    return {"mix": "kalos", "leaf": 4, "way": "static", "policies": {"ringleaf": own}}
+
+
+def gangs(use: str, wait_s: float, used: float) -> dict[str, Any]:
+    """Ours waits 700 s and uses 80 %."""
+    rows = [
+        (tables.LARGE, "ringleaf", 700.0),
+        (tables.LARGE, "best-fit", wait_s),
+        (use, "ringleaf", 0.8),
+        (use, "best-fit", used),
+    ]
+    apart = {"mean": 300.0, "low": 200.0, "high": 400.0}
+    return {
+        "seeds": [0, 1],
+        "measures": [
+            {"measure": key, "policy": who, "value": {"mean": x}, "difference": apart}
+            for key, who, x in rows
+        ],
+    }
+
+
+def test_goals_are_met_by_the_figures_alone(tmp_path: Path) -> None:
+    ratios = [{"ringleaf": {"mean": x}, "best-fit": {"mean": 1}} for x in (0.99, 0.98)]
+    told = {
+        "fills": {"rows": [fill(0.01, 0), fill(0.011, 0), fill(0.001, 0.1)]},
+        "kalos-gangs": gangs(tables.USE, 1000.0, 0.8),
+        "kalos-links": gangs(tables.WORK, 1000.0, 0.81),
+        "optimum": {
+            "free": "best-fit",
+            "leaves": 32,
+            "rows": [{"mix": "kalos", "leaf": 4, "ratios": each} for each in ratios],
+        },
+    }
+    for name, study in told.items():
+        (tmp_path / f"{name}.json").write_bytes(msgspec.json.encode(study))
+
+    lines = tables.goals(tmp_path).splitlines()[2:]
+
+    met = [line.rsplit("|", 2)[1].strip() for line in lines]
+    no = tables.NO
+    assert met == ["yes", no, no, "yes", no, "yes", no]
+    assert "11.7 min against 16.7 min, 30 % less (by 3.3 min to 6.7 min)" in lines[3]
