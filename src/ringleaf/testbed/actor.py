@@ -145,6 +145,10 @@ class _Event(_Object):
     object: msgspec.Raw
 
 
+class _End(Struct, frozen=True):
+    """Nothing of the pod runs any more."""
+
+
 class _Refusal(Struct, frozen=True):
     """The kubelet does not take the pod."""
 
@@ -559,31 +563,33 @@ class Actor:
         if attempt == TRIES:
             self._look_again(site)
         with site.lock:
-            left_over = site.left_over.get(uid)
-        if left_over is not None:
-            if attempt > 1:  # mostly it is gone by then
-                self._finish(left_over)
-            return attempt > 1
-        with site.lock:
-            pod = site.pods.get(uid)
+            pod = site.left_over.get(uid) or site.pods.get(uid)
             if pod is None:
                 return True
-            if pod.metadata.deletion_timestamp and self._runs_pods:
-                answer = None
-            elif uid in site.held or uid in site.refused:
-                return True
-            else:
-                answer = self._admit(site, pod, is_last=attempt == TRIES)
-                if answer is None:
-                    return False
+            answer = self._answer(site, pod, attempt)
         match answer:
-            case None:
-                self._delete(f"{pod.path}?gracePeriodSeconds=0")
+            case bool():
+                return answer
+            case _End():
+                self._finish(pod)
             case _Refusal():
                 self._refuse(site, pod, answer)
             case _Grant():
                 self._grant(site, pod, answer)
         return True
+
+    def _answer(
+        self, site: _Site, pod: Pod, attempt: int
+    ) -> _End | _Refusal | _Grant | bool:
+        """What becomes of a pod; else whether that is over already."""
+        uid = pod.metadata.uid
+        if uid in site.left_over:
+            return _End() if attempt > 1 else False  # mostly it is gone by then
+        if pod.metadata.deletion_timestamp and self._runs_pods:
+            return _End()
+        if uid in site.held or uid in site.refused:
+            return True
+        return self._admit(site, pod, is_last=attempt == TRIES) or False
 
     def _finish(self, pod: Pod) -> None:
         """Delete a pod for good, as a kubelet does once nothing of it runs."""
