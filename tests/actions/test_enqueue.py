@@ -3,6 +3,7 @@
 import pytest
 
 from ringleaf.engine.event import JobGone, QueueChanged
+from ringleaf.framework.instruction import Report
 from ringleaf.framework.standing import Phase
 from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
@@ -96,6 +97,29 @@ def test_who_is_not_let_in_is_told_why_once() -> None:
         "job 'b' waits: wants 1 x 8 chips; queue 'default' has no room for it"
     ]
     assert story.hears(QueueChanged(queue("default", 8, weight=2))) == []
+
+
+def test_in_a_queue_without_limits_the_cluster_is_what_is_full() -> None:
+    story = Story("A", conf=conf())
+
+    story.arrives(job("a"), job("b"), job("c"))
+
+    said = [each for each in story.said if isinstance(each, Report)]
+    assert [(each.message, each.behind) for each in said] == [
+        ("job 'b' waits: wants 1 x 8 chips; no room beside the jobs before it", True),
+        ("job 'c' waits: wants 1 x 8 chips; no room beside the jobs before it", True),
+    ]
+
+
+def test_a_queue_from_which_others_are_guaranteed_a_part_is_full_itself() -> None:
+    others = queue("b", guarantee={NPU: 8000})
+    story = Story("A B", queues=[queue("a"), others], conf=conf())
+
+    story.arrives(job("one", queue="a"), job("two", queue="a"))
+
+    assert story.told == [
+        "job 'two' waits: wants 1 x 8 chips; queue 'a' has no room for it"
+    ]
 
 
 def test_who_is_not_let_in_is_looked_at_when_accounts_change() -> None:

@@ -22,15 +22,10 @@ def enqueue(cycle: Cycle) -> None:
             cycle.pending.remove(job.name)
             _let_in(cycle, standing)
             continue
-        why = cycle.door_words(job.queue) or full_words(job.queue)
+        why = cycle.door_words(job.queue) or cycle.full_words(job.queue)
         cycle.pending.hold_back(line, why)
         cycle.failed.append(line)
         cycle.tell_waits(standing, why)
-
-
-def full_words(queue: str) -> str:
-    """Why a job of the queue is not let in, if the queue is there and open."""
-    return f"; queue {queue!r} has no room for it"
 
 
 def _welcome(cycle: Cycle) -> None:

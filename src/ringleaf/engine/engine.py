@@ -13,7 +13,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from ringleaf.actions import VERBS, Verb
-from ringleaf.actions.enqueue import full_words
 from ringleaf.actions.mend import follow, mend
 from ringleaf.actions.unstarted import next_look, release_unstarted, take_back_nodes
 from ringleaf.engine.event import (
@@ -280,8 +279,8 @@ class Engine:
             return f"make the queue {name!r}, or take one that is there: {there}"
         if self.cycle.door_words(name):
             return f"open the queue {name!r}, or take another one"
-        if why == full_words(name).lstrip("; "):
-            return f"jobs of queue {name!r} that are let in must end first"
+        if why == self.cycle.full_words(name).lstrip("; "):
+            return f"jobs of queue {name!r} that were let in must end first"
         return ""
 
     @property

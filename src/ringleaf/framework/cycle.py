@@ -48,6 +48,8 @@ from ringleaf.policies.annotations import pod_annotations
 from ringleaf.policies.fit import Request, counted, request_of, some_of
 
 NEVER: Final = inf
+CROWDED: Final = "; no room beside the jobs before it"
+"""Why a job of a queue that may use all there is, is not let in."""
 
 
 class Cycle:
@@ -412,6 +414,18 @@ class Cycle:
         if queue is None:
             return f"; there is no queue {name!r}"
         return "" if queue.is_open else f"; queue {name!r} is closed"
+
+    def full_words(self, name: str) -> str:
+        """Why a job of the open queue *name* is not let in: the queue, or the cluster.
+
+        A queue that may use all there is, is full when the cluster is: by what runs,
+        and by what those who were let in before will use.
+        """
+        queues = self.view.queues
+        limited = queues[name].capability or any(
+            queue.guarantee for queue in queues.values() if queue.name != name
+        )
+        return f"; queue {name!r} has no room for it" if limited else CROWDED
 
     def place(self, standing: Standing, limit: int) -> tuple[Placement, ...] | Waiting:
         """Places for the pods of a job, held; what others reserved only as they may."""
@@ -787,6 +801,7 @@ class Cycle:
             if standing.why == why:
                 return
             told = f"job {job.name!r} waits: wants {job.wanted}{why}"
+            behind = behind or why == CROWDED
             self.tell(standing, Verdict.WAITING, told, behind=behind)
             standing.why = why
             return

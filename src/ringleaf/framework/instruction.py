@@ -109,7 +109,7 @@ class Report(Struct, frozen=True, tag="report"):
     node: str = ""
     """The node that is set aside, where one is."""
     behind: bool = False
-    """Whether others stand before the job, and it was not looked at."""
+    """Whether others stand before the job: it was not looked at, or not let in."""
 
 
 class WakeAt(Struct, frozen=True, tag="wake-at"):

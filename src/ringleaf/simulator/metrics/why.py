@@ -6,7 +6,7 @@ Every job that waits is blamed on one thing at a time, in this order:
 2. ``quota``: the scheduler says that its queue holds it back;
 3. ``rule``: enough nodes have the chips, and the rules of rings or of the network
    refuse them;
-4. ``order``: others stand before it, and it was not looked at;
+4. ``order``: others stand before it: it was not looked at, or not let in;
 5. ``fragmentation``: enough chips are free, and no places are among them.
 
 What a scheduler has not said is not blamed on rules: the job that came first is blamed
