@@ -49,6 +49,20 @@ def test_what_is_free_of_it_is_held_and_more_when_more_is() -> None:
     assert [h.chips for h in cluster.holdings[booking.holder]] == [0xFF, 0xFF]
 
 
+def test_how_many_pods_its_nodes_would_hold_at_most() -> None:
+    cluster = leaves("A ##", "B #")
+    statement = Statement(cluster)
+    statement.hold("other", 0, 0b1111)
+    statement.commit()
+    booking = a_booking()
+
+    assert booking.room(cluster, 8) == 0
+    booking.hold(cluster)
+    assert [booking.room(cluster, asked) for asked in (8, 4, 1)] == [1, 3, 12]
+    statement.release("other")
+    assert booking.room(cluster, 8) == 2
+
+
 def test_letting_go_twice_is_letting_go_once() -> None:
     cluster = leaves("A ##")
     booking = a_booking()

@@ -1,5 +1,7 @@
 """Lines of jobs that ask for the same."""
 
+from math import inf
+
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.framework.waitlist import Line, Waitlist
 from ringleaf.model.job import Job, Previous, Role
@@ -182,3 +184,29 @@ def test_a_job_that_waits_anew_counts_from_then_on() -> None:
     waitlist.add(one, (0,))
 
     assert waitlist.oldest("default") is two
+
+
+def test_when_the_next_has_waited_long_enough_is_known_by_queue() -> None:
+    waitlist = Waitlist()
+    for name, since in (("due", 1.0), ("gone", 6.0), ("next", 7.0), ("last", 9.0)):
+        waits(waitlist, Job(name, A2, 8), since=since)
+    waits(waitlist, Job("podless", A2, 8, podless=True), since=5.0)
+    waits(waitlist, Job("other", A2, 8, queue="q"), since=6.5)
+    waitlist.remove("gone")
+
+    assert waitlist.next_due("default", 10, now=11.0) == 17.0
+    assert waitlist.next_due("default", 10, now=17.0) == 19.0
+    assert waitlist.next_due("default", 10, now=19.0) == inf
+    assert waitlist.next_due("q", 10, now=11.0) == 16.5
+    assert waitlist.next_due("nobody", 10, now=0.0) == inf
+
+
+def test_the_lines_of_a_queue_are_those_that_somebody_stands_in() -> None:
+    waitlist = Waitlist()
+    _one, line = waits(waitlist, Job("one", A2, 8))
+    waits(waitlist, Job("two", A2, 4))
+    waits(waitlist, Job("three", A2, 4, queue="q"))
+    waitlist.remove("two")
+
+    assert waitlist.lines_in("default") == [line]
+    assert waitlist.lines_in("nobody") == []

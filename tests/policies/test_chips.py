@@ -12,6 +12,7 @@ from ringleaf.policies.chips import (
     BASE,
     MAX_RANK,
     NEVER,
+    RowTable,
     rank_terms,
     read,
     table_of,
@@ -75,6 +76,22 @@ def test_a_large_node_is_answered_as_it_reads(row: Row, n_chips: int) -> None:
         assert table.rank(one) == found.rank[at]
         if found.rank[at] != NEVER:
             assert table.taken(one) == found.taken[at]
+    assert table.pods(masks).tolist() == [pods_one_by_one(table, n) for n in masks]
+
+
+def pods_one_by_one(table: RowTable, free: np.uint64) -> int:
+    left, pods = int(free), 0
+    while table.rank(left) != NEVER:
+        left &= ~table.taken(left)
+        pods += 1
+    return pods
+
+
+def test_how_many_pods_fit_into_every_mask_is_counted_pod_by_pod() -> None:
+    every = np.arange(1 << 8, dtype=np.uint64)
+    for row in RING.values():
+        table = table_of(row, 8)
+        assert table.pods(every).tolist() == [pods_one_by_one(table, n) for n in every]
 
 
 def test_chips_above_the_sixteenth_are_read_too() -> None:

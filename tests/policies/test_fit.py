@@ -15,6 +15,7 @@ from ringleaf.policies.chips import NEVER
 from ringleaf.policies.fit import (
     BOUNDLESS,
     FITS,
+    MAX_KNOWN,
     REASONS,
     Barred,
     Request,
@@ -319,6 +320,29 @@ def test_capacity_counts_only_nodes_that_take_pods() -> None:
 
     assert capacity(cluster, request) == 1
     assert eligible(cluster, request).tolist() == [True, False, False, False]
+
+
+def test_what_was_found_of_nodes_is_found_anew_when_one_changes() -> None:
+    nodes = [a_node(name, "atlas-800t-a2", "01234567") for name in "ab"]
+    cluster = Cluster(nodes)
+    request = request_of(a_job("atlas-800t-a2", 8))
+    assert capacity(cluster, request) == 2
+
+    cluster.change(0, replace(nodes[0], ready=False))
+    assert capacity(cluster, request) == 1
+    assert node_ranks(cluster, request)[0] == NEVER
+    cluster.set_aside(1)
+    assert capacity(cluster, request) == 0
+
+
+def test_only_so_many_requests_are_remembered() -> None:
+    cluster = a_cluster("atlas-800t-a2", ["01234567"])
+    for amount in range(2 * MAX_KNOWN):
+        job = a_job("atlas-800t-a2", 8)
+        job = replace(job, demand=Demand(resources=(("cpu", amount),)))
+        assert capacity(cluster, request_of(job)) == 1
+
+    assert len(cluster.worked_out) == MAX_KNOWN
 
 
 def test_a_product_that_no_node_has_is_found_nowhere() -> None:

@@ -7,6 +7,7 @@ of its topology. Others may use it in the meantime only if they are sure to end 
 from collections.abc import Iterable
 from itertools import chain
 from math import inf
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from ringleaf.framework.booking import Booking, ends_at, place_words
@@ -78,30 +79,36 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[Key, Standing]]
 
     When nobody has, or none of them can be helped, it is noted until when that is so.
     """
-    found, until = [], inf
-    for line in chain(cycle.waiting.lines_in(queue), cycle.pending.lines_in(queue)):
-        first: tuple[Key, Standing] | None = None
-        for key, standing in [] if line.ask.podless else _short(line):
-            due = standing.waiting_since + after
-            if due > cycle.now:
-                until = min(until, due)
-            elif first is None or key < first[0]:
-                first = key, standing
-        if first and cycle.hopeless.get(first[1].ask) != cycle.structure:
+    found = []
+    lists = cycle.waiting, cycle.pending
+    for line in chain.from_iterable(each.lines_in(queue) for each in lists):
+        ask = line.front[1].ask
+        if ask.podless or cycle.hopeless.get(ask) == cycle.structure:
+            continue
+        first = _first_overdue(line, after, cycle.now)
+        if first is not None:
             found.append(first)
+    until = min(each.next_due(queue, after, cycle.now) for each in lists)
     cycle.wake_at(until)
     if not found:
         cycle.barren[queue] = cycle.structure, until
     return found
 
 
-def _short(line: Line) -> list[tuple[Key, Standing]]:
-    """Those of *line* who cannot do with what they have."""
-    return [
-        (key, standing)
-        for key, standing in line.entries()
-        if standing.phase is not Phase.RUNNING or standing.is_broken
-    ]
+def _first_overdue(line: Line, after: int, now: float) -> tuple[Key, Standing] | None:
+    """The first of *line* who has waited too long: mostly who is in front."""
+    front = line.front
+    if _is_overdue(front[1], after, now):
+        return front
+    entries = line.entries()
+    overdue = [each for each in entries if _is_overdue(each[1], after, now)]
+    return min(overdue, key=itemgetter(0), default=None)
+
+
+def _is_overdue(standing: Standing, after: int, now: float) -> bool:
+    """Whether a job cannot do with what it has, and has waited too long."""
+    short = standing.phase is not Phase.RUNNING or standing.is_broken
+    return short and standing.waiting_since + after <= now
 
 
 def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
@@ -109,17 +116,7 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
 
     Who is in the way of another reservation ends for that one.
     """
-    spoken_for = {n for booking in cycle.bookings.values() for n in booking.blockers}
-    enders = sorted(
-        (
-            other
-            for other in cycle.view.standings.values()
-            if other.placements
-            and other is not standing
-            and other.job.name not in spoken_for
-        ),
-        key=lambda other: (ends_at(other), other.number),
-    )
+    enders = _enders(cycle, standing)
     beyond = False
     found = None if standing.is_broken else _soonest(cycle, standing, enders)
     if found is None:
@@ -148,6 +145,19 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
         if other is enders[count - 1] or (limited and same):
             booking.blocked_elsewhere(other)
     return booking
+
+
+def _enders(cycle: Cycle, standing: Standing) -> list[Standing]:
+    """Who holds something that *standing* may wait for, in the order of their ends."""
+    spoken_for = {n for booking in cycle.bookings.values() for n in booking.blockers}
+    others = [
+        other
+        for name, other in cycle.view.standings.items()
+        if other.placements and other is not standing and name not in spoken_for
+    ]
+    others.sort(key=attrgetter("number"))
+    others.sort(key=ends_at)  # stable
+    return others
 
 
 def soonest_start(cycle: Cycle, standing: Standing) -> Booking | None:

@@ -7,11 +7,12 @@ What is not free yet is held as soon as it is.
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
 from math import inf
 
 from ringleaf.framework.standing import Standing, pod_amounts
 from ringleaf.framework.statement import Statement
-from ringleaf.model.amounts import add
+from ringleaf.model.amounts import Amounts, add
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.job import Job, Network
@@ -62,8 +63,8 @@ class Booking:
         """When the last job that holds some of it is sure to have ended."""
         return max(map(ends_at, self.blockers.values()), default=self.since)
 
-    @property
-    def amounts(self) -> dict[str, int]:
+    @cached_property
+    def amounts(self) -> Amounts:
         """What its pods will use."""
         roles = self.job.role_by_pod
         total: dict[str, int] = {}
@@ -96,9 +97,10 @@ class Booking:
         outranked = job.queue == self.job.queue and job.priority > self.job.priority
         if outranked and not strict:
             return True
+        if job.estimate_s is None:
+            return False
         ready_at = self.ready_at
-        in_time = job.estimate_s is not None and now + job.estimate_s <= ready_at
-        return in_time and ready_at != inf
+        return now + job.estimate_s <= ready_at and ready_at != inf
 
     def hold(self, cluster: Cluster) -> None:
         """Hold what of it is free."""
@@ -119,6 +121,14 @@ class Booking:
         """Hold nothing of it."""
         if self.holder in cluster.holdings:
             statement.release(self.holder)
+
+    def room(self, cluster: Cluster, asked: int) -> int:
+        """How many pods of *asked* chips its nodes hold at most if it holds nothing."""
+        chips: dict[int, int] = {}
+        for held in cluster.holdings.get(self.holder, ()):
+            there = chips.get(held.node, cluster.free.item(held.node))
+            chips[held.node] = there | held.chips
+        return sum(mask.bit_count() // asked for mask in chips.values())
 
     def blocked_by(self, standings: Iterable[Standing]) -> None:
         """Note who of *standings* holds some of it."""
@@ -171,11 +181,10 @@ def place_words(
 
 def ends_at(standing: Standing) -> float:
     """When a job is sure to have ended; jobs that are asked to end do so at once."""
-    if standing.terminating or standing.started is None:
+    started, lasts_s = standing.started, standing.job.estimate_s
+    if standing.terminating or started is None:
         return standing.waiting_since if not standing.placements else 0.0
-    if standing.job.estimate_s is None:
-        return inf
-    return standing.started + standing.job.estimate_s
+    return inf if lasts_s is None else started + lasts_s
 
 
 def _demands(job: Job) -> dict[int, Demand]:

@@ -288,10 +288,14 @@ class Cycle:
             return False
         if standing.placements or job.previous or self._yielding(standing):
             return False
-        request = request_of(job)
-        if request not in self._room:
-            self._room[request] = self.session.room(request)
-        return self._room[request] < job.needed
+        return self._most(request_of(job)) < job.needed
+
+    def _most(self, request: Request) -> int:
+        """How many pods of *request* find room at most, whatever the network."""
+        found = self._room.get(request)
+        if found is None:
+            found = self._room[request] = self.session.room(request)
+        return found
 
     def pass_over(self, line: Line) -> None:
         """The queue of *line* has its share; nobody in it is tried."""
@@ -367,7 +371,7 @@ class Cycle:
                 continue
             if self.yields(booking, standing):
                 continue
-            need = booking.amounts
+            need = dict(booking.amounts)
             for other in booking.blockers.values():
                 if other.job.queue == booking.job.queue:
                     add(need, other.allocated, -1)
@@ -607,7 +611,7 @@ class Cycle:
         standing = self.view.standings[booking.job.name]
         cluster = self.view.cluster
         limit = self.quota(standing, overdue=booking.beyond)
-        if limit is not None:
+        if limit is not None and not self._is_vain(booking, standing):
             with Statement(cluster) as statement:
                 booking.let_go(statement, cluster)
                 found: object = None  # nobody asks why it does not help
@@ -625,6 +629,18 @@ class Cycle:
             self.give_up(booking)
             self.wait(standing)
         return False
+
+    def _is_vain(self, booking: Booking, standing: Standing) -> bool:
+        """Whether there is too little room for a job, with its reservation.
+
+        Only chips are counted, and only of a job that has not started yet.
+        """
+        job, cluster = standing.job, self.view.cluster
+        began = standing.placements or standing.finished or job.previous
+        if began or job.roles or not job.chips or job.name in self.repairs:
+            return False
+        most = self._most(request_of(job)) + booking.room(cluster, job.chips)
+        return most < job.needed
 
     def book(self, standing: Standing, booking: Booking) -> None:
         """A reservation is made; its job waits for it and in no line.

@@ -5,8 +5,10 @@ front. When the job in front finds no room, none behind it does: the line is clo
 opens again when something is free that its jobs could use.
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -83,6 +85,7 @@ class Waitlist:
 
     def __init__(self) -> None:
         self._lines: dict[Job, Line] = {}
+        self._in_queue: dict[str, dict[Line, None]] = {}
         self._line: dict[str, Line] = {}
         self._open: dict[str, dict[Line, None]] = {}
         self._closed: dict[Product | None, dict[Line, None]] = {}
@@ -103,7 +106,7 @@ class Waitlist:
 
     def lines_in(self, queue: str) -> list[Line]:
         """The lines of *queue*."""
-        return [line for line in self._lines.values() if line.ask.queue == queue]
+        return list(self._in_queue.get(queue, ()))
 
     def add(self, standing: Standing, key: Key) -> Line:
         """A job begins to wait; a new line is open."""
@@ -113,13 +116,14 @@ class Waitlist:
         line = self._lines.get(ask)
         if line is None:
             line = self._lines[ask] = Line(ask)
+            self._in_queue.setdefault(job.queue, {})[line] = None
             self._open.setdefault(job.queue, {})[line] = None
         self._serial += 1
         line.push(key, self._serial, standing)
         self._line[job.name] = line
         if standing.phase is not Phase.RUNNING or standing.is_broken:
             since = self._since.setdefault(job.queue, [])
-            heappush(since, (standing.waiting_since, self._serial, standing))
+            insort(since, (standing.waiting_since, self._serial, standing))
             if len(since) > 2 * len(self._line) + SPARE:
                 self._tidy(since)
         if line.front[1] is standing and not self.is_open(line):
@@ -129,12 +133,25 @@ class Waitlist:
 
     def oldest(self, queue: str) -> Standing | None:
         """Who of *queue* waits longest."""
-        heap = self._since.get(queue, [])
-        while heap:
-            if self._still_waits(heap[0]):
-                return heap[0][2]
-            heappop(heap)
-        return None
+        since = self._since.get(queue, [])
+        gone = 0
+        while gone < len(since) and not self._still_waits(since[gone]):
+            gone += 1
+        del since[:gone]
+        return since[0][2] if since else None
+
+    def next_due(self, queue: str, after: float, now: float) -> float:
+        """When the next of *queue* has waited *after* seconds that has not yet."""
+        since = self._since.get(queue, [])
+        at = bisect_right(since, now, key=lambda entry: entry[0] + after)
+        while at < len(since):
+            if not self._still_waits(since[at]):
+                del since[at]
+            elif since[at][2].job.podless:
+                at += 1  # nothing is reserved for pods that are not made yet
+            else:
+                return since[at][0] + after
+        return inf
 
     def _still_waits(self, entry: tuple[float, int, Standing]) -> bool:
         since, _serial, standing = entry
@@ -142,14 +159,13 @@ class Waitlist:
         waits = standing.job.name in self._line and not whole
         return waits and since == standing.waiting_since
 
-    def _tidy(self, heap: list[tuple[float, int, Standing]]) -> None:
+    def _tidy(self, since: list[tuple[float, int, Standing]]) -> None:
         """Leave one entry for each who waits: nobody may ask for the oldest for long.
 
         One who keeps the books, and decides nothing, never does.
         """
-        last = {each[2].job.name: each for each in sorted(heap, key=lambda e: e[1])}
-        heap[:] = filter(self._still_waits, last.values())
-        heapify(heap)
+        last = {each[2].job.name: each for each in sorted(since, key=lambda e: e[1])}
+        since[:] = sorted(filter(self._still_waits, last.values()))
 
     def remove(self, name: str) -> None:
         """A job waits no longer."""
@@ -157,6 +173,7 @@ class Waitlist:
         line.drop(name)
         if not line:
             del self._lines[line.ask]
+            del self._in_queue[line.ask.queue][line]
             self._shut(line)
             self._forget(line)
 

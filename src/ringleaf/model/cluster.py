@@ -82,8 +82,9 @@ class Cluster:
     ``version`` counts committed statements. ``changes`` lists the nodes whose free
     chips changed since ``epoch`` began, for indexes that follow the cluster; a new
     epoch tells them to start over. ``watchers`` are told of every pod at once, also of
-    those that are tried and taken back. ``taken`` are the chips that pods hold. Nodes
-    that are set ``aside`` take no new pods.
+    those that are tried and taken back. ``worked_out`` is what others found out about
+    nodes whoever holds their chips, and in which epoch. ``taken`` are the chips that
+    pods hold. Nodes that are set ``aside`` take no new pods.
     """
 
     def __init__(self, nodes: Iterable[Node], leaves: Iterable[Leaf] = ()) -> None:
@@ -141,6 +142,7 @@ class Cluster:
         self.version = 0
         self.epoch = 0
         self.changes: list[int] = []
+        self.worked_out: dict[Any, tuple[int, Any]] = {}
 
     def __len__(self) -> int:
         return len(self.names)

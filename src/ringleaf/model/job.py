@@ -101,7 +101,7 @@ class Role(Struct, frozen=True):
     ranks: tuple[int, ...] = ()
 
 
-class Job(Struct, frozen=True, dict=True):
+class Job(Struct, frozen=True, dict=True, cache_hash=True):
     """*replicas* pods that each ask for *chips* chips of *product*.
 
     Replica numbers are ranks: the pod with ``hccl/rankIndex`` 3 is replica 3.

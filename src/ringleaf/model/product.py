@@ -32,7 +32,7 @@ class Term(StrEnum):
     LEFT = "left"
 
 
-class Row(Struct, frozen=True):
+class Row(Struct, frozen=True, cache_hash=True):
     """How one pod's *asked* chips are taken from the groups of a node.
 
     The first group is the one whose free count comes earliest in ``first`` (lowest

@@ -6,6 +6,7 @@ look-ups. Larger nodes have too many masks; their row is read for every way in w
 their groups can be filled, which is all that a rank depends on.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Final, Protocol
@@ -162,12 +163,16 @@ class RowTable(Protocol):
     def taken(self, usable: int) -> int:
         """The chips taken from one mask that fits."""
 
+    def pods(self, usable: Masks) -> Ints:
+        """How many pods fit into each of many masks, one after the other."""
+
 
 class MaskTable:
     """Small nodes: the row read once for every mask there is."""
 
     def __init__(self, row: Row, n_chips: int) -> None:
         self._table = read(row, n_chips, np.arange(1 << n_chips, dtype=np.uint64))
+        self._pods: Ints | None = None
 
     def ranks(self, usable: Masks) -> Ints:
         """The packed ranks of many masks."""
@@ -181,6 +186,16 @@ class MaskTable:
         """The chips taken from one mask that fits."""
         return self._table.taken.item(usable)
 
+    def pods(self, usable: Masks) -> Ints:
+        """How many pods fit into each of many masks, one after the other."""
+        if self._pods is None:
+            masks, table = (
+                np.arange(len(self._table.rank), dtype=np.uint64),
+                self._table,
+            )
+            self._pods = _pods_in(masks, self.ranks, lambda each: table.taken[each])
+        return self._pods[usable]
+
 
 class CountTable:
     """Large nodes: the row read once for every way groups can be filled.
@@ -191,6 +206,7 @@ class CountTable:
     """
 
     def __init__(self, row: Row, n_chips: int) -> None:
+        self._row, self._n_chips = row, n_chips
         self._width = row.width
         self._n_groups = n_chips // row.width
         self._fills = fills_of(row.width, self._n_groups)
@@ -226,6 +242,14 @@ class CountTable:
             taken |= group << number * self._width
         return taken
 
+    def pods(self, usable: Masks) -> Ints:
+        """How many pods fit into each of many masks, one after the other."""
+        masks, which = np.unique(usable, return_inverse=True)
+        found = _pods_in(
+            masks, self.ranks, lambda each: read(self._row, self._n_chips, each).taken
+        )
+        return found[which]
+
     def _takes(self, fill: int) -> dict[int, list[int]]:
         """Free chips in a group -> how many the first, second, ... such group gives."""
         takes = self._known.get(fill)
@@ -242,6 +266,17 @@ class CountTable:
     def _parts(self, mask: int) -> list[int]:
         width, low = self._width, full_mask(self._width)
         return [mask >> at & low for at in range(0, width * self._n_groups, width)]
+
+
+def _pods_in(
+    masks: Masks, ranks: Callable[[Masks], Ints], taken: Callable[[Masks], Masks]
+) -> Ints:
+    """How many pods fit into each of *masks*, by their ranks and what each takes."""
+    pods = np.zeros(len(masks), np.int64)
+    while (fits := ranks(masks) != NEVER).any():
+        pods += fits
+        masks = np.where(fits, masks & ~taken(masks), masks)
+    return pods
 
 
 class Fills:

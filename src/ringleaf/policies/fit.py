@@ -28,7 +28,6 @@ from ringleaf.policies.chips import (
     NEVER,
     Ints,
     RowTable,
-    read,
     table_of,
 )
 from ringleaf.policies.products import rule_for
@@ -43,6 +42,9 @@ NOBODY: Final[Barred] = MappingProxyType({})
 
 NO_CHIPS: Final = Row(asked=0, width=1, first=(), rest=(), rank_by=())
 """The row of pods that only help: nothing is taken, all nodes are alike."""
+
+MAX_KNOWN: Final = 32
+"""Requests of which is kept what they find of the nodes."""
 
 BOUNDLESS: Final = 1 << 31
 """Pods that fit a node which nothing limits."""
@@ -63,11 +65,15 @@ class _NoChips:
         """Nothing is taken."""
         return 0
 
+    def pods(self, usable: Masks) -> Ints:
+        """Any number of pods fits."""
+        return np.full(len(usable), BOUNDLESS, np.int64)
+
 
 _NOTHING_TAKEN: Final = _NoChips()
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, cache_hash=True):
     """What one replica of a legal job asks of a node.
 
     A pod without chips asks for no product and follows no network rule.
@@ -185,17 +191,40 @@ def health_ranks(cluster: Cluster, request: Request) -> Ints:
     return ranks
 
 
+class Basis(Struct, frozen=True):
+    """What one request finds of the nodes, whoever holds their chips."""
+
+    nodes: NDArray[np.intp]
+    """The eligible nodes."""
+    within: Masks
+    """The chips of each that the request may use when they are free."""
+    health: Ints
+    """What the health of each adds to its rank."""
+
+
+def _basis_of(cluster: Cluster, request: Request) -> Basis:
+    """The basis of *request*, found once in an epoch."""
+    known = cluster.worked_out
+    epoch, basis = known.get(request, (-1, None))
+    if epoch != cluster.epoch:
+        (nodes,) = eligible(cluster, request).nonzero()
+        within = reach(cluster, request)[nodes]
+        basis = Basis(nodes, within, health_ranks(cluster, request)[nodes])
+        if len(known) >= MAX_KNOWN:
+            del known[next(iter(known))]
+        known[request] = cluster.epoch, basis
+    found: Basis = basis
+    return found
+
+
 def node_ranks(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> Ints:
     """The rank of every node, ``NEVER`` where it cannot hold a replica."""
     ranks = np.full(len(cluster), NEVER, np.int64)
-    right = eligible(cluster, request)
+    basis = _basis_of(cluster, request)
+    own = request.table.ranks(cluster.free[basis.nodes] & basis.within)
+    ranks[basis.nodes] = np.where(own == NEVER, NEVER, basis.health + own)
     if request.demand.resources:
-        right &= cluster.fleet.roomy(request.demand)
-    (nodes,) = right.nonzero()
-    usable = cluster.free[nodes] & reach(cluster, request)[nodes]
-    own = request.table.ranks(usable)
-    health = health_ranks(cluster, request)[nodes]
-    ranks[nodes] = np.where(own == NEVER, NEVER, health + own)
+        ranks[~cluster.fleet.roomy(request.demand)] = NEVER
     for nodes_barred in barred.values():
         ranks[nodes_barred] = NEVER
     return ranks
@@ -274,24 +303,17 @@ def capacity(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> int
     """
     if request.network is not Network.NONE:
         return int((node_ranks(cluster, request, barred) != NEVER).sum())
-    right = eligible(cluster, request)
-    for nodes_barred in barred.values():
-        right[nodes_barred] = False
-    (nodes,) = right.nonzero()
-    most = np.minimum(cluster.fleet.pods_that_fit(request.demand)[nodes], BOUNDLESS)
-    if request.row is NO_CHIPS:
-        return int(most.sum())
-    usable = cluster.free[nodes] & reach(cluster, request)[nodes]
-    masks, which = np.unique(usable, return_inverse=True)
-    fits = np.zeros(len(masks), np.int64)
-    while True:
-        open_ = request.table.ranks(masks) != NEVER
-        if not open_.any():
-            break
-        fits += open_
-        taken = read(request.row, request.product.chips, masks).taken
-        masks = np.where(open_, masks & ~taken, masks)
-    return int(np.minimum(fits[which], most).sum())
+    basis = _basis_of(cluster, request)
+    pods = request.table.pods(cluster.free[basis.nodes] & basis.within)
+    if request.demand.resources:
+        most = cluster.fleet.pods_that_fit(request.demand)[basis.nodes]
+        pods = np.minimum(pods, most)
+    if barred:
+        taken = np.zeros(len(cluster), np.bool_)
+        for nodes_barred in barred.values():
+            taken[nodes_barred] = True
+        pods = np.where(taken[basis.nodes], 0, pods)
+    return int(pods.sum())
 
 
 def need_words(request: Request) -> str:

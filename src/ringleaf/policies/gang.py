@@ -14,7 +14,7 @@ from ringleaf.model.cluster import Cluster
 from ringleaf.model.job import Firmness, Job
 from ringleaf.model.placement import JobType, Mark
 from ringleaf.model.settings import Settings
-from ringleaf.policies.chips import Ints
+from ringleaf.policies.chips import NEVER, Ints
 from ringleaf.policies.fit import Barred, Request, node_ranks
 from ringleaf.policies.superpods import Cut, Part, Superpods, choose_parts, superpods_of
 from ringleaf.policies.switches import Ground, Row, choose_rows, ground_of
@@ -42,6 +42,8 @@ def switch_seats(
     What type the job is of depends on all its pods.
     """
     assert job.job_type is not None
+    if np.count_nonzero(ranks != NEVER) < len(replicas):
+        return None  # whatever the leaves are like
     ground = ground_of(cluster, ranks, settings)
     rows = choose_rows(ground, len(replicas), job.job_type, settings)
     if rows is None:
