@@ -12,6 +12,33 @@ import typer
 
 import ringleaf
 from ringleaf.cli.failure import BadUse, program, report
+from ringleaf.cli.options import (
+    COMPARED,
+    Amplitude,
+    Burst,
+    CheckpointSeconds,
+    ChipsEach,
+    ClusterName,
+    Columns,
+    Common,
+    Compared,
+    ConfFile,
+    Contention,
+    EstimateBy,
+    FaultRates,
+    GraceSeconds,
+    Jobs,
+    Load,
+    NodesAre,
+    QueueOrder,
+    Recovering,
+    Recovers,
+    Seed,
+    SkipBad,
+    Trace,
+    TraceQueues,
+    WorkloadName,
+)
 
 if TYPE_CHECKING:
     from ringleaf.cli.live import Cluster
@@ -27,128 +54,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
 )
 
-
-class Recovering(StrEnum):
-    """What jobs want that say nothing themselves."""
-
-    off = "off"
-    grace = "grace"
-    force = "force"
-
-
-ClusterName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="A preset (leaf-spine-512, superpod-48x8, mixed), a topology file, or "
-        "what ringleaf dump wrote.",
-    ),
-]
-
-NodesAre = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Of a topology file: what its nodes are."),
-]
-
-WorkloadName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="kalos, seren, llm-superpod, adversarial, helios-gang, philly, pai.",
-    ),
-]
-
-Trace = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Jobs of a CSV or SWF file instead."),
-]
-
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MAPPING",
-        help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
-    ),
-]
-
-Load = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE",
-        help="Offered load: chip-seconds asked by those there are; presets 0.9, "
-        "traces as they are.",
-    ),
-]
-
-Jobs = Annotated[
-    int | None, typer.Option(metavar="N", help="How many jobs; else as usual.")
-]
-
-Burst = Annotated[
-    float, typer.Option(metavar="CV", help="How uneven arrivals are; 1 is Poisson.")
-]
-
-Amplitude = Annotated[
-    float, typer.Option(metavar="SHARE", help="How much more comes by day.")
-]
-
-Common = Annotated[
-    float,
-    typer.Option(metavar="SHARE", help="Share of gangs that are common jobs."),
-]
-
-EstimateBy = Annotated[
-    float,
-    typer.Option(
-        metavar="FACTOR",
-        help="Jobs tell their running time, times this; 0 for not at all.",
-    ),
-]
-
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of all that is drawn.")]
-
-ConfFile = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
-]
-
-QueueOrder = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Who is next: fifo, easy; else as configured."),
-]
-
-FaultRates = Annotated[
-    str,
-    typer.Option(
-        metavar="RATES",
-        help="none, usual, or hours between faults: chip=80000,node=20000,"
-        "leaf=40000,node-repair=4.",
-    ),
-]
-
-Recovers = Annotated[
-    Recovering, typer.Option(help="What jobs want when their pods are faulty.")
-]
-
-Contention = Annotated[
-    float,
-    typer.Option(
-        metavar="SHARE",
-        min=0,
-        max=1,
-        help="Share of their time that jobs communicate: those that share links "
-        "slow each other down. 0 for not at all.",
-    ),
-]
-
-CheckpointSeconds = Annotated[
-    float,
-    typer.Option(metavar="S", min=0, help="How often jobs save their work; 0: always."),
-]
-
-GraceSeconds = Annotated[
-    float, typer.Option(metavar="S", min=0, help="How long pods take to end.")
-]
 
 ScenarioFile = Annotated[
     str,
@@ -228,23 +133,6 @@ LeaseNamespace = Annotated[
 SchedulerConf = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
-]
-
-ChipsEach = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        min=1,
-        max=1000,
-        help="Of a trace: chips for each GPU or processor that it counts.",
-    ),
-]
-TraceQueues = Annotated[
-    bool, typer.Option("--queues", help="Of a trace: jobs wait in the queues it names.")
-]
-SkipBad = Annotated[
-    bool,
-    typer.Option("--skip-bad", help="Of a trace: leave out rows that cannot be read."),
 ]
 
 
@@ -758,14 +646,7 @@ def simulate(
 @app.command()
 def compare(
     *,
-    policies: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Who is compared, by commas, with the first; best-fit+easy has an "
-            "order of its own.  [default: ringleaf,best-fit,first-fit,random]",
-        ),
-    ] = None,
+    policies: Compared = None,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, help="Runs of each policy.")
     ] = 3,
@@ -860,7 +741,7 @@ def compare(
     )
     status = compare_policies(
         wanted,
-        policies or ["ringleaf,best-fit,first-fit,random"],
+        policies or [COMPARED],
         seeds=seeds,
         workers=workers,
         dask=dask,
@@ -912,28 +793,13 @@ def workloads(
             "wrote; else leaf-spine-512.",
         ),
     ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MAPPING",
-            help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
-        ),
-    ] = None,
+    columns: Columns = None,
     chips_each: ChipsEach = 1,
     queues: TraceQueues = False,
     skip_bad: SkipBad = False,
-    load: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE", help="Offered load; presets 0.9, traces as they are."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="How many jobs; else as usual.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Of all that is drawn.")
-    ] = 0,
+    load: Load = None,
+    jobs: Jobs = None,
+    seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
     """List the clusters and workloads to simulate, or count the jobs of one.
