@@ -13,6 +13,7 @@ from tests.cli.conftest import Ringleaf
 
 COMMANDS = (
     *("plan", "explain", "status", "faults", "dump", "replay", "simulate", "compare"),
+    "fill",
     *("products", "workloads", "demo", "scheduler", "summary"),
     *("topology", "conf", "shadow", "dev"),
 )

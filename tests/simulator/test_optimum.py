@@ -51,6 +51,15 @@ def test_as_few_leaves_as_can_be_are_used() -> None:
     assert sum(n > 0 for own in found.leaves for n in own) == 3
 
 
+def test_as_few_gangs_as_can_be_meet_where_several_may() -> None:
+    # Each gang of 4 needs two leaves. Two of them can do so apart.
+    found = best_placement(Ground((2, 2, 2, 2), cap=2), [4, 4])
+
+    first, second = (frozenset(np.flatnonzero(own)) for own in found.leaves)
+    assert found.nodes == 8
+    assert not first & second
+
+
 def test_the_best_is_that_of_trying_everything() -> None:
     rng = np.random.default_rng(910)
     for _case in range(12):

@@ -1,10 +1,13 @@
 """Fills of a small cluster, by hand."""
 
+import numpy as np
 import pytest
 
 from ringleaf.baselines.registry import baseline
 from ringleaf.engine.engine import Engine
-from ringleaf.simulator.saturation import churn_fill, static_fill
+from ringleaf.framework.conf import DEFAULT
+from ringleaf.model.job import Schema
+from ringleaf.simulator.saturation import churn_fill, static_bound, static_fill
 from ringleaf.simulator.trial import Site
 from tests.simulator.stage import nodes, work
 
@@ -97,6 +100,51 @@ def test_a_churn_of_whole_nodes_is_a_loss_system() -> None:
 
     assert found.allocated == pytest.approx(0.717, abs=0.015)
     assert found.placed / found.jobs == pytest.approx(1 - 0.3479, abs=0.02)
+
+
+def test_a_settled_churn_begins_as_it_goes_on() -> None:
+    """Most jobs are short, and a few very long ones take nearly all the time.
+
+    Erlang's formula holds whatever the running times, and so does the mean over many
+    short churns, none of which is as long as a long job.
+    """
+    short = [work("s", 0, 8, runs_s=1.0)] * 99
+    works = [*short, work("l", 0, 8, runs_s=10_000.0)]
+
+    found = [
+        churn_fill(
+            FOUR, works, Engine(FOUR.nodes), seed=seed, jobs=20, settled=True
+        ).allocated
+        for seed in range(120)
+    ]
+
+    assert np.mean(found) == pytest.approx(0.717, abs=0.06)
+
+
+def test_no_fill_is_above_its_bound() -> None:
+    """Gangs of 3 nodes that stay inside leave a node of every leaf to small jobs."""
+    site = Site("by hand", tuple(nodes("A 4", "B 4")))
+    gang = [work("g", 0, 8, 3, tor_affinity=Schema.LARGE_MODEL)] * 4
+    small = [work("s", 0, 4)] * 2
+
+    alone = static_bound(site, gang, DEFAULT.settings)
+    both = static_bound(site, [*gang, *small], DEFAULT.settings)
+
+    assert (alone, both) == (6 / 8, 7 / 8)
+    for works, bound in ((gang, alone), ([*gang, *small], both)):
+        found = static_fill(site, works, Engine(site.nodes), seed=1, demand=9)
+        assert found.allocated == bound
+
+
+def test_common_jobs_may_cross_and_gangs_without_leaves_stand_anywhere() -> None:
+    common = [work("g", 0, 8, 3, tor_affinity=Schema.NORMAL)] * 4
+    plain = [work("g", 0, 8, 3)] * 4
+    leaves = Site("by hand", tuple(nodes("A 4", "B 4")))
+    flat = Site("by hand", tuple(nodes("A 4", "B 4", superpod=True)))
+
+    assert static_bound(leaves, common, DEFAULT.settings) == 1
+    # Two gangs of three are six nodes of eight; a third finds no place.
+    assert static_bound(flat, plain, DEFAULT.settings) == 6 / 8
 
 
 def test_the_same_seed_is_the_same_churn() -> None:

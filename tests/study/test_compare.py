@@ -15,6 +15,7 @@ from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
 from tests.study.small import Small, run
 
 Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 
 ASKED = {
     f"{policy}-{seed}": Small(policy, seed)
@@ -95,8 +96,8 @@ def tired(played: list[Any], most: int = 2) -> Crew:
     """Plays here, notes what, and stops before the next."""
 
     def crew(
-        play: Callable[[Asked], Run], asked: Sequence[Asked]
-    ) -> Iterator[tuple[int, Run]]:
+        play: Callable[[Asked], Answer], asked: Sequence[Asked]
+    ) -> Iterator[tuple[int, Answer]]:
         for place, each in enumerate(asked):
             if len(played) == most:
                 raise KeyboardInterrupt

@@ -115,16 +115,18 @@ def compare_policies(
     as_json: bool,
 ) -> int:
     """Play every policy with every seed, and tell who is better; the exit status."""
-    asked = {each.mark: each for each in _asked(wanted, policies, seeds)}
+    runs = asked_of(wanted, policies, seeds)
+    films = [Asked(each, filmed=each.seed == wanted.seed) for each in runs]
+    asked = {each.mark: each for each in films}
     first = next(iter(asked.values())).wanted
     limits = list(_bounds(first, seeds))
     reference = who(first)
-    crew = _crew(workers, dask)
+    crew = crew_of(workers, dask)
     kept = None if out is None else Path(out) / "runs"
     with progress(len(asked), what="playing runs") as shown:
         (task,) = shown.task_ids
         try:
-            runs = play_all(
+            played = play_all(
                 asked,
                 run,
                 crew,
@@ -134,8 +136,8 @@ def compare_policies(
         except (NoCrew, NotInstalled) as error:
             raise BadUse(str(error)) from None
     results = Results(
-        runs,
-        tuple(compared(runs, reference)),
+        played,
+        tuple(compared(played, reference)),
         limits,
         reference=reference,
         confidence=CONFIDENCE,
@@ -150,8 +152,8 @@ def compare_policies(
     return 0
 
 
-def _asked(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Asked]:
-    """Every run; ``policy+order`` has an order of its own. The first seeds are filmed.
+def asked_of(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Wanted]:
+    """Every run, policy by policy; ``policy+order`` has an order of its own.
 
     Raises:
         BadUse: There is no such policy or order, or one is named twice.
@@ -171,14 +173,12 @@ def _asked(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Asked]:
             baseline(own.policy, order=own.order)(())
         except (UnknownName, NotInstalled) as error:
             raise BadUse(str(error)) from None
-        found += [
-            Asked(replace(own, seed=wanted.seed + n), filmed=n == 0)
-            for n in range(seeds)
-        ]
+        found += [replace(own, seed=wanted.seed + n) for n in range(seeds)]
     return found
 
 
-def _crew(workers: int | None, dask: str | None) -> Crew:
+def crew_of(workers: int | None, dask: str | None = None) -> Crew:
+    """Who plays the runs: processes, or the workers of a Dask cluster."""
     if dask is not None:
         if workers is not None:
             raise BadUse("--workers and --dask exclude each other; hint: leave one")

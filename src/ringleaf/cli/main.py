@@ -37,6 +37,7 @@ from ringleaf.cli.options import (
     SkipBad,
     Trace,
     TraceQueues,
+    Workers,
     WorkloadName,
 )
 
@@ -672,10 +673,7 @@ def compare(
     contention: Contention = 0.0,
     checkpoint_seconds: CheckpointSeconds = 1800.0,
     grace_seconds: GraceSeconds = 30.0,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Processes; else one a core."),
-    ] = None,
+    workers: Workers = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -748,6 +746,81 @@ def compare(
         out=out,
         report=report,
         plots=plots,
+        as_json=json,
+    )
+    raise typer.Exit(status)
+
+
+@app.command()
+def fill(
+    *,
+    policies: Compared = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Fills by each policy.")
+    ] = 10,
+    cluster: ClusterName = "leaf-spine-512",
+    product: NodesAre = None,
+    workload: WorkloadName = "kalos",
+    trace: Trace = None,
+    columns: Columns = None,
+    chips_each: ChipsEach = 1,
+    skip_bad: SkipBad = False,
+    common: Common = 0.25,
+    demand: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", min=0, help="Of the static fill: chips asked, by chips."
+        ),
+    ] = 1.3,
+    load: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", min=0.01, help="Of the churn: chip-seconds asked, by all."
+        ),
+    ] = 1.1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Of the churn: how many come.")
+    ] = 2000,
+    seed: Seed = 0,
+    conf: ConfFile = None,
+    order: QueueOrder = None,
+    workers: Workers = None,
+    json: AsJson = False,
+) -> None:
+    """Ask for more than there is, and say how much of a cluster is allocated.
+
+    Nobody waits: a job that finds no place at once is gone, so that only the choice of
+    nodes counts. Static: jobs come until they ask for 130 % of the chips, and nobody
+    leaves. Churn: jobs come and go at 110 % of what could be served.
+
+    \b
+    Examples:
+      ringleaf fill
+      ringleaf fill --workload helios-gang --cluster leaf-spine-512x8 --seeds 5
+      ringleaf fill --policies ringleaf,fgd,best-fit --workload packing --json
+    """  # noqa: D301
+    from ringleaf.cli.fill import Asked, fill_cluster
+    from ringleaf.cli.simulate import Wanted
+    from ringleaf.simulator.preset import Knobs
+
+    wanted = Wanted(
+        cluster=cluster,
+        product=product,
+        workload=workload,
+        trace=trace,
+        columns=columns,
+        chips_each=chips_each,
+        skip_bad=skip_bad,
+        seed=seed,
+        conf=conf,
+        order=order,
+        knobs=Knobs(common=common),
+    )
+    status = fill_cluster(
+        Asked(wanted, demand, load, jobs),
+        policies or [COMPARED],
+        seeds=seeds,
+        workers=workers,
         as_json=json,
     )
     raise typer.Exit(status)

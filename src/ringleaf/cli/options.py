@@ -35,7 +35,8 @@ WorkloadName = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="kalos, seren, llm-superpod, adversarial, helios-gang, philly, pai.",
+        help="kalos, seren, llm-superpod, adversarial, helios-gang, philly, packing, "
+        "pai.",
     ),
 ]
 
@@ -156,4 +157,8 @@ Compared = Annotated[
         help="Who is compared, by commas, with the first; best-fit+easy has an "
         f"order of its own.  [default: {COMPARED}]",
     ),
+]
+
+Workers = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Processes; else one a core.")
 ]

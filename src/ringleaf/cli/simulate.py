@@ -15,7 +15,7 @@ from rich.console import Console
 
 import ringleaf
 from ringleaf.baselines.optimum import NotInstalled
-from ringleaf.baselines.registry import UnknownName, baseline
+from ringleaf.baselines.registry import OURS, UnknownName, baseline
 from ringleaf.cli.failure import BadUse, program, report, warn
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json, progress
@@ -31,7 +31,7 @@ from ringleaf.simulator.failures import Failures, read_rates, recovering
 from ringleaf.simulator.ledger import Ledger
 from ringleaf.simulator.metrics import SERIES, Metrics
 from ringleaf.simulator.metrics.cost import Timed
-from ringleaf.simulator.preset import Knobs
+from ringleaf.simulator.preset import USUAL, Knobs
 from ringleaf.simulator.sites import with_queues
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import DETECT, read_trace
@@ -48,25 +48,25 @@ class Wanted(Struct, frozen=True):
     """What is to be simulated, as it was asked for."""
 
     cluster: str
-    product: str | None
-    workload: str
-    trace: str | None
-    columns: str | None
-    chips_each: int
-    queues: bool
-    skip_bad: bool
-    load: float | None
-    jobs: int | None
-    seed: int
-    conf: str | None
-    policy: str
-    order: str | None
-    faults: str
-    recovery: str
-    contention: float
-    checkpoint_s: float
-    grace_s: float
-    knobs: Knobs
+    product: str | None = None
+    workload: str = "kalos"
+    trace: str | None = None
+    columns: str | None = None
+    chips_each: int = 1
+    queues: bool = False
+    skip_bad: bool = False
+    load: float | None = None
+    jobs: int | None = None
+    seed: int = 0
+    conf: str | None = None
+    policy: str = OURS
+    order: str | None = None
+    faults: str = "none"
+    recovery: str = Mode.GRACE.value
+    contention: float = 0.0
+    checkpoint_s: float = 1800.0
+    grace_s: float = 30.0
+    knobs: Knobs = USUAL
 
     def arguments(self) -> dict[str, Any]:
         """It as plain values, with what stands in its files."""

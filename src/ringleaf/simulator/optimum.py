@@ -82,7 +82,8 @@ def best_placement(
 ) -> Best:
     """Which *gangs* to place at once, and where, so that they take the most nodes.
 
-    Among those the one that uses the fewest leaves, as far as the time allows.
+    Among those the one that uses the fewest leaves, and among those the one in which
+    the fewest meet where several may cross a leaf; as far as the time allows.
     """
     model = _Model(ground, gangs)
     total = sum(n * on for n, on in zip(gangs, model.placed, strict=True))
@@ -92,8 +93,13 @@ def best_placement(
         return Best(0, sum(gangs), tuple(() for _gang in gangs))
     nodes, bound = round(found.objective_value), int(found.best_objective_bound + 1e-6)
     model.cp.add(total == nodes)
-    model.cp.minimize(sum(use for uses in model.uses for use in uses))
+    spans = sum(use for uses in model.uses for use in uses)
+    model.cp.minimize(spans)
     found = _solve(model.cp, limit_s) or found
+    if ground.cap > 1:
+        model.cp.add(spans <= found.value(spans))
+        model.cp.minimize(model.conflicts(ground))
+        found = _solve(model.cp, limit_s) or found
     return Best(nodes, bound, model.leaves(found))
 
 
@@ -173,6 +179,16 @@ class _Model:
         self.taken.append(taken)
         self.uses.append(uses)
         self.crosses.append(crosses)
+
+    def conflicts(self, ground: Ground) -> Any:  # noqa: ANN401 - an expression
+        """Over all leaves, the gangs that cross it beyond the first."""
+        beyond = []
+        for leaf in range(len(ground.free)):
+            already = ground.crossed[leaf] if ground.crossed else 0
+            over = self.cp.new_int_var(0, ground.cap + already, "")
+            self.cp.add(over >= sum(own[leaf] for own in self.crosses) + already - 1)
+            beyond.append(over)
+        return sum(beyond)
 
     def leaves(self, found: Any) -> tuple[tuple[int, ...], ...]:  # noqa: ANN401
         """What each gang takes under each leaf; nothing of those left out."""

@@ -6,7 +6,7 @@ once is gone. So they measure where jobs are put, and nothing of who goes first.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Any, Final
 
@@ -16,16 +16,28 @@ from msgspec.structs import replace
 
 from ringleaf.engine.event import Event, JobArrived, JobGone
 from ringleaf.framework.instruction import Bind
-from ringleaf.model.placement import Placement
+from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job
+from ringleaf.model.placement import JobType, Placement
+from ringleaf.model.settings import Settings
 from ringleaf.simulator.bounds import WARM_UP, chips_at_least
+from ringleaf.simulator.clock import chips_of_job
+from ringleaf.simulator.metrics.leaves import cap_of
+from ringleaf.simulator.optimum import Ground
+from ringleaf.simulator.relaxation import Ask, most_by_rule
 from ringleaf.simulator.trial import Scheduler, Site, Work
 
 DEMAND: Final = 1.3
 """Chips asked in a static fill, over those there are. Source: FGD (ATC 2023)."""
 LOAD: Final = 1.1
 """Chip-seconds asked in a churn, over those there are."""
+SETTLING: Final = 2
+"""Units of time, of which jobs stay one, in which a churn forgets its beginning."""
 SAMPLE: Final = 20_000
 """Jobs of a workload from which a fill is drawn, at most."""
+
+
+Draws = np.random.Generator
 
 
 class Fill(Struct, frozen=True):
@@ -109,19 +121,63 @@ def static_fill(
     demand: float = DEMAND,
 ) -> Fill:
     """Jobs come in a random order until they ask for *demand* of C; nobody leaves."""
-    listed = list(islice(works, SAMPLE))
-    order = _stream(seed, "static").permutation(len(listed)).tolist()
-    floor = _Floor(site)
-    asked = jobs = placed = 0
-    for number, at in enumerate(order):
-        if asked >= demand * site.chips:
-            break
-        work = listed[at]
-        asked += chips_at_least(work.job)
-        jobs += 1
+    floor, placed = _Floor(site), 0
+    came = comers(site, works, seed, demand=demand)
+    for number, work in enumerate(came):
         placed += _place(scheduler, floor, work, number, [], float(number))
     allocated = floor.chips / site.chips if site.chips else 0.0
-    return Fill(allocated, jobs, placed, floor.conflicts)
+    return Fill(allocated, len(came), placed, floor.conflicts)
+
+
+def comers(
+    site: Site, works: Iterable[Work], seed: int, *, demand: float = DEMAND
+) -> list[Work]:
+    """The jobs of a static fill, in the order in which they come."""
+    listed = list(islice(works, SAMPLE))
+    order = _stream(seed, "static").permutation(len(listed)).tolist()
+    asked, found = 0, []
+    for at in order:
+        if asked >= demand * site.chips:
+            break
+        found.append(listed[at])
+        asked += chips_at_least(listed[at].job)
+    return found
+
+
+def static_bound(site: Site, came: Sequence[Work], settings: Settings) -> float:
+    """The part of all chips that no choice among these jobs can hold more than.
+
+    Every product by itself. Jobs of whole nodes keep the rule for leaves, of which each
+    may stand in parts under several; smaller ones fill what is left. Needs the extra
+    ``optimum``.
+    """
+    held = 0.0
+    for product in dict.fromkeys(node.product for node in site.nodes):
+        nodes = [node for node in site.nodes if node.product == product]
+        jobs = [work.job for work in came if work.job.product == product]
+        held += _most_chips(nodes, jobs, settings)
+    return held / site.chips if site.chips else 0.0
+
+
+def _most_chips(
+    nodes: Sequence[Node], jobs: Sequence[Job], settings: Settings
+) -> float:
+    """The same of the nodes and jobs of one product, in chips."""
+    size = max(node.chips for node in nodes)
+    under = Counter(node.leaf for node in nodes)
+    shared = settings.share_common_leaves or None in under
+    ground = Ground(
+        tuple(under.values()), cap=len(jobs) if shared else cap_of(settings)
+    )
+    asks, loose = [], 0
+    for job in jobs:
+        if job.chips == size and not job.roles:
+            inside = job.job_type is JobType.PADDING
+            asks.append(Ask(job.needed, inside and not shared))
+            loose += (job.replicas - job.needed) * size
+        else:
+            loose += chips_of_job(job)
+    return size * most_by_rule(ground, asks, loose / size)
 
 
 def churn_fill(
@@ -132,43 +188,93 @@ def churn_fill(
     *,
     load: float = LOAD,
     jobs: int = 2000,
+    settled: bool = False,
 ) -> Fill:
     """Jobs come at random times, *load* of what could be served, and run their time.
 
-    The mean is over the time after a fifth of them has come.
+    The mean is over the time after a fifth of them has come. It begins with an empty
+    cluster, or *settled*, as it would be after a very long time (``_Churn.settle``).
     """
     listed = list(islice(works, SAMPLE))
     if not listed or not site.chips:
         return Fill(0.0, 0, 0)
-    work_s = sum(chips_at_least(w.job) * w.runs_s for w in listed) / len(listed)
-    draws = _stream(seed, "churn")
+    draws, churn = _stream(seed, "churn"), _Churn(site, scheduler)
+    runs_s = np.array([work.runs_s for work in listed])
+    asked = np.array([chips_at_least(work.job) for work in listed])
+    every_s = float((asked * runs_s).mean()) / (load * site.chips)
+    if settled:
+        churn.settle(listed, float(runs_s.mean()) / every_s, draws)
     which = draws.integers(0, len(listed), jobs).tolist()
-    gaps = draws.exponential(work_s / (load * site.chips), jobs).tolist()
-    ends: list[tuple[float, str]] = []
-    floor = _Floor(site)
-    now = since = 0.0
-    placed = 0
-    warm = int(WARM_UP * jobs)
+    gaps = draws.exponential(every_s, jobs).tolist()
+    warm, since, floor = int(WARM_UP * jobs), 0.0, churn.floor
     for number, (at, gap) in enumerate(zip(which, gaps, strict=True)):
-        now += gap
-        gone: list[Event] = []
-        while ends and ends[0][0] <= now:
-            end, name = heappop(ends)
-            floor.wait(end)
-            floor.end(name)
-            gone.append(JobGone(name))
-        floor.wait(now)
+        churn.pass_by(gap)
         if number == warm:
-            since = now
+            since = churn.now
             floor.forget()
-        work = listed[at]
-        if _place(scheduler, floor, work, number, gone, now):
-            placed += 1
-            heappush(ends, (now + work.runs_s, _name(work, number)))
-    span = now - since
-    return Fill(
-        floor.chip_s / (site.chips * span), jobs, placed, floor.conflict_s / span
-    )
+        churn.come(listed[at], listed[at].runs_s)
+    span = churn.now - since
+    allocated = floor.chip_s / (site.chips * span)
+    return Fill(allocated, jobs, churn.placed, floor.conflict_s / span)
+
+
+class _Churn:
+    """Jobs that come and go."""
+
+    def __init__(self, site: Site, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.floor = _Floor(site)
+        self._ends: list[tuple[float, str, float]] = []
+        """When who ends, and all the time that it runs."""
+        self._gone: list[Event] = []
+        self._number = 0
+        self.now = 0.0
+        self.placed = 0
+
+    def pass_by(self, seconds: float) -> None:
+        """Time goes by, and jobs end."""
+        self.now += seconds
+        while self._ends and self._ends[0][0] <= self.now:
+            end, name, _runs_s = heappop(self._ends)
+            self.floor.wait(end)
+            self.floor.end(name)
+            self._gone.append(JobGone(name))
+        self.floor.wait(self.now)
+
+    def come(self, work: Work, stays_s: float) -> None:
+        """A job comes, and stays so long if it finds a place."""
+        gone, self._gone = self._gone, []
+        number, self._number = self._number, self._number + 1
+        if _place(self._scheduler, self.floor, work, number, gone, self.now):
+            self.placed += 1
+            end = self.now + stays_s, _name(work, number), work.runs_s
+            heappush(self._ends, end)
+
+    def settle(self, works: Sequence[Work], n: float, draws: Draws) -> None:
+        """Let as many jobs be there as there would be after a very long time.
+
+        Were all placed, *n* would be there on average, those that run long more likely.
+        How long jobs of a loss system run does not matter to how many of each are
+        there, only how often they come times that (Erlang's formula is insensitive). So
+        for a while they come as often as they would be there and all stay one unit of
+        time on average; then everybody is somewhere in the middle of its own time.
+        """
+        weights = np.array([work.runs_s for work in works])
+        first, more = int(draws.poisson(n)), int(draws.poisson(SETTLING * n))
+        which = draws.choice(len(works), first + more, p=weights / weights.sum())
+        times = np.sort(draws.uniform(0, SETTLING, more)).tolist()
+        for at, time in zip(which.tolist(), [*[0.0] * first, *times], strict=True):
+            self.pass_by(time - self.now)
+            self.come(works[at], float(draws.exponential()))
+        self.pass_by(SETTLING - self.now)
+        there = sorted(self._ends, key=lambda end: end[1])
+        parts = draws.random(len(there)).tolist()
+        self._ends = [
+            (self.now + part * runs_s, name, runs_s)
+            for part, (_end, name, runs_s) in zip(parts, there, strict=True)
+        ]
+        heapify(self._ends)
+        self.placed = 0
 
 
 def _place(  # noqa: PLR0917 - who, where, which, when
@@ -199,6 +305,6 @@ def _name(work: Work, number: int) -> str:
     return f"{work.job.name}-{number}"
 
 
-def _stream(seed: int, purpose: str) -> np.random.Generator:
+def _stream(seed: int, purpose: str) -> Draws:
     """Draws for one purpose."""
     return np.random.default_rng(np.random.SeedSequence([seed, *purpose.encode()]))

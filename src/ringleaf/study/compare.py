@@ -16,14 +16,15 @@ from ringleaf.report.results import Measured, Run
 from ringleaf.study.figures import mean_of, paired
 
 Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 
 
 class Crew(Protocol):
     """Who plays runs, see ``crew``."""
 
     def __call__(
-        self, play: Callable[[Asked], Run], asked: Sequence[Asked], /
-    ) -> Iterator[tuple[int, Run]]:
+        self, play: Callable[[Asked], Answer], asked: Sequence[Asked], /
+    ) -> Iterator[tuple[int, Answer]]:
         """What comes of each, with its place in the list, as they come."""
 
 

@@ -1,0 +1,211 @@
+"""``ringleaf fill``: how much is allocated when more is asked than there is."""
+
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from importlib.util import find_spec
+from io import StringIO
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ringleaf.cli.compare import asked_of, crew_of, who
+from ringleaf.cli.failure import program, warn
+from ringleaf.cli.output import print_json, progress
+from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
+from ringleaf.report.results import Estimate
+from ringleaf.simulator.saturation import (
+    Fill,
+    churn_fill,
+    comers,
+    static_bound,
+    static_fill,
+)
+from ringleaf.study.figures import CONFIDENCE, mean_of, paired
+
+STATIC, CHURN = "static", "churn"
+TITLES: Final = {STATIC: "static fill", CHURN: "churn fill"}
+
+
+class Asked(Struct, frozen=True):
+    """The fills of one policy with one seed.
+
+    Args:
+        wanted: The cluster, the jobs and the rules.
+        demand: Chips asked in the static fill, over those there are.
+        load: Chip-seconds asked in the churn fill, over those there are.
+        jobs: Jobs that come in the churn fill.
+        bounded: Whether the bound is to be told, too.
+
+    """
+
+    wanted: Wanted
+    demand: float
+    load: float
+    jobs: int
+    bounded: bool = False
+
+
+class Filled(Struct, frozen=True):
+    """What came of it, and what no policy can do better in the static fill."""
+
+    policy: str
+    seed: int
+    fills: dict[str, Fill]
+    bound: float | None = None
+
+
+def fill_cluster(
+    asked: Asked,
+    policies: Sequence[str],
+    *,
+    seeds: int,
+    workers: int | None,
+    as_json: bool,
+) -> int:
+    """Fill the cluster by every policy with every seed; the exit status."""
+    wanted = asked_of(asked.wanted, policies, seeds)
+    trial_of(wanted[0])  # what is to be said of the jobs is said once
+    has_solver = find_spec("ortools") is not None
+    runs = [
+        replace(asked, wanted=each, bounded=has_solver and who(each) == who(wanted[0]))
+        for each in wanted
+    ]
+    found: dict[int, Filled] = {}
+    with progress(len(runs), what="filling the cluster") as shown:
+        (task,) = shown.task_ids
+        for place, filled in crew_of(workers)(run, runs):
+            found[place] = filled
+            shown.advance(task)
+    told = _told(asked, [found[place] for place in range(len(runs))], who(wanted[0]))
+    if as_json:
+        print_json(told)
+    else:
+        _show(Console(highlight=False), told)
+        if not has_solver:
+            warn("no bound; hint: pip install 'ringleaf[optimum]'")
+    return 0
+
+
+def run(asked: Asked) -> Filled:
+    """Fill the cluster once in each way; nothing is printed."""
+    wanted = asked.wanted
+    with redirect_stderr(StringIO()):
+        trial = trial_of(wanted)
+    site, works, seed = trial.site, trial.workload.works, wanted.seed
+    static = static_fill(
+        site, works(), scheduler_of(wanted, trial), seed, demand=asked.demand
+    )
+    churn = churn_fill(
+        *(site, works(), scheduler_of(wanted, trial), seed),
+        load=asked.load,
+        jobs=asked.jobs,
+        settled=True,
+    )
+    bound = None
+    if asked.bounded:
+        came = comers(site, works(), seed, demand=asked.demand)
+        bound = static_bound(site, came, trial.conf.settings)
+    return Filled(who(wanted), seed, {STATIC: static, CHURN: churn}, bound)
+
+
+def _told(asked: Asked, found: Sequence[Filled], reference: str) -> dict[str, Any]:
+    """All of it as plain values."""
+    whose: dict[str, list[Filled]] = {}
+    for each in found:
+        whose.setdefault(each.policy, []).append(each)
+    bounds = [each.bound for each in found if each.bound is not None]
+    return {
+        "cluster": asked.wanted.cluster,
+        "workload": asked.wanted.trace or asked.wanted.workload,
+        "reference": reference,
+        "confidence": CONFIDENCE,
+        "seeds": len(whose[reference]),
+        "demand": asked.demand,
+        "load": asked.load,
+        "policies": [
+            {
+                "policy": policy,
+                **{way: _compared(own, whose[reference], way) for way in TITLES},
+            }
+            for policy, own in whose.items()
+        ],
+        "bound": msgspec.to_builtins(mean_of(bounds)),
+        "fills": [
+            {
+                "policy": each.policy,
+                "seed": each.seed,
+                **{way: each.fills[way].plain() for way in TITLES},
+            }
+            for each in found
+        ],
+    }
+
+
+def _compared(
+    own: Sequence[Filled], base: Sequence[Filled], way: str
+) -> dict[str, Any]:
+    """What is allocated, the mean over seeds, and the difference seed by seed."""
+    values, others = (
+        [each.fills[way].allocated for each in filled] for filled in (own, base)
+    )
+    difference = None if own is base else paired(values, others)
+    return {
+        "allocated": msgspec.to_builtins(mean_of(values)),
+        "difference": msgspec.to_builtins(difference),
+    }
+
+
+# For people.
+
+
+def _show(console: Console, told: dict[str, Any]) -> None:
+    seeds = told["seeds"]
+    console.print(
+        f"chips allocated when {told['workload']} asks for more than {told['cluster']} "
+        f"has; {seeds} seed{'s' * (seeds != 1)} each",
+        soft_wrap=True,
+    )
+    console.print()
+    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    shown.add_column("", no_wrap=True)
+    for title in TITLES.values():
+        shown.add_column(title, justify="right", no_wrap=True)
+    for row in told["policies"]:
+        cells = [_cell(row[way]) for way in TITLES]
+        shown.add_row(Text(row["policy"]), *cells)
+    if told["bound"] is not None:
+        shown.add_row(Text("bound", "dim"), Text(_percent(told["bound"]), "dim"))
+    console.print(shown)
+    console.print()
+    if seeds > 1:
+        line = (
+            f"± {100 * CONFIDENCE:.0f} % confidence; green is better, red is worse "
+            f"than {told['reference']}, beyond chance"
+        )
+        console.print(Text(line, "dim"), soft_wrap=True)
+    else:
+        warn(f"one seed tells little; hint: {program()} fill --seeds 10")
+
+
+def _cell(told: dict[str, Any]) -> Text:
+    difference = msgspec.convert(told["difference"], Estimate | None)
+    if difference is None or not difference.is_clear:
+        return Text(_percent(told["allocated"]))
+    return Text(_percent(told["allocated"]), "green" if difference.mean > 0 else "red")
+
+
+def _percent(told: dict[str, Any]) -> str:
+    """A mean with its interval, in percent.
+
+    >>> _percent({"mean": 0.975, "low": 0.97, "high": 0.98, "n": 2})
+    '97.5 % ± 0.5'
+    """
+    value = f"{100 * told['mean']:.1f} %"
+    if told["high"] is None:
+        return value
+    return f"{value} ± {100 * (told['high'] - told['mean']):.1f}"

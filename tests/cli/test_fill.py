@@ -1,0 +1,88 @@
+"""``ringleaf fill``: how much is allocated when more is asked than there is."""
+
+import json
+
+import pytest
+
+from ringleaf.baselines import optimum
+from ringleaf.cli import fill
+from ringleaf.simulator.workloads import WORKLOADS
+from tests.cli.conftest import Ringleaf
+
+SMALL = (
+    "--cluster=leaf-spine-512:nodes=16",
+    "--workload=packing",
+    "--jobs=60",
+    "--workers=1",
+)
+
+
+def test_every_policy_is_told_with_its_interval_and_the_bound(
+    ringleaf: Ringleaf,
+) -> None:
+    done = ringleaf("fill", *SMALL, "--seeds=3", "--policies=ringleaf,worst-fit")
+
+    assert done.status == 0
+    told = "packing asks for more than leaf-spine-512:nodes=16 has; 3 seeds each"
+    assert told in done.lines[0]
+    assert done.lines[2].split() == ["static", "fill", "churn", "fill"]
+    first = [line.split()[0] for line in done.lines[3:6]]
+    assert first == ["ringleaf", "worst-fit", "bound"]
+    assert all(line.count("±") == 2 for line in done.lines[3:5])
+
+
+def test_json_has_every_fill_and_the_same_means(ringleaf: Ringleaf) -> None:
+    words = ("fill", *SMALL, "--seeds=2", "--policies=ringleaf,worst-fit+fifo")
+    told = json.loads(ringleaf(*words, "--json").out)
+
+    first, second = told["policies"]
+    assert [first["policy"], second["policy"]] == ["ringleaf", "worst-fit+fifo"]
+    assert [(each["policy"], each["seed"]) for each in told["fills"]] == [
+        *(("ringleaf", seed) for seed in (0, 1)),
+        *(("worst-fit+fifo", seed) for seed in (0, 1)),
+    ]
+    for way in ("static", "churn"):
+        own = [each[way]["allocated"] for each in told["fills"]]
+        gap = (own[2] - own[0] + own[3] - own[1]) / 2
+        assert first[way]["allocated"]["mean"] == pytest.approx(sum(own[:2]) / 2)
+        assert second[way]["difference"]["mean"] == pytest.approx(gap)
+        assert first[way]["difference"] is None
+    assert first["static"]["allocated"]["mean"] <= told["bound"]["mean"] + 1e-9
+    assert json.loads(ringleaf(*words, "--json").out) == told
+
+
+def test_without_the_solver_there_is_no_bound(
+    ringleaf: Ringleaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (fill, optimum):
+        monkeypatch.setattr(module, "find_spec", lambda _name: None)
+    done = ringleaf("fill", *SMALL, "--seeds=2", "--policies=ringleaf")
+
+    assert done.status == 0
+    assert "bound" not in done.out
+    assert "hint: pip install 'ringleaf[optimum]'" in done.err
+
+
+def test_one_seed_tells_little(ringleaf: Ringleaf) -> None:
+    done = ringleaf("fill", *SMALL, "--seeds=1", "--policies=random")
+
+    assert "±" not in done.out
+    assert "one seed tells little; hint: ringleaf fill --seeds 10" in done.err
+
+
+def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:
+    for words, told in (
+        (("--policies=best",), "there is no policy 'best'; did you mean 'best-fit'?"),
+        (("--workload=kalo",), "did you mean 'kalos'?"),
+        (("--demand=x",), "--demand"),
+    ):
+        done = ringleaf("fill", *SMALL[:1], "--seeds=1", *words)
+        assert done.status == 2
+        assert told in done.err
+        assert done.err.count("\n") == 1
+
+
+def test_the_help_names_every_workload(ringleaf: Ringleaf) -> None:
+    for command in ("simulate", "compare", "fill"):
+        words = ringleaf(command, "--help").out.replace(",", " ").split()
+        assert {*WORKLOADS} <= {word.rstrip(".") for word in words}
