@@ -11,8 +11,7 @@ demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
 
 test: $(VENV)/.dev check $(if $(filter off,$(RINGLEAF_TESTBED)),,testbed)
-	@$(BIN)/coverage run -m pytest --durations=25
-	@$(BIN)/coverage report
+	@$(BIN)/python -m tests.suite
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .

@@ -33,6 +33,7 @@ from ringleaf.simulator.run import run
 from ringleaf.simulator.scenario import load
 
 CASES: Final = Path(__file__).parent / "cases"
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # as the scenarios have
 
 Expected = dict[str, Any]
 
@@ -70,7 +71,7 @@ def stem(path: Path) -> str:
 
 def cases_of(file: str, text: str) -> Iterator[Case]:
     """The cases of one file's text."""
-    for number, document in enumerate(yaml.safe_load_all(text), 1):
+    for number, document in enumerate(yaml.load_all(text, _LOADER), 1):
         rest = dict(document)
         expect, never = rest.pop("expect", {}), rest.pop("never", [])
         yield Case(file, number, rest["about"], rest, expect, never)

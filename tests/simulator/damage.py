@@ -8,19 +8,22 @@ is that of a whole process.
 
 import copy
 import json
+import os
 import re
 import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Final, NamedTuple
 
 import yaml
@@ -30,6 +33,9 @@ from ringleaf.simulator.source import MAX_BYTES
 SEED: Final = 910
 MAX_SECONDS: Final = 2.0
 MAX_CHARACTERS: Final = 400
+PATIENCE_S: Final = 20
+STARTED: Final = 8
+"""How many commands are started; the others are copies of a process that was."""
 
 Document = dict[str, Any]
 PathTo = tuple[str | int, ...]
@@ -1320,40 +1326,100 @@ COMMANDS: Final[Sequence[Sequence[str]]] = (
 )
 
 
+class Done(NamedTuple):
+    """How a command ended, and what it printed where."""
+
+    status: int
+    out: bytes
+    err: bytes
+
+
+def run_started(command: Sequence[str], file: Path) -> Done:
+    """What a command does that is started as a user starts it."""
+    with file.open("rb") as stream:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "ringleaf", *command],
+            stdin=stream,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def run_forked(command: Sequence[str], file: Path) -> Done:
+    """What a command does in a copy of this process, which has Ringleaf loaded.
+
+    It has streams, memory and an end of its own as any process; only the start, which
+    is the same for every file, is left out.
+    """
+    with TemporaryFile() as out, TemporaryFile() as err:
+        if not (pid := os.fork()):
+            with file.open("rb") as stream:
+                for number, each in enumerate((stream, out, err)):
+                    os.dup2(each.fileno(), number)
+            os._exit(_status_of(command))
+        _pid, waited = os.waitpid(pid, 0)
+        status = os.waitstatus_to_exitcode(waited)
+        for each in (out, err):
+            each.seek(0)
+        return Done(status, out.read(), err.read())
+
+
+def _status_of(command: Sequence[str]) -> int:
+    """The status with which Python would end."""
+    from ringleaf.cli.main import run  # noqa: PLC0415
+
+    signal.alarm(PATIENCE_S)
+    sys.argv = ["ringleaf", *command]
+    try:
+        run()
+    except SystemExit as left:
+        status = left.code if isinstance(left.code, int) else int(bool(left.code))
+    except BaseException:  # noqa: BLE001 - that is what we look for
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
+
+
 def run_one(folder: Path, number: int, file: Damaged) -> str | None:
     """What is wrong with how a command takes *file*, if anything."""
     path = folder / str(number)
     path.write_bytes(file.data)
     command = [str(path) if w == "FILE" else w for w in COMMANDS[number % 4]]
-    with path.open("rb") as stream:
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, "-m", "ringleaf", *command],
-            stdin=stream,
-            capture_output=True,
-            timeout=20,
-            check=False,
-        )
+    done = (run_started if number < STARTED else run_forked)(command, path)
     path.unlink()
-    said = done.stderr.decode()
-    if done.returncode != 2 or done.stdout:
-        return f"ends with {done.returncode} and prints {done.stdout[:200]!r}: {said}"
+    said = done.err.decode()
+    if done.status != 2 or done.out:
+        return f"ends with {done.status} and prints {done.out[:200]!r}: {said}"
     if not said.startswith("ringleaf: ") or not said.endswith("\n"):
         return f"says {said!r}"
     return complaint(said.removesuffix("\n").replace(str(folder), ""))
 
 
+def _load_commands() -> None:
+    """Import whatever commands import, and some of it only when they are called."""
+    with redirect_stderr(StringIO()):
+        for command in ("plan", "explain"):
+            _status_of([command, os.devnull])
+    signal.alarm(0)
+
+
 def run_all(count: int) -> dict[str, Any]:
-    """Give *count* damaged files to real commands, two at a time."""
-    files = list(damaged(count))
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        found = pool.map(partial(run_one, Path(folder)), range(count), files)
-        faults = [
-            f"file {number}, {file.kind}, {file.data[:200]!r}: {fault}"
-            for number, (file, fault) in enumerate(zip(files, found, strict=True))
-            if fault
-        ]
+    """Give *count* damaged files to real commands."""
+    _load_commands()
+    kinds: Counter[str] = Counter()
+    faults = []
+    with TemporaryDirectory() as folder:
+        for number, file in enumerate(damaged(count)):
+            kinds[file.kind] += 1
+            if fault := run_one(Path(folder), number, file):
+                said = f"file {number}, {file.kind}, {file.data[:200]!r}: {fault}"
+                faults.append(said)
     return {
-        "kinds": Counter(file.kind for file in files),
+        "kinds": kinds,
         "peak_mib": peak_mib(resource.RUSAGE_CHILDREN),
         "faults": faults,
     }

@@ -1,7 +1,8 @@
 """The testbed as fixtures, for every folder of tests.
 
 A test that needs it asks for ``testbed``, ``new_testbed`` or ``namespace``. Where it is
-not built such a test fails; ``RINGLEAF_TESTBED=off`` leaves it out, and says so.
+not built such a test fails; ``RINGLEAF_TESTBED=off`` leaves it out, and says so;
+``RINGLEAF_TESTBED=only`` leaves out all others.
 """
 
 import os
@@ -21,19 +22,30 @@ _LEFT_OUT = pytest.StashKey[int]()
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    if os.environ.get("RINGLEAF_TESTBED") != "off":
+    """Leave out what needs the testbed (off), or whatever does not (only)."""
+    said = os.environ.get("RINGLEAF_TESTBED", "")
+    if not said:
         return
-    needy = [item for item in items if "binaries" in getattr(item, "fixturenames", ())]
-    config.stash[_LEFT_OUT] = len(needy)
-    config.hook.pytest_deselected(items=needy)
-    items[:] = [item for item in items if item not in set(needy)]
+    if said not in ("off", "only"):
+        raise pytest.UsageError(
+            f"RINGLEAF_TESTBED is {said!r}, want off, only or nothing"
+        )
+    left_out = [item for item in items if _needs_testbed(item) == (said == "off")]
+    config.stash[_LEFT_OUT] = len(left_out)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if _needs_testbed(item) != (said == "off")]
+
+
+def _needs_testbed(item: pytest.Item) -> bool:
+    return "binaries" in getattr(item, "fixturenames", ())
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     if n_left_out := config.stash.get(_LEFT_OUT, 0):
-        words = f"RINGLEAF_TESTBED=off left out {n_left_out} tests"
+        said = os.environ.get("RINGLEAF_TESTBED")
+        words = f"RINGLEAF_TESTBED={said} left out {n_left_out} tests"
         terminalreporter.write_line(words, yellow=True)
 
 

@@ -1,0 +1,146 @@
+"""Every test, in two lanes side by side: ``python -m tests.suite``.
+
+Tests on the testbed mostly wait, for servers and for clocks; all others compute. One
+lane waits while the other one computes. What computes is shown at once, and has to
+cover the core; what is said of the testbed is printed after it.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple, NoReturn
+
+LOG: Final = Path("build/testbed-tests.log")
+GRACE_S: Final = 30.0
+LOOK_S: Final = 0.2
+_KEPT: Final = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Compiled modules are kept, for tests start Ringleaf again and again."""
+
+
+class Part(NamedTuple):
+    """A command, and what its environment has besides ours."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = MappingProxyType({})
+
+
+_PYTEST: Final = ("-m", "pytest", "--durations=25")
+WAITING: Final = Part(
+    "tests on the testbed",
+    (sys.executable, *_PYTEST),
+    {"RINGLEAF_TESTBED": "only"},
+)
+COMPUTING: Final = (
+    Part(
+        "tests without the testbed",
+        (sys.executable, "-m", "coverage", "run", *_PYTEST),
+        {"RINGLEAF_TESTBED": "off"},
+    ),
+    Part("coverage of the core", (sys.executable, "-m", "coverage", "report")),
+)
+
+Statuses = dict[str, int]
+"""Part -> its exit status."""
+
+
+def run_in_turn(parts: Sequence[Part]) -> Statuses:
+    """Run one after another, whatever becomes of each."""
+    statuses = {}
+    for part in parts:
+        say(f"\n{part.name}:")
+        with running(part) as process:
+            statuses[part.name] = process.wait()
+    return statuses
+
+
+def run_beside(shown: Sequence[Part], told: Part, log: Path) -> Statuses:
+    """Run *told* beside *shown*; what it prints comes last, and is kept in *log*."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output, running(told, output.fileno()) as process:
+        statuses = run_in_turn(shown)
+        say(f"\n{told.name}, which run beside these; {log} has this too:")
+        _print_while_running(process, log)
+        return statuses | {told.name: process.wait()}
+
+
+@contextmanager
+def running(part: Part, output: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """The process of *part*, which has ended afterwards.
+
+    Where we have to leave early it is interrupted, so that pytest takes down what
+    tests have set up. Ctrl-C interrupts it as well as us.
+    """
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        part.command,
+        env={**os.environ, **_KEPT, **part.environment},
+        stdout=output,
+        stderr=None if output is None else subprocess.STDOUT,
+    )
+    try:
+        yield process
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        process.send_signal(signal.SIGINT)
+        raise
+    finally:
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _print_while_running(process: subprocess.Popen[bytes], log: Path) -> None:
+    with log.open("rb") as file:
+        while True:
+            has_ended = process.poll() is not None
+            shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.flush()
+            if has_ended:
+                return
+            time.sleep(LOOK_S)
+
+
+def say(line: str) -> None:
+    """Print *line* before whatever a child prints next."""
+    print(line, flush=True)  # noqa: T201
+
+
+def run(testbed: str) -> int:
+    """The status of the tests that *testbed* asks for: off, only, or all."""
+    match testbed:
+        case "off":
+            statuses = run_in_turn(COMPUTING)
+        case "only":
+            statuses = run_in_turn([WAITING])
+        case "":
+            statuses = run_beside(COMPUTING, WAITING, LOG)
+        case other:
+            say(f"RINGLEAF_TESTBED is {other!r}, want off, only or nothing")
+            return 2
+    say("")
+    for name, status in statuses.items():
+        say(f"{name}: {f'failed, status {status}' if status else 'passed'}")
+    return next((status for status in statuses.values() if status), 0)
+
+
+def leave(number: int, _frame: object) -> NoReturn:
+    """End with the status of a process that a signal has ended."""
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        sys.exit(run(os.environ.get("RINGLEAF_TESTBED", "")))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
