@@ -70,7 +70,7 @@ $(BIN)/python:
 
 $(VENV)/.run: requirements/run.lock pyproject.toml | $(BIN)/python
 	@echo "installing what ringleaf needs ..."
-	@$(PIP) --require-hashes -r requirements/run.lock
+	@$(PIP) --no-compile --require-hashes -r requirements/run.lock
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 

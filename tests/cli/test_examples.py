@@ -14,7 +14,7 @@ from tests.cli.conftest import Ringleaf
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
-COMMANDS = ("", "plan", "explain", "faults", "products", "demo")
+COMMANDS = ("", "plan", "explain", "faults", "products")
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +73,8 @@ def test_every_command_shows_examples_that_work(
     for arguments in shown:
         if is_live(arguments):
             continue  # tests/stories asks a real cluster
+        if arguments == ["demo"]:
+            continue  # tests/docs does what the README shows
         done = ringleaf(*arguments)
         assert (done.status in (0, 1), done.err) == (True, ""), arguments
 

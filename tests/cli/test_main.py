@@ -10,6 +10,7 @@ import pytest
 
 import ringleaf
 from tests.cli.conftest import Ringleaf
+from tests.docs.pages import ROOT
 
 COMMANDS = (
     *("plan", "explain", "status", "faults", "dump", "replay", "simulate", "compare"),
@@ -17,6 +18,7 @@ COMMANDS = (
     *("products", "workloads", "demo", "scheduler", "summary"),
     *("topology", "conf", "shadow", "dev"),
 )
+TOUR = ROOT / "examples" / "tour.yaml"
 SCRIPT = Path(sys.executable).with_name("ringleaf")
 LARGE = b"nodes: [{name: 'n{i}', count: 9, product: atlas-300t}]\njobs:\n" + b"".join(
     b"- {name: job-%d, chips: 1, replicas: 2}\n" % i for i in range(1000)
@@ -90,7 +92,7 @@ def test_the_help_lists_every_command(ringleaf: Ringleaf) -> None:
             "plan a b",
             "Got unexpected extra argument(s) (b); hint: ringleaf plan --help",
         ),
-        ("demo --wat", "No such option: --wat; hint: ringleaf demo --help"),
+        ("products --xyz", "No such option: --xyz; hint: ringleaf products --help"),
         (
             "shadow report --from",
             (
@@ -263,8 +265,8 @@ def test_the_public_names_can_be_imported_in_a_fresh_interpreter() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        "ringleaf demo | head -n 1",
-        "ringleaf demo --json | head -c 1",
+        "ringleaf plan {tour} | head -n 1",
+        "ringleaf plan {tour} --json | head -c 1",
         "ringleaf plan {file} | head -n 1",
         "ringleaf plan {file} --json | head -c 1",
         "ringleaf products | true",
@@ -275,12 +277,14 @@ def test_the_public_names_can_be_imported_in_a_fresh_interpreter() -> None:
 def test_a_reader_that_leaves_is_no_error(script: str, tmp_path: Path) -> None:
     file = tmp_path / "large.yaml"
     file.write_bytes(LARGE)
-    done = shell(script.format(file=file))
+    done = shell(script.format(file=file, tour=TOUR))
 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("arguments", ["demo", "demo --json", "products", "--help"])
+@pytest.mark.parametrize(
+    "arguments", [f"plan {TOUR}", f"plan {TOUR} --json", "products", "--help"]
+)
 def test_an_output_that_cannot_be_written_is_told(arguments: str) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
@@ -295,8 +299,8 @@ def test_an_output_that_cannot_be_written_is_told(arguments: str) -> None:
 @pytest.mark.parametrize(
     ("script", "status"),
     [
-        ("ringleaf demo >&-", 0),
-        ("ringleaf demo --json >&-", 0),
+        (f"ringleaf plan {TOUR} >&-", 1),
+        (f"ringleaf plan {TOUR} --json >&-", 1),
         ("ringleaf plan nope 2>&-", 2),
     ],
 )

@@ -1,4 +1,4 @@
-"""``ringleaf plan`` and ``ringleaf demo``."""
+"""``ringleaf plan``."""
 
 import json
 import re
@@ -9,9 +9,11 @@ import pytest
 
 from ringleaf.policies.products import PRODUCTS
 from tests.cli.conftest import Ringleaf
+from tests.docs.pages import ROOT
 
 Write = Callable[[str], str]
 
+TOUR = str(ROOT / "examples" / "tour.yaml")
 ONE = """
 about: two
   lines
@@ -376,20 +378,20 @@ def test_a_long_gang_is_not_listed_whole(ringleaf: Ringleaf, scenario: Write) ->
     assert "n0 [0-7]; n1 [0-7]; n2 [0-7]; n3 [0-7]; … 5 more" in done.lines[1]
 
 
-def test_the_demo_shows_every_product_and_every_verdict(ringleaf: Ringleaf) -> None:
-    done = ringleaf("demo")
+def test_the_tour_shows_every_product_and_every_verdict(ringleaf: Ringleaf) -> None:
+    done = ringleaf("plan", TOUR)
 
-    assert (done.status, done.err) == (0, "")
+    assert (done.status, done.err) == (1, "")
     assert [key for key in PRODUCTS if f"\n{key}: " not in done.out] == []
     verdicts = ("placed", "waiting", "invalid", "ended")
     assert [verdict for verdict in verdicts if verdict not in done.out] == []
 
 
-def test_the_demo_as_json(ringleaf: Ringleaf) -> None:
-    done = ringleaf("demo", "--json")
+def test_the_tour_as_json(ringleaf: Ringleaf) -> None:
+    done = ringleaf("plan", TOUR, "--json")
     decisions = [d for line in done.lines for d in json.loads(line)["decisions"]]
 
-    assert (done.status, len(done.lines)) == (0, 3)
+    assert (done.status, len(done.lines)) == (1, 3)
     verdicts = {"placed", "waiting", "invalid", "ended"}
     assert {decision["verdict"] for decision in decisions} == verdicts
 

@@ -149,7 +149,7 @@ def test_a_scenario_in_a_page_is_decided(block: Block) -> None:
 
 def answers() -> list[dict[str, Any]]:
     """Answers that between them have every key."""
-    demo = (ROOT / "src/ringleaf/simulator/demo.yaml").read_bytes()
+    tour = (ROOT / "examples/tour.yaml").read_bytes()
     warned = (
         b"nodes: [{name: a, product: atlas-800t-a2, leaf: L}]\n"
         b"jobs: [{name: j, chips: 1, strategy: card}]"
@@ -163,7 +163,7 @@ def answers() -> list[dict[str, Any]]:
     )
     return [
         json.loads(encode(*decide_all(scenario)))
-        for data in (demo, warned, shared)
+        for data in (tour, warned, shared)
         for scenario in load(data)
         if not scenario.is_run
     ]

@@ -2,7 +2,7 @@
 
 from ringleaf.report.measures import BY_KEY, Table
 from ringleaf.report.results import Estimate, Measured, Results
-from ringleaf.report.verdict import Standing, findings, standing_of
+from ringleaf.report.verdict import Standing, findings, headlines, standing_of
 from tests.report.made import plain_run, real
 
 UTILISATION, WAIT = "use.utilisation", "wait_s.all.mean"
@@ -56,6 +56,31 @@ def test_with_one_seed_what_is_seen_counts_and_chance_is_named() -> None:
     told = findings(Results([plain_run("ringleaf"), plain_run("other")]))
 
     assert "one seed only" in told[-1].text
+
+
+def test_with_one_seed_nothing_is_clear() -> None:
+    given = results(
+        *measured(UTILISATION, 0.8, 0.9, sure=None),
+        *measured(WAIT, 60.0, 7200.0, sure=None),
+    )
+
+    told = {each.head: each.text for each in findings(given)}
+
+    assert told["Chips in use"].endswith(". other is better.")
+    assert told["Waiting, all jobs"].endswith(". ringleaf is the best.")
+    assert told["Where ringleaf is worse"].startswith("In this run: chips in use")
+
+
+def test_with_one_seed_a_small_difference_is_nearly_none() -> None:
+    runs = [
+        plain_run("ringleaf", use={"utilisation": 0.9}),
+        plain_run("other", use={"utilisation": 0.899}),
+    ]
+    given = Results(runs, measured(UTILISATION, 0.9, 0.899, sure=None))
+
+    (told,) = headlines(given, ["use.utilisation", "wait_s.all.mean"])
+
+    assert told.text.endswith(". ringleaf and other are nearly the same.")
 
 
 def test_a_verdict_tells_where_the_reference_is_worse() -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.resources import files
 from random import Random
 from typing import Any
 
@@ -17,8 +16,9 @@ from ringleaf.simulator.answer import decide_all, encode
 from ringleaf.simulator.outcome import plain
 from ringleaf.simulator.run import run
 from ringleaf.simulator.scenario import load
+from tests.docs.pages import ROOT
 
-DEMO = files("ringleaf.simulator").joinpath("demo.yaml").read_bytes()
+TOUR = (ROOT / "examples" / "tour.yaml").read_bytes()
 
 
 def answers(data: bytes) -> bytes:
@@ -228,12 +228,12 @@ def test_the_reasons_and_the_fitting_nodes_account_for_every_node() -> None:
 
 
 def test_the_same_file_gives_the_same_bytes() -> None:
-    assert len({answers(DEMO) for _ in range(3)}) == 1
+    assert len({answers(TOUR) for _ in range(3)}) == 1
 
 
 def test_the_order_of_nodes_in_the_file_decides_nothing() -> None:
     """But for the order of leaves, which is that of the file."""
-    text = DEMO.decode().partition("---\n")[0]
+    text = TOUR.decode().partition("---\n")[0]
     document = yaml.safe_load(text)
     random = Random(910)  # noqa: S311 - any order will do, the same every time
     expected = answers(text.encode())
@@ -269,9 +269,9 @@ def test_every_order_of_three_alike_nodes_takes_the_lowest_name() -> None:
 
 
 def test_yaml_and_json_give_the_same_bytes() -> None:
-    documents = map(json.dumps, yaml.safe_load_all(DEMO))
+    documents = map(json.dumps, yaml.safe_load_all(TOUR))
 
-    assert answers("\n".join(documents).encode()) == answers(DEMO)
+    assert answers("\n".join(documents).encode()) == answers(TOUR)
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "4711"])
@@ -279,10 +279,10 @@ def test_a_fresh_process_with_other_hashes_gives_the_same_bytes(seed: str) -> No
     done = subprocess.run(
         [sys.executable, "-m", "ringleaf", "plan", "-", "--json"],
         env={**os.environ, "PYTHONHASHSEED": seed},
-        input=DEMO,
+        input=TOUR,
         capture_output=True,
         timeout=60,
         check=False,
     )
 
-    assert done.stdout == answers(DEMO)
+    assert done.stdout == answers(TOUR)

@@ -180,6 +180,8 @@ def test_jobs_that_share_a_leaf_are_conflicts_and_slow_down() -> None:
     stage.start("c", A2=ALL, B2=ALL)  # spine 2; leaves A and B are shared now
     stage.at(14)
     stage.start("d", C1=ALL, B3=ALL)  # spine 1 to B (with b), spine 3 to C
+    assert stage.metrics.shared_leaves == {"A", "B"}
+    assert stage.metrics.conflicts == 3
     plain = stage.at(24).finish().plain()
 
     # All come at once: between first and last arrival is no time, so all of it counts.

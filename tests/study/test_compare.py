@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from signal import SIG_DFL, SIGINT, getsignal
 from typing import Any, TypeVar
 
 import msgspec
@@ -130,3 +131,15 @@ def test_what_was_interrupted_goes_on_and_comes_to_the_same_bytes(
     assert again == [ASKED["ringleaf-0"], ASKED["best-fit-0"], ASKED["best-fit-1"]]
     assert sorted(heard) == sorted(ASKED)
     assert list(map(msgspec.json.encode, found)) == alone
+
+
+def by_ctrl_c(_asked: int) -> str:
+    """What Ctrl-C does to this process."""
+    return str(getsignal(SIGINT))
+
+
+def test_ctrl_c_ends_processes_at_once() -> None:
+    """They would hand it on as what came of the run, and begin the next one."""
+    (found,) = in_processes(by_ctrl_c, [0], workers=1)
+
+    assert found == (0, str(SIG_DFL))

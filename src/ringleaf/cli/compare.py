@@ -21,9 +21,10 @@ from rich.text import Text
 import ringleaf
 from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import OURS, UnknownName, baseline, entry_of
+from ringleaf.cli.comparing import Stage, play_telling
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import one_line
-from ringleaf.cli.output import print_json, progress
+from ringleaf.cli.output import print_json
 from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
 from ringleaf.report import measures
 from ringleaf.report.measures import Better, Measure
@@ -31,7 +32,7 @@ from ringleaf.report.page import write_report
 from ringleaf.report.plots import write_plots
 from ringleaf.report.results import Bound, Estimate, Results, Run, Spec
 from ringleaf.simulator.bounds import Bounds, bounds
-from ringleaf.simulator.clock import play
+from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.film import Film
 from ringleaf.simulator.metrics import Metrics
 from ringleaf.simulator.source import BadInput
@@ -54,7 +55,6 @@ TOLD: Final = (
     "chips.fragmentation",
 )
 """Measures that are shown on a terminal; files have all of them."""
-
 
 OFFERED: Final = "use.utilisation"
 """Bounded by the work on offer, as long as nobody works longer than alone."""
@@ -115,41 +115,55 @@ def compare_policies(
     as_json: bool,
 ) -> int:
     """Play every policy with every seed, and tell who is better; the exit status."""
-    runs = asked_of(wanted, policies, seeds)
-    films = [Asked(each, filmed=each.seed == wanted.seed) for each in runs]
+    kept = None if out is None else Path(out) / "runs"
+    crew = crew_of(workers, dask)
+    results = results_of(wanted, policies, seeds=seeds, crew=crew, kept=kept)
+    written = _write(results, out, report, plots)
+    if as_json:
+        print_json(plain_of(results))
+    else:
+        _show(Console(highlight=False), results, written)
+    return 0
+
+
+def results_of(
+    wanted: Wanted,
+    policies: Sequence[str],
+    *,
+    seeds: int,
+    crew: Crew,
+    kept: Path | None = None,
+) -> Results:
+    """What comes of every policy with every seed; a terminal shows how it goes."""
+    films = [
+        Asked(each, filmed=each.seed == wanted.seed)
+        for each in asked_of(wanted, policies, seeds)
+    ]
     asked = {each.mark: each for each in films}
     first = next(iter(asked.values())).wanted
     limits = list(_bounds(first, seeds))
-    reference = who(first)
-    crew = crew_of(workers, dask)
-    kept = None if out is None else Path(out) / "runs"
-    with progress(len(asked), what="playing runs") as shown:
-        (task,) = shown.task_ids
+    casts: dict[str, list[str]] = {}
+    for mark, each in asked.items():
+        casts.setdefault(who(each.wanted), []).append(mark)
+    with Stage(_title(first), casts) as stage:
+        play = partial(run, told=stage.folder)
         try:
-            played = play_all(
-                asked,
-                run,
-                crew,
-                kept=kept,
-                heard=lambda _mark, _run: shown.advance(task),
-            )
+            runs = play_all(asked, play, crew, kept=kept, heard=stage.heard)
         except (NoCrew, NotInstalled) as error:
             raise BadUse(str(error)) from None
-    results = Results(
-        played,
-        tuple(compared(played, reference)),
+    return Results(
+        runs,
+        tuple(compared(runs, who(first))),
         limits,
-        reference=reference,
+        reference=who(first),
         confidence=CONFIDENCE,
         command=f"ringleaf {shlex.join(sys.argv[1:])}",
         version=ringleaf.__version__,
     )
-    written = _write(results, out, report, plots)
-    if as_json:
-        print_json(_plain(results))
-    else:
-        _show(Console(highlight=False), results, written)
-    return 0
+
+
+def _title(wanted: Wanted) -> str:
+    return f"{wanted.trace or wanted.workload} on {wanted.cluster}"
 
 
 def asked_of(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Wanted]:
@@ -187,15 +201,17 @@ def crew_of(workers: int | None, dask: str | None = None) -> Crew:
     return one_by_one if n == 1 else partial(in_processes, workers=n)
 
 
-def run(asked: Asked) -> Run:
-    """Play a run to its end; nothing is printed."""
+def run(asked: Asked, told: str | None = None) -> Run:
+    """Play a run to its end; nothing is printed, but *told* hears how it stands."""
     wanted = asked.wanted
     with redirect_stderr(StringIO()):
         trial = trial_of(wanted)
     metrics = Metrics()
     film = Film() if asked.filmed else None
     observers: list[Observer] = [metrics] if film is None else [metrics, film]
-    play(trial, scheduler_of(wanted, trial), observers)
+    clock = Clock(trial, scheduler_of(wanted, trial), observers)
+    play_telling(clock, None if told is None else Path(told) / asked.mark)
+    clock.finish()
     filmed = None if film is None else film.plain()
     return Run(_spec(wanted, trial), metrics.plain(), metrics.rows(), filmed)
 
@@ -266,7 +282,7 @@ def _write(
             folder.mkdir(parents=True, exist_ok=True)
             comparison = folder / "comparison.json"
             comparison.write_bytes(
-                msgspec.json.format(msgspec.json.encode(_plain(results))) + b"\n"
+                msgspec.json.format(msgspec.json.encode(plain_of(results))) + b"\n"
             )
             found.append(comparison)
             (folder / "runs.csv").write_text(table(results.runs), encoding="utf-8")
@@ -285,7 +301,7 @@ def _write(
     return found
 
 
-def _plain(results: Results) -> dict[str, Any]:
+def plain_of(results: Results) -> dict[str, Any]:
     """The comparison as plain values, without the runs' own figures over time."""
     first = results.runs[0].spec
     return {

@@ -1,8 +1,7 @@
-"""``ringleaf plan`` and ``ringleaf demo``."""
+"""``ringleaf plan``."""
 
 from collections import Counter
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -19,7 +18,7 @@ from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
 from ringleaf.model.job import Network
 from ringleaf.simulator.answer import decide_all, plain
-from ringleaf.simulator.scenario import Scenario, load
+from ringleaf.simulator.scenario import Scenario
 
 MAX_PLACES: Final = 4
 """Places told in one cell of the table."""
@@ -58,13 +57,6 @@ def plan_file(file: str, *, as_json: bool, record: str | None = None) -> int:
         )
     with one_line(record), Path(record).open("wb") as log:
         return _show(scenarios, as_json=as_json, log=log)
-
-
-def show_demo(*, as_json: bool) -> int:
-    """Decide and print the scenario that ships with the package."""
-    data = files("ringleaf.simulator").joinpath("demo.yaml").read_bytes()
-    _show(load(data), as_json=as_json)
-    return 0
 
 
 def _show(

@@ -20,7 +20,7 @@ from ringleaf.cli.failure import BadUse, program, report, warn
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json, progress
 from ringleaf.cli.simulated import print_summary
-from ringleaf.cli.simulating import Screen
+from ringleaf.cli.simulating import Screen, paced
 from ringleaf.cli.site import find_place
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
@@ -40,8 +40,6 @@ from ringleaf.simulator.workloads import USUAL_LOAD, workload
 
 BOOKMARK: Final = "unfinished.run"
 """Where in the folder of results a run is put away that is not over."""
-AT_A_TIME: Final = 64
-"""Steps between looks at the clock on the wall."""
 
 
 class Wanted(Struct, frozen=True):
@@ -256,16 +254,14 @@ def _go(
     clock = course.clock
     with _signals() as came, Screen(clock, wanted.policy) as screen:
         saved = time.perf_counter()
-        while not came:
-            for _ in range(AT_A_TIME):
-                if not clock.step():
-                    return 0
-            now = time.perf_counter()
+        for now in paced(clock):
+            if came:
+                return came[0]
             screen.show(now)
             if folder is not None and now - saved >= save_every_s:
                 _save(course, folder, wanted)
                 saved = time.perf_counter()
-    return came[0]
+    return 0
 
 
 @contextmanager

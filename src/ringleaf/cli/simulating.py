@@ -2,10 +2,12 @@
 
 import sys
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from rich.console import Console, ConsoleRenderable, Group
 from rich.live import Live
@@ -15,16 +17,111 @@ from ringleaf.cli.simulated import lasting
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.spine import NOWHERE
 from ringleaf.simulator.clock import Clock
+from ringleaf.simulator.metrics import Metrics
 
 LEAST_S: Final = 0.25
 """How long a screen stays at least."""
+AT_A_TIME: Final = 64
+"""Steps between looks at the clock on the wall."""
 MOST_CELLS: Final = 256
 """Leaves or SuperPoDs that are drawn; of more, several share a cell."""
+IN_A_ROW: Final = 64
+"""Cells of a row of the map."""
 BAR: Final = 40
 LEVELS: Final = "·▁▂▃▄▅▆▇█"
 """How full a part of the cluster is, from empty to full."""
+WELL, SHARED, SICK = "w", "l", "s"
+STYLES: Final = {WELL: "green", SHARED: "magenta", SICK: "red"}
+"""A part where nothing is wrong, whose links several gangs share, that is broken."""
 
 Ints = NDArray[np.int64]
+
+
+class Map(Struct, frozen=True):
+    """How full every leaf or SuperPoD is, a sign each.
+
+    Args:
+        title: What the parts are, and how many.
+        cells: Their levels.
+        states: What is the matter with each, by ``STYLES``.
+
+    """
+
+    title: str
+    cells: str
+    states: str
+
+    def rows(self) -> list[Text]:
+        """It as it is drawn."""
+        text = Text()
+        for cell, state in zip(self.cells, self.states, strict=True):
+            text.append(cell, STYLES[state])
+        return [text[at : at + IN_A_ROW] for at in range(0, len(text), IN_A_ROW)]
+
+
+class Moment(Struct, frozen=True):
+    """A run as it is, in plain values.
+
+    Args:
+        now: The time in the run.
+        jobs: All jobs of the workload.
+        arrived: Of them, those that came.
+        waiting: Those that wait.
+        working: Those that work.
+        over: Those that are over.
+        chips: Of the cluster.
+        used: Of them, those in use.
+        conflicts: Over all leaves, jobs that cross it beyond the first.
+        map: The cluster; None where it has neither leaves nor SuperPoDs.
+
+    """
+
+    now: float
+    jobs: int
+    arrived: int
+    waiting: int
+    working: int
+    over: int
+    chips: int
+    used: int
+    conflicts: int = 0
+    map: Map | None = None
+
+    @property
+    def hours(self) -> str:
+        """The time for people."""
+        day, second = divmod(int(self.now), 86400)
+        return f"day {day + 1}, {second // 3600:02}:{second // 60 % 60:02}"
+
+
+def moment_of(clock: Clock) -> Moment:
+    """A run as it is now."""
+    trial, tally = clock.trial, clock.tally
+    cluster = clock.scheduler.view.cluster
+    found = (each for each in clock.observers if isinstance(each, Metrics))
+    metrics = next(found, None)
+    shared = frozenset[str]() if metrics is None else metrics.shared_leaves
+    return Moment(
+        clock.now,
+        trial.workload.n_jobs,
+        tally.arrived,
+        tally.waiting,
+        tally.working,
+        tally.over,
+        trial.site.chips,
+        int(np.bitwise_count(cluster.taken).sum()),
+        0 if metrics is None else metrics.conflicts,
+        _map(cluster, shared),
+    )
+
+
+def paced(clock: Clock) -> Iterator[float]:
+    """Play a run to its end; the time on the wall after every few steps."""
+    while True:
+        for _ in range(AT_A_TIME):
+            if not clock.step():
+                return
+        yield time.perf_counter()
 
 
 class Screen:
@@ -64,33 +161,26 @@ class Screen:
 
     def drawn(self, now: float) -> ConsoleRenderable:
         """The run as it is."""
-        clock = self._clock
-        trial, tally = clock.trial, clock.tally
-        cluster = clock.scheduler.view.cluster
-        site, jobs = trial.site, trial.workload
+        trial, seen = self._clock.trial, moment_of(self._clock)
         took = max(now - self._began, 1e-9)
-        day, second = divmod(int(clock.now), 86400)
-        hours = f"day {day + 1}, {second // 3600:02}:{second // 60 % 60:02}"
-        speed = (tally.over - self._from[1]) / took
-        passes = (clock.now - self._from[0]) / took
-        used = int(np.bitwise_count(cluster.taken).sum())
-        head = f"{jobs.name} on {site.name}, {self._policy}"
+        speed = (seen.over - self._from[1]) / took
+        passes = (seen.now - self._from[0]) / took
+        head = f"{trial.workload.name} on {trial.site.name}, {self._policy}"
         return Group(
-            Text.assemble((head, "bold"), f"   {hours}"),
-            _line("arrived", _bar(tally.arrived, jobs.n_jobs, "cyan")),
-            _line("in use", _bar(used, site.chips, "green", "chips")),
+            Text.assemble((head, "bold"), f"   {seen.hours}"),
+            _line("arrived", _bar(seen.arrived, seen.jobs, "cyan")),
+            _line("in use", _bar(seen.used, seen.chips, "green", "chips")),
             _line(
                 "jobs",
                 Text.assemble(
-                    (f"{tally.waiting:,} wait", "yellow" if tally.waiting else ""),
-                    f"   {tally.working:,} work   {tally.over:,} are over",
+                    (f"{seen.waiting:,} wait", "yellow" if seen.waiting else ""),
+                    f"   {seen.working:,} work   {seen.over:,} are over",
                 ),
             ),
             _line(
                 "speed", Text(f"{speed:,.0f} jobs a second, {lasting(passes)} in one")
             ),
-            Text(),
-            *_map(cluster),
+            *_drawn(seen.map),
         )
 
 
@@ -100,20 +190,32 @@ def _line(word: str, what: Text) -> Text:
 
 def _bar(part: int, whole: int, style: str, of: str = "") -> Text:
     share = part / whole if whole else 0.0
-    full = round(BAR * min(share, 1.0))
     told = f" {share:4.0%} of {whole:,} {of}".rstrip()
-    return Text.assemble(("█" * full, style), ("░" * (BAR - full), "dim"), told)
+    return Text.assemble(bar(share, BAR, style), told)
 
 
-def _map(cluster: Cluster) -> list[Text]:
-    """How full every leaf or SuperPoD is; red where something is broken."""
+def bar(share: float, width: int, style: str) -> Text:
+    """A bar that is full as far as *share*."""
+    full = round(width * min(share, 1.0))
+    return Text.assemble(("█" * full, style), ("░" * (width - full), "dim"))
+
+
+def _drawn(parts: Map | None) -> list[Text]:
+    if parts is None:
+        return [Text()]
+    rows = (Text.assemble(" " * 11, row) for row in parts.rows())
+    return [Text(), Text(f"{parts.title:>11}", "dim"), *rows]
+
+
+def _map(cluster: Cluster, shared: frozenset[str]) -> Map | None:
+    """How full every leaf or SuperPoD is, and where several gangs share links."""
     word, part = "leaves", cluster.leaf
     if not (part != NOWHERE).any():
         word, part = "SuperPoDs", cluster.superpod
     if not len(cluster) or not (part != NOWHERE).any():
-        return []
+        return None
     known = part != NOWHERE
-    _names, number = np.unique(part[known], return_inverse=True)
+    names, number = np.unique(part[known], return_inverse=True)
     number = number.astype(np.int64)
     n_parts = int(number.max()) + 1
     fold = -(-n_parts // MOST_CELLS)
@@ -122,16 +224,16 @@ def _map(cluster: Cluster) -> list[Text]:
     size = _sums(number, cluster.size[known])
     broken = np.bitwise_count(cluster.healthy[known]) < cluster.size[known]
     sick = _sums(number, broken | ~cluster.ready[known]) > 0
-    cells = Text()
+    crowded = np.zeros(len(used), dtype=bool)
+    if word == "leaves":
+        for at, leaf in enumerate(names.tolist()):
+            crowded[at // fold] |= cluster.leaves[leaf].name in shared
     steps = len(LEVELS) - 1
-    for each in range(len(used)):
-        share = used[each] / max(size[each], 1)
-        level = 0 if not used[each] else max(1, int(share * steps))
-        style = "red" if sick[each] else "green"
-        cells.append(LEVELS[level], style)
+    levels = np.where(used > 0, np.maximum(1, used * steps // np.maximum(size, 1)), 0)
+    states = np.where(sick, SICK, np.where(crowded, SHARED, WELL))
     title = f"{n_parts} {word}" + (f", {fold} in a cell" if fold > 1 else "")
-    rows = [cells[start : start + 64] for start in range(0, len(cells), 64)]
-    return [Text(f"{title:>11}", "dim"), *(Text.assemble(" " * 11, r) for r in rows)]
+    cells = "".join(LEVELS[level] for level in levels.tolist())
+    return Map(title, cells, "".join(states.tolist()))
 
 
 def _sums(number: Ints, values: NDArray[np.generic]) -> Ints:

@@ -1,6 +1,6 @@
 """The verdict in words, from the figures alone: also where the reference is worse."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -112,7 +112,7 @@ def findings(results: Results) -> list[Finding]:
         return [*_alone(table), _chance(results)]
     return [
         _in_short(table, others),
-        *_against_best(table, others),
+        *headlines(results),
         _worse(table, others),
         *(_tally(table, other) for other in others),
         _chance(results),
@@ -170,11 +170,13 @@ HEADLINES: Final = (
 )
 
 
-def _against_best(table: Table, others: list[str]) -> list[Finding]:
+def headlines(results: Results, keys: Sequence[str] = HEADLINES) -> list[Finding]:
     """The reference against the best of the others, by the measures that tell most."""
+    table = Table(results)
+    others = [p for p in results.policies if p != results.reference]
     told = {measure.key: measure for measure in _telling(table)}
     found = []
-    for key in HEADLINES:
+    for key in keys:
         measure = told.get(key)
         if measure is not None and (one := _headline(table, measure, others)):
             found.append(one)
@@ -202,9 +204,10 @@ def _headline(table: Table, measure: Measure, others: list[str]) -> Finding | No
         text += f" ({results.reference}: {relative(own.mean, known[best])})"
     if last != best:
         text += f"; the last, {last}, {written(known[last])}"
+    clearly = "clearly " if _is_sure(results) else ""
     text += {
-        Standing.BETTER: f". {results.reference} is clearly the best.",
-        Standing.WORSE: f". {best} is clearly better.",
+        Standing.BETTER: f". {results.reference} is {clearly}the best.",
+        Standing.WORSE: f". {best} is {clearly}better.",
         Standing.EVEN: _unclear(table, measure, best),
     }[standing]
     return Finding(measure.title, text, standing, measure.about)
@@ -229,6 +232,8 @@ def _unclear(table: Table, measure: Measure, other: str) -> str:
     good, bad = sum(sign * g > 0 for g in gaps), sum(sign * g < 0 for g in gaps)
     if not any(gaps):
         return f". {results.reference} and {other} are the same."
+    if len(gaps) == 1:
+        return f". {results.reference} and {other} are nearly the same."
     told = f". Against {other} the difference is within chance"
     if max(good, bad) == len(gaps) > 1:
         who = results.reference if good else other
@@ -256,7 +261,8 @@ def _worse(table: Table, others: list[str]) -> Finding:
             clear.append(f"{head} ({listed(better)})")
         elif measure in _telling(table) and (best := _far_ahead(measure, own, known)):
             likely.append(f"{head} ({best} {measure.written(known[best])})")
-    told = f"Clearly: {'; '.join(clear)}." if clear else "By no measure beyond chance."
+    sure = "Clearly" if _is_sure(table.results) else "In this run"
+    told = f"{sure}: {'; '.join(clear)}." if clear else "By no measure beyond chance."
     if likely:
         told += (
             f" Within chance, but by more than {FAR:.0%} of the mean: "
@@ -304,9 +310,15 @@ def _tally(table: Table, other: str) -> Finding:
     return Finding(f"Against {other}", f"{text[0].upper()}{text[1:]}.", standing)
 
 
+def _is_sure(results: Results) -> bool:
+    """Whether differences have intervals, so that one can be clear."""
+    gaps = (each.difference for each in results.comparison)
+    return any(gap is not None and gap.low is not None for gap in gaps)
+
+
 def _chance(results: Results) -> Finding:
     """What is known of chance."""
-    seeds = sorted({run.spec.seed for run in results.runs})
+    seeds = {run.spec.seed for run in results.runs}
     if len(seeds) <= 1:
         return Finding(
             "Chance",

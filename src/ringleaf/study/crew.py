@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import get_context
+from signal import SIG_DFL, SIGINT, signal
 from typing import Any, Final, TypeVar
 
 Asked = TypeVar("Asked")
@@ -33,10 +34,16 @@ def in_processes(
 ) -> Iterator[tuple[int, Answer]]:
     """Play the runs in so many processes; who stops listening ends them.
 
-    They are started anew, not forked: nothing of this process matters to them.
+    They are started anew, not forked: nothing of this process matters to them. Ctrl-C
+    ends them at once, as nothing of a run that is not over is kept.
     """
     fresh = get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(asked)), mp_context=fresh) as pool:
+    with ProcessPoolExecutor(
+        min(workers, len(asked)),
+        mp_context=fresh,
+        initializer=signal,
+        initargs=(SIGINT, SIG_DFL),
+    ) as pool:
         places = {pool.submit(play, each): n for n, each in enumerate(asked)}
         try:
             for done in as_completed(places):

@@ -39,6 +39,8 @@ class Room:
         self.product = usual[0][0] if usual else None
         named = dict.fromkeys(node.leaf for node in nodes if node.leaf is not None)
         number = {name: i for i, name in enumerate(named)}
+        self.names = list(named)
+        """The leaves, as they are counted here."""
         self.leaf = [-1 if n.leaf is None else number[n.leaf] for n in nodes]
         self._slot = [node.slot for node in nodes]
         self._own = [node.product == self.product for node in nodes]

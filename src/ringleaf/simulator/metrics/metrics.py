@@ -202,6 +202,18 @@ class Metrics:
         """Whether the window has begun, and not ended."""
         return self._from is not None and self._to is None
 
+    @property
+    def conflicts(self) -> int:
+        """Over all leaves, jobs that cross it beyond the first, now."""
+        return self._spine.over_one
+
+    @property
+    def shared_leaves(self) -> frozenset[str]:
+        """The leaves that several jobs cross now."""
+        room = self._room
+        crossed = zip(room.names, room.crossing, strict=True)
+        return frozenset(name for name, jobs in crossed if jobs > 1)
+
     def _sample(self) -> None:
         """What is too dear for every moment, where time counts."""
         if not self.is_counting:

@@ -1,0 +1,183 @@
+"""The screen of a comparison that is under way: every policy, and maps of the cluster.
+
+Runs are played by other processes. Each leaves word of how it stands in a folder, and
+who draws looks there: nothing waits for the screen, and the screen waits for nobody.
+"""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+from rich.console import Console, ConsoleRenderable, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ringleaf.cli.simulating import LEAST_S, Moment, bar, moment_of, paced
+from ringleaf.report.measures import duration, number, share, value_of
+from ringleaf.report.results import Run
+from ringleaf.simulator.clock import Clock
+
+BAR, WIDE_BAR, WIDE = 12, 32, 100
+"""Of a narrow terminal and of a wide one, and where that begins."""
+MARGIN: Final = 8
+"""Rows of a terminal that are left for other things than maps."""
+HEADS: Final = ("", "arrived", "", "in use", "conflicts", "waiting")
+MEANS: Final = ("use.utilisation", "leaves.conflicts", "wait_s.all.mean")
+"""What is told of a policy that is through, as the heads say."""
+
+
+def play_telling(clock: Clock, told: Path | None) -> None:
+    """Play a run to its end, and leave word in *told* of how it stands.
+
+    Where there is no such folder, on another machine, nobody hears of it.
+    """
+    left = time.perf_counter()
+    for now in paced(clock):
+        if told is not None and now - left >= LEAST_S:
+            with suppress(OSError):
+                half = told.with_name(f"{told.name}.part")
+                half.write_bytes(msgspec.json.encode(moment_of(clock)))
+                half.replace(told)
+            left = now
+
+
+class Stage:
+    """What is shown of a comparison on a terminal; nothing where there is none.
+
+    Args:
+        title: What is compared.
+        casts: Policy -> the marks of its runs.
+        console: Where to; else standard error, if it is a terminal.
+
+    """
+
+    def __init__(
+        self,
+        title: str,
+        casts: Mapping[str, Sequence[str]],
+        console: Console | None = None,
+    ) -> None:
+        self._title, self._casts = title, casts
+        self._done: dict[str, Run] = {}
+        self._began = time.perf_counter()
+        if console is None and sys.stderr.isatty():
+            console = Console(file=sys.stderr, highlight=False)
+        self._console = console
+        self._folder: TemporaryDirectory[str] | None = None
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self._console is not None:
+            self._folder = TemporaryDirectory(prefix="ringleaf-")
+            self._live = Live(
+                console=self._console,
+                transient=True,
+                refresh_per_second=1 / LEAST_S,
+                get_renderable=self.drawn,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None and self._folder is not None:
+            self._live.stop()
+            self._folder.cleanup()
+
+    @property
+    def folder(self) -> str | None:
+        """Where runs leave word, if anybody looks."""
+        return None if self._folder is None else self._folder.name
+
+    def heard(self, mark: str, run: Run) -> None:
+        """A run is through."""
+        self._done[mark] = run
+
+    def drawn(self) -> ConsoleRenderable:
+        """The comparison as it stands."""
+        console = self._console or Console()
+        seconds = int(time.perf_counter() - self._began)
+        table = Table.grid(padding=(0, 2))
+        for head in HEADS:
+            table.add_column(justify="left" if head in HEADS[:3] else "right")
+        table.add_row(*(Text(head, "dim") for head in HEADS))
+        maps: list[Text] = []
+        room = console.height - len(self._casts) - MARGIN
+        width = WIDE_BAR if console.width >= WIDE else BAR
+        for policy, marks in self._casts.items():
+            seen = {mark: self._seen(mark) for mark in marks if mark not in self._done}
+            moments = [moment for moment in seen.values() if moment is not None]
+            table.add_row(Text(policy, "bold"), *self._row(marks, moments, width))
+            for moment in moments[:1]:
+                drawn = list(_map(policy, moment))
+                if len(maps) + len(drawn) <= room:
+                    maps += drawn
+        clock = f"{seconds // 60}:{seconds % 60:02}"
+        return Group(
+            Text.assemble((self._title, "bold"), (f"   {clock}", "dim")),
+            Text(),
+            table,
+            *maps,
+        )
+
+    def _row(
+        self, marks: Sequence[str], moments: Sequence[Moment], width: int
+    ) -> list[Text]:
+        """How a policy stands: of several seeds, what the first one under way shows."""
+        done = [self._done[mark] for mark in marks if mark in self._done]
+        came = sum(each.arrived / max(each.jobs, 1) for each in moments)
+        part = (len(done) + came) / len(marks)
+        cells = [Text.assemble(bar(part, width, "cyan"), f" {part:4.0%}")]
+        if len(done) == len(marks):
+            means = [_mean(done, key) for key in MEANS]
+            written = (share, number, duration)
+            told = ["means"] + [
+                "" if mean is None else write(mean)
+                for mean, write in zip(means, written, strict=True)
+            ]
+            return cells + [Text(each, "dim") for each in told]
+        if not moments:
+            return [*cells, *[Text()] * 4]
+        now = moments[0]
+        return [
+            *cells,
+            Text(now.hours),
+            Text(share(now.used / max(now.chips, 1)), "green"),
+            Text(str(now.conflicts), "magenta" if now.conflicts else ""),
+            Text(f"{now.waiting:,} jobs", "yellow" if now.waiting else ""),
+        ]
+
+    def _seen(self, mark: str) -> Moment | None:
+        """How a run stands; None of one that nobody has heard of yet."""
+        if self._folder is None:
+            return None
+        try:
+            text = (Path(self._folder.name) / mark).read_bytes()
+        except OSError:
+            return None
+        return msgspec.json.decode(text, type=Moment)
+
+
+def _mean(runs: Sequence[Run], key: str) -> float | None:
+    found = [value_of(run.metrics, key) for run in runs]
+    values = [value for value in found if value is not None]
+    return fmean(values) if values else None
+
+
+def _map(policy: str, moment: Moment) -> Iterator[Text]:
+    if moment.map is not None:
+        yield Text()
+        yield Text.assemble((policy, "bold"), (f": {moment.map.title}", "dim"))
+        yield from moment.map.rows()

@@ -1,0 +1,140 @@
+"""``ringleaf demo``: Ringleaf and others on the same jobs, and what comes of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ringleaf.cli.compare import crew_of, plain_of, results_of
+from ringleaf.cli.file import one_line
+from ringleaf.cli.output import print_json
+from ringleaf.cli.simulate import Wanted
+from ringleaf.report import measures
+from ringleaf.report.page import write_report
+from ringleaf.report.results import Results
+from ringleaf.report.verdict import Standing, headlines, standing_of
+
+WANTED: Final = Wanted(
+    "leaf-spine-512", workload="kalos", load=0.9, jobs=3000, seed=1, contention=0.3
+)
+"""The workload and cluster of docs/results.md, with so many jobs that the cluster is
+full most of the time."""
+POLICIES: Final = (
+    "ringleaf",
+    "vendor-1.0",
+    "kueue-tas",
+    "best-fit",
+    "volcano-binpack",
+)
+"""The vendor's rule for leaves, Kueue's, a packer, and Volcano's packer."""
+SHOWN: Final = (
+    "leaves.conflicts",
+    "wait_s.by_size.>64.mean",
+    "wait_s.all.mean",
+    "use.utilisation",
+    "use.effective_utilisation",
+)
+POINTS: Final = (
+    "leaves.conflicts",
+    "wait_s.by_size.>64.mean",
+    "use.utilisation",
+    "use.effective_utilisation",
+)
+"""The measures of the table, and those of which a sentence is said."""
+
+WHERE: Final = (
+    "{jobs:,} jobs come to a cluster that trains large language models: 512 nodes of 8 "
+    "chips, 4 nodes under a leaf switch. Most jobs are small; a few gangs of 256 to "
+    "1,024 chips take nearly all of the time (kalos, drawn from published figures, "
+    "load {load}, seed {seed})."
+)
+WHO: Final = (
+    "Ringleaf and {others} other schedulers get the same jobs at the same times, in "
+    "the same order of the queue. They differ in the nodes and chips they choose. "
+    "Gangs that meet on the links between a leaf and the spine, a spine conflict, slow "
+    "each other down and hold their chips longer: jobs communicate "
+    "{communication:.0f} % of their time."
+)
+"""What is simulated, in words."""
+
+
+def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
+    """Play it, write the report to the folder *out*, say what it comes to."""
+    wanted = WANTED if jobs is None else replace(WANTED, jobs=jobs)
+    console = Console(highlight=False)
+    if not as_json:
+        for text in (WHERE, WHO):
+            console.print(_told(text, wanted))
+            console.print()
+    report = Path(out) / "report.html"
+    with one_line(out):
+        report.parent.mkdir(parents=True, exist_ok=True)
+    results = results_of(wanted, POLICIES, seeds=1, crew=crew_of(None))
+    with one_line(str(report)):
+        write_report(report, results)
+    if as_json:
+        print_json(plain_of(results))
+    else:
+        _show(console, results, wanted, report)
+    return 0
+
+
+def _told(text: str, wanted: Wanted) -> str:
+    return text.format(
+        jobs=wanted.jobs,
+        load=wanted.load,
+        seed=wanted.seed,
+        others=len(POLICIES) - 1,
+        communication=100 * wanted.contention,
+    )
+
+
+def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> None:
+    console.print(_table(measures.Table(results)))
+    console.print()
+    points = Table.grid(padding=(0, 2, 0, 0))
+    points.add_column(width=26)
+    for point in headlines(results, POINTS):
+        style = f"bold {STYLES[point.standing]}"
+        points.add_row(Text(point.head, style), point.text)
+    console.print(points)
+    console.print()
+    console.print("One seed says nothing of chance. This plays several:")
+    console.print(Text(f"  {_again(wanted)}", "dim"), soft_wrap=True)
+    told = Text.assemble("The report, to open in a browser: ", (str(report), "bold"))
+    console.print(told, soft_wrap=True)
+
+
+STYLES: Final = {Standing.BETTER: "green", Standing.WORSE: "red", Standing.EVEN: ""}
+"""How Ringleaf stands."""
+
+
+def _table(table: measures.Table) -> Table:
+    """A row for each policy; green and red is where the others are worse and better."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    shown.add_column("", no_wrap=True)
+    told = [measures.measure_of(key) for key in SHOWN]
+    for measure in told:
+        shown.add_column(measure.title, justify="right", width=11)
+    for policy in table.results.policies:
+        cells = []
+        for measure in told:
+            value = table.value(measure.key, policy)
+            text = measures.NONE if value is None else measure.written(value.mean)
+            standing = standing_of(table, measure, policy)
+            cells.append(Text(text, "" if standing is None else STYLES[standing]))
+        own = policy == table.results.reference
+        shown.add_row(Text(policy, "bold" if own else ""), *cells)
+    return shown
+
+
+def _again(wanted: Wanted, policies: Sequence[str] = POLICIES) -> str:
+    """The same with several seeds, as a command."""
+    return (
+        f"ringleaf compare --jobs {wanted.jobs} --contention {wanted.contention} "
+        f"--seed {wanted.seed} --seeds 5 --policies {','.join(policies)}"
+    )

@@ -1,0 +1,95 @@
+"""``ringleaf demo``: what is simulated, what comes of it, and where the report is."""
+
+import json
+import re
+import shlex
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from ringleaf.cli import demo
+from ringleaf.report.measures import Table
+from ringleaf.report.results import Estimate, Measured, Results
+from tests.cli.conftest import Ringleaf
+from tests.report.made import plain_run
+
+WAIT, USE = "wait_s.by_size.>64.mean", "use.utilisation"
+OTHERS = demo.POLICIES[1:]
+
+
+def test_a_demo_says_what_is_simulated_and_who_is_better(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    done = ringleaf("demo", "--jobs=60", "--out", str(tmp_path / "look"))
+
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("60 jobs come to a cluster")
+    assert "load 0.9, seed 1)." in done.out
+    assert "Ringleaf and 4 other schedulers" in done.out
+    first = [line.split()[0] for line in done.lines if line]
+    rows = [word for word in first if word in demo.POLICIES]
+    assert rows == [*demo.POLICIES, "ringleaf"]  # the last is a command to type
+    assert max(map(len, done.lines[:-2])) <= 80
+    report = tmp_path / "look" / "report.html"
+    assert done.lines[-1].endswith(str(report))
+    page = report.read_text(encoding="utf-8")
+    assert all(policy in page for policy in demo.POLICIES)
+    assert "60 jobs of kalos on leaf-spine-512" in page
+
+
+def test_what_a_demo_prints_to_type_gives_the_same_figures(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    out = ("--jobs=40", "--out", str(tmp_path))
+    told = ringleaf("demo", *out)
+    (command,) = re.findall(r"^ +ringleaf (compare .*)$", told.out, re.MULTILINE)
+    again = ringleaf(*shlex.split(command), "--seeds=1", "--json")
+
+    assert json.loads(ringleaf("demo", *out, "--json").out) == json.loads(again.out)
+
+
+def test_a_folder_that_cannot_be_is_told_before_anything_is_played(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    done = ringleaf("demo", "--out", str(file / "below"))
+
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "Not a directory" in done.err
+
+
+def results(**means: tuple[float, ...]) -> Results:
+    """Of every policy in order, what it comes to by waiting and use."""
+    found = []
+    for key, values in ((WAIT, means["waits"]), (USE, means["uses"])):
+        for policy, value in zip(demo.POLICIES, values, strict=True):
+            gap = Estimate(value - values[0]) if policy != "ringleaf" else None
+            found.append(Measured(key, policy, Estimate(value), gap))
+    return Results([plain_run(policy, 1) for policy in demo.POLICIES], found)
+
+
+def test_where_others_are_better_the_demo_says_so() -> None:
+    given = results(waits=(60, 30, 90, 90, 90), uses=(0.5, 0.5, 0.5, 0.5, 0.9))
+    out = StringIO()
+    console = Console(file=out, width=200, highlight=False)
+    demo._show(console, given, demo.WANTED, Path("r.html"))  # noqa: SLF001
+
+    told = out.getvalue()
+    assert "vendor-1.0, 30 s (ringleaf: 2.0 times as much)" in told
+    assert "vendor-1.0 is better." in told
+    assert "volcano-binpack, 90.0 % (-40.0 points)" in told
+    assert "volcano-binpack is better." in told
+    assert "clearly" not in told
+
+
+def test_green_and_red_tell_where_others_are_worse_and_better() -> None:
+    given = results(waits=(60, 30, 90, 60, 60), uses=(0.5, 0.5, 0.5, 0.5, 0.9))
+    columns = demo._table(Table(given)).columns  # noqa: SLF001
+    waiting, use = (
+        [getattr(cell, "style", None) for cell in columns[at].cells] for at in (2, 4)
+    )
+
+    assert waiting == ["", "red", "green", "", ""]
+    assert use == ["", "", "", "", "red"]
