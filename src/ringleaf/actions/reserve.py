@@ -149,12 +149,11 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
 
 def _enders(cycle: Cycle, standing: Standing) -> list[Standing]:
     """Who holds something that *standing* may wait for, in the order of their ends."""
-    spoken_for = {n for booking in cycle.bookings.values() for n in booking.blockers}
-    others = [
-        other
-        for name, other in cycle.view.standings.items()
-        if other.placements and other is not standing and name not in spoken_for
-    ]
+    known, apart = cycle.view.standings, {standing.job.name}
+    for booking in cycle.bookings.values():
+        apart |= booking.blockers.keys()
+    holders = cycle.view.cluster.holdings
+    others = [known[n] for n in holders if n in known and n not in apart]
     others.sort(key=attrgetter("number"))
     others.sort(key=ends_at)  # stable
     return others
