@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.engine.event import NodesChanged
 from ringleaf.framework.conf import DEFAULT, Conf, read_conf
-from ringleaf.model.fault import Mode, Recovery
 from ringleaf.simulator.bookmark import HINT, MAGIC, load, save
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Happening, Trial
-from tests.simulator.trials import PREEMPT, Diary, engine, node, trial, work
+from ringleaf.simulator.trial import Trial
+from tests.simulator.trials import PREEMPT, Diary, busy, engine, lines
 
 ARGUMENTS = {"seed": 1, "load": 0.9}
 
@@ -29,40 +27,12 @@ def scoring() -> Conf:
 CONFS = {"default": DEFAULT, "preempt": PREEMPT, "scoring": scoring()}
 
 
-def busy(conf: Conf) -> Trial:
-    works = [
-        work(
-            f"j{n}",
-            n * 3.0,
-            40 + n * 7 % 50,
-            chips=(1, 2, 4, 8)[n % 4],
-            replicas=1 + n % 3 * (n % 4 == 3),
-            priority=n % 3,
-            recovery=Recovery(Mode.GRACE),
-        )
-        for n in range(90)
-    ]
-    chip = node(1, faulty=3, unhealthy=3)
-    happenings = [
-        Happening(60, NodesChanged((chip,))),
-        Happening(160, NodesChanged((node(1),))),
-    ]
-    return trial(
-        4, works, under=2, conf=conf, contention=0.3, happenings=happenings, grace_s=5.0
-    )
+def played(conf: Conf) -> Trial:
+    return busy(4, 3, under=2, conf=conf, contention=0.3)
 
 
-def clock_of(played: Trial) -> Clock:
-    return Clock(played, engine(played), [Diary()])
-
-
-def lines(clock: Clock) -> list[str]:
-    while clock.step():
-        pass
-    clock.finish()
-    (diary,) = clock.observers
-    assert isinstance(diary, Diary)
-    return diary.lines
+def clock_of(trial: Trial) -> Clock:
+    return Clock(trial, engine(trial), [Diary()])
 
 
 @pytest.mark.parametrize("conf", CONFS.values(), ids=CONFS)
@@ -70,13 +40,13 @@ def lines(clock: Clock) -> list[str]:
 def test_a_run_goes_on_with_the_same_words(
     conf: Conf, steps: int, tmp_path: Path
 ) -> None:
-    whole = lines(clock_of(busy(conf)))
-    before, path = clock_of(busy(conf)), tmp_path / "run"
+    whole = lines(clock_of(played(conf)))
+    before, path = clock_of(played(conf)), tmp_path / "run"
     for _ in range(steps):
         before.step()
     save(path, before, "1.0", ARGUMENTS)
 
-    after = lines(load(path, busy(conf), "1.0", ARGUMENTS))
+    after = lines(load(path, played(conf), "1.0", ARGUMENTS))
 
     assert after == whole
     assert lines(before) == whole
@@ -84,25 +54,25 @@ def test_a_run_goes_on_with_the_same_words(
 
 
 def test_a_run_can_be_put_away_again_and_again(tmp_path: Path) -> None:
-    path, clock = tmp_path / "run", clock_of(busy(DEFAULT))
+    path, clock = tmp_path / "run", clock_of(played(DEFAULT))
     while clock.step():
         if clock.steps % 16 == 0:
             save(path, clock, "1.0", ARGUMENTS)
-            clock = load(path, busy(DEFAULT), "1.0", ARGUMENTS)
+            clock = load(path, played(DEFAULT), "1.0", ARGUMENTS)
 
-    assert lines(clock) == lines(clock_of(busy(DEFAULT)))
+    assert lines(clock) == lines(clock_of(played(DEFAULT)))
     assert list(tmp_path.iterdir()) == [path]
 
 
 def refusal(path: Path, version: str = "1.0", **arguments: object) -> BadInput:
     with pytest.raises(BadInput) as found:
-        load(path, busy(DEFAULT), version, ARGUMENTS | arguments)
+        load(path, played(DEFAULT), version, ARGUMENTS | arguments)
     return found.value
 
 
 @pytest.fixture
 def put_away(tmp_path: Path) -> Path:
-    path, clock = tmp_path / "run", clock_of(busy(DEFAULT))
+    path, clock = tmp_path / "run", clock_of(played(DEFAULT))
     clock.step()
     save(path, clock, "1.0", ARGUMENTS)
     return path

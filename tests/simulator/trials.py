@@ -4,13 +4,23 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import NodesChanged
 from ringleaf.framework.conf import DEFAULT, Conf, read_conf
 from ringleaf.framework.instruction import Instruction
 from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Mode, Recovery
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.simulator.trial import Scheduler, Site, Trial, Work, Workload
+from ringleaf.simulator.clock import Clock
+from ringleaf.simulator.trial import (
+    Happening,
+    Scheduler,
+    Site,
+    Trial,
+    Work,
+    Workload,
+)
 
 A2 = PRODUCTS["atlas-800t-a2"]
 
@@ -65,6 +75,29 @@ def trial(
     return Trial(site(n_nodes, under), workload(works), **more)  # type: ignore[arg-type]
 
 
+def busy(n_nodes: int, most_pods: int, **more: object) -> Trial:
+    """Ninety jobs, some of which are gangs, and a node that is broken for a while."""
+    works = [
+        work(
+            f"j{n:02}",
+            n * 3.0,
+            40 + n * 7 % 50,
+            chips=(1, 2, 4, 8)[n % 4],
+            replicas=1 + n % most_pods * (n % 4 == 3),
+            priority=n % 3,
+            estimate_s=100.0 if n % 2 else None,
+            recovery=Recovery(Mode.GRACE),
+        )
+        for n in range(90)
+    ]
+    chip = node(1, faulty=3, unhealthy=3)
+    happenings = [
+        Happening(60, NodesChanged((chip,))),
+        Happening(160, NodesChanged((node(1),))),
+    ]
+    return trial(n_nodes, works, happenings=happenings, grace_s=5.0, **more)  # type: ignore[arg-type]
+
+
 def engine(trial: Trial) -> Engine:
     site = trial.site
     return Engine(site.nodes, site.leaves, site.queues, trial.conf or DEFAULT)
@@ -114,3 +147,13 @@ class Diary:
     def story(self) -> list[str]:
         """The lines without the first and the last."""
         return self.lines[1:-1]
+
+
+def lines(clock: Clock) -> list[str]:
+    """What the diary of *clock* has in the end."""
+    while clock.step():
+        pass
+    clock.finish()
+    (diary,) = clock.observers
+    assert isinstance(diary, Diary)
+    return diary.lines
