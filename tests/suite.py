@@ -1,8 +1,8 @@
 """Every test, in two lanes side by side: ``python -m tests.suite``.
 
 Tests on the testbed mostly wait, for servers and for clocks; all others compute. One
-lane waits while the other one computes. What computes is shown at once, and has to
-cover the core; what is said of the testbed is printed after it.
+lane waits while the other one computes. What computes is shown at once; what is said
+of the testbed is printed after it. Both together have to cover the core.
 """
 
 import os
@@ -18,6 +18,9 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
 LOG: Final = Path("build/testbed-tests.log")
+MEASURED: Final = Path("build/coverage")
+"""The folder for what each lane has covered."""
+
 GRACE_S: Final = 30.0
 LOOK_S: Final = 0.2
 _KEPT: Final = {"PYTHONDONTWRITEBYTECODE": ""}
@@ -32,19 +35,21 @@ class Part(NamedTuple):
     environment: Mapping[str, str] = MappingProxyType({})
 
 
-_PYTEST: Final = ("-m", "pytest", "--durations=25")
-WAITING: Final = Part(
-    "tests on the testbed",
-    (sys.executable, *_PYTEST),
-    {"RINGLEAF_TESTBED": "only"},
-)
-COMPUTING: Final = (
-    Part(
-        "tests without the testbed",
-        (sys.executable, "-m", "coverage", "run", *_PYTEST),
-        {"RINGLEAF_TESTBED": "off"},
-    ),
-    Part("coverage of the core", (sys.executable, "-m", "coverage", "report")),
+def _tests(name: str, testbed: str) -> Part:
+    measured = MEASURED / f".coverage.{testbed}"
+    return Part(
+        name,
+        (*_COVERAGE, "run", "-m", "pytest", "--durations=25"),
+        {"RINGLEAF_TESTBED": testbed, "COVERAGE_FILE": str(measured)},
+    )
+
+
+_COVERAGE: Final = (sys.executable, "-m", "coverage")
+COMPUTING: Final = _tests("tests without the testbed", "off")
+WAITING: Final = _tests("tests on the testbed", "only")
+COVERED: Final = (
+    Part("coverage of each lane", (*_COVERAGE, "combine", "--quiet", str(MEASURED))),
+    Part("coverage of the core", (*_COVERAGE, "report")),
 )
 
 Statuses = dict[str, int]
@@ -117,16 +122,18 @@ def say(line: str) -> None:
 
 def run(testbed: str) -> int:
     """The status of the tests that *testbed* asks for: off, only, or all."""
+    if testbed not in ("", "off", "only"):
+        say(f"RINGLEAF_TESTBED is {testbed!r}, want off, only or nothing")
+        return 2
+    shutil.rmtree(MEASURED, ignore_errors=True)
+    MEASURED.mkdir(parents=True)
     match testbed:
         case "off":
-            statuses = run_in_turn(COMPUTING)
+            statuses = run_in_turn([COMPUTING, *COVERED])
         case "only":
             statuses = run_in_turn([WAITING])
-        case "":
-            statuses = run_beside(COMPUTING, WAITING, LOG)
-        case other:
-            say(f"RINGLEAF_TESTBED is {other!r}, want off, only or nothing")
-            return 2
+        case _:
+            statuses = run_beside([COMPUTING], WAITING, LOG) | run_in_turn(COVERED)
     say("")
     for name, status in statuses.items():
         say(f"{name}: {f'failed, status {status}' if status else 'passed'}")
