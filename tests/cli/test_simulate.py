@@ -180,15 +180,17 @@ def test_results_that_cannot_be_written_are_one_line(
 
 # Interruptions.
 
-OPTIONS = (*SMALL, "--faults", "node=100", "--contention", "0.3")
+OPTIONS = (*SMALL, "--faults", "node=100", "--contention", "0.3", "--jobs", "3000")
+SAVING = ("--save-every", "0")
+"""It saves itself all the time."""
 
 
 def begun(folder: Path, *more: str) -> subprocess.Popen[bytes]:
-    """A run in a process of its own, which saves itself all the time."""
+    """A run in a process of its own."""
     return subprocess.Popen(  # noqa: S603 - our own
         [
             *(sys.executable, "-m", "ringleaf", "simulate", *OPTIONS),
-            *("--jobs", "3000", "--out", str(folder), "--save-every", "0", *more),
+            *("--out", str(folder), *more),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -204,21 +206,29 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     assert path.exists(), process.communicate()
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a run writes that nobody interrupts."""
+    folder = tmp_path_factory.mktemp("whole")
+    process = begun(folder)
+    said = process.communicate()
+    assert process.returncode == 0, said
+    return folder
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_was_interrupted_gives_the_same_bytes_in_the_end(
-    number: signal.Signals, ringleaf: Ringleaf, tmp_path: Path
+    number: signal.Signals, ringleaf: Ringleaf, whole: Path, tmp_path: Path
 ) -> None:
-    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    cut = tmp_path / "cut"
     saved = cut / module.BOOKMARK
-    process = begun(cut)
+    process = begun(cut, *SAVING)
     wait_for(saved, process)
     process.send_signal(number)
     _out, told = process.communicate(timeout=60)
     assert not (cut / "summary.json").exists()
 
-    options = ("simulate", *OPTIONS, "--jobs", "3000")
-    resumed = ringleaf(*options, "--resume", str(saved))
-    ringleaf(*options, "--out", str(whole))
+    resumed = ringleaf("simulate", *OPTIONS, "--resume", str(saved))
 
     assert resumed.status == 0, resumed.err
     assert results(cut) == results(whole)
@@ -230,14 +240,14 @@ def test_a_run_that_was_interrupted_gives_the_same_bytes_in_the_end(
 
 
 def test_a_run_of_other_options_is_refused(ringleaf: Ringleaf, tmp_path: Path) -> None:
-    process = begun(tmp_path)
+    process = begun(tmp_path, *SAVING)
     saved = tmp_path / module.BOOKMARK
     wait_for(saved, process)
     process.kill()
     process.communicate()
 
     done = ringleaf(
-        *("simulate", *OPTIONS, "--jobs", "3000", "--seed", "7"),
+        *("simulate", *OPTIONS, "--seed", "7"),
         *("--resume", str(saved)),
     )
 

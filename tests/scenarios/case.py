@@ -30,10 +30,11 @@ from msgspec import Struct
 from ringleaf.simulator.answer import answer, decide_all
 from ringleaf.simulator.outcome import plain
 from ringleaf.simulator.run import run
-from ringleaf.simulator.scenario import load
+from ringleaf.simulator.scenario import Scenario, load
 
 CASES: Final = Path(__file__).parent / "cases"
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # as the scenarios have
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 Expected = dict[str, Any]
 
@@ -77,9 +78,16 @@ def cases_of(file: str, text: str) -> Iterator[Case]:
         yield Case(file, number, rest["about"], rest, expect, never)
 
 
+def scenario_of(case: Case) -> Scenario:
+    """The scenario, read as a file is read."""
+    text: str = yaml.dump(dict(case.scenario), Dumper=_DUMPER)
+    (scenario,) = load(text.encode())
+    return scenario
+
+
 def outcomes(case: Case) -> dict[str, Expected]:
     """What the code answers now, in the words of ``expect``."""
-    (scenario,) = load(yaml.safe_dump(dict(case.scenario)).encode())
+    scenario = scenario_of(case)
     if scenario.is_run:
         return _run_outcomes(plain(run(scenario)), case)
     cluster, decisions = decide_all(scenario)

@@ -3,21 +3,18 @@
 import re
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from ringleaf.framework.instruction import Bind, Delete, Instruction, Remember
 from ringleaf.simulator.run import Run, run
-from ringleaf.simulator.scenario import load
-from tests.scenarios.case import Case, cases
+from tests.scenarios.case import Case, cases, scenario_of
 from tests.scenarios.repair_checker import complaints
 
 STORIES = cases("faults/*")
 
 
 def run_of(case: Case) -> Run:
-    (scenario,) = load(yaml.safe_dump(dict(case.scenario)).encode())
-    return run(scenario)
+    return run(scenario_of(case))
 
 
 @pytest.mark.parametrize("case", STORIES, ids=str)
