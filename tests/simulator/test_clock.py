@@ -285,6 +285,19 @@ def test_jobs_that_share_a_leaf_across_leaves_slow_each_other_down() -> None:
     assert story[-2:] == ["145 a ends", "155 b ends"]
 
 
+def test_a_job_that_crosses_no_longer_works_at_its_own_speed() -> None:
+    """As above, but a loses the pod under leaf-1 at 40, and does without it.
+
+    From 10 to 40 both did 20 s of work. a has 70 s left, b 80 s.
+    """
+    works = [work("a", 0, 100, replicas=3, least=2), work("b", 10, 100, replicas=3)]
+    played = trial(6, works, under=2, contention=0.5)
+
+    story, _ = told(replace(played, happenings=[Happening(40, NodesGone(("n002",)))]))
+
+    assert story[-2:] == ["110 a ends", "120 b ends"]
+
+
 def test_jobs_under_one_leaf_slow_nobody_down() -> None:
     works = [work("a", 0, 100, replicas=2), work("b", 0, 100, replicas=2)]
 

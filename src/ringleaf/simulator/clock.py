@@ -504,9 +504,13 @@ class Clock:
         name = life.work.job.name
         if self._crossing.pop(name, None) is not None:
             self._crossing_is_new = True
-        if life.since is not None and len(leaves_of(life.held, self._leaf_of)) > 1:
+        if life.since is None:
+            return
+        if len(leaves_of(life.held, self._leaf_of)) > 1:
             self._crossing[name] = life
             self._crossing_is_new = True
+        else:
+            self._work_at(life, 1.0)
 
     def _slow_down(self) -> None:
         """Who shares links with more or fewer jobs than before ends at another time."""
@@ -517,12 +521,15 @@ class Clock:
         degrees = self._degrees(pods, self._leaf_of)
         share = self.trial.contention
         for name, life in self._crossing.items():
-            slow = 1 - share + share * degrees.get(name, 1.0)
-            if slow != life.slow:
-                life.done_s, life.since = life.worked(self.now), self.now
-                life.slow = slow
-                self._agenda.call_off(life.end)
-                self._plan_end(life)
+            self._work_at(life, 1 - share + share * degrees.get(name, 1.0))
+
+    def _work_at(self, life: _Life, slow: float) -> None:
+        """A job that works takes *slow* seconds for one from now on."""
+        if slow != life.slow:
+            life.done_s, life.since = life.worked(self.now), self.now
+            life.slow = slow
+            self._agenda.call_off(life.end)
+            self._plan_end(life)
 
 
 def play(
