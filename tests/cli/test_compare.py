@@ -8,7 +8,8 @@ import pytest
 
 from ringleaf.baselines import optimum
 from ringleaf.baselines.registry import BASELINES
-from ringleaf.report.measures import value_of
+from ringleaf.cli import simulate
+from ringleaf.report.measures import measure_of, value_of
 from tests.cli.conftest import Ringleaf
 
 SMALL = (
@@ -97,6 +98,29 @@ def test_work_on_offer_bounds_what_nobody_does_twice(ringleaf: Ringleaf) -> None
     assert bounded["plain"] == {"use.utilisation", *others}
     assert bounded["slow"] == {"use.effective_utilisation", *others}
     assert bounded["faulty"] == others
+
+
+def test_what_could_be_held_is_told_where_it_is_asked(
+    ringleaf: Ringleaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gangs = ("--workload=helios-gang", "--load=1.5", "--regret=5")
+    words = (*SMALL[:1], *gangs, "--jobs=80")
+    told = json.loads(ringleaf("simulate", *words, "--json").out)["measures"]["regret"]
+    shown = ringleaf("simulate", *words).out
+    compared = ringleaf(
+        "compare", *words, "--workers=1", "--seeds=1", "--policies=ringleaf"
+    )
+    monkeypatch.setattr(simulate, "find_spec", lambda _name: None)
+    refused = [ringleaf(name, *words) for name in ("simulate", "compare")]
+
+    assert told["n"] > 0
+    assert 0 <= told["mean"] <= told["max"] < 1
+    assert f"at {told['n']} moments" in shown
+    (line,) = (each for each in compared.lines if each.startswith("Less than could"))
+    assert line.endswith(measure_of("regret.mean").written(told["mean"]))
+    for done in refused:
+        assert done.status == 2
+        assert "--regret wants the extra optimum; hint: pip install" in done.err
 
 
 def test_policies_that_do_not_fit_side_by_side_come_below(ringleaf: Ringleaf) -> None:

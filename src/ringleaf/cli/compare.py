@@ -25,7 +25,7 @@ from ringleaf.cli.comparing import Stage, play_telling
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json
-from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
+from ringleaf.cli.simulate import Wanted, metrics_of, scheduler_of, trial_of
 from ringleaf.report import measures
 from ringleaf.report.measures import Better, Measure
 from ringleaf.report.page import write_report
@@ -34,7 +34,6 @@ from ringleaf.report.results import Bound, Estimate, Results, Run, Spec
 from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.film import Film
-from ringleaf.simulator.metrics import Metrics
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Observer, Trial
 from ringleaf.study.compare import Crew, compared, play_all
@@ -53,6 +52,7 @@ TOLD: Final = (
     "leaves.at_risk_share_of_crossing",
     "chips.ring_violations_per_1000_pods",
     "chips.fragmentation",
+    "regret.mean",
 )
 """Measures that are shown on a terminal; files have all of them."""
 
@@ -141,6 +141,7 @@ def results_of(
     ]
     asked = {each.mark: each for each in films}
     first = next(iter(asked.values())).wanted
+    metrics_of(first)  # what is missing is told before anything is played
     limits = list(_bounds(first, seeds))
     casts: dict[str, list[str]] = {}
     for mark, each in asked.items():
@@ -206,7 +207,7 @@ def run(asked: Asked, told: str | None = None) -> Run:
     wanted = asked.wanted
     with redirect_stderr(StringIO()):
         trial = trial_of(wanted)
-    metrics = Metrics()
+    metrics = metrics_of(wanted)
     film = Film() if asked.filmed else None
     observers: list[Observer] = [metrics] if film is None else [metrics, film]
     clock = Clock(trial, scheduler_of(wanted, trial), observers)

@@ -33,6 +33,7 @@ from ringleaf.cli.options import (
     QueueOrder,
     Recovering,
     Recovers,
+    RegretEvery,
     Seed,
     SkipBad,
     Trace,
@@ -583,6 +584,7 @@ def simulate(
     contention: Contention = 0.0,
     checkpoint_seconds: CheckpointSeconds = 1800.0,
     grace_seconds: GraceSeconds = 30.0,
+    regret: RegretEvery = 0,
     out: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Write jobs.csv, series.csv, summary.json."),
@@ -637,6 +639,7 @@ def simulate(
         checkpoint_s=checkpoint_seconds,
         grace_s=grace_seconds,
         knobs=Knobs(amplitude, burst, common, estimate),
+        regret=regret,
     )
     status = simulate_jobs(
         wanted, out=out, resume=resume, save_every_s=save_every, as_json=json
@@ -673,6 +676,7 @@ def compare(
     contention: Contention = 0.0,
     checkpoint_seconds: CheckpointSeconds = 1800.0,
     grace_seconds: GraceSeconds = 30.0,
+    regret: RegretEvery = 0,
     workers: Workers = None,
     dask: Annotated[
         str | None,
@@ -736,6 +740,7 @@ def compare(
         checkpoint_s=checkpoint_seconds,
         grace_s=grace_seconds,
         knobs=Knobs(amplitude, burst, common, estimate),
+        regret=regret,
     )
     status = compare_policies(
         wanted,

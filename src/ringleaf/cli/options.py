@@ -162,3 +162,14 @@ Compared = Annotated[
 Workers = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Processes; else one a core.")
 ]
+
+RegretEvery = Annotated[
+    int,
+    typer.Option(
+        "--regret",
+        metavar="N",
+        min=0,
+        help="At every Nth moment at which somebody waits, let an exact solver say how "
+        "much could be held; wants the extra optimum. 0 for never.",
+    ),
+]

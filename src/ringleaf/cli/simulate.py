@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from ringleaf.simulator.failures import Failures, read_rates, recovering
 from ringleaf.simulator.ledger import Ledger
 from ringleaf.simulator.metrics import SERIES, Metrics
 from ringleaf.simulator.metrics.cost import Timed
+from ringleaf.simulator.metrics.regret import Regret
 from ringleaf.simulator.preset import USUAL, Knobs
 from ringleaf.simulator.sites import with_queues
 from ringleaf.simulator.source import BadInput
@@ -65,11 +67,15 @@ class Wanted(Struct, frozen=True):
     checkpoint_s: float = 1800.0
     grace_s: float = 30.0
     knobs: Knobs = USUAL
+    regret: int = 0
+    """Of the moments at which somebody waits, every so many is looked at; 0: none."""
 
     def arguments(self) -> dict[str, Any]:
         """It as plain values, with what stands in its files."""
         files = (self.cluster, self.trace, self.conf)
         found: dict[str, Any] = msgspec.to_builtins(self)
+        if not self.regret:
+            del found["regret"]
         return found | {
             f"what is in {name}": _digest(name) for name in files if name is not None
         }
@@ -135,7 +141,7 @@ def _begin(
             ledger.open(folder / "jobs.csv")
         return Course(clock, metrics, clock.scheduler)
     timed = Timed(scheduler_of(wanted, trial))
-    metrics = Metrics()
+    metrics = metrics_of(wanted)
     observers: list[Observer] = [metrics]
     if folder is not None:
         ledger = Ledger()
@@ -155,6 +161,17 @@ def scheduler_of(wanted: Wanted, trial: Trial) -> Engine:
         return make(site.nodes, site.leaves, site.queues, trial.conf)
     except (UnknownName, NotInstalled) as error:
         raise BadUse(str(error)) from None
+
+
+def metrics_of(wanted: Wanted) -> Metrics:
+    """Who measures the run."""
+    if not wanted.regret:
+        return Metrics()
+    if find_spec("ortools") is None:
+        raise BadUse(
+            "--regret wants the extra optimum; hint: pip install 'ringleaf[optimum]'"
+        )
+    return Regret(wanted.regret)
 
 
 def _folder(out: str | None, resume: str | None) -> Path | None:

@@ -105,6 +105,10 @@ def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
     if superpods["blocks"]:
         split = so_many(superpods["split_blocks"], "block")
         yield "SuperPoDs", Text(f"{split} of {superpods['blocks']} split")
+    if (regret := measures.get("regret", {})).get("n"):
+        most = f"at most {_percent(regret['max'])}, at {regret['n']:,} moments"
+        could = f"{_percent(regret['mean'])} less than could be held"
+        yield "regret", _told(could, most)
     if jobs["stops"]:
         yield "lost", _lost(told)
 

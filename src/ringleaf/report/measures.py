@@ -159,6 +159,10 @@ MEASURES: Final = (
             "Share of the time in which the job that came first waits though as many "
             "chips as it asks for are free.", DOWN, share,
             "time in which enough was free for the first job"),
+    Measure("regret.mean", "Less than could be held",
+            "What is held at moments at which somebody waits, by what an exact solver "
+            "would hold with the jobs that wait.", DOWN, share,
+            "what could be held besides"),
     Measure("faults.chip_hours_lost_to_faults", "Chip-hours lost to faults",
             "Work that had to be done again because something broke.", DOWN, number,
             "chip-hours lost to faults"),

@@ -377,6 +377,8 @@ class Metrics:
             for life in waiting
             if life.job.product == room.product and life.job.chips == size
         ]
+        if min(gangs[:most], default=room.nodes + 1) > room.nodes:
+            return floor.used, floor.used  # not even the smallest
         free, crossed = room.under or [room.nodes], room.crossing or [0]
         ground = Ground(tuple(free), tuple(crossed), cap or self._spine.cap)
         best = best_placement(ground, gangs[:most])
