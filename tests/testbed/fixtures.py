@@ -15,7 +15,7 @@ import pytest
 from ringleaf.testbed import debian, source
 from ringleaf.testbed.cluster import Testbed
 
-_LEFT_OUT = pytest.StashKey[int]()
+_LEFT_OUT = pytest.StashKey[list[pytest.Item]]()
 
 
 @pytest.hookimpl(trylast=True)
@@ -30,10 +30,14 @@ def pytest_collection_modifyitems(
         raise pytest.UsageError(
             f"RINGLEAF_TESTBED is {said!r}, want off, only or nothing"
         )
-    left_out = [item for item in items if _needs_testbed(item) == (said == "off")]
-    config.stash[_LEFT_OUT] = len(left_out)
-    config.hook.pytest_deselected(items=left_out)
+    config.stash[_LEFT_OUT] = [i for i in items if _needs_testbed(i) == (said == "off")]
+    config.hook.pytest_deselected(items=left_out(config))
     items[:] = [item for item in items if _needs_testbed(item) != (said == "off")]
+
+
+def left_out(config: pytest.Config) -> list[pytest.Item]:
+    """The tests that ``RINGLEAF_TESTBED`` has left out."""
+    return config.stash.get(_LEFT_OUT, [])
 
 
 def _needs_testbed(item: pytest.Item) -> bool:
@@ -43,7 +47,7 @@ def _needs_testbed(item: pytest.Item) -> bool:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    if n_left_out := config.stash.get(_LEFT_OUT, 0):
+    if n_left_out := len(left_out(config)):
         said = os.environ.get("RINGLEAF_TESTBED")
         words = f"RINGLEAF_TESTBED={said} left out {n_left_out} tests"
         terminalreporter.write_line(words, yellow=True)
