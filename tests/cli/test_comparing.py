@@ -69,7 +69,7 @@ def test_the_screen_tells_how_every_policy_stands() -> None:
         "best-fit  █████████░░░  75%  day 2, 02:00  75.0 %          2   3 jobs",
         "random    ░░░░░░░░░░░░   0%",
         "",
-        "best-fit: 4 leaves",
+        "best-fit: 4 leaves, where several gangs share links",
         "█▄·█",
     ]
 

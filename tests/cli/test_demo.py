@@ -24,8 +24,8 @@ def test_a_demo_says_what_is_simulated_and_who_is_better(
     done = ringleaf("demo", "--jobs=60", "--out", str(tmp_path / "look"))
 
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("60 jobs come to a cluster")
-    assert "load 0.9, seed 1)." in done.out
+    assert done.out.startswith("60 jobs come to 512 nodes of 2 rings of 4 chips, ")
+    assert "load 0.9, seed 1)." in " ".join(done.lines)
     assert "Ringleaf and 4 other schedulers" in done.out
     first = [line.split()[0] for line in done.lines if line]
     rows = [word for word in first if word in demo.POLICIES]
@@ -84,12 +84,12 @@ def test_where_others_are_better_the_demo_says_so() -> None:
     assert "clearly" not in told
 
 
-def test_green_and_red_tell_where_others_are_worse_and_better() -> None:
+def test_green_and_red_tell_where_others_are_better_and_worse() -> None:
     given = results(waits=(60, 30, 90, 60, 60), uses=(0.5, 0.5, 0.5, 0.5, 0.9))
-    columns = demo._table(Table(given)).columns  # noqa: SLF001
+    columns = demo._table(Table(given), 80).columns  # noqa: SLF001
     waiting, use = (
         [getattr(cell, "style", None) for cell in columns[at].cells] for at in (2, 4)
     )
 
-    assert waiting == ["", "red", "green", "", ""]
-    assert use == ["", "", "", "", "red"]
+    assert waiting == ["", "green", "red", "", ""]
+    assert use == ["", "", "", "", "green"]

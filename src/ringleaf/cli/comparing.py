@@ -20,7 +20,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.simulating import LEAST_S, Moment, bar, moment_of, paced
+from ringleaf.cli.simulating import (
+    LEAST_S,
+    SHARED,
+    STYLES,
+    Moment,
+    bar,
+    moment_of,
+    paced,
+)
 from ringleaf.report.measures import duration, number, share, value_of
 from ringleaf.report.results import Run
 from ringleaf.simulator.clock import Clock
@@ -32,6 +40,8 @@ MARGIN: Final = 8
 HEADS: Final = ("", "arrived", "", "in use", "conflicts", "waiting")
 MEANS: Final = ("use.utilisation", "leaves.conflicts", "wait_s.all.mean")
 """What is told of a policy that is through, as the heads say."""
+
+SHARED_LINKS: Final = "where several gangs share links"
 
 
 def play_telling(clock: Clock, told: Path | None) -> None:
@@ -179,5 +189,9 @@ def _mean(runs: Sequence[Run], key: str) -> float | None:
 def _map(policy: str, moment: Moment) -> Iterator[Text]:
     if moment.map is not None:
         yield Text()
-        yield Text.assemble((policy, "bold"), (f": {moment.map.title}", "dim"))
+        yield Text.assemble(
+            (policy, "bold"),
+            (f": {moment.map.title}", "dim"),
+            *((", ", (SHARED_LINKS, STYLES[SHARED])) if moment.conflicts else ()),
+        )
         yield from moment.map.rows()

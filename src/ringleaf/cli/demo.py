@@ -17,6 +17,8 @@ from ringleaf.report import measures
 from ringleaf.report.page import write_report
 from ringleaf.report.results import Results
 from ringleaf.report.verdict import Standing, headlines, standing_of
+from ringleaf.simulator.sites import SITES
+from ringleaf.simulator.workloads import WORKLOADS
 
 WANTED: Final = Wanted(
     "leaf-spine-512", workload="kalos", load=0.9, jobs=3000, seed=1, contention=0.3
@@ -38,19 +40,20 @@ SHOWN: Final = (
     "use.utilisation",
     "use.effective_utilisation",
 )
+"""The measures of the table."""
 POINTS: Final = (
     "leaves.conflicts",
     "wait_s.by_size.>64.mean",
     "use.utilisation",
     "use.effective_utilisation",
 )
-"""The measures of the table, and those of which a sentence is said."""
+"""The measures of which a sentence is said."""
+NAMES: Final = 16
+"""Columns for the names of the policies."""
 
 WHERE: Final = (
-    "{jobs:,} jobs come to a cluster that trains large language models: 512 nodes of 8 "
-    "chips, 4 nodes under a leaf switch. Most jobs are small; a few gangs of 256 to "
-    "1,024 chips take nearly all of the time (kalos, drawn from published figures, "
-    "load {load}, seed {seed})."
+    "{jobs:,} jobs come to {site}. They are those of {workload}, {title} (drawn from "
+    "published figures; load {load}, seed {seed})."
 )
 WHO: Final = (
     "Ringleaf and {others} other schedulers get the same jobs at the same times, in "
@@ -86,6 +89,9 @@ def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
 def _told(text: str, wanted: Wanted) -> str:
     return text.format(
         jobs=wanted.jobs,
+        site=SITES[wanted.cluster].title.replace(":", ","),
+        workload=wanted.workload,
+        title=WORKLOADS[wanted.workload].title,
         load=wanted.load,
         seed=wanted.seed,
         others=len(POLICIES) - 1,
@@ -94,13 +100,14 @@ def _told(text: str, wanted: Wanted) -> str:
 
 
 def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> None:
-    console.print(_table(measures.Table(results)))
+    console.print(_table(measures.Table(results), console.width))
+    if console.color_system and not console.no_color:
+        console.print(Text("green is better, red is worse than ringleaf", "dim"))
     console.print()
     points = Table.grid(padding=(0, 2, 0, 0))
     points.add_column(width=26)
     for point in headlines(results, POINTS):
-        style = f"bold {STYLES[point.standing]}"
-        points.add_row(Text(point.head, style), point.text)
+        points.add_row(Text(point.head, "bold"), point.text)
     console.print(points)
     console.print()
     console.print("One seed says nothing of chance. This plays several:")
@@ -109,17 +116,18 @@ def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> N
     console.print(told, soft_wrap=True)
 
 
-STYLES: Final = {Standing.BETTER: "green", Standing.WORSE: "red", Standing.EVEN: ""}
-"""How Ringleaf stands."""
+STYLES: Final = {Standing.BETTER: "red", Standing.WORSE: "green", Standing.EVEN: ""}
+"""Of another policy's value, by how Ringleaf stands against it."""
 
 
-def _table(table: measures.Table) -> Table:
-    """A row for each policy; green and red is where the others are worse and better."""
+def _table(table: measures.Table, width: int) -> Table:
+    """A row for each policy; green and red is where it is better and worse."""
     shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     shown.add_column("", no_wrap=True)
     told = [measures.measure_of(key) for key in SHOWN]
+    of_each = max(11, min(13, (width - NAMES) // len(told) - 1))
     for measure in told:
-        shown.add_column(measure.title, justify="right", width=11)
+        shown.add_column(measure.title, justify="right", width=of_each)
     for policy in table.results.policies:
         cells = []
         for measure in told:
