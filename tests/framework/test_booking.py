@@ -102,6 +102,23 @@ def test_who_is_in_the_way_elsewhere_is_so_until_all_its_pods_are_gone() -> None
     assert not booking.blockers
 
 
+def test_what_is_free_beside_it_unblocks_only_who_was_in_the_way_elsewhere() -> None:
+    booking = a_booking()
+    inside = runs("inside", Placement(0, "A1", (7,)))
+    other = runs("other", Placement(0, "B0", (0,)))
+    booking.blocked_by([inside])
+    booking.blocked_elsewhere(other)
+
+    booking.unblock({"B0"})
+    assert [*booking.blockers] == ["inside", "other"]
+    other.placements = {}
+    booking.unblock({"B0"})
+    assert [*booking.blockers] == ["inside"]
+    inside.placements = {}
+    booking.unblock({"A1"})
+    assert not booking.blockers
+
+
 @pytest.mark.parametrize("uses_more", [False, True])
 def test_pods_without_chips_are_in_the_way_of_a_job_that_uses_more(
     uses_more: bool,  # noqa: FBT001 - a row

@@ -6,7 +6,7 @@ What is not free yet is held as soon as it is.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from math import inf
 
@@ -139,8 +139,12 @@ class Booking:
         self.elsewhere.add(standing.job.name)
         self.blockers[standing.job.name] = standing
 
-    def unblock(self) -> None:
-        """Forget who holds none of it any more."""
+    def unblock(self, nodes: Collection[str] | None = None) -> None:
+        """Forget who holds none of it any more, as something is free on *nodes*."""
+        if nodes is not None and self.nodes.isdisjoint(nodes):
+            waits_for = self.blockers.keys() & self.elsewhere
+            if all(self.blockers[name].placements for name in waits_for):
+                return
         self.blockers = {
             name: standing
             for name, standing in self.blockers.items()

@@ -165,7 +165,7 @@ class Cycle:
         self.waiting.supply(listed)
         self.modest.supply(listed)
         for booking in self.bookings.values():
-            booking.unblock()
+            booking.unblock(nodes)
             if nodes is None or not booking.nodes.isdisjoint(nodes):
                 booking.hold(self.view.cluster)
 
@@ -366,11 +366,7 @@ class Cycle:
         """
         promised: dict[str, int] = {}
         reserved: dict[str, int] = {}
-        for name, booking in self.bookings.items():
-            if booking.job.queue != standing.job.queue or name == standing.job.name:
-                continue
-            if self.yields(booking, standing):
-                continue
+        for booking in self._that_matter(standing):
             need = dict(booking.amounts)
             for other in booking.blockers.values():
                 if other.job.queue == booking.job.queue:
@@ -386,6 +382,19 @@ class Cycle:
                 lacks = repair.wanting(self.view.standings.get(name))
                 add(reserved, _sum(_asks_of(repair.job, lacks)))
         return promised, reserved
+
+    def _that_matter(self, standing: Standing) -> Iterator[Booking]:
+        """What others of its queue have reserved, and a job may not use.
+
+        What nobody ends for matters only to a queue with a capability.
+        """
+        own, queue = standing.job.name, standing.job.queue
+        limited = self.view.queues[queue].capability
+        for name, booking in self.bookings.items():
+            same = booking.job.queue == queue and name != own
+            counts = same and (limited or not booking.aged)
+            if counts and not self.yields(booking, standing):
+                yield booking
 
     def yields(self, booking: Booking, standing: Standing) -> bool:
         """Whether a job may use what another has reserved."""

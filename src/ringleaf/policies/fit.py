@@ -301,10 +301,12 @@ def capacity(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> int
     them one after the other from each node is as many as there can be. Under a network
     rule a node holds one replica of a job.
     """
-    if request.network is not Network.NONE:
-        return int((node_ranks(cluster, request, barred) != NEVER).sum())
     basis = _basis_of(cluster, request)
-    pods = request.table.pods(cluster.free[basis.nodes] & basis.within)
+    usable = cluster.free[basis.nodes] & basis.within
+    if request.network is Network.NONE:
+        pods = request.table.pods(usable)
+    else:
+        pods = (request.table.ranks(usable) != NEVER).astype(np.int64)
     if request.demand.resources:
         most = cluster.fleet.pods_that_fit(request.demand)[basis.nodes]
         pods = np.minimum(pods, most)
