@@ -29,13 +29,12 @@ from ringleaf.model.settings import SwitchMode
 from ringleaf.policies.chips import Ints
 from ringleaf.policies.switches import (
     Ground,
-    Row,
     Rows,
     anything,
     ascending,
     capacity_2,
-    descending,
     fill,
+    idle_whole,
     logical_leaves,
     marked,
     one_leaf,
@@ -115,23 +114,16 @@ class SwitchAffinity2(Vendor):
 
 def _within(ground: Ground, n: int, budget: int) -> Rows:
     """Idle leaves whole while they fit in; the remainder on shared ones if they do."""
-    idle = descending(ground, ground.group(LeafState.IDLE))
-    sums = np.cumsum(ground.free[idle])
-    whole = int(np.searchsorted(sums, n, side="right"))
-    rows, _none = fill(ground, n, idle[:whole].tolist(), LeafState.EXCLUSIVE)
-    rest = n - int(sums[whole - 1]) if whole else n
+    rows, rest, larger = idle_whole(ground, n)
     if not rest:
         return rows
     shared = ascending(ground, ground.group(LeafState.SHARED))
     best = int(ground.free[shared[max(0, len(shared) - budget) :]].sum())
-    if whole < len(idle) and rest > best:
-        return [*rows, _part(ground, int(idle[whole]), rest)]
-    leaves = neighbours(ground.free, shared, rest, budget)
+    opens = len(larger) > 0 and rest > best
+    leaves = (
+        [int(larger[0])] if opens else neighbours(ground.free, shared, rest, budget)
+    )
     return rows + fill(ground, rest, leaves, LeafState.SHARED)[0]
-
-
-def _part(ground: Ground, leaf: int, count: int) -> Row:
-    return Row(ground.under(leaf, count), LeafState.SHARED)
 
 
 def neighbours(free: Ints, shared: Ints, rest: int, budget: int) -> list[int]:

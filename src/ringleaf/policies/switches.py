@@ -301,14 +301,9 @@ def capacity_2(ground: Ground, budget: int) -> int:
 
 def within_capacity(ground: Ground, n: int, budget: int) -> Rows:
     """Idle leaves whole while they fit in, then the remainder (D14)."""
-    idle = descending(ground, ground.group(LeafState.IDLE))
-    sums = np.cumsum(ground.free[idle])
-    whole = int(np.searchsorted(sums, n, side="right"))
-    rows, _none = fill(ground, n, idle[:whole].tolist(), LeafState.EXCLUSIVE)
-    rest = n - int(sums[whole - 1]) if whole else n
+    rows, rest, larger = idle_whole(ground, n)
     if not rest:
         return rows
-    larger = idle[whole:]
     enough = larger[ground.free[larger] >= rest]
     if len(enough):
         tightest = enough[ground.free[enough] == ground.free[enough].min()].min()
@@ -317,6 +312,18 @@ def within_capacity(ground: Ground, n: int, budget: int) -> Rows:
         shared = ascending(ground, ground.group(LeafState.SHARED))
         leaves = shared_leaves(ground.free, shared, rest, budget)
     return rows + fill(ground, rest, leaves, LeafState.SHARED)[0]
+
+
+def idle_whole(ground: Ground, n: int) -> tuple[Rows, int, NDArray[np.intp]]:
+    """Idle leaves, most free nodes first, whole while they fit into *n*.
+
+    With them comes what remains of *n*, and the idle leaves after them.
+    """
+    idle = descending(ground, ground.group(LeafState.IDLE))
+    sums = np.cumsum(ground.free[idle])
+    whole = int(np.searchsorted(sums, n, side="right"))
+    rows, _none = fill(ground, n, idle[:whole].tolist(), LeafState.EXCLUSIVE)
+    return rows, n - int(sums[whole - 1]) if whole else n, idle[whole:]
 
 
 def ascending(ground: Ground, which: Flags) -> NDArray[np.intp]:

@@ -15,7 +15,7 @@ from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.hard import hard
 from ringleaf.simulator.mix import Mix, figures, mix, wished_mix, wishes
 from ringleaf.simulator.preset import USUAL, Knobs, Order, Preset, check, stream
-from ringleaf.simulator.shapes import Crowd, Ints, Reals, grounds_of
+from ringleaf.simulator.shapes import Crowd, Ground, Ints, Reals, grounds_of
 from ringleaf.simulator.source import BadInput, brief
 from ringleaf.simulator.trial import Site, Workload
 
@@ -24,14 +24,27 @@ USUAL_LOAD: Final = 0.9
 
 def _published(preset: Preset, site: Site, order: Order, *, least: int = 1) -> Workload:
     """A workload drawn from published figures; jobs of *least* chips or more."""
-    told = figures(preset.figures)
-    table, crowd = mix(preset.figures, least), Crowd(grounds_of(site))
+    told, table = figures(preset.figures), mix(preset.figures, least)
+    about = f"{told.title}; {told.licence}, {told.cite}"
+    return _on(grounds_of(site), site, table, preset.name, about, order)
+
+
+def _on(  # noqa: PLR0917 - what is drawn, and where it goes
+    grounds: tuple[Ground, ...],
+    site: Site,
+    table: Mix,
+    name: str,
+    about: str,
+    order: Order,
+) -> Workload:
+    """Jobs drawn from *table* for some of the nodes of *site*."""
+    crowd = Crowd(grounds)
     return workload_of(
         partial(_drawn, table, crowd, order),
         site,
         crowd,
-        name=preset.name,
-        about=f"{told.title}; {told.licence}, {told.cite}",
+        name=name,
+        about=about,
         kinds=table.kinds,
         load=order.load,
         amplitude=order.knobs.amplitude,
@@ -91,17 +104,8 @@ def _made_up(
             f"workload {preset.name!r} wants SuperPoDs, cluster {site.name!r} has none",
             "superpod-48x8 has some",
         )
-    crowd = Crowd(grounds)
-    return workload_of(
-        partial(_drawn, table, crowd, order),
-        site,
-        crowd,
-        name=preset.name,
-        about=f"{told.title}; running times: {told.licence}, {told.cite}",
-        kinds=table.kinds,
-        load=order.load,
-        amplitude=order.knobs.amplitude,
-    )
+    about = f"{told.title}; running times: {told.licence}, {told.cite}"
+    return _on(grounds, site, table, preset.name, about, order)
 
 
 _GANG: Final = 8
