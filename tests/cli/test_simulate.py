@@ -147,6 +147,11 @@ def test_a_cluster_comes_from_a_dump_with_its_configuration(ringleaf: Ringleaf) 
         (("--load", "0"), "--workload: load is 0.0, want more than 0"),
         (("--columns", "philly"), "--columns goes with --trace"),
         (("--trace", "none.csv"), "--trace: none.csv: No such file or directory"),
+        (("--trace", "a.csv", "--burst", "3"), "--burst goes without --trace, whose"),
+        (
+            ("--trace", "a.csv", "--workload", "seren"),
+            "--workload goes without --trace",
+        ),
         (("--resume", "x/y.run"), "--resume: x/y.run: No such file or directory"),
         (("--conf", "none.conf"), "none.conf: No such file or directory"),
         (("--contention", "2"), "'--contention'"),

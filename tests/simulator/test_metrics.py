@@ -4,12 +4,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Delete, Evict, Repaired, Report, Verdict
 from ringleaf.model.decision import Reason
 from ringleaf.model.fault import Record
 from ringleaf.model.job import Schema
 from ringleaf.model.placement import Placement
+from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.metrics import SERIES, Metrics
 from tests.simulator.stage import Stage, nodes, work
@@ -65,6 +68,8 @@ def test_the_window_leaves_out_the_first_fifth_of_arrivals(
     assert small["window"] == {"from_s": 10, "to_s": 40}
     assert small["jobs"]["arrived"] == 5
     assert small["jobs"]["counted"] == 4
+    assert small["jobs"]["started"] == small["jobs"]["ended"] == 5
+    assert small["jobs"]["endings"] == {"done": 5}
 
 
 def test_utilisation_is_the_area_of_chips_in_use(small: dict[str, Any]) -> None:
@@ -122,7 +127,7 @@ def test_jobs_that_cross_leaves_are_told(small: dict[str, Any]) -> None:
     # Of a, b, c, d the gangs a and c take a node under each leaf; one leaf has two.
     found = small["leaves"]
     assert (found["jobs"], found["gangs"], found["avoidable"]) == (2, 2, 2)
-    assert found["share_of_jobs"] == 2 / 4
+    assert (found["share_of_jobs"], found["share_of_gangs"]) == (2 / 4, 1)
     assert found["span_ratio"]["mean"] == 2
     assert (found["at_risk"], found["conflicts"]) == (0, 0)  # c came after a
     assert found["mean_crossing"] == 1
@@ -159,6 +164,7 @@ def test_what_was_not_said_is_blamed_on_what_is_free(small: dict[str, Any]) -> N
     }
     assert small["why"]["chips"]["capacity"]["share"] == pytest.approx(160 / 180)
     assert small["why"]["frag_wait_s"] == 5
+    assert small["why"]["frag_wait_share"] == pytest.approx(5 / 30)
 
 
 def test_work_done_is_told(small: dict[str, Any]) -> None:
@@ -193,6 +199,9 @@ def test_jobs_that_share_a_leaf_are_conflicts_and_slow_down() -> None:
     assert plain["leaves"]["worst_degree"] == 2
     assert (plain["leaves"]["at_risk"], plain["leaves"]["jobs"]) == (3, 3)
     assert plain["leaves"]["at_risk_share_of_jobs"] == 1  # of those that started
+    assert plain["leaves"]["at_risk_share_of_chips"] == 1
+    assert plain["leaves"]["cap"] == 1
+    assert plain["leaves"]["conflicts_beyond_cap"] == plain["leaves"]["conflicts"]
     # 32 chips for 10 s, then 48 of which the 32 of b and d go at 1 / 1.3.
     used = 320 + 480
     assert plain["use"]["utilisation"] == pytest.approx(used / (96 * 24))
@@ -202,6 +211,23 @@ def test_jobs_that_share_a_leaf_are_conflicts_and_slow_down() -> None:
     assert plain["use"]["effective_utilisation_worst"] == pytest.approx(
         worst / (96 * 24)
     )
+
+
+def test_as_many_as_may_share_a_leaf_by_the_rule_are_within_the_cap() -> None:
+    settings = Settings(switch_mode=SwitchMode.SPINE_LEAF_2, shared_leaves=2)
+    works = [work(name, 0, 8, 2) for name in "bcd"]
+    stage = Stage(
+        nodes("A 4", "B 4", "C 4"), works, conf=replace(DEFAULT, settings=settings)
+    )
+    stage.at(0).arrive("b").arrive("c").arrive("d")
+    stage.start("b", A1=ALL, B1=ALL).start("c", A2=ALL, B2=ALL)
+    stage.at(10).start("d", C1=ALL, B3=ALL)
+    found = stage.at(20).finish().plain()["leaves"]
+
+    # x: A 2, B 2 for 10 s; then A 2, B 3, C 1 for 10 s, of which one is beyond 2.
+    assert found["cap"] == 2
+    assert found["conflicts"] == pytest.approx((2 * 10 + 3 * 10) / 20)
+    assert found["conflicts_beyond_cap"] == pytest.approx(10 / 20)
 
 
 def test_who_crosses_after_a_repair_only_is_among_those_at_risk() -> None:
@@ -323,6 +349,7 @@ def test_evictions_are_no_faults() -> None:
     found = stage.at(90).finish().plain()
 
     assert (found["faults"]["evictions"], found["faults"]["deletions"]) == (1, 0)
+    assert found["faults"]["evicted_pods"] == 1
     assert found["faults"]["chip_hours_lost_to_evictions"] == pytest.approx(160 / 3600)
     assert found["faults"]["chip_hours_lost_to_faults"] == 0
     assert found["faults"]["recovery_s"]["n"] == found["faults"]["pods_returned"] == 0

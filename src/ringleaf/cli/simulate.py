@@ -40,6 +40,7 @@ from ringleaf.simulator.traces import DETECT, read_trace
 from ringleaf.simulator.trial import Observer, Site, Trial, Workload
 from ringleaf.simulator.workloads import USUAL_LOAD, workload
 
+USUAL_WORKLOAD: Final = "kalos"
 BOOKMARK: Final = "unfinished.run"
 """Where in the folder of results a run is put away that is not over."""
 
@@ -49,7 +50,7 @@ class Wanted(Struct, frozen=True):
 
     cluster: str
     product: str | None = None
-    workload: str = "kalos"
+    workload: str = USUAL_WORKLOAD
     trace: str | None = None
     columns: str | None = None
     chips_each: int = 1
@@ -246,6 +247,16 @@ def _workload(wanted: Wanted, site: Site) -> Workload:
                 jobs=wanted.jobs,
                 knobs=wanted.knobs,
             )
+    of_presets = {
+        "--workload": wanted.workload != USUAL_WORKLOAD,
+        "--burst": wanted.knobs.burst != USUAL.burst,
+        "--amplitude": wanted.knobs.amplitude != USUAL.amplitude,
+    }
+    for option in (each for each, given in of_presets.items() if given):
+        raise BadUse(
+            f"{option} goes without --trace, whose jobs come when they came; "
+            "hint: --load moves them together or apart"
+        )
     with one_line("--trace", BadInput):
         return read_trace(
             wanted.trace,
