@@ -1,6 +1,7 @@
 """``ringleaf fill``: how much is allocated when more is asked than there is."""
 
 import json
+import re
 
 import pytest
 
@@ -17,7 +18,7 @@ SMALL = (
 )
 
 
-def test_every_policy_is_told_with_its_interval_and_the_bound(
+def test_every_policy_is_told_with_its_interval_and_the_bounds(
     ringleaf: Ringleaf,
 ) -> None:
     done = ringleaf("fill", *SMALL, "--seeds=3", "--policies=ringleaf,worst-fit")
@@ -26,8 +27,9 @@ def test_every_policy_is_told_with_its_interval_and_the_bound(
     told = "packing asks for more than leaf-spine-512:nodes=16 has; 3 seeds each"
     assert told in done.lines[0]
     assert done.lines[2].split() == ["static", "fill", "churn", "fill"]
-    first = [line.split()[0] for line in done.lines[3:6]]
-    assert first == ["ringleaf", "worst-fit", "bound"]
+    first = [re.split("  +", line)[0] for line in done.lines[3:7]]
+    bounds = ["bound: capacity", "bound: rule for leaves"]
+    assert first == ["ringleaf", "worst-fit", *bounds]
     assert all(line.count("±") == 2 for line in done.lines[3:5])
 
 
@@ -47,11 +49,13 @@ def test_json_has_every_fill_and_the_same_means(ringleaf: Ringleaf) -> None:
         assert first[way]["allocated"]["mean"] == pytest.approx(sum(own[:2]) / 2)
         assert second[way]["difference"]["mean"] == pytest.approx(gap)
         assert first[way]["difference"] is None
-    assert first["static"]["allocated"]["mean"] <= told["bound"]["mean"] + 1e-9
+    rule, capacity = (told["bounds"][name]["mean"] for name in ("leaves", "capacity"))
+    assert first["static"]["allocated"]["mean"] <= rule + 1e-9
+    assert second["static"]["allocated"]["mean"] <= capacity
     assert json.loads(ringleaf(*words, "--json").out) == told
 
 
-def test_without_the_solver_there_is_no_bound(
+def test_without_the_solver_there_is_no_bound_by_the_rule(
     ringleaf: Ringleaf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (fill, optimum):
@@ -59,7 +63,8 @@ def test_without_the_solver_there_is_no_bound(
     done = ringleaf("fill", *SMALL, "--seeds=2", "--policies=ringleaf")
 
     assert done.status == 0
-    assert "bound" not in done.out
+    assert "bound: capacity" in done.out
+    assert "bound: rule" not in done.out
     assert "hint: pip install 'ringleaf[optimum]'" in done.err
 
 

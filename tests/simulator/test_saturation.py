@@ -7,7 +7,12 @@ from ringleaf.baselines.registry import baseline
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.model.job import Schema
-from ringleaf.simulator.saturation import churn_fill, static_bound, static_fill
+from ringleaf.simulator.saturation import (
+    capacity_bound,
+    churn_fill,
+    rule_bound,
+    static_fill,
+)
 from ringleaf.simulator.trial import Site
 from tests.simulator.stage import nodes, work
 
@@ -127,13 +132,24 @@ def test_no_fill_is_above_its_bound() -> None:
     gang = [work("g", 0, 8, 3, tor_affinity=Schema.LARGE_MODEL)] * 4
     small = [work("s", 0, 4)] * 2
 
-    alone = static_bound(site, gang, DEFAULT.settings)
-    both = static_bound(site, [*gang, *small], DEFAULT.settings)
+    alone = rule_bound(site, gang, DEFAULT.settings)
+    both = rule_bound(site, [*gang, *small], DEFAULT.settings)
 
     assert (alone, both) == (6 / 8, 7 / 8)
     for works, bound in ((gang, alone), ([*gang, *small], both)):
         found = static_fill(site, works, Engine(site.nodes), seed=1, demand=9)
         assert found.allocated == bound
+
+
+def test_without_the_rule_capacity_is_the_bound() -> None:
+    site = Site("by hand", tuple(nodes("A 4", "B 4")))
+    gang = [work("g", 0, 8, 3, tor_affinity=Schema.LARGE_MODEL)] * 4
+    elastic = [work("e", 0, 8, 4, least=1)]
+
+    # Two gangs of three nodes are six of eight; two more pods go besides.
+    assert capacity_bound(site, gang) == 6 / 8
+    assert capacity_bound(site, [*gang, *elastic]) == 1
+    assert capacity_bound(site, elastic) == 4 / 8
 
 
 def test_common_jobs_may_cross_and_gangs_without_leaves_stand_anywhere() -> None:
@@ -142,9 +158,9 @@ def test_common_jobs_may_cross_and_gangs_without_leaves_stand_anywhere() -> None
     leaves = Site("by hand", tuple(nodes("A 4", "B 4")))
     flat = Site("by hand", tuple(nodes("A 4", "B 4", superpod=True)))
 
-    assert static_bound(leaves, common, DEFAULT.settings) == 1
+    assert rule_bound(leaves, common, DEFAULT.settings) == 1
     # Two gangs of three are six nodes of eight; a third finds no place.
-    assert static_bound(flat, plain, DEFAULT.settings) == 6 / 8
+    assert rule_bound(flat, plain, DEFAULT.settings) == 6 / 8
 
 
 def test_the_same_seed_is_the_same_churn() -> None:

@@ -20,15 +20,18 @@ from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
 from ringleaf.report.results import Estimate
 from ringleaf.simulator.saturation import (
     Fill,
+    capacity_bound,
     churn_fill,
     comers,
-    static_bound,
+    rule_bound,
     static_fill,
 )
 from ringleaf.study.figures import CONFIDENCE, mean_of, paired
 
 STATIC, CHURN = "static", "churn"
 TITLES: Final = {STATIC: "static fill", CHURN: "churn fill"}
+CAPACITY, LEAVES = "capacity", "leaves"
+BOUNDS: Final = {CAPACITY: "bound: capacity", LEAVES: "bound: rule for leaves"}
 
 
 class Asked(Struct, frozen=True):
@@ -39,7 +42,7 @@ class Asked(Struct, frozen=True):
         demand: Chips asked in the static fill, over those there are.
         load: Chip-seconds asked in the churn fill, over those there are.
         jobs: Jobs that come in the churn fill.
-        bounded: Whether the bound is to be told, too.
+        bounded: Whether bounds are to be told, too.
 
     """
 
@@ -51,12 +54,12 @@ class Asked(Struct, frozen=True):
 
 
 class Filled(Struct, frozen=True):
-    """What came of it, and what no policy can do better in the static fill."""
+    """What came of it, and what bounds the static fill."""
 
     policy: str
     seed: int
     fills: dict[str, Fill]
-    bound: float | None = None
+    bounds: dict[str, float] = {}
 
 
 def fill_cluster(
@@ -70,9 +73,8 @@ def fill_cluster(
     """Fill the cluster by every policy with every seed; the exit status."""
     wanted = asked_of(asked.wanted, policies, seeds)
     trial_of(wanted[0])  # what is to be said of the jobs is said once
-    has_solver = find_spec("ortools") is not None
     runs = [
-        replace(asked, wanted=each, bounded=has_solver and who(each) == who(wanted[0]))
+        replace(asked, wanted=each, bounded=who(each) == who(wanted[0]))
         for each in wanted
     ]
     found: dict[int, Filled] = {}
@@ -86,8 +88,8 @@ def fill_cluster(
         print_json(told)
     else:
         _show(Console(highlight=False), told)
-        if not has_solver:
-            warn("no bound; hint: pip install 'ringleaf[optimum]'")
+        if LEAVES not in told["bounds"]:
+            warn("no bound by the rule; hint: pip install 'ringleaf[optimum]'")
     return 0
 
 
@@ -106,11 +108,13 @@ def run(asked: Asked) -> Filled:
         jobs=asked.jobs,
         settled=True,
     )
-    bound = None
+    bounds = {}
     if asked.bounded:
         came = comers(site, works(), seed, demand=asked.demand)
-        bound = static_bound(site, came, trial.conf.settings)
-    return Filled(who(wanted), seed, {STATIC: static, CHURN: churn}, bound)
+        bounds[CAPACITY] = capacity_bound(site, came)
+        if find_spec("ortools") is not None:
+            bounds[LEAVES] = rule_bound(site, came, trial.conf.settings)
+    return Filled(who(wanted), seed, {STATIC: static, CHURN: churn}, bounds)
 
 
 def _told(asked: Asked, found: Sequence[Filled], reference: str) -> dict[str, Any]:
@@ -118,7 +122,10 @@ def _told(asked: Asked, found: Sequence[Filled], reference: str) -> dict[str, An
     whose: dict[str, list[Filled]] = {}
     for each in found:
         whose.setdefault(each.policy, []).append(each)
-    bounds = [each.bound for each in found if each.bound is not None]
+    bounds = {
+        name: mean_of([e.bounds[name] for e in whose[reference] if name in e.bounds])
+        for name in BOUNDS
+    }
     return {
         "cluster": asked.wanted.cluster,
         "workload": asked.wanted.trace or asked.wanted.workload,
@@ -134,7 +141,11 @@ def _told(asked: Asked, found: Sequence[Filled], reference: str) -> dict[str, An
             }
             for policy, own in whose.items()
         ],
-        "bound": msgspec.to_builtins(mean_of(bounds)),
+        "bounds": {
+            name: msgspec.to_builtins(mean)
+            for name, mean in bounds.items()
+            if mean is not None
+        },
         "fills": [
             {
                 "policy": each.policy,
@@ -178,8 +189,8 @@ def _show(console: Console, told: dict[str, Any]) -> None:
     for row in told["policies"]:
         cells = [_cell(row[way]) for way in TITLES]
         shown.add_row(Text(row["policy"]), *cells)
-    if told["bound"] is not None:
-        shown.add_row(Text("bound", "dim"), Text(_percent(told["bound"]), "dim"))
+    for name, mean in told["bounds"].items():
+        shown.add_row(Text(BOUNDS[name], "dim"), Text(_percent(mean), "dim"))
     console.print(shown)
     console.print()
     if seeds > 1:

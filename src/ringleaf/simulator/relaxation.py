@@ -48,11 +48,19 @@ def most_by_capacity(ground: Ground, asks: Iterable[Ask]) -> int:
     >>> most_by_capacity(Ground((4, 3)), [Ask(4), Ask(4)])
     4
     """
-    sums = 1
-    for ask in asks:
-        sums |= sums << ask.nodes
-    room = sum(ground.free)
-    return (sums & ((1 << room + 1) - 1)).bit_length() - 1
+    return largest_sum((ask.nodes for ask in asks), sum(ground.free))
+
+
+def largest_sum(sizes: Iterable[int], room: int) -> int:
+    """The most that some of *sizes* come to together, *room* at most.
+
+    >>> largest_sum([5, 4, 3], room=8), largest_sum([5, 4, 3], room=2)
+    (8, 0)
+    """
+    sums, most = 1, (1 << room + 1) - 1
+    for size in sizes:
+        sums |= sums << size & most
+    return sums.bit_length() - 1
 
 
 def most_by_rule(ground: Ground, asks: Sequence[Ask], loose: float = 0.0) -> float:

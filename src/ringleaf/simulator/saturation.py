@@ -24,7 +24,7 @@ from ringleaf.simulator.bounds import WARM_UP, chips_at_least
 from ringleaf.simulator.clock import chips_of_job
 from ringleaf.simulator.metrics.leaves import cap_of
 from ringleaf.simulator.optimum import Ground
-from ringleaf.simulator.relaxation import Ask, most_by_rule
+from ringleaf.simulator.relaxation import Ask, largest_sum, most_by_rule
 from ringleaf.simulator.trial import Scheduler, Site, Work
 
 DEMAND: Final = 1.3
@@ -144,8 +144,23 @@ def comers(
     return found
 
 
-def static_bound(site: Site, came: Sequence[Work], settings: Settings) -> float:
+def capacity_bound(site: Site, came: Sequence[Work]) -> float:
     """The part of all chips that no choice among these jobs can hold more than.
+
+    Every product by itself; elastic jobs may have any number of their pods.
+    """
+    held = 0
+    for product in dict.fromkeys(node.product for node in site.nodes):
+        room = sum(node.chips for node in site.nodes if node.product == product)
+        jobs = [work.job for work in came if work.job.product == product]
+        whole = largest_sum((chips_at_least(job) for job in jobs), room)
+        more = sum(chips_of_job(job) - chips_at_least(job) for job in jobs)
+        held += min(room, whole + more)
+    return held / site.chips if site.chips else 0.0
+
+
+def rule_bound(site: Site, came: Sequence[Work], settings: Settings) -> float:
+    """The same for those who keep the rule for leaves.
 
     Every product by itself. Jobs of whole nodes keep the rule for leaves, of which each
     may stand in parts under several; smaller ones fill what is left. Needs the extra
