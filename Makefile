@@ -62,7 +62,7 @@ lock:
 		--group dev pyproject.toml requirements/build.in
 
 clean:
-	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build/demo .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later found; hint: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2; }

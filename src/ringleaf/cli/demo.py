@@ -23,8 +23,8 @@ from ringleaf.simulator.workloads import WORKLOADS
 WANTED: Final = Wanted(
     "leaf-spine-512", workload="kalos", load=0.9, jobs=3000, seed=1, contention=0.3
 )
-"""The workload and cluster of docs/results.md, with so many jobs that the cluster is
-full most of the time."""
+"""The usual workload on the usual cluster, with so many jobs that it is full most of
+the time."""
 POLICIES: Final = (
     "ringleaf",
     "vendor-1.0",
