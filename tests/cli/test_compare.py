@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from ringleaf.baselines import optimum
 from ringleaf.baselines.registry import BASELINES
 from ringleaf.cli import simulate
+from ringleaf.cli.compare import crew_of
 from ringleaf.report.measures import measure_of, value_of
 from tests.cli.conftest import Ringleaf
 
@@ -173,3 +176,16 @@ def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:
         assert done.status == 2
         assert told in done.err
         assert done.err.count("\n") == 1
+
+
+def test_there_is_a_process_for_every_core_also_where_only_their_number_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def workers() -> object:
+        crew = crew_of(None)
+        return crew.keywords["workers"] if isinstance(crew, partial) else 1
+
+    assert workers() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert workers() == 3

@@ -198,8 +198,16 @@ def crew_of(workers: int | None, dask: str | None = None) -> Crew:
         if workers is not None:
             raise BadUse("--workers and --dask exclude each other; hint: leave one")
         return partial(on_dask, address=dask)
-    n = workers or len(os.sched_getaffinity(0))
+    n = workers or _cores()
     return one_by_one if n == 1 else partial(in_processes, workers=n)
+
+
+def _cores() -> int:
+    """The cores that this process may use; all, where nobody can tell."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
 
 
 def run(asked: Asked, told: str | None = None) -> Run:
