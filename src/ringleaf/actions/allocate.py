@@ -1,9 +1,10 @@
 """Place jobs that ask for something: all the pods they cannot do without, or none.
 
-First those with a reservation, then queue by queue, job by job. A job that has waited
-too long gets a reservation (``reserve``).
+First those with a reservation, then queue by queue, job by job, then who was not let in
+and fits. A job that has waited too long gets a reservation (``reserve``).
 """
 
+from ringleaf.actions.enqueue import let_in_who_fits
 from ringleaf.actions.reserve import book_what_ends, reserve
 from ringleaf.actions.turns import Turns
 from ringleaf.framework.cycle import Cycle
@@ -16,8 +17,7 @@ def allocate(cycle: Cycle) -> None:
             cycle.redeem(booking)
     turns = Turns(cycle, cycle.waiting)
     while (line := turns.next()) is not None:
-        if len(cycle.bound) >= cycle.most:
-            cycle.is_cut_short = True
+        if cycle.cut_short():
             return
         queue = cycle.view.queues.get(turns.queue)
         broken = cycle.is_stranded(line.front[1])
@@ -26,4 +26,6 @@ def allocate(cycle: Cycle) -> None:
             turns.drop()
         elif not cycle.attempt(line):
             book_what_ends(cycle, line)
-    reserve(cycle)
+    if let_in_who_fits(cycle):
+        cycle.tell_turned_away()
+        reserve(cycle)

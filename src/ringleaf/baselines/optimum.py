@@ -33,7 +33,7 @@ from ringleaf.baselines.floor import (
     without_network,
 )
 from ringleaf.baselines.isolation import alone, ground_under, seated
-from ringleaf.baselines.order import is_cut_short, redeem
+from ringleaf.baselines.order import redeem
 from ringleaf.baselines.tiers import Taken, fewest, smallest
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.standing import Standing
@@ -277,13 +277,13 @@ class Optimum:
             floor = floor_of(cycle.view.cluster, request, TIGHT, cycle.view.settings)
             plans = self._together(floor, standings)
             for standing, taken in zip(standings, plans, strict=True):
-                if is_cut_short(cycle):
+                if cycle.cut_short():
                     return
                 if taken is not None:
                     self._start(cycle, standing, taken)
         turns = Turns(cycle, cycle.waiting)
         while (line := turns.next()) is not None:
-            if is_cut_short(cycle):
+            if cycle.cut_short():
                 return
             cycle.attempt(line)
 

@@ -101,12 +101,6 @@ def redeem(cycle: Cycle) -> None:
             cycle.redeem(booking)
 
 
-def is_cut_short(cycle: Cycle) -> bool:
-    """Whether as many jobs have started as may in this cycle."""
-    cycle.is_cut_short = len(cycle.bound) >= cycle.most
-    return cycle.is_cut_short
-
-
 class Strict:
     """Nobody starts before the first of his queue."""
 
@@ -118,7 +112,7 @@ class Strict:
         redeem(cycle)
         for queue in list(cycle.waiting.queues):
             while (line := self._head(cycle, queue)) is not None:
-                if is_cut_short(cycle):
+                if cycle.cut_short():
                     return
                 if not cycle.attempt(line):
                     break
@@ -147,7 +141,7 @@ class Easy:
         redeem(cycle)
         turns = Turns(cycle, cycle.waiting)
         while (line := turns.next()) is not None:
-            if is_cut_short(cycle):
+            if cycle.cut_short():
                 return
             if not cycle.attempt(line):
                 reserve(cycle)
@@ -258,7 +252,7 @@ class Conservative:
             return
         outlooks: dict[Product, Outlook] = {}
         for standing in nsmallest(DEPTH, cycle.waiting, key=cycle.key_of):
-            if is_cut_short(cycle):
+            if cycle.cut_short():
                 return
             product = standing.job.product
             if product not in outlooks:

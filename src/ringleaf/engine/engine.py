@@ -183,6 +183,7 @@ class Engine:
                 self.verbs[action](cycle)
                 if cycle.is_cut_short:
                     return
+            cycle.tell_turned_away()
             if cycle.repairs.is_news:
                 follow(cycle)
             if not cycle.relief:

@@ -102,6 +102,8 @@ class Cycle:
         """Jobs that wait and were not told why."""
         self.failed: list[Line] = []
         """Lines whose first job was tried in this cycle in vain, or not let in."""
+        self.turned_away: list[Line] = []
+        """Of those, the ones whose first job was not let in."""
         self.wake = NEVER
         """The earliest time at which something changes by itself."""
         self.passed: dict[str, int] = {}
@@ -129,6 +131,7 @@ class Cycle:
         self.out = []
         self.bound = set()
         self.failed = []
+        self.turned_away = []
         self.let_in = []
         self.is_cut_short = False
         self.wake = NEVER
@@ -137,6 +140,11 @@ class Cycle:
     def now(self) -> float:
         """The time of this cycle."""
         return self.view.now
+
+    def cut_short(self) -> bool:
+        """Whether as many jobs have started as may; the others are for the next."""
+        self.is_cut_short = len(self.bound) >= self.most
+        return self.is_cut_short
 
     def arguments(self, action: str) -> dict[str, object]:
         """The arguments of an action, all of them."""
@@ -428,6 +436,19 @@ class Cycle:
             return f"; there is no queue {name!r}"
         return "" if queue.is_open else f"; queue {name!r} is closed"
 
+    def turn_away(self, line: Line, why: str) -> None:
+        """Nobody in *line* is let in; who is in front may still fit."""
+        self.pending.hold_back(line, why)
+        self.turned_away.append(line)
+        self.failed.append(line)
+
+    def tell_turned_away(self) -> None:
+        """Say why those wait who were not let in, and did not start all the same."""
+        for line in self.turned_away:
+            if line:
+                self.tell_waits(line.front[1], str(line.why))
+        self.turned_away = []
+
     def full_words(self, name: str) -> str:
         """Why a job of the open queue *name* is not let in: the queue, or the cluster.
 
@@ -447,6 +468,19 @@ class Cycle:
             return found
         yielding = self._yielding(standing)
         return self._placed_among(standing, limit, yielding) if yielding else found
+
+    def place_if_any(
+        self, standing: Standing, limit: int
+    ) -> tuple[Placement, ...] | None:
+        """The same, of a job that has none; nobody asks why where there are none."""
+        job = standing.job
+        roomy = bool(job.roles) or self._most(request_of(job)) >= job.needed
+        found: object = None
+        if roomy and self.preview(standing, limit) is not None:
+            found = self._placed(standing, limit)
+        elif yielding := self._yielding(standing):
+            found = self._placed_among(standing, limit, yielding)
+        return found if isinstance(found, tuple) else None
 
     def _yielding(self, standing: Standing) -> list[Booking]:
         """What others have reserved that a job may use."""

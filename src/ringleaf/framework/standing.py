@@ -42,6 +42,8 @@ class Standing:
         """Replicas that hold something still, and are asked to end."""
         self.promised: set[int] = set()
         """Replicas for which room is held that is not free yet."""
+        self.let_in_early = False
+        """Whether it was let in before others who could not start."""
         self.allocated: dict[str, int] = {}
         """What its pods use now."""
         self.evicted_by: set[str] = set()

@@ -5,7 +5,10 @@ every pod that comes and goes from the cluster, also of those that are tried and
 back, so the accounts are right at any moment.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
 
 from ringleaf.framework.standing import Phase, Standing
 from ringleaf.model.amounts import NONE, Amounts, add
@@ -53,6 +56,14 @@ class Account:
     def _drop(self, name: str) -> None:
         add(self.inqueue, self._owed.pop(name, NONE), -1)
         add(self.elastic, self._spare.pop(name, NONE), -1)
+
+    def owed_to(self, whom: Callable[[str], bool]) -> dict[str, int]:
+        """What of ``inqueue`` some of its jobs need."""
+        found: dict[str, int] = {}
+        for name, owed in self._owed.items():
+            if whom(name):
+                add(found, owed)
+        return found
 
     def forget(self, standing: Standing) -> None:
         """A job of the queue is gone."""
@@ -125,6 +136,20 @@ class View:
             found = self.accounts[queue] = Account()
         return found
 
+    @contextmanager
+    def promises(self, whom: Callable[[str], bool]) -> Iterator[dict[str, int]]:
+        """As if of those who were let in only some waited; what they need together."""
+        kept = [(each, each.inqueue) for each in self.accounts.values()]
+        total: dict[str, int] = {}
+        for account, _inqueue in kept:
+            account.inqueue = account.owed_to(whom)
+            add(total, account.inqueue)
+        try:
+            yield total
+        finally:
+            for account, inqueue in kept:
+                account.inqueue = inqueue
+
     def enter(self, standing: Standing) -> None:
         """A job arrives."""
         job = standing.job
@@ -186,6 +211,17 @@ class View:
         self.version += 1
         for handler in self.handlers:
             handler(standing, holding, amounts, by)
+
+
+def free_chips(cluster: Cluster) -> dict[str, int]:
+    """The chips that nobody holds, of nodes that take pods, in thousandths."""
+    taking = cluster.ready & ~cluster.cordoned & ~cluster.aside
+    count = np.where(taking, np.bitwise_count(cluster.free & cluster.healthy), 0)
+    free: dict[str, int] = {}
+    for i, product in enumerate(cluster.products):
+        chips = int(count[cluster.product == i].sum())
+        add(free, {product.resource: 1000 * chips} if product.chips else NONE)
+    return free
 
 
 def total_of(cluster: Cluster) -> dict[str, int]:
