@@ -1,8 +1,9 @@
 """Every test, in two lanes side by side: ``python -m tests.suite``.
 
 Tests on the testbed mostly wait, for servers and for clocks; all others compute. One
-lane waits while the other one computes. What computes is shown at once; what is said
-of the testbed is printed after it. Both together have to cover the core.
+lane waits while the other one computes. The one that computes gives way, so that
+servers do not starve. What it says is shown at once; what is said on the testbed is
+printed after it. Both together have to cover the core.
 """
 
 import os
@@ -35,17 +36,17 @@ class Part(NamedTuple):
     environment: Mapping[str, str] = MappingProxyType({})
 
 
-def _tests(name: str, testbed: str) -> Part:
+def _tests(name: str, testbed: str, *before: str) -> Part:
     measured = MEASURED / f".coverage.{testbed}"
     return Part(
         name,
-        (*_COVERAGE, "run", "-m", "pytest", "--durations=25"),
+        (*before, *_COVERAGE, "run", "-m", "pytest", "--durations=25"),
         {"RINGLEAF_TESTBED": testbed, "COVERAGE_FILE": str(measured)},
     )
 
 
 _COVERAGE: Final = (sys.executable, "-m", "coverage")
-COMPUTING: Final = _tests("tests without the testbed", "off")
+COMPUTING: Final = _tests("tests without the testbed", "off", "nice", "-n", "5")
 WAITING: Final = _tests("tests on the testbed", "only")
 COVERED: Final = (
     Part("coverage of each lane", (*_COVERAGE, "combine", "--quiet", str(MEASURED))),
