@@ -166,6 +166,15 @@ def test_pods_are_made_for_a_job_if_so_many_chips_are_free() -> None:
     assert story.phase("last") is Phase.PENDING
 
 
+def test_who_was_let_in_and_has_no_pods_yet_keeps_his_room() -> None:
+    story = Story("a b", conf=conf(USUAL, TIERS))
+    story.arrives(podless("first", 16))
+    assert story.engine.let_in == ["first"]
+
+    assert story.arrives(job("small", 4))[0] == "waiting small"
+    assert story.phase("small") is Phase.PENDING
+
+
 def test_a_job_that_was_let_in_early_in_vain_keeps_out_others_who_were_not() -> None:
     story = crowd()
     story.arrives(podless("wide", 8))

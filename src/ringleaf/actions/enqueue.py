@@ -71,8 +71,12 @@ def _comes_in(cycle: Cycle, standing: Standing) -> bool:
 
 
 def _starts(cycle: Cycle, standing: Standing) -> bool:
-    """Whether a job was let in and placed: who waits cannot use what it found."""
-    with cycle.view.promises(lambda _name: False):
+    """Whether a job was let in and placed.
+
+    Of those who were let in all have been tried but those whose pods are being made.
+    """
+    standings = cycle.view.standings
+    with cycle.view.promises(lambda name: standings[name].job.podless):
         if not _may_come_in(cycle, standing):
             return False
     queue = cycle.view.queues[standing.job.queue]
