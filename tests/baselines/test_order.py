@@ -3,9 +3,10 @@
 from math import inf
 
 import pytest
+from msgspec.structs import replace
 
 from ringleaf.baselines.order import DEPTH, ORDERS, Profile
-from ringleaf.engine.event import JobArrived
+from ringleaf.engine.event import JobArrived, NodesChanged
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.model.job import Job
 from tests.baselines.stage import A2, Stage, drawn, started
@@ -93,6 +94,16 @@ def test_easy_starts_who_ends_late_where_the_first_will_not_be() -> None:
     assert play(stage, job("d", 1, 1000), now=10) == ["d"]
     assert play(stage, job("e", 1, 1000), now=11) == []
     assert stage.goes("a", now=100) == ["b"]
+
+
+def test_easy_goes_on_where_the_first_waits_for_a_repair() -> None:
+    # a wants both nodes, of which one is down: nothing can be reserved for it. The next
+    # gets the reservation, and can start at once.
+    stage = stage_of("easy", nodes=2)
+    (broken, *_others) = drawn(FULL, FULL, product=A2)
+    stage.happens(NodesChanged((replace(broken, ready=False),)))
+
+    assert play(stage, job("a", 2), job("b", 1), now=1) == ["b"]
 
 
 def test_easy_reserves_for_the_first_only() -> None:

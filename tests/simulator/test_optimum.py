@@ -1,5 +1,6 @@
 """The best placement and order of a few gangs, by hand and against the scheduler."""
 
+from collections import Counter
 from itertools import product
 
 import numpy as np
@@ -15,6 +16,7 @@ from ringleaf.simulator.bounds import makespan_bound
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.metrics import Metrics
 from ringleaf.simulator.metrics.regret import Regret
+from ringleaf.simulator.metrics.wiring import most_in_pods
 from ringleaf.simulator.optimum import Gang, Ground, best_order, best_placement
 from ringleaf.simulator.trial import Site, Trial, Work, Workload
 from tests.simulator.stage import Stage, nodes, work
@@ -188,6 +190,50 @@ def test_what_is_left_lying_is_regretted() -> None:
     found = stage.finish().plain()["regret"]
 
     assert (found["n"], found["mean"]) == (1, pytest.approx(2 / 3))
+
+
+def test_small_jobs_that_could_run_are_regretted() -> None:
+    """Of a node three chips of one ring are left; b could have two of them, c none.
+
+    Of the other node the gang of one takes all: 5 chips are held of 5 + 8 + 2.
+    """
+    works = [work("a", 0, 4), work("a2", 0, 1), work("b", 1, 2), work("c", 1, 4)]
+    works += [work("d", 1, 8), work("e", 9, 1)]
+    stage = Stage(nodes("A 2"), works, metrics=Regret(every=1))
+    stage.at(0).arrive("a").arrive("a2")
+    stage.start("a", A0="0123").start("a2", A0="4")
+    stage.at(1).arrive("b").arrive("c").arrive("d")
+    found = stage.at(9).arrive("e").finish().plain()["regret"]
+
+    assert (found["n"], found["max"]) == (1, pytest.approx(1 - 5 / 15))
+
+
+def test_the_most_in_pods_is_that_of_trying_everything() -> None:
+    rng = np.random.default_rng(3)
+    rings = PRODUCTS["atlas-800-9000"]
+    for _case in range(60):
+        masks = [int(n) for n in rng.integers(0, 256, 2)]
+        pods = [int(n) for n in rng.choice([1, 2, 4, 8], 5)]
+
+        found = most_in_pods(rings, masks, Counter(pods))
+
+        assert found == _packed(tuple(masks), tuple(pods))
+
+
+def _packed(masks: tuple[int, ...], pods: tuple[int, ...]) -> int:
+    """The most chips of *pods*, over every node and ring for every pod."""
+    if not pods:
+        return 0
+    asked, rest = pods[0], pods[1:]
+    best = _packed(masks, rest)
+    for at, mask in enumerate(masks):
+        parts = [mask] if asked == 8 else [mask & 0xF, mask & 0xF0]
+        for part in parts:
+            if part.bit_count() >= asked:
+                chips = [1 << n for n in range(8) if part >> n & 1][:asked]
+                left = (*masks[:at], mask & ~sum(chips), *masks[at + 1 :])
+                best = max(best, asked + _packed(left, rest))
+    return best
 
 
 def test_who_finds_no_place_is_not_regretted() -> None:

@@ -143,6 +143,8 @@ class Easy:
         while (line := turns.next()) is not None:
             if cycle.cut_short():
                 return
+            if not cycle.waiting.is_open(line):
+                continue  # who was left of it has started where it had a reservation
             if not cycle.attempt(line):
                 reserve(cycle)
 

@@ -110,6 +110,17 @@ class Room:
         self._complete += sign * (self.under[leaf] == self.size)
 
     @property
+    def partial(self) -> list[int]:
+        """What is free of the nodes that are not wholly free."""
+        floor = self._floor
+        pairs = zip(floor.free, self._own, strict=True)
+        return [
+            free
+            for at, (free, own) in enumerate(pairs)
+            if own and free and not floor.is_whole(at)
+        ]
+
+    @property
     def most_under_one(self) -> int:
         """The most free nodes under one leaf."""
         for count in range(self.size, 0, -1):

@@ -5,6 +5,7 @@ brought up to date, and then multiplied with the time. Only what changed is coun
 again; nothing here walks over the nodes of the cluster.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,7 +17,8 @@ from ringleaf.framework.instruction import (
     Report,
     Verdict,
 )
-from ringleaf.model.mask import mask_of
+from ringleaf.model.job import Job
+from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.simulator.metrics.faults import HOUR_S, Faults
 from ringleaf.simulator.metrics.floor import Floor
@@ -27,7 +29,7 @@ from ringleaf.simulator.metrics.superpods import SuperPods
 from ringleaf.simulator.metrics.tally import Areas, Floats, share
 from ringleaf.simulator.metrics.waits import Waits
 from ringleaf.simulator.metrics.why import BLAMES, Why, shares
-from ringleaf.simulator.metrics.wiring import Mix, typical_mixes
+from ringleaf.simulator.metrics.wiring import Mix, most_in_pods, typical_mixes
 from ringleaf.simulator.optimum import Ground, best_placement
 from ringleaf.simulator.trial import Scheduler, Trial, Work
 from ringleaf.simulator.uplinks import (
@@ -366,23 +368,27 @@ class Metrics:
     def could_hold(self, most: int, cap: int | None = None) -> tuple[int, int]:
         """Chips that jobs hold now, and the most that they and those who wait could.
 
-        Of those who wait, the first *most* that ask for whole nodes count. Gangs may
-        cross leaves as under 1.0, *cap* of them a leaf. Needs the extra ``optimum``.
+        Of those who wait, the first *most* count that ask for whole nodes, or for one
+        pod below a node. Gangs may cross leaves as under 1.0, *cap* of them a leaf.
+        Needs the extra ``optimum``.
         """
         floor, room = self._floor, self._room
         waiting = sorted(self._why.waiting, key=lambda life: life.number)
+        own = [life.job for life in waiting if life.job.product == room.product]
         size = room.product.chips if room.product is not None else 0
-        gangs = [
-            life.job.replicas
-            for life in waiting
-            if life.job.product == room.product and life.job.chips == size
-        ]
-        if min(gangs[:most], default=room.nodes + 1) > room.nodes:
-            return floor.used, floor.used  # not even the smallest
-        free, crossed = room.under or [room.nodes], room.crossing or [0]
-        ground = Ground(tuple(free), tuple(crossed), cap or self._spine.cap)
-        best = best_placement(ground, gangs[:most])
-        return floor.used, floor.used + size * best.nodes
+        able = [job for job in own if job.chips == size or _is_small(job)][:most]
+        gangs = [job.replicas for job in able if job.chips == size]
+        small = Counter(job.chips for job in able if job.chips < size)
+        taken = 0
+        if min(gangs, default=room.nodes + 1) <= room.nodes:
+            free, crossed = room.under or [room.nodes], room.crossing or [0]
+            ground = Ground(tuple(free), tuple(crossed), cap or self._spine.cap)
+            taken = best_placement(ground, gangs).nodes
+        more = size * taken
+        if room.product is not None and small:
+            masks = [*room.partial, *[full_mask(size)] * (room.nodes - taken)]
+            more += most_in_pods(room.product, masks, small)
+        return floor.used, floor.used + more
 
     # What it comes to.
 
@@ -528,3 +534,8 @@ class Metrics:
             "chip_hours_held": float(self._end[1][_AT["used"]]) / HOUR_S,
             "chip_hours_per_day": share(done, makespan / DAY_S) if makespan else None,
         }
+
+
+def _is_small(job: Job) -> bool:
+    """Whether *job* is one pod of 1, 2, 4 … chips."""
+    return job.replicas == 1 and not job.roles and job.chips.bit_count() == 1

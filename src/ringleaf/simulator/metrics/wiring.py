@@ -72,6 +72,29 @@ def groups_of(product: Product, mask: int) -> list[int]:
     return [mask >> at & low for at in range(0, mask.bit_length(), width)]
 
 
+def most_in_pods(product: Product, masks: Iterable[int], pods: Mix) -> int:
+    """The most free chips that some of *pods* can have, each where its rule lets it.
+
+    The sizes of pods are powers of two, so that a larger pod takes exactly the place of
+    some smaller ones, wherever it stands: the largest go first, and how many fit is
+    counted, node by node alike. Nothing that could be chosen otherwise holds more.
+
+    >>> from ringleaf.policies.products import PRODUCTS
+    >>> rings = PRODUCTS["atlas-800-9000"]
+    >>> most_in_pods(rings, [0b0111_0111], {1: 1, 2: 5}), most_in_pods(
+    ...     rings, [0b1111_1111, 0b0011_1111], {8: 2, 4: 1, 2: 1}
+    ... )
+    (5, 14)
+    """
+    free = list(masks)
+    placed: list[tuple[int, int]] = []
+    for asked, wanted in sorted(pods.items(), reverse=True):
+        room = sum(usable(product, mask, asked) for mask in free) // asked
+        room -= sum(n * (larger // asked) for larger, n in placed)
+        placed.append((asked, min(wanted, room)))
+    return sum(asked * n for asked, n in placed)
+
+
 class Waste(dict[int, int]):
     """Free mask -> chips of it that the mix cannot use, times the pods of the mix."""
 
