@@ -94,7 +94,8 @@ def test_every_part_is_run_and_its_status_counts(
 
 
 PART = """
-import os, time
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # some shells ignore it
 try:
     print(os.getpid(), file=open(os.environ["PART"], "w"), flush=True)
     time.sleep(600)
