@@ -71,10 +71,12 @@ class Line:
     @property
     def front(self) -> tuple[Key, Standing]:
         """The first of it, with its key; the line must not be empty."""
-        while not self._alive(self._heap[0]):
-            heappop(self._heap)
-        key, _serial, standing = self._heap[0]
-        return key, standing
+        heap, serials = self._heap, self._serial
+        while True:
+            key, serial, standing = heap[0]
+            if serials.get(standing.job.name) == serial:
+                return key, standing
+            heappop(heap)
 
     def _alive(self, entry: tuple[Key, int, Standing]) -> bool:
         return self._serial.get(entry[2].job.name) == entry[1]

@@ -98,12 +98,12 @@ class Crowd:
         found = {blame: [0, 0] for blame in BLAMES}
         low, high = 0, 1 << 62
         for said, sizes in self.sizes.items():
+            said_so = Blame(said or Blame.ORDER)
             for chips, jobs in sizes.items():
                 if chips <= idle:
                     low = max(low, chips)
                 else:
                     high = min(high, chips)
-                said_so = Blame(said or Blame.ORDER)
                 blame = said_so if chips <= idle else Blame.CAPACITY
                 found[blame][0] += jobs
                 found[blame][1] += jobs * chips
