@@ -75,6 +75,8 @@ def _starts(cycle: Cycle, standing: Standing) -> bool:
 
     Of those who were let in all have been tried but those whose pods are being made.
     """
+    if not cycle.may_fit(standing):
+        return False
     standings = cycle.view.standings
     with cycle.view.promises(lambda name: standings[name].job.podless):
         if not _may_come_in(cycle, standing):

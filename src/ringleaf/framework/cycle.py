@@ -473,14 +473,20 @@ class Cycle:
         self, standing: Standing, limit: int
     ) -> tuple[Placement, ...] | None:
         """The same, of a job that has none; nobody asks why where there are none."""
-        job = standing.job
-        roomy = bool(job.roles) or self._most(request_of(job)) >= job.needed
         found: object = None
-        if roomy and self.preview(standing, limit) is not None:
+        if self._has_room(standing.job) and self.preview(standing, limit) is not None:
             found = self._placed(standing, limit)
         elif yielding := self._yielding(standing):
             found = self._placed_among(standing, limit, yielding)
         return found if isinstance(found, tuple) else None
+
+    def may_fit(self, standing: Standing) -> bool:
+        """Whether there may be places for a job that has none; false if surely not."""
+        return self._has_room(standing.job) or bool(self._yielding(standing))
+
+    def _has_room(self, job: Job) -> bool:
+        """Whether enough is free for a job, whatever the network and its roles."""
+        return bool(job.roles) or self._most(request_of(job)) >= job.needed
 
     def _yielding(self, standing: Standing) -> list[Booking]:
         """What others have reserved that a job may use."""
