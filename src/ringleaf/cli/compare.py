@@ -231,7 +231,10 @@ def _spec(wanted: Wanted, trial: Trial) -> Spec:
     if wanted.faults != "none":
         notes.append(f"faults: {wanted.faults}, jobs want {wanted.recovery}")
     if wanted.contention:
-        notes.append(f"jobs communicate {100 * wanted.contention:.0f} % of their time")
+        notes.append(
+            f"jobs communicate {100 * wanted.contention:.0f} % of their time, and slow "
+            "each other down where they share links to the spine"
+        )
     return Spec(
         site=site.name,
         nodes=len(site.nodes),
