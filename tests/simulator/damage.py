@@ -18,7 +18,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -1401,7 +1401,7 @@ def run_one(folder: Path, number: int, file: Damaged) -> str | None:
 
 def _load_commands() -> None:
     """Import whatever commands import, and some of it only when they are called."""
-    with redirect_stderr(StringIO()):
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         for command in ("plan", "explain"):
             _status_of([command, os.devnull])
     signal.alarm(0)
