@@ -38,6 +38,7 @@ bench: $(VENV)/.dev
 
 results: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks.results
+	@$(BIN)/cog -r docs/results.md
 
 race: $(VENV)/.dev testbed
 	@$(BIN)/python -m benchmarks.race

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2s
+from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +23,10 @@ from msgspec import Struct
 from rich.console import Console
 
 from benchmarks.optimum import Case, largest, optimum
-from ringleaf.baselines.registry import BASELINES, baseline
+from benchmarks.tables import LARGE, TOLD
+from ringleaf.baselines.registry import baseline
 from ringleaf.model.job import Job, Schema
+from ringleaf.report.measures import value_of
 from ringleaf.simulator.saturation import Fill, churn_fill, static_fill
 from ringleaf.simulator.sites import site
 from ringleaf.simulator.trial import Site, Work
@@ -39,12 +43,15 @@ CODE: Final = (
 )
 """Rooms of the package on which results depend."""
 
-SOME: Final = (
-    *("ringleaf", "best-fit", "volcano-binpack", "kueue-tas"),
-    *("fgd", "vendor-1.0", "vendor-2.0", "random"),
-)
+SOME: Final = "ringleaf,best-fit,kueue-tas,vendor-1.0,vendor-2.0"
 """Who plays the long studies."""
-QUICK: Final = tuple(name for name in BASELINES if name != "cp-sat")
+KEYS: Final = (
+    *TOLD,
+    *("jct_s.all.mean", "wait_s.all.p99", "wait_s.by_size.1.mean"),
+    *("wait_s.by_size.>256.mean", "starvation.max_wait_s", "work.makespan_s"),
+)
+"""Measures that the files of results keep."""
+MORE: Final = f"{SOME},volcano-binpack,fgd,hived,whole-leaves,random"
 
 Plain = dict[str, Any]
 
@@ -55,14 +62,12 @@ class Compared(Struct, frozen=True):
     Args:
         name: What its files are called.
         options: As they are typed.
-        runs: Where its runs are kept, if another study has some of them.
         plots: Those that the page shows.
 
     """
 
     name: str
     options: str
-    runs: str = ""
     plots: tuple[str, ...] = ()
 
     @property
@@ -72,8 +77,8 @@ class Compared(Struct, frozen=True):
 
     def play(self, kept: Path, workers: int) -> Plain:
         """What comes of it, in the form of ``comparison.json``."""
-        folder = kept / (self.runs or self.name)
-        drawn = folder / "plots" / self.name
+        folder = kept / self.name
+        drawn = folder / "plots"
         also = ["--workers", str(workers), "--out", str(folder), "--plots", str(drawn)]
         subprocess.run(  # noqa: S603 - our own command
             [sys.executable, "-m", *shlex.split(self.command), *also],
@@ -84,17 +89,33 @@ class Compared(Struct, frozen=True):
         for plot in self.plots:
             shutil.copyfile(drawn / f"{plot}.png", PAGES / f"{self.name}-{plot}.png")
         found: Plain = msgspec.json.decode((folder / "comparison.json").read_bytes())
-        return found | {"why": _why(folder / "runs", found["policies"])}
+        told = [each for each in found["measures"] if each["measure"] in KEYS]
+        runs = folder / "runs"
+        each = {
+            policy: [_kept(runs, policy, seed) for seed in found["seeds"]]
+            for policy in found["policies"]
+        }
+        return found | {
+            "measures": told,
+            "why": {policy: _why(own[0]) for policy, own in each.items()},
+            "large": {
+                policy: [value_of(metrics, LARGE) for metrics in own]
+                for policy, own in each.items()
+            },
+        }
 
 
-def _why(runs: Path, policies: Sequence[str]) -> Plain:
-    """By policy what jobs waited for: shares of the time, of the first seed."""
-    found: Plain = {}
-    for policy in policies:
-        (path, *_others) = sorted(runs.glob(f"{policy}-seed0-*.json"))
-        blames = msgspec.json.decode(path.read_bytes())["run"]["metrics"]["why"]["jobs"]
-        found[policy] = {name: blame["share"] for name, blame in blames.items()}
+def _kept(runs: Path, policy: str, seed: int) -> Plain:
+    """What a run that was kept came to."""
+    (path,) = runs.glob(f"{policy}-seed{seed}-*.json")
+    found: Plain = msgspec.json.decode(path.read_bytes())["run"]["metrics"]
     return found
+
+
+def _why(metrics: Plain) -> dict[str, float]:
+    """What jobs waited for, as shares of the time."""
+    blames = metrics["why"]["jobs"]
+    return {name: blame["share"] for name, blame in blames.items()}
 
 
 class Own(Struct, frozen=True):
@@ -126,6 +147,7 @@ FILLED: Final = (
     *("best-fit", "ringleaf", "vendor-1.0", "vendor-2.0"),
     *("kueue-tas", "whole-leaves", "random"),
 )
+CHURNED: Final = ("best-fit", "ringleaf", "vendor-2.0", "kueue-tas")
 FREE: Final = "best-fit"
 """Who packs freely: any nodes do."""
 SEEDS: Final = 10
@@ -147,10 +169,10 @@ def mixed(mix: str, on: Site, seed: int) -> list[Work]:
     sizes = every if mix == "any size" else every[(every & (every - 1)) == 0]
     nodes = draws.choice(sizes, DRAWN, p=(1 / sizes) / (1 / sizes).sum()).tolist()
     times = draws.exponential(3600.0, DRAWN).tolist()
-    product = on.nodes[0].product
+    made_of = on.nodes[0].product
     return [
         Work(
-            Job(f"{n}", product, 8, size, tor_affinity=Schema.LARGE_MODEL), 0.0, runs_s
+            Job(f"{n}", made_of, 8, size, tor_affinity=Schema.LARGE_MODEL), 0.0, runs_s
         )
         for n, (size, runs_s) in enumerate(zip(nodes, times, strict=True))
     ]
@@ -170,7 +192,7 @@ def fills(kept: Path) -> Plain:
 def _row(kept: Path, mix: str, leaf: int, way: str) -> Plain:
     found = {
         policy: [filled(kept, mix, leaf, way, policy, seed) for seed in range(SEEDS)]
-        for policy in FILLED
+        for policy in (FILLED if way == "static" else CHURNED)
     }
     free = [each.allocated for each in found[FREE]]
     return {
@@ -208,7 +230,7 @@ def filled(  # noqa: PLR0917 - what a fill depends on
 
 # Against the optimum.
 
-BEST_LEAVES: Final = 32
+BEST_LEAVES: Final = (32, 64)
 BEST_MIXES: Final = ("doublings", "any size", "helios-gang")
 BEST_OF: Final = ("ringleaf", "vendor-1.0", "whole-leaves")
 
@@ -216,40 +238,28 @@ BEST_OF: Final = ("ringleaf", "vendor-1.0", "whole-leaves")
 def best(kept: Path) -> Plain:
     """Static fills against the most that could be placed under rule 1.0."""
     rows = []
-    for mix in BEST_MIXES:
-        for leaf in LEAF_SIZES:
-            cases = [against_best(kept, mix, leaf, seed) for seed in range(SEEDS)]
-            proven = sum(case["proven"] for case in cases)
-            ratios = {
-                name: mean_of([case["nodes"][name] / case["best"] for case in cases])
-                for name in (*BEST_OF, FREE)
-            }
-            rows.append({"mix": mix, "leaf": leaf, "proven": proven, "ratios": ratios})
-    return {"seeds": SEEDS, "leaves": BEST_LEAVES, "free": FREE, "rows": rows}
+    for mix, leaves, leaf in product(BEST_MIXES, BEST_LEAVES, LEAF_SIZES):
+        cases = [against_best(kept, mix, leaves, leaf, seed) for seed in range(SEEDS)]
+        proven = sum(case["proven"] for case in cases)
+        ratios = {
+            name: mean_of([case["nodes"][name] / case["best"] for case in cases])
+            for name in (*BEST_OF, FREE)
+        }
+        about = {"mix": mix, "leaves": leaves, "leaf": leaf, "proven": proven}
+        rows.append(about | {"ratios": ratios})
+    return {"seeds": SEEDS, "free": FREE, "rows": rows}
 
 
-def against_best(kept: Path, mix: str, leaf: int, seed: int) -> Plain:
+def against_best(kept: Path, mix: str, leaves: int, leaf: int, seed: int) -> Plain:
     """Nodes that policies and the optimum take of the same gangs."""
-    path = kept / f"{mix}-{leaf}-seed{seed}.json".replace(" ", "-")
+    path = kept / f"{mix}-{leaves}x{leaf}-seed{seed}.json".replace(" ", "-")
     if path.exists():
         found: Plain = msgspec.json.decode(path.read_bytes())
         return found
-    on = site(f"leaf-spine-512:leaf={leaf},nodes={leaf * BEST_LEAVES}")
+    on = site(f"leaf-spine-512:leaf={leaf},nodes={leaf * leaves}")
     works = list(_demanded(mixed(mix, on, seed), 1.3 * len(on.nodes)))
-    case = Case(mix, BEST_LEAVES, leaf, [work.job.replicas for work in works])
-    nodes = {
-        name: round(
-            len(on.nodes)
-            * static_fill(
-                on,
-                works,
-                baseline(name, seed=seed)(on.nodes, on.leaves, on.queues),
-                seed,
-                demand=float("inf"),
-            ).allocated
-        )
-        for name in (*BEST_OF, FREE)
-    }
+    case = Case(mix, leaves, leaf, [work.job.replicas for work in works])
+    nodes = {name: _taken(on, works, name, seed) for name in (*BEST_OF, FREE)}
     most, ours = largest(case), max(nodes[name] for name in BEST_OF)
     top, proven = most, True
     if ours < most:
@@ -257,6 +267,13 @@ def against_best(kept: Path, mix: str, leaf: int, seed: int) -> Plain:
     found = {"nodes": nodes, "best": top, "proven": proven}
     _write(path, found)
     return found
+
+
+def _taken(on: Site, works: Sequence[Work], policy: str, seed: int) -> int:
+    """Nodes that a policy gives to all of *works* that find a place."""
+    scheduler = baseline(policy, seed=seed)(on.nodes, on.leaves, on.queues)
+    found = static_fill(on, works, scheduler, seed, demand=inf)
+    return round(len(on.nodes) * found.allocated)
 
 
 def _demanded(works: Sequence[Work], nodes: float) -> Iterator[Work]:
@@ -272,11 +289,14 @@ def _demanded(works: Sequence[Work], nodes: float) -> Iterator[Work]:
 
 # All of them.
 
-_SOME: Final = ",".join(SOME)
 NASA: Final = (
-    f"--trace {TRACES}/NASA-iPSC-1993-3.1-cln.swf --chips-each 8 --jobs 4000 "
+    f"--trace {TRACES}/NASA-iPSC-1993-3.1-cln.swf --chips-each 8 --jobs 2000 "
     f"--load 0.8 --cluster {TRACES}/lingjun2023_topo.csv"
 )
+SEREN: Final = (
+    "--workload seren --jobs 1500 --load 1.0 --cluster leaf-spine-512:nodes=64"
+)
+TURNS: Final = "ringleaf,best-fit,ringleaf+fifo-skip"
 KALOS: Final = "--workload kalos --load 0.9 --jobs 20000"
 STUDIES: Final[Sequence[Compared | Own]] = (
     Own("fills", fills),
@@ -284,36 +304,28 @@ STUDIES: Final[Sequence[Compared | Own]] = (
     Compared(
         "helios",
         f"--trace {TRACES}/helios_venus_2vc_sept.csv "
-        f"--cluster leaf-spine-512:nodes=32 --seeds 3 --policies {','.join(QUICK)}",
+        f"--cluster leaf-spine-512:nodes=32 --seeds 1 --policies {MORE}",
     ),
     Compared(
         "nasa",
-        f"{NASA} --seeds 2 --policies {_SOME}",
-        plots=("waiting", "conflicts"),
+        f"{NASA} --seeds 1 --policies {SOME}",
+        plots=("conflicts",),
     ),
     Compared(
         "nasa-links",
-        f"{NASA} --contention 0.3 --seeds 2 --policies ringleaf,best-fit,kueue-tas",
-        runs="nasa",
+        f"{NASA} --contention 0.3 --seeds 1 "
+        "--policies ringleaf,ringleaf+easy,best-fit,kueue-tas",
     ),
-    Compared(
-        "kalos-gangs",
-        f"{KALOS} --seeds 6 --policies ringleaf,best-fit",
-        runs="kalos",
-    ),
+    Compared("seren", f"{SEREN} --seeds 2 --policies {TURNS}"),
+    Compared("seren-told", f"{SEREN} --estimate 1.5 --seeds 2 --policies {TURNS}"),
     Compared(
         "kalos",
-        f"{KALOS} --seeds 2 --policies {_SOME}",
-        plots=("waiting", "conflicts"),
+        f"{KALOS} --seeds 2 --policies ringleaf,best-fit",
     ),
     Compared(
         "kalos-links",
-        f"{KALOS} --contention 0.3 --seeds 3 --policies ringleaf,best-fit,kueue-tas",
-        runs="kalos",
-    ),
-    Compared(
-        "philly",
-        f"--trace {TRACES}/philly_pollux.csv --load 0.9 --seeds 1 --policies {_SOME}",
+        f"{KALOS} --contention 0.3 --seeds 3 --policies ringleaf,best-fit",
+        plots=("waiting", "conflicts"),
     ),
 )
 BY_NAME: Final[Mapping[str, Compared | Own]] = {each.name: each for each in STUDIES}

@@ -76,6 +76,19 @@ def test_bars_of_conflicts_are_as_long_as_the_figures_say() -> None:
     assert [label.get_text() for label in left.get_yticklabels()] == [*POLICIES]
 
 
+def test_a_caption_tells_how_many_runs_a_figure_is_the_mean_of() -> None:
+    several = with_conflicts()
+    one = Results([run for run in several.runs if run.spec.seed == 0])
+
+    captions = []
+    for results in (several, one):
+        figure = plot_conflicts(results)
+        assert figure is not None
+        captions.append(" ".join(figure.texts[0].get_text().split()))
+    assert "; means over 2 seeds, lines are 95% confidence intervals. " in captions[0]
+    assert "; one run each. " in captions[1]
+
+
 def widths(axis: Axes) -> list[float]:
     return [round(b.get_width(), 3) for b in axis.patches if isinstance(b, Rectangle)]
 

@@ -105,6 +105,12 @@ def _sheet(
     return figure, [row[0] for row in axes]
 
 
+def _played(results: Results, lines: str = "") -> str:
+    """Of what figures are means, and what *lines* are if there are several seeds."""
+    seeds = len({run.spec.seed for run in results.runs})
+    return "one run each" if seeds == 1 else f"means over {seeds} seeds{lines}"
+
+
 def _colour(number: int) -> str:
     return PALETTE[number % len(PALETTE)]
 
@@ -200,9 +206,8 @@ def plot_waiting(results: Results) -> "Figure | None":
     sizes = [size for size in SIZES if any(key[0] == size for key in found)]
     if not sizes:
         return None
-    seeds = len({run.spec.seed for run in results.runs})
     caption = (
-        f"{summary(results)}; means over {seeds} seeds. The dot is the mean of the "
+        f"{summary(results)}; {_played(results)}. The dot is the mean of the "
         "wait from submission to start, the line ends at the 95th percentile. "
         "Lower is better; the axis is logarithmic."
     )
@@ -247,11 +252,11 @@ def plot_conflicts(results: Results) -> "Figure | None":
     conflicts = _values(table, "leaves.conflicts", policies)
     if not any(value.mean for value in conflicts.values()):
         return None
+    lines = f", lines are {results.confidence:.0%} confidence intervals"
     caption = (
-        f"{summary(results)}; means over seeds, lines are {results.confidence:.0%} "
-        "confidence intervals. Conflicts: over all leaves, jobs that use its links to "
-        "the spine beyond the first. Effective: jobs that share links counted as "
-        "slowed down."
+        f"{summary(results)}; {_played(results, lines)}. Conflicts: over all leaves, "
+        "jobs that use its links to the spine beyond the first. Effective: jobs that "
+        "share links counted as slowed down."
     )
     figure, axes = _sheet(1.5 + 0.62 * len(policies), caption, 1)
     figure.delaxes(axes[0])
