@@ -12,6 +12,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from functools import lru_cache
 from math import ceil, inf
 from typing import Final
 
@@ -296,7 +297,7 @@ class Cycle:
             return False
         if standing.placements or job.previous or self._yielding(standing):
             return False
-        return self._most(request_of(job)) < job.needed
+        return self._most(_request(standing.ask)) < job.needed
 
     def _most(self, request: Request) -> int:
         """How many pods of *request* find room at most, whatever the network."""
@@ -473,20 +474,25 @@ class Cycle:
         self, standing: Standing, limit: int
     ) -> tuple[Placement, ...] | None:
         """The same, of a job that has none; nobody asks why where there are none."""
-        found: object = None
-        if self._has_room(standing.job) and self.preview(standing, limit) is not None:
-            found = self._placed(standing, limit)
-        elif yielding := self._yielding(standing):
-            found = self._placed_among(standing, limit, yielding)
+        if self._has_room(standing):
+            placed = self.session.preview(standing.rest, limit, holds=True)
+            if placed is not None:
+                ready = self._is_ready(standing, placed)
+                return placed.placements if ready else None
+        yielding = self._yielding(standing)
+        if not yielding:
+            return None
+        found = self._placed_among(standing, limit, yielding)
         return found if isinstance(found, tuple) else None
 
     def may_fit(self, standing: Standing) -> bool:
         """Whether there may be places for a job that has none; false if surely not."""
-        return self._has_room(standing.job) or bool(self._yielding(standing))
+        return self._has_room(standing) or bool(self._yielding(standing))
 
-    def _has_room(self, job: Job) -> bool:
+    def _has_room(self, standing: Standing) -> bool:
         """Whether enough is free for a job, whatever the network and its roles."""
-        return bool(job.roles) or self._most(request_of(job)) >= job.needed
+        ask = standing.ask
+        return bool(ask.roles) or self._most(_request(ask)) >= ask.needed
 
     def _yielding(self, standing: Standing) -> list[Booking]:
         """What others have reserved that a job may use."""
@@ -688,7 +694,7 @@ class Cycle:
         began = standing.placements or standing.finished or job.previous
         if began or job.roles or not job.chips or job.name in self.repairs:
             return False
-        most = self._most(request_of(job)) + booking.room(cluster, job.chips)
+        most = self._most(_request(standing.ask)) + booking.room(cluster, job.chips)
         return most < job.needed
 
     def book(self, standing: Standing, booking: Booking) -> None:
@@ -909,6 +915,12 @@ class Cycle:
             standing.why = ""
             name = standing.job.name
             self.out.append(Report(name, verdict, message, hint, behind=behind))
+
+
+@lru_cache(maxsize=4096)
+def _request(ask: Job) -> Request:
+    """The request of jobs that ask the same, found once."""
+    return request_of(ask)
 
 
 def hold_all(

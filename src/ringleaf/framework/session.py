@@ -161,8 +161,13 @@ class Session:
             return None
         return self.why_waiting(job, hints=hints, runs=True)
 
-    def preview(self, job: Job, limit: int | None = None) -> Placed | None:
-        """What ``decide`` would give *job* now if it placed it; nothing is held."""
+    def preview(
+        self, job: Job, limit: int | None = None, *, holds: bool = False
+    ) -> Placed | None:
+        """What ``decide`` would give *job* now if it placed it.
+
+        Nothing is held, unless it *holds* what it finds.
+        """
         beyond = limit is not None and limit < job.fewest
         if beyond or admit(job, self.settings) is not None:
             return None
@@ -170,6 +175,8 @@ class Session:
             with Statement(self.cluster) as statement:
                 placements = self.placing(job, level, limit).place(statement)
                 if placements is not None:
+                    if holds:
+                        statement.commit()
                     warnings = warnings_of(job, self.settings)
                     return Placed(job, tuple(placements), warnings)
         return None
