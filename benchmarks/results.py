@@ -327,6 +327,11 @@ STUDIES: Final[Sequence[Compared | Own]] = (
         f"{KALOS} --contention 0.3 --seeds 3 --policies ringleaf,best-fit",
         plots=("waiting", "conflicts"),
     ),
+    Compared(
+        "philly",
+        f"--trace {TRACES}/philly_pollux.csv --load 0.9 --seeds 1 "
+        "--policies ringleaf,best-fit,fgd",
+    ),
 )
 BY_NAME: Final[Mapping[str, Compared | Own]] = {each.name: each for each in STUDIES}
 
