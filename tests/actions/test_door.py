@@ -194,3 +194,15 @@ def test_pods_are_made_for_no_job_that_its_queue_turns_away() -> None:
     limited.arrives(job("one", 8))
     limited.arrives(podless("two", 4))
     assert limited.phase("two") is Phase.PENDING
+
+
+def test_a_short_job_that_was_turned_away_uses_what_another_has_reserved() -> None:
+    story = Story("a b", conf=conf(USUAL, TIERS))
+    story.arrives(job("left", 4, estimate_s=900), job("right", 8, estimate_s=900))
+    story.arrives(job("large", 8, 2))
+    story.wakes(300)
+    story.arrives(job("eight", 8))
+    said = story.arrives(job("first", 2), job("short", 4, estimate_s=60), now=310)
+
+    assert "bind short: 0 on a 4567" in said
+    assert story.phase("first") is not Phase.RUNNING

@@ -474,15 +474,13 @@ class Cycle:
         self, standing: Standing, limit: int
     ) -> tuple[Placement, ...] | None:
         """The same, of a job that has none; nobody asks why where there are none."""
-        if self._has_room(standing):
-            placed = self.session.preview(standing.rest, limit, holds=True)
-            if placed is not None:
-                ready = self._is_ready(standing, placed)
-                return placed.placements if ready else None
+        roomy, job = self._has_room(standing), standing.rest
+        placed = self.session.preview(job, limit, holds=True) if roomy else None
+        if placed is not None:
+            ready = self._is_ready(standing, placed)
+            return placed.placements if ready else None
         yielding = self._yielding(standing)
-        if not yielding:
-            return None
-        found = self._placed_among(standing, limit, yielding)
+        found = self._placed_among(standing, limit, yielding) if yielding else None
         return found if isinstance(found, tuple) else None
 
     def may_fit(self, standing: Standing) -> bool:
