@@ -4,8 +4,8 @@ First those with a reservation, then queue by queue, job by job, then who was no
 and fits. A job that has waited too long gets a reservation (``reserve``).
 """
 
-from ringleaf.actions.enqueue import let_in_who_fits
 from ringleaf.actions.reserve import book_what_ends, reserve
+from ringleaf.actions.sidedoor import let_in_who_fits
 from ringleaf.actions.turns import Turns
 from ringleaf.framework.cycle import Cycle
 

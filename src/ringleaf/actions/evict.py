@@ -208,7 +208,6 @@ def _fits_without(
     cycle: Cycle, standing: Standing, chosen: Sequence[Choice]
 ) -> Placed | None:
     """Where the job would be placed if the *chosen* pods were gone."""
-    queue = cycle.view.queues.get(standing.job.queue)
     with Statement(cycle.view.cluster) as statement:
         for other in free_enders(cycle):
             statement.release_pods(other.job.name, other.terminating)
@@ -217,7 +216,7 @@ def _fits_without(
         for booking in cycle.bookings.values():
             if booking.job.name == standing.job.name or cycle.yields(booking, standing):
                 booking.let_go(statement, cycle.view.cluster)
-        if queue is None or not cycle.votes.allocatable(queue, standing.least):
+        if cycle.quota(standing) is None:
             return None
         return cycle.session.preview(standing.rest, standing.rest.fewest)
 

@@ -182,6 +182,7 @@ class Engine:
             for action in cycle.conf.actions:
                 self.verbs[action](cycle)
                 if cycle.is_cut_short:
+                    cycle.relief |= bool(cycle.turned_away)  # they come again
                     return
             cycle.tell_turned_away()
             if cycle.repairs.is_news:

@@ -131,7 +131,8 @@ class Cycle:
         self.view.now = now
         self.out = []
         self.bound = set()
-        self.failed = []
+        if not self.is_cut_short:
+            self.failed = []
         self.turned_away = []
         self.let_in = []
         self.is_cut_short = False
@@ -202,6 +203,7 @@ class Cycle:
 
     def admit(self, standing: Standing) -> None:
         """A job is let in."""
+        standing.let_in_early = False
         self.view.move(standing, Phase.INQUEUE)
         self.let_in.append(standing.job.name)
 
@@ -295,7 +297,7 @@ class Cycle:
         job = standing.job
         if not isinstance(line.why, Waiting) or job.roles or standing.finished:
             return False
-        if standing.placements or job.previous or self._yielding(standing):
+        if standing.placements or job.previous or self.yielding(standing):
             return False
         return self._most(_request(standing.ask)) < job.needed
 
@@ -467,7 +469,7 @@ class Cycle:
         found = self._placed(standing, limit)
         if isinstance(found, tuple):
             return found
-        yielding = self._yielding(standing)
+        yielding = self.yielding(standing)
         return self._placed_among(standing, limit, yielding) if yielding else found
 
     def place_if_any(
@@ -479,20 +481,21 @@ class Cycle:
         if placed is not None:
             ready = self._is_ready(standing, placed)
             return placed.placements if ready else None
-        yielding = self._yielding(standing)
+        yielding = self.yielding(standing)
         found = self._placed_among(standing, limit, yielding) if yielding else None
         return found if isinstance(found, tuple) else None
 
     def may_fit(self, standing: Standing) -> bool:
         """Whether there may be places for a job that has none; false if surely not."""
-        return self._has_room(standing) or bool(self._yielding(standing))
+        return self._has_room(standing) or bool(self.yielding(standing))
 
     def _has_room(self, standing: Standing) -> bool:
         """Whether enough is free for a job, whatever the network and its roles."""
         ask = standing.ask
-        return bool(ask.roles) or self._most(_request(ask)) >= ask.needed
+        unclear = ask.roles or standing.finished
+        return bool(unclear) or self._most(_request(ask)) >= ask.needed
 
-    def _yielding(self, standing: Standing) -> list[Booking]:
+    def yielding(self, standing: Standing) -> list[Booking]:
         """What others have reserved that a job may use."""
         return [
             booking
@@ -841,7 +844,8 @@ class Cycle:
 
     def pods_came(self, job: Job) -> None:
         """Pods of *job* are there: company for some, prey for others."""
-        lonely = [waits.pods_came() for waits in (self.waiting, self.modest)]
+        lists = self.waiting, self.modest, self.pending
+        lonely = [waitlist.pods_came() for waitlist in lists]
         self.relief |= any(lonely)
         if "preempt" in self.conf.actions:
             for waitlist in (self.waiting, self.pending):

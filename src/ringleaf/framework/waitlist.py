@@ -230,6 +230,8 @@ class Waitlist:
         self._shut(line)
         line.why = why
         self._held_back[line] = None
+        if line.likes_company:
+            self._lonely[line] = None
 
     def _shut(self, line: Line) -> None:
         self._open.get(line.ask.queue, {}).pop(line, None)
