@@ -178,6 +178,9 @@ def worlds(draw: st.DrawFn) -> Stage:
             _end(draw, stage)
     for number in range(draw(st.integers(0, 2))):
         _submit(draw, stage, 100 + number)
+    if draw(st.booleans()):
+        stage.group("urgent", 1, queue=draw(st.sampled_from(["default", "acme"])))
+        stage.pod("urgent-0", 8, "urgent", spec={"priority": 300})
     return stage
 
 
