@@ -125,7 +125,7 @@ def test_blocks_go_to_superpods_where_no_cluster_is_told(ringleaf: Ringleaf) -> 
         (["kalos", "--cluster", "mixt"], "want a file or one of superpod-48x8, "),
         (["--jobs", "3"], "NAME is missing, want a workload; hint: ringleaf workloads"),
         ([str(ROOT / "examples")], "examples: Is a directory"),
-        ([str(ROOT / "README.md")], "README.md: the header is 'Ringleaf places"),
+        ([str(ROOT / "README.md")], "README.md: the header is 'Ringleaf "),
     ],
 )
 def test_bad_use_is_one_line(
