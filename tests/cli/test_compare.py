@@ -10,7 +10,7 @@ import pytest
 
 from ringleaf.baselines import optimum
 from ringleaf.baselines.registry import BASELINES
-from ringleaf.cli import simulate
+from ringleaf.cli import compare, simulate
 from ringleaf.cli.compare import crew_of
 from ringleaf.report.measures import measure_of, value_of
 from tests.cli.conftest import Ringleaf
@@ -189,3 +189,48 @@ def test_there_is_a_process_for_every_core_also_where_only_their_number_is_known
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert workers() == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "target", "wanted"),
+    [
+        ("--out", "file", "is a file, want a folder; hint: --out DIR"),
+        ("--out", "file/deep", "Not a directory, want a folder; hint: --out DIR"),
+        ("--plots", "file", "is a file, want a folder; hint: --plots DIR"),
+        ("--plots", "file/deep", "Not a directory, want a folder; hint: --plots DIR"),
+        ("--report", "", "is no file; hint: --report FILE"),
+        ("--report", "file/r.html", "Not a directory; hint: --report FILE"),
+        ("--report", "none/r.html", "No such file or directory; hint: --report FILE"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_first_run(
+    ringleaf: Ringleaf,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    option: str,
+    target: str,
+    wanted: str,
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(compare, "run", None)
+    path = str(tmp_path / target)
+    done = ringleaf("compare", *SMALL, option, path)
+
+    assert done.status == 2
+    assert done.err.startswith(f"ringleaf: {option}: {path}")
+    assert wanted in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_plots_without_matplotlib_are_refused_before_the_first_run(
+    ringleaf: Ringleaf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "find_spec", lambda _name: None)
+    monkeypatch.setattr(compare, "run", None)
+    done = ringleaf("compare", *SMALL, "--plots", str(tmp_path / "plots"))
+
+    assert done.status == 2
+    assert "--plots wants matplotlib" in done.err
+    assert "hint: pip install 'ringleaf[plots]'" in done.err
+    assert not (tmp_path / "plots").exists()

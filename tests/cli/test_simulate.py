@@ -70,6 +70,24 @@ def test_the_json_is_the_summary_that_is_written(
     assert told["measures"]["jobs"]["ended"] == 300
 
 
+def test_faults_are_counted_and_told_where_nobody_was_hit(ringleaf: Ringleaf) -> None:
+    usual = ringleaf("simulate", *SMALL, "--faults", "leaf=20000")
+    never = ringleaf("simulate", *SMALL, "--faults", "chip=0")
+
+    told = [line.split() for line in usual.lines + never.lines]
+    assert told.count(["faults", "none"]) == 2
+    assert not usual.err
+    assert "--faults chip=0: nothing ever fails" in never.err
+
+
+def test_faults_that_come_too_often_are_refused_in_one_line(ringleaf: Ringleaf) -> None:
+    done = ringleaf("simulate", *SMALL, "--faults", "chip=0.001")
+
+    assert done.status == 2
+    assert done.err.startswith("ringleaf: --faults: chip=0.001 is too often")
+    assert "hint: chip=80000 is usual, chip=0 is never" in done.err
+
+
 def test_every_job_and_the_course_of_time_are_written(
     ringleaf: Ringleaf, tmp_path: Path
 ) -> None:

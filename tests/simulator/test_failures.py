@@ -7,6 +7,7 @@ import pytest
 from ringleaf.engine.event import NodesChanged
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Down, Mode, Recovery
+from ringleaf.simulator import clock
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.failures import (
     HOUR_S,
@@ -140,6 +141,62 @@ def test_rates_are_written_in_words(text: str, rates: Rates) -> None:
 def test_what_is_no_rate_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(BadInput, match=r"^.* is no rate, want .*chip=80000"):
         read_rates(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("chip=0.001", "12 hours, as long as a repair takes, or more"),
+        ("usual,leaf=3", "4 hours or more"),
+        ("node=5,node-repair=6", "6 hours, as long as a repair takes, or more"),
+    ],
+)
+def test_faults_so_often_that_no_work_gets_done_are_refused(
+    text: str, wanted: str
+) -> None:
+    with pytest.raises(BadInput, match=f"is too often .* want {wanted} .*=0 is never"):
+        read_rates(text)
+
+
+def test_parts_that_nobody_repairs_fail_once_each_and_then_no_more() -> None:
+    rates = read_rates("chip=10,chip-repair=0,node=10,node-repair=0")
+    place = site(4)
+
+    happened = list(Failures(place, rates, 1))
+
+    assert len(happened) == place.chips + len(place.nodes)
+
+
+def test_a_run_counts_what_broke_also_where_nobody_was_hit() -> None:
+    rates = read_rates("node=100,node-repair=2")
+    played = trial(
+        16, [work("late", 500_000.0, 60)], happenings=Failures(site(16), rates, 1)
+    )
+    before = sum(
+        any(not node.ready for node in each.event.nodes)
+        for each in takewhile(lambda each: each.at < 500_060, played.happenings)
+        if isinstance(each.event, NodesChanged)
+    )
+
+    tally = play(played, engine(played))
+
+    assert (tally.over, tally.stops) == (1, 0)
+    assert tally.faults == before > 0
+
+
+def test_a_job_that_never_gets_any_further_ends_the_run_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clock, "MAX_IN_VAIN", 20)
+    rates = read_rates("node=4,node-repair=1")
+    moves = Recovery(Mode.FORCE, pods_only=True)
+    works = [work("big", 0.0, 400_000, replicas=12, recovery=moves)]
+    played = trial(
+        *(16, works), happenings=Failures(site(16), rates, 1), checkpoint_s=40_000.0
+    )
+
+    with pytest.raises(BadInput, match=r"'big' of .* stopped 20 times before it had"):
+        play(played, engine(played))
 
 
 def test_failures_drive_the_rescheduling_of_the_engine() -> None:

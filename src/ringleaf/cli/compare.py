@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, redirect_stderr
 from functools import partial
 from hashlib import blake2s
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,7 @@ from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import OURS, UnknownName, baseline, entry_of
 from ringleaf.cli.comparing import Stage, play_telling
 from ringleaf.cli.failure import BadUse, program, warn
-from ringleaf.cli.file import one_line
+from ringleaf.cli.file import check_file, check_folder, one_line
 from ringleaf.cli.output import print_json
 from ringleaf.cli.simulate import Wanted, metrics_of, scheduler_of, trial_of
 from ringleaf.report import measures
@@ -117,6 +118,7 @@ def compare_policies(
     """Play every policy with every seed, and tell who is better; the exit status."""
     kept = None if out is None else Path(out) / "runs"
     crew = crew_of(workers, dask)
+    _check_targets(out, report, plots)
     results = results_of(wanted, policies, seeds=seeds, crew=crew, kept=kept)
     written = _write(results, out, report, plots)
     if as_json:
@@ -124,6 +126,18 @@ def compare_policies(
     else:
         _show(Console(highlight=False), results, written)
     return 0
+
+
+def _check_targets(out: str | None, report: str | None, plots: str | None) -> None:
+    """Refuse what cannot be written before anything is played."""
+    if plots is not None and find_spec("matplotlib") is None:
+        raise BadUse(
+            "--plots wants matplotlib, which is not installed; "
+            "hint: pip install 'ringleaf[plots]'"
+        )
+    check_folder("--out", out)
+    check_folder("--plots", plots)
+    check_file("--report", report)
 
 
 def results_of(
@@ -150,7 +164,7 @@ def results_of(
         play = partial(run, told=stage.folder)
         try:
             runs = play_all(asked, play, crew, kept=kept, heard=stage.heard)
-        except (NoCrew, NotInstalled) as error:
+        except (NoCrew, NotInstalled, BadInput) as error:
             raise BadUse(str(error)) from None
     return Results(
         runs,

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from ringleaf.cli.failure import BadUse
@@ -38,3 +39,49 @@ def one_line(name: str, *bad: type[Exception]) -> Iterator[None]:
         raise BadUse(f"{name}: {error.strerror or error}") from None
     except ValueError as error:  # a path with a NUL byte
         raise BadUse(f"{name!r}: {error}") from None
+
+
+def check_folder(option: str, folder: str | None) -> None:
+    """Make the folder that *option* names, unless nothing can be written there.
+
+    Raises:
+        BadUse: It is a file, or nobody may make it or write to it.
+
+    """
+    if folder is None:
+        return
+    path, hint = Path(folder), f"hint: {option} DIR, a folder of your own"
+    try:
+        if path.exists() and not path.is_dir():
+            raise BadUse(f"{option}: {folder} is a file, want a folder; {hint}")
+        path.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=path).close()
+    except OSError as error:
+        why = error.strerror or error
+        raise BadUse(f"{option}: {folder}: {why}, want a folder; {hint}") from None
+    except ValueError as error:  # a path with a NUL byte
+        raise BadUse(f"{option}: {folder!r}: {error}; {hint}") from None
+
+
+def check_file(option: str, file: str | None) -> None:
+    """Make nothing, but see that the file that *option* names can be written.
+
+    Raises:
+        BadUse: It is a folder, or nobody may write it.
+
+    """
+    if file is None:
+        return
+    path, hint = Path(file), f"hint: {option} FILE, in a folder of your own"
+    try:
+        if not file or path.is_dir():
+            raise BadUse(f"{option}: {file or repr(file)} is no file; {hint}")
+        if path.exists():
+            path.open("ab").close()
+        else:
+            TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        why = error.strerror or error
+        raise BadUse(f"{option}: {file}: {why}; {hint}") from None
+    except ValueError as error:  # a path with a NUL byte
+        raise BadUse(f"{option}: {file!r}: {error}; {hint}") from None

@@ -63,7 +63,11 @@ Load = Annotated[
 ]
 
 Jobs = Annotated[
-    int | None, typer.Option(metavar="N", help="How many jobs; else as usual.")
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="How many jobs, of a trace the first; else as usual, of a trace all.",
+    ),
 ]
 
 Burst = Annotated[
@@ -103,8 +107,8 @@ FaultRates = Annotated[
     str,
     typer.Option(
         metavar="RATES",
-        help="none, usual, or hours between faults: chip=80000,node=20000,"
-        "leaf=40000,node-repair=4.",
+        help="none, usual, or hours between faults of one part: chip=80000,node=20000,"
+        "leaf=40000,node-repair=4; 0 is never.",
     ),
 ]
 

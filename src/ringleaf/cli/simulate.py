@@ -18,7 +18,7 @@ import ringleaf
 from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import OURS, UnknownName, baseline
 from ringleaf.cli.failure import BadUse, program, report, warn
-from ringleaf.cli.file import one_line
+from ringleaf.cli.file import check_folder, one_line
 from ringleaf.cli.output import print_json, progress
 from ringleaf.cli.simulated import print_summary
 from ringleaf.cli.simulating import Screen, paced
@@ -99,10 +99,14 @@ def simulate_jobs(
     """Simulate what is *wanted*, and tell what it comes to; the exit status."""
     trial = trial_of(wanted)
     folder = _folder(out, resume)
+    check_folder("--out", out)
     begun = time.perf_counter()
     course = _begin(wanted, trial, folder, resume)
     before = course.clock.steps
-    went = _go(course, folder, wanted, save_every_s)
+    try:
+        went = _go(course, folder, wanted, save_every_s)
+    except BadInput as error:
+        raise BadUse(f"{trial.workload.name}: {error}") from None
     if went:
         return _put_away(course, folder, wanted, went)
     tally = course.clock.finish()
@@ -196,6 +200,11 @@ def trial_of(wanted: Wanted) -> Trial:
         conf = place.scenario.conf or conf
     with one_line("--faults", BadInput):
         rates = read_rates(wanted.faults)
+    if rates.is_never and wanted.faults != "none":
+        warn(
+            f"--faults {wanted.faults}: nothing ever fails, as 0 hours between faults "
+            "is never; hint: --faults usual"
+        )
     with progress(what="drawing the jobs"):
         jobs = _workload(wanted, place.site)
     for line in jobs.notes:

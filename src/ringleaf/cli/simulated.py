@@ -109,6 +109,8 @@ def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
         most = f"at most {_percent(regret['max'])}, at {regret['n']:,} moments"
         could = f"{_percent(regret['mean'])} less than could be held"
         yield "regret", _told(could, most)
+    if told["asked"]["faults"] != "none":
+        yield "faults", _faults(jobs)
     if jobs["stops"]:
         yield "lost", _lost(told)
 
@@ -158,6 +160,11 @@ def _leaves(leaves: Plain) -> Text:
         f"{conflicts:.2f} spine conflicts at a time",
         f"{crossing}, {leaves['at_risk']:,} share a leaf with another",
     )
+
+
+def _faults(jobs: Plain) -> Text:
+    unhurt = "no job was stopped" if jobs["faults"] and not jobs["stops"] else ""
+    return _told(f"{jobs['faults']:,}" if jobs["faults"] else "none", unhurt)
 
 
 def _lost(told: Plain) -> Text:

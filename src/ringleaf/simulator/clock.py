@@ -51,6 +51,8 @@ PATIENCE_S: Final = 7 * 86400.0
 """How long those who are left may wait while nobody works and nobody comes."""
 MAX_AT_ONCE: Final = 10_000
 """Steps at one and the same time after which a run is given up."""
+MAX_IN_VAIN: Final = 1000
+"""Times a job may stop before it has saved any more work; then a run is given up."""
 
 Pods = Mapping[int, Placement]
 Degrees = Callable[[Mapping[str, Pods], Mapping[str, str]], Mapping[str, float]]
@@ -76,6 +78,8 @@ class Tally(Struct):
     done_chip_s: float = 0.0
     """Of jobs that are over."""
     lost_chip_s: float = 0.0
+    faults: int = 0
+    """How often something broke that was well."""
 
     @property
     def waiting(self) -> int:
@@ -91,7 +95,9 @@ class _Life:
         "end",
         "ending",
         "held",
+        "in_vain",
         "rigid",
+        "saved_s",
         "sick",
         "since",
         "slow",
@@ -110,6 +116,10 @@ class _Life:
         """Whether it works with all its pods or not at all."""
         self.done_s = 0.0
         """How much it has worked, when it last began or stopped to."""
+        self.saved_s = 0.0
+        """How much of that it had saved, when it last stopped."""
+        self.in_vain = 0
+        """How often it stopped since it last saved work."""
         self.since: float | None = None
         """When it began to work, as fast as it does; None while it does not."""
         self.slow = 1.0
@@ -313,7 +323,7 @@ class Clock:
                 events += self._pods_gone(number, name, pods, why)
         while (happening := self._next_happening) is not None and happening.at <= now:
             events.append(happening.event)
-            self._hardware(happening.event)
+            self.tally.faults += self._hardware(happening.event)
             self._take_happening()
         while (work := self._next_work) is not None and work.arrives <= now:
             events.append(self._arrive(work))
@@ -386,20 +396,23 @@ class Clock:
 
     # Nodes and chips that break, and are repaired.
 
-    def _hardware(self, event: Event) -> None:
+    def _hardware(self, event: Event) -> bool:
+        """Nodes are others; whether something broke that was well."""
         if isinstance(event, NodesGone):
             gone = {*event.names}
             for life, pods in self._pods_on(gone):
                 self._forget(life, pods, Cause.NODE)
             for name in gone:
                 self._broken.pop(name, None)
-        elif isinstance(event, NodesChanged):
-            self._nodes_changed(event.nodes)
+            return bool(gone)
+        return isinstance(event, NodesChanged) and self._nodes_changed(event.nodes)
 
-    def _nodes_changed(self, nodes: Sequence[Node]) -> None:
+    def _nodes_changed(self, nodes: Sequence[Node]) -> bool:
+        breaks = False
         for node in nodes:
             chips = node.faulty | node.unhealthy
             chips = chips if node.ready else full_mask(node.chips)
+            breaks |= bool(chips & ~self._broken.get(node.name, 0))
             if chips:
                 self._broken[node.name] = chips
             else:
@@ -411,6 +424,7 @@ class Clock:
             life.sick = life.sick - {*pods} | sick
             self._settle(life)
             self._crosses(life)
+        return breaks
 
     def _pods_on(self, nodes: set[str]) -> list[tuple[_Life, list[int]]]:
         """The jobs with pods on *nodes*, and which."""
@@ -476,7 +490,14 @@ class Clock:
         worked = life.worked(self.now)
         kept = saved(worked, self.trial.checkpoint_s)
         self._agenda.call_off(life.end)
-        life.done_s = kept
+        life.in_vain = 0 if kept > life.saved_s else life.in_vain + 1
+        if life.in_vain > MAX_IN_VAIN:
+            raise BadInput(
+                f"job {life.work.job.name!r} of {chips_of_job(life.work.job)} chips "
+                f"stopped {MAX_IN_VAIN} times before it had saved any more work",
+                "fewer faults, or work that is saved more often",
+            )
+        life.done_s = life.saved_s = kept
         self._rest(life)
         self.tally.stops += 1
         self.tally.lost_chip_s += chips_of_job(life.work.job) * (worked - kept)

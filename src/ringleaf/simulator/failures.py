@@ -26,6 +26,8 @@ HOUR_S: Final = 3600.0
 class Rates(Struct, frozen=True):
     """How often parts fail, and how long they stay so; all in hours, 0 is never.
 
+    A part whose repair takes 0 hours is never repaired.
+
     What is usual is of the order of what is known of 16,384 chips in 54 days (Llama 3,
     arXiv 2407.21783, table 5): 256 failures of chips, 35 of switches and cables, 128
     others. How long repairs take is not known from there.
@@ -38,9 +40,21 @@ class Rates(Struct, frozen=True):
     node_repair: float = 4
     leaf_repair: float = 2
 
+    def of(self, part: str) -> tuple[float, float]:
+        """Hours between two faults of one such part, and until it is repaired."""
+        return getattr(self, part), getattr(self, f"{part}_repair")
+
+    @property
+    def is_never(self) -> bool:
+        """Whether nothing ever fails."""
+        return not (self.chip or self.node or self.leaf)
+
 
 USUAL: Final = Rates()
 NEVER: Final = Rates(0, 0, 0)
+PARTS = _CHIP, _NODE, _LEAF = "chip", "node", "leaf"
+LEAST_H: Final = 4.0
+"""Hours between two faults of a part, at least: more often nothing gets done."""
 _KEYS: Final = {name.replace("_", "-"): name for name in Rates.__struct_fields__}
 
 
@@ -68,10 +82,23 @@ def read_rates(text: str) -> Rates:
                 f"there are {', '.join(_KEYS)}",
             )
         found = replace(found, **{_KEYS[key]: hours})
+    _refuse_too_often(found)
     return found
 
 
-_CHIP, _NODE, _LEAF = "chip", "node", "leaf"
+def _refuse_too_often(rates: Rates) -> None:
+    """Refuse parts that break before anybody could use them."""
+    for part in PARTS:
+        hours, repair = rates.of(part)
+        if hours and hours < max(LEAST_H, repair):
+            least, why = LEAST_H, ""
+            if repair > LEAST_H:
+                least, why = repair, ", as long as a repair takes,"
+            raise BadInput(
+                f"{part}={hours:g} is too often for work to get done, want "
+                f"{least:g} hours{why} or more between two faults of one",
+                f"{part}={getattr(USUAL, part):g} is usual, {part}=0 is never",
+            )
 
 
 class Failures:
@@ -112,6 +139,8 @@ class _Course:
         self._dice = {
             kind: stream(seed, f"failures {kind}") for kind, *_ in self._kinds
         }
+        self._whole = {kind: parts for kind, parts, *_ in self._kinds}
+        """Of every kind the parts that are whole, if none is repaired."""
         self._heap: list[tuple[float, int, int]] = []
         """When what of which kind fails (-1: somebody), or is repaired."""
 
@@ -130,9 +159,9 @@ class _Course:
             yield Happening(at, NodesChanged(tuple(map(self._as_it_is, nodes))))
 
     def _plan(self, index: int, now: float) -> None:
-        """When any part of a kind fails next."""
-        kind, parts, every_h, _repair_h = self._kinds[index]
-        if parts and every_h:
+        """When any part of a kind fails next, if there is one left to fail."""
+        kind, parts, every_h, repair_h = self._kinds[index]
+        if parts and every_h and (repair_h or self._whole[kind]):
             after = self._dice[kind].exponential(every_h * HOUR_S / parts)
             heappush(self._heap, (now + after, index, -1))
 
@@ -142,8 +171,10 @@ class _Course:
         dice = self._dice[kind]
         part = int(dice.integers(parts))
         lasts = dice.exponential(repair_h * HOUR_S) if repair_h else 0.0
+        is_new = (kind, part) not in self._broken
+        self._whole[kind] -= is_new
         self._plan(index, now)
-        if (kind, part) in self._broken:
+        if not is_new:
             return -1
         self._broken.add((kind, part))
         if repair_h:
