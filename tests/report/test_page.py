@@ -16,6 +16,7 @@ from ringleaf.report.page import page, write_report
 from ringleaf.report.results import Results
 from ringleaf.report.scene import SITE, films_of, fit
 from ringleaf.simulator.film import Stills, packed, unpacked
+from ringleaf.study.compare import compared
 from tests.report.made import POLICIES, plain_run, real, renamed
 
 VOID = {"meta", "input", "br", "link", "img"}
@@ -245,3 +246,41 @@ def test_an_empty_film_is_no_film() -> None:
     run = replace(real().runs[0], film=film | {"stills": 0})
 
     assert "No run was filmed." in page(Results([run]))
+
+
+def wait_runs(*waits: tuple[float, float]) -> Results:
+    """Ringleaf and another with a seed for each pair of waits."""
+    runs = [
+        plain_run(policy, seed, wait_s={"all": {"mean": mean}})
+        for seed, pair in enumerate(waits)
+        for policy, mean in zip(("ringleaf", "other"), pair, strict=True)
+    ]
+    return Results(runs, [*compared(runs, "ringleaf")])
+
+
+def coloured(read: Reader) -> list[str]:
+    kinds = [str(attrs.get("class")).split() for _tag, attrs in read.tags]
+    return [word for kind in kinds for word in kind if word in ("better", "worse")]
+
+
+@pytest.mark.parametrize(
+    ("waits", "told"),
+    [
+        ([(60.0, 90.0)], "nothing is known of chance, and nothing is coloured."),
+        ([(60.0, 90.0)] * 2, "The same run for every seed: every policy."),
+    ],
+)
+def test_without_intervals_nothing_is_coloured_and_the_table_says_why(
+    waits: list[tuple[float, float]], told: str
+) -> None:
+    read = Reader(page(wait_runs(*waits)))
+
+    assert told in read.texts["p"]
+    assert "interval below" not in read.texts["p"]
+    assert coloured(read) == []
+
+
+def test_what_is_beyond_chance_is_coloured() -> None:
+    read = Reader(page(wait_runs((60.0, 600.0), (61.0, 602.0))))
+
+    assert {*coloured(read)} == {"better", "worse"}  # the reference, and the other

@@ -3,6 +3,7 @@
 from ringleaf.report.measures import BY_KEY, Table
 from ringleaf.report.results import Estimate, Measured, Results
 from ringleaf.report.verdict import Standing, findings, headlines, standing_of
+from ringleaf.study.compare import compared
 from tests.report.made import plain_run, real
 
 UTILISATION, WAIT = "use.utilisation", "wait_s.all.mean"
@@ -14,7 +15,7 @@ def results(*measured: Measured) -> Results:
 
 
 def measured(
-    key: str, own: float, other: float, sure: float | None = 0.0
+    key: str, own: float, other: float, sure: float | None = 1e-9
 ) -> list[Measured]:
     """*own* of Ringleaf, and another; the difference is sure up to so much."""
     gap = other - own
@@ -25,7 +26,7 @@ def measured(
     ]
 
 
-def standing(key: str, own: float, other: float, sure: float | None = 0.0) -> Standing:
+def standing(key: str, own: float, other: float, sure: float | None = 1e-9) -> Standing:
     table = Table(results(*measured(key, own, other, sure)))
     found = standing_of(table, BY_KEY[key], "other")
     assert found is not None
@@ -59,10 +60,11 @@ def test_with_one_seed_what_is_seen_counts_and_chance_is_named() -> None:
 
 
 def test_with_one_seed_nothing_is_clear() -> None:
-    given = results(
+    seen = [
         *measured(UTILISATION, 0.8, 0.9, sure=None),
         *measured(WAIT, 60.0, 7200.0, sure=None),
-    )
+    ]
+    given = Results([plain_run("ringleaf"), plain_run("other")], seen)
 
     told = {each.head: each.text for each in findings(given)}
 
@@ -137,6 +139,84 @@ def test_what_is_within_chance_tells_if_all_seeds_agree() -> None:
         "Against other the difference is within chance, though ringleaf is better "
         "with every seed."
     )
+
+
+def with_seeds(own: float, *others: float) -> Results:
+    """*own* of Ringleaf with every seed, and what comes of another seed by seed."""
+    runs = [
+        plain_run(policy, seed, wait_s={"all": {"mean": mean}})
+        for seed, other in enumerate(others)
+        for policy, mean in (("ringleaf", own), ("other", other))
+    ]
+    return Results(runs, [*compared(runs, "ringleaf")])
+
+
+def test_runs_that_are_the_same_for_every_seed_tell_nothing_of_chance() -> None:
+    given = with_seeds(60.0, 90.0, 90.0)
+
+    told = {each.head: each for each in findings(given)}
+
+    waiting = told["Waiting, all jobs"]
+    assert waiting.text.endswith(". ringleaf is the best, the same with every seed.")
+    assert not waiting.is_sure
+    assert told["Chance"].text.startswith("The same run for every seed: every policy.")
+    assert not any("learly" in each.text for each in told.values())
+
+
+def test_where_the_same_run_is_worse_that_is_not_called_clear() -> None:
+    given = with_seeds(90.0, 60.0, 60.0)
+
+    told = {each.head: each for each in findings(given)}
+
+    assert told["Waiting, all jobs"].text.endswith(
+        ". other is better, the same with every seed."
+    )
+    worse = told["Where ringleaf is worse"]
+    assert worse.text.startswith("The same with every seed: waiting, all jobs 90 s (")
+    assert not worse.is_sure
+
+
+def test_a_small_difference_that_all_seeds_have_is_nearly_none() -> None:
+    (told,) = headlines(with_seeds(90.0, 90.1, 90.1), [WAIT])
+
+    assert told.text.endswith(". ringleaf and other are nearly the same.")
+
+
+def test_one_policy_may_be_the_same_for_every_seed_and_another_not() -> None:
+    told = {each.head: each for each in findings(with_seeds(60.0, 600.0, 601.0))}
+
+    assert told["Waiting, all jobs"].text.endswith("ringleaf is clearly the best.")
+    assert "The same run for every seed: ringleaf." in told["Chance"].text
+
+
+def test_in_short_tells_where_the_reference_is_worst() -> None:
+    given = results(
+        *measured(UTILISATION, 0.8, 0.9),
+        *measured(WAIT, 466_560.0, 16_200.0),
+    )
+
+    short = findings(given)[0]
+
+    assert short.text == (
+        "ringleaf: 80.0 % of the chips in use (others 90.0 %). "
+        "At its worst: waiting of all jobs 5.4 d, other 4.5 h."
+    )
+
+
+def test_in_short_tells_two_where_another_has_nothing_of_the_worst() -> None:
+    given = results(
+        *measured("leaves.conflicts", 0.1, 0.0),
+        *measured(WAIT, 7200.0, 3600.0, sure=9000.0),
+    )
+
+    assert findings(given)[0].text.endswith(
+        "At its worst: spine conflicts 0.1, other 0; "
+        "waiting of all jobs 2.0 h, other 1.0 h (within chance)."
+    )
+
+
+def test_in_short_tells_no_worst_where_nobody_is_better() -> None:
+    assert "worst" not in findings(results(*measured(WAIT, 1.0, 2.0)))[0].text
 
 
 def test_a_policy_alone_has_its_figures_told() -> None:

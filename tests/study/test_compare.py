@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ringleaf.report.measures import value_of
 from ringleaf.report.results import Run
@@ -23,7 +24,7 @@ ASKED = {
     for policy in ("ringleaf", "best-fit")
     for seed in (0, 1)
 }
-USE = "use.utilisation"
+USE, ROOM = "use.utilisation", "nodes.largest_gang_of_free.1.0"
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +50,9 @@ def test_every_policy_plays_every_seed_on_the_same_arrivals(runs: list[Run]) -> 
 
 def test_differences_are_means_of_differences_seed_by_seed(runs: list[Run]) -> None:
     found = {
-        each.policy: each for each in compared(runs, "ringleaf") if each.measure == USE
+        each.policy: each for each in compared(runs, "ringleaf") if each.measure == ROOM
     }
-    values = [value_of(each.metrics, USE) or 0.0 for each in runs]
+    values = [value_of(each.metrics, ROOM) or 0.0 for each in runs]
     ours, theirs = values[:2], values[2:]
 
     assert found["ringleaf"].value.mean == pytest.approx(sum(ours) / 2)
@@ -63,6 +64,22 @@ def test_differences_are_means_of_differences_seed_by_seed(runs: list[Run]) -> N
     assert difference.mean == pytest.approx(sum(gap) / 2)
     assert difference.high == pytest.approx(sum(gap) / 2 + half)
     assert difference.n == 2
+
+
+def test_a_difference_that_all_seeds_have_has_no_interval(runs: list[Run]) -> None:
+    again = [
+        replace(each, spec=replace(each.spec, seed=seed))
+        for each in runs
+        for seed in (2, 3)
+        if each.spec.seed == 1
+    ]
+    found = [each for each in compared(again, "ringleaf") if each.measure == ROOM]
+
+    for each in (found[0].value, found[1].value, found[1].difference):
+        assert each is not None
+        assert (each.low, each.high, each.n) == (None, None, 2)
+    assert found[1].difference is not None
+    assert found[1].difference.mean
 
 
 def test_processes_come_to_the_same_bytes(alone: list[bytes]) -> None:

@@ -215,8 +215,11 @@ def _percent(told: dict[str, Any]) -> str:
 
     >>> _percent({"mean": 0.975, "low": 0.97, "high": 0.98, "n": 2})
     '97.5 % ± 0.5'
+    >>> _percent({"mean": 1.0, "low": None, "high": None, "n": 2})
+    '100.0 % ± 0.0'
     """
     value = f"{100 * told['mean']:.1f} %"
-    if told["high"] is None:
+    if told["n"] == 1:
         return value
-    return f"{value} ± {100 * (told['high'] - told['mean']):.1f}"
+    half = 0.0 if told["high"] is None else told["high"] - told["mean"]
+    return f"{value} ± {100 * half:.1f}"

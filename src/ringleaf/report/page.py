@@ -30,7 +30,15 @@ from ringleaf.report.results import Estimate, Results, Run
 from ringleaf.report.scene import films_of
 from ringleaf.report.spread import Spread, SpreadChart
 from ringleaf.report.stack import StackChart
-from ringleaf.report.verdict import Finding, Standing, findings, standing_of, summary
+from ringleaf.report.verdict import (
+    Finding,
+    Standing,
+    alike,
+    findings,
+    is_sure,
+    standing_of,
+    summary,
+)
 from ringleaf.simulator.metrics import SERIES
 
 MOST_LINES: Final = 5
@@ -229,7 +237,8 @@ _MARKS: Final = {Standing.BETTER: "better", Standing.WORSE: "worse", Standing.EV
 
 def _finding(each: Finding) -> str:
     mark = _MARKS[each.standing]
-    badge = f'<span class="badge {mark}">{mark}</span>' if mark else ""
+    kind = f"badge {mark}" if each.is_sure else "badge"
+    badge = f'<span class="{kind}">{mark}</span>' if mark else ""
     about = f" <small>{escape(each.about)}</small>" if each.about else ""
     return f"<li><b>{escape(each.head)}</b>{badge} {escape(each.text)}{about}</li>"
 
@@ -529,16 +538,32 @@ def _table(results: Results) -> Iterator[str]:
     yield from _section(
         "table",
         "Every policy and bound",
-        f"<p>Means over seeds, with the {results.confidence:.0%} confidence interval "
-        "below; then the difference to "
-        f"{escape(results.reference)}, paired by seed, with its own. Coloured words "
-        "tell where that is beyond chance.</p>",
+        f"<p>{escape(_read_as(results))}</p>",
         '<div class="scroll" tabindex="0" role="region" aria-label="Table of measures">'
         f'<table class="figures"><thead><tr><th scope="col">measure</th>{head}</tr>'
         f"</thead><tbody>{''.join(rows)}</tbody></table></div>",
         silent,
         f"<h3>Bounds</h3><ul>{told}</ul>" if told else "",
     )
+
+
+def _read_as(results: Results) -> str:
+    """How the table is read: with intervals and colours only where there are some."""
+    reference = results.reference
+    if not any(each.value.low is not None for each in results.comparison):
+        runs = max(len(results.of(policy)) for policy in results.policies)
+        told = f"Means over {runs} seeds" if runs > 1 else "One run each"
+        told += f", and the difference to {reference}. "
+        return told + (
+            alike(results)
+            or "There are no intervals: nothing is known of chance, and nothing is "
+            "coloured."
+        )
+    return (
+        f"Means over seeds, with the {results.confidence:.0%} confidence interval "
+        f"below; then the difference to {reference}, paired by seed, with its own. "
+        f"Coloured words tell where that is beyond chance. {alike(results)}"
+    ).strip()
 
 
 def _cell(table: Table, measure: Measure, policy: str) -> str:
@@ -556,7 +581,9 @@ def _cell(table: Table, measure: Measure, policy: str) -> str:
         if standing in (Standing.BETTER, Standing.WORSE):
             # The reference being better makes the other policy worse.
             word = "worse" if standing is Standing.BETTER else "better"
-            parts.append(f'<small class="{word}">{_ratio(own, value)}{word}</small>')
+            sure = is_sure(table, measure.key, policy)
+            kind = f' class="{word}"' if sure else ""
+            parts.append(f"<small{kind}>{_ratio(own, value)}{word}</small>")
     kind = ' class="own"' if policy == reference else ""
     return f"<td{kind}>{''.join(parts)}</td>"
 
@@ -579,6 +606,8 @@ def _gap(measure: Measure, gap: Estimate) -> str:
     if gap.low is not None and gap.high is not None:
         ends = [_signed(measure, each) for each in (gap.low, gap.high)]
         told += f"</small><small>({' to '.join(ends).replace(' points', '')})"
+    elif gap.n > 1:
+        told += "</small><small>(the same with every seed)"
     return f"<small>{told}</small>"
 
 

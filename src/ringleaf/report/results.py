@@ -71,7 +71,8 @@ class Estimate(Struct, frozen=True):
 
     Args:
         mean: The mean.
-        low: Where the confidence interval begins; None with a single seed.
+        low: Where the confidence interval begins; None with a single seed, and where
+            all seeds come to the same.
         high: Where it ends.
         n: Of how many seeds.
 
@@ -159,3 +160,13 @@ class Results(Struct, frozen=True):
         """The runs of *policy*, by seed."""
         own = [run for run in self.runs if run.spec.policy == policy]
         return sorted(own, key=lambda run: run.spec.seed)
+
+    @property
+    def fixed(self) -> list[str]:
+        """The policies whose runs are the same for every seed, of several seeds."""
+        found = []
+        for policy in self.policies:
+            first, *others = self.of(policy)
+            if others and all(run.metrics == first.metrics for run in others):
+                found.append(policy)
+        return found

@@ -58,6 +58,7 @@ class Finding(Struct, frozen=True):
         text: What was found.
         standing: How the reference stands by it.
         about: What the measure means.
+        is_sure: Whether that standing is beyond chance.
 
     """
 
@@ -65,12 +66,14 @@ class Finding(Struct, frozen=True):
     text: str
     standing: Standing = Standing.EVEN
     about: str = ""
+    is_sure: bool = False
 
 
 def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
     """How the reference stands against *policy*; None where one of them has no value.
 
-    With several seeds only what is beyond chance counts; with one, what is seen.
+    With several seeds only what is beyond chance counts; with one, or where all seeds
+    come to the same, what is seen.
     """
     own = table.value(measure.key, table.results.reference)
     other = table.value(measure.key, policy)
@@ -84,6 +87,12 @@ def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
     less = gap.mean > 0
     good = less if measure.better is Better.DOWN else not less
     return Standing.BETTER if good else Standing.WORSE
+
+
+def is_sure(table: Table, key: str, policy: str) -> bool:
+    """Whether the difference of *policy* has an interval, so that it can be clear."""
+    gap = table.difference(key, policy)
+    return gap is not None and gap.low is not None
 
 
 def relative(own: float, other: float) -> str:
@@ -141,7 +150,35 @@ def _in_short(table: Table, others: list[str]) -> Finding:
             range_ = " to ".join(ends)
             parts.append(f"{words.format(written(own.mean))} (others {range_})")
     text = "; ".join(parts) or "nothing to compare"
-    return Finding("In short", f"{table.results.reference}: {text}.")
+    worst = _worst(table, others)
+    told_worst = f" At its worst: {'; '.join(worst)}." if worst else ""
+    return Finding("In short", f"{table.results.reference}: {text}.{told_worst}")
+
+
+def _worst(table: Table, others: list[str]) -> list[str]:
+    """Where the reference is worst beside another, by the part of a value.
+
+    Where that other has nothing of it no part tells how much that is, so that the worst
+    of the rest is told as well.
+    """
+    found: list[tuple[float, str]] = []
+    for measure in _telling(table):
+        own = table.value(measure.key, table.results.reference)
+        values = {other: table.value(measure.key, other) for other in others}
+        known = {other: value.mean for other, value in values.items() if value}
+        best = None if own is None else _far_ahead(measure, own, known, SAME)
+        if own is None or best is None:
+            continue
+        far = abs(own.mean - known[best]) / max(abs(own.mean), abs(known[best]))
+        is_chance = standing_of(table, measure, best) is Standing.EVEN
+        text = (
+            f"{measure.noun} {measure.written(own.mean)}, {best} "
+            f"{measure.written(known[best])}{' (within chance)' if is_chance else ''}"
+        )
+        found.append((far, text))
+    found.sort(key=lambda each: -each[0])
+    n = 1 + sum(far >= 1 for far, _text in found[:1])
+    return [text for _far, text in found[:n]]
 
 
 def _alone(table: Table) -> list[Finding]:
@@ -198,19 +235,22 @@ def _headline(table: Table, measure: Measure, others: list[str]) -> Finding | No
     text = f"{results.reference} {written(own.mean)}; "
     text += f"the best of the others, {best}, {written(known[best])}"
     if measure.written is share:
-        gap = 100 * (own.mean - known[best])
-        text += f" ({gap:+.1f} points)" if abs(gap) >= 0.05 else " (the same)"  # noqa: PLR2004
+        points = 100 * (own.mean - known[best])
+        text += f" ({points:+.1f} points)" if abs(points) >= 0.05 else " (the same)"  # noqa: PLR2004
     elif own.mean and own.mean != known[best]:
         text += f" ({results.reference}: {relative(own.mean, known[best])})"
     if last != best:
         text += f"; the last, {last}, {written(known[last])}"
-    clearly = "clearly " if _is_sure(results) else ""
+    sure = is_sure(table, measure.key, best)
+    clearly = "clearly " if sure else ""
+    gap = table.difference(measure.key, best)
+    alike = ", the same with every seed" if gap and not sure and gap.n > 1 else ""
     text += {
-        Standing.BETTER: f". {results.reference} is {clearly}the best.",
-        Standing.WORSE: f". {best} is {clearly}better.",
+        Standing.BETTER: f". {results.reference} is {clearly}the best{alike}.",
+        Standing.WORSE: f". {best} is {clearly}better{alike}.",
         Standing.EVEN: _unclear(table, measure, best),
     }[standing]
-    return Finding(measure.title, text, standing, measure.about)
+    return Finding(measure.title, text, standing, measure.about, sure)
 
 
 def _unclear(table: Table, measure: Measure, other: str) -> str:
@@ -232,7 +272,7 @@ def _unclear(table: Table, measure: Measure, other: str) -> str:
     good, bad = sum(sign * g > 0 for g in gaps), sum(sign * g < 0 for g in gaps)
     if not any(gaps):
         return f". {results.reference} and {other} are the same."
-    if len(gaps) == 1:
+    if len({*gaps}) == 1:
         return f". {results.reference} and {other} are nearly the same."
     told = f". Against {other} the difference is within chance"
     if max(good, bad) == len(gaps) > 1:
@@ -243,7 +283,9 @@ def _unclear(table: Table, measure: Measure, other: str) -> str:
 
 def _worse(table: Table, others: list[str]) -> Finding:
     """Where the reference is worse than anybody: clearly, or within chance."""
-    clear, likely = [], []
+    clear: list[str] = []
+    seen: list[str] = []
+    likely: list[str] = []
     for measure in table.measures:
         own = table.value(measure.key, table.results.reference)
         if own is None:
@@ -252,35 +294,45 @@ def _worse(table: Table, others: list[str]) -> Finding:
         known = {other: value.mean for other, value in values.items() if value}
         title = f"{measure.title[0].lower()}{measure.title[1:]}"
         head = f"{title} {measure.written(own.mean)}"
-        better = [
-            f"{other} {measure.written(mean)}"
+        better = {
+            other: f"{other} {measure.written(mean)}"
             for other, mean in known.items()
             if standing_of(table, measure, other) is Standing.WORSE
-        ]
+        }
+        sure = {other for other in better if is_sure(table, measure.key, other)}
+        for found, whose in ((clear, sure), (seen, better.keys() - sure)):
+            if whose:
+                named = [text for other, text in better.items() if other in whose]
+                found.append(f"{head} ({listed(named)})")
         if better:
-            clear.append(f"{head} ({listed(better)})")
-        elif measure in _telling(table) and (best := _far_ahead(measure, own, known)):
+            continue
+        if measure in _telling(table) and (best := _far_ahead(measure, own, known)):
             likely.append(f"{head} ({best} {measure.written(known[best])})")
-    sure = "Clearly" if _is_sure(table.results) else "In this run"
-    told = f"{sure}: {'; '.join(clear)}." if clear else "By no measure beyond chance."
+    n_seeds = len({run.spec.seed for run in table.results.runs})
+    alike = "The same with every seed" if n_seeds > 1 else "In this run"
+    told = f"Clearly: {'; '.join(clear)}." if clear else ""
+    if seen:
+        told += f"{' ' * bool(told)}{alike}: {'; '.join(seen)}."
+    told = told or "By no measure beyond chance."
     if likely:
         told += (
             f" Within chance, but by more than {FAR:.0%} of the mean: "
             f"{'; '.join(likely)}."
         )
     head = f"Where {table.results.reference} is worse"
-    return Finding(head, told, Standing.WORSE if clear else Standing.EVEN)
+    standing = Standing.WORSE if clear or seen else Standing.EVEN
+    return Finding(head, told, standing, is_sure=bool(clear))
 
 
 def _far_ahead(
-    measure: Measure, own: Estimate, known: Mapping[str, float]
+    measure: Measure, own: Estimate, known: Mapping[str, float], part: float = FAR
 ) -> str | None:
-    """Who is best, if that is far better than the reference."""
+    """Who is best, if that is better than the reference by *part* of the value."""
     if not known or measure.better is Better.NEITHER:
         return None
     sign = -1 if measure.better is Better.UP else 1
     best = min(known, key=lambda other: (sign * known[other], other))
-    far = FAR * max(abs(own.mean), abs(known[best]))
+    far = part * max(abs(own.mean), abs(known[best]))
     return best if sign * (own.mean - known[best]) > far else None
 
 
@@ -307,13 +359,9 @@ def _tally(table: Table, other: str) -> Finding:
         else Standing.EVEN
     )
     text = "; ".join(parts) or "nothing to compare"
-    return Finding(f"Against {other}", f"{text[0].upper()}{text[1:]}.", standing)
-
-
-def _is_sure(results: Results) -> bool:
-    """Whether differences have intervals, so that one can be clear."""
-    gaps = (each.difference for each in results.comparison)
-    return any(gap is not None and gap.low is not None for gap in gaps)
+    sure = any(is_sure(table, measure.key, other) for measure in _telling(table))
+    head = f"Against {other}"
+    return Finding(head, f"{text[0].upper()}{text[1:]}.", standing, is_sure=sure)
 
 
 def _chance(results: Results) -> Finding:
@@ -325,12 +373,28 @@ def _chance(results: Results) -> Finding:
             "There is one seed only, so nothing is known of chance: differences are "
             "those of this run. Run with several seeds before you decide anything.",
         )
+    if len(results.fixed) == len(results.policies):
+        return Finding("Chance", alike(results))
+    told = f" {alike(results)}" if results.fixed else ""
     return Finding(
         "Chance",
         f"Figures are means over {len(seeds)} seeds, every policy with the same jobs "
         f"at the same times. A difference is called clear where its "
         f"{results.confidence:.0%} confidence interval, paired by seed, leaves out 0, "
-        f"and it is more than {SAME:.1%} of the value.",
+        f"and it is more than {SAME:.1%} of the value.{told}",
+    )
+
+
+def alike(results: Results) -> str:
+    """That the runs of some policies are the same for every seed; empty of none."""
+    fixed = results.fixed
+    if not fixed:
+        return ""
+    who = "every policy" if len(fixed) == len(results.policies) else listed(fixed)
+    return (
+        f"The same run for every seed: {who}. Nothing in it was drawn, so more seeds "
+        "tell no more, and differences between such runs have no interval: they are "
+        "those of these jobs."
     )
 
 

@@ -36,17 +36,22 @@ def student(freedom: int) -> float:
 def mean_of(values: Sequence[float]) -> Estimate | None:
     """The mean with its confidence interval, by Student; None of nothing.
 
+    Values that are all the same have no interval, as a single one has none: they tell
+    nothing of chance.
+
     >>> found = mean_of([1.0, 2.0, 3.0])
     >>> found.mean, round(found.low, 2), round(found.high, 2), found.n
     (2.0, -0.48, 4.48, 3)
     >>> mean_of([5.0]), mean_of([])
     (Estimate(mean=5.0, low=None, high=None, n=1), None)
+    >>> mean_of([5.0, 5.0])
+    Estimate(mean=5.0, low=None, high=None, n=2)
     """
     if not values:
         return None
     n = len(values)
-    if n == 1:
-        return Estimate(values[0])
+    if len({*values}) == 1:
+        return Estimate(values[0], n=n)
     mean, half = fmean(values), student(n - 1) * stdev(values) / sqrt(n)
     return Estimate(mean, mean - half, mean + half, n)
 
@@ -55,6 +60,6 @@ def paired(values: Sequence[float], base: Sequence[float]) -> Estimate | None:
     """The mean of the differences to *base*, seed by seed.
 
     >>> paired([3.0, 5.0], [1.0, 3.0])
-    Estimate(mean=2.0, low=2.0, high=2.0, n=2)
+    Estimate(mean=2.0, low=None, high=None, n=2)
     """
     return mean_of([one - other for one, other in zip(values, base, strict=True)])
