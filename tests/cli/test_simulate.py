@@ -159,10 +159,16 @@ def test_a_cluster_comes_from_a_dump_with_its_configuration(ringleaf: Ringleaf) 
     [
         (("--cluster", "nowhere"), "--cluster is 'nowhere', want a file or one of "),
         (("--workload", "kalas"), "--workload: workload 'kalas' is unknown"),
-        (("--policy", "bestfit"), "there is no policy 'bestfit'; did you mean"),
+        (
+            ("--policy", "bestfit"),
+            "--policy: there is no policy 'bestfit'; did you mean",
+        ),
         (("--order", "lifo"), "there is no queue order 'lifo'"),
         (("--faults", "often"), "--faults: 'often' is no rate, want usual, none, or"),
-        (("--load", "0"), "--workload: load is 0.0, want more than 0"),
+        (("--load", "0"), "--load is 0.0, want more than 0"),
+        (("--jobs", "0"), "--jobs is 0, want 1 or more"),
+        (("--estimate", "-1"), "--estimate is -1.0, want 0 or more"),
+        (("--order", "easi"), "--order: there is no queue order 'easi'"),
         (("--columns", "philly"), "--columns goes with --trace"),
         (("--trace", "none.csv"), "--trace: none.csv: No such file or directory"),
         (("--trace", "a.csv", "--burst", "3"), "--burst goes without --trace, whose"),
@@ -171,7 +177,7 @@ def test_a_cluster_comes_from_a_dump_with_its_configuration(ringleaf: Ringleaf) 
             "--workload goes without --trace",
         ),
         (("--resume", "x/y.run"), "--resume: x/y.run: No such file or directory"),
-        (("--conf", "none.conf"), "none.conf: No such file or directory"),
+        (("--conf", "none.conf"), "--conf: none.conf: No such file or directory"),
         (("--contention", "2"), "'--contention'"),
         (
             ("--resume", "x/y.run", "--out", "z"),
@@ -199,6 +205,58 @@ def test_results_that_cannot_be_written_are_one_line(
 
     assert done.status == 2
     assert "Not a directory" in done.err
+
+
+def test_a_run_that_is_not_over_is_never_overwritten(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    (tmp_path / module.BOOKMARK).write_bytes(b"of others")
+
+    done = ringleaf("simulate", *SMALL, "--out", str(tmp_path))
+
+    assert done.status == 2
+    assert f"--resume {tmp_path / module.BOOKMARK}" in done.err
+    assert (tmp_path / module.BOOKMARK).read_bytes() == b"of others"
+    assert [each.name for each in tmp_path.iterdir()] == [module.BOOKMARK]
+
+
+def test_results_of_other_options_are_overwritten_with_a_warning(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    out = ("--out", str(tmp_path))
+    first = ringleaf("simulate", *SMALL, *out)
+    same = ringleaf("simulate", *SMALL, *out)
+    other = ringleaf("simulate", *SMALL, *out, "--seed", "1")
+
+    assert not first.err
+    assert not same.err
+    assert "has results of other options, which are overwritten" in other.err
+
+
+def test_a_window_of_little_of_the_time_is_told(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    file = tmp_path / "late.csv"
+    late = "".join(f"{1_000_000 + n},60,8\n" for n in range(0, 1000, 10))
+    file.write_text(f"submit,duration,chips\n0,60,8\n{late}")
+
+    options = (*SMALL[:2], "--trace", str(file), "--columns")
+    done = ringleaf("simulate", *options, "submit=submit,duration=duration,chips=chips")
+
+    assert done.status == 0
+    assert " of the 12 d in which jobs come are counted" in done.err
+
+
+def test_jobs_that_wait_for_their_turn_while_chips_are_free_give_a_hint(
+    ringleaf: Ringleaf,
+) -> None:
+    seren = ("--cluster=leaf-spine-512:nodes=128", "--workload=seren", "--jobs=2000")
+    silent = ringleaf("simulate", *seren)
+    told = ringleaf("simulate", *seren, "--estimate=1.5")
+
+    assert "while chips are free" in silent.out
+    assert "try --estimate 1.5" in silent.out
+    assert "try --estimate" not in told.out
 
 
 # Interruptions.

@@ -26,7 +26,13 @@ from ringleaf.cli.comparing import Stage, play_telling
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import check_file, check_folder, one_line
 from ringleaf.cli.output import print_json
-from ringleaf.cli.simulate import Wanted, metrics_of, scheduler_of, trial_of
+from ringleaf.cli.simulate import (
+    Wanted,
+    metrics_of,
+    scheduler_of,
+    trial_of,
+    warn_of_window,
+)
 from ringleaf.report import measures
 from ringleaf.report.measures import Better, Measure
 from ringleaf.report.page import write_report
@@ -121,6 +127,7 @@ def compare_policies(
     _check_targets(out, report, plots)
     results = results_of(wanted, policies, seeds=seeds, crew=crew, kept=kept)
     written = _write(results, out, report, plots)
+    warn_of_window(results.runs[0].metrics["window"])
     if as_json:
         print_json(plain_of(results))
     else:
@@ -190,8 +197,9 @@ def asked_of(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Wanted
     """
     names = [name for text in policies for name in text.split(",") if name]
     if len({*names}) < len(names) or not names:
+        want = "every policy once" if names else "at least one policy"
         raise BadUse(
-            f"--policies has {', '.join(names) or 'nothing'}, want every policy once; "
+            f"--policies has {', '.join(names) or 'nothing'}, want {want}; "
             f"hint: --policies {OURS},best-fit,random"
         )
     found = []
@@ -201,7 +209,7 @@ def asked_of(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Wanted
         try:
             baseline(own.policy, order=own.order)(())
         except (UnknownName, NotInstalled) as error:
-            raise BadUse(str(error)) from None
+            raise BadUse(f"--policies: {error}") from None
         found += [replace(own, seed=wanted.seed + n) for n in range(seeds)]
     return found
 

@@ -16,11 +16,11 @@ from rich.console import Console
 
 import ringleaf
 from ringleaf.baselines.optimum import NotInstalled
-from ringleaf.baselines.registry import OURS, UnknownName, baseline
+from ringleaf.baselines.registry import BASELINES, OURS, UnknownName, baseline
 from ringleaf.cli.failure import BadUse, program, report, warn
 from ringleaf.cli.file import check_folder, one_line
 from ringleaf.cli.output import print_json, progress
-from ringleaf.cli.simulated import print_summary
+from ringleaf.cli.simulated import lasting, print_summary
 from ringleaf.cli.simulating import Screen, paced
 from ringleaf.cli.site import find_place
 from ringleaf.engine.engine import Engine
@@ -33,7 +33,7 @@ from ringleaf.simulator.ledger import Ledger
 from ringleaf.simulator.metrics import SERIES, Metrics
 from ringleaf.simulator.metrics.cost import Timed
 from ringleaf.simulator.metrics.regret import Regret
-from ringleaf.simulator.preset import USUAL, Knobs
+from ringleaf.simulator.preset import USUAL, Knobs, check
 from ringleaf.simulator.sites import with_queues
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import DETECT, read_trace
@@ -100,6 +100,8 @@ def simulate_jobs(
     trial = trial_of(wanted)
     folder = _folder(out, resume)
     check_folder("--out", out)
+    if resume is None and folder is not None:
+        _spare_others(folder, wanted)
     begun = time.perf_counter()
     course = _begin(wanted, trial, folder, resume)
     before = course.clock.steps
@@ -111,6 +113,7 @@ def simulate_jobs(
         return _put_away(course, folder, wanted, went)
     tally = course.clock.finish()
     told = _told(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
+    warn_of_window(told["measures"]["window"])
     if folder is not None:
         _write(folder, told, course)
     if as_json:
@@ -164,8 +167,11 @@ def scheduler_of(wanted: Wanted, trial: Trial) -> Engine:
     try:
         make = baseline(wanted.policy, order=wanted.order, seed=wanted.seed)
         return make(site.nodes, site.leaves, site.queues, trial.conf)
-    except (UnknownName, NotInstalled) as error:
-        raise BadUse(str(error)) from None
+    except UnknownName as error:
+        option = "--order" if wanted.policy in BASELINES else "--policy"
+        raise BadUse(f"{option}: {error}") from None
+    except NotInstalled as error:
+        raise BadUse(f"--policy: {error}") from None
 
 
 def metrics_of(wanted: Wanted) -> Metrics:
@@ -192,8 +198,40 @@ def _folder(out: str | None, resume: str | None) -> Path | None:
     return folder
 
 
+def _spare_others(folder: Path, wanted: Wanted) -> None:
+    """Refuse a folder with a run that is not over; warn of other results there."""
+    unfinished = folder / BOOKMARK
+    if unfinished.exists():
+        raise BadUse(
+            f"--out: {unfinished} is a run that is not over; hint: go on with it by "
+            f"--resume {unfinished}, remove it, or take another folder"
+        )
+    try:
+        before = msgspec.json.decode((folder / "summary.json").read_bytes())["asked"]
+    except (OSError, msgspec.DecodeError, LookupError, TypeError):
+        return
+    if before != msgspec.to_builtins(wanted):
+        warn(f"--out: {folder} has results of other options, which are overwritten")
+
+
+LEAST_COUNTED: Final = 0.2
+"""Share of the time in which jobs come that is counted, at least, without a warning."""
+
+
+def warn_of_window(window: dict[str, float]) -> None:
+    """Warn where little of the time in which jobs come is counted."""
+    counted, comes = window["to_s"] - window["from_s"], window["to_s"]
+    if counted < LEAST_COUNTED * comes:
+        warn(
+            f"only {lasting(counted)} of the {lasting(comes)} in which jobs come are "
+            "counted, as so few of them come early; hint: more --jobs, or --load"
+        )
+
+
 def trial_of(wanted: Wanted) -> Trial:
     """Everything that the run depends on."""
+    with _named_options():
+        check(wanted.seed, wanted.load, wanted.jobs, wanted.knobs)
     place = find_place(wanted.cluster, wanted.product)
     conf = _conf(wanted.conf)
     if wanted.conf is None and place.scenario is not None:
@@ -225,12 +263,24 @@ def trial_of(wanted: Wanted) -> Trial:
     )
 
 
+@contextmanager
+def _named_options() -> Iterator[None]:
+    """What is wrong with a number is said of its option, which has the same name."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadUse(f"--{error}") from None
+
+
 def _conf(file: str | None) -> Conf:
     if file is None:
         return DEFAULT
     from ringleaf.cli.conf import read_file  # noqa: PLC0415 - slow, rarely used
 
-    conf, warnings = read_file(file)
+    try:
+        conf, warnings = read_file(file)
+    except BadUse as error:
+        raise BadUse(f"--conf: {error}") from None
     for line in warnings:
         warn(f"{file}: {line}")
     return conf

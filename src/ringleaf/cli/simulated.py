@@ -53,6 +53,8 @@ def print_summary(
     console.print()
     console.print(_by_size(told["measures"]))
     console.print()
+    if hint := _hint(told):
+        console.print(Text(hint), soft_wrap=True)
     took, steps = speed
     jobs = told["jobs"]["arrived"]
     console.print(
@@ -63,6 +65,26 @@ def print_summary(
     if folder is not None:
         names = ("jobs.csv", "series.csv", "summary.json", "cost.json")
         console.print(Text(f"results in {folder}: {', '.join(names)}"), soft_wrap=True)
+
+
+IDLE, IN_ORDER, LONG_S = 0.5, 0.5, 60.0
+"""Where fewer chips are in use, more of the waiting is for the order of jobs, and it
+takes longer, there is something to try."""
+
+
+def _hint(told: Plain) -> str:
+    """What to try where jobs wait for their turn while chips are free; or nothing."""
+    asked, measures = told["asked"], told["measures"]
+    order = measures["why"]["jobs"]["order"]["share"] or 0.0
+    wait_s = measures["wait_s"]["all"]["mean"] or 0.0
+    idle = (measures["use"]["utilisation"] or 0.0) < IDLE
+    silent = asked["trace"] is None and not asked["knobs"]["estimate"]
+    if not (idle and silent and order > IN_ORDER and wait_s > LONG_S):
+        return ""
+    return (
+        "hint: jobs wait for their turn (order) while chips are free, as places are "
+        "kept for others and nobody tells how long jobs run; try --estimate 1.5"
+    )
 
 
 def _head(told: Plain) -> Iterator[Text]:
