@@ -223,6 +223,13 @@ def test_what_cannot_be_written_is_refused_before_the_first_run(
     assert done.err.count("\n") == 1
 
 
+def test_one_policy_alone_is_played_with_a_warning(ringleaf: Ringleaf) -> None:
+    done = ringleaf("compare", *SMALL, "--seeds=2", "--policies=best-fit")
+
+    assert done.status == 0
+    assert "warning: one policy is compared with nobody; hint: --policies" in done.err
+
+
 def test_plots_without_matplotlib_are_refused_before_the_first_run(
     ringleaf: Ringleaf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

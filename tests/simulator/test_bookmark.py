@@ -119,4 +119,6 @@ def test_a_file_that_is_cut_off_is_refused(put_away: Path) -> None:
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "nothing"
 
-    assert str(refusal(path)) == f"{path}: No such file or directory"
+    assert str(refusal(path)) == (
+        f"{path}: No such file or directory; hint: begin anew, without --resume"
+    )

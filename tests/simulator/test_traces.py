@@ -326,7 +326,10 @@ def test_what_cannot_be_asked_is_told_in_one_line(
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("absent.csv", "absent.csv: No such file or directory"),
+        (
+            "absent.csv",
+            "absent.csv: No such file or directory; hint: a CSV or SWF file",
+        ),
         ("a\0b", "embedded null"),
         (".", "Is a directory"),
     ],
@@ -337,7 +340,7 @@ def test_what_is_no_file_is_told_in_one_line(path: str, line: str) -> None:
 
 
 def test_what_is_not_packed_is_told_in_one_line(written: Write) -> None:
-    with pytest.raises(BadInput, match=r"a.csv.gz: .*gzip"):
+    with pytest.raises(BadInput, match=r"a.csv.gz: not packed with gzip"):
         read_trace(written(PLAIN, "a.csv.gz"), SITE)
 
 
@@ -429,3 +432,17 @@ def outcome(path: Path, columns: str, *, skip_bad: bool) -> Workload | str:
         return read_trace(path, SITE, columns, skip_bad=skip_bad)
     except BadInput as error:
         return str(error)
+
+
+@pytest.mark.parametrize(
+    ("sign", "word"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")]
+)
+@pytest.mark.parametrize("columns", ["", "submit=a,duration=b,chips=c"])
+def test_columns_that_stand_apart_by_other_signs_are_named(
+    sign: str, word: str, columns: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"a{sign}b{sign}c\n1{sign}2{sign}3\n", encoding="utf-8")
+
+    with pytest.raises(BadInput, match=f"hint: columns stand apart by {word} here"):
+        read_trace(str(file), SITE, columns)

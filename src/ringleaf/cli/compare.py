@@ -125,6 +125,11 @@ def compare_policies(
     kept = None if out is None else Path(out) / "runs"
     crew = crew_of(workers, dask)
     _check_targets(out, report, plots)
+    if len(asked_of(wanted, policies, 1)) == 1:
+        warn(
+            "one policy is compared with nobody; "
+            f"hint: --policies {OURS},best-fit,random"
+        )
     results = results_of(wanted, policies, seeds=seeds, crew=crew, kept=kept)
     written = _write(results, out, report, plots)
     warn_of_window(results.runs[0].metrics["window"])

@@ -55,7 +55,7 @@ def load(path: Path, trial: Trial, version: str, arguments: Arguments) -> Clock:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}", None) from error
+        raise BadInput(f"{path}: {error.strerror}", HINT) from error
     magic, head, body = _split(text)
     if magic != MAGIC:
         raise BadInput(f"{path}: this is no run that was put away", HINT)

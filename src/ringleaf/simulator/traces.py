@@ -249,6 +249,15 @@ def read_trace(
     try:
         with _opened(file) as stream_:
             log, about = _read(stream_, file, columns, skip_bad=skip_bad)
+    except gzip.BadGzipFile:
+        raise BadInput(
+            f"{file}: not packed with gzip, want what its name says",
+            "without .gz at its end it is read as it is",
+        ) from None
+    except FileNotFoundError as error:
+        raise BadInput(
+            f"{file}: {error.strerror}", "a CSV or SWF file, by its path from here"
+        ) from None
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror or error}") from None
     except (EOFError, zlib.error) as error:
@@ -331,7 +340,7 @@ def _mapping(columns: str, header: Row, file: Path) -> Columns:
         has = brief_text(", ".join(header))
         raise BadInput(
             f"{file}: the header is {has!r}, which no mapping fits ({_known()})",
-            "say which column is what: submit=…,duration=…,chips=…",
+            _apart(header) or "say which column is what: submit=…,duration=…,chips=…",
         )
     if columns in MAPPINGS:
         return MAPPINGS[columns]
@@ -343,6 +352,17 @@ def _mapping(columns: str, header: Row, file: Path) -> Columns:
             f"did you mean {close[0]!r}?" if close else None,
         )
     return _own(columns)
+
+
+def _apart(header: Row) -> str | None:
+    """A hint where columns stand apart by something else than commas."""
+    signs = {";": "semicolons", "\t": "tabs", "|": "bars"}
+    if len(header) > 1:
+        return None
+    for sign, word in signs.items():
+        if sign in header[0]:
+            return f"columns stand apart by {word} here, and must by commas"
+    return None
 
 
 def _known() -> str:
@@ -387,7 +407,7 @@ def _places(mapping: Columns, header: Row, file: Path) -> tuple[int, ...]:
             raise BadInput(
                 f"{file}: no column {brief(name)} for {key}, want one of "
                 f"{brief_text(', '.join(header))}",
-                _near(name, header),
+                _apart(header) or _near(name, header),
             )
         places.append(header.index(name) if name else -1)
     return tuple(places)
@@ -427,7 +447,9 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = nan
     if not -MAX_SECONDS <= value <= MAX_SECONDS:
-        raise BadRow(f"{name} is {brief(text)}, want a number of seconds")
+        raise BadRow(
+            f"{name} is {brief(text)}, want a number of seconds up to {MAX_SECONDS:g}"
+        )
     return value
 
 
