@@ -4,16 +4,21 @@ import csv
 import json
 import os
 from functools import partial
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from ringleaf.baselines import optimum
 from ringleaf.baselines.registry import BASELINES
 from ringleaf.cli import compare, simulate
 from ringleaf.cli.compare import crew_of
 from ringleaf.report.measures import measure_of, value_of
+from ringleaf.report.results import Results
+from ringleaf.study.compare import compared
 from tests.cli.conftest import Ringleaf
+from tests.report.made import plain_run
 
 SMALL = (
     "--cluster=leaf-spine-512:nodes=16",
@@ -35,6 +40,54 @@ def test_a_table_has_a_column_a_policy_and_says_how_sure_it_is(
     assert done.lines[2].split() == ["ringleaf", "random", "best-fit+fifo", "bound"]
     assert any(line.startswith("Chips in use ") for line in done.lines)
     assert "than ringleaf, seed by seed and beyond chance (95 %)" in done.out
+
+
+def shown(results: Results, *, coloured: bool = False) -> str:
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=88,
+        highlight=False,
+        force_terminal=coloured,
+        color_system="standard" if coloured else None,
+        no_color=not coloured,
+    )
+    compare._show(console, results, [])  # noqa: SLF001
+    return out.getvalue()
+
+
+def use_of(*seeds: tuple[float, float, float]) -> Results:
+    """What three policies come to by chips in use, seed by seed."""
+    runs = [
+        plain_run(policy, seed, use={"utilisation": value})
+        for seed, values in enumerate(seeds)
+        for policy, value in zip(("ringleaf", "a", "b"), values, strict=True)
+    ]
+    return Results(runs, [*compared(runs, "ringleaf")])
+
+
+def test_marks_stand_where_there_is_no_colour() -> None:
+    given = use_of((0.5, 0.7, 0.3), (0.51, 0.711, 0.309))
+
+    plain = shown(given)
+    assert "Chips in use    50.5 %  *70.5 %  !30.4 %" in plain
+    assert "* is better, ! is worse than ringleaf, seed by seed" in plain
+    coloured = shown(given, coloured=True)
+    assert "*" not in coloured
+    assert "green is better, red is worse" in coloured
+
+
+def test_the_same_run_for_every_seed_is_told_and_not_marked() -> None:
+    plain = shown(use_of((0.5, 0.7, 0.3), (0.5, 0.7, 0.3)))
+
+    assert "*70" not in plain
+    assert "The same run for every seed: every policy." in plain
+
+
+def test_lines_that_are_piped_have_no_blanks_at_their_ends(ringleaf: Ringleaf) -> None:
+    done = ringleaf("compare", *SMALL, "--jobs=10", "--seeds=1", "--policies=random")
+
+    assert [line for line in done.lines if line != line.rstrip()] == []
 
 
 def test_results_are_kept_and_not_played_again(

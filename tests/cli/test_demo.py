@@ -31,6 +31,7 @@ def test_a_demo_says_what_is_simulated_and_who_is_better(
     rows = [word for word in first if word in demo.POLICIES]
     assert rows == [*demo.POLICIES, "ringleaf"]  # the last is a command to type
     assert max(map(len, done.lines[:-2])) <= 80
+    assert [line for line in done.lines if line != line.rstrip()] == []
     report = tmp_path / "look" / "report.html"
     assert done.lines[-1].endswith(str(report))
     page = report.read_text(encoding="utf-8")
@@ -82,6 +83,26 @@ def test_where_others_are_better_the_demo_says_so() -> None:
     assert "volcano-binpack, 90.0 % (-40.0 points)" in told
     assert "volcano-binpack is better." in told
     assert "clearly" not in told
+
+
+def test_the_first_sentence_tells_the_worst_and_the_best_of_the_others() -> None:
+    use = (0.5,) * 5
+    short, long = (
+        demo.in_a_sentence(Table(results(waits=waits, uses=use)))
+        for waits in ((60, 60, 390, 90, 90), (60, 30, 45, 45, 45))
+    )
+
+    assert short == (
+        "Gangs above 64 chips wait 60 s with ringleaf, 6.5 min (6.5 times as much) "
+        "with kueue-tas, and 60 s (the same) with vendor-1.0, the best of the others."
+    )
+    assert long == (
+        "Gangs above 64 chips wait 60 s with ringleaf, 45 s (25 % less) with "
+        "volcano-binpack, and 30 s (50 % less) with vendor-1.0, the best of the "
+        "others."
+    )
+    nothing = Results([plain_run(policy, 1) for policy in demo.POLICIES])
+    assert demo.in_a_sentence(Table(nothing)) is None
 
 
 def test_green_and_red_tell_where_others_are_better_and_worse() -> None:

@@ -114,13 +114,14 @@ def test_the_numbers_of_the_table_are_those_of_the_results() -> None:
         ("Chips in use", "use.utilisation", share),
         ("Waiting, all jobs", "wait_s.all.mean", duration),
     ):
-        cells = read.row(title)[1:]
+        cells = read.row(title)[2:]
         for policy, cell in zip(POLICIES, cells, strict=False):
             value = values[key, policy]
             assert value.low is not None
             assert cell.startswith(f"{written(value.mean)} ")
             assert written(max(0.0, value.low)) in cell
-    assert "98.7 %" in read.row("Chips in use")[-1]
+    assert "98.7 %" in read.row("Chips in use")[1]
+    assert ", chips in use: 98.7 %." in read.texts["li"]
 
 
 def test_without_a_comparison_the_table_has_the_means_of_the_runs() -> None:
@@ -284,3 +285,28 @@ def test_what_is_beyond_chance_is_coloured() -> None:
     read = Reader(page(wait_runs((60.0, 600.0), (61.0, 602.0))))
 
     assert {*coloured(read)} == {"better", "worse"}  # the reference, and the other
+
+
+def test_the_map_opens_beside_the_policy_with_the_most_spine_conflicts() -> None:
+    runs = [
+        replace(run, metrics={**run.metrics, "leaves": {"conflicts": conflicts}})
+        for run in real().runs
+        if run.spec.seed == 0
+        for conflicts in [
+            {"ringleaf": 0.0, "best-fit": 9.0, "random": 4.0}[run.spec.policy]
+        ]
+    ]
+    read = Reader(page(Results(runs)))
+
+    chosen = [a["value"] for a in read.named("option") if "selected" in a]
+    assert chosen == ["0", "1"]
+    last = Reader(page(Results([replace(run, metrics={}) for run in runs])))
+    assert [a["value"] for a in last.named("option") if "selected" in a] == ["0", "2"]
+
+
+def test_what_nobody_waits_for_is_no_cause() -> None:
+    why = {"jobs": {"capacity": {"seconds": 50.0}, "quota": {"seconds": 0.0}}}
+    text = page(Results([plain_run("ringleaf", why=why)]))
+
+    assert "not enough chips free" in text
+    assert "its queue has its share" not in text

@@ -6,6 +6,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
@@ -87,6 +88,18 @@ def test_a_caption_tells_how_many_runs_a_figure_is_the_mean_of() -> None:
         captions.append(" ".join(figure.texts[0].get_text().split()))
     assert "; means over 2 seeds, lines are 95% confidence intervals. " in captions[0]
     assert "; one run each. " in captions[1]
+
+
+def test_no_wait_is_drawn_as_none_and_whole() -> None:
+    none = {"n": 3, "mean": 0.0, "p95": 0.0}
+    figure = plot_waiting(Results([plain_run("a", wait_s={"by_size": {"1": none}})]))
+
+    assert figure is not None
+    (axis,) = figure.axes
+    (at,) = np.asarray(axis.lines[0].get_ydata(), float).tolist()
+    words = dict(zip(axis.get_yticks(), axis.get_yticklabels(), strict=True))
+    assert words[at].get_text() == "0 s"
+    assert axis.get_ylim()[0] < at
 
 
 def widths(axis: Axes) -> list[float]:

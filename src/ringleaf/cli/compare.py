@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stderr
 from functools import partial
 from hashlib import blake2s
@@ -25,7 +25,7 @@ from ringleaf.baselines.registry import OURS, UnknownName, baseline, entry_of
 from ringleaf.cli.comparing import Stage, play_telling
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import check_file, check_folder, one_line
-from ringleaf.cli.output import print_json
+from ringleaf.cli.output import print_json, print_trimmed
 from ringleaf.cli.simulate import (
     Wanted,
     metrics_of,
@@ -38,6 +38,7 @@ from ringleaf.report.measures import Better, Measure
 from ringleaf.report.page import write_report
 from ringleaf.report.plots import write_plots
 from ringleaf.report.results import Bound, Estimate, Results, Run, Spec
+from ringleaf.report.verdict import alike
 from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.film import Film
@@ -361,6 +362,8 @@ def plain_of(results: Results) -> dict[str, Any]:
 
 PAD, TITLE, BOUND = 2, 30, 8
 """Columns between columns, for what is measured, and for bounds, at least."""
+MARKS: Final = {"green": "*", "red": "!"}
+"""What stands before a value in place of its colour."""
 
 
 def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
@@ -373,18 +376,20 @@ def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
         soft_wrap=True,
     )
     console.print()
+    is_coloured = console.color_system and not console.no_color
+    marks = None if is_coloured else MARKS
     for part in _parts(results.policies, found, console.width):
-        console.print(_table(results, found, part))
+        print_trimmed(console, _table(results, found, part, marks=marks))
         console.print()
     if seeds > 1:
-        console.print(
-            Text(
-                f"green is better, red is worse than {results.reference}, seed by seed "
-                f"and beyond chance ({100 * results.confidence:.0f} %)",
-                "dim",
-            ),
-            soft_wrap=True,
+        better, worse = ("green", "red") if marks is None else marks.values()
+        line = (
+            f"{better} is better, {worse} is worse than {results.reference}, seed by "
+            f"seed and beyond chance ({100 * results.confidence:.0f} %)"
         )
+        console.print(Text(line, "dim"), soft_wrap=True)
+        if told := alike(results):
+            print_trimmed(console, told)
     else:
         warn(f"one seed tells little; hint: {program()} compare --seeds 5")
     for path in written:
@@ -398,7 +403,7 @@ def _parts(
     rows = [measures.measure_of(key) for key in TOLD]
     wide = {
         policy: PAD
-        + max(len(policy), *(len(_cell(found, row, policy)) for row in rows))
+        + max(len(policy), *(len(_cell(found, row, policy, MARKS)) for row in rows))
         for policy in policies
     }
     reference, *others = policies
@@ -413,8 +418,14 @@ def _parts(
     return parts
 
 
-def _table(results: Results, found: measures.Table, policies: Sequence[str]) -> Table:
-    """Some policies side by side, and the bounds."""
+def _table(
+    results: Results,
+    found: measures.Table,
+    policies: Sequence[str],
+    *,
+    marks: Mapping[str, str] | None,
+) -> Table:
+    """Some policies side by side, and the bounds; *marks* in place of colours."""
     shown = Table(box=None, pad_edge=False, padding=(0, PAD, 0, 0))
     shown.add_column("", no_wrap=False)
     for policy in policies:
@@ -424,17 +435,24 @@ def _table(results: Results, found: measures.Table, policies: Sequence[str]) -> 
     for key in TOLD:
         measure = measures.measure_of(key)
         if found.value(key, results.reference) is not None:
-            cells = [_cell(found, measure, policy) for policy in policies]
+            cells = [_cell(found, measure, policy, marks) for policy in policies]
             limit = measure.written(best[key]) if key in best else ""
             shown.add_row(measure.title, *cells, limit)
     return shown
 
 
-def _cell(table: measures.Table, measure: Measure, policy: str) -> Text:
+def _cell(
+    table: measures.Table,
+    measure: Measure,
+    policy: str,
+    marks: Mapping[str, str] | None,
+) -> Text:
     value = table.value(measure.key, policy)
     if value is None:
         return Text(measures.NONE)
-    return Text(measure.written(value.mean), _colour(table, measure, policy))
+    colour = _colour(table, measure, policy)
+    mark = marks[colour] if marks and colour else ""
+    return Text(f"{mark}{measure.written(value.mean)}", colour)
 
 
 def _colour(table: measures.Table, measure: Measure, policy: str) -> str:

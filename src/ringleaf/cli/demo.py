@@ -11,12 +11,12 @@ from rich.text import Text
 
 from ringleaf.cli.compare import crew_of, plain_of, results_of
 from ringleaf.cli.file import one_line
-from ringleaf.cli.output import print_json
+from ringleaf.cli.output import print_json, print_trimmed
 from ringleaf.cli.simulate import Wanted
 from ringleaf.report import measures
 from ringleaf.report.page import write_report
 from ringleaf.report.results import Results
-from ringleaf.report.verdict import Standing, headlines, standing_of
+from ringleaf.report.verdict import Standing, headlines, relative, standing_of
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.workloads import WORKLOADS
 
@@ -71,7 +71,7 @@ def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
     console = Console(highlight=False)
     if not as_json:
         for text in (WHERE, WHO):
-            console.print(_told(text, wanted))
+            print_trimmed(console, _told(text, wanted))
             console.print()
     report = Path(out) / "report.html"
     with one_line(out):
@@ -99,8 +99,48 @@ def _told(text: str, wanted: Wanted) -> str:
     )
 
 
+FIRST: Final = {
+    "wait_s.by_size.>64.mean": "Gangs above 64 chips",
+    "wait_s.all.mean": "Jobs",
+}
+"""Whose waiting is told first; where there are none such, the next."""
+
+
+def in_a_sentence(table: measures.Table) -> str | None:
+    """How long is waited: the reference, the worst and the best of the others."""
+    reference = table.results.reference
+    for key, who in FIRST.items():
+        waits = {
+            policy: value.mean
+            for policy in table.results.policies
+            if (value := table.value(key, policy)) is not None
+        }
+        own = waits.pop(reference, None)
+        if own is None or not waits:
+            continue
+        best, *_between, last = sorted(
+            waits, key=lambda policy: (waits[policy], policy)
+        )
+        return (
+            f"{who} wait {measures.duration(own)} with {reference}, "
+            f"{_beside(waits[last], own)} with {last}, and {_beside(waits[best], own)} "
+            f"with {best}, the best of the others."
+        )
+    return None
+
+
+def _beside(wait: float, own: float) -> str:
+    """A wait, and how much that is beside *own*."""
+    told = "the same" if wait == own else relative(wait, own)
+    return f"{measures.duration(wait)} ({told})"
+
+
 def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> None:
-    console.print(_table(measures.Table(results), console.width))
+    sentence = in_a_sentence(measures.Table(results))
+    if sentence is not None:
+        print_trimmed(console, Text(sentence, "bold"))
+        console.print()
+    print_trimmed(console, _table(measures.Table(results), console.width))
     if console.color_system and not console.no_color:
         console.print(Text("green is better, red is worse than ringleaf", "dim"))
     console.print()
@@ -108,7 +148,7 @@ def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> N
     points.add_column(width=26)
     for point in headlines(results, POINTS):
         points.add_row(Text(point.head, "bold"), point.text)
-    console.print(points)
+    print_trimmed(console, points)
     console.print()
     console.print("One seed says nothing of chance. This plays several:")
     console.print(Text(f"  {_again(wanted)}", "dim"), soft_wrap=True)

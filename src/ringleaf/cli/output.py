@@ -7,7 +7,7 @@ from threading import Timer
 from typing import Final, TypeVar
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -22,6 +22,17 @@ def print_json(*values: object) -> None:
     for value in values:
         sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def print_trimmed(console: Console, what: RenderableType) -> None:
+    """Print *what*; where it is no terminal, without blanks at the ends of lines."""
+    if console.is_terminal:
+        console.print(what)
+        return
+    with console.capture() as captured:
+        console.print(what)
+    lines = captured.get().splitlines()
+    console.file.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 @contextmanager

@@ -21,12 +21,13 @@ from ringleaf.report.measures import (
     Table,
     duration,
     listed,
+    measure_of,
     number,
     share,
     tick,
     value_of,
 )
-from ringleaf.report.results import Estimate, Results, Run
+from ringleaf.report.results import Bound, Estimate, Results, Run
 from ringleaf.report.scene import films_of
 from ringleaf.report.spread import Spread, SpreadChart
 from ringleaf.report.stack import StackChart
@@ -57,6 +58,9 @@ BLAMES: Final = {
     "order": "others before it",
 }
 """Why jobs wait, in words; docs/measures.md defines each."""
+
+USUAL_ORDER: Final = "none named: the configured plugins decide"
+"""What is said of runs without an order of their own."""
 
 POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -168,7 +172,7 @@ def _simulated(results: Results) -> Iterator[str]:
     if spec.superpods:
         groups.append(f"{spec.superpods:,} SuperPoDs")
     size = listed([f"{spec.nodes:,} nodes", f"{spec.chips:,} chips", *groups])
-    orders = dict.fromkeys(run.spec.order or "as configured" for run in results.runs)
+    orders = dict.fromkeys(run.spec.order or USUAL_ORDER for run in results.runs)
     facts = [
         ("Cluster", escape(spec.site), escape(size)),
         ("Workload", f"{escape(spec.workload)}, {spec.jobs:,} jobs",
@@ -419,18 +423,22 @@ def blames(results: Results) -> dict[str, dict[str, float]]:
 
 def _reasons(results: Results) -> Iterator[str]:
     bars = blames(results)
+    causes = [
+        (i, words)
+        for i, words in enumerate(BLAMES.values())
+        if any(parts[words] for parts in bars.values())
+    ]
     unit = "jobs that wait, on average over time"
     drawing = StackChart("Why jobs waited", unit, bars, number).svg()
     keys = "".join(
-        f'<span><i class="b{i}"></i>{escape(words)}</span>'
-        for i, words in enumerate(BLAMES.values())
+        f'<span><i class="b{i}"></i>{escape(words)}</span>' for i, words in causes
     )
     head = "".join(f"<th scope='col'>{escape(p)}</th>" for p in bars)
     rows = "".join(
         f"<tr><th scope='row'>{escape(words)}</th>"
         + "".join(f"<td>{number(parts[words])}</td>" for parts in bars.values())
         + "</tr>"
-        for words in BLAMES.values()
+        for _i, words in causes
     )
     numbers = (
         "<details><summary>The numbers</summary><div class='scroll'><table>"
@@ -460,7 +468,8 @@ def _map(results: Results, data: dict[str, Any]) -> Iterator[str]:
     data["films"] = filmed
     policies = results.policies
     n_panels = min(2, len(filmed))
-    panels = "".join(_panel(i, filmed, policies) for i in range(n_panels))
+    first = [0, _most_conflicts(results, filmed)][:n_panels]
+    panels = "".join(_panel(i, at, filmed, policies) for i, at in enumerate(first))
     controls = (
         '<div class="controls">'
         '<button type="button" id="play" aria-label="Play">Play</button>'
@@ -485,9 +494,24 @@ def _map(results: Results, data: dict[str, Any]) -> Iterator[str]:
     )
 
 
-def _panel(i: int, filmed: Sequence[Mapping[str, Any]], policies: Sequence[str]) -> str:
+def _most_conflicts(results: Results, filmed: Sequence[Mapping[str, Any]]) -> int:
+    """The film to see beside the first: most spine conflicts, else the last."""
+    table = Table(results)
+
+    def conflicts(place: int) -> tuple[float, int]:
+        policy = results.policies[filmed[place]["policy"]]
+        value = table.value("leaves.conflicts", policy)
+        return (0.0 if value is None else value.mean), place
+
+    return max(range(1, len(filmed)), key=conflicts, default=0)
+
+
+def _panel(
+    i: int, at: int, filmed: Sequence[Mapping[str, Any]], policies: Sequence[str]
+) -> str:
+    """A map that opens on the film *at* its place."""
     options = "".join(
-        f'<option value="{j}"{" selected" if j == i else ""}>'
+        f'<option value="{j}"{" selected" if j == at else ""}>'
         f"{escape(policies[film['policy']])}</option>"
         for j, film in enumerate(filmed)
     )
@@ -509,7 +533,7 @@ def _table(results: Results) -> Iterator[str]:
     head = "".join(
         f"<th scope='col'>{_swatch(i)}{escape(p)}</th>" for i, p in enumerate(policies)
     )
-    head += "<th scope='col'>bound</th>" if bounds else ""
+    head = f"<th scope='col'>bound</th>{head}" if bounds else head
     rows = []
     for measure in table.measures:
         if not table.tells(measure):
@@ -517,12 +541,13 @@ def _table(results: Results) -> Iterator[str]:
         cells = "".join(_cell(table, measure, policy) for policy in policies)
         if bounds:
             bound = bounds.get(measure.key)
-            cells += (
+            limit = (
                 f"<td>{NONE}</td>"
                 if bound is None
                 else f'<td title="{escape(bound.title)}">'
                 f"{measure.written(bound.value)}<small>{escape(bound.name)}</small></td>"
             )
+            cells = limit + cells
         wish = {Better.UP: "more is better", Better.DOWN: "less is better"}
         about = f"{measure.about} {wish.get(measure.better, '').capitalize()}"
         rows.append(
@@ -532,19 +557,27 @@ def _table(results: Results) -> Iterator[str]:
     idle = [m.noun for m in table.measures if not table.tells(m)]
     silent = f"<p>0 for everybody: {escape(listed(idle))}.</p>" if idle else ""
     told = "".join(
-        f"<li><b>{escape(bound.name)}</b> {escape(bound.title)}</li>"
+        f"<li><b>{escape(bound.name)}</b>, {escape(_limit(bound))}. "
+        f"{escape(bound.title)}</li>"
         for bound in results.bounds
     )
     yield from _section(
         "table",
         "Every policy and bound",
         f"<p>{escape(_read_as(results))}</p>",
-        '<div class="scroll" tabindex="0" role="region" aria-label="Table of measures">'
+        '<div class="scroll box" tabindex="0" role="region" '
+        'aria-label="Table of measures">'
         f'<table class="figures"><thead><tr><th scope="col">measure</th>{head}</tr>'
         f"</thead><tbody>{''.join(rows)}</tbody></table></div>",
         silent,
         f"<h3>Bounds</h3><ul>{told}</ul>" if told else "",
     )
+
+
+def _limit(bound: Bound) -> str:
+    """Of what a bound is, and its value."""
+    measure = measure_of(bound.measure)
+    return f"{measure.noun}: {measure.written(bound.value)}"
 
 
 def _read_as(results: Results) -> str:

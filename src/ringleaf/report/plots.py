@@ -188,7 +188,10 @@ def _legend(figure: "Figure", axis: "Axes") -> None:
 
 # Waiting.
 
+FLOOR_S: Final = 0.3
+"""Where an axis that is logarithmic shows no wait at all."""
 _TIMES: Final = {
+    FLOOR_S: "0 s",
     1.0: "1 s",
     10.0: "10 s",
     MINUTE_S: "1 min",
@@ -217,8 +220,8 @@ def plot_waiting(results: Results) -> "Figure | None":
         own = [(j, found[size, policy]) for j, size in enumerate(sizes)
                if (size, policy) in found]  # fmt: skip
         at = [j + step * (i - (len(policies) - 1) / 2) for j, _spread in own]
-        means = [max(1.0, spread.mean) for _j, spread in own]
-        ends = [max(1.0, spread.p95) for _j, spread in own]
+        means = [max(FLOOR_S, spread.mean) for _j, spread in own]
+        ends = [max(FLOOR_S, spread.p95) for _j, spread in own]
         axis.vlines(at, np.minimum(means, ends), ends, color=_colour(i), linewidth=1.6)
         axis.plot(
             at, means, "o", color=_colour(i), markersize=5 if i else 7, label=policy
@@ -228,7 +231,7 @@ def plot_waiting(results: Results) -> "Figure | None":
     ticks = [t for t in _TIMES if t <= max(10.0, 3 * top)]
     axis.set_yticks(ticks, [_TIMES[t] for t in ticks])
     axis.minorticks_off()
-    axis.set_ylim(0.8, 1.4 * max(top, ticks[-1]))
+    axis.set_ylim(0.6 * FLOOR_S, 1.4 * max(top, ticks[-1]))
     counts = [
         max(found[size, policy].n for policy in policies if (size, policy) in found)
         for size in sizes

@@ -20,7 +20,10 @@ from ringleaf.report.chart import (
 )
 from ringleaf.report.measures import duration
 
+FLOOR_S: Final = 0.3
+"""Where the axis, which is logarithmic, shows no wait at all."""
 _TIMES: Final = {
+    FLOOR_S: "0 s",
     1.0: "1 s",
     10.0: "10 s",
     60.0: "1 min",
@@ -31,6 +34,8 @@ _TIMES: Final = {
     864000.0: "10 d",
 }
 """What the axis tells, in seconds; it is logarithmic."""
+INSET: Final = 6
+"""Before the first dot, so that it is whole, in pixels."""
 ROOM: Final = 42
 """Between words of the axis, in pixels."""
 MANY: Final = 6
@@ -84,8 +89,8 @@ class _Sheet:
         return svg_of(self.size, self.bottom + BOTTOM, self.chart.title, parts)
 
     def x(self, seconds: float) -> float:
-        share = log10(max(1.0, seconds)) / log10(self.end)
-        return self.left + self.width * min(1.0, share)
+        share = log10(max(FLOOR_S, seconds) / FLOOR_S) / log10(self.end / FLOOR_S)
+        return self.left + INSET + (self.width - INSET) * min(1.0, share)
 
     def columns(self) -> Iterator[str]:
         last = -float(ROOM)
@@ -99,7 +104,7 @@ class _Sheet:
             if at - last > ROOM:
                 last = at
                 is_last = at > self.size.width - ROOM
-                anchor = "end" if is_last else "middle" if at > self.left else ""
+                anchor = "end" if is_last else "middle"
                 yield text_at(at, self.bottom + 16, words, "", anchor)
 
     def rows(self, i: int) -> Iterator[str]:
