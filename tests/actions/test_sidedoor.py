@@ -1,6 +1,6 @@
 """Who was not let in and can start at once does: nobody keeps free chips from him."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -8,7 +8,8 @@ import pytest
 from ringleaf.engine.event import JobArrived, JobGone, PodsGone
 from ringleaf.framework.instruction import Bind, Evict
 from ringleaf.framework.standing import Phase
-from ringleaf.model.demand import Demand
+from ringleaf.model.cluster import Node
+from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.job import Job, Role, Schema
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
@@ -30,17 +31,22 @@ USUAL = "enqueue, allocate, backfill"
 
 
 def crowd(
-    *queues: Queue, actions: str = USUAL, allocate: Mapping[str, Any] = OFF
+    *queues: Queue,
+    nodes: str | list[Node] = "a b",
+    actions: str = USUAL,
+    priority: int = 0,
+    demand: Demand = NOTHING,
 ) -> Story:
     """Two nodes, half of each in use, and a job let in that wants a whole one.
 
     What runs and what it needs is all there is; half of that is free.
     """
-    story = Story("a b", queues=queues, conf=conf(actions, TIERS, allocate=allocate))
-    story.arrives(job("left", 4), job("gone-1", 4))
-    story.arrives(job("right", 4), job("gone-2", 4))
+    story = Story(nodes, queues=queues, conf=conf(actions, TIERS, allocate=OFF))
+    story.arrives(job("left", 4, priority=priority), job("gone-1", 4))
+    story.arrives(job("right", 4, priority=priority), job("gone-2", 4))
     story.hears(JobGone("gone-1"), JobGone("gone-2"))
-    assert story.arrives(job("whole", 8))[0] == "waiting whole"
+    whole = job("whole", 8, priority=priority, demand=demand)
+    assert story.arrives(whole)[0] == "waiting whole"
     assert story.phase("whole") is Phase.INQUEUE
     return story
 
@@ -269,11 +275,7 @@ def test_a_gang_of_which_a_pod_has_finished_needs_no_place_for_that() -> None:
 
 def test_who_likes_company_is_looked_at_when_it_comes() -> None:
     nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
-    story = Story(nodes, conf=conf(USUAL, TIERS, allocate=OFF))
-    story.arrives(job("left", 4), job("gone-1", 4))
-    story.arrives(job("right", 4), job("gone-2", 4))
-    story.hears(JobGone("gone-1"), JobGone("gone-2"))
-    story.arrives(job("whole", 8))
+    story = crowd(nodes=nodes)
     assert story.arrives(job("fan", 2, demand=NEAR))[0] == "waiting fan"
 
     star = job("star", 2, demand=Demand(labels=(("app", "x"),)))
@@ -338,11 +340,7 @@ def test_who_waits_for_the_share_of_his_queue_uses_nothing_that_is_free() -> Non
 
 
 def test_a_start_that_others_may_evict_keeps_nobody_out() -> None:
-    story = Story("a b", conf=conf(PREEMPT, TIERS, allocate=OFF))
-    story.arrives(job("left", 4, priority=5), job("gone-1", 4))
-    story.arrives(job("right", 4, priority=5), job("gone-2", 4))
-    story.hears(JobGone("gone-1"), JobGone("gone-2"))
-    story.arrives(job("whole", 8, priority=5))
+    story = crowd(actions=PREEMPT, priority=5)
 
     story.arrives(job("tiny", 1), podless("next", 1))
     assert story.phase("next") is Phase.INQUEUE
@@ -362,11 +360,7 @@ def test_who_was_let_in_early_and_comes_again_in_his_turn_is_like_others() -> No
 
 def test_of_what_is_free_only_what_a_job_asks_matters() -> None:
     nodes = [node(name, resources={"cpu": 16_000}) for name in "ab"]
-    story = Story(nodes, conf=conf(USUAL, TIERS, allocate=OFF))
-    story.arrives(job("left", 4), job("gone-1", 4))
-    story.arrives(job("right", 4), job("gone-2", 4))
-    story.hears(JobGone("gone-1"), JobGone("gone-2"))
-    story.arrives(job("whole", 8, demand=Demand(resources=(("cpu", 30_000),))))
+    story = crowd(nodes=nodes, demand=Demand(resources=(("cpu", 30_000),)))
     story.arrives(podless("wide", 8))
     story.arrives(job("wide", 8))
     story.arrives(job("taker", 4))

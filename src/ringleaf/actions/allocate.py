@@ -12,9 +12,7 @@ from ringleaf.framework.cycle import Cycle
 
 def allocate(cycle: Cycle) -> None:
     """Place whoever can be, in the order of queues and jobs."""
-    for booking in list(cycle.bookings.values()):
-        if booking.failed_at != cycle.supply:
-            cycle.redeem(booking)
+    cycle.redeem_all()
     turns = Turns(cycle, cycle.waiting)
     while (line := turns.next()) is not None:
         if cycle.cut_short():

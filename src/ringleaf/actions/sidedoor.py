@@ -6,7 +6,7 @@ keep everybody from all other chips.
 """
 
 from functools import cached_property
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from ringleaf.actions.enqueue import let_in, may_come_in
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.view import free_chips
-from ringleaf.framework.waitlist import Line
+from ringleaf.framework.waitlist import Line, heap_of
 from ringleaf.model.job import Job
 
 
@@ -30,8 +30,7 @@ def let_in_who_fits(cycle: Cycle) -> bool:
     for line in filter(None, cycle.turned_away):
         queues.setdefault(line.ask.queue, []).append(line)
     for lines in queues.values():
-        heap = [(line.front[0], number, line) for number, line in enumerate(lines)]
-        heapify(heap)
+        heap = heap_of(lines)
         while heap:
             if cycle.cut_short():
                 return False

@@ -33,7 +33,6 @@ from ringleaf.baselines.floor import (
     without_network,
 )
 from ringleaf.baselines.isolation import alone, ground_under, seated
-from ringleaf.baselines.order import redeem
 from ringleaf.baselines.tiers import Taken, fewest, smallest
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.standing import Standing
@@ -272,7 +271,7 @@ class Optimum:
 
     def allocate(self, cycle: Cycle) -> None:
         """Place those that are best together, then whoever else can be."""
-        redeem(cycle)
+        cycle.redeem_all()
         for request, standings in self._alike(cycle):
             floor = floor_of(cycle.view.cluster, request, TIGHT, cycle.view.settings)
             plans = self._together(floor, standings)

@@ -94,13 +94,6 @@ class Shortest(Plugin):
         return inf if estimate is None else estimate
 
 
-def redeem(cycle: Cycle) -> None:
-    """Start who has a reservation and can."""
-    for booking in list(cycle.bookings.values()):
-        if booking.failed_at != cycle.supply:
-            cycle.redeem(booking)
-
-
 class Strict:
     """Nobody starts before the first of his queue."""
 
@@ -109,7 +102,7 @@ class Strict:
 
     def __call__(self, cycle: Cycle) -> None:
         """Place the first of each queue, as long as that succeeds."""
-        redeem(cycle)
+        cycle.redeem_all()
         for queue in list(cycle.waiting.queues):
             while (line := self._head(cycle, queue)) is not None:
                 if cycle.cut_short():
@@ -138,7 +131,7 @@ class Easy:
 
     def __call__(self, cycle: Cycle) -> None:
         """Place whoever can be, after a reservation for the first who cannot."""
-        redeem(cycle)
+        cycle.redeem_all()
         turns = Turns(cycle, cycle.waiting)
         while (line := turns.next()) is not None:
             if cycle.cut_short():
@@ -249,7 +242,7 @@ class Conservative:
 
     def __call__(self, cycle: Cycle) -> None:
         """Place who can start now without delaying anybody before."""
-        redeem(cycle)
+        cycle.redeem_all()
         if not cycle.waiting.has_open:
             return
         outlooks: dict[Product, Outlook] = {}

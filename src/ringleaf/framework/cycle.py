@@ -659,6 +659,12 @@ class Cycle:
                     booking.blocked_by([standing])
             return found
 
+    def redeem_all(self) -> None:
+        """Start who has a reservation and can, as far as something is free since."""
+        for booking in list(self.bookings.values()):
+            if booking.failed_at != self.supply:
+                self.redeem(booking)
+
     def redeem(self, booking: Booking) -> bool:
         """Try a job that has a reservation, with it and everything else that is free.
 

@@ -212,10 +212,7 @@ class Waitlist:
 
     def open_lines(self, queue: str) -> list[tuple[Key, int, Line]]:
         """The open lines of *queue* as a heap by the job in front."""
-        lines = enumerate(self._open.get(queue, ()))
-        heap = [(line.front[0], number, line) for number, line in lines]
-        heapify(heap)
-        return heap
+        return heap_of(self._open.get(queue, ()))
 
     def close(self, line: Line, why: Waiting | str = "") -> None:
         """Nobody in *line* finds room until something of its product is free."""
@@ -280,3 +277,10 @@ class Waitlist:
     def _reopen(self, lines: Iterable[Line]) -> None:
         for line in lines:
             self._open.setdefault(line.ask.queue, {})[line] = None
+
+
+def heap_of(lines: Iterable[Line]) -> list[tuple[Key, int, Line]]:
+    """Lines that are not empty as a heap by the job in front."""
+    heap = [(line.front[0], number, line) for number, line in enumerate(lines)]
+    heapify(heap)
+    return heap
