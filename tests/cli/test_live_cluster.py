@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 
-from ringleaf.testbed import source
+from ringleaf.testbed import build
 from ringleaf.testbed.actor import Actor
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
@@ -73,7 +73,7 @@ def ask(
     plugin: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """The command as a process of its own; as a *plugin* kubectl calls it."""
-    called = [source.command("kubectl"), "ringleaf"]
+    called = [build.command("kubectl"), "ringleaf"]
     path = os.pathsep.join([str(SCRIPT.parent), os.environ["PATH"]])
     return subprocess.run(  # noqa: S603
         [*(called if plugin else [sys.executable, "-m", "ringleaf"]), *arguments],

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from ringleaf.testbed import source
+from ringleaf.testbed import build
 from ringleaf.testbed.cluster import Testbed
 
 ROOT: Final = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ class Refused(Exception):  # noqa: N818 - it reads as what happened
 def helm(*arguments: str) -> str:
     """What Helm prints; raises ``Refused`` when it fails."""
     done = subprocess.run(  # noqa: S603 - our own command
-        [source.command("helm"), *arguments],
+        [build.command("helm"), *arguments],
         capture_output=True,
         text=True,
         check=False,

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from ringleaf.testbed import source
+from ringleaf.testbed import build
 from ringleaf.testbed.actor import Actor
 from ringleaf.testbed.client import OK
 from ringleaf.testbed.cluster import Testbed
@@ -119,7 +119,7 @@ class Shell:
         self.told: dict[str, int] = {}
         """Who wrote job summaries, by section."""
         (folder / "deploy").symlink_to(ROOT / "deploy")
-        tools = [source.command(name).parent for name in ("kubectl", "helm")]
+        tools = [build.command(name).parent for name in ("kubectl", "helm")]
         self._path = os.pathsep.join(map(str, [*tools, Path(sys.executable).parent]))
 
     def run(self, line: str) -> str:

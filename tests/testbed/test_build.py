@@ -1,6 +1,8 @@
 import io
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_cache_folder_is_named_after_the_versions(empty_cache: Path) -> None:
     assert empty_cache.parent.name == "ringleaf-testbed"
     assert empty_cache.name == (
-        "etcd-3.6.8_kubernetes-1.37.1_kwok-0.8.0_volcano-1.14.1"
+        "etcd-3.7.0_kubernetes-1.37.1_kwok-0.8.0_volcano-1.14.1"
     )
 
 
@@ -38,7 +40,7 @@ def test_a_tool_has_a_folder_of_its_own_so_that_a_new_one_rebuilds_no_cluster(
 
 def test_every_command_is_named_in_the_module_it_is_built_from() -> None:
     for command in COMMANDS.values():
-        tools = (source.MODULES / command.module / "tools.go").read_text()
+        tools = (source.MODULES / command.graph / "tools.go").read_text()
         assert f'_ "{command.package}"' in tools
 
 
@@ -66,7 +68,7 @@ def test_the_assets_of_controller_tests_come_first(
 
 def test_nothing_is_said_when_nothing_is_missing(empty_cache: Path) -> None:
     for command in COMMANDS.values():
-        pretend(source.binaries(command.module), [command.name])
+        pretend(source.binaries(command.component), [command.name])
     for files in FILES:
         pretend(empty_cache / files.name, ["one.yaml"])
     said = io.StringIO()
@@ -102,46 +104,106 @@ def test_a_machine_without_go_is_told_in_one_line(tmp_path: Path) -> None:
     assert "hint: install Go 1.26" in last
 
 
-def test_a_build_that_fails_leaves_nothing_and_tells_the_last_words(
+GO = """#!/bin/sh
+# A toolchain that lists three packages for every command and runs BUILD to build one.
+case "$1" in
+mod) exit 0 ;;
+list) printf 'fmt\\nos\\nmain\\n' ;;
+build)
+  while [ "$1" != -o ]; do shift; done
+  BUILD ;;
+esac
+"""
+
+
+@pytest.fixture
+def toolchain(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Callable[[str], None]:
+    """Installs a Go toolchain that builds with a given line of shell."""
     go = empty_cache.parent / "go"
     go.parent.mkdir(parents=True)
-    go.write_text("#!/bin/sh\necho started\necho disk full >&2\nexit 1\n")
-    go.chmod(0o755)
     for files in FILES:
         pretend(empty_cache / files.name, ["one.yaml"])
     monkeypatch.setattr(build, "find_go", lambda: go)
+
+    def install(line: str) -> None:
+        go.write_text(GO.replace("BUILD", line))
+        go.chmod(0o755)
+
+    return install
+
+
+def test_a_build_that_fails_leaves_nothing_and_tells_the_last_line(
+    toolchain: Callable[[str], None],
+) -> None:
+    toolchain("echo started; echo disk full >&2; exit 1")
     said = io.StringIO()
 
-    with pytest.raises(TestbedError, match=r"etcd v3\.6\.8: disk full"):
+    with pytest.raises(TestbedError, match=r"etcd v3\.7\.0: disk full"):
         build.build(["etcd"], said)
 
-    assert said.getvalue() == "testbed: 1 of 1, etcd v3.6.8 ...\n"
+    assert said.getvalue().endswith("testbed: 1 of 1, etcd v3.7.0 ...\n")
     assert source.find_command("etcd") is None
 
 
 def test_a_build_appears_under_its_name_when_it_is_done(
-    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+    toolchain: Callable[[str], None], empty_cache: Path
 ) -> None:
-    go = empty_cache.parent / "go"
-    go.parent.mkdir(parents=True)
-    go.write_text(
-        '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done; echo built > "$2"\n'
-    )
-    go.chmod(0o755)
-    for files in FILES:
-        pretend(empty_cache / files.name, ["one.yaml"])
-    monkeypatch.setattr(build, "find_go", lambda: go)
+    toolchain('echo built > "$2"')
     said = io.StringIO()
 
-    build.build(["kubectl"], said)
+    build.build(["kwok", "kubectl"], said)
 
     assert source.command("kubectl").read_text() == "built\n"
-    assert [p.name for p in (empty_cache / "bin").iterdir()] == ["kubectl"]
-    first, second = said.getvalue().splitlines()
-    assert first == "testbed: 1 of 1, kubectl v1.37.1 ..."
-    assert second.startswith("testbed: 1 of 1, kubectl v1.37.1: done in ")
+    found = sorted(path.name for path in (empty_cache / "bin").iterdir())
+    assert found == ["kubectl", "kwok"]
+    steps = [re.sub(r"\d+ s", "N s", line) for line in said.getvalue().splitlines()]
+    assert steps == [
+        "testbed: 1 of 1, Go modules of kubernetes ...",
+        "testbed: 1 of 1, Go modules of kubernetes: done in N s",
+        "testbed: 1 of 2, kwok v0.8.0 ...",
+        "testbed: 1 of 2, kwok v0.8.0: done in N s; left: kubectl v1.37.1",
+        "testbed: 2 of 2, kubectl v1.37.1 ...",
+        "testbed: 2 of 2, kubectl v1.37.1: done in N s",
+    ]
+
+
+def test_a_tool_is_built_when_it_is_first_needed(
+    toolchain: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    toolchain('echo built > "$2"')
+
+    assert build.command("helm").read_text() == "built\n"
+    assert "helm v3.19.0: done in" in capsys.readouterr().err
+    toolchain("exit 1")
+    assert build.command("helm").read_text() == "built\n"
+    assert capsys.readouterr().err == ""
+
+
+def test_what_another_process_has_built_meanwhile_is_not_built_again(
+    toolchain: Callable[[str], None], empty_cache: Path
+) -> None:
+    """While it builds one command, the other one appears."""
+    toolchain(f'echo > {empty_cache}/bin/kubectl; echo > "$2"')
+    said = io.StringIO()
+
+    build.build(["kwok", "kubectl"], said)
+
+    last = said.getvalue().splitlines()[-1]
+    assert last == "testbed: 2 of 2, kubectl v1.37.1: built by another process"
+
+
+def test_a_cluster_is_ready_without_the_tools(empty_cache: Path) -> None:
+    for files in FILES:
+        pretend(empty_cache / files.name, ["one.yaml"])
+    assert not build.is_ready()
+
+    pretend(empty_cache / "bin", list(source.CONTROL_PLANE))
+
+    assert build.is_ready()
+    tools = [each.name for each in build.missing_commands()]
+    assert tools == ["kubectl", "helm", "vc-scheduler", "kube-scheduler"]
 
 
 class Terminal(io.StringIO):
@@ -151,15 +213,29 @@ class Terminal(io.StringIO):
 
 def test_on_a_terminal_one_line_tells_the_seconds(tmp_path: Path) -> None:
     terminal = Terminal()
-    progress = build.Progress(terminal, 3)
+    progress = build.Progress(terminal, ["etcd", "kwok"])
 
     sleep = [sys.executable, "-c", "import time; time.sleep(1.5)"]
-    progress.run("etcd", sleep, tmp_path, tmp_path / "log")
+    progress.run(sleep, tmp_path, tmp_path / "log")
 
-    first, last, rest = terminal.getvalue().removeprefix("\r").partition("\r")
-    assert first.startswith("testbed: 1 of 3, etcd, 1 s")
-    assert last == "\r"
-    assert rest.strip() in {f"testbed: 1 of 3, etcd: done in {n} s" for n in (1, 2, 3)}
+    first, last = terminal.getvalue().removeprefix("\r").split("\r")
+    assert first.startswith("testbed: 1 of 2, etcd, 1 s")
+    assert re.sub(r"\d+ s", "N s", last).rstrip() == (
+        "testbed: 1 of 2, etcd: done in N s; left: kwok"
+    )
+
+
+def test_a_build_tells_how_many_packages_are_compiled(tmp_path: Path) -> None:
+    """And, once a hundred are, how long the others will take."""
+    terminal = Terminal()
+    progress = build.Progress(terminal, ["etcd"], packages=12_000)
+
+    code = "import time; print('x\\n' * 200, flush=True, end=''); time.sleep(1.5)"
+    progress.run([sys.executable, "-c", code], tmp_path, tmp_path / "log", 500)
+
+    first, _last = terminal.getvalue().removeprefix("\r").split("\r")
+    assert "testbed: 1 of 1, etcd, 200 of 500 packages, " in first
+    assert first.rstrip().endswith("min left in all")
 
 
 def test_two_processes_do_not_build_at_once(empty_cache: Path) -> None:

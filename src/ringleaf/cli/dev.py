@@ -14,7 +14,7 @@ from ringleaf.cli.failure import BadUse
 from ringleaf.testbed import source
 from ringleaf.testbed.actor import REAL, Actor
 from ringleaf.testbed.breaking import BROKEN, Breaker
-from ringleaf.testbed.build import build
+from ringleaf.testbed.build import build, command
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
 from ringleaf.testbed.process import Child, free_port
@@ -26,6 +26,7 @@ INTERRUPTED: Final = 130
 PODS: Final = "/api/v1/namespaces/default/pods"
 SCHEDULER_NAMES: Final = ("volcano", "ringleaf")
 COMPONENTS: Final = ("kube-controller-manager", "kwok", "vc-controller-manager")
+NEEDED: Final = (*source.CONTROL_PLANE, "kubectl")
 
 
 class Shown(NamedTuple):
@@ -41,7 +42,7 @@ def run_cluster(*, once: bool) -> int:
     """Start the cluster, submit the samples; until Ctrl-C, or *once* they run."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        build(source.CLUSTER)
+        build(NEEDED)
         with Testbed() as bed, Actor(bed.client) as actor:
             health = f"127.0.0.1:{free_port()}"
             scheduler = _start(bed, actor, health)
@@ -153,7 +154,7 @@ def _print_pods(pods: list[Shown]) -> None:
 
 
 def _print_hints(bed: Testbed, health: str) -> None:
-    kubectl = source.command("kubectl")
+    kubectl = command("kubectl")
     sys.stdout.write(
         f"export KUBECONFIG={bed.kubeconfig}\n"
         "ringleaf status\n"

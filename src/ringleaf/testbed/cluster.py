@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 
 import yaml
 
-from ringleaf.testbed import source
+from ringleaf.testbed import build, source
 from ringleaf.testbed.client import OK, Client
 from ringleaf.testbed.process import PATIENCE_S, Child, free_port, is_listening
 from ringleaf.testbed.source import TestbedError
@@ -233,7 +233,7 @@ class Testbed:
         self, name: str, arguments: Sequence[str], words: str | None = None
     ) -> str:
         done = subprocess.run(  # noqa: S603 - our own command
-            [source.command(name), f"--kubeconfig={self.kubeconfig}", *arguments],
+            [build.command(name), f"--kubeconfig={self.kubeconfig}", *arguments],
             input=words,
             capture_output=True,
             text=True,
@@ -257,7 +257,7 @@ class Testbed:
 
         def command(port: int) -> list[str | Path]:
             own = _ARGUMENTS[name](self, port)
-            return [source.command(name), *own, *arguments]
+            return [build.command(name), *own, *arguments]
 
         _port, child = self._serve(name, command, is_listening)
         return child
@@ -346,7 +346,7 @@ class Testbed:
     def _etcd_command(self, port: int) -> list[str | Path]:
         here, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
         return [
-            source.command("etcd"),
+            build.command("etcd"),
             f"--data-dir={self.folder / 'etcd'}",
             f"--listen-client-urls={here}",
             f"--advertise-client-urls={here}",
@@ -361,7 +361,7 @@ class Testbed:
     def _apiserver_command(self, port: int) -> list[str | Path]:
         key = self.folder / "service-account.key"
         return [
-            source.command("kube-apiserver"),
+            build.command("kube-apiserver"),
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",

@@ -20,16 +20,30 @@ STAGES: Final = Path(__file__).parent / "stages"
 ASSETS: Final = "KUBEBUILDER_ASSETS"
 """The folder where controller tests expect the API server; it comes first."""
 
-_REQUIRED: Final = {
-    "etcd": "go.etcd.io/etcd/server/v3",
-    "kubernetes": "k8s.io/kubernetes",
-    "kwok": "sigs.k8s.io/kwok",
-    "volcano": "volcano.sh/volcano",
-    "helm": "helm.sh/helm/v3",
-}
+
+class Component(Struct, frozen=True):
+    """A Go module that commands are built from, and the graph that requires it.
+
+    A graph is a folder below ``modules``. Modules of one graph share their
+    dependencies, so each of these is compiled once for all of them.
+    """
+
+    path: str
+    graph: str
+
+
+COMPONENTS: Final[Mapping[str, Component]] = MappingProxyType(
+    {
+        "etcd": Component("go.etcd.io/etcd/server/v3", "kubernetes"),
+        "kubernetes": Component("k8s.io/kubernetes", "kubernetes"),
+        "kwok": Component("sigs.k8s.io/kwok", "kubernetes"),
+        "volcano": Component("volcano.sh/volcano", "volcano"),
+        "helm": Component("helm.sh/helm/v3", "kubernetes"),
+    }
+)
 
 _TOOLS: Final = ("helm",)
-"""Modules that no cluster is made of: each has a folder of its own in the cache."""
+"""Components that no cluster is made of: each has its own folder in the cache."""
 
 
 class TestbedError(Exception):
@@ -39,48 +53,54 @@ class TestbedError(Exception):
 
 
 class Command(Struct, frozen=True):
-    """A binary, the Go package it is built from, and the module that requires it."""
+    """A binary, the component it belongs to, and the Go package of its ``main``."""
 
     name: str
-    module: str
+    component: str
     package: str
 
+    @property
+    def graph(self) -> str:
+        """The folder below ``modules`` in which it is built."""
+        return COMPONENTS[self.component].graph
 
-COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
-    {
-        name: Command(name, module, package)
-        for name, module, package in (
-            ("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
-            ("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
-            ("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
-            (
-                "kube-controller-manager",
-                "kubernetes",
-                "k8s.io/kubernetes/cmd/kube-controller-manager",
-            ),
-            ("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
-            (
-                "vc-controller-manager",
-                "volcano",
-                "volcano.sh/volcano/cmd/controller-manager",
-            ),
-            ("vc-scheduler", "volcano", "volcano.sh/volcano/cmd/scheduler"),
-            ("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
-            ("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
-        )
-    }
+
+def _commands(*rows: tuple[str, str, str]) -> Mapping[str, Command]:
+    return MappingProxyType({row[0]: Command(*row) for row in rows})
+
+
+COMMANDS: Final = _commands(
+    ("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+    ("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    (
+        "kube-controller-manager",
+        "kubernetes",
+        "k8s.io/kubernetes/cmd/kube-controller-manager",
+    ),
+    ("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    ("vc-controller-manager", "volcano", "volcano.sh/volcano/cmd/controller-manager"),
+    ("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
+    ("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
+    ("vc-scheduler", "volcano", "volcano.sh/volcano/cmd/scheduler"),
+    ("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
 )
-"""In the order in which they are built: what most tests need comes first."""
+"""In build order: the commands that most tests need come first."""
 
-CLUSTER: Final = tuple(n for n, c in COMMANDS.items() if c.module not in _TOOLS)
-"""The commands that a cluster is made of."""
+CONTROL_PLANE: Final = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kwok",
+    "vc-controller-manager",
+)
+"""The commands that a cluster is made of; all others are built when first needed."""
 
 
 class Files(Struct, frozen=True):
-    """Files of a module's folder that the testbed reads, and where they are kept."""
+    """Files in the folder of a component that the testbed reads."""
 
     name: str
-    module: str
+    component: str
     patterns: tuple[str, ...]
 
 
@@ -98,19 +118,15 @@ FILES: Final = (
 )
 
 
-def module_path(module: str) -> str:
-    """The Go module that the module *module* of the testbed is about."""
-    return _REQUIRED[module]
-
-
-def version(module: str) -> str:
-    """The version that *module* requires.
+def version(component: str) -> str:
+    """The version of *component* that its graph requires.
 
     >>> version("kubernetes")
     'v1.37.1'
     """
-    text = (MODULES / module / "go.mod").read_text(encoding="utf-8")
-    found = re.search(rf"\b{re.escape(_REQUIRED[module])} (v\S+)", text)
+    path, graph = COMPONENTS[component].path, COMPONENTS[component].graph
+    text = (MODULES / graph / "go.mod").read_text(encoding="utf-8")
+    found = re.search(rf"\b{re.escape(path)} (v\S+)", text)
     assert found is not None
     return found[1]
 
@@ -123,23 +139,24 @@ def home() -> Path:
 
 def cache() -> Path:
     """The folder of these versions; other versions do not touch it."""
-    return home() / "_".join(_versioned(m) for m in _REQUIRED if m not in _TOOLS)
+    return home() / "_".join(_versioned(m) for m in COMPONENTS if m not in _TOOLS)
 
 
-def binaries(module: str) -> Path:
-    """The folder of the commands that are built from *module*."""
-    return (home() / _versioned(module) if module in _TOOLS else cache()) / "bin"
+def binaries(component: str) -> Path:
+    """The folder of the commands of *component*."""
+    folder = home() / _versioned(component) if component in _TOOLS else cache()
+    return folder / "bin"
 
 
-def _versioned(module: str) -> str:
-    return f"{module}-{version(module).removeprefix('v')}"
+def _versioned(component: str) -> str:
+    return f"{component}-{version(component).removeprefix('v')}"
 
 
 def find_command(name: str) -> Path | None:
     """The binary *name*, where there is one."""
     assets = os.environ.get(ASSETS)
     places = [Path(assets)] if assets else []
-    for folder in (*places, binaries(COMMANDS[name].module)):
+    for folder in (*places, binaries(COMMANDS[name].component)):
         if (folder / name).is_file():
             return folder / name
     return None
