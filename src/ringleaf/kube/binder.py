@@ -16,6 +16,7 @@ from ringleaf.kube import encode, names
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.tasks import drain
 from ringleaf.kube.world import World
 from ringleaf.model.placement import Placement
 
@@ -134,8 +135,7 @@ class Binder:
     async def drained(self) -> None:
         """Return when nothing is in flight."""
         await self._idle.wait()
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await drain(self._tasks)
 
     def _start(self, work: "asyncio._CoroutineLike[None]") -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -26,6 +26,7 @@ from ringleaf.kube.jobs import Group
 from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.resetconfig import ResetConfig
+from ringleaf.kube.tasks import drain
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.world import World
 from ringleaf.model.fault import Down, Mode, Record
@@ -140,8 +141,7 @@ class Mender:
 
     async def drained(self) -> None:
         """Return when nothing is left to be done."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await drain(self._tasks)
 
     def _remember(self, group: Group, record: Record | None) -> None:
         if group.podgroup is None:
