@@ -31,6 +31,7 @@ from ringleaf.model.demand import (
 )
 from ringleaf.model.job import Job, Role, Schema
 from ringleaf.model.placement import JobType
+from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
 from tests.engine.story import (
     NPU,
@@ -809,6 +810,48 @@ def test_an_explanation_says_what_the_queue_said() -> None:
 
     assert isinstance(found, Waiting)
     assert found.because == "queue 'q' has no room for it"
+
+
+@pytest.mark.parametrize("node_is_free", [True, False])
+@pytest.mark.parametrize(
+    ("queues", "hint"),
+    [
+        pytest.param(
+            [],
+            "make the queue 'q', or take one that is there: default",
+            id="the queue is missing",
+        ),
+        pytest.param(
+            [queue(name) for name in "fedcba"],
+            "make the queue 'q', or take one that is there: a, b, c, d and 3 more",
+            id="the queue is missing among many",
+        ),
+        pytest.param(
+            [queue("q", is_open=False)],
+            "open the queue 'q', or take another one",
+            id="the queue is closed",
+        ),
+        pytest.param(
+            [queue("q", 4)],
+            "jobs of queue 'q' that were let in must end first",
+            id="the queue is full",
+        ),
+    ],
+)
+def test_a_job_that_its_queue_holds_back_is_told_what_to_do_about_the_queue(
+    queues: list[Queue],
+    hint: str,
+    node_is_free: bool,  # noqa: FBT001 - a row
+) -> None:
+    story = Story("a", queues=queues)
+    if not node_is_free:
+        story.arrives(job("old"))
+    story.arrives(job("j", queue="q"))
+
+    found = story.engine.explain("j")
+
+    assert isinstance(found, Waiting)
+    assert found.hint == hint
 
 
 def test_a_job_with_a_reservation_that_asks_for_less_is_placed() -> None:

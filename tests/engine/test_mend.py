@@ -761,6 +761,18 @@ def test_a_job_that_was_asked_and_of_which_a_pod_ended_loses_the_others() -> Non
     assert "unask j" in told(story)
 
 
+def test_a_pod_that_ended_when_asked_returns_beside_the_pods_that_stay() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=wants(pods_only=True, sub_health=SubHealth.GRACE_EXIT))
+    story.hears(weak("b", 0), now=1)
+    assert told(story, "ask") == ["ask j"]
+
+    story.hears(PodsGone("j", (1,)), now=5)
+
+    assert told(story, "delete") == []
+    assert told(story, "bind") == [f"bind j: 1 on c {EIGHT}"]
+
+
 def test_a_job_that_was_asked_and_ended_all_by_itself_is_placed_well() -> None:
     story = Story("a b", conf=rules())
     story.arrives(job("j", recovery=wants(sub_health=SubHealth.GRACE_EXIT)))

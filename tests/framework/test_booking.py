@@ -192,6 +192,27 @@ def test_it_yields(
     assert booking.yields_to(small, 4.0, strict=strict) == want
 
 
+@pytest.mark.parametrize("aged", [True, False])
+@pytest.mark.parametrize(
+    ("pods", "where", "strict", "want"),
+    [
+        pytest.param(2, "B0", False, True, id="a job that lacks a pod"),
+        pytest.param(2, "B0", True, False, id="strictly not"),
+        pytest.param(2, "A0", True, True, id="strictly, if it is in the way"),
+        pytest.param(1, "A0", False, False, id="not a job that has all its pods"),
+    ],
+)
+def test_a_reservation_yields_to_a_job_that_cannot_do_without_a_pod_it_lost(
+    pods: int, where: str, *, strict: bool, aged: bool, want: bool
+) -> None:
+    booking = a_booking(aged=aged)
+    other = runs("other", Placement(0, where, WHOLE))
+    other.become(Job("other", A2, 8, pods))
+    booking.blocked_by([other])
+
+    assert booking.yields_to(other, 4.0, strict=strict) == want
+
+
 def test_a_place_is_told_in_the_shape_of_the_topology() -> None:
     cluster = leaves("A ##", "B #")
     plain = place_words(cluster, BIG, PLACES)

@@ -10,7 +10,7 @@ from ringleaf.framework.instruction import Bind, Report
 from ringleaf.framework.plugin import Plugin, Vote
 from ringleaf.framework.standing import Standing
 from ringleaf.model.demand import Demand, PodTerm
-from ringleaf.model.job import Job
+from ringleaf.model.job import Job, Schema
 from ringleaf.model.queue import Queue
 
 QUOTAS = [
@@ -187,6 +187,51 @@ def test_a_reservation_that_is_made_anew_where_it_was_is_no_news() -> None:
 
     assert story.told == []
     assert [*story.engine.bookings] == ["big"]
+
+
+@pytest.mark.parametrize(
+    ("blocker_queue", "most", "starts"),
+    [
+        pytest.param("p", 16, False, id="another queue's blocker leaves it nothing"),
+        pytest.param("p", 20, True, id="both fit into the capability"),
+        pytest.param("q", 16, False, id="its own blocker is counted once"),
+        pytest.param("q", 20, True, id="its own blocker leaves its part"),
+    ],
+)
+def test_a_job_leaves_to_a_reservation_what_blockers_of_its_queue_will_not(
+    blocker_queue: str,
+    most: int,
+    starts: bool,  # noqa: FBT001 - a row
+) -> None:
+    """Node c is too small for the reserved job; only the queue's capability counts."""
+    nodes = [node("a"), node("b"), node("c", range(4))]
+    story = Story(nodes, queues=[queue("p"), queue("q", most)], conf=FREELY)
+    blocker = job("blocker", queue=blocker_queue)
+    story.hears(JobArrived(blocker, at("a 01234567")))
+    story.arrives(job("big", 8, 2, queue="q"))
+    assert "reserved big" in story.wakes(10)
+
+    story.arrives(job("small", 4, queue="q"), now=11)
+
+    assert ("small" in story.running) == starts
+
+
+def test_a_job_keeps_its_reservation_while_free_nodes_are_under_several_leaves() -> (
+    None
+):
+    names = ("A0", "A1", "B0")
+    nodes = [node(name, leaf=name[0], slot=int(name[1])) for name in names]
+    story = Story(nodes, conf=FREELY)
+    story.hears(JobArrived(job("one"), at("A0 01234567")))
+    story.hears(JobArrived(job("two"), at("B0 01234567")))
+    story.arrives(job("pair", 8, 2, tor_affinity=Schema.LARGE_MODEL))
+    assert "reserved pair" in story.wakes(10)
+
+    assert story.hears(JobGone("two"), now=11) == []
+    assert story.engine.bookings["pair"].nodes == {"A0", "A1"}
+    assert story.hears(JobGone("one"), now=12) == [
+        "bind pair: 0 on A0 01234567, 1 on A1 01234567"
+    ]
 
 
 def test_who_outranks_a_job_that_starts_is_tried_again() -> None:

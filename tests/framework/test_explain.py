@@ -177,6 +177,15 @@ def test_the_end_of_a_job_can_make_room_for_a_repair() -> None:
     assert enough_to_end(Session(cluster), job) == ("far", "other")
 
 
+def test_a_job_whose_end_does_not_help_is_not_enough() -> None:
+    """A padding job of two pods stays under one leaf."""
+    cluster = leaves("A ##", "B #")
+    hold(cluster, "beside", "A0")
+    hold(cluster, "elsewhere", "B0")
+
+    assert enough_to_end(Session(cluster), large(2)) == ("beside",)
+
+
 def later(nodes: Ints) -> NDArray[np.float64]:
     """The later name is better."""
     return nodes.astype(np.float64)

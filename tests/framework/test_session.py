@@ -933,6 +933,32 @@ def test_a_hint_for_roles_names_pods_with_chips_only() -> None:
     assert inside.hint == "4 x 16 chips with sp-block: 32 would be placed now"
 
 
+@pytest.mark.parametrize(
+    ("products", "hint"),
+    [
+        pytest.param(
+            [A3, A3],
+            "no node is atlas-800t-a2; enough would be 8 free chips on one node",
+            id="no node is of its product",
+        ),
+        pytest.param(
+            [A3, A2],
+            "enough would be 8 free chips on one node",
+            id="a node of its product is taken",
+        ),
+    ],
+)
+def test_a_job_is_told_where_no_node_is_of_its_product(
+    products: list[Product], hint: str
+) -> None:
+    cluster = Cluster(node(f"n{i}", product, []) for i, product in enumerate(products))
+
+    decision = Session(cluster).decide(Job("j", A2, 8))
+
+    assert isinstance(decision, Waiting)
+    assert decision.hint == hint
+
+
 def test_an_elastic_job_is_told_what_of_its_least_would_be_placed() -> None:
     session = Session(leaves("A ##..", "B ##..", "C ...."))
 

@@ -114,6 +114,20 @@ def test_a_line_that_is_held_back_opens_with_the_accounts_only() -> None:
     assert waitlist.is_open(line)
 
 
+def test_a_queue_that_asks_for_more_opens_the_lines_of_other_queues_only() -> None:
+    waitlist = Waitlist()
+    _one, own = waits(waitlist, Job("one", A2, 8, queue="p"))
+    _two, other = waits(waitlist, Job("two", A2, 8, queue="q"))
+    waitlist.close(own)
+    waitlist.close(other)
+
+    waitlist.reopen_others("p")
+
+    assert waitlist.queues == ["q"]
+    assert waitlist.is_open(other)
+    assert not waitlist.is_open(own)
+
+
 def test_everything_opens_when_everything_changed() -> None:
     waitlist = Waitlist()
     _one, line = waits(waitlist, Job("one", A2, 8))

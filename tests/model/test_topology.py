@@ -2,6 +2,7 @@
 
 import pytest
 
+from ringleaf.model.placement import LeafState
 from ringleaf.model.topology import (
     MAX_SHOWN,
     Server,
@@ -183,6 +184,20 @@ def test_a_leaf_of_more_than_128_nodes_is_a_warning(size: int, n_warnings: int) 
 
     assert len(warnings_of(topology)) == n_warnings
     assert problems_of(topology) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        (LeafState.IDLE, "idle"),
+        (LeafState.SHARED, "shared"),
+        (LeafState.EXCLUSIVE, "exclusive"),
+    ],
+)
+def test_a_leaf_spells_its_state_as_scenario_files_do(
+    state: LeafState, word: str
+) -> None:
+    assert Switch(0, "L0", state=state).state_word == word
 
 
 def test_pairs_become_leaves_and_slots_in_order_of_appearance() -> None:

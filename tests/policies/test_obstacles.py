@@ -180,6 +180,16 @@ def test_exclusive_and_unhealthy_leaves_are_closed_to_foundation_jobs() -> None:
     )
 
 
+def test_a_job_is_told_of_unhealthy_leaves_alone_where_no_job_crosses_one() -> None:
+    known = (Leaf("B", state=LeafState.SHARED, healthy=False),)
+    cluster = leaves("A ####", "B ####", known=known)
+
+    found = waiting(cluster, large(5), TWO)
+
+    assert found.because == "1 leaf has 4 fitting nodes but is unhealthy"
+    assert found.reasons == {Reason.LEAF_CLOSED: 4}
+
+
 def test_leaves_of_foundation_jobs_are_closed_to_common_ones() -> None:
     cluster = leaves("A ####", "B ####", "C ####")
     hold(cluster, "x", "A0 B0", EXCLUSIVE)

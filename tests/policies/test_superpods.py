@@ -10,7 +10,7 @@ from ringleaf.model.job import Firmness, Job
 from ringleaf.model.mask import mask_of
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
-from tests.leaves import nodes_of
+from tests.leaves import nodes_of, superpods
 
 A3 = PRODUCTS["atlas-900-a3"]
 WHOLE = range(16)
@@ -78,6 +78,20 @@ def test_d16_in_a_superpod_the_lowest_name_and_sub_healthy_last() -> None:
     assert chosen(cluster, 16, reserve=2) == "b"
 
 
+@pytest.mark.parametrize(
+    ("pods", "nodes"),
+    [
+        pytest.param(2, "b c", id="enough nodes are healthy"),
+        pytest.param(3, "a b c", id="the sub-healthy node is needed"),
+    ],
+)
+def test_d16_a_block_takes_a_sub_healthy_node_last(pods: int, nodes: str) -> None:
+    sick = Node("a", A3, 16, mask_of(WHOLE), sub_healthy=True, superpod=0)
+    cluster = Cluster([sick, node("c", 0), node("b", 0)])
+
+    assert nodes_of(cluster, Job("job", A3, 16, pods)) == nodes
+
+
 def test_the_order_of_an_explanation_is_by_rank_and_then_by_superpod() -> None:
     cluster = Cluster(
         [
@@ -92,6 +106,27 @@ def test_the_order_of_an_explanation_is_by_rank_and_then_by_superpod() -> None:
 
     order = [candidate.node for candidate in best]
     assert order == ["z", "b0", "b1", "b2", "a0", "a1", "a2", "a3"]
+
+
+def test_the_last_block_goes_to_the_superpod_where_it_leaves_the_least_over() -> None:
+    """Of three blocks of three nodes SuperPoD 0 takes two; the others hold two each."""
+    job = Job("job", A3, 16, 9, sp_block=48)
+
+    nodes = nodes_of(superpods(6, 8, 7), job, Settings(reserve_nodes=0))
+
+    assert nodes is not None
+    assert [name.partition("-")[0] for name in nodes.split()] == ["p0"] * 6 + ["p2"] * 3
+
+
+def test_a_split_block_leaves_superpods_alone_once_all_its_nodes_are_found() -> None:
+    """SuperPoD 0 takes a whole block; the other block is split."""
+    cluster, settings = superpods(3, 2, 1, 1), Settings(reserve_nodes=0)
+    job = Job("job", A3, 16, 6, sp_block=48, superpod_affinity=Firmness.SOFT)
+
+    found = survey(Session(cluster, settings), job, most=1)
+
+    assert [view.visited for view in found.superpods] == [1, 2, 3, None]
+    assert nodes_of(cluster, job, settings) == "p0-00 p0-01 p0-02 p1-00 p1-01 p2-00"
 
 
 def test_a_split_block_avoids_chips_whose_network_is_faulty() -> None:
