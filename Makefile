@@ -1,17 +1,25 @@
-# Every target sets up what it needs. The environment lives in .venv.
-VENV := .venv
+# Every target sets up what it needs. The environment lives in .venv; that of a Python
+# that is named, as in make test PYTHON=python3.13, in .venv-python3.13.
+VENV := .venv$(if $(findstring command,$(origin PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check testbed soak bench results race mutate accept manifests docs lock clean
+.PHONY: demo test quick test-long check testbed soak bench results race mutate accept manifests docs lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
 
-test: $(VENV)/.dev check $(if $(filter off,$(RINGLEAF_TESTBED)),,testbed)
-	@$(BIN)/python -m tests.suite
+test: $(VENV)/.dev
+	@$(BIN)/python -m tests.suite test
+
+quick: $(VENV)/.dev
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/python -m tests.suite quick
+
+test-long: $(VENV)/.dev
+	@$(BIN)/python -m tests.suite long
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
@@ -63,7 +71,7 @@ lock:
 		--group dev pyproject.toml requirements/build.in
 
 clean:
-	rm -rf $(VENV) build/demo .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build/demo build/tests .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later found; hint: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2; }

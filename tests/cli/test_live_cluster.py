@@ -17,6 +17,7 @@ from ringleaf.testbed import build
 from ringleaf.testbed.actor import Actor
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
+from tests.cli.inside import run_inside
 
 NODES = "/api/v1/nodes"
 NPU = "huawei.com/Ascend910"
@@ -72,21 +73,18 @@ def ask(
     kubeconfig: Path | None = None,
     plugin: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """The command as a process of its own; as a *plugin* kubectl calls it."""
-    called = [build.command("kubectl"), "ringleaf"]
+    """The command; as a *plugin* kubectl calls it."""
+    environment = {"KUBECONFIG": str(kubeconfig or bed.kubeconfig), "COLUMNS": "100"}
+    if not plugin:
+        return run_inside(*arguments, stdin=stdin, environment=environment)
     path = os.pathsep.join([str(SCRIPT.parent), os.environ["PATH"]])
     return subprocess.run(  # noqa: S603
-        [*(called if plugin else [sys.executable, "-m", "ringleaf"]), *arguments],
+        [build.command("kubectl"), "ringleaf", *arguments],
         input=stdin,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
-        env={
-            **os.environ,
-            "KUBECONFIG": str(kubeconfig or bed.kubeconfig),
-            "PATH": path,
-            "COLUMNS": "100",
-        },
+        env={**os.environ, **environment, "PATH": path},
         check=False,
     )
 

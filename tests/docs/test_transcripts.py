@@ -1,17 +1,19 @@
 """Every transcript in the pages is what the program prints today."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 
+from tests.cli.conftest import Ringleaf, ringleaf
 from tests.docs.pages import ROOT, blocks
 
+__all__ = ["ringleaf"]
+
 OMITTED = "…"
+COLUMNS = 88
 
 
 class Transcript(NamedTuple):
@@ -53,26 +55,37 @@ def pattern(printed: str) -> str:
     )
 
 
-def run(command: str) -> str:
-    arguments = shlex.split(command)[1:]
-    done = subprocess.run(  # noqa: S603 - our own commands
-        [sys.executable, "-m", "ringleaf", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "88", "NO_COLOR": "1", "PYTHONUTF8": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-        timeout=300,
-    )
-    return plain(done.stdout)
+@pytest.fixture
+def printed_by(
+    ringleaf: Ringleaf, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], str]:
+    """Runs a command at the root of the project; gives what it prints."""
+    monkeypatch.chdir(ROOT)
+
+    def run(command: str) -> str:
+        done = ringleaf(*shlex.split(command)[1:], columns=COLUMNS)
+        return plain(done.out + done.err)
+
+    return run
 
 
-@pytest.mark.parametrize(
-    "transcript", transcripts(), ids=lambda each: f"{each.where} {each.command}"
-)
-def test_the_transcript_is_what_the_program_prints(transcript: Transcript) -> None:
-    printed = run(transcript.command)
+def cases() -> list[object]:
+    """Every transcript; the demo takes half a minute, and has small tests besides."""
+    return [
+        pytest.param(
+            each,
+            id=f"{each.where} {each.command}",
+            marks=[pytest.mark.long] if each.command == "ringleaf demo" else [],
+        )
+        for each in transcripts()
+    ]
+
+
+@pytest.mark.parametrize("transcript", cases())
+def test_the_transcript_is_what_the_program_prints(
+    transcript: Transcript, printed_by: Callable[[str], str]
+) -> None:
+    printed = printed_by(transcript.command)
 
     if OMITTED in transcript.printed.splitlines():
         assert re.fullmatch(pattern(transcript.printed), printed), printed

@@ -21,9 +21,11 @@ A case is a document of a file below ``cases``: a scenario, and besides
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import yaml
 from msgspec import Struct
 
@@ -87,15 +89,25 @@ def scenario_of(case: Case) -> Scenario:
 
 def outcomes(case: Case) -> dict[str, Expected]:
     """What the code answers now, in the words of ``expect``."""
-    scenario = scenario_of(case)
-    if scenario.is_run:
-        return _run_outcomes(plain(run(scenario)), case)
-    cluster, decisions = decide_all(scenario)
-    answers = [answer(cluster, decision) for decision in decisions]
+    found = _decided(msgspec.json.encode(case.scenario))
+    if isinstance(found, dict):
+        return _run_outcomes(found, case)
     return {
-        told["job"]: _expected(told, case.expect.get(told["job"], {}))
-        for told in answers
+        told["job"]: _expected(told, case.expect.get(told["job"], {})) for told in found
     }
+
+
+@cache
+def _decided(text: bytes) -> dict[str, Any] | list[dict[str, Any]]:
+    """The answers to a scenario, or the whole run of one that is run.
+
+    Each scenario is decided once, for all tests that look at it.
+    """
+    (scenario,) = load(text)
+    if scenario.is_run:
+        return plain(run(scenario))
+    cluster, decisions = decide_all(scenario)
+    return [answer(cluster, decision) for decision in decisions]
 
 
 def _run_outcomes(found: Mapping[str, Any], case: Case) -> dict[str, Expected]:

@@ -1,18 +1,27 @@
 """The scheduler is killed at random moments, and nothing is lost."""
 
+import pytest
+
 from ringleaf.testbed.cluster import Testbed
 from tests.soak.run import Plan, Soak, markdown
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(Plan(kills=5, restarts=1, pods=300, aimed=2), id="5 kills"),
+        pytest.param(Plan(), id="20 kills", marks=pytest.mark.long),
+    ],
+)
 def test_nothing_is_lost_when_the_scheduler_is_killed(
-    new_testbed: type[Testbed],
+    plan: Plan, new_testbed: type[Testbed]
 ) -> None:
     said: list[str] = []
 
-    report = Soak(Plan(), said.append, new_testbed).run()
+    report = Soak(plan, said.append, new_testbed).run()
 
     told = "\n".join([*said, markdown(report)])
     assert report.violations == [], told
-    assert (report.kills, report.restarts) == (20, 1), told
+    assert (report.kills, report.restarts) == (plan.kills, plan.restarts), told
     assert report.half_bound > 0, told
     assert report.completed + report.released == report.half_bound, told

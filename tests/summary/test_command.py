@@ -1,17 +1,18 @@
-"""``ringleaf summary`` as a process: once, in turns, and with bad use."""
+"""``ringleaf summary``: once, in turns, and with bad use."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from urllib.request import urlopen
 
 import pytest
 
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.process import Child
+from tests.cli.inside import run_inside
 from tests.stories.stage import GRACE_S, answer_of, has_told, lines_of
 from tests.summary.cast import Cast, address_of
 from tests.summary.test_roster import leaves
@@ -19,14 +20,9 @@ from tests.summary.test_roster import leaves
 RINGLEAF = (sys.executable, "-m", "ringleaf")
 
 
-def run(
-    bed: Testbed, *words: str, who: Path | None = None
-) -> "subprocess.CompletedProcess[str]":
+def run(bed: Testbed, *words: str, who: Path | None = None) -> "CompletedProcess[str]":
     """What comes of a command, with the kubeconfig *who* or that of the admin."""
-    command = [*RINGLEAF, "summary", f"--kubeconfig={who or bed.kubeconfig}", *words]
-    return subprocess.run(  # noqa: S603 - our own
-        command, capture_output=True, text=True, check=False, timeout=60
-    )
+    return run_inside("summary", f"--kubeconfig={who or bed.kubeconfig}", *words)
 
 
 @contextmanager
@@ -88,7 +84,7 @@ def test_once_ends_with_1_where_a_summary_is_not_written(cast: Cast) -> None:
 
 def test_once_waits_for_nobody_who_leads(cast: Cast) -> None:
     name = f"summary-{cast.namespace}"
-    words = [f"--leader-elect-resource-name={name}", "--leader-elect-lease-duration=3"]
+    words = [f"--leader-elect-resource-name={name}", "--leader-elect-lease-duration=6"]
     cast.group("bert", 1)
     alone = run(cast.bed, "--once", *words)
     with running(cast.bed, "summary-lead", *words) as first:

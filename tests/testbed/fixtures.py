@@ -1,56 +1,85 @@
 """The testbed as fixtures, for every folder of tests.
 
-A test that needs it asks for ``testbed``, ``new_testbed`` or ``namespace``. Where it is
-not built such a test fails; ``RINGLEAF_TESTBED=off`` leaves it out, and says so;
-``RINGLEAF_TESTBED=only`` leaves out all others.
+A test that needs it asks for ``testbed``, ``new_testbed`` or ``namespace``, and stands
+below one of the paths of ``LANES``. Where the testbed is not built such a test fails;
+``RINGLEAF_TESTBED=off`` leaves it out, and says so; ``RINGLEAF_TESTBED=only`` leaves
+out all others.
 """
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import pytest
 
 from ringleaf.testbed import debian, source
 from ringleaf.testbed.cluster import Testbed
 
-_LEFT_OUT = pytest.StashKey[list[pytest.Item]]()
+TESTBED: Final = "RINGLEAF_TESTBED"
+LANES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "stories": ("tests/stories",),
+        "installing": ("tests/soak", "tests/deploy", "tests/shadow"),
+        "asking": (
+            "tests/summary",
+            "tests/cli/test_dev.py",
+            "tests/cli/test_live_cluster.py",
+            "tests/kube/test_alerts.py",
+            "tests/kube/test_leader.py",
+            "tests/kube/test_page.py",
+            "tests/kube/test_real.py",
+            "tests/testbed",
+        ),
+    }
+)
+"""Where tests on the testbed are; each lane runs beside the others."""
+
+LEFT_OUT: Final = pytest.StashKey[dict[str, list[pytest.Item]]]()
+"""Why tests were left out -> these tests."""
+
+_PATHS: Final = tuple(path for paths in LANES.values() for path in paths)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """Leave out what needs the testbed (off), or whatever does not (only)."""
-    said = os.environ.get("RINGLEAF_TESTBED", "")
-    if not said:
-        return
-    if said not in ("off", "only"):
+def leave_out_by_testbed(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests of *items* that ``RINGLEAF_TESTBED`` leaves out.
+
+    Those that need the testbed (off), or all others (only).
+    """
+    said = read_testbed()
+    strays = {i.location[0] for i in items if _needs_testbed(i) and not _is_in_lane(i)}
+    if strays:
         raise pytest.UsageError(
-            f"RINGLEAF_TESTBED is {said!r}, want off, only or nothing"
+            f"{min(strays)} has tests on the testbed, want it below a path of LANES "
+            "in tests/testbed/fixtures.py"
         )
-    config.stash[_LEFT_OUT] = [i for i in items if _needs_testbed(i) == (said == "off")]
-    config.hook.pytest_deselected(items=left_out(config))
-    items[:] = [item for item in items if _needs_testbed(item) != (said == "off")]
+    if not said:
+        return []
+    return [item for item in items if _needs_testbed(item) == (said == "off")]
 
 
 def left_out(config: pytest.Config) -> list[pytest.Item]:
-    """The tests that ``RINGLEAF_TESTBED`` has left out."""
-    return config.stash.get(_LEFT_OUT, [])
+    """The tests that this run has left out."""
+    return [item for items in config.stash[LEFT_OUT].values() for item in items]
+
+
+def read_testbed() -> str:
+    """What ``RINGLEAF_TESTBED`` asks for: off, only, or nothing for all tests."""
+    said = os.environ.get(TESTBED, "")
+    if said not in ("", "off", "only"):
+        raise pytest.UsageError(f"{TESTBED} is {said!r}, want off, only or nothing")
+    return said
+
+
+def _is_in_lane(item: pytest.Item) -> bool:
+    path = item.location[0]
+    return any(path == lane or path.startswith(f"{lane}/") for lane in _PATHS)
 
 
 def _needs_testbed(item: pytest.Item) -> bool:
     return "binaries" in getattr(item, "fixturenames", ())
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    if n_left_out := len(left_out(config)):
-        said = os.environ.get("RINGLEAF_TESTBED")
-        words = f"RINGLEAF_TESTBED={said} left out {n_left_out} tests"
-        terminalreporter.write_line(words, yellow=True)
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +91,7 @@ def binaries() -> None:
 
 def _missing() -> str | None:
     try:
-        for name in ("etcd", "kube-apiserver", "kubectl"):
+        for name in source.CONTROL_PLANE:
             source.command(name)
         source.files("crds")
     except source.TestbedError as error:

@@ -3,11 +3,12 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed.process import Child, free_port, is_listening
+from ringleaf.testbed.process import Child, free_port, growing_pauses, is_listening
 from ringleaf.testbed.source import TestbedError
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
@@ -89,3 +90,12 @@ time.sleep(600)
 
 def test_nobody_listens_on_a_free_port() -> None:
     assert not is_listening(free_port())
+
+
+def test_the_longer_a_condition_is_waited_for_the_longer_are_the_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter([0.0, 0.0, 0.1, 0.8, 60.0])  # the first is when waiting begins
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+
+    assert list(islice(growing_pauses(), 4)) == [0.02, 0.02, 0.1, 0.25]

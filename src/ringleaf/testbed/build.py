@@ -158,7 +158,7 @@ class Progress:
 
     def _left(self) -> str:
         left = self._steps[self._done + 1 :]
-        return f"; left: {', '.join(left)}" if left else ""
+        return f"; left: {', '.join(each.split()[0] for each in left)}" if left else ""
 
     def _finish(self, line: str) -> None:
         self._done += 1

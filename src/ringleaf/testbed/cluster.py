@@ -27,7 +27,13 @@ import yaml
 
 from ringleaf.testbed import build, source
 from ringleaf.testbed.client import OK, Client
-from ringleaf.testbed.process import PATIENCE_S, Child, free_port, is_listening
+from ringleaf.testbed.process import (
+    PATIENCE_S,
+    Child,
+    free_port,
+    growing_pauses,
+    is_listening,
+)
 from ringleaf.testbed.source import TestbedError
 
 NAMESPACES: Final = ("kube-system", "mindx-dl", "volcano-system")
@@ -274,10 +280,11 @@ class Testbed:
     ) -> None:
         """Wait until *condition* holds; raises ``TestbedError`` when it does not."""
         deadline = time.monotonic() + patience_s
+        pauses = growing_pauses()
         while not condition():
             if time.monotonic() > deadline:
                 raise TestbedError(f"waited {patience_s:.0f} s in vain for {what}")
-            time.sleep(0.05)
+            time.sleep(next(pauses))
 
     def stop(self) -> None:
         """End every child, the last one first, and remove the temporary folder."""

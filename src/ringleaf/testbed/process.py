@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,8 @@ PORTS: Final = range(20_000, 32_000)
 PATIENCE_S: Final = 60.0
 GRACE_S: Final = 5.0
 LOG_TAIL: Final = 5
+SHORTEST_PAUSE_S: Final = 0.02
+LONGEST_PAUSE_S: Final = 0.25
 
 
 class Child:
@@ -70,6 +72,7 @@ class Child:
     ) -> None:
         """Wait until it is *ready*; raises ``TestbedError`` when it ends or is slow."""
         deadline = time.monotonic() + patience_s
+        pauses = growing_pauses()
         while not ready():
             if not self.is_running:
                 raise TestbedError(
@@ -80,7 +83,7 @@ class Child:
                     f"{self.name} is not ready after {patience_s:.0f} s: "
                     f"{self.last_words()}"
                 )
-            time.sleep(0.02)
+            time.sleep(next(pauses))
 
     def last_words(self) -> str:
         """The end of its log in one line, and where the log is."""
@@ -106,6 +109,18 @@ class Child:
         if self.is_running:
             self._process.send_signal(signal.SIGKILL)
         self._process.wait()
+
+
+def growing_pauses() -> Iterator[float]:
+    """Seconds between two looks: short at first, then an eighth of the time so far.
+
+    A condition that takes long to become true is not asked for all the time, and what
+    soon becomes true is soon seen.
+    """
+    began = time.monotonic()
+    while True:
+        waited = time.monotonic() - began
+        yield min(max(waited / 8, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
 
 
 def free_port() -> int:
