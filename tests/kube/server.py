@@ -1,6 +1,7 @@
 """A real HTTP server on loopback that does what a test says, also what is wrong."""
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
@@ -53,6 +54,26 @@ class Reply:
     def close(self) -> None:
         self._writer.close()
 
+    async def ignore(self) -> None:
+        """Read nothing more, also not that the other side ends TLS."""
+        transport = self._writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            transport.abort()
+
+
+def anonymous_tls(role: int) -> ssl.SSLContext:
+    """TLS without certificates, of a server or a client."""
+    tls = ssl.SSLContext(role)
+    tls.check_hostname = False
+    tls.verify_mode = ssl.CERT_NONE
+    tls.maximum_version = ssl.TLSVersion.TLSv1_2
+    tls.set_ciphers("aNULL:@SECLEVEL=0")
+    return tls
+
 
 Behaviour = Callable[[Request, Reply], Awaitable[None]]
 
@@ -60,16 +81,19 @@ Behaviour = Callable[[Request, Reply], Awaitable[None]]
 class Server:
     """Behaves as told, one task per connection."""
 
-    def __init__(self, behaviour: Behaviour) -> None:
+    def __init__(self, behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> None:
         self._behaviour = behaviour
+        self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
         self.requests: list[Request] = []
         self.connections = 0
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        self._server = await asyncio.start_server(
+            self._accept, "127.0.0.1", 0, ssl=self._tls
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
         return self
 
     async def __aexit__(

@@ -1,14 +1,16 @@
 import asyncio
 import contextlib
+import gc
 import socket
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from ringleaf.kube import api as api_module
 from ringleaf.kube.api import Answer, Api, Lane, Refused, Unreachable
 from ringleaf.kube.credentials import BadCredentials, Credentials
-from tests.kube.server import Behaviour, Reply, Request, Server
+from tests.kube.server import Behaviour, Reply, Request, Server, anonymous_tls
 
 
 @contextlib.asynccontextmanager
@@ -20,6 +22,24 @@ async def talking(
         Api(Credentials(server.url), connections) as api,
     ):
         yield api, server
+
+
+def sockets_to(port: int) -> list[socket.socket]:
+    """The open sockets of this process that are connected to a port."""
+    found = []
+    for each in gc.get_objects():
+        if isinstance(each, socket.socket) and each.fileno() >= 0:
+            with contextlib.suppress(OSError):
+                peer = each.getpeername()
+                found += [each] if peer[1:2] == (port,) else []
+    return found
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something, not for ever."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - conditions of any sort
+            await asyncio.sleep(0.001)
 
 
 async def agreeing(_request: Request, reply: Reply) -> None:
@@ -123,7 +143,7 @@ def test_a_connection_that_the_server_closed_is_not_used_again(head: str) -> Non
         async with talking(behaviour) as (api, server):
             for _ in range(3):
                 assert (await api.call("POST", "/a", b"{}")).status == 201
-                await asyncio.sleep(0.02)  # the end of the connection arrives
+                await until(lambda: not sockets_to(server.port))
             assert server.connections == 3
 
     asyncio.run(story())
@@ -200,16 +220,20 @@ def test_an_answer_that_does_not_come_in_time_is_none() -> None:
 
 
 def test_the_answer_of_a_cancelled_call_is_nobody_elses() -> None:
+    arrived, cancelled = asyncio.Event(), asyncio.Event()
+
     async def behaviour(request: Request, reply: Reply) -> None:
         if request.path == "/slow":
-            await asyncio.sleep(0.05)
+            arrived.set()
+            await cancelled.wait()
         await reply.answer(200, request.path.encode())
 
     async def story() -> None:
         async with talking(behaviour, connections=1) as (api, _server):
             call = asyncio.create_task(api.call("GET", "/slow"))
-            await asyncio.sleep(0.02)
+            await arrived.wait()
             call.cancel()
+            cancelled.set()
             assert (await api.call("GET", "/quick")).body == b"/quick"
             assert call.cancelled()
 
@@ -218,21 +242,28 @@ def test_the_answer_of_a_cancelled_call_is_nobody_elses() -> None:
 
 @pytest.mark.parametrize("cancelled", [True, False])
 def test_a_connection_whose_answer_nobody_awaits_is_closed(*, cancelled: bool) -> None:
-    left = asyncio.Event()
+    arrived, left = asyncio.Event(), asyncio.Event()
 
-    async def behaviour(_request: Request, reply: Reply) -> None:
+    async def behaviour(request: Request, reply: Reply) -> None:
+        if request.path == "/quick":
+            await reply.answer(200)
+            return
+        arrived.set()
         await reply.left()
         left.set()
 
     async def story() -> None:
-        async with talking(behaviour) as (api, _server):
-            call = asyncio.create_task(api.call("GET", "/slow", timeout_s=0.05))
+        async with talking(behaviour) as (api, server):
+            await api.call("GET", "/quick")  # its connection is kept
+            timeout_s = 30.0 if cancelled else 0.05
+            call = asyncio.create_task(api.call("POST", "/slow", timeout_s=timeout_s))
             if cancelled:
-                await asyncio.sleep(0.02)
+                await arrived.wait()
                 call.cancel()
             await asyncio.gather(call, return_exceptions=True)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await left.wait()
+            assert server.connections == 1
 
     asyncio.run(story())
 
@@ -258,16 +289,19 @@ def test_bytes_nobody_asked_for_end_a_connection(raw: bytes) -> None:
 
 
 def test_an_answer_nobody_asked_for_ends_a_connection() -> None:
+    heard = asyncio.Semaphore(0)
+
     async def behaviour(_request: Request, reply: Reply) -> None:
         await reply.answer(200)
-        await asyncio.sleep(0.01)
+        await heard.acquire()
         await reply.answer(408)
 
     async def story() -> None:
         async with talking(behaviour) as (api, server):
             for _ in range(3):
                 assert (await api.call("POST", "/a")).status == 200
-                await asyncio.sleep(0.03)
+                heard.release()
+                await until(lambda: not sockets_to(server.port))
             assert server.connections == 3
 
     asyncio.run(story())
@@ -309,7 +343,7 @@ def test_what_is_no_http_is_no_answer(garbage: bytes) -> None:
 
 
 def test_what_is_told_never_delays_a_binding() -> None:
-    release = asyncio.Event()
+    full, release = asyncio.Event(), asyncio.Event()
     in_flight = {"tell": 0, "bind": 0}
     most = dict(in_flight)
 
@@ -317,8 +351,9 @@ def test_what_is_told_never_delays_a_binding() -> None:
         lane = request.path[1:]
         in_flight[lane] += 1
         most[lane] = max(most[lane], in_flight[lane])
-        if lane == "tell":
-            await release.wait()
+        if most == {"tell": 4, "bind": 8}:
+            full.set()
+        await (release if lane == "tell" else full).wait()
         await asyncio.sleep(0.001)
         in_flight[lane] -= 1
         await reply.answer(200)
@@ -330,7 +365,7 @@ def test_what_is_told_never_delays_a_binding() -> None:
                 return await api.call("POST", f"/{lane}", lane=lane)
 
             telling = [asyncio.create_task(call("tell")) for _ in range(20)]
-            await asyncio.sleep(0.02)
+            await until(lambda: in_flight["tell"] == 4)
             await asyncio.gather(*(call("bind") for _ in range(50)))
             assert not any(task.done() for task in telling)
             release.set()
@@ -357,7 +392,7 @@ def test_credentials_are_renewed_after_a_refusal() -> None:
             Api(Renewed(server.url, authorization="Bearer old")) as api,
         ):
             assert (await api.call("GET", "/a")).status == 401
-            await asyncio.sleep(0.02)
+            await until(lambda: api.credentials.authorization == "Bearer new")
             assert (await api.call("GET", "/a")).status == 200
             assert server.connections == 2  # the first may show an old certificate
 
@@ -438,10 +473,80 @@ def test_calls_in_flight_end_when_the_api_is_left() -> None:
         async with Server(behaviour) as server:
             async with Api(Credentials(server.url), connections=2) as api:
                 calls = [asyncio.create_task(api.call("GET", "/a")) for _ in range(5)]
-                await asyncio.sleep(0.02)
+                await until(lambda: len(server.requests) == 2)
             for outcome in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(outcome, Unreachable)
-            assert server.connections <= 5
+            assert server.connections == 2
+
+    asyncio.run(story())
+
+
+async def watch(api: Api) -> None:
+    async for _block in api.stream("/w", idle_s=60.0):
+        pass
+
+
+def test_leaving_waits_for_a_stream_that_was_cancelled_before_its_answer() -> None:
+    """TLS ends when both sides say so, and the server does not."""
+    arrived = asyncio.Event()
+
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        arrived.set()
+        await reply.ignore()
+
+    async def story() -> None:
+        async with Server(behaviour, anonymous_tls(ssl.PROTOCOL_TLS_SERVER)) as server:
+            tls = anonymous_tls(ssl.PROTOCOL_TLS_CLIENT)
+            async with Api(Credentials(server.url, tls=tls)) as api:
+                watching = asyncio.create_task(watch(api))
+                await arrived.wait()
+                assert len(sockets_to(server.port)) == 1
+                watching.cancel()
+                await asyncio.gather(watching, return_exceptions=True)
+            assert sockets_to(server.port) == []
+
+    asyncio.run(story())
+
+
+def test_leaving_ends_connections_that_are_being_made() -> None:
+    """The server accepts them, and says nothing in the TLS handshake."""
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.settimeout(0.0)
+            port = listening.getsockname()[1]
+            tls = anonymous_tls(ssl.PROTOCOL_TLS_CLIENT)
+            there = []
+            async with Api(Credentials(f"https://127.0.0.1:{port}", tls=tls)) as api:
+                tasks = [
+                    asyncio.create_task(api.call("POST", "/a")),
+                    asyncio.create_task(watch(api)),
+                ]
+                for _task in tasks:
+                    there.append((await loop.sock_accept(listening))[0])
+                    assert await loop.sock_recv(there[-1], 1)  # of the handshake
+            assert sockets_to(port) == []
+            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+                assert isinstance(outcome, Unreachable)
+            for each in there:
+                each.close()
+
+    asyncio.run(story())
+
+
+def test_who_left_asks_nothing_more() -> None:
+    async def story() -> None:
+        async with Server(agreeing) as server:
+            for proxy in (None, server.url):
+                async with Api(Credentials(server.url, proxy=proxy)) as api:
+                    pass
+                with pytest.raises(Unreachable, match="closed by us") as caught:
+                    await api.call("POST", "/a")
+                assert not caught.value.sent
+                with pytest.raises(Unreachable, match="closed by us"):
+                    await watch(api)
+            assert server.connections == 0
 
     asyncio.run(story())
 
@@ -463,7 +568,7 @@ def test_trouble_with_credentials_is_told_and_the_old_ones_stay() -> None:
             ) as api,
         ):
             await api.call("GET", "/a")
-            await asyncio.sleep(0.02)
+            await until(lambda: told)
             await api.call("GET", "/a")
             assert server.requests[1].headers["authorization"] == "bearer old"
         assert told == ["no token, refused: True"]
@@ -563,19 +668,20 @@ def test_what_was_not_sent_is_forgotten() -> None:
     """The other side reads nothing; what the system holds back is never sent."""
 
     async def story() -> None:
+        loop = asyncio.get_running_loop()
         listening = socket.create_server(("127.0.0.1", 0))
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        listening.settimeout(0.0)
         port = listening.getsockname()[1]
         body = b"x" * (16 << 20)
         async with Api(Credentials(f"http://127.0.0.1:{port}")) as api:
             asked = asyncio.create_task(api.call("POST", "/big", body))
-            await asyncio.sleep(0.2)
+            there, _address = await loop.sock_accept(listening)
+            read = len(await loop.sock_recv(there, 1))
             api.cut()
             with pytest.raises(Unreachable):
                 await asked
-        there, _address = listening.accept()
-        there.settimeout(5)
-        read = 0
+        there.settimeout(30)
         with contextlib.suppress(ConnectionResetError):
             while got := there.recv(1 << 20):
                 read += len(got)

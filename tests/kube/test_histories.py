@@ -16,6 +16,7 @@ from hypothesis.stateful import (
 from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.kube.pods import PodRecord
 from ringleaf.model.placement import Placement
+from tests.effort import examples
 from tests.kube.stage import GROUP, NPU, Stage, node
 
 NODES = "abcd"
@@ -309,6 +310,4 @@ def _conf() -> Conf:
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None
-)
+TestHistories.settings = settings(max_examples=examples(60), stateful_step_count=30)

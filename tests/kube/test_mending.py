@@ -157,6 +157,22 @@ class Edge:
         )
 
 
+async def a_while() -> None:
+    """Time for what is under way: a tenth of a second, and 100 turns of the loop.
+
+    A busy machine may let the time pass without any turn.
+    """
+    for _turn in range(100):
+        await asyncio.sleep(0.001)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something, not for ever."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - conditions of any sort
+            await asyncio.sleep(0.001)
+
+
 def carry_out(
     stage: Stage, server: Server, instructions: Iterable[Mending], *, ended: bool = True
 ) -> list[str]:
@@ -170,7 +186,7 @@ def carry_out(
             await asyncio.wait_for(edge.mender.drained(), 30)
             await asyncio.wait_for(edge.binder.drained(), 30)
         else:
-            await asyncio.sleep(0.1)
+            await a_while()
             edge.mender.abandon()
             edge.binder.abandon()
             await edge.mender.drained()
@@ -710,9 +726,8 @@ def keep(
     stage: Stage,
     server: Server,
     doing: Callable[[Edge], None] = lambda _edge: None,
-    until: Callable[[], bool] = lambda: False,
 ) -> list[str]:
-    """Keep the book for a while, or until something is so; what was said."""
+    """Keep the book for a while; what was said."""
 
     async def run() -> list[str]:
         edge = Edge(stage, server)
@@ -720,10 +735,7 @@ def keep(
         stage.cycle()
         doing(edge)
         task = asyncio.create_task(edge.book.run())
-        for _turn in range(50):
-            await asyncio.sleep(0.002)
-            if until():
-                break
+        await a_while()
         task.cancel()
         return edge.said
 
@@ -985,7 +997,7 @@ def test_who_stood_by_knows_the_reasons_that_the_leader_wrote_meanwhile() -> Non
         await edge.book.read()
         reschedule(stage)(edge)
         task = asyncio.create_task(edge.book.run())
-        await asyncio.sleep(0.05)
+        await a_while()
         task.cancel()
 
     asyncio.run(stand_by())
@@ -1017,6 +1029,7 @@ def test_what_was_not_read_in_time_is_read_before_it_is_written_over(
 
 def test_one_book_does_not_wait_for_the_other() -> None:
     stage = running()
+    silent = asyncio.Event()
 
     class Silent(Server):
         """Never answers to what is written into one of the books."""
@@ -1025,6 +1038,7 @@ def test_one_book_does_not_wait_for_the_other() -> None:
             self, method: str, path: str, body: bytes | None = None, **more: object
         ) -> Answer:
             if method != "GET" and path == REASONS:
+                silent.set()
                 await asyncio.Event().wait()
             return await super().call(method, path, body, **more)
 
@@ -1035,11 +1049,11 @@ def test_one_book_does_not_wait_for_the_other() -> None:
         await edge.book.read()
         reschedule(stage)(edge)
         task = asyncio.create_task(edge.book.run())
-        await asyncio.sleep(0.02)
+        await asyncio.wait_for(silent.wait(), 30)
         sick(stage)
         stage.cycle()
         edge.book.heed([], [Remember(JOB, None)])
-        await asyncio.sleep(0.05)
+        await until(lambda: FAULTS in server.maps)
         task.cancel()
 
     asyncio.run(run())
@@ -1054,12 +1068,12 @@ def test_a_book_that_somebody_deletes_is_made_again_as_it_was() -> None:
         edge = Edge(stage, server)
         edge.faults[fault.key] = fault
         task = asyncio.create_task(edge.book.run())
-        await asyncio.sleep(0.05)
+        await until(lambda: FAULTS in server.maps)
         del server.maps[FAULTS]
         sick(stage)
         stage.cycle()
         edge.book.heed([], [Remember(JOB, None)])
-        await asyncio.sleep(0.05)
+        await until(lambda: FAULTS in server.maps)
         task.cancel()
 
     asyncio.run(run())

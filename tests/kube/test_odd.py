@@ -333,7 +333,7 @@ def test_what_stays_true_is_told_however_often_it_is_said(
     async def run() -> None:
         own = teller_of(stage, Server(), asyncio.get_running_loop().time)
         task = asyncio.create_task(own.run())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not told:
                 own.waits("default/g", "why")
                 await asyncio.sleep(0.01)

@@ -274,9 +274,8 @@ def test_a_service_account_has_its_token_replaced(bed: Testbed, tmp_path: Path) 
             token.write_text(bed.token + "\n")
             authorities = credentials.tls
             assert (await api.call("GET", MAPS)).status == 401
-            await asyncio.sleep(0.1)
+            await becomes(lambda: credentials.tls is not authorities)
             assert (await api.call("GET", MAPS)).status == 200
-            assert credentials.tls is not authorities
 
     asyncio.run(story())
 

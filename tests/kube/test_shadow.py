@@ -1,5 +1,6 @@
 """A shadow hears what happens, reads it in order, and judges every job once."""
 
+import time
 from typing import Any, cast
 
 import pytest
@@ -13,9 +14,11 @@ from ringleaf.kube.objects import NodeObject, Pod, PodGroup
 from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowLoop, ShadowOptions
 from ringleaf.kube.shadowpage import ShadowPage
 from ringleaf.kube.watch import Gone
+from ringleaf.kube.world import GROUP_WAIT_S
 from tests.kube.stage import NPU, Plain, _read, node, pod
 
 REAL = "huawei.com/AscendReal"
+GROUP = "scheduling.k8s.io/group-name"
 
 
 class Show:
@@ -35,7 +38,10 @@ class Show:
     def pod(self, name: str, chips: int = 8, group: str = "", **changes: Any) -> None:  # noqa: ANN401
         """A pod is made."""
         changes.setdefault("scheduler", "volcano")
-        self.pods[name] = pod(name, chips, group, **changes)
+        made = self.pods[name] = pod(name, chips, group, **changes)
+        made["metadata"]["creationTimestamp"] = time.strftime(
+            "%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.now)
+        )
         self._put(name)
 
     def group(self, name: str, least: int) -> None:
@@ -49,6 +55,12 @@ class Show:
         self.group(name, pods)
         for i in range(pods):
             self.pod(f"{name}-{i}", chips, name)
+
+    def join(self, name: str, group: str) -> None:
+        """Volcano's controller makes a PodGroup for a pod, and says so on the pod."""
+        self.group(group, 1)
+        self.pods[name]["metadata"]["annotations"][GROUP] = group
+        self._put(name)
 
     def bind(self, name: str, where: str, chips: str = "") -> None:
         """The other scheduler binds a pod; *chips* are written with it."""
@@ -237,6 +249,40 @@ def test_a_job_that_waited_there_to_its_end_counts() -> None:
     show.later()
     show.later(11.0)
     show.ends("g-0")
+    show.tape.drop_groups([Gone("default", "g", "group-g")])
+
+    assert show.later() == ["g: waits-there not-bound"]
+    assert show.shadow.findings.summary().jobs == 1
+
+
+def test_a_pod_that_joins_a_podgroup_late_is_judged_once() -> None:
+    show = Show()
+    show.pod("p", 8)
+    show.later(GROUP_WAIT_S)
+    show.later(11.0)
+    assert [*show.shadow.findings.waiting] == ["pod default/p"]
+
+    show.join("p", "g")
+    assert show.later(1.0) == []
+    assert show.shadow.findings.waiting == {}
+    assert show.later(11.0) == []
+    assert [*show.shadow.findings.waiting] == ["default/g"]
+    show.bind("p", "a", "01234567")
+
+    assert show.later() == ["g: same"]
+    summary = show.shadow.findings.summary()
+    assert summary.jobs == sum(summary.verdicts.values()) == 1
+
+
+def test_a_pod_that_joined_a_podgroup_and_was_never_bound_counts_once() -> None:
+    show = Show()
+    show.pod("p", 8)
+    show.later(GROUP_WAIT_S)
+    show.later(11.0)
+    show.join("p", "g")
+    show.later(1.0)
+    show.later(11.0)
+    show.ends("p")
     show.tape.drop_groups([Gone("default", "g", "group-g")])
 
     assert show.later() == ["g: waits-there not-bound"]

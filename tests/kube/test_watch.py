@@ -100,7 +100,7 @@ async def _run(
     steps: Sequence[Step], until: int, *, optional: bool, kind: type[Any]
 ) -> tuple[Told, list[str]]:
     told: Told = []
-    enough = asyncio.Event()
+    enough, asked = asyncio.Event(), asyncio.Event()
     troubles: list[str] = []
     faults: list[BaseException] = []
     script = iter(steps)
@@ -108,10 +108,17 @@ async def _run(
     async def behaviour(request: Request, reply: Reply) -> None:
         query = {k: v[0] for k, v in parse_qs(urlsplit(request.path).query).items()}
         try:
-            await next(script)(query, reply)
+            step = next(script)
+            if step is steps[-1]:
+                asked.set()
+            await step(query, reply)
         except (AssertionError, StopIteration) as fault:
             faults.append(fault)
-            enough.set()
+            give_up()
+
+    def give_up(_task: object = None) -> None:
+        enough.set()
+        asked.set()
 
     def tell(*words: str) -> None:
         told.append(words)
@@ -138,9 +145,10 @@ async def _run(
             unread=lambda key: tell("unread", key),
         )
         task = asyncio.create_task(reflector.run())
-        task.add_done_callback(lambda _task: enough.set())
-        async with asyncio.timeout(10):
+        task.add_done_callback(give_up)
+        async with asyncio.timeout(60):
             await enough.wait()
+            await asked.wait()
         await asyncio.sleep(0.03)  # time for what must not come
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -487,7 +495,7 @@ def test_lists_watches_and_failures_are_counted() -> None:
                 api, "/api/v1/pods", Pod, put=put, drop=lambda _gone: None
             )
             task = asyncio.create_task(found.run())
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await enough.wait()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -13,7 +13,7 @@ from ringleaf.testbed.cluster import ADMIN_GROUP, Testbed
 from ringleaf.testbed.process import Child
 from tests.shadow.hindsight import Witness
 from tests.shadow.mixed import leaf_machines, other_machines
-from tests.stories.stage import has_told
+from tests.stories.stage import GRACE_S, has_told
 
 Object = dict[str, Any]
 LOOKING = "may-look-and-nothing-else"
@@ -22,6 +22,13 @@ JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 PODS = "/api/v1/namespaces/default/pods"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+PATIENCE_S: Final = 300.0
+"""Longer than Volcano takes for its jobs on a busy machine."""
+PATIENT: Final = (
+    "from ringleaf.cli.main import run; from ringleaf.kube import shadow; "
+    "shadow.CHIPS_S = 600.0; run()"
+)
+"""The command of a shadow that waits for chips as long as the daemons take."""
 
 
 class Beside:
@@ -37,12 +44,22 @@ class Beside:
         name = f"shadow-{self._n_started}"
         bed = self.bed
         config = bed.kubeconfig_of(token)
-        words = [sys.executable, "-m", "ringleaf", "scheduler", "--shadow"]
+        words = [sys.executable, "-c", PATIENT, "scheduler", "--shadow"]
         words += ["--kubeconfig", str(config), "--healthz-address", "127.0.0.1:0"]
+        words += ["--shadow-patience", "600"]
         child = Child(name, [*words, *options], bed.folder / f"{name}.log")
         bed.children.append(child)
         child.wait_until(lambda: has_told(child, "synced"))
         return child
+
+    def stop(self, child: Child) -> None:
+        """End a shadow, and see that it ends well."""
+        child.stop(GRACE_S)
+        assert child.status == 0, child.last_words()
+
+    def wait(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for something, not for ever."""
+        self.bed.wait_for(condition, what, PATIENCE_S)
 
     def submit(self, manifest: Object) -> None:
         """Make a Volcano Job or a pod."""
@@ -69,7 +86,7 @@ class Beside:
                 self.bed.client.request("DELETE", path, how)
             return not self.pods()
 
-        self.bed.wait_for(is_empty, "an empty cluster", 60)
+        self.wait(is_empty, "an empty cluster")
 
     def witness(self) -> Witness:
         """Somebody who sees pods being bound."""
@@ -77,7 +94,8 @@ class Beside:
 
     def asked(self, user: str) -> Iterator[Object]:
         """What a user asked the API server for, as that has written it down."""
-        for line in self.bed.audit_log.read_text("utf-8").splitlines():
+        text = self.bed.audit_log.read_text("utf-8")
+        for line in text[: text.rfind("\n") + 1].splitlines():
             found: Object = json.loads(line)
             if found["user"]["username"] == user:
                 yield found

@@ -61,10 +61,10 @@ class Witness:
         if found["spec"].get("nodeName"):
             self.pods[found["metadata"]["name"]] = found
 
-    def has_seen_all_chips(self) -> bool:
-        """Whether every pod that it saw has named its chips."""
-        pods = list(self.pods.values())
-        return all(REAL in each["metadata"]["annotations"] for each in pods)
+    def has_seen(self, names: Iterable[str]) -> bool:
+        """Whether it saw all of these pods being bound and naming their chips."""
+        found = [self.pods.get(name) for name in names]
+        return all(each and REAL in each["metadata"]["annotations"] for each in found)
 
     def close(self) -> None:
         """See no more."""

@@ -309,7 +309,7 @@ def answer_of(child: Child, probe: str) -> tuple[int, Object]:
     """What a scheduler says to a probe."""
     (started,) = [line for line in lines_of(child.log) if line["event"] == "started"]
     url = f"http://127.0.0.1:{started['health']}/{probe}"
-    with urlopen(url, timeout=10) as answer:
+    with urlopen(url, timeout=PATIENCE_S) as answer:
         return answer.status, json.load(answer)
 
 

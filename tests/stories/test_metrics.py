@@ -88,9 +88,21 @@ class Prometheus:
         (target,) = self._get("targets")["data"]["activeTargets"]
         return str(target["lastError"])
 
+    def see(self, stage: Stage) -> None:
+        """Wait until it has read the scheduler as it is now, and a little later.
+
+        On a busy machine it may be slow to read, or give up and read again.
+        """
+        after = time.time() + 2 * EVERY_S
+        last = "timestamp(ringleaf_build_info)"
+        stage.wait(
+            lambda: any(float(each["value"][1]) > after for each in self.ask(last)),
+            "Prometheus to read the scheduler",
+        )
+
     def _get(self, what: str) -> Object:
         url = f"http://127.0.0.1:{self._port}/api/v1/{what}"
-        with urlopen(url, timeout=10) as answer:
+        with urlopen(url, timeout=60) as answer:
             found: Object = json.load(answer)
         assert found["status"] == "success", found
         return found
@@ -125,8 +137,8 @@ def played(whole_stage: Stage, promtool: Path) -> Iterator[Played]:
     scheduler = stage.start_scheduler(CONF, "--release-seconds", "1")
     prometheus = watch(stage, scheduler)
     try:
-        play(stage, bare, scheduler)
-        time.sleep(3 * EVERY_S)
+        play(stage, bare, scheduler, prometheus)
+        prometheus.see(stage)
         yield Played(prometheus, lines_of(scheduler.log), stage.namespace)
     finally:
         prometheus.stop()
@@ -182,7 +194,7 @@ def bind_half_a_gang(stage: Stage) -> None:
     stage.bed.client.ask("POST", f"{stage.pod_path('half-0')}/binding", binding)
 
 
-def play(stage: Stage, bare: Machine, scheduler: Child) -> None:
+def play(stage: Stage, bare: Machine, scheduler: Child, prometheus: Prometheus) -> None:
     """Something of everything happens."""
     bind_half_a_gang(stage)
     stage.wait(lambda: has_told(scheduler, "release"), "half a gang to be released")
@@ -205,8 +217,8 @@ def play(stage: Stage, bare: Machine, scheduler: Child) -> None:
     stage.create(pod("never", 9))
     stage.create(pod("late", 8, selector=A2 | {"no": "such-node"}))
     break_chips(stage)
-    damage(stage, bare)
-    change_configuration(stage, scheduler)
+    damage(stage, bare, prometheus)
+    change_configuration(stage, scheduler, prometheus)
     stage.bed.client.ask("DELETE", stage.pod_path("urgent"), {"gracePeriodSeconds": 0})
     ended = f"{stage.namespace}/urgent-group"
     where = f"{VOLCANO}/namespaces/{stage.namespace}/podgroups/urgent-group"
@@ -285,7 +297,7 @@ def break_chips(stage: Stage) -> None:
         stage.actor.recover_chips(node_of(each))
 
 
-def damage(stage: Stage, bare: Machine) -> None:
+def damage(stage: Stage, bare: Machine, prometheus: Prometheus) -> None:
     """A report that does not fit its check code, and two pods on one chip."""
     stage.bed.client.ask("POST", NODES, node_object(bare))
     wrong = device_map(bare)
@@ -295,7 +307,7 @@ def damage(stage: Stage, bare: Machine) -> None:
     stage.put_map(wrong)
     name = wrong["metadata"]["name"]
     stage.wait_for_event(name, "Ignored")
-    time.sleep(3 * EVERY_S)  # Prometheus sees that there is one
+    prometheus.see(stage)
     stage.bed.request("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
     for twin in ("one", "two"):
         chips = {R910: "Ascend910-0"}
@@ -304,7 +316,9 @@ def damage(stage: Stage, bare: Machine) -> None:
     stage.wait(lambda: stage.events("two", "Conflict"), "two pods on one chip")
 
 
-def change_configuration(stage: Stage, scheduler: Child) -> None:
+def change_configuration(
+    stage: Stage, scheduler: Child, prometheus: Prometheus
+) -> None:
     """A bad configuration, and then a good one."""
     file = stage.bed.folder / f"{scheduler.name}.conf"
     for text, event in (
@@ -313,7 +327,7 @@ def change_configuration(stage: Stage, scheduler: Child) -> None:
     ):
         file.write_text(text, encoding="utf-8")
         stage.wait(lambda event=event: has_told(scheduler, event), event)  # type: ignore[misc]
-        time.sleep(3 * EVERY_S)
+        prometheus.see(stage)
 
 
 def has_moved(prometheus: Prometheus, name: str) -> bool:
@@ -359,15 +373,21 @@ def test_prometheus_has_nothing_to_complain_of(
     whole_stage.wait(lambda: not played.prometheus.complaint, "a sound scrape")
 
 
-def test_prometheus_reckons_every_alert(played: Played) -> None:
-    """What is the matter is pending at least; what is not is quiet."""
-    found = {rule["name"]: rule for rule in played.prometheus.rules}
+def test_prometheus_reckons_every_alert(played: Played, whole_stage: Stage) -> None:
+    """What is the matter is pending at least; what is not is quiet.
 
-    assert [rule for rule in found.values() if rule["health"] != "ok"] == []
-    assert found["RingleafInvalidJobs"]["state"] == "pending"
-    assert found["RingleafChipConflicts"]["state"] == "firing"
+    A scrape that fails on a busy machine makes some pending until the next one.
+    """
+    wanted = {"RingleafInvalidJobs": "pending", "RingleafChipConflicts": "firing"}
     for name in ("Down", "NoLeader", "TwoLeaders", "NotSynced", "WatchSilent"):
-        assert found[f"Ringleaf{name}"]["state"] == "inactive"
+        wanted[f"Ringleaf{name}"] = "inactive"
+
+    def is_so() -> bool:
+        found = {rule["name"]: rule["state"] for rule in played.prometheus.rules}
+        return wanted.items() <= found.items()
+
+    whole_stage.wait(is_so, f"alerts {wanted}")
+    assert [rule for rule in played.prometheus.rules if rule["health"] != "ok"] == []
 
 
 def test_the_log_tells_of_pods_that_wait_for_others(played: Played) -> None:

@@ -17,10 +17,8 @@ from ringleaf.testbed.cluster import Testbed
 from tests.summary.fabric import CONFIGURATION
 
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 60.0
 CHIPS: Final = 2
-CLOSING_S: Final = 0.25
-"""How long connections with TLS may take to close before their loop ends."""
 
 Object = dict[str, Any]
 
@@ -303,7 +301,6 @@ class Beside:
             writer = SummaryWriter(api, self._say, **self._options)
             self.writer = writer
             await writer.run(once=self._once)
-        await asyncio.sleep(CLOSING_S)
         if writer.failure is not None:
             raise writer.failure
 

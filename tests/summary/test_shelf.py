@@ -128,6 +128,7 @@ def in_vain(status: int, times: int) -> str:
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_module, "FIRST_S", 0.4)
+    monkeypatch.setattr(summary_module, "PATIENCE_S", 99.0)
 
 
 @pytest.mark.usefixtures("hurry")

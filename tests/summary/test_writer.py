@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ringleaf.kube.ranktable import LABEL
 from ringleaf.testbed.cluster import Testbed
 from tests.summary.cast import Beside, Cast, address_of, leaf_of, part
 from tests.summary.fabric import CONFIGURATION, MARK
@@ -313,6 +314,19 @@ def test_what_somebody_does_after_a_restart_is_mended_too(
         cast.wait_for("bert", job_status="running")
 
 
+def settled(cast: Cast, beside: Beside) -> None:
+    """Wait until a writer has nothing to do, and has seen what it has written."""
+    writer = beside.writer
+    assert writer is not None
+    (summaries,) = [r for r in writer.reflectors if r.kind == f"configmaps/{LABEL}"]
+
+    def is_so() -> bool:
+        written = [each["metadata"]["resourceVersion"] for each in cast.maps().values()]
+        return writer.is_done and summaries.version >= max(map(int, written))
+
+    cast.wait(is_so, "the writer to be done")
+
+
 def known(beside: Beside) -> set[str]:
     """The keys of jobs that a writer knows."""
     assert beside.writer is not None
@@ -344,7 +358,7 @@ def test_versions_that_begin_anew_stop_nothing(cast: Cast, kubeconfig: Path) -> 
     with Beside(kubeconfig) as beside:
         cast.job("bert", [0])
         cast.wait_for("bert", job_status="running")
-        time.sleep(0.5)
+        settled(cast, beside)
         assert beside.writer is not None
         found = beside.writer.shelf.maps[f"{cast.namespace}/job-summary-bert"]
         found.metadata.resource_version = "9" * 12
@@ -537,6 +551,7 @@ def test_nothing_is_asked_while_nothing_changes(cast: Cast, kubeconfig: Path) ->
     with Beside(kubeconfig) as beside:
         cast.job("bert", [0, 1])
         cast.wait_for("bert", job_status="running")
+        settled(cast, beside)
         time.sleep(1.0)
         before = beside.n_requests, len(beside.log)
         cast.annotate("bert-worker-0", unrelated="news")

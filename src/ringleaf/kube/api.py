@@ -40,6 +40,7 @@ KEEP_S: Final = 30.0
 CONNECT_S: Final = 10.0
 AGAIN_S: Final = 5.0
 """Seconds between two attempts to get credentials that are not refused."""
+CLOSED: Final = "closed by us"
 MAX_HEAD: Final = 1 << 16
 MAX_RETRY_S: Final = 60.0
 READ_BYTES: Final = 1 << 20
@@ -108,13 +109,19 @@ class Api:
         self._turns = {lane: asyncio.Semaphore(n) for lane, n in sizes.items()}
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
+        self._connecting: set[asyncio.Timeout] = set()
+        """Deadlines of the connections that are being made."""
+        self._connected = asyncio.Event()
+        """Set when the last of them is made or has failed."""
+        self._sockets: set[_Socket] = set()
+        """Open sockets of aiohttp."""
         self._refused = asyncio.Event()
         self._closed = False
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=KEEP_S, socket_factory=_kept_alive_socket
+                limit=0, keepalive_timeout=KEEP_S, socket_factory=self._new_socket
             ),
             read_bufsize=READ_BYTES,
             auto_decompress=False,
@@ -138,12 +145,46 @@ class Api:
         self._renewing.cancel()
         with suppress(asyncio.CancelledError):
             await self._renewing
+        await self._stop_connecting()
         open_now = list(self._open)
         for connection in open_now:
             connection.close()
         await self._session.close()
+        await self._end_streams()
         for connection in open_now:
             await connection.gone.wait()
+
+    async def _stop_connecting(self) -> None:
+        """Fail every connection that is being made, and wait until it has failed."""
+        self._connected.clear()
+        for deadline in self._connecting:
+            if not deadline.expired():
+                deadline.reschedule(0.0)
+        if self._connecting:
+            await self._connected.wait()
+
+    async def _end_streams(self) -> None:
+        """Close every socket that aiohttp has not closed, and wait until it is.
+
+        aiohttp does not wait for connections that are being made, nor for a request
+        that was cancelled before its answer came: its transport waits up to 30 s for
+        the server to end TLS.
+        """
+        open_now = list(self._sockets)
+        for each in open_now:
+            each.end()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CONNECT_S):
+                for each in open_now:
+                    await each.gone.wait()
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        if self._closed:
+            raise OSError(CLOSED)
+        return _Socket(address, self._sockets)
+
+    def _not_asked(self) -> Unreachable:
+        return Unreachable(f"{self.credentials.server}: {CLOSED}", sent=False)
 
     async def call(
         self,
@@ -296,10 +337,14 @@ class Api:
         return None
 
     async def _connect(self, timeout_s: float) -> "_Connection":
+        if self._closed:
+            raise self._not_asked()
         credentials = self.credentials
         server_name = credentials.server_name if credentials.tls else None
+        deadline = asyncio.timeout(min(timeout_s, CONNECT_S))
         try:
-            async with asyncio.timeout(min(timeout_s, CONNECT_S)):
+            async with deadline:
+                self._connecting.add(deadline)
                 loop = asyncio.get_running_loop()
                 _transport, connection = await loop.create_connection(
                     lambda: _Connection(self._open),
@@ -309,10 +354,16 @@ class Api:
                     server_hostname=server_name or None,
                 )
         except (OSError, TimeoutError, ssl.SSLError) as error:
+            if self._closed:
+                raise self._not_asked() from None
             raise self._unreachable(error, sent=False) from None
+        finally:
+            self._connecting.discard(deadline)
+            if not self._connecting:
+                self._connected.set()
         if self._closed:
             connection.close()
-            raise Unreachable(f"{credentials.server}: closed by us", sent=False)
+            raise self._not_asked()
         return connection
 
     async def _detour(
@@ -334,6 +385,8 @@ class Api:
         kind: str | None,
         timeout: aiohttp.ClientTimeout,
     ) -> "aiohttp.client._RequestContextManager":
+        if self._closed:
+            raise self._not_asked()
         credentials = self.credentials
         headers = {"Content-Type": kind} if kind else {}
         if credentials.authorization:
@@ -587,11 +640,27 @@ def keep_alive(kept: socket.socket) -> None:
         kept.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
-def _kept_alive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    family, kind, protocol, _name, _address = address
-    kept = socket.socket(family, kind, protocol)
-    keep_alive(kept)
-    return kept
+class _Socket(socket.socket):
+    """A socket of aiohttp; ``gone`` is set when it is closed."""
+
+    def __init__(self, address: aiohttp.AddrInfoType, open_now: "set[_Socket]") -> None:
+        family, kind, protocol, _name, _address = address
+        super().__init__(family, kind, protocol)
+        keep_alive(self)
+        self.gone = asyncio.Event()
+        self._open = open_now
+        open_now.add(self)
+
+    def end(self) -> None:
+        """Have its transport read the end of the connection, and close it."""
+        with suppress(OSError):
+            self.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Part of socket.socket."""
+        super().close()
+        self._open.discard(self)
+        self.gone.set()
 
 
 def _value(head: bytes, name: bytes) -> bytes:

@@ -109,6 +109,10 @@ class Findings:
         """A job would start here, and waits there."""
         self.waiting[finding.job] = finding
 
+    def forget(self, job: str) -> None:
+        """A job waits no more, and is not counted: its pods are of another job."""
+        self.waiting.pop(job, None)
+
     def give_up(self, job: str) -> Finding | None:
         """A job is gone that was never bound: it waited there to its end."""
         found = self.waiting.pop(job, None)

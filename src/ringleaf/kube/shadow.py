@@ -152,6 +152,8 @@ class Shadow:
         self._guessed: dict[str, str] = {}
         """Pod uid -> chips that nobody has named."""
         self._fits_since: dict[str, float] = {}
+        self._waiting_pods: dict[str, frozenset[str]] = {}
+        """Job of ``findings.waiting`` -> the uids of its pods."""
         self._turn: list[str] = []
         self._next_tick = 0.0
 
@@ -276,8 +278,19 @@ class Shadow:
                 for known in (self._judged, self._bound, self._fits_since):
                     known.pop(name, None)
                 self._partly.pop(name, None)
-                if (never := self.findings.give_up(name)) is not None:
-                    self._found(never)
+                self._end_waiting(name)
+
+    def _end_waiting(self, name: str) -> None:
+        """Count a job that was never bound, unless its pods are of another job now.
+
+        Volcano's controller puts a pod without a PodGroup into one of its own, which
+        may take longer than our patience.
+        """
+        uids = self._waiting_pods.pop(name, frozenset())
+        if not self.world.pods.keys().isdisjoint(uids):
+            self.findings.forget(name)
+        elif (never := self.findings.give_up(name)) is not None:
+            self._found(never)
 
     # Jobs.
 
@@ -346,6 +359,7 @@ class Shadow:
         if not self._partly:
             self._left.clear()
         self._fits_since.pop(name, None)
+        self._waiting_pods.pop(name, None)
         finding = self._finding(name, found, meanwhile, aside)
         self.findings.add(finding)
         self._found(finding)
@@ -418,6 +432,7 @@ class Shadow:
             Match.WAITS_THERE, (), placed.placements, Because.NOT_BOUND, words
         )
         self.findings.wait(self._finding(name, found))
+        self._waiting_pods[name] = frozenset(group.pods)
 
 
 def _needed(group: Group, standing: Standing) -> int:
