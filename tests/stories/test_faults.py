@@ -17,6 +17,7 @@ from tests.stories.stage import (
 from tests.stories.test_networks import marks_of
 from tests.stories.ward import (
     COLLECTED,
+    COLLECTED_2,
     DIRECT,
     SINGLE,
     WHOLE,
@@ -191,12 +192,11 @@ def test_a_node_that_is_lost_and_one_that_is_gone(ward: Ward) -> None:
 def test_all_nodes_of_a_leaf_are_unhealthy_at_once(ward: Ward) -> None:
     """A padding job leaves its leaf as a whole; a job across leaves keeps the rest."""
     stage = ward.stage
-    stage.schedule(DIRECT)
+    stage.schedule(COLLECTED_2)
     padding = ward.run("padding", 2, 8, LARGE | WHOLE)
     leaf = leaf_of(node_of(padding[0]))
-    for node in (each.name for each in stage.leaf_machines):
-        if leaf_of(node) == leaf:
-            ward.fail_node(node)
+    nodes = [each.name for each in stage.leaf_machines]
+    ward.fail_nodes_at_once([node for node in nodes if leaf_of(node) == leaf])
     now = ward.wait_for_others("padding", padding)
 
     (other,) = {leaf_of(node_of(each)) for each in now}

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from http.client import HTTPException
@@ -43,6 +43,8 @@ QUICK: Final = (
 )
 COLLECTED: Final = PARAMETERS.format(QUICK)
 """Reports of the cluster daemon count."""
+COLLECTED_2: Final = PARAMETERS.format(f"{QUICK}, nslb-version: '2.0'")
+"""The same; switches as in 2.0."""
 DIRECT: Final = PARAMETERS.format(
     f"{QUICK}, nslb-version: '2.0', useClusterInfoManager: false"
 )
@@ -172,6 +174,11 @@ class Ward:
         """Let the daemon of a node say that it is broken."""
         self._broken.add(node)
         self.actor.fail_node(node)
+
+    def fail_nodes_at_once(self, nodes: Collection[str]) -> None:
+        """Let the cluster daemon say of all of them that they are broken."""
+        self._broken.update(nodes)
+        self.actor.fail_nodes_at_once(nodes)
 
     def fail_switch(self, node: str) -> None:
         """Let the switches of a node be reported as broken."""

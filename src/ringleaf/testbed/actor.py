@@ -363,6 +363,15 @@ class Actor:
         with self._changing(node) as site:
             site.health.node_status, site.health.node_level = status, level
 
+    def fail_nodes_at_once(self, nodes: Collection[str]) -> None:
+        """Let nodes be reported as broken; the cluster daemon does so in one write."""
+        for site in (self._sites[node] for node in nodes):
+            with site.lock:
+                health = site.health
+                health.node_status, health.node_level = "UnHealthy", "SeparateFault"
+        self._mark(nodes)
+        self.write_reports()
+
     def recover_node(self, node: str) -> None:
         """Let the node daemon report the node as well."""
         self.fail_node(node, "Healthy")
