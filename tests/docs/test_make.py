@@ -4,7 +4,7 @@ import re
 
 from tests.docs.pages import PAGES, ROOT, text_of
 
-_MENTIONED = re.compile(r"(?:`|^\$ )make ([a-z]+)", re.MULTILINE)
+_MENTIONED = re.compile(r"(?:`|^\$ )make ([a-z-]+)", re.MULTILINE)
 
 
 def targets() -> set[str]:
