@@ -1,7 +1,7 @@
 """How much the tests try: ``RINGLEAF_EFFORT`` is quick, test or long.
 
-Properties draw as many examples as ``examples`` allows. ``make quick`` and ``make test``
-draw the same examples in every run; ``make test-long`` draws new ones.
+Properties draw as many examples as ``examples`` allows. ``make quick`` and
+``make test`` draw the same examples in every run; ``make test-long`` draws new ones.
 """
 
 import os

@@ -23,7 +23,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ringleaf.testbed import build
-from tests.effort import EFFORT, Effort
+from tests.effort import EFFORT, Effort, effort
 from tests.testbed.fixtures import LANES, TESTBED, read_testbed
 
 LOGS: Final = Path("build/tests")
@@ -301,14 +301,14 @@ def summarize(results: Sequence[Result]) -> list[str]:
     return [*lines, f"{passed} passed, {n_failed} failed, {skipped} skipped"]
 
 
-def computing_parts(effort: Effort) -> list[Part]:
+def computing_parts(asked: Effort) -> list[Part]:
     """The parts that need no testbed, in the order in which they begin."""
     measured = (*_COVERAGE, "run", f"--data-file={COVERAGE}", "-m")
     core = without_testbed(
         "core",
         *(f"tests/{layer}" for layer in CORE),
         *(f"src/ringleaf/{layer}" for layer in CORE),
-        runner=_PYTHON if effort is Effort.QUICK else measured,
+        runner=_PYTHON if asked is Effort.QUICK else measured,
     )
     parts = [
         core,
@@ -319,7 +319,7 @@ def computing_parts(effort: Effort) -> list[Part]:
         ),
         without_testbed("edges", "tests/kube", *_OTHERS),
     ]
-    if effort is Effort.QUICK:
+    if asked is Effort.QUICK:
         return parts
     return [CHECKS, *parts]
 
@@ -329,20 +329,19 @@ def testbed_parts() -> list[Part]:
     return [on_testbed(f"{name} on the testbed", *LANES[name]) for name in LANES]
 
 
-def run(effort: Effort, testbed: str) -> int:
-    """The exit status of the tests that *effort* and *testbed* ask for."""
+def run(asked: Effort, testbed: str) -> int:
+    """The exit status of the tests that are *asked* for, and of those by *testbed*."""
     began = time.monotonic()
     shutil.rmtree(LOGS, ignore_errors=True)
-    os.environ[EFFORT] = effort
-    on_it = effort is not Effort.QUICK and testbed != "off"
+    on_it = asked is not Effort.QUICK and testbed != "off"
     results = run_parts(
-        computing_parts(effort) if testbed != "only" else (),
+        computing_parts(asked) if testbed != "only" else (),
         testbed_parts() if on_it else (),
         BUILDER if on_it else None,
     )
     if COVERAGE.exists():
         results += run_parts([COVERED])
-    if effort is Effort.LONG:
+    if asked is Effort.LONG:
         results += run_parts([MUTANTS])
     screen = Screen()
     for line in summarize(results):
@@ -356,25 +355,17 @@ def leave(number: int, _frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def read_effort(word: str) -> Effort:
-    """The effort that *word* names."""
-    if word not in [*Effort]:
-        wanted = ", ".join(Effort)
-        raise pytest.UsageError(f"effort is {word!r}, want {wanted}")
-    return Effort(word)
-
-
 def main() -> int:
     """Run what the command line and the environment ask for."""
     try:
-        effort = read_effort(sys.argv[1] if len(sys.argv) > 1 else Effort.TEST)
-        testbed = read_testbed()
-    except pytest.UsageError as error:
+        os.environ[EFFORT] = sys.argv[1] if len(sys.argv) > 1 else Effort.TEST
+        asked, testbed = effort(), read_testbed()
+    except (ValueError, pytest.UsageError) as error:
         print(f"tests: {error}", file=sys.stderr)  # noqa: T201
         return 2
     signal.signal(signal.SIGTERM, leave)
     try:
-        return run(effort, testbed)
+        return run(asked, testbed)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 

@@ -112,6 +112,7 @@ def test_another_word_for_the_testbed_is_refused(
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert words in done.stderr
     monkeypatch.setenv("RINGLEAF_TESTBED", "of")
+    monkeypatch.setenv("RINGLEAF_EFFORT", "")  # to be put back
     monkeypatch.setattr(sys, "argv", ["suite"])
     assert suite.main() == 2
     assert capsys.readouterr().err == f"tests: {words}\n"

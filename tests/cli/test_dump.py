@@ -16,6 +16,7 @@ from ringleaf.simulator.anonymous import Names, anonymous
 from ringleaf.simulator.dump import scenario_of, state_of, written
 from ringleaf.simulator.run import Run, run
 from ringleaf.simulator.scenario import load
+from tests.effort import assert_reached, examples
 from tests.kube.stage import Stage, node
 
 Plain = dict[str, Any]
@@ -294,7 +295,7 @@ def _submit_wired(draw: st.DrawFn, stage: Stage, number: int) -> None:
 reached: Counter[str] = Counter()
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(1600))
 @given(worlds() | networks(), st.booleans())
 def check_that_a_dump_decides_the_same(stage: Stage, hidden: bool) -> None:  # noqa: FBT001
     look = Look(stage.world, stage.now)
@@ -323,5 +324,4 @@ def test_a_dump_decides_the_same_and_all_outcomes_are_reached() -> None:
     check_that_a_dump_decides_the_same()
 
     found = ("placed before", "placed now", "waiting now")
-    want = (*found, "reserved", "evicted", "crossed")
-    assert all(reached[each] > 0 for each in want), reached
+    assert_reached(reached, *found, "reserved", "evicted", "crossed")

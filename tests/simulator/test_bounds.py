@@ -14,6 +14,7 @@ from ringleaf.simulator.bounds import (
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.metrics import Metrics
 from ringleaf.simulator.trial import Site, Trial, Work, Workload
+from tests.effort import examples
 from tests.simulator.stage import nodes, work
 
 FOUR = Site("four", tuple(nodes("A 2", "B 2")))  # 4 nodes, 32 chips
@@ -135,7 +136,7 @@ def test_a_workload_of_one_moment_has_no_load() -> None:
     ),
     st.floats(0, 60),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_the_scheduler_never_beats_a_bound(
     drawn: list[tuple[int, int, float]], gap: float
 ) -> None:

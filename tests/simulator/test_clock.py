@@ -1,5 +1,6 @@
 """A trial is played in virtual time: work is done, slowed down, lost and done again."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import count, pairwise
 from math import inf
@@ -17,6 +18,7 @@ from ringleaf.simulator import clock as module
 from ringleaf.simulator.clock import Clock, Tally, play
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Happening, Trial, Work, Workload
+from tests.effort import assert_reached, examples
 from tests.simulator.trials import (
     PREEMPT,
     Diary,
@@ -434,35 +436,35 @@ def trials(draw: st.DrawFn) -> Trial:
     )
 
 
-SEEN: dict[str, int] = {"lost": 0, "over": 0}
+def test_chip_seconds_done_are_chip_seconds_asked_and_lost() -> None:
+    """In runs of which some lose work."""
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=examples(160))
+    @given(trials())
+    def check(played: Trial) -> None:
+        ledger = Ledger()
+
+        tally = play(played, engine(played), [ledger])
+
+        assert tally.over == len(ledger.over) == played.workload.n_jobs
+        for name, each in ledger.over.items():
+            lost = ledger.lost.get(name, 0)
+            assert ledger.worked[name] == pytest.approx(each.runs_s + lost)
+            seen["lost"] += lost > 0
+        seen["over"] += tally.over
+        chips = {n: w.job.chips * w.job.replicas for n, w in ledger.over.items()}
+        asked = sum(chips[n] * w.runs_s for n, w in ledger.over.items())
+        lost_chip_s = sum(chips[n] * s for n, s in ledger.lost.items())
+        assert tally.done_chip_s == pytest.approx(asked)
+        assert tally.lost_chip_s == pytest.approx(lost_chip_s)
+
+    check()
+    assert_reached(seen, "over", times=100)
+    assert_reached(seen, "lost", times=5)
 
 
-@settings(deadline=None, max_examples=60)
-@given(trials())
-def test_chip_seconds_done_are_chip_seconds_asked_and_lost(played: Trial) -> None:
-    ledger = Ledger()
-
-    tally = play(played, engine(played), [ledger])
-
-    assert tally.over == len(ledger.over) == played.workload.n_jobs
-    for name, each in ledger.over.items():
-        lost = ledger.lost.get(name, 0)
-        assert ledger.worked[name] == pytest.approx(each.runs_s + lost)
-        SEEN["lost"] += lost > 0
-    SEEN["over"] += tally.over
-    chips = {n: w.job.chips * w.job.replicas for n, w in ledger.over.items()}
-    asked = sum(chips[n] * w.runs_s for n, w in ledger.over.items())
-    lost_chip_s = sum(chips[n] * s for n, s in ledger.lost.items())
-    assert tally.done_chip_s == pytest.approx(asked)
-    assert tally.lost_chip_s == pytest.approx(lost_chip_s)
-
-
-def test_work_was_lost_in_some_of_these_runs() -> None:
-    assert SEEN["over"] > 100
-    assert SEEN["lost"] > 5
-
-
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=examples(10))
 @given(trials())
 def test_the_same_trial_is_told_in_the_same_words(played: Trial) -> None:
     assert told(played) == told(played)

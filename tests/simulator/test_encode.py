@@ -1,6 +1,7 @@
 """What is written in the scenario format is read back as it was."""
 
 import json
+from collections import Counter
 from typing import get_args
 
 import msgspec
@@ -20,14 +21,12 @@ from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import EventEntry, SettingsEntry, wanted_at
 from ringleaf.simulator.log import Beginning, read_beginning, read_head, written_head
 from ringleaf.simulator.then import Reader, Stage
+from tests.effort import assert_reached, examples
 from tests.simulator import nouns
 
 # A failure is read as it comes: making it smaller takes minutes, events are large.
 bounded = settings(
-    max_examples=200,
-    deadline=None,
-    derandomize=True,
-    database=None,
+    max_examples=examples(200),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -48,22 +47,18 @@ def unwarned(event: Event) -> Event:
     return event
 
 
-@bounded
-@given(nouns.events)
-def test_an_event_is_read_back_as_it_was(event: Event) -> None:
-    assert unwarned(again(event)) == event
+def test_an_event_is_read_back_as_it_was() -> None:
+    """Every kind of event is drawn."""
+    seen: Counter[str] = Counter()
 
-
-def test_every_kind_of_event_is_drawn() -> None:
-    seen = set()
-
-    @bounded
+    @settings(bounded, max_examples=examples(600))
     @given(nouns.events)
-    def tally(event: Event) -> None:
-        seen.add(type(event))
+    def check(event: Event) -> None:
+        assert unwarned(again(event)) == event
+        seen[type(event).__name__] += 1
 
-    tally()
-    assert seen == set(get_args(Event))
+    check()
+    assert_reached(seen, *(kind.__name__ for kind in get_args(Event)))
 
 
 @bounded

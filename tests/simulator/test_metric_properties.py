@@ -23,6 +23,7 @@ from ringleaf.simulator.metrics.leaves import GANGS, Room
 from ringleaf.simulator.metrics.why import BLAMES
 from ringleaf.simulator.metrics.wiring import usable
 from ringleaf.simulator.trial import Work
+from tests.effort import examples
 from tests.simulator.stage import RINGS, Stage, nodes, work
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -37,7 +38,7 @@ WIRED = [
 
 @pytest.mark.parametrize("key", WIRED)
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_what_pods_can_use_is_what_the_engine_would_place(
     key: str, data: st.DataObject
 ) -> None:
@@ -222,7 +223,7 @@ class Play:
 
 
 @given(STEPS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_chip_seconds_in_are_chip_seconds_out(
     steps: list[tuple[str, float, int, int]],
 ) -> None:

@@ -17,6 +17,7 @@ from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import read_trace
 from ringleaf.simulator.trial import Ending, Work, Workload
 from tests.docs.pages import ROOT
+from tests.effort import examples
 
 Write = Callable[..., Path]
 
@@ -393,7 +394,7 @@ def test_processors_of_the_nasa_log_are_nodes_if_they_are_to() -> None:
     assert found.load == pytest.approx(0.8)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     name=sampled_from(["a.csv", "a.swf", "a.csv.gz", "a.swf.gz"]),
     columns=sampled_from(["", "philly", "swf", OWN, "submit=at,duration=n,chips=ran"]),

@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ringleaf.testbed.cluster import Testbed
+from tests.effort import examples
 from tests.summary.cast import Beside, Cast, address_of, leaf_of
 from tests.summary.fabric import Fabric, Network, Watcher, real_network
 
@@ -138,7 +139,7 @@ MOVES: Final = [
 ENDS: Final = [("go", job, 0, 0, "") for job in (0, 1)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @example(steps=MOVES)
 @example(steps=ENDS)
 @given(steps=st.lists(STEPS, min_size=4, max_size=20))
