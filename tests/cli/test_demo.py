@@ -6,6 +6,7 @@ import shlex
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from ringleaf.cli import demo
@@ -18,6 +19,7 @@ WAIT, USE = "wait_s.by_size.>64.mean", "use.utilisation"
 OTHERS = demo.POLICIES[1:]
 
 
+@pytest.mark.slow
 def test_a_demo_says_what_is_simulated_and_who_is_better(
     ringleaf: Ringleaf, tmp_path: Path
 ) -> None:
@@ -39,6 +41,7 @@ def test_a_demo_says_what_is_simulated_and_who_is_better(
     assert "60 jobs of kalos on leaf-spine-512" in page
 
 
+@pytest.mark.slow
 def test_what_a_demo_prints_to_type_gives_the_same_figures(
     ringleaf: Ringleaf, tmp_path: Path
 ) -> None:

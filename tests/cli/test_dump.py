@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -318,6 +319,7 @@ def check_that_a_dump_decides_the_same(stage: Stage, hidden: bool) -> None:  # n
     reached["evicted"] += len(look.evicted)
 
 
+@pytest.mark.slow
 def test_a_dump_decides_the_same_and_all_outcomes_are_reached() -> None:
     reached.clear()
 

@@ -63,6 +63,7 @@ def is_live(arguments: list[str]) -> bool:
     return wanted is not None or "-f" in arguments or arguments[0] in ("dump", "status")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_shows_examples_that_work(
     ringleaf: Ringleaf, command: str

@@ -33,6 +33,7 @@ def test_every_policy_is_told_with_its_interval_and_the_bounds(
     assert all(line.count("±") == 2 for line in done.lines[3:5])
 
 
+@pytest.mark.slow
 def test_json_has_every_fill_and_the_same_means(ringleaf: Ringleaf) -> None:
     words = ("fill", *SMALL, "--seeds=2", "--policies=ringleaf,worst-fit+fifo")
     told = json.loads(ringleaf(*words, "--json").out)

@@ -116,6 +116,7 @@ def test_the_same_options_give_the_same_bytes_and_another_seed_does_not(
     assert one["jobs.csv"] != other["jobs.csv"]
 
 
+@pytest.mark.slow
 def test_faults_cost_work(ringleaf: Ringleaf) -> None:
     done = ringleaf(
         "simulate", *SMALL, "--faults", "node=30", "--checkpoint-seconds=1e9"
@@ -247,6 +248,7 @@ def test_a_window_of_little_of_the_time_is_told(
     assert " of the 12 d in which jobs come are counted" in done.err
 
 
+@pytest.mark.slow
 def test_jobs_that_wait_for_their_turn_while_chips_are_free_give_a_hint(
     ringleaf: Ringleaf,
 ) -> None:
@@ -297,6 +299,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_was_interrupted_gives_the_same_bytes_in_the_end(
     number: signal.Signals, ringleaf: Ringleaf, whole: Path, tmp_path: Path

@@ -52,6 +52,7 @@ def drawn(seed: int) -> Wanted:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_no_share_is_above_one_and_no_bound_is_beaten(seed: int) -> None:
     wanted = drawn(seed)

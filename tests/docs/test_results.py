@@ -85,6 +85,7 @@ def test_a_study_that_cannot_be_played_ends_as_its_command_does(
     assert "nothing.csv" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_small_study_is_played_and_gives_a_table(tmp_path: Path) -> None:
     options = "--cluster leaf-spine-512:nodes=16 --workload helios-gang --jobs 60"
     study = Compared("small", f"{options} --seeds 2 --policies ringleaf,best-fit")
@@ -99,6 +100,7 @@ def test_a_small_study_is_played_and_gives_a_table(tmp_path: Path) -> None:
     assert tables.about(found).startswith("60 jobs at an offered load of 0.90, 2 seeds")
 
 
+@pytest.mark.slow
 def test_the_log_of_nasa_is_played_on_the_topology_of_lingjun(tmp_path: Path) -> None:
     if not (ROOT / results.TRACES / "lingjun2023_topo.csv").exists():
         pytest.skip("no traces in ../shared: left out")

@@ -14,6 +14,7 @@ __all__ = ["ringleaf"]
 
 OMITTED = "…"
 COLUMNS = 88
+DEMO = "ringleaf demo"
 
 
 class Transcript(NamedTuple):
@@ -75,7 +76,7 @@ def cases() -> list[object]:
         pytest.param(
             each,
             id=f"{each.where} {each.command}",
-            marks=[pytest.mark.long] if each.command == "ringleaf demo" else [],
+            marks=pytest.mark.long if each.command == DEMO else pytest.mark.slow,
         )
         for each in transcripts()
     ]

@@ -88,6 +88,7 @@ def test_processes_come_to_the_same_bytes(alone: list[bytes]) -> None:
     assert list(map(msgspec.json.encode, found)) == alone
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_of_two_workers_comes_to_the_same_bytes(
     alone: list[bytes],
 ) -> None:
