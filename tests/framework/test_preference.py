@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 from numpy.typing import NDArray
+from tests.effort import examples
 
 from ringleaf.framework.preference import Preference, Score, best_by_scan
 from ringleaf.framework.session import Session
@@ -150,7 +151,7 @@ class History(RuleBasedStateMachine):
 
 
 TestHistory = History.TestCase
-TestHistory.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestHistory.settings = settings(max_examples=examples(60), stateful_step_count=25)
 
 
 def test_a_heap_that_is_never_asked_is_rebuilt_when_it_has_grown_stale() -> None:

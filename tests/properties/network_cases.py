@@ -29,8 +29,10 @@ A2: Final = "atlas-800t-a2"
 RINGS: Final = "atlas-800-9000"
 A3: Final = "atlas-900-a3"
 EVERY: Final = frozenset(range(8))
+NONE: Final = frozenset[int]()
 STATES: Final = ("idle", "shared", "exclusive")
 LABELS: Final = ("large-model-schema", "normal-schema", None)
+LABEL: Final = st.sampled_from(LABELS[:2])
 
 
 @dataclass(frozen=True)
@@ -355,9 +357,60 @@ def scattered_cases(draw: st.DrawFn, mode: str) -> Case:
     sizes = st.sampled_from(edge_sizes(world, NetJob("", OracleJob(A2, 8, 2))))
     jobs = tuple(
         NetJob(f"job-{i}", OracleJob(A2, 8, draw(sizes)), draw(st.sampled_from(kind)))
-        for i, kind in enumerate([LABELS[:2], LABELS[:1]])
+        for i, kind in enumerate([LABELS[:2], LABELS[:2]])
     )
     return Case(world, jobs)
+
+
+@st.composite
+def calm_cases(draw: st.DrawFn, mode: str) -> Case:
+    """Every node is free; jobs fill a leaf almost, or whole, or several of them.
+
+    In 2.0 most leaves are shared, and jobs need one of them, or two.
+    """
+    m = draw(st.sampled_from([4, 5, 6]))
+    spots = tuple(
+        Spot(OracleNode(f"n{leaf}{slot}", A2, 8, EVERY), f"L{leaf}", slot)
+        for leaf in range(draw(st.integers(2, 4)))
+        for slot in range(m)
+    )
+    world = World(spots, mode=mode, budget=2)
+    sizes = [m - 1, m, m + 1, 2 * m, 2 * m + 1, 3 * m]
+    if mode == "2.0":
+        states = {leaf: draw(st.sampled_from([0, 1, 1])) for leaf in world.leaves}
+        shared = {leaf: Note(state, healthy=True) for leaf, state in states.items()}
+        world = replace(world, notes=shared)
+        sizes += edge_sizes(world, NetJob("", OracleJob(A2, 8, 2)))
+        sizes += [len(spots) - 1, len(spots)]
+    jobs = tuple(
+        NetJob(f"job-{i}", OracleJob(A2, 8, draw(st.sampled_from(sizes))), draw(LABEL))
+        for i in range(2)
+    )
+    return Case(world, jobs)
+
+
+@st.composite
+def shifted_cases(draw: st.DrawFn) -> Case:
+    """1.0: in each leaf other slots are taken, so that only together they are whole."""
+    m = draw(st.sampled_from([4, 5, 6]))
+    gap = draw(st.integers(1, m // 2))
+    spots = tuple(
+        Spot(
+            OracleNode(
+                f"n{leaf}{slot}",
+                A2,
+                8,
+                EVERY if (slot - gap * leaf) % m >= gap else NONE,
+            ),
+            f"L{leaf}",
+            slot,
+        )
+        for leaf in range(draw(st.integers(3, 4)))
+        for slot in range(m)
+    )
+    sizes = st.sampled_from([m - 1, m, m, m + 1, 2 * m - 1, 2 * m])
+    jobs = (NetJob("job-0", OracleJob(A2, 8, draw(sizes)), draw(LABEL)),)
+    return Case(World(spots), jobs)
 
 
 @st.composite
@@ -413,3 +466,20 @@ def superpod_cases(draw: st.DrawFn, max_jobs: int = 4, max_size: int = 9) -> Cas
     )
     world = World(spots, mode="superpods", reserve=reserve)
     return Case(world, jobs, draw(endings(len(jobs))))
+
+
+@st.composite
+def fragment_cases(draw: st.DrawFn) -> Case:
+    """A soft job takes almost every node, so that few of its blocks stay whole."""
+    sizes = draw(st.lists(st.integers(2, 5), min_size=2, max_size=4))
+    spots = tuple(
+        Spot(OracleNode(f"n{s}{i}", A3, 16, frozenset(range(16)), superpod=s))
+        for s, size in enumerate(sizes)
+        for i in range(size)
+    )
+    block = draw(st.integers(2, 4))
+    blocks = max(1, len(spots) // block - draw(st.sampled_from([0, 0, 1])))
+    pod = OracleJob(A3, 16, block * blocks)
+    job = NetJob("job-0", pod, block=16 * block, soft=True)
+    world = World(spots, mode="superpods", reserve=draw(st.integers(0, 2)))
+    return Case(world, (job, draw(superpod_jobs("job-1", len(spots)))))

@@ -11,6 +11,7 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job
+from tests.effort import examples
 from tests.leaves import A2
 
 CPUS = st.sampled_from([0, 8, 16, 30, 64])
@@ -21,7 +22,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(CPUS, min_size=1, max_size=4), STEPS)
 def test_resources_are_never_overdrawn_and_never_left_unused(
     cpus: list[int], steps: list[tuple[int, int, int, bool]]

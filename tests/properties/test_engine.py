@@ -49,6 +49,7 @@ from ringleaf.model.job import Job, Role, Schema
 from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.products import PRODUCTS
+from tests.effort import assert_reached, examples
 from tests.engine.ledger import Ledger, least_of
 from tests.engine.story import BOTH, NPU, PREEMPT, RECLAIM, TIERS, conf, job, node
 
@@ -84,7 +85,7 @@ SHAPES = st.tuples(
     st.sampled_from([None, None, None, Schema.LARGE_MODEL, Schema.NORMAL]),
     st.sampled_from([*QUEUES, "p"]),
     st.sampled_from([0, 0, 1, 2]),
-    st.sampled_from([None, None, 10.0, 60.0]),
+    st.sampled_from([None, 10.0, 10.0, 60.0]),
     st.sampled_from([True] * 7 + [False]),
     st.sampled_from([True] * 7 + [False]),
     st.sampled_from(["plain"] * 5 + ["cpu", "driver", "modest", "superpod"]),
@@ -251,19 +252,21 @@ PICK = st.integers(0, 999)
 class Machine(RuleBasedStateMachine):
     """Anything that can happen, in any order."""
 
-    counts: ClassVar[Counter[str]] = Counter()
+    begins_with: ClassVar[Sequence[str]]
+    counts: ClassVar[Counter[str]]
 
     def __init__(self) -> None:
         super().__init__()
         self.number = 0
 
     @initialize(
-        name=st.sampled_from(sorted(CONFS)),
+        pick=PICK,
         limits=st.tuples(*[LIMITS] * len(QUEUES)),
-        shapes=st.lists(SHAPES, min_size=4, max_size=8),
+        shapes=st.lists(SHAPES, min_size=5, max_size=9),
     )
-    def begin(self, name: str, limits: tuple[Limits, ...], shapes: list[Shape]) -> None:
+    def begin(self, pick: int, limits: tuple[Limits, ...], shapes: list[Shape]) -> None:
         listed = [queue_of(*each) for each in zip(QUEUES, limits, strict=True)]
+        name = self.begins_with[pick % len(self.begins_with)]
         self.world = World(CONFS[name], NODES, listed)
         self.jobs_arrive(shapes)
 
@@ -287,9 +290,13 @@ class Machine(RuleBasedStateMachine):
         chips=st.sampled_from([8, 4]),
         pods=st.integers(1, 3),
         queue=st.sampled_from(QUEUES),
+        later=st.sampled_from([0.0, 20.0]),
     )
-    def an_urgent_job_arrives(self, chips: int, pods: int, queue: str) -> None:
+    def an_urgent_job_arrives(
+        self, chips: int, pods: int, queue: str, later: float
+    ) -> None:
         self.number += 1
+        self.world.now += later
         urgent = job(f"j{self.number}", chips, pods, priority=5, queue=queue)
         self.world.hears(JobArrived(urgent))
 
@@ -376,24 +383,37 @@ class Machine(RuleBasedStateMachine):
             type(self).counts.update(self.world.ledger.counts)
 
 
-class TestMachine(Machine.TestCase):  # type: ignore[misc, valid-type]
-    settings = settings(max_examples=80, stateful_step_count=30)
+class Patient(Machine):
+    """Begins where no job is evicted."""
 
-
-def test_the_machine_reaches_every_outcome() -> None:
-    """Placed, waiting, evicted, reserved, in another's reservation, and so on."""
-
-    class Counted(Machine):
-        counts: ClassVar[Counter[str]] = Counter()
-
-    steady = settings(
-        max_examples=80, stateful_step_count=30, derandomize=True, database=None
+    begins_with: ClassVar[Sequence[str]] = (
+        "default",
+        "fair",
+        "off",
+        "preview",
+        "strict",
     )
-    run_state_machine_as_test(Counted, settings=steady)
 
-    wanted = {"placed", "joined", "waiting", "reserved", "evicts", "evicted"}
-    wanted |= {"backfilled", "wake"}
-    assert all(Counted.counts[key] for key in wanted), Counted.counts
+
+class Evicting(Machine):
+    """Begins where jobs preempt and reclaim."""
+
+    begins_with: ClassVar[Sequence[str]] = tuple(
+        sorted(CONFS.keys() - {*Patient.begins_with})
+    )
+
+
+def test_the_books_and_the_engine_agree_whatever_happens() -> None:
+    """Jobs are placed, wait, are evicted, reserve, start in other reservations."""
+    seen: Counter[str] = Counter()
+
+    for n_examples, machine in ((60, Patient), (100, Evicting)):
+        machine.counts = seen
+        bounds = settings(max_examples=examples(n_examples), stateful_step_count=30)
+        run_state_machine_as_test(machine, settings=bounds)
+
+    assert_reached(seen, "placed", "joined", "waiting", "reserved", "wake")
+    assert_reached(seen, "evicts", "evicted", "backfilled")
 
 
 # Liveness
@@ -443,7 +463,7 @@ def everybody_ran(world: World) -> None:
 PATIENT = ("fair", "strict", "preempt", "reclaim", "both", "no enqueue")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from(PATIENT),
     st.tuples(*[LIMITS] * len(QUEUES)),
@@ -473,7 +493,7 @@ def test_every_job_that_fits_alone_runs_in_the_end(
 STEP = 5.0
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.sampled_from(("fair", "strict", "no enqueue")),
     st.sampled_from([(8, 4), (8, 5), (8, 3), (4, 9)]),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -11,6 +11,7 @@ from ringleaf.framework.faultbook import FaultBook
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Ailment, Cause, Down, Fault
 from ringleaf.policies.products import PRODUCTS
+from tests.effort import assert_reached, examples
 
 A2 = PRODUCTS["atlas-800t-a2"]
 Told = Callable[[FaultBook, float], None]
@@ -77,6 +78,7 @@ steps = st.lists(
 reached: Counter[str] = Counter()
 
 
+@settings(max_examples=examples(400))
 @given(steps)
 def check_lives(told: list[tuple[Told, float]]) -> None:
     book, now = FaultBook(), 10.0
@@ -110,7 +112,9 @@ def check_lives(told: list[tuple[Told, float]]) -> None:
 
 
 def test_lives_are_well_formed_and_what_is_said_twice_changes_nothing() -> None:
+    reached.clear()
+
     check_lives()
 
-    assert reached["changed"] > 100
-    assert reached["acted and recovered"] > 20
+    assert_reached(reached, "changed", times=101)
+    assert_reached(reached, "acted and recovered", times=21)

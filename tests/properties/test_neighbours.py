@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from ringleaf.model.neighbours import HOSTNAME, Neighbours, neighbours_of
 from ringleaf.model.settings import Settings
 from ringleaf.plugins.predicates import Predicates
 from ringleaf.policies.products import PRODUCTS
+from tests.effort import assert_reached, examples
 
 A2 = PRODUCTS["atlas-800t-a2"]
 Labels = dict[str, str]
@@ -60,45 +62,62 @@ SPREADS = st.builds(
 )
 NEAR_WEB = PodTerm("zone", (Requirement("app", Operator.IN, ("web",)),))
 NEAR_ANY = PodTerm(HOSTNAME, ())
+NEAR_SELF = PodTerm(HOSTNAME, (Requirement("tier", Operator.EXISTS),))
 ZONED = Requirement("zone", Operator.IN, ("a", "b"))
+
+
+def some(what: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
+    """One or two of them."""
+    return st.lists(what, min_size=1, max_size=2).map(tuple)
 
 
 def few(what: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
     """Mostly none of them."""
-    return st.one_of(
-        st.just(()), st.just(()), st.lists(what, min_size=1, max_size=2).map(tuple)
-    )
+    return st.one_of(st.just(()), st.just(()), some(what))
 
 
-DEMANDS = st.builds(
-    Demand,
-    required=st.sampled_from([(), (), (ZONED,)]),
-    ports=st.sampled_from([(), (), ("TCP/80",), ("TCP/80", "UDP/80")]),
-    labels=st.sampled_from(
+FIELDS: dict[str, st.SearchStrategy[object]] = {
+    "required": st.sampled_from([(), (), (ZONED,)]),
+    "ports": st.sampled_from([(), (), ("TCP/80",), ("TCP/80", "UDP/80")]),
+    "labels": st.sampled_from(
         [(), (("app", "web"),), (("app", "db"),), (("app", "web"), ("tier", "1"))]
     ),
-    namespace=st.sampled_from(["default", "default", "far"]),
-    near=few(TERMS) | st.sampled_from([(NEAR_WEB,), (NEAR_ANY,)]),
-    apart=few(TERMS),
-    spread=few(SPREADS),
-    prefers_near=few(PREFERRED),
-    prefers_apart=few(PREFERRED),
+    "namespace": st.sampled_from(["default", "default", "far"]),
+    "near": few(TERMS) | st.sampled_from([(NEAR_WEB,), (NEAR_ANY,)]),
+    "apart": few(TERMS),
+    "spread": few(SPREADS),
+    "prefers_near": few(PREFERRED),
+    "prefers_apart": few(PREFERRED),
+}
+ASKED: dict[str, st.SearchStrategy[object]] = {
+    "ports": st.sampled_from([("TCP/80",), ("TCP/80", "UDP/80")]),
+    "near": some(TERMS) | st.sampled_from([(NEAR_WEB,), (NEAR_ANY,), (NEAR_SELF,)]),
+    "apart": some(TERMS),
+    "spread": some(SPREADS),
+    "prefers_near": some(PREFERRED),
+}
+DEMANDS = st.builds(Demand, **FIELDS)
+NODE = st.fixed_dictionaries(
+    {},
+    optional={
+        "zone": st.sampled_from(["a", "b", "c"]),
+        "rack": st.sampled_from(["1", "2"]),
+    },
 )
-NODES = st.lists(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "zone": st.sampled_from(["a", "b", "c"]),
-            "rack": st.sampled_from(["1", "2"]),
-        },
-    ),
-    min_size=1,
-    max_size=5,
-)
+NODES = st.lists(NODE, min_size=1, max_size=5)
 CASES = st.tuples(
     NODES, st.lists(st.tuples(st.integers(0, 4), DEMANDS), max_size=5), DEMANDS
 )
 Case = tuple[list[Labels], list[tuple[int, Demand]], Demand]
+
+
+def asking(
+    field: str, nodes: st.SearchStrategy[list[Labels]] = NODES
+) -> st.SearchStrategy[Case]:
+    """Cases in which pods run and the new pod asks for something in *field*."""
+    running = st.lists(st.tuples(st.integers(0, 4), DEMANDS), min_size=2, max_size=5)
+    new = st.builds(Demand, **FIELDS | {field: ASKED[field]})
+    return st.tuples(nodes, running, new)
 
 
 def cluster_of(labels: Sequence[Labels]) -> Cluster:
@@ -242,7 +261,7 @@ def fine(refused: Flags | None, size: int) -> list[bool]:
     return [True] * size if refused is None else (~refused).tolist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(CASES)
 def test_a_pod_may_go_where_every_rule_holds(case: Case) -> None:
     where, nodes, pods = set_up(case)
@@ -256,33 +275,51 @@ def test_a_pod_may_go_where_every_rule_holds(case: Case) -> None:
         assert allowed.tolist() == expected
 
 
-@settings(max_examples=150)
-@given(CASES)
-def test_each_rule_refuses_what_a_loop_over_pods_refuses(case: Case) -> None:
-    where, nodes, pods = set_up(case)
-    index, pod, every = neighbours_of(where), case[2], range(len(nodes))
+@pytest.mark.parametrize("asked", ["ports", "near", "apart", "spread"])
+def test_each_rule_refuses_what_a_loop_over_pods_refuses(asked: str) -> None:
+    """A pod that asks for something often gets all nodes, and often some of them."""
+    seen: Counter[str] = Counter()
 
-    near = [near_holds(nodes, pods, pod, node) for node in every]
-    apart = [apart_holds(nodes, pods, pod, node) for node in every]
-    even = [spread_holds(nodes, pods, pod, node) for node in every]
-    assert fine(index.lonely(pod), len(nodes)) == near
-    assert fine(index.repelled(pod), len(nodes)) == apart
-    assert fine(index.lopsided(pod), len(nodes)) == even
+    def check(case: Case) -> None:
+        where, nodes, pods = set_up(case)
+        index, pod, every = neighbours_of(where), case[2], range(len(nodes))
+        ports = [ports_hold(pods, pod, node) for node in every]
+        near = [near_holds(nodes, pods, pod, node) for node in every]
+        apart = [apart_holds(nodes, pods, pod, node) for node in every]
+        even = [spread_holds(nodes, pods, pod, node) for node in every]
+        assert fine(index.port_taken(pod), len(nodes)) == ports
+        assert fine(index.lonely(pod), len(nodes)) == near
+        assert fine(index.repelled(pod), len(nodes)) == apart
+        assert fine(index.lopsided(pod), len(nodes)) == even
+        found = {"ports": ports, "near": near, "apart": apart, "spread": even}[asked]
+        seen["all nodes"] += all(found)
+        seen["some nodes"] += any(found) and not all(found)
+
+    for nodes in (st.lists(NODE, min_size=1, max_size=2), NODES):
+        settings(max_examples=examples(140))(given(asking(asked, nodes))(check))()
+    assert_reached(seen, "all nodes", "some nodes", times=3)
 
 
-@settings(max_examples=150)
-@given(CASES)
-def test_neighbours_are_liked_as_a_loop_over_pods_says(case: Case) -> None:
-    where, nodes, pods = set_up(case)
+def test_neighbours_are_liked_as_a_loop_over_pods_says() -> None:
+    seen: Counter[str] = Counter()
 
-    found = neighbours_of(where).liking(case[2])
+    @settings(max_examples=examples(150))
+    @given(st.one_of(CASES, asking("prefers_near")))
+    def check(case: Case) -> None:
+        where, nodes, pods = set_up(case)
 
-    liking = [liking_of(nodes, pods, case[2], node) for node in range(len(nodes))]
-    assert (found is None) == (not any(liking))
-    assert found is None or found.tolist() == liking
+        found = neighbours_of(where).liking(case[2])
+
+        liking = [liking_of(nodes, pods, case[2], node) for node in range(len(nodes))]
+        assert (found is None) == (not any(liking))
+        assert found is None or found.tolist() == liking
+        seen["liked"] += found is not None
+
+    check()
+    assert_reached(seen, "liked", times=5)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(CASES)
 def test_nodes_are_as_crowded_as_a_loop_over_pods_says(case: Case) -> None:
     where, nodes, pods = set_up(case)
@@ -341,7 +378,7 @@ def answers(index: Neighbours, pods: Iterable[Demand]) -> list[object]:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(NODES, STEPS)
 def test_an_index_that_followed_is_one_that_was_made_just_now(
     labels: list[Labels], steps: list[tuple[str, int, Demand]]
@@ -374,7 +411,7 @@ def test_an_index_that_followed_is_one_that_was_made_just_now(
     assert answers(index, pods) == answers(Neighbours(where), pods)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(NODES, STEPS)
 def test_while_the_version_stays_so_do_the_answers(
     labels: list[Labels], steps: list[tuple[str, int, Demand]]
@@ -399,30 +436,3 @@ def answers_of_pods(index: Neighbours, pods: Iterable[Demand]) -> list[object]:
         for number, answer in enumerate(reversed(answers(index, [pod])))
         if number != 1
     ]
-
-
-def test_the_properties_are_not_vacuous() -> None:
-    """Every rule refuses and allows often, and so do all together."""
-    seen: Counter[str] = Counter()
-
-    @settings(max_examples=250, derandomize=True, database=None)
-    @given(CASES)
-    def tally(case: Case) -> None:
-        where, nodes, _pods = set_up(case)
-        index, pod = neighbours_of(where), case[2]
-        rules = {
-            "ports": (pod.ports, index.port_taken(pod)),
-            "near": (pod.near, index.lonely(pod)),
-            "apart": (pod.apart or where.holdings, index.repelled(pod)),
-            "spread": (pod.spread, index.lopsided(pod)),
-        }
-        for name, (asked, refused) in rules.items():
-            if asked:
-                some = fine(refused, len(nodes))
-                seen[f"{name}: all"] += all(some)
-                seen[f"{name}: some"] += any(some) and not all(some)
-        seen["liked"] += index.liking(pod) is not None
-
-    tally()
-    assert len(seen) == 9
-    assert min(seen.values()) > 8, seen

@@ -1,6 +1,7 @@
 """What must hold for every network and every job, against the oracle."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ from ringleaf.model.job import Schema
 from ringleaf.simulator.answer import answer
 from ringleaf.simulator.format import read_entry
 from ringleaf.simulator.scenario import build
+from tests.effort import assert_reached, examples
 from tests.network_oracle import (
     EXCLUSIVE,
     IDLE,
@@ -44,10 +46,13 @@ from tests.properties.network_cases import (
     A3,
     EVERY,
     Case,
+    calm_cases,
     document,
+    fragment_cases,
     leaf_cases,
     placement,
     scattered_cases,
+    shifted_cases,
     superpod_cases,
 )
 from tests.properties.play import (
@@ -61,7 +66,7 @@ from tests.properties.play import (
 
 cp_model: Any = pytest.importorskip("ortools.sat.python.cp_model")
 
-EXAMPLES = 100
+EXAMPLES = examples(100)
 MODES = ("1.0", "2.0", "single")
 
 
@@ -106,37 +111,148 @@ def found(job: NetJob, decision: Decision) -> Answer | None:
     return [(pod.node, pod.chips, pod.state, pod.healthy) for pod in pods]
 
 
+def kinds_of(mode: str) -> Iterator[tuple[int, st.SearchStrategy[Case]]]:
+    """The kinds of cases that there are under leaves, and how many of them."""
+    yield 320, leaf_cases(mode)
+    yield 80 if mode == "single" else 200, scattered_cases(mode)
+    yield 120, calm_cases(mode)
+    if mode == "1.0":
+        yield 80, shifted_cases()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_nodes_under_the_leaves_are_the_oracles(mode: str) -> None:
-    @settings(max_examples=EXAMPLES)
-    @given(st.one_of(leaf_cases(mode), scattered_cases(mode)))
+    """Every step of every rule decides often enough to mean something."""
+    seen: Counter[str] = Counter()
+
     def compare(case: Case) -> None:
         game = play(case)
         for job, ending in case.steps:
-            expected = wanted(game.world, job)
+            before, expected = game.world, wanted(game.world, job)
             decision = game.decide(job)
             assert found(job, decision) == expected
             assert isinstance(decision, Placed | Waiting)
+            seen[type(decision).__name__] += 1
+            if isinstance(decision, Placed) and job.kind:
+                spots = [before.spot(p.node) for p in decision.placements]
+                seen.update(leaf_circumstances(before, job, spots))
             game.end(ending)
 
-    compare()
+    for n_examples, cases in kinds_of(mode):
+        settings(max_examples=examples(n_examples))(given(cases)(compare))()
+    assert_reached(seen, *REACHED[mode], times=3)
+    assert_reached(seen, "Placed", times=50)
+    assert_reached(seen, "Waiting", times=20)
 
 
-@settings(max_examples=EXAMPLES)
-@given(superpod_cases())
-def test_the_nodes_in_superpods_are_the_oracles(case: Case) -> None:
-    game = play(case)
-    for job, ending in case.steps:
-        expected = in_superpods(game.world, job)
+def test_the_nodes_in_superpods_are_the_oracles() -> None:
+    """Jobs are placed whole, in blocks, in fragments, and into the reserve."""
+    seen: Counter[str] = Counter()
 
-        decision = game.decide(job)
+    def compare(case: Case) -> None:
+        game = play(case)
+        for job, ending in case.steps:
+            before, expected = game.world, in_superpods(game.world, job)
 
-        assert isinstance(decision, Placed | Waiting)
-        got = None
-        if isinstance(decision, Placed):
-            got = [(p.node, p.block, p.chips) for p in decision.placements]
-        assert got == expected
-        game.end(ending)
+            decision = game.decide(job)
+
+            assert isinstance(decision, Placed | Waiting)
+            got = None
+            if isinstance(decision, Placed):
+                got = [(p.node, p.block, p.chips) for p in decision.placements]
+                seen.update(superpod_circumstances(before, job, decision))
+            assert got == expected
+            seen[type(decision).__name__] += 1
+            game.end(ending)
+
+    for n_examples, cases in ((240, superpod_cases()), (80, fragment_cases())):
+        settings(max_examples=examples(n_examples))(given(cases)(compare))()
+    assert_reached(seen, *REACHED["superpods"], times=3)
+    assert_reached(seen, "Placed", times=50)
+    assert_reached(seen, "Waiting", times=20)
+
+
+REACHED = {
+    "1.0": (
+        "padding inside",
+        "common inside",
+        "foundation inside",
+        "foundation on whole leaves",
+        "foundation on logical leaves",
+        "foundation on one logical leaf",
+        "common on logical leaves",
+        "common anywhere",
+        "beside a leaf that is crossed",
+        "a part of a node",
+    ),
+    "2.0": (
+        "padding inside",
+        "common inside",
+        "foundation inside",
+        "foundation on idle leaves",
+        "foundation on one shared leaf",
+        "foundation on two shared leaves",
+        "common on two shared leaves",
+        "common over its budget",
+        "beside an unhealthy leaf",
+        "a part of a node",
+    ),
+    "single": ("padding inside", "common inside", "a part of a node"),
+    "superpods": (
+        "whole job",
+        "hard over several",
+        "into the reserve",
+        "fragments",
+        "one pod",
+    ),
+}
+"""What sorts of placements there are, by the rule of the network."""
+
+
+def leaf_circumstances(world: World, job: NetJob, spots: list[Spot]) -> list[str]:
+    """What sort of placement this is."""
+    leaves = {str(spot.leaf) for spot in spots}
+    found = ["a part of a node"] * (job.pod.chips < 8)
+    states = leaf_states(world)
+    if world.mode == "1.0" and any(is_crossed(world, leaf) for leaf in world.leaves):
+        found.append("beside a leaf that is crossed")
+    if world.mode == "2.0" and not all(well for _, well in states.values()):
+        found.append("beside an unhealthy leaf")
+    who = job.kind
+    if len(leaves) == 1:
+        return [*found, f"{who} inside"]
+    if world.mode == "1.0":
+        return [*found, f"{who} {crossing_1(world, job, spots)}"]
+    busy = [states[leaf] for leaf in leaves if states[leaf] != (IDLE, True)]
+    if any(state != (SHARED, True) for state in busy) or len(busy) > world.budget:
+        return [*found, f"{who} over its budget"]
+    words = ("idle leaves", "one shared leaf", "two shared leaves")[len(busy)]
+    return [*found, f"{who} on {words}"]
+
+
+def crossing_1(world: World, job: NetJob, spots: list[Spot]) -> str:
+    under = Counter(spot.leaf for spot in spots)
+    if sorted(under.values())[1:] == [world.m] * (len(under) - 1):
+        return "on whole leaves"
+    if not is_even(world, spots):
+        return "anywhere"
+    return "on one logical leaf" if job.replicas < world.m else "on logical leaves"
+
+
+def superpod_circumstances(world: World, job: NetJob, placed: Placed) -> list[str]:
+    rooms = {s: len(spots) for s, spots in superpod_nodes(world, job).items()}
+    given_ = Counter(world.spot(p.node).node.superpod for p in placed.placements)
+    if job.replicas == 1:
+        return ["one pod"]
+    eaten = any(rooms[s] - given_[s] < world.reserve for s in rooms if given_[s])
+    found = ["into the reserve"] * eaten
+    if len(given_) == 1 and shape_of(job).blocks > 1:
+        found.append("whole job")
+    if len(given_) > 1:
+        sizes = Counter(p.block for p in placed.placements).values()
+        whole = min(sizes) == shape_of(job).block
+        found.append("hard over several" if whole else "fragments")
+    return found
 
 
 def in_superpods(
@@ -151,7 +267,7 @@ def in_superpods(
     return [(name, block, chips_on(seen, job, name)) for name, block in ranks]
 
 
-@settings(max_examples=EXAMPLES // 2)
+@settings(max_examples=examples(50))
 @given(superpod_cases(max_jobs=2), st.randoms(use_true_random=False))
 def test_the_answer_ignores_the_order_of_superpods(case: Case, random: Random) -> None:
     spots = list(case.world.spots)
@@ -168,7 +284,7 @@ def test_the_answer_ignores_the_order_of_superpods(case: Case, random: Random) -
 # Rules that any answer must obey, whatever the steps that led to it
 
 
-@settings(max_examples=2 * EXAMPLES)
+@settings(max_examples=examples(200))
 @given(st.one_of(leaf_cases(), superpod_cases()))
 def test_every_placement_is_whole_legal_and_on_free_healthy_chips(case: Case) -> None:
     game = play(case)
@@ -528,7 +644,7 @@ def candidates_uncrossed(world: World) -> dict[str, list[Spot]]:
     }
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(wide_cases())
 def test_the_solver_places_no_foundation_job_that_waits(case: Case) -> None:
     """1.0: leaves nobody crosses, the slots' load within one; or one leaf."""
@@ -552,7 +668,7 @@ def test_the_solver_places_no_foundation_job_that_waits(case: Case) -> None:
     assert isinstance(decision, Placed) == (inside or solved(model) is not None)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_the_solver_spares_no_more_of_the_reserve(data: st.DataObject) -> None:
     """Hard jobs: as many blocks beside the reserve as any choice has."""
@@ -585,112 +701,3 @@ def test_the_solver_spares_no_more_of_the_reserve(data: st.DataObject) -> None:
         given_ = Counter(int(p.node[1:].split("-")[0]) for p in decision.placements)
         over = [given_[s] // block - most for s, most in enumerate(affords)]
         assert sum(max(0, eats) for eats in over) == best.objective_value
-
-
-# The generators reach what matters
-
-
-def test_the_properties_are_not_vacuous() -> None:
-    """Every step of every rule decides often enough to mean something."""
-    seen: Counter[str] = Counter()
-
-    def tally(case: Case) -> None:
-        game = play(case)
-        for job, ending in case.steps:
-            before = game.world
-            decision = game.decide(job)
-            seen[f"{before.mode} {type(decision).__name__}"] += 1
-            if isinstance(decision, Placed):
-                spots = [before.spot(p.node) for p in decision.placements]
-                if before.mode == "superpods":
-                    seen.update(superpod_circumstances(before, job, decision))
-                elif job.kind:
-                    seen.update(leaf_circumstances(before, job, spots))
-            game.end(ending)
-
-    for n_examples, cases in (
-        (250, leaf_cases("1.0", max_jobs=3)),
-        (80, scattered_cases("1.0")),
-        (320, leaf_cases("2.0", max_jobs=3)),
-        (80, scattered_cases("2.0")),
-        (120, leaf_cases("single")),
-        (200, superpod_cases()),
-    ):
-        bounds = settings(max_examples=n_examples, derandomize=True, database=None)
-        bounds(given(cases)(tally))()
-    rare = {key: seen[key] for key in WANTED if seen[key] < 3}
-    assert not rare, seen
-    for mode in (*MODES, "superpods"):
-        assert seen[f"{mode} Placed"] > 100, seen
-        assert seen[f"{mode} Waiting"] > 20, seen
-
-
-WANTED = (
-    *(f"{mode} {kind} inside" for mode in MODES for kind in ("padding", "common")),
-    "1.0 foundation inside",
-    "2.0 foundation inside",
-    "1.0 foundation on whole leaves",
-    "1.0 foundation on logical leaves",
-    "1.0 foundation on one logical leaf",
-    "1.0 common on logical leaves",
-    "1.0 common anywhere",
-    "1.0 beside a leaf that is crossed",
-    "2.0 foundation on idle leaves",
-    "2.0 foundation on one shared leaf",
-    "2.0 foundation on two shared leaves",
-    "2.0 common on two shared leaves",
-    "2.0 common over its budget",
-    "2.0 beside an unhealthy leaf",
-    "a part of a node",
-    "superpods whole job",
-    "superpods hard over several",
-    "superpods into the reserve",
-    "superpods fragments",
-    "superpods one pod",
-)
-
-
-def leaf_circumstances(world: World, job: NetJob, spots: list[Spot]) -> list[str]:
-    """What sort of placement this is."""
-    leaves = {str(spot.leaf) for spot in spots}
-    found = ["a part of a node"] * (job.pod.chips < 8)
-    states = leaf_states(world)
-    if world.mode == "1.0" and any(is_crossed(world, leaf) for leaf in world.leaves):
-        found.append("1.0 beside a leaf that is crossed")
-    if world.mode == "2.0" and not all(well for _, well in states.values()):
-        found.append("2.0 beside an unhealthy leaf")
-    who = f"{world.mode} {job.kind}"
-    if len(leaves) == 1:
-        return [*found, f"{who} inside"]
-    if world.mode == "1.0":
-        return [*found, f"{who} {crossing_1(world, job, spots)}"]
-    busy = [states[leaf] for leaf in leaves if states[leaf] != (IDLE, True)]
-    if any(state != (SHARED, True) for state in busy) or len(busy) > world.budget:
-        return [*found, f"{who} over its budget"]
-    words = ("idle leaves", "one shared leaf", "two shared leaves")[len(busy)]
-    return [*found, f"{who} on {words}"]
-
-
-def crossing_1(world: World, job: NetJob, spots: list[Spot]) -> str:
-    under = Counter(spot.leaf for spot in spots)
-    if sorted(under.values())[1:] == [world.m] * (len(under) - 1):
-        return "on whole leaves"
-    if not is_even(world, spots):
-        return "anywhere"
-    return "on one logical leaf" if job.replicas < world.m else "on logical leaves"
-
-
-def superpod_circumstances(world: World, job: NetJob, placed: Placed) -> list[str]:
-    rooms = {s: len(spots) for s, spots in superpod_nodes(world, job).items()}
-    given_ = Counter(world.spot(p.node).node.superpod for p in placed.placements)
-    if job.replicas == 1:
-        return ["superpods one pod"]
-    eaten = any(rooms[s] - given_[s] < world.reserve for s in rooms if given_[s])
-    found = ["superpods into the reserve"] * eaten
-    if len(given_) == 1 and shape_of(job).blocks > 1:
-        found.append("superpods whole job")
-    if len(given_) > 1:
-        sizes = Counter(p.block for p in placed.placements).values()
-        whole = min(sizes) == shape_of(job).block
-        found.append("superpods hard over several" if whole else "superpods fragments")
-    return found

@@ -1,6 +1,7 @@
 """What must hold for every cluster and every job, against the oracle."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -16,10 +17,11 @@ from ringleaf.model.decision import Decision, Invalid, Placed, Reason, Waiting
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.fit import request_of
 from ringleaf.policies.products import PRODUCTS
+from tests.effort import assert_reached, examples
 from tests.oracle import OracleJob, OracleNode, is_legal, legal_choices, place, usable
 from tests.properties.cases import Case, cases, cluster_of, job_of, nodes_of
 
-EXAMPLES = 300
+EXAMPLES = examples(300)
 NOT_OF_CHIPS = {
     Reason.CORDONED,
     Reason.SET_ASIDE,
@@ -50,7 +52,7 @@ def take(node: OracleNode, chips: tuple[int, ...]) -> OracleNode:
     return replace(node, free=node.free - frozenset(chips))
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(cases(n_jobs=4))
 def test_chips_are_free_healthy_wired_and_given_once(case: Case) -> None:
     state = {node.name: node for node in case.nodes}
@@ -69,7 +71,7 @@ def test_chips_are_free_healthy_wired_and_given_once(case: Case) -> None:
             state[placement.node] = take(node, placement.chips)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(cases(n_jobs=3))
 def test_all_replicas_or_none_and_only_placed_jobs_hold_chips(case: Case) -> None:
     session = Session(cluster_of(case.nodes), PER_POD)
@@ -90,25 +92,72 @@ def test_all_replicas_or_none_and_only_placed_jobs_hold_chips(case: Case) -> Non
             assert job.name not in session.cluster.holdings
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(cases(n_jobs=3))
-def test_the_choice_is_the_oracles(case: Case) -> None:
-    """The best node for each replica, the exact chips, and no job left waiting."""
-    nodes = list(case.nodes)
-    for job, decision in zip(case.jobs, decide_each(case), strict=True):
-        legal = is_legal(job, "per-pod")
-        assert isinstance(decision, Invalid) != legal
-        wanted = place(nodes, job) if legal else None
-        if wanted is None:
-            assert not isinstance(decision, Placed)
-            continue
-        assert isinstance(decision, Placed), decision
-        assert [(p.node, p.chips) for p in decision.placements] == wanted
-        for name, chips in wanted:
-            nodes = [take(n, chips) if n.name == name else n for n in nodes]
+def test_the_choice_is_the_oracles() -> None:
+    """The best node for each replica, the exact chips, and no job left waiting.
+
+    On every product jobs are placed, and they wait for every reason there is.
+    """
+    seen: Counter[str] = Counter()
+
+    def compare(case: Case) -> None:
+        nodes = list(case.nodes)
+        for job, decision in zip(case.jobs, decide_each(case), strict=True):
+            seen.update(circumstances(nodes, job, decision))
+            legal = is_legal(job, "per-pod")
+            assert isinstance(decision, Invalid) != legal
+            wanted = place(nodes, job) if legal else None
+            if wanted is None:
+                assert not isinstance(decision, Placed)
+                continue
+            assert isinstance(decision, Placed), decision
+            assert [(p.node, p.chips) for p in decision.placements] == wanted
+            for name, chips in wanted:
+                nodes = [take(n, chips) if n.name == name else n for n in nodes]
+
+    for key in PRODUCTS:
+        of_product = given(cases(n_jobs=3, product=key))
+        settings(max_examples=examples(80))(of_product(compare))()
+    assert_reached(seen, *PRODUCTS, *REASONS, *CIRCUMSTANCES, times=5)
+    assert_reached(seen, "Placed", times=150)
+    assert_reached(seen, "Waiting", times=100)
+    assert_reached(seen, "Invalid", times=40)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+REASONS = tuple(reason for reason in Reason if reason not in NOT_OF_CHIPS)
+CIRCUMSTANCES = (
+    "several nodes",
+    "several pods on a node",
+    "beside faulty",
+    "beside network-faulty",
+    "some replicas fit",
+)
+
+
+def circumstances(
+    before: Sequence[OracleNode], job: OracleJob, decision: Decision
+) -> Iterator[str]:
+    """What sort of decision this is, on nodes as they were before it."""
+    yield type(decision).__name__
+    if isinstance(decision, Placed):
+        yield job.product
+        hit = {p.node for p in decision.placements}
+        nodes = [node for node in before if node.name in hit]
+        heeds = request_of(job_of(job)).heeds_network
+        held = {
+            "several nodes": len(hit) > 1,
+            "several pods on a node": len(hit) < job.replicas,
+            "beside faulty": any(n.faulty & n.free for n in nodes),
+            "beside network-faulty": heeds
+            and any(n.network_faulty & n.free for n in nodes),
+        }
+        yield from (name for name, holds in held.items() if holds)
+    if isinstance(decision, Waiting):
+        yield from decision.reasons
+        if 0 < decision.missing < job.replicas:
+            yield "some replicas fit"
+
+
+@settings(max_examples=EXAMPLES)
 @given(cases(n_jobs=2), st.randoms(use_true_random=False))
 def test_the_answer_ignores_the_order_of_nodes(case: Case, random: Random) -> None:
     shuffled = list(case.nodes)
@@ -117,7 +166,7 @@ def test_the_answer_ignores_the_order_of_nodes(case: Case, random: Random) -> No
     assert decide_each(replace(case, nodes=tuple(shuffled))) == decide_each(case)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(cases(n_jobs=2))
 def test_a_statement_rolls_back_and_forward_bit_by_bit(case: Case) -> None:
     cluster = cluster_of(case.nodes)
@@ -153,7 +202,7 @@ def test_a_statement_rolls_back_and_forward_bit_by_bit(case: Case) -> None:
     assert arrays(cluster) == applied
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(cases(n_jobs=2))
 def test_placing_and_releasing_leaves_the_cluster_as_it_was(case: Case) -> None:
     session = Session(cluster_of(case.nodes), PER_POD)
@@ -174,7 +223,7 @@ def test_placing_and_releasing_leaves_the_cluster_as_it_was(case: Case) -> None:
     assert session.decide(first) == decided
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(cases())
 def test_a_waiting_job_accounts_for_every_node_and_every_replica(case: Case) -> None:
     (job,) = case.jobs
@@ -202,7 +251,7 @@ def held(case: Case, job: OracleJob, replicas: int) -> object:
     return place(nodes, replace(job, replicas=replicas))
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(st.data())
 def test_a_free_node_more_never_turns_placed_into_waiting(data: st.DataObject) -> None:
     case = data.draw(cases())
@@ -216,7 +265,7 @@ def test_a_free_node_more_never_turns_placed_into_waiting(data: st.DataObject) -
         assert isinstance(after, Placed)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(cases())
 def test_a_hint_names_a_job_that_would_be_placed(case: Case) -> None:
     (decision,) = decide_each(case)
@@ -230,39 +279,3 @@ def test_a_hint_names_a_job_that_would_be_placed(case: Case) -> None:
     session = Session(cluster_of(case.nodes), PER_POD)
 
     assert isinstance(session.decide(smaller), Placed)
-
-
-def test_the_properties_are_not_vacuous() -> None:
-    """The generator reaches every outcome, and the circumstances that matter."""
-    seen: Counter[str] = Counter()
-
-    def tally(case: Case) -> None:
-        for job, decision in zip(case.jobs, decide_each(case), strict=True):
-            seen[type(decision).__name__] += 1
-            seen[job.product] += isinstance(decision, Placed)
-            if isinstance(decision, Placed):
-                hit = {p.node for p in decision.placements}
-                nodes = [node for node in case.nodes if node.name in hit]
-                seen["several nodes"] += len(hit) > 1
-                seen["several pods on a node"] += len(hit) < job.replicas
-                seen["beside faulty"] += any(n.faulty & n.free for n in nodes)
-                heeds = request_of(job_of(job)).heeds_network
-                bad = any(n.network_faulty & n.free for n in nodes)
-                seen["beside network-faulty"] += heeds and bad
-            if isinstance(decision, Waiting):
-                seen.update(decision.reasons.keys())
-                seen["some replicas fit"] += 0 < decision.missing < job.replicas
-
-    for key in PRODUCTS:
-        bounds = settings(
-            max_examples=60, derandomize=True, database=None, deadline=None
-        )
-        bounds(given(cases(n_jobs=2, product=key))(tally))()
-    rare = {key: seen[key] for key in seen if seen[key] < 5}
-    assert not rare, seen
-    assert seen["Placed"] > 400, seen
-    assert seen["Waiting"] > 100, seen
-    assert seen["Invalid"] > 40, seen
-    circumstances = 5
-    of_chips = len(Reason) - len(NOT_OF_CHIPS)
-    assert len(seen) == 3 + len(PRODUCTS) + circumstances + of_chips, seen
