@@ -10,7 +10,7 @@ from ringleaf.testbed.cluster import Testbed
 from tests.soak.replicas import Replicas, judged
 from tests.soak.run import Plan, markdown
 
-HITS = Plan(kills=3, restarts=0, pods=300, aimed=1, starved=0, replicas=2)
+HITS = Plan(kills=3, restarts=0, pods=200, aimed=1, starved=0, replicas=2)
 
 
 @pytest.mark.parametrize(
