@@ -57,7 +57,7 @@ _CHEAPER: Final = {"PYTHONDONTWRITEBYTECODE": "", "GOGC": "800"}
 testbed collect garbage less often, which saves a third of what it costs to start one.
 """
 
-BUILDING, YIELDING, WAITING = 5, 10, 0
+BUILDING, YIELDING, WAITING = 5, 15, 0
 """How nice processes are: the testbed's servers first, then its build, then others."""
 
 
@@ -213,12 +213,12 @@ class Screen:
         erase = "\r\x1b[K" if self._is_terminal else ""
         print(f"{erase}{line}", file=self._stream, flush=True)
 
-    def show(self, parts: Iterable[Part], n_left: int) -> None:
+    def show(self, parts: Sequence[Part], n_left: int) -> None:
         """On a terminal, show which parts run, and how far each is."""
-        if self._is_terminal:
+        if self._is_terminal and parts:
             names = ", ".join(f"{part.name} {percent(part.log)}" for part in parts)
             since = clock(time.monotonic() - self._began)
-            line = f"{since}  {names}; {n_left} more"
+            line = f"{since}  {names}" + (f"; {n_left} to come" if n_left else "")
             width = shutil.get_terminal_size().columns - 1
             self._stream.write(f"\r\x1b[K{line[:width]}")
             self._stream.flush()

@@ -263,7 +263,7 @@ def test_on_a_terminal_the_parts_under_way_are_shown(
     screen.show([part], 3)
     screen.say("done")
 
-    assert terminal.getvalue().startswith("\r\x1b[K0:00 min  core 45 %; 3 more")
+    assert terminal.getvalue().startswith("\r\x1b[K0:00 min  core 45 %; 3 to come")
     assert terminal.getvalue().endswith("\r\x1b[Kdone\n")
     del tmp_path
 

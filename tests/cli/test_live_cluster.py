@@ -84,7 +84,7 @@ def ask(
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
-        env={**os.environ, **environment, "PATH": path},
+        env={**os.environ, **environment, "PATH": path, "HOME": str(bed.folder)},
         check=False,
     )
 

@@ -29,7 +29,6 @@ A2: Final = "atlas-800t-a2"
 RINGS: Final = "atlas-800-9000"
 A3: Final = "atlas-900-a3"
 EVERY: Final = frozenset(range(8))
-NONE: Final = frozenset[int]()
 STATES: Final = ("idle", "shared", "exclusive")
 LABELS: Final = ("large-model-schema", "normal-schema", None)
 LABEL: Final = st.sampled_from(LABELS[:2])
@@ -356,8 +355,7 @@ def scattered_cases(draw: st.DrawFn, mode: str) -> Case:
         world = draw(notes(world))
     sizes = st.sampled_from(edge_sizes(world, NetJob("", OracleJob(A2, 8, 2))))
     jobs = tuple(
-        NetJob(f"job-{i}", OracleJob(A2, 8, draw(sizes)), draw(st.sampled_from(kind)))
-        for i, kind in enumerate([LABELS[:2], LABELS[:2]])
+        NetJob(f"job-{i}", OracleJob(A2, 8, draw(sizes)), draw(LABEL)) for i in range(2)
     )
     return Case(world, jobs)
 
@@ -393,24 +391,16 @@ def calm_cases(draw: st.DrawFn, mode: str) -> Case:
 def shifted_cases(draw: st.DrawFn) -> Case:
     """1.0: in each leaf other slots are taken, so that only together they are whole."""
     m = draw(st.sampled_from([4, 5, 6]))
-    gap = draw(st.integers(1, m // 2))
-    spots = tuple(
-        Spot(
-            OracleNode(
-                f"n{leaf}{slot}",
-                A2,
-                8,
-                EVERY if (slot - gap * leaf) % m >= gap else NONE,
-            ),
-            f"L{leaf}",
-            slot,
-        )
-        for leaf in range(draw(st.integers(3, 4)))
-        for slot in range(m)
-    )
-    sizes = st.sampled_from([m - 1, m, m, m + 1, 2 * m - 1, 2 * m])
+    gap = draw(st.integers(2, m // 2))
+    spots: list[Spot] = []
+    for leaf in range(draw(st.integers(3, 4))):
+        for slot in range(m):
+            free = EVERY if (slot - gap * leaf) % m >= gap else frozenset[int]()
+            node = OracleNode(f"n{leaf}{slot}", A2, 8, free)
+            spots.append(Spot(node, f"L{leaf}", slot))
+    sizes = st.sampled_from([m - 1, m - 1, m, m, m + 1, 2 * m - 1])
     jobs = (NetJob("job-0", OracleJob(A2, 8, draw(sizes)), draw(LABEL)),)
-    return Case(World(spots), jobs)
+    return Case(World(tuple(spots)), jobs)
 
 
 @st.composite

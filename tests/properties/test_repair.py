@@ -108,7 +108,7 @@ def _placement(pod: Pod, block: int | None) -> dict[str, Any]:
 
 
 @st.composite
-def calm_cases(draw: st.DrawFn, *, fills: bool) -> Case:
+def idle_leaf_cases(draw: st.DrawFn, *, fills: bool) -> Case:
     """Single layer: the first job fills its leaf, or leaves room there for a repair.
 
     A job that fills its leaf moves to another; one that does not may stay.
@@ -134,7 +134,7 @@ def kinds_of(mode: str) -> list[st.SearchStrategy[Case]]:
         return [superpod_cases(max_jobs=4), superpod_cases(max_jobs=2)]
     leaves = leaf_cases(mode, max_jobs=4, max_nodes=12, labelled=True)
     if mode == "single":
-        return [leaves, calm_cases(fills=True), calm_cases(fills=False)]
+        return [leaves, idle_leaf_cases(fills=True), idle_leaf_cases(fills=False)]
     return [leaves, scattered_cases(mode)]
 
 

@@ -1,6 +1,7 @@
 """Every noun of the engine, drawn at random: for what is written and read back."""
 
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -362,7 +363,7 @@ deletions = st.builds(Deletion, seconds, names, st.integers(0, 9))
 several_nodes = st.lists(
     nodes(), min_size=1, max_size=2, unique_by=lambda node: node.name
 ).map(tuple)
-events = st.one_of(
+kinds_of_events: Final[Sequence[st.SearchStrategy[ev.Event]]] = (
     arrivals(),
     st.builds(ev.JobGone, names, flags),
     st.builds(ev.PodsGone, names, ranks, flags),

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from tests.simulator.damage import (
     FORMS,
     GOOD,
     KINDS,
-    MAX_CHARACTERS,
     RARE,
     Document,
     complaint,
@@ -181,28 +181,19 @@ def test_any_structure_is_read_or_refused(structure: object) -> None:
     outcome(str(yaml.safe_dump(structure)).encode())
 
 
-@bounded
-@given(st.data())
-def test_a_good_file_with_anything_anywhere_is_read_or_refused(
-    data: st.DataObject,
-) -> None:
-    good = data.draw(st.sampled_from(GOOD))
-    path = data.draw(st.sampled_from(list(paths(good))))
+def test_a_good_file_with_anything_anywhere_is_read_or_refused() -> None:
+    """Some of these files are read, and others refused for many reasons."""
+    seen: Counter[str] = Counter()
 
-    outcome(json.dumps(replaced(good, path, data.draw(structures))).encode())
+    @settings(max_examples=examples(800))
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        good = data.draw(st.sampled_from(GOOD))
+        path = data.draw(st.sampled_from(list(paths(good))))
+        file = replaced(good, path, data.draw(structures))
 
+        seen[outcome(json.dumps(file).encode())] += 1
 
-def test_these_structures_are_sometimes_read_and_refused_for_many_reasons() -> None:
-    seen: dict[bool, set[str]] = {True: set(), False: set()}
-
-    @bounded
-    @given(st.sampled_from(GOOD), st.randoms(use_true_random=False), structures)
-    def tally(good: Document, random: Any, structure: object) -> None:  # noqa: ANN401
-        path = random.choice(list(paths(good)))
-        found = outcome(json.dumps(replaced(good, path, structure)).encode())
-        seen[found == "good"].add(found[:MAX_CHARACTERS])
-
-    tally()
-    counts = {"read": len(seen[True]), "reasons": len(seen[False])}
-    assert_reached(counts, "read")
-    assert_reached(counts, "reasons", times=21)
+    check()
+    assert_reached(seen, "good")
+    assert_reached({"reasons": len(seen) - 1}, "reasons", times=21)

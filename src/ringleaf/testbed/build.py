@@ -157,8 +157,8 @@ class Progress:
         return f"{told}, {max(left_s / 60, 1):.0f} min left in all"
 
     def _left(self) -> str:
-        left = self._steps[self._done + 1 :]
-        return f"; left: {', '.join(each.split()[0] for each in left)}" if left else ""
+        left = [each.partition(" v")[0] for each in self._steps[self._done + 1 :]]
+        return f"; left: {', '.join(left)}" if left else ""
 
     def _finish(self, line: str) -> None:
         self._done += 1
