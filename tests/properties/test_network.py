@@ -218,16 +218,15 @@ def leaf_circumstances(world: World, job: NetJob, spots: list[Spot]) -> list[str
         found.append("beside a leaf that is crossed")
     if world.mode == "2.0" and not all(well for _, well in states.values()):
         found.append("beside an unhealthy leaf")
-    who = job.kind
     if len(leaves) == 1:
-        return [*found, f"{who} inside"]
+        return [*found, f"{job.kind} inside"]
     if world.mode == "1.0":
-        return [*found, f"{who} {crossing_1(world, job, spots)}"]
+        return [*found, f"{job.kind} {crossing_1(world, job, spots)}"]
     busy = [states[leaf] for leaf in leaves if states[leaf] != (IDLE, True)]
     if any(state != (SHARED, True) for state in busy) or len(busy) > world.budget:
-        return [*found, f"{who} over its budget"]
+        return [*found, f"{job.kind} over its budget"]
     words = ("idle leaves", "one shared leaf", "two shared leaves")[len(busy)]
-    return [*found, f"{who} on {words}"]
+    return [*found, f"{job.kind} on {words}"]
 
 
 def crossing_1(world: World, job: NetJob, spots: list[Spot]) -> str:

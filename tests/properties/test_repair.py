@@ -255,7 +255,7 @@ def keeps_its_states(fault: Fault, spots: Sequence[Spot]) -> bool:
 def spares_foundation(fault: Fault, spots: Sequence[Spot]) -> bool:
     """2.0: beyond its budget a common job shares no leaf with a foundation job.
 
-    Leaves that its pods call shared count, though nobody else may be there.
+    Leaves that its pods call shared count, even without another job there.
     """
     world = fault.world
     if world.mode != "2.0" or fault.job.kind != "common":
