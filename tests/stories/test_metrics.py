@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from ringleaf.kube.catalogue import CATALOGUE, Kind
-from ringleaf.testbed import debian
+from ringleaf.testbed import build
 from ringleaf.testbed.hardware import Machine, fleet, node_object
 from ringleaf.testbed.process import Child, free_port
 from tests.docs.test_dashboard import queries
@@ -166,7 +166,7 @@ def watch(stage: Stage, scheduler: Child) -> Prometheus:
     child = stage.bed.run(
         "prometheus",
         [
-            debian.program("prometheus"),
+            build.program("prometheus"),
             f"--config.file={config}",
             f"--storage.tsdb.path={stage.bed.folder / 'prometheus'}",
             f"--web.listen-address=127.0.0.1:{port}",

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from ringleaf.testbed import debian, source
+from ringleaf.testbed import build, source
 from ringleaf.testbed.cluster import Testbed
 
 TESTBED: Final = "RINGLEAF_TESTBED"
@@ -104,7 +104,7 @@ def promtool(binaries: None) -> Path:
     """Prometheus' own checker."""
     del binaries
     try:
-        return debian.program("promtool")
+        return build.program("promtool")
     except source.TestbedError as error:
         pytest.fail(f"testbed: {error}", pytrace=False)
 

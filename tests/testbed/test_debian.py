@@ -58,6 +58,7 @@ def test_without_lists_of_packages_new_ones_are_fetched_and_thrown_away(
     build.fetch_packages(io.StringIO())
 
     found = debian.program("prometheus").parents[2]
+    assert build.program("promtool").parents[2] == found
     assert found.name == "debian-prometheus"
     assert [each.name for each in found.iterdir()] == ["usr"]
 
@@ -71,3 +72,16 @@ def test_a_package_that_cannot_be_fetched_leaves_nothing(bare_machine: Path) -> 
         build.fetch_packages(io.StringIO())
 
     assert debian.missing_packages() == ["prometheus"]
+
+
+def test_a_program_is_fetched_when_it_is_first_needed(
+    bare_machine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("mkdir", "rm", "touch"):
+        (bare_machine / name).symlink_to(f"/bin/{name}")
+    put(bare_machine, "apt-get", "touch prometheus_1.deb")
+    unpack = "mkdir -p usr/bin; touch usr/bin/prometheus usr/bin/promtool"
+    put(bare_machine, "dpkg-deb", unpack)
+
+    assert build.program("promtool").name == "promtool"
+    assert "prometheus of Debian: done in" in capsys.readouterr().err

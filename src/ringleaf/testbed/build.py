@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TextIO
 
+from ringleaf.testbed import debian
 from ringleaf.testbed.debian import fetching, missing_packages
 from ringleaf.testbed.source import (
     COMMANDS,
@@ -219,6 +220,18 @@ def command(name: str) -> Path:
     return found
 
 
+def program(name: str) -> Path:
+    """The program *name* of another project, fetched now where it is missing.
+
+    Raises:
+        TestbedError: There is no package, or no way to fetch one.
+
+    """
+    if debian.find_program(name) is None:
+        fetch_packages()
+    return debian.program(name)
+
+
 def build(names: Iterable[str] = COMMANDS, stream: TextIO | None = None) -> None:
     """Build and fetch what is missing; prints nothing when nothing is.
 
@@ -407,17 +420,24 @@ def _last_line(log: Path) -> str:
 
 
 def main() -> int:
-    """Build everything; exit status 2 when something cannot be had."""
+    """Fetch and build everything; exit status 2 when something cannot be had.
+
+    Packages come first: they take seconds, and tests wait for nothing but the
+    commands of a cluster.
+    """
+    status = 0
     try:
-        build()
-        fetch_packages()
-    except TestbedError as error:
-        sys.stderr.write(f"testbed: {error}\n")
-        return 2
+        for step in (fetch_packages, build):
+            try:
+                step()
+            except TestbedError as error:
+                sys.stderr.write(f"testbed: {error}\n")
+                status = 2
     except KeyboardInterrupt:
         return 130
-    sys.stderr.write(f"testbed: ready in {cache()}\n")
-    return 0
+    if not status:
+        sys.stderr.write(f"testbed: ready in {cache()}\n")
+    return status
 
 
 if __name__ == "__main__":
