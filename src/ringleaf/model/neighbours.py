@@ -314,7 +314,7 @@ class Neighbours:
         pick = Pick((pod.namespace,), spread.selector)
         sums = domains.sums(self.counted(pick).counts * counted_in)
         eligible = np.unique(domains.code[counted_in])
-        fewest = sums[eligible].min(initial=sums.max())
+        fewest = int(sums[eligible].min(initial=sums.max()))
         if len(eligible) < (spread.min_domains or 0):
             fewest = 0
         skew = sums + pick.means(pod) - fewest
