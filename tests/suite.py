@@ -321,11 +321,11 @@ def computing_parts(asked: Effort) -> list[Part]:
     checks = [] if asked is Effort.QUICK else [CHECKS]
     return [
         without_testbed("commands", *commands),
+        without_testbed("edges", "tests/kube", *_OTHERS),
         without_testbed("simulator", "tests/simulator", "tests/baselines"),
         core,
         *checks,
         without_testbed("properties", "tests/properties", *RECORDED),
-        without_testbed("edges", "tests/kube", *_OTHERS),
     ]
 
 
