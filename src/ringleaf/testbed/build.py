@@ -20,7 +20,6 @@ from types import MappingProxyType
 from typing import Final, TextIO
 
 from ringleaf.testbed import debian
-from ringleaf.testbed.debian import fetching, missing_packages
 from ringleaf.testbed.source import (
     COMMANDS,
     COMPONENTS,
@@ -112,9 +111,7 @@ class Progress:
     ) -> None:
         """Run *command* as the next step; raises ``TestbedError`` when it fails."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        name = self._steps[self._done]
-        step = f"testbed: {self._done + 1} of {len(self._steps)}, {name}"
-        began = time.monotonic()
+        step, began = self._step, time.monotonic()
         next_line = began + LINE_EVERY_S
         if not self._is_terminal:
             self._write(f"{step} ...\n")
@@ -132,6 +129,7 @@ class Progress:
                         next_line = now + LINE_EVERY_S
                         self._write(f"{line}\n")
         if status:
+            name = self._steps[self._done]
             raise TestbedError(f"{name}: {_last_line(log)} (log: {log})")
         self._finish(f"{step}: done in {time.monotonic() - began:.0f} s{self._left()}")
         if packages:
@@ -140,10 +138,14 @@ class Progress:
 
     def skip(self, packages: int = 0) -> None:
         """The next step was done by another process."""
-        name = self._steps[self._done]
-        step = f"testbed: {self._done + 1} of {len(self._steps)}, {name}"
-        self._finish(f"{step}: built by another process{self._left()}")
+        self._finish(f"{self._step}: built by another process{self._left()}")
         self.packages -= packages
+
+    @property
+    def _step(self) -> str:
+        """The step that is next, or under way: its number and its name."""
+        number, name = self._done + 1, self._steps[self._done]
+        return f"testbed: {number} of {len(self._steps)}, {name}"
 
     def _state(self, log: Path, packages: int, running_s: float) -> str:
         """How far a step is: its packages and the time left, or else its seconds."""
@@ -309,14 +311,14 @@ def fetch_packages(stream: TextIO | None = None) -> None:
 
     """
     stream = stream or sys.stderr
-    if not missing_packages():
+    if not debian.missing_packages():
         return
     cache().mkdir(parents=True, exist_ok=True)
     with sole_builder(stream):
-        packages = missing_packages()
+        packages = debian.missing_packages()
         progress = Progress(stream, [f"{each} of Debian" for each in packages])
         for package in packages:
-            line = fetching(package)
+            line = debian.fetching(package)
             with _new_folder(home() / f"debian-{package}") as folder:
                 progress.run(line, folder, _log(package))
 
