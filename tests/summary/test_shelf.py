@@ -13,6 +13,7 @@ from ringleaf.kube.api import Answer, Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.shelf import MENDS, Shelf, SummaryMap
 from ringleaf.kube.summary import SummaryWriter
+from ringleaf.kube.watch import Gone
 from tests.kube.server import Behaviour, Reply, Request, Server
 
 KEY = "n/job-summary-bert"
@@ -85,6 +86,61 @@ def test_edits_that_one_write_mends_count_once() -> None:
     strange, status = after(["edit"] * 2, turns=MENDS + 1)
     assert strange == {KEY: f"others have changed it {MENDS + 1} times"}
     assert status == "odd"
+
+
+class Late(Keeper):
+    """An API server whose answer comes after the news that somebody has deleted it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shelf: Shelf | None = None
+
+    async def call(
+        self, _method: str, _path: str, body: bytes, **_more: object
+    ) -> Answer:
+        self.plain = {}
+        answer = await super().call(_method, _path, body)
+        self.plain["metadata"]["uid"] = f"u{self.version}"
+        found = msgspec.convert(self.plain, SummaryMap)
+        if self.version == 1 and self.shelf is not None:
+            self.shelf.put_maps([found])
+            self.shelf.drop_maps([Gone("n", "job-summary-bert", "u1")])
+        return Answer(answer.status, json.dumps(self.plain).encode())
+
+
+def test_one_that_is_deleted_before_its_write_is_answered_is_written_anew() -> None:
+    keeper, spoiled = Late(), list[str]()
+    shelf = keeper.shelf = Shelf(
+        cast(Api, keeper),
+        heard=lambda _found: None,
+        spoiled=lambda known: spoiled.append(known.key),
+        left=lambda _key, _line: None,
+    )
+    asyncio.run(shelf.put(KEY, {}, "v1", {"job_status": "running"}))
+    assert spoiled == [KEY]
+    assert shelf.maps == {}
+
+    asyncio.run(shelf.put(KEY, {}, "v1", {"job_status": "running"}))
+    assert spoiled == [KEY]
+    assert shelf.maps[KEY].metadata.uid == "u2"
+
+
+def test_late_news_that_the_one_before_was_deleted_is_no_news_of_this_one() -> None:
+    keeper, spoiled = Late(), list[str]()
+    shelf = Shelf(
+        cast(Api, keeper),
+        heard=lambda _found: None,
+        spoiled=lambda known: spoiled.append(known.key),
+        left=lambda _key, _line: None,
+    )
+    asyncio.run(shelf.put(KEY, {}, "v1", {"job_status": "running"}))
+    shelf.drop_maps([Gone("n", "job-summary-bert", "u0")])
+    assert spoiled == []
+    assert shelf.maps[KEY].metadata.uid == "u1"
+
+    shelf.drop_maps([Gone("n", "job-summary-bert", "u1")])
+    assert spoiled == [KEY]
+    assert shelf.maps == {}
 
 
 # Trouble before anything is known.

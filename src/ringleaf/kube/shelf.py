@@ -145,8 +145,9 @@ class Shelf:
         self._mends: Counter[str] = Counter()
         self._spoilt: set[str] = set()
         """ConfigMaps that somebody has changed, and that are not written anew yet."""
-        self._busy: set[str] = set()
-        """ConfigMaps that are being written."""
+        self._busy: dict[str, set[str]] = {}
+        """ConfigMaps that are being written, with the uids of those of that name that
+        were deleted meanwhile: the answer to a write may come after that news."""
 
     def slices(self, full_name: str) -> list[int]:
         """The slices of a job of this full name that are there, the last one first."""
@@ -163,10 +164,17 @@ class Shelf:
     def drop_maps(self, gone: Iterable[Gone]) -> None:
         """ConfigMaps are gone."""
         for each in gone:
-            known = self._forget(each.key)
             self.strange.pop(each.key, None)
-            if known is not None and self._ours.pop(each.key, None) is not None:
-                self._mend(known, "deleted")
+            if each.key in self._busy:
+                self._busy[each.key].add(each.uid)
+            known = self.maps.get(each.key)
+            if known is not None and known.metadata.uid == each.uid:
+                self._deleted(known)
+
+    def _deleted(self, known: SummaryMap) -> None:
+        self._forget(known.key)
+        if self._ours.pop(known.key, None) is not None:
+            self._mend(known, "deleted")
 
     def _heed(self, found: SummaryMap) -> None:
         """A ConfigMap is as it is, if that is news."""
@@ -248,7 +256,7 @@ class Shelf:
         namespace, _slash, name = key.partition("/")
         metadata: dict[str, Any] = {"name": name, "namespace": namespace}
         metadata |= {"annotations": {MARK: mark}, "labels": labels}
-        self._busy.add(key)
+        deleted = self._busy[key] = set[str]()
         try:
             if known is None:
                 given = {k: value for k, value in data.items() if value is not None}
@@ -269,9 +277,11 @@ class Shelf:
                 self._heed(found)
                 self.done["written"] += 1
         finally:
-            self._busy.discard(key)
+            del self._busy[key]
         if not answer.ok:
             await self._look_after(key, answer)
+        elif self.maps[key].metadata.uid in deleted:
+            self._deleted(self.maps[key])
         self._inspect(key)
 
     async def remove(self, key: str) -> None:
