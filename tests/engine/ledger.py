@@ -237,7 +237,7 @@ class Ledger:
             done = sum(pod[0] == said.job for pod in self.done)
             assert len(said.placements) + done >= job.min_pods, f"half a gang: {said}"
         self.wards.bind(said)
-        self._within_capability(job)
+        self._within_capability(job, said)
         self.counts["placed" if not before else "joined"] += 1
         self.told.pop(said.job, None)
 
@@ -256,12 +256,14 @@ class Ledger:
             assert not node.faulty >> chip & 1, f"a faulty chip: {use}"
             assert node.free >> chip & 1, f"a chip of somebody else: {use}"
 
-    def _within_capability(self, job: Job) -> None:
+    def _within_capability(self, job: Job, said: Bind) -> None:
         if not any(p.name == "proportion" for tier in self.conf.tiers for p in tier):
             return
         queue = self.queues.get(job.queue)
         assert queue is not None, f"no queue {job.queue}"
-        asks = {name for n in range(job.n_pods) for name, _n in _counts(job, n)}
+        asks = {
+            name for each in said.placements for name, _n in _counts(job, each.replica)
+        }
         assert queue.is_open or not asks, f"queue {job.queue} is closed"
         used = self.used(job.queue)
         for name, most in queue.capability.items():
