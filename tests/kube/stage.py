@@ -24,6 +24,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Api
+from ringleaf.kube.decider import Decider
 from ringleaf.kube.objects import (
     Budget,
     Claim,
@@ -65,10 +66,15 @@ class Stage:
         for each in nodes.split() if isinstance(nodes, str) else nodes:
             self.put_node(node(each) if isinstance(each, str) else each)
 
-    def begin(self) -> None:
+    def begin(self, schedulers: Iterable[str] = ("ringleaf",)) -> None:
         """A new scheduler, which knows nothing."""
-        self.world = World(conf=self.conf)
-        self.engine = Engine((), conf=self.conf)
+        self.world = World(schedulers, conf=self.conf)
+        self.decider = Decider(self.world, lambda: self.conf)
+
+    @property
+    def engine(self) -> Engine:
+        """Who decides."""
+        return self.decider.engine
 
     def restart(self) -> None:
         """A new scheduler, which reads what there is."""
@@ -194,7 +200,7 @@ class Stage:
     ) -> list[str]:
         """What is decided, in words; each pod is ``bound``, ``failed`` or ``sent``."""
         self.now += later
-        self.heard = self.world.events(self.now)
+        self.heard = self.decider.news(self.now)
         self.said = self.engine.handle_all(self.heard, self.now)
         for name in self.engine.let_in:
             self.world.let_in(name)
@@ -212,6 +218,16 @@ class Stage:
             elif isinstance(each, Report):
                 words.append(f"{each.verdict.value} {each.job}")
         return words
+
+    def endure(self, later: float = 0.0) -> list[str]:
+        """What is decided, as often as it takes until nothing fails."""
+        for _time in range(20):
+            try:
+                return self.cycle(later)
+            except Exception as error:  # noqa: BLE001 - as in the scheduler
+                self.decider.recover(error, self.now)
+            later = 0.0
+        raise AssertionError("it fails again and again")
 
     def remember(self, each: Remember) -> None:
         """What is remembered of a repair is written on the PodGroup."""

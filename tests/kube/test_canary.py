@@ -1,12 +1,13 @@
 """Of the pods with our name, a canary places those of its queues and namespaces."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from ringleaf.engine.engine import Engine
 from ringleaf.kube import names, records
 from ringleaf.kube.canary import Canary
+from ringleaf.kube.decider import Decider
 from ringleaf.kube.world import World
 from ringleaf.model.fault import Record
 from ringleaf.model.placement import Placement
@@ -26,10 +27,10 @@ class CanaryStage(Stage):
         self.queue("research")
         self.cycle()
 
-    def begin(self) -> None:
+    def begin(self, schedulers: Iterable[str] = ("ringleaf",)) -> None:
         """A new scheduler, which knows nothing."""
-        self.world = World(conf=self.conf, canary=self._canary)
-        self.engine = Engine((), conf=self.conf)
+        self.world = World(schedulers, self.conf, self._canary)
+        self.decider = Decider(self.world, lambda: self.conf)
 
 
 PODS = [

@@ -14,12 +14,18 @@ from hypothesis.stateful import (
 )
 
 from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.kube.comparer import (
+    jobs_that_differ,
+    nodes_that_differ,
+    strangers,
+)
 from ringleaf.kube.pods import PodRecord
 from ringleaf.model.placement import Placement
 from tests.effort import examples
 from tests.kube.stage import GROUP, NPU, Stage, node
 
 NODES = "abcd"
+REAL = "huawei.com/AscendReal"
 ENDED = ("Succeeded", "Failed")
 
 
@@ -34,6 +40,8 @@ class Histories(RuleBasedStateMachine):
         """Pods that are bound, and the scheduler has not heard of it."""
         self.open: list[tuple[PodRecord, Placement]] = []
         """Bindings without an answer so far."""
+        self.handed: dict[str, tuple[str, frozenset[str]]] = {}
+        """Pod -> the node and the chips that its device plugin handed it."""
 
     @initialize()
     def begin(self) -> None:
@@ -128,7 +136,88 @@ class Histories(RuleBasedStateMachine):
     def delete_group(self, data: st.DataObject) -> None:
         self.stage.drop_group(data.draw(st.sampled_from(sorted(self.stage.groups))))
 
+    # What tenants write on their pods.
+
+    @precondition(lambda self: self._with_chips())
+    @rule(
+        data=st.data(),
+        text=st.sampled_from([None, "", "zzz", "Ascend910-0000100", "one", "twice"]),
+        real=st.booleans(),
+    )
+    def garble(self, data: st.DataObject, text: str | None, *, real: bool) -> None:
+        """Somebody writes on a pod what its chips are not."""
+        plain = data.draw(st.sampled_from(self._with_chips()))
+        written = plain["metadata"]["annotations"]
+        chips = sorted(self.handed[plain["metadata"]["uid"]][1])
+        if text == "one":
+            text = chips[0] if len(chips) > 1 else "zzz"
+        elif text == "twice":
+            text = ",".join([chips[0], *chips])
+        written.pop(NPU)
+        if text is not None:
+            written[REAL if real else NPU] = text
+        self._show(plain)
+
+    @precondition(lambda self: self._with_chips())
+    @rule(data=st.data())
+    def say_it_again(self, data: st.DataObject) -> None:
+        """The device plugin writes on a pod what it has handed it."""
+        plain = data.draw(st.sampled_from(self._with_chips()))
+        _node, chips = self.handed[plain["metadata"]["uid"]]
+        plain["metadata"]["annotations"][REAL] = ",".join(sorted(chips))
+        self._show(plain)
+
+    @precondition(lambda self: self._with_chips())
+    @rule(data=st.data())
+    def swap(self, data: st.DataObject) -> None:
+        """The device plugin hands two pods each other's chips, and says so."""
+        one = data.draw(st.sampled_from(self._with_chips()))
+        where, chips = self.handed[one["metadata"]["uid"]]
+        for other in self._with_chips():
+            uid = other["metadata"]["uid"]
+            there, others = self.handed[uid]
+            if other is one or (there, len(others)) != (where, len(chips)):
+                continue
+            self.handed[uid] = where, chips
+            self.handed[one["metadata"]["uid"]] = where, others
+            for plain, own in ((one, others), (other, chips)):
+                plain["metadata"]["annotations"][REAL] = ",".join(sorted(own))
+                self._show(plain)
+            return
+
+    @precondition(lambda self: self.stage.bound)
+    @rule(data=st.data())
+    def claim(self, data: st.DataObject) -> None:
+        """A pod that asks for no chips says that it has all of them."""
+        name = data.draw(st.sampled_from(sorted(self.stage.bound)))
+        plain = self.stage.pods[f"default/{name}"]
+        if not _asked(plain):
+            every = ",".join(f"Ascend910-{i}" for i in range(8))
+            plain["metadata"]["annotations"][REAL] = every
+            self._show(plain)
+
+    def _with_chips(self) -> list[dict[str, Any]]:
+        """Pods that run with chips, and say something of them."""
+        return [
+            plain
+            for _key, plain in sorted(self.stage.pods.items())
+            if self.handed.get(plain["metadata"]["uid"], ("", ()))[1]
+            and NPU in plain["metadata"]["annotations"]
+            and plain["status"]["phase"] not in ENDED
+        ]
+
     # What happens to nodes.
+
+    @rule(
+        name=st.sampled_from(NODES),
+        listed=st.sampled_from([8, 8, 6, 0]),
+        counted=st.sampled_from([8, 8, 5, 0]),
+    )
+    def node_shrinks(self, name: str, listed: int, counted: int) -> None:
+        """A node lists fewer chips, or its kubelet counts fewer, or as before."""
+        if name in self.stage.nodes:
+            counts = {NPU: str(min(counted, listed))}
+            self.stage.put_node(node(name, chips=listed, allocatable=counts))
 
     @rule(name=st.sampled_from(NODES), ready=st.booleans())
     def node_comes(self, name: str, *, ready: bool) -> None:
@@ -217,11 +306,25 @@ class Histories(RuleBasedStateMachine):
     def no_chip_has_two_owners(self) -> None:
         owners: Counter[str] = Counter()
         for plain in self.stage.pods.values():
-            where = plain["spec"].get("nodeName")
+            where, uid = plain["spec"].get("nodeName"), plain["metadata"]["uid"]
+            if where and uid not in self.handed:
+                chips = plain["metadata"]["annotations"].get(NPU, "").split(",")
+                self.handed[uid] = where, frozenset(filter(None, chips))
             if where and plain["status"]["phase"] not in ENDED:
-                chips = plain["metadata"]["annotations"].get(NPU, "")
-                owners.update(f"{where}/{chip}" for chip in chips.split(",") if chip)
+                owners.update(f"{where}/{chip}" for chip in self.handed[uid][1])
         assert not [chip for chip, count in owners.items() if count > 1]
+
+    @invariant()
+    def the_books_are_as_the_objects(self) -> None:
+        stage = self.stage
+        if stage.decider.is_settled:
+            world, engine = stage.world, stage.engine
+            found = [
+                *nodes_that_differ(world, engine),
+                *strangers(world, engine),
+                *jobs_that_differ(world, engine, world.groups),
+            ]
+            assert found == []
 
     def teardown(self) -> None:
         """When it is quiet, nothing is half done and a restart changes nothing."""
@@ -283,19 +386,31 @@ class Histories(RuleBasedStateMachine):
 
     def _fits(self, plain: dict[str, Any]) -> bool:
         """Whether some node has what one pod asks, by the API server's books alone."""
-        asks = plain["spec"]["containers"][0]["resources"]["requests"]
-        chips = int(asks.get(NPU, 0))
-        taken: Counter[str] = Counter()
+        chips, taken = _asked(plain), Counter[str]()
         for other in self.stage.pods.values():
             where = other["spec"].get("nodeName")
             if where and other["status"]["phase"] not in ENDED:
-                named = other["metadata"]["annotations"].get(NPU, "")
-                taken[where] += len([chip for chip in named.split(",") if chip])
+                own = self.handed[other["metadata"]["uid"]][1]
+                taken[where] += len(own)
+                said = other["metadata"]["annotations"]
+                named = said.get(REAL) or said.get(NPU, "")
+                if own and {*named.split(",")} != own:
+                    taken[where] += 8  # nobody knows what it has
         return any(
             each["status"]["conditions"][0]["status"] == "True"
-            and taken[name] + chips <= 8
+            and taken[name] + chips <= (int(_counted(each)) if chips else 8)
             for name, each in self.stage.nodes.items()
         )
+
+
+def _asked(plain: dict[str, Any]) -> int:
+    asks = plain["spec"]["containers"][0]["resources"]["requests"]
+    return int(asks.get(NPU, 0))
+
+
+def _counted(plain: dict[str, Any]) -> str:
+    counted: str = plain["status"]["allocatable"].get(NPU, "0")
+    return counted
 
 
 def _conf() -> Conf:

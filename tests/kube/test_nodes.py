@@ -277,7 +277,7 @@ def test_products_that_come_in_sizes(
     given = raw(
         {"baseDeviceInfos": infos(chips, resource)},
         labels,
-        {f"huawei.com/{resource}": "4"},
+        {f"huawei.com/{resource}": str(len([*chips]) or 4)},
     )
 
     found = read(given)
@@ -363,13 +363,13 @@ def test_resources_are_what_is_allocatable_besides_chips() -> None:
 
 
 def test_resources_that_are_counted_elsewhere_are_none_here() -> None:
-    found = read(raw(allocatable={"cpu": "1"}), counted=["cpu", "gpu"])
+    found = read(raw(allocatable={R: "8", "cpu": "1"}), counted=["cpu", "gpu"])
 
     assert found.resources == {"cpu": 1000, "gpu": 0}
 
 
 def test_amounts_that_are_none() -> None:
-    has = {"cpu": "four", "memory": "-1", "disk": "9Ei"}
+    has = {R: "8", "cpu": "four", "memory": "-1", "disk": "9Ei"}
 
     found = node_of(raw(allocatable=has), NOTHING)
 
@@ -504,11 +504,24 @@ def test_a_leaf_that_is_listed_twice_is_the_first() -> None:
     assert leaves_of(twice) == (Leaf("L", "L", order=0), Leaf("M", "M", order=1))
 
 
-def test_a_node_whose_holders_are_unclear_has_no_free_chips() -> None:
+def test_a_node_whose_holders_are_unclear_offers_no_chips() -> None:
     found = node_of(raw(), NOTHING, is_unclear=True)
 
     assert found.is_unclear
-    assert (found.node.free, found.node.faulty, len(found.devices)) == (0, 0, 8)
+    assert (found.node.free, found.node.faulty, len(found.devices)) == (255, 0, 8)
+    assert found.node.offers == 0
+
+
+def test_a_node_offers_no_more_chips_than_kubernetes_counts() -> None:
+    found = node_of(raw(allocatable={R: "5"}), NOTHING, held=0b11000000)
+
+    assert found.is_short
+    assert found.node.offers == 0b11000111
+    assert only(found) == (
+        "status.allocatable counts 5 huawei.com/Ascend910, annotation "
+        "baseDeviceInfos lists more that are healthy; 3 are not given; "
+        "hint: see whether the device plugin runs"
+    )
 
 
 WORDS = st.text(max_size=8) | st.sampled_from(["Ascend910", "npu", "NoSchedule", "5"])

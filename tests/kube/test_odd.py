@@ -350,7 +350,7 @@ def test_why_a_job_waits_follows_what_changes() -> None:
     stage = Stage("a b c d", conf)
     scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
     scheduler.world = scheduler.teller._world = stage.world  # noqa: SLF001
-    scheduler._mind = stage.engine  # noqa: SLF001
+    scheduler.decider = stage.decider
     for name in "xyz":
         stage.pod(name, 8)
     stage.cycle()
@@ -380,7 +380,7 @@ def test_why_a_running_job_finds_no_place_for_a_pod_follows_what_changes() -> No
     stage = Stage("a b c d e f", conf)
     scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
     scheduler.world = scheduler.teller._world = stage.world  # noqa: SLF001
-    scheduler._mind = stage.engine  # noqa: SLF001
+    scheduler.decider = stage.decider
     stage.gang("g", 3)
     stage.cycle()
     for name in ("h0", "h1", "h2", "h3", "x"):

@@ -671,7 +671,7 @@ def test_pods_on_a_node_that_cannot_be_read_are_left_alone(*, unread: bool) -> N
     stage.now = NODE_HEARD_S + max(p.created for p in stage.world.pods.values())
     stage.begin()
     if unread:
-        stage.world.unread_nodes(where)
+        stage.world.unread_nodes(where, b"")
     stage.read_everything()
     stage.cycle()
 

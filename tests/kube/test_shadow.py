@@ -346,7 +346,7 @@ def test_a_job_that_we_cannot_read_would_wait_here() -> None:
     show.pod("part", 0, asks={f"{NPU}-2c": "1"})
     show.bind("part", "a")
 
-    assert show.later() == ["part: waits-here unreadable"]
+    assert show.later(CHIPS_S + 1) == ["part: waits-here unreadable"]
     assert "a part of a chip" in show.told[0].why
 
 

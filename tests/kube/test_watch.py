@@ -142,7 +142,7 @@ async def _run(
             listed=lambda: tell("listed"),
             optional=optional,
             trouble=troubles.append,
-            unread=lambda key: tell("unread", key),
+            unread=lambda key, _raw: tell("unread", key),
         )
         task = asyncio.create_task(reflector.run())
         task.add_done_callback(give_up)
@@ -340,8 +340,8 @@ def test_an_object_that_cannot_be_read_does_not_stop_the_others() -> None:
         ("unread", "n/bad"),
         ("put", "n/a 3", "n/c 5"),
         ("listed",),
-        ("unread", "n/bad"),
         ("put", "n/d 10"),
+        ("unread", "n/bad"),
         ("put", "n/bad 12"),
         ("drop", "n/bad uid-bad"),
     ]

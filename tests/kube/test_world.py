@@ -11,7 +11,6 @@ from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
 from ringleaf.kube.pods import seconds_of
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.watch import Gone
-from ringleaf.kube.world import World
 from tests.kube.stage import GROUP, NPU, Stage, node, pod
 
 # Pods alone
@@ -817,7 +816,7 @@ def test_a_running_gang_whose_labels_went_bad_holds_its_chips_after_a_restart() 
 
 def test_a_pod_of_volcanos_waits_a_moment_for_its_podgroup() -> None:
     stage = Stage("a")
-    stage.world = World(["volcano"])
+    stage.begin(["volcano"])
     for plain in stage.nodes.values():
         stage.put_node(plain)
     stage.now = seconds_of("2026-01-01T00:00:00Z")

@@ -1,10 +1,10 @@
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from ringleaf.testbed.actor import SERVED, Actor, Layout
+from ringleaf.testbed.actor import SERVED, Actor, Layout, Pod
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import Machine, fleet
 from ringleaf.testbed.report import Fault, check_code
@@ -306,6 +306,40 @@ def test_a_new_actor_knows_who_holds_what(stage: Stage) -> None:
         second.add_machines([node])
 
         assert list(second.held(node.name).values()) == [{2, 3}]
+
+
+class Hesitant(Actor):
+    """Lists pods, and looks at the list when the last of them is known to be gone."""
+
+    before_looking: Callable[[], None]
+
+    def _seen_pods(self) -> Iterable[Pod]:
+        listed = super()._seen_pods()
+        self.before_looking()
+        return listed
+
+
+def test_a_pod_that_is_deleted_while_its_node_comes_back_holds_nothing(
+    stage: Stage,
+) -> None:
+    node = stage.machines[0]
+    stage.submit("p0", 2)
+    stage.bind("p0", node.name, "2,3", at=100)
+    stage.wait_served("p0")
+    uid = stage.pod("p0")["metadata"]["uid"]
+
+    with Hesitant(stage.bed.client) as second:
+
+        def delete() -> None:
+            path = f"{stage.pods}/p0?gracePeriodSeconds=0"
+            stage.bed.client.ask("DELETE", path)
+            site = second._sites[node.name]  # noqa: SLF001 - when it has heard
+            stage.bed.wait_for(lambda: uid in site.gone, "the watch to tell")
+
+        second.before_looking = delete
+        second.add_machines([node])
+
+        assert second.held(node.name) == {}
 
 
 def test_the_actor_runs_pods_where_no_kubelet_does(stage: Stage) -> None:

@@ -26,10 +26,11 @@ from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube import names
 from ringleaf.kube.api import Api
 from ringleaf.kube.canary import Canary
+from ringleaf.kube.decider import Mind
 from ringleaf.kube.health import BadAddress, Health, Json
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
-from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
+from ringleaf.kube.scheduler import Deposed, Options, Say, Scheduler
 from ringleaf.kube.shadowpage import ShadowCollector, ShadowPage
 from ringleaf.kube.summarypage import SummaryCollector
 from ringleaf.model.topology import quoted

@@ -782,7 +782,7 @@ class Engine:
         for name, at in old.index.items():
             if name in self._nodes:
                 node, taken = self._nodes[name], old.taken.item(at)
-                said = node.free if name in changed else old.free.item(at)
+                said = node.free if name in changed else old.pool.item(at)
                 self._nodes[name] = replace(node, free=said | taken)
         cluster = Cluster(self._nodes.values(), self._leaves)
         with Statement(cluster) as statement:

@@ -53,26 +53,24 @@ class Statement:
     ) -> None:
         """*job* holds *chips* of *node*, whatever their health."""
         cluster = self._cluster
-        free = cluster.free.item(node)
+        taken = cluster.taken.item(node)
         cluster.fleet.use(node, demand, 1)
-        cluster.write_free(node, free & ~chips)
-        cluster.taken[node] = cluster.taken.item(node) | chips
+        cluster.take(node, taken | chips)
         holding = Holding(node, chips, replica, mark, demand)
         cluster.holdings.setdefault(job, []).append(holding)
         if cluster.leaves and _speaks(holding):
             cluster.spine.enter(job, cluster.leaf.item(node), mark)
-        self._undo.append(lambda: self._unhold(job, node, free))
+        self._undo.append(lambda: self._unhold(job, node, taken))
         if cluster.watchers:
             cluster.tell(job, holding, 1)
 
-    def _unhold(self, job: str, node: int, free: int) -> None:
+    def _unhold(self, job: str, node: int, taken: int) -> None:
         cluster, holdings = self._cluster, self._cluster.holdings
         holding = holdings[job].pop()
         if not holdings[job]:
             del holdings[job]
         cluster.fleet.use(node, holding.demand, -1)
-        cluster.write_free(node, free)
-        cluster.taken[node] = cluster.taken.item(node) & ~holding.chips
+        cluster.take(node, taken)
         if cluster.leaves and _speaks(holding):
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, -1)
@@ -129,8 +127,7 @@ class Statement:
         """One pod goes."""
         cluster, node = self._cluster, holding.node
         cluster.fleet.use(node, holding.demand, -1)
-        cluster.write_free(node, cluster.free.item(node) | holding.chips)
-        cluster.taken[node] = cluster.taken.item(node) & ~holding.chips
+        cluster.take(node, cluster.taken.item(node) & ~holding.chips)
         if cluster.leaves and _speaks(holding):
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, -1)
@@ -139,8 +136,7 @@ class Statement:
         """One pod that went comes back."""
         cluster, node = self._cluster, holding.node
         cluster.fleet.use(node, holding.demand, 1)
-        cluster.write_free(node, cluster.free.item(node) & ~holding.chips)
-        cluster.taken[node] = cluster.taken.item(node) | holding.chips
+        cluster.take(node, cluster.taken.item(node) | holding.chips)
         if cluster.leaves and _speaks(holding):
             cluster.spine.enter(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, 1)

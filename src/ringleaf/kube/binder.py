@@ -215,7 +215,7 @@ class Binder:
             return Answer(NOT_FOUND, b"another pod has its name")
         if found.spec.node_name == item.placement.node and _is_ours(found, item):
             return answer
-        if found.spec.node_name:
+        if found.spec.node_name and pod.uid in self._world.pods:
             self._world.put_pods([found])
             self._changed()
         return None

@@ -24,7 +24,7 @@ from ringleaf.kube.pods import (
     seconds_of,
 )
 from ringleaf.kube.products import wanted_product
-from ringleaf.kube.quantity import BadQuantity, resources
+from ringleaf.kube.quantity import BadQuantity, resources, whole_number
 from ringleaf.kube.records import mark_of
 from ringleaf.kube.recovery import recovery_of
 from ringleaf.model.demand import Demand
@@ -111,6 +111,8 @@ class Group:
         """Since when the engine knows of pods of it that wait; 0 when none do."""
         self.sent_at = 0.0
         """When pods of it were sent to their nodes last; 0 once all have arrived."""
+        self.was_whole = False
+        """Whether enough of its pods were bound at one time, and some still are."""
 
     def is_doomed(self, pod: PodRecord) -> bool:
         """Whether whoever scheduled before was about to delete a pod."""
@@ -129,16 +131,35 @@ class Group:
         """Pods that must start together."""
         return 1 if self.podgroup is None else self.podgroup.spec.min_member
 
+    def note_whole(self) -> None:
+        """Remember that enough pods are bound, as long as any of them is."""
+        if not any(pod.holds for pod in self.pods.values()):
+            self.was_whole = False
+        elif self.has_arrived:
+            self.was_whole = True
+
     @property
     def is_half_bound(self) -> bool:
-        """Whether too few of its pods are bound, and never enough of them were."""
+        """Whether too few of its pods are bound, and never enough of them were.
+
+        The phase of the PodGroup may not be written yet, and another scheduler may have
+        bound the pods. All that must start together were made before the first was
+        bound: a pod that waits and was made later is in the place of one that is lost.
+        """
         if self.podgroup is None or self.podgroup.status.phase not in UNSTARTED:
             return False
         alive = done = 0
         for pod in self.pods.values():
             alive += pod.assumed is not None or (pod.holds and not pod.deleting)
             done += pod.succeeded
-        return 0 < alive < self.need - done
+        if self.was_whole or not 0 < alive < self.need - done:
+            return False
+        times = [pod.bound_at or pod.started for pod in self.pods.values() if pod.holds]
+        first = min(filter(None, times), default=None)
+        if first is None:
+            return not any(pod.runs for pod in self.pods.values())
+        waiting = (pod for pod in self.pods.values() if pod.waits and not pod.deleting)
+        return any(pod.created <= first for pod in waiting)
 
     def by_number(self) -> dict[int, PodRecord]:
         """Its pods by number, of those that have one."""
@@ -439,12 +460,11 @@ def placement_of(pod: PodRecord, job: Job) -> Placement:
         same = pod.assumed.replica == pod.number
         return pod.assumed if same else replace(pod.assumed, replica=pod.number)
     written = pod.annotations
-    block = written.get(names.SUPERPOD_RANK, "")
     return Placement(
         replica=pod.number,
         node=pod.node,
         chips=pod.chips or (),
-        block=int(block[:9]) if block.isdecimal() and block.isascii() else None,
+        block=whole_number(written.get(names.SUPERPOD_RANK, "")),
         mark=_mark(written, job),
         role=pod.role if job.roles else None,
     )
@@ -525,18 +545,18 @@ def _block(name: str, traits: Mapping[str, str]) -> int | None:
     said = traits.get(names.SP_BLOCK)
     if said is None:
         return None
-    if not (said.isdecimal() and said.isascii() and 0 < int(said[:9]) < MAX_MEMBERS):
+    block = whole_number(said)
+    if block is None or not 0 < block < MAX_MEMBERS:
         raise BadPod(
             f"job {quoted(name)}: annotation sp-block is {quoted(said)}, "
             "want a whole number of chips"
         )
-    return int(said)
+    return block
 
 
 def _estimate(traits: Mapping[str, str]) -> float | None:
-    said = traits.get(names.ESTIMATE, "")
-    whole = said.isdecimal() and said.isascii() and int(said[:9]) > 0
-    return float(said[:9]) if whole else None
+    seconds = whole_number(traits.get(names.ESTIMATE, ""))
+    return float(seconds) if seconds else None
 
 
 def _queue(podgroup: PodGroup | None, traits: Mapping[str, str]) -> str:

@@ -114,6 +114,14 @@ class Metrics:
         self.conflicts = 0
         self.releases = 0
         self.problems: Counter[str] = Counter()
+        self.failures = 0
+        """Failures inside, whose culprits are set aside."""
+        self.differences = 0
+        """Times that the engine's books were not as the objects are."""
+        self.rebuilds = 0
+        """Times that the engine began anew from the objects."""
+        self.n_heard = 0
+        """Events that the engine has heard."""
         self.told: dict[str, str] = {}
         """Job -> what it was last told to wait for; some may wait no longer."""
         self.reloads: Counter[str] = Counter({"good": 0, "bad": 0})
@@ -133,6 +141,7 @@ class Metrics:
     def heard(self, events: Iterable[Event]) -> None:
         """Something has happened: jobs that are gone wait for nothing."""
         for event in events:
+            self.n_heard += 1
             if isinstance(event, JobGone):
                 self.told.pop(event.job, None)
 

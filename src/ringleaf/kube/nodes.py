@@ -2,7 +2,8 @@
 
 A chip is there when the annotation ``baseDeviceInfos`` lists it; every other chip of
 the product counts as faulty, as do those that are reported unhealthy or recovering.
-Which chips pods hold is not told here.
+Which chips pods hold is not told here, but a node offers no more chips than Kubernetes
+counts there as allocatable, and none where it is unclear which ones pods hold.
 
 NB: Every node gets a label ``metadata.name``, its name, for pods that select nodes by
 that field. A node may also be told which resources it has none of: of a resource that
@@ -21,13 +22,13 @@ from msgspec import Struct, field
 from ringleaf.kube.demand import NAME_FIELD
 from ringleaf.kube.objects import NodeObject
 from ringleaf.kube.products import DEVICES, TYPE, is_npu, product_of_node
-from ringleaf.kube.quantity import COUNTED, BadQuantity, quantity
+from ringleaf.kube.quantity import COUNTED, BadQuantity, quantity, whole_number
 from ringleaf.kube.reported import Said
 from ringleaf.kube.reports import NodeHealth, SwitchHealth
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import Effect, Taint
 from ringleaf.model.fault import Down
-from ringleaf.model.mask import MAX_CHIPS, full_mask, mask_of
+from ringleaf.model.mask import MAX_CHIPS, chips_of, full_mask, mask_of
 from ringleaf.model.product import Product
 from ringleaf.model.spine import Leaf
 from ringleaf.model.topology import Topology, quoted, seats
@@ -70,7 +71,8 @@ class NodeFacts(Struct, frozen=True):
         superpod_id: The SuperPoD it stands in, as the vendor writes it.
         rack_id: The rack it stands in, as the vendor writes it.
         server_index: Its number in the SuperPoD, as it was given.
-        is_unclear: Nobody knows who holds which of its chips, so none is free.
+        is_unclear: Nobody knows who holds which of its chips, so none is given.
+        is_short: Kubernetes counts fewer healthy chips than the node lists.
         faults: What is wrong with its chips, as the device plugin tells it.
         problems: What somebody should mend, one line each.
 
@@ -84,6 +86,7 @@ class NodeFacts(Struct, frozen=True):
     rack_id: int = 0
     server_index: str = ""
     is_unclear: bool = False
+    is_short: bool = False
     faults: tuple[Mapping[str, Any], ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -94,9 +97,13 @@ def node_of(
     topology: Topology | None = None,
     *,
     is_unclear: bool = False,
+    held: int = 0,
     counted: Iterable[str] = (),
 ) -> NodeFacts:
-    """What is known of a node; *counted* are resources it has none of by default."""
+    """What is known of a node on which pods hold the chips *held*.
+
+    *counted* are resources it has none of by default.
+    """
     metadata = given.metadata
     annotations = metadata.annotations or {}
     problems: list[str] = []
@@ -105,6 +112,10 @@ def node_of(
     n_chips = _size(given, product, inventory.devices)
     devices = _devices(product, n_chips, inventory, problems)
     masks = _faults(said, product, n_chips, devices, problems)
+    allocatable = _allocatable(given, product.resource)
+    kept_back = _surplus(mask_of(devices) & ~masks.faulty, held, allocatable)
+    if kept_back:
+        problems.append(_short_words(product, allocatable, kept_back.bit_count()))
     down = _down(given, said)
     weak_switch = _has_weak_switch(said)
     address = _address(given)
@@ -114,7 +125,7 @@ def node_of(
         name=metadata.name,
         product=product,
         chips=n_chips,
-        free=0 if is_unclear else mask_of(devices),
+        free=mask_of(devices),
         faulty=masks.faulty,
         network_faulty=masks.network,
         ready=down is None,
@@ -130,16 +141,18 @@ def node_of(
         weak=masks.weak,
         weak_switch=weak_switch,
         down=down,
+        offers=_offers(n_chips, kept_back, is_unclear=is_unclear),
     )
     return NodeFacts(
         node=node,
         devices=devices,
         address=address,
-        allocatable=_allocatable(given, product.resource),
+        allocatable=allocatable,
         superpod_id=NO_SUPERPOD if superpod is None else superpod,
         rack_id=_number(annotations.get("rackID")) or 0,
         server_index=_server_index(said, annotations),
         is_unclear=is_unclear,
+        is_short=bool(kept_back),
         faults=() if said.device is None else said.device.faults,
         problems=tuple(f"Node {quoted(metadata.name)}: {line}" for line in problems),
     )
@@ -284,10 +297,38 @@ def _faults(
     )
 
 
+def _offers(n_chips: int, kept_back: int, *, is_unclear: bool) -> int | None:
+    """The chips that a node gives now; None for all of them."""
+    if is_unclear:
+        return 0
+    return full_mask(n_chips) & ~kept_back if kept_back else None
+
+
+def _surplus(healthy: int, held: int, allocatable: int) -> int:
+    """Healthy chips that the kubelet would give to no pod: it counts fewer.
+
+    Which ones it does not say. Of those that no pod holds, the last are kept back.
+
+    >>> bin(_surplus(0b1111, 0b0001, 2)), _surplus(0b1111, 0, 4)
+    ('0b1100', 0)
+    """
+    surplus = healthy.bit_count() - allocatable
+    idle = chips_of(healthy & ~held)
+    return mask_of(idle[-surplus:]) if surplus > 0 else 0
+
+
+def _short_words(product: Product, allocatable: int, kept_back: int) -> str:
+    return (
+        f"status.allocatable counts {allocatable} {product.resource}, annotation "
+        f"{DEVICES} lists more that are healthy; {kept_back} are not given; "
+        "hint: see whether the device plugin runs"
+    )
+
+
 def _chip_mask(names: Iterable[str], prefix: str) -> int:
     chips = (name.removeprefix(f"{prefix}-") for name in names)
-    numbers = (int(chip) for chip in chips if chip.isdecimal())
-    return mask_of(number for number in numbers if number < MAX_CHIPS)
+    numbers = (whole_number(chip) for chip in chips)
+    return mask_of(n for n in numbers if n is not None and n < MAX_CHIPS)
 
 
 # How it is.

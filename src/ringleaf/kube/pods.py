@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod, demand_of, requests_of
 from ringleaf.kube.objects import Pod, PodSpec
+from ringleaf.kube.quantity import whole_number
 from ringleaf.kube.unstarted import refusal_of, runs
 from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.mask import MAX_CHIPS
 from ringleaf.model.placement import Placement
 from ringleaf.model.topology import quoted
 
@@ -242,7 +244,8 @@ class PodRecord:
         self.chip_text = annotations.get(names.REAL) or annotations.get(
             self.resource or "huawei.com/Ascend910", ""
         )
-        self.chips = chips_named(self.chip_text)
+        self.chips = chips_named(self.chip_text) if self.asked else ()
+        """The chips that it names; a pod that asks for none holds none."""
         self.state = self._state(pod)
         self.succeeded = self.state is State.DONE
         self.signs = _signs(pod, labels, annotations)
@@ -276,14 +279,19 @@ class PodRecord:
         return self.state is State.BOUND
 
     @property
+    def waits(self) -> bool:
+        """Whether it has no node yet, and is to have one."""
+        return self.state in (State.WAITING, State.BARRED)
+
+    @property
     def has_ended(self) -> bool:
         """Whether it runs no more."""
         return self.state in (State.DONE, State.FAILED)
 
     @property
     def is_unclear(self) -> bool:
-        """Whether it holds chips, and does not say which."""
-        return self.holds and self.asked > len(self.chips or ())
+        """Whether it holds chips, and does not say which: as many as it asked for."""
+        return self.holds and self.asked != len(self.chips or ())
 
     def watched(self, keys: frozenset[str]) -> None:
         """Of its labels, those with *keys* count for others."""
@@ -335,8 +343,19 @@ def _held(pod: Pod) -> tuple[int, str, Demand]:
     labels = frozenset(pod.metadata.labels or ())
     with suppress(BadPod):
         demand = demand_of(replace(pod, spec=kept), names.NPU_RESOURCES, labels)
-        chips, resource = _chips(pod.metadata.key, requests_of(kept))
+        chips, resource = _held_chips(requests_of(kept))
     return chips, resource, demand
+
+
+def _held_chips(asks: Mapping[str, int]) -> tuple[int, str]:
+    """Chips of a pod that may hold some, of several kinds or parts of them."""
+    counts = {
+        name: -(-n // 1000)
+        for name, n in asks.items()
+        if n > 0 and (name in names.NPU_RESOURCES or _is_part(name))
+    }
+    whole = sorted(names.NPU_RESOURCES & counts.keys())
+    return min(sum(counts.values()), MAX_CHIPS_ASKED), whole[0] if whole else ""
 
 
 @lru_cache(maxsize=1 << 15)
@@ -376,8 +395,8 @@ def _order(
 
 
 def _rank(text: str) -> int | None:
-    whole = text.isdecimal() and text.isascii() and int(text[:9]) < MAX_RANK
-    return int(text[:9]) if whole else None
+    rank = whole_number(text)
+    return rank if rank is not None and rank < MAX_RANK else None
 
 
 def _claims(pod: Pod) -> list[str]:
@@ -432,6 +451,8 @@ def chips_named(text: str) -> tuple[int, ...] | None:
 
     >>> chips_named("Ascend910-0,Ascend910-5"), chips_named("Ascend910-x")
     ((0, 5), None)
+    >>> chips_named("Ascend910-0000100"), chips_named("Ascend910-00009999999999")
+    (None, None)
     >>> chips_named("")
     ()
     """
@@ -442,10 +463,10 @@ def chips_named(text: str) -> tuple[int, ...] | None:
     found = []
     for name in text.split(","):
         prefix, dash, number = name.strip().rpartition("-")
-        good = dash and prefix and number.isdecimal() and number.isascii()
-        if not good or int(number[:4]) >= 64:  # noqa: PLR2004 - chips of a node
+        chip = whole_number(number) if dash and prefix else None
+        if chip is None or chip >= MAX_CHIPS:
             return None
-        found.append(int(number))
+        found.append(chip)
     return tuple(dict.fromkeys(found))
 
 

@@ -34,6 +34,20 @@ _TWOS: Final[Mapping[str, int]] = {
 }
 
 
+_DIGITS: Final = 9
+"""Digits of a whole number that is read."""
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number of nine digits at most, as anybody may have written it.
+
+    >>> [whole_number(text) for text in ("17", "007", "-1", "", "9" * 5000)]
+    [17, 7, None, None, None]
+    """
+    good = text.isdecimal() and text.isascii() and len(text) <= _DIGITS
+    return int(text) if good else None
+
+
 class BadQuantity(ValueError):  # noqa: N818 - it reads as what happened
     """No amount: one line that says what was found and what is wanted."""
 

@@ -10,8 +10,10 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -38,18 +40,26 @@ from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
 from ringleaf.kube.canary import Canary
+from ringleaf.kube.comparer import (
+    jobs_that_differ,
+    nodes_that_differ,
+    slices,
+    strangers,
+)
+from ringleaf.kube.decider import Decider, Mind
 from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.jobs import OUTSIDE, Group, place_of
 from ringleaf.kube.leader import SEEN, Aside, Elector, at_once
 from ringleaf.kube.mending import Mender
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.quarantine import told, trace_of
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.toll import Toll
 from ringleaf.kube.watch import Reflector
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
-from ringleaf.model.decision import Decision, Waiting
+from ringleaf.model.decision import Waiting
 from ringleaf.model.fault import Cause
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE
@@ -83,6 +93,11 @@ CATCH_UP_S: Final = 0.5
 """How long a watch may lag behind the leader before us."""
 QUICK_S, FLUSH_S = 0.3, 2.0
 """How long the last words may take: while others wait to lead, and at most."""
+COMPARE_S: Final = 60.0
+"""How often the books are compared with the objects, while something happens."""
+QUIET_FAILURES: Final = 8
+"""Cycles that may fail one after the other, each with a culprit, without a pause."""
+FIRST_PAUSE_S: Final = 0.1
 QUEUES_S: Final = 5.0
 """How long until the queues that are always there are asked for again."""
 
@@ -90,30 +105,6 @@ MAX_NAMED: Final = 3
 """Pods that are named in an event on their PodGroup."""
 
 Say = Callable[..., None]
-
-
-class Mind(Protocol):
-    """Who decides: an engine, or one that is being recorded."""
-
-    @property
-    def view(self) -> View:
-        """What it knows."""
-
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether there is more to decide."""
-
-    @property
-    def let_in(self) -> Iterable[str]:
-        """The jobs that were just let in."""
-
-    def handle_all(
-        self, events: Iterable[Event], now: float, most: float
-    ) -> list[Instruction]:
-        """What is to be done after *events*."""
-
-    def explain(self, name: str, *, hints: bool = True) -> Decision:
-        """Where a job is, or why it waits."""
 
 
 class Deposed(Exception):  # noqa: N818 - it reads as what happened
@@ -178,8 +169,8 @@ class Scheduler:
         self.refused_conf = ""
         """What is wrong with a newer configuration; the last good one counts."""
         self.world = World(options.schedulers, self._own_conf, options.canary)
-        engine = Engine((), conf=self._own_conf)
-        self._mind, self.toll = mind(engine), Toll(engine.book, engine.repairs)
+        self.decider = Decider(self.world, lambda: self._own_conf, mind)
+        self.toll = Toll(self._engine.book, self._engine.repairs)
         self._conflicts: dict[str, Report] = {}
         """What a leader is to be told of, by job."""
         self._wake = asyncio.Event()
@@ -196,7 +187,12 @@ class Scheduler:
         self._stamp = 0
         self._version = -1
         self._last_cycle = self.now()
+        self._failures = 0
+        """Cycles that failed, one after the other."""
         self._half: dict[str, float] = {}
+        self._doubts = asyncio.Event()
+        """Set when the books are to be compared with the objects soon."""
+        self._compared = 0
         self._reflectors = list(
             reflectors(
                 api,
@@ -232,12 +228,12 @@ class Scheduler:
         self.book = Faultbook(
             api,
             self.world,
-            lambda: engine.book.everything,
+            lambda: self._engine.book.everything,
             self.now,
             say,
             changed=self._wake.set,
-            braked=lambda: [k for k, each in engine.repairs.items() if each.braked],
-            deletions=lambda: engine.deletions,
+            braked=self._braked,
+            deletions=lambda: self._engine.deletions,
         )
         self._mender = Mender(
             api,
@@ -253,6 +249,14 @@ class Scheduler:
     def now(self) -> float:
         """Seconds since 1970; it never goes backwards."""
         return self._epoch + time.monotonic()
+
+    @property
+    def _engine(self) -> Engine:
+        return self.decider.engine
+
+    @property
+    def _mind(self) -> Mind:
+        return self.decider.mind
 
     @property
     def _own_conf(self) -> Conf:
@@ -336,6 +340,7 @@ class Scheduler:
             await self._cycle()
             gc.freeze()
             gc.enable()
+            self._start(self._compare(), "comparer")
             if self._elector is None:
                 self.led.set()
                 self._begin_to_write()
@@ -480,6 +485,7 @@ class Scheduler:
         for report in self._conflicts.values():
             self._report(report)
         self._conflicts.clear()
+        self._doubts.set()
         self._begin_to_write()
         self._say("leads", identity=elector.identity)
         self._wake.set()
@@ -513,7 +519,77 @@ class Scheduler:
             world = self.world
             self._say("synced", nodes=world.n_nodes, pods=len(world.pods))
 
+    def _braked(self) -> list[str]:
+        repairs = self._engine.repairs
+        return [name for name, each in repairs.items() if each.braked]
+
     async def _cycle(self) -> None:
+        """Wait for something to happen, and decide; what fails is set aside."""
+        try:
+            await self._decide()
+            self._failures = 0
+        except Exception as error:  # noqa: BLE001 - whatever it is, others go on
+            self._recover(error)
+            self._failures += 1
+            if self._failures > QUIET_FAILURES:
+                pause = FIRST_PAUSE_S * 2 ** min(self._failures - QUIET_FAILURES, 6)
+                await asyncio.sleep(pause)
+
+    def _recover(self, error: Exception) -> None:
+        """Set aside what *error* is about, and begin anew from the objects."""
+        found = self.decider.recover(error, self.now())
+        named = ", ".join(f"{each.kind} {each.key}" for each in found) or "unknown"
+        self._say("failed", culprit=named, why=told(error), trace=trace_of(error))
+        self.world.failures.clear()
+        self.metrics.failures += 1
+        self._follow()
+
+    def _follow(self) -> None:
+        """The engine is a new one."""
+        self.metrics.rebuilds += 1
+        self.toll.follow(self._engine.book, self._engine.repairs)
+        self._wake_at, self._seen, self._version = None, -1, -1
+        self._wake.set()
+
+    def _news_at(self, now: float) -> list[Event]:
+        """What the engine has not heard yet."""
+        events = self.decider.news(now)
+        if self._wake_at is not None and self._wake_at <= now:
+            self._wake_at = None
+            events.append(Woke())
+        return events
+
+    async def _compare(self) -> None:
+        """Hold the books against the objects now and then, while something happens."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(COMPARE_S):
+                    await self._doubts.wait()
+            self._doubts.clear()
+            if self.metrics.n_heard != self._compared:
+                self._compared = self.metrics.n_heard
+                await self._compare_once()
+
+    async def _compare_once(self) -> None:
+        world = self.world
+        looks = [nodes_that_differ, strangers]
+        looks += [partial(jobs_that_differ, names=n) for n in slices(world.groups)]
+        for look in looks:
+            try:
+                async with asyncio.timeout(COMPARE_S):
+                    await _until(lambda: self.decider.is_settled)
+            except TimeoutError:
+                return  # too much happens; the next time it is looked at again
+            found = [*islice(look(world, self._engine), MAX_NAMED)]
+            if found:
+                self._say("books differ from the objects", what="; ".join(found))
+                self.metrics.differences += 1
+                self.decider.begin_anew()
+                self._follow()
+                return
+            await asyncio.sleep(0)
+
+    async def _decide(self) -> None:
         """Wait for something to happen, and decide."""
         await self._sleep()
         if not self._mind.is_cut_short:
@@ -524,10 +600,7 @@ class Scheduler:
         self._wake.clear()
         now = self._last_cycle = self.now()
         began = time.perf_counter()
-        events = self.world.events(now)
-        if self._wake_at is not None and self._wake_at <= now:
-            self._wake_at = None
-            events.append(Woke())
+        events = self._news_at(now)
         if events and self._refresh_at is None and self._waiting:
             self._refresh_at = now + REFRESH_S
         if events or self._mind.is_cut_short:
@@ -777,6 +850,11 @@ class Scheduler:
             if self._options.canary is None:
                 self.teller.problem(problem)
         world.problems.clear()
+        for failure in world.failures:
+            where = f"{failure.culprit.kind} {failure.culprit.key}"
+            self._say("set aside", culprit=where, why=failure.why, trace=failure.trace)
+            self.metrics.failures += 1
+        world.failures.clear()
         for group in world.take_changed():
             self._tell_group(group, now)
         if self._version != self._mind.view.version:

@@ -32,10 +32,12 @@ from ringleaf.framework.match import AGREES, Because, Judgement, Match
 from ringleaf.framework.standing import Standing
 from ringleaf.kube import names
 from ringleaf.kube.api import Api
+from ringleaf.kube.decider import Decider
 from ringleaf.kube.findings import Finding, Findings, places
 from ringleaf.kube.jobs import Group, placement_of
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.quarantine import told, trace_of
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
 from ringleaf.model.mask import chips_of
@@ -138,7 +140,7 @@ class Shadow:
         self._options, self._now, self._found = options, now, found
         self.tape = Tape(now)
         self.world = World(options.schedulers, conf)
-        self.engine = Engine((), conf=conf)
+        self.decider = Decider(self.world, lambda: self.world.conf)
         self.findings = Findings(now(), options.schedulers)
         self._began = False
         self._step = 0
@@ -196,6 +198,11 @@ class Shadow:
         """When to read on at the latest."""
         return self._next_tick
 
+    @property
+    def engine(self) -> Engine:
+        """Whose books these are."""
+        return self.decider.engine
+
     # The tape.
 
     def _binds(self, heard: Heard) -> bool:
@@ -211,7 +218,9 @@ class Shadow:
         uid = pod.metadata.uid
         if not pod.spec.node_name or uid in self.tape.chips or uid in self._guessed:
             return False
-        return PodRecord(pod, frozenset()).is_unclear
+        with suppress(Exception):  # it is told where the pod is read
+            return PodRecord(pod, frozenset()).is_unclear
+        return False
 
     def _must_wait(self, heard: Heard, now: float) -> bool:
         """Whether what was heard is to be read only when chips are known."""
@@ -260,7 +269,7 @@ class Shadow:
     def _flush(self) -> None:
         """The engine hears what is new."""
         now = self._now()
-        events = self.world.events(now)
+        events = self.decider.news(now)
         if events:
             self.engine.handle_all(events, now)
             self._note_gone(events)
@@ -451,8 +460,10 @@ def _chips_text(pod: Pod) -> str | None:
     """The annotation of a bound pod that names all its chips, if there is one."""
     if not pod.spec.node_name or not pod.metadata.annotations:
         return None
-    record = PodRecord(pod, frozenset())
-    return record.chip_text if record.asked and not record.is_unclear else None
+    with suppress(Exception):  # it is told where the pod is read
+        record = PodRecord(pod, frozenset())
+        return record.chip_text if record.asked and not record.is_unclear else None
+    return None
 
 
 class ShadowLoop:
@@ -548,13 +559,23 @@ class ShadowLoop:
                 self._say("synced", nodes=world.n_nodes, pods=len(world.pods))
             while not self._stop.is_set():
                 self._last = self.now()
-                self.shadow.advance()
+                self._advance()
                 await self._sleep()
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         self._say("stopped", jobs=self.shadow.findings.verdicts.total())
+
+    def _advance(self) -> None:
+        """Read on; what fails is set aside, and the rest is read the next time."""
+        try:
+            self.shadow.advance()
+        except Exception as error:  # noqa: BLE001 - one job stops no other
+            found = self.shadow.decider.recover(error, self.now())
+            named = ", ".join(f"{each.kind} {each.key}" for each in found) or "unknown"
+            self._say("failed", culprit=named, why=told(error), trace=trace_of(error))
+            self._wake.set()
 
     async def _sleep(self) -> None:
         """Until something happens, or it is time."""

@@ -25,6 +25,7 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.leader import Aside, Elector, at_once
 from ringleaf.kube.metrics import SLOW, Histogram
 from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.quarantine import told, trace_of
 from ringleaf.kube.ranktable import (
     DELETE,
     LABEL,
@@ -379,7 +380,11 @@ class SummaryWriter:
         **more: Any,  # noqa: ANN401
     ) -> Reflector[Any]:
         def heard(heed: Callable[[list[Any]], None], objects: list[Any]) -> None:
-            heed(objects)
+            for each in objects:
+                try:
+                    heed([each])
+                except Exception as error:  # noqa: BLE001 - one stops no other
+                    self._failed(f"{path} {quoted(_named(each))}", error)
             self._wake.set()
 
         return Reflector(
@@ -499,6 +504,11 @@ class SummaryWriter:
         except (NotWritten, Taken, Unreachable) as error:
             self._not_written(what, standing, error)
             self._again(what, since)
+        except Exception as error:  # noqa: BLE001 - one job stops no other
+            if told(error) != standing.failing:
+                self._failed(what, error)
+            self._not_written(what, standing, NotWritten(told(error)))
+            self._again(what, since)
         finally:
             self._writing.discard(what)
             self._wake.set()
@@ -510,6 +520,10 @@ class SummaryWriter:
             self.roster.leaves_changed_at = since
         elif what in self.roster.jobs:
             self.roster.changed[what] = since
+
+    def _failed(self, what: str, error: Exception) -> None:
+        """Something failed inside, and what it was about; everything else goes on."""
+        self._say("failed", culprit=what, why=told(error), trace=trace_of(error))
 
     def _not_written(self, what: str, standing: Standing, error: Exception) -> None:
         """Something does not work: say so once in a row, and try again later."""
@@ -732,6 +746,10 @@ def recall(standing: Standing, found: SummaryMap) -> None:
         standing.status = Status(said.job_status)
     standing.since = whole(said.time, standing.since)
     standing.is_known = True
+
+
+def _named(found: Any) -> str:  # noqa: ANN401 - an object, or one that is gone
+    return str(found.key if isinstance(found, Gone) else found.metadata.key)
 
 
 def _work_on(what: str) -> str:

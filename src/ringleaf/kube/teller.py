@@ -20,6 +20,7 @@ from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.jobs import UNSTARTED, Group
 from ringleaf.kube.objects import PodGroupCondition
 from ringleaf.kube.pods import PodRecord, State
+from ringleaf.kube.quarantine import told, trace_of
 from ringleaf.kube.world import Problem, World
 from ringleaf.model.demand import amount_words
 from ringleaf.model.placement import Placement
@@ -94,6 +95,8 @@ class Teller:
         self._say = say
         self._refusals: dict[str, int] = {}
         self.refused = 0
+        self.failed = 0
+        """Messages that could not be written."""
 
     @property
     def n_waiting(self) -> int:
@@ -210,7 +213,13 @@ class Teller:
     async def _tell_first(self, box: _Box, *, again: bool = True) -> bool:
         """Tell what is first in a box; whether there was anything to send."""
         key, message = box.popitem(last=False)
-        found = message.send()
+        try:
+            found = message.send()
+        except Exception as error:  # noqa: BLE001 - one message stops no other
+            self.failed += 1
+            about = " ".join(key)
+            self._say("not told", object=about, why=told(error), trace=trace_of(error))
+            return False
         heard = found is None or await self._send(*found)
         if again and not heard and key[0] != "event":
             self._again(key, message)
@@ -227,13 +236,17 @@ class Teller:
             self._put(key, message.send, SETTLE_S)
 
     def _next(self, now: float) -> _Box | None:
-        """Where the next message is: urgent ones, those that are due, and events."""
+        """Where the next message is: urgent ones, those that are due, and events.
+
+        Of those that are due, phases come before conditions, of which there may be many
+        thousands: what waits the shortest is told first.
+        """
         boxes = self._boxes
         if boxes[_URGENT]:
             return boxes[_URGENT]
-        first = min(self._fronts(), default=None)
-        if first is not None and first[0] <= now:
-            return boxes[first[1]]
+        due = [delay for at, delay in self._fronts() if at <= now]
+        if due:
+            return boxes[min(due)]
         return boxes[_NEWS] if boxes[_NEWS] and not self._is_binding() else None
 
     def _fronts(self) -> Iterator[tuple[float, float]]:

@@ -53,6 +53,10 @@ class Toll:
         self.held_back = 0
         self.releases = 0
 
+    def follow(self, book: FaultBook, repairs: Mapping[str, Repair]) -> None:
+        """The engine is another one; what was counted stays."""
+        self.book, self.repairs, self._read = book, repairs, book.version
+
     def note(self, said: Iterable[Instruction], now: float) -> None:
         """The engine said something."""
         for each in said:

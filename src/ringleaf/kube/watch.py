@@ -90,7 +90,8 @@ class Reflector(Generic[T]):
         optional: the kind may be unknown to the API server; then there are none.
         name: what the kind is called, where its path does not say it.
         trouble: is told, in one line, what does not work; not twice in a row.
-        unread: is told of objects that are there and cannot be read, by their keys.
+        unread: is told of objects that are there and cannot be read, by their keys,
+            with all that is written of them.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Reflector(Generic[T]):
         optional: bool = False,
         name: str = "",
         trouble: Callable[[str], None] = lambda _line: None,
-        unread: Callable[[str], None] = lambda _key: None,
+        unread: Callable[[str, bytes], None] = lambda _key, _raw: None,
     ) -> None:
         self._api = api
         self.path = path
@@ -237,8 +238,15 @@ class Reflector(Generic[T]):
 
     def _pass_over(self, raw: Raw, error: Exception) -> str:
         """Tell about an object that cannot be read; its key, as far as it has one."""
-        key = _bare(raw).metadata.key
-        self._unread(key)
+        metadata = _bare(raw).metadata
+        key = metadata.key
+        if metadata.uid:
+            known = self._known.get(key)
+            if known is not None and known.uid != metadata.uid:
+                self._vanish((key,))
+            self._known[key] = _Known(metadata.resource_version, metadata.uid)
+        self._flush()
+        self._unread(key, bytes(raw))
         self._tell(f"{self.path}: object {quoted(key)} is passed over: {error}")
         return key
 

@@ -71,7 +71,7 @@ def reflectors(
             optional=optional,
             name=called.get((path, query), ""),
             trouble=trouble,
-            unread=getattr(listener, f"unread_{what}", lambda _key: None),
+            unread=getattr(listener, f"unread_{what}", lambda _key, _raw: None),
         )
 
 

@@ -7,11 +7,13 @@ world knows better is where pods were sent that the API server has not confirmed
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
+import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ringleaf.engine.event import (
@@ -59,6 +61,7 @@ from ringleaf.kube.objects import (
     Budget,
     Claim,
     ConfigMap,
+    Metadata,
     NodeObject,
     Pod,
     PodGroup,
@@ -67,6 +70,7 @@ from ringleaf.kube.objects import (
 )
 from ringleaf.kube.pods import WELL, PodRecord, State, selected_keys
 from ringleaf.kube.quantity import BadQuantity
+from ringleaf.kube.quarantine import Culprit, Quarantine, told, trace_of
 from ringleaf.kube.queues import read_queue
 from ringleaf.kube.recovery import (
     MAX_RETRIES,
@@ -81,6 +85,7 @@ from ringleaf.kube.watch import Gone
 from ringleaf.model.demand import Selector, selects
 from ringleaf.model.fault import NO_RECOVERY, Deletion, Fault, Mode, Record
 from ringleaf.model.job import Job
+from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import SwitchMode
@@ -117,6 +122,29 @@ NOT_OURS: Final = (
 )
 OVER: Final = Record(since=0.0, is_over=True)
 """What there is to know where nothing is written any more."""
+
+
+_T = TypeVar("_T")
+
+
+class _BoundPod(Struct, rename="camel"):
+    """What must be known of a pod of which nothing else can be read."""
+
+    class Spec(Struct, rename="camel"):
+        """Where it is."""
+
+        node_name: str = ""
+
+    metadata: Metadata = field(default_factory=Metadata)
+    spec: Spec = field(default_factory=Spec)
+
+
+class Failure(NamedTuple):
+    """Something failed inside; the culprit is set aside."""
+
+    culprit: Culprit
+    why: str
+    trace: str
 
 
 class RetriesLeft(NamedTuple):
@@ -212,22 +240,47 @@ class World:
         """Groups of which pods wait for something else than room."""
         self.mismatches = 0
         """Reports that came and did not fit their check code."""
+        self.quarantine = Quarantine()
+        self.failures: list[Failure] = []
+        """What failed and is to be told; whoever tells it empties the list."""
+        self._now = 0.0
+        self._again: dict[Culprit, float] = {}
+        """What is set aside -> when it is tried again."""
+        self._untaken: dict[Culprit, tuple[Callable[[Any], None], Any]] = {}
+        """Objects that failed when they were put, and how they are put."""
+        self._shut: dict[str, tuple[str, str]] = {}
+        """Pods that may hold any chips of their nodes: key -> uid and node."""
 
     # What reflectors say.
 
     def put_pods(self, pods: Iterable[Pod]) -> None:
         """Pods are new or changed."""
-        for pod in pods:
-            uid = pod.metadata.uid
-            record = self.pods.get(uid)
-            if record is not None:
-                self._pod_changed(record, pod)
-            elif pod.spec.scheduler_name in self.schedulers or pod.spec.node_name:
-                self._pod_came(pod)
+        self._each("Pod", pods, self._put_pod)
+
+    def _put_pod(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        record = self.pods.get(uid)
+        if self._shut:
+            self._open(pod.metadata.key)
+        if record is not None:
+            self._pod_changed(record, pod)
+        elif pod.spec.scheduler_name in self.schedulers or pod.spec.node_name:
+            self._pod_came(pod)
+
+    def unread_pods(self, key: str, raw: bytes) -> None:
+        """A pod is there that cannot be read: where it is, it may hold any chips."""
+        try:
+            found = msgspec.json.decode(raw, type=_BoundPod)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return
+        known = self.pods.get(found.metadata.uid)
+        if known is None or known.node != found.spec.node_name:
+            self._close(key, found.metadata.uid, found.spec.node_name)
 
     def drop_pods(self, gone: Iterable[Gone]) -> None:
         """Pods are gone."""
         for each in gone:
+            self._lost("Pod", each)
             record = self.pods.pop(each.uid, None)
             if record is None:
                 continue
@@ -247,27 +300,33 @@ class World:
     def drop_nodes(self, gone: Iterable[Gone]) -> None:
         """Nodes are gone."""
         for each in gone:
+            self._lost("Node", each)
             if self._objects.pop(each.name, None) is not None:
                 self._dirty_nodes[each.name] = None
                 self._gone.add(each.name)
             self._told.pop(("Node", f"/{each.name}"), None)
 
-    def unread_nodes(self, key: str) -> None:
+    def unread_nodes(self, key: str, _raw: bytes) -> None:
         """A node is there that cannot be read: its pods are not stranded."""
         self._unread.add(key.rpartition("/")[2])
 
     def put_groups(self, podgroups: Iterable[PodGroup]) -> None:
         """PodGroups are new or changed."""
-        for each in podgroups:
-            group = self._group(each.metadata.key)
-            before, group.podgroup = group.podgroup, each
-            self._read_record(group, each)
-            if before is None or not group.pods or _differ(before, each):
-                self._dirty[group.name] = None
+        self._each("PodGroup", podgroups, self._put_group)
+
+    def _put_group(self, podgroup: PodGroup) -> None:
+        group = self._group(podgroup.metadata.key)
+        before, group.podgroup = group.podgroup, podgroup
+        changed = before is None or not group.pods or _differ(before, podgroup)
+        if changed:
+            self._dirty[group.name] = None
+            self._changes(Culprit("Job", group.name))
+        self._read_record(group, podgroup)
 
     def drop_groups(self, gone: Iterable[Gone]) -> None:
         """PodGroups are gone."""
         for each in gone:
+            self._lost("PodGroup", each)
             group = self.groups.get(each.key)
             if group is not None:
                 group.podgroup = None
@@ -281,23 +340,27 @@ class World:
 
     def put_queues(self, queues: Iterable[QueueObject]) -> None:
         """Queues are new or changed."""
-        for each in queues:
-            name = each.metadata.name
-            self.allocated[name] = tuple(each.status.allocated or ())
-            if name == ROOT:
-                continue
-            try:
-                found = read_queue(each)
-            except BadQuantity as error:
-                self.tell("Queue", "", name, each.metadata.uid, str(error))
-                continue
-            if self._queues.get(name) != found:
-                self._queues[name] = found
-                self._dirty_queues[name] = None
+        self._each("Queue", queues, self._put_queue)
+
+    def _put_queue(self, queue: QueueObject) -> None:
+        name = queue.metadata.name
+        self.allocated[name] = tuple(queue.status.allocated or ())
+        if name == ROOT:
+            return
+        try:
+            found = read_queue(queue)
+        except BadQuantity as error:
+            self.tell("Queue", "", name, queue.metadata.uid, str(error))
+            return
+        if self._queues.get(name) != found:
+            self._queues[name] = found
+            self._dirty_queues[name] = None
+            self._changes(Culprit("Queue", name))
 
     def drop_queues(self, gone: Iterable[Gone]) -> None:
         """Queues are gone."""
         for each in gone:
+            self._lost("Queue", each)
             if self._queues.pop(each.name, None) is not None:
                 self._dirty_queues[each.name] = None
             self.allocated.pop(each.name, None)
@@ -317,12 +380,15 @@ class World:
 
     def put_budgets(self, budgets: Iterable[Budget]) -> None:
         """PodDisruptionBudgets are new or changed."""
-        for each in budgets:
-            self._disturb(each.metadata.namespace, self._budgets.put(each))
+        self._each("PodDisruptionBudget", budgets, self._put_budget)
+
+    def _put_budget(self, budget: Budget) -> None:
+        self._disturb(budget.metadata.namespace, self._budgets.put(budget))
 
     def drop_budgets(self, gone: Iterable[Gone]) -> None:
         """PodDisruptionBudgets are gone."""
         for each in gone:
+            self._lost("PodDisruptionBudget", each)
             self._disturb(each.namespace, self._budgets.drop(each.key))
 
     def put_claims(self, claims: Iterable[Claim]) -> None:
@@ -343,22 +409,24 @@ class World:
 
     def put_maps(self, maps: Iterable[ConfigMap]) -> None:
         """ConfigMaps with reports or with the topology are new or changed."""
-        for each in maps:
-            metadata = each.metadata
-            if metadata.name == topology.NAME:
-                self._put_topology(each)
-            elif is_report(metadata.name):
-                found = read(each)
-                self.mismatches += found.mismatches
-                self._dirty_nodes |= self._reports.put(metadata.key, found)
-                told = "; ".join(found.problems[:3])
-                self.tell(
-                    "ConfigMap", metadata.namespace, metadata.name, metadata.uid, told
-                )
+        self._each("ConfigMap", maps, self._put_map)
+
+    def _put_map(self, given: ConfigMap) -> None:
+        metadata = given.metadata
+        if metadata.name == topology.NAME:
+            self._put_topology(given)
+        elif is_report(metadata.name):
+            found = read(given)
+            self.mismatches += found.mismatches
+            self._dirty_nodes |= self._reports.put(metadata.key, found)
+            line = "; ".join(found.problems[:3])
+            own = metadata.namespace, metadata.name, metadata.uid
+            self.tell("ConfigMap", *own, line)
 
     def drop_maps(self, gone: Iterable[Gone]) -> None:
         """ConfigMaps are gone."""
         for each in gone:
+            self._lost("ConfigMap", each)
             self._told.pop(("ConfigMap", f"{each.namespace}/{each.name}"), None)
             if each.name == topology.NAME:
                 self.topology = None
@@ -394,6 +462,12 @@ class World:
         self._deletions = tuple(deletions)
         self._faults_changed = bool(self._faults or self._deletions)
 
+    def carry_over(
+        self, faults: Iterable[Fault], deletions: Iterable[Deletion]
+    ) -> None:
+        """What an engine knew of faults that is followed by a new one."""
+        self._faults, self._deletions = tuple(faults), tuple(deletions)
+
     def _heed_conf(self) -> None:
         """Which reports count is a matter of configuration."""
         collected = self._conf.parameters.get("useClusterInfoManager")
@@ -403,6 +477,8 @@ class World:
 
     def events(self, now: float) -> list[Event]:
         """What is new since the last time."""
+        self._now = now
+        self._try_again(now)
         for name, at in list(self._late.items()):
             if at <= now:
                 del self._late[name]
@@ -410,16 +486,7 @@ class World:
                 group = self.groups.get(name)
                 if group is not None and group.spared_until > now:
                     self._late[name] = group.spared_until
-        if not (
-            self._dirty
-            or self._dirty_nodes
-            or self._dirty_queues
-            or self._leaves_changed
-            or self._conf_changed
-            or self._faults_changed
-            or self._repairs
-            or self._started
-        ):
+        if not self.has_news:
             return []
         out: list[Event] = []
         self._doubt(now)
@@ -437,7 +504,7 @@ class World:
             group = self.groups.get(name)
             if group is not None:
                 self._changed[name] = None
-                found = list(self._refresh(group, now))
+                found = self._heard_of(group, now)
                 # Pods may have swapped their chips: first all that ends is told.
                 ends = list(takewhile(_is_of_the_end, found))
                 out += ends
@@ -449,10 +516,28 @@ class World:
             out.append(NodesGone(tuple(vanished)))
         return out
 
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something that the engine has not heard."""
+        return bool(
+            self._dirty
+            or self._dirty_nodes
+            or self._dirty_queues
+            or self._leaves_changed
+            or self._conf_changed
+            or self._faults_changed
+            or self._repairs
+            or self._started
+        )
+
     def everything(self, now: float) -> list[Event]:
         """All there is, as an engine hears it that knows nothing yet."""
         self.events(now)
-        out: list[Event] = [QueueChanged(each) for each in self._queues.values()]
+        out: list[Event] = [
+            QueueChanged(queue)
+            for name, queue in self._queues.items()
+            if self.quarantine.of(Culprit("Queue", name), now) is None
+        ]
         out.append(ConfChanged(self._effective_conf()))
         out.append(LeavesChanged(leaves_of(self.topology)))
         out.append(NodesChanged(tuple(facts.node for facts in self.nodes.values())))
@@ -526,12 +611,188 @@ class World:
     def take_changed(self) -> list[Group]:
         """The groups that changed since the last time."""
         changed, self._changed = self._changed, {}
-        return [g for g in map(self.groups.get, changed) if g is not None]
+        groups = [g for g in map(self.groups.get, changed) if g is not None]
+        for group in groups:
+            group.note_whole()
+        return groups
 
     @property
     def next_at(self) -> float | None:
         """When something is to be looked at again, if anything is."""
-        return min(self._late.values(), default=None)
+        return min((*self._late.values(), *self._again.values()), default=None)
+
+    # What fails inside.
+
+    def set_aside(self, culprits: Iterable[Culprit], error: BaseException) -> None:
+        """Jobs, nodes or queues that the engine failed at are told to it no more.
+
+        For a while: see ``Quarantine``. Pods of such a job hold what they hold; where
+        that fails as well, their nodes give no chips.
+        """
+        for culprit in culprits:
+            group = self.groups.get(culprit.key) if culprit.kind == "Job" else None
+            if culprit.kind == "Job" and group is None:
+                continue
+            again = self.quarantine.of(culprit, self._now) is not None
+            self._set_aside(culprit, error)
+            if group is not None and again:
+                self._close_all(group)
+            self._look_at(culprit)
+
+    def _set_aside(self, culprit: Culprit, error: BaseException) -> None:
+        """Set something aside, tell it, and try it again later."""
+        aside = self.quarantine.put(culprit, told(error), self._now)
+        self._again[culprit] = aside.until
+        self.failures.append(Failure(culprit, aside.why, trace_of(error)))
+
+    def _each(
+        self, kind: str, objects: Iterable[_T], put: Callable[[_T], None]
+    ) -> None:
+        """Put one object after the other; one that fails stops no other."""
+        for each in objects:
+            try:
+                put(each)
+            except Exception as error:  # noqa: BLE001 - whatever it is
+                self._not_taken(kind, each, put, error)
+            else:
+                if self._untaken:
+                    self._taken(kind, each)
+
+    def _not_taken(
+        self,
+        kind: str,
+        given: Any,  # noqa: ANN401 - any kind of object
+        put: Callable[[Any], None],
+        error: Exception,
+    ) -> None:
+        meta: Metadata = given.metadata
+        culprit = Culprit(kind, meta.key)
+        self._set_aside(culprit, error)
+        self._untaken[culprit] = put, given
+        self._tell_aside(culprit, meta.uid, told(error))
+        if isinstance(given, Pod):
+            self._expel(meta.uid)
+            self._close(meta.key, meta.uid, given.spec.node_name)
+
+    def _taken(self, kind: str, given: Any) -> None:  # noqa: ANN401 - any kind
+        culprit = Culprit(kind, given.metadata.key)
+        if self._untaken.pop(culprit, None) is not None:
+            self._again.pop(culprit, None)
+            self._tell_aside(culprit, given.metadata.uid, "")
+
+    def _lost(self, kind: str, gone: Gone) -> None:
+        """An object is gone: nothing of it is tried again."""
+        if kind == "Pod" and self._shut.get(gone.key, ("",))[0] == gone.uid:
+            self._open(gone.key)
+        if self._untaken or self._again:
+            for culprit in (Culprit(kind, gone.key), Culprit(kind, gone.name)):
+                self._untaken.pop(culprit, None)
+                self._again.pop(culprit, None)
+                self.quarantine.forget(culprit)
+
+    def _tell_aside(self, culprit: Culprit, uid: str, why: str) -> None:
+        namespace, _slash, name = culprit.key.rpartition("/")
+        line = (
+            f"{culprit.kind} {quoted(culprit.key)} is set aside for a while, because "
+            f"it makes the scheduler fail ({why}); everything else goes on; hint: "
+            "change or delete it, and report the trace in the scheduler's log"
+        )
+        told_now = line if why else ""
+        self.tell(culprit.kind, namespace, name, uid, told_now, about="quarantine")
+
+    def _changes(self, culprit: Culprit) -> None:
+        """Something has changed: if it is set aside, it is tried again soon."""
+        if self._again and culprit in self._again:
+            at = self.quarantine.changed(culprit, self._now)
+            self._again[culprit] = self._now if at is None else at
+
+    def _try_again(self, now: float) -> None:
+        due = [culprit for culprit, at in self._again.items() if at <= now]
+        for culprit in due:
+            del self._again[culprit]
+            put, given = self._untaken.get(culprit, (None, None))
+            if put is not None:
+                self._each(culprit.kind, [given], put)
+            else:
+                self._look_at(culprit)
+        if due:
+            self.quarantine.tidy(now)
+
+    def _look_at(self, culprit: Culprit) -> None:
+        match culprit.kind:
+            case "Job" if culprit.key in self.groups:
+                self._tell_anew(culprit.key)
+            case "Node" if culprit.key in self._objects:
+                self._dirty_nodes[culprit.key] = None
+                self._unread.discard(culprit.key)
+            case "Queue":
+                self._dirty_queues[culprit.key] = None
+
+    def _close(self, key: str, uid: str, node: str) -> None:
+        """No chips are given of the node of a pod of which nothing else is known."""
+        if node:
+            self._shut[key] = uid, node
+            self._dirty_nodes[node] = None
+
+    def _open(self, key: str) -> None:
+        _uid, node = self._shut.pop(key, ("", ""))
+        if node:
+            self._dirty_nodes[node] = None
+
+    def _close_all(self, group: Group) -> None:
+        """Nothing of a group is told; what its pods hold is not known to be free."""
+        for pod in group.pods.values():
+            if _is_held(pod):
+                self._close(pod.key, pod.uid, _nodes_of(pod)[0])
+
+    def _open_all(self, group: Group) -> None:
+        for pod in group.pods.values() if self._shut else ():
+            if self._shut.get(pod.key) == (pod.uid, _nodes_of(pod)[0]):
+                self._open(pod.key)
+
+    def _expel(self, uid: str) -> None:
+        """Forget a pod that could not be read to the end."""
+        record = self.pods.pop(uid, None)
+        if record is None:
+            return
+        if self._uids.get(record.key) == uid:
+            del self._uids[record.key]
+        group = self.groups.get(record.job)
+        if group is not None:
+            group.pods.pop(uid, None)
+            self._dirty[group.name] = None
+        for there in _nodes_of(record):
+            self._on_node.get(there, set()).discard(uid)
+        for claim in record.claims:
+            self._claimants.get(claim, set()).discard(uid)
+
+    def _heard_of(self, group: Group, now: float) -> list[Event]:
+        """What the engine hears of a group; one that fails is told as little of."""
+        try:
+            return list(self._refresh(group, now))
+        except Exception as error:  # noqa: BLE001 - one bad job stops no other
+            again = self.quarantine.of(Culprit("Job", group.name), now) is not None
+            self._set_aside(Culprit("Job", group.name), error)
+            out: list[Event] = [*self._withdraw(group, returns=True)]
+            if not again:
+                return [*out, *self._heard_of(group, now)]
+            self._close_all(group)
+            group.reason = f"it is set aside: {told(error)}"
+            return out
+
+    def _job_aside(
+        self, group: Group, pods: list[PodRecord], why: str
+    ) -> tuple[Job | None, list[PodRecord]]:
+        """A group that is set aside: its pods hold what they hold, and that is all."""
+        group.reason = (
+            f"it makes the scheduler fail ({why}) and is set aside for a while; "
+            "hint: change or delete it, and report the trace in the scheduler's log"
+        )
+        held = [pod for pod in pods if _is_held(pod) and pod.key not in self._shut]
+        if not held:
+            return None, []
+        node = self.nodes[place_of(held[0])].node
+        return held_job(group, held, node.product), held
 
     # What becomes of instructions.
 
@@ -751,24 +1012,30 @@ class World:
             there.discard(record.uid)
             if not there:
                 del self._on_node[node]
-            if record.asked > len(record.chips or ()):
+            facts = self.nodes.get(node)
+            known = facts is None or facts.is_short or facts.is_unclear
+            if known or record.asked != len(record.chips or ()):
                 self._dirty_nodes[node] = None
 
     def _check_chips(self, record: PodRecord) -> None:
         """Tell of a pod that holds chips, and nobody knows which."""
-        if not (record.node and record.asked):
+        if not record.node or not (record.asked or record.chip_text):
             return
         unclear = record.is_unclear
         facts = self.nodes.get(record.node)
-        if facts is not None and (unclear or facts.is_unclear):
+        if facts is not None and (unclear or facts.is_unclear or facts.is_short):
             self._dirty_nodes[record.node] = None
-        said = ""
+        said, found = "", quoted(record.chip_text[:60])
         if unclear:
-            found = quoted(record.chip_text[:60])
             said = (
                 f"Pod {quoted(record.key)} holds {record.asked} {record.resource} of "
                 f"node {quoted(record.node)}, its annotation says {found}, want the "
                 "names of the chips; no chips of that node are given until it does"
+            )
+        elif record.holds and not record.asked:
+            said = (
+                f"Pod {quoted(record.key)} asks for no chips, its annotation says "
+                f"{found}, want none; it holds none; hint: take the annotation off"
             )
         self.tell("Pod", record.namespace, record.name, record.uid, said)
 
@@ -1066,11 +1333,22 @@ class World:
             self._strand(pod, now)
         pods, group.reason = members_of(group, self.nodes, now)
         group.unreadable = ""
+        aside = self.quarantine.of(Culprit("Job", group.name), now)
+        if aside is not None:
+            return self._job_aside(group, pods, aside.why)
+        self._open_all(group)
         refused = self._refusal(group)
         group.is_outside = bool(refused)
         if refused:
             pods = [pod for pod in pods if _is_held(pod)]
             group.reason = refused if group.pods else ""
+        return self._job_with(group, pods, now)
+
+    def _job_with(
+        self, group: Group, pods: list[PodRecord], now: float
+    ) -> tuple[Job | None, list[PodRecord]]:
+        """The job of a group; of pods that cannot be read, what they hold."""
+        refused = group.is_outside
         try:
             if pods and not pods[0].ours:
                 node = self.nodes[place_of(pods[0])].node
@@ -1153,7 +1431,13 @@ class World:
                     vanished.append(name)
                     self._touch(self._on_node.get(name, ()))
                 continue
-            found = self._facts_of(name, given)
+            found = self._read_node(name, given)
+            if found is None:
+                if before is not None:
+                    del self.nodes[name]
+                    vanished.append(name)
+                    self._touch(self._on_node.get(name, ()))
+                continue
             self.nodes[name] = found
             if before is None or before.node != found.node:
                 changed.append(found.node)
@@ -1165,13 +1449,29 @@ class World:
             out.append(NodesChanged(tuple(changed)))
         return vanished
 
+    def _read_node(self, name: str, given: NodeObject) -> NodeFacts | None:
+        """What is known of a node; None where it is set aside."""
+        culprit = Culprit("Node", name)
+        if self.quarantine.of(culprit, self._now) is not None:
+            self._unread.add(name)
+            return None
+        try:
+            return self._facts_of(name, given)
+        except Exception as error:  # noqa: BLE001 - one bad node stops no other
+            self._set_aside(culprit, error)
+            self._unread.add(name)
+            return None
+
     def _facts_of(self, name: str, given: NodeObject) -> NodeFacts:
-        unclear = any(self.pods[uid].is_unclear for uid in self._on_node.get(name, ()))
+        pods = [self.pods[uid] for uid in self._on_node.get(name, ())]
+        shut = any(node == name for _uid, node in self._shut.values())
+        claims = (_claim(pod) for pod in pods)
         return node_of(
             given,
             self._reports.of(name),
             self.topology,
-            is_unclear=unclear,
+            is_unclear=shut or any(pod.is_unclear for pod in pods),
+            held=mask_of(chip for node, own in claims if node == name for chip in own),
             counted=self._counted,
         )
 
@@ -1205,6 +1505,8 @@ class World:
         dirty, self._dirty_queues = self._dirty_queues, {}
         for name in dirty:
             found = self._queues.get(name)
+            if self.quarantine.of(Culprit("Queue", name), self._now) is not None:
+                continue
             if found is not None:
                 out.append(QueueChanged(found))
             elif name == DEFAULT_QUEUE:
@@ -1249,6 +1551,11 @@ def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
     if pod.assumed is not None:
         return pod.assumed.node, tuple(pod.assumed.chips)
     return (pod.node, pod.chips or ()) if pod.holds else ("", ())
+
+
+def _nodes_of(pod: PodRecord) -> list[str]:
+    """The node where a pod is or is about to be, and the one that it is bound to."""
+    return [*([] if pod.assumed is None else [pod.assumed.node]), pod.node]
 
 
 def _empty_job(group: Group, facts: Facts) -> Job | None:

@@ -1,10 +1,10 @@
 """The cluster: the only mutable state of the core, a structure of arrays.
 
 Node index order is node name order (code point by code point), so wherever nodes tie
-the lowest index is the lowest name. Chips are masks: ``free`` are the chips nobody
-holds, ``healthy`` the chips that are not faulty, ``sound`` the healthy chips whose
-network is healthy too. A chip is usable when it is free and healthy, or free and
-sound for a job that heeds the network.
+the lowest index is the lowest name. Chips are masks: ``free`` are the chips that a node
+offers and no pod holds, ``healthy`` the chips that are not faulty, ``sound`` the
+healthy chips whose network is healthy too. A chip is usable when it is free and
+healthy, or free and sound for a job that heeds the network.
 
 Only a ``Statement`` (``ringleaf.framework.statement``) writes to it.
 """
@@ -32,10 +32,11 @@ _T = TypeVar("_T", bound=np.generic)
 class Node(Struct, frozen=True):
     """One node as it is described to the cluster; chips as masks.
 
-    ``faulty`` chips are not given; of them, those that are ``unhealthy`` make pods
-    faulty that hold them. Chips that are ``weak`` work, but not well, as the switch
-    does of a node with a ``weak_switch``; either makes it ``sub_healthy``. ``down``
-    says why it is not ready.
+    ``free`` are the chips that no pod holds, of those that the node ``offers`` (None:
+    all of them). ``faulty`` chips are not given; of them, those that are ``unhealthy``
+    make pods faulty that hold them. Chips that are ``weak`` work, but not well, as the
+    switch does of a node with a ``weak_switch``; either makes it ``sub_healthy``.
+    ``down`` says why it is not ready.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Node(Struct, frozen=True):
     weak: int = 0
     weak_switch: bool = False
     down: Down | None = None
+    offers: int | None = None
 
 
 class Holding(Struct, frozen=True):
@@ -84,7 +86,9 @@ class Cluster:
     epoch tells them to start over. ``watchers`` are told of every pod at once, also of
     those that are tried and taken back. ``worked_out`` is what others found out about
     nodes whoever holds their chips, and in which epoch. ``taken`` are the chips that
-    pods hold. Nodes that are set ``aside`` take no new pods.
+    pods hold, ``pool`` those that no pod or a known pod holds, ``offered`` those that
+    nodes offer now: ``free`` follows from the three, in ``take``. Nodes that are set
+    ``aside`` take no new pods.
     """
 
     def __init__(self, nodes: Iterable[Node], leaves: Iterable[Leaf] = ()) -> None:
@@ -99,7 +103,9 @@ class Cluster:
             (self.products.index(node.product) for node in listed), np.int16
         )
         self.size = _array((node.chips for node in listed), np.uint8)
-        self.free = _array((node.free for node in listed), np.uint64)
+        self.pool = _array((node.free for node in listed), np.uint64)
+        self.offered = _array(map(_offered, listed), np.uint64)
+        self.free = self.pool & self.offered
         faulty = _array((node.faulty for node in listed), np.uint64)
         network_faulty = _array((node.network_faulty for node in listed), np.uint64)
         everything = _array((full_mask(node.chips) for node in listed), np.uint64)
@@ -181,7 +187,9 @@ class Cluster:
         sick = node.sub_healthy * (MAX_CHIPS + 1)
         self.handicap[at] = sick + MAX_CHIPS - healthy.bit_count()
         self.fleet.change(at, node.labels, node.taints, node.resources)
-        self.free[at] = node.free & ~self.taken.item(at)
+        self.pool[at] = node.free | self.taken.item(at)
+        self.offered[at] = _offered(node)
+        self.free[at] = self._free(at)
         self.version += 1
         self.epoch += 1
 
@@ -204,13 +212,24 @@ class Cluster:
             amounts[chips] = amounts.get(chips, 0) + 1000 * holding.chips.bit_count()
         return amounts
 
-    def write_free(self, node: int, free: int) -> None:
-        """Make *free* the free chips of *node*, and note the change."""
-        self.free[node] = free
+    def take(self, node: int, chips: int) -> None:
+        """Pods hold exactly *chips* of *node* from now on; note what that changes."""
+        self.taken[node] = chips
+        self.pool[node] = self.pool.item(node) | chips
+        self.free[node] = self._free(node)
         self.changes.append(node)
         if len(self.changes) > 4 * len(self) + 4096:
             self.changes.clear()
             self.epoch += 1
+
+    def _free(self, node: int) -> int:
+        """What *node* offers now, less what pods hold."""
+        offered = self.pool.item(node) & self.offered.item(node)
+        return offered & ~self.taken.item(node)
+
+
+def _offered(node: Node) -> int:
+    return full_mask(node.chips) if node.offers is None else node.offers
 
 
 def _array(values: Iterable[Any], dtype: type[_T]) -> NDArray[_T]:

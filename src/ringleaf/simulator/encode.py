@@ -135,6 +135,8 @@ def _where(value: Node) -> Plain:
     found: Plain = {} if value.ready else {"ready": False}
     if value.free == 0:
         found["free"] = []
+    if value.offers is not None:
+        found["offers"] = list(chips_of(value.offers))
     if value.unhealthy != value.faulty:
         found["unhealthy"] = list(chips_of(value.unhealthy))
     if value.weak_switch is not (value.sub_healthy and not value.weak):

@@ -89,6 +89,7 @@ class NodeEntry(_Entry, frozen=True):
     weak: list[Index] = field(default_factory=list)
     weak_switch: bool | None = None
     down: Down | None = None
+    offers: list[Index] | None = None
 
 
 class LeafEntry(_Entry, frozen=True):
@@ -479,6 +480,7 @@ WANTED: Final[Mapping[str, str]] = {
     "weak": "a list of chip numbers",
     "weak-switch": "true or false",
     "down": "node-daemon, switch or not-ready",
+    "offers": "a list of chip numbers",
     "fault-scheduling": "off, grace, force, external-grace or external-force",
     "fault-retry-times": _FROM_0,
     "pod-rescheduling": "true or false",

@@ -1,8 +1,10 @@
 """The recorded log of an engine: JSON lines that can be played again.
 
 The first line is what there was at the beginning; every further line is what happened
-at a time and what the engine said. The engine is a pure function of what happened, so
-playing the log again says the same, byte for byte, or shows where it does not.
+at a time and what the engine said. Where an engine has failed and another has followed
+it, there is a line as the first one again. The engine is a pure function of what
+happened, so playing the log again says the same, byte for byte, or shows where it does
+not.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +45,9 @@ Plain = dict[str, Any]
 
 _FORM: Final = 1
 _LINE: Final = "a line of a log"
-_HEAD: Final = "a mapping with the key 'ringleaf-log'"
+HEAD: Final = "ringleaf-log"
+"""The key of a line with which an engine begins: the first one, and any later one."""
+_HEAD: Final = f"a mapping with the key '{HEAD}'"
 _STEP: Final = "a mapping with at, events and instructions"
 
 
@@ -130,7 +134,7 @@ def _told(engine: Engine, said: Iterable[Instruction]) -> list[Plain]:
 def written_head(start: Beginning) -> Plain:
     """The first line: a scenario without jobs."""
     return {
-        "ringleaf-log": _FORM,
+        HEAD: _FORM,
         "version": ringleaf.__version__,
         "nodes": [encode.node(node) for node in start.nodes],
         "leaves": encode.leaves(start.leaves),
@@ -171,10 +175,14 @@ def replay(log: BinaryIO, others: Others = NO_OTHERS) -> Replay:
     _number, first = next(numbered, (1, None))
     with _on_line(1):
         head = read_head(first)
-        player = _Player(head, others)
+        player = _Player(others)
+        player.begin(head)
     found = None
     for number, plain in numbered:
         with _on_line(number):
+            if isinstance(plain, dict) and HEAD in plain:
+                player.begin(read_head(plain))
+                continue
             found = player.play(number, plain)
         if found is not None:
             break
@@ -184,13 +192,17 @@ def replay(log: BinaryIO, others: Others = NO_OTHERS) -> Replay:
 class _Player:
     """Plays one step after the other."""
 
-    def __init__(self, head: LogEntry, others: Others) -> None:
-        start = read_beginning(head, others)
+    def __init__(self, others: Others) -> None:
+        self._others = others
+        self._before = -inf
+        self.steps = self.said = 0
+
+    def begin(self, head: LogEntry) -> None:
+        """An engine that knows nothing but what *head* says, as after a failure."""
+        start, others = read_beginning(head, self._others), self._others
         self._engine = start.engine()
         nodes = {node.name: node for node in start.nodes}
         self._stage = Stage(nodes, {}, SettingsEntry(), strict=False, others=others)
-        self._before = -inf
-        self.steps = self.said = 0
 
     def play(self, number: int, plain: object) -> Difference | None:
         """One step; what is said now that was not, or not any more."""

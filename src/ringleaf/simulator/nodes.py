@@ -55,6 +55,7 @@ def _group(path: str, entry: NodeEntry) -> Group:
         ("network-faulty", entry.network_faulty),
         ("unhealthy", entry.unhealthy or []),
         ("weak", entry.weak),
+        ("offers", entry.offers or []),
     ):
         good_chips(f"{path}.{key}", listed, chips)
     _check_health(path, entry)
@@ -167,6 +168,7 @@ def nodes_of(
     free = everything if entry.free is None else mask_of(entry.free)
     faulty, network_faulty = mask_of(entry.faulty), mask_of(entry.network_faulty)
     unhealthy = faulty if entry.unhealthy is None else mask_of(entry.unhealthy)
+    offers = None if entry.offers is None else mask_of(entry.offers)
     weak_switch = entry.weak_switch
     if weak_switch is None:
         weak_switch = entry.sub_healthy and not entry.weak
@@ -192,6 +194,7 @@ def nodes_of(
             weak=mask_of(entry.weak),
             weak_switch=weak_switch,
             down=entry.down,
+            offers=offers,
         )
 
 

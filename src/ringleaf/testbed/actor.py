@@ -176,6 +176,8 @@ class _Site:
         self.refused: set[str] = set()
         self.served: set[str] = set()
         self.left_over: dict[str, Pod] = {}
+        self.gone: set[str] = set()
+        """Uids of pods that are over: no older list must bring them back."""
         self.refuses = False
         """Whether the device plugin answers nobody any more."""
         self.stalls = False
@@ -512,7 +514,7 @@ class Actor:
             if pod.is_left_over:
                 site.left_over[uid] = pod
                 return True
-            if not pod.is_active:
+            if not pod.is_active or uid in site.gone:
                 return False
             is_new = uid not in site.pods
             was_served = is_new and pod.annotation(TIME) == SERVED
@@ -528,6 +530,7 @@ class Actor:
         if site is None:
             return
         with site.lock:
+            site.gone.add(pod.metadata.uid)
             if site.drop(pod.metadata.uid):
                 self._mark([site.machine.name])
 

@@ -1,0 +1,97 @@
+"""Holds the engine's books against the objects: who has which chips of which node.
+
+Both say the same once all news has been heard; where they do not, something was missed,
+and the engine begins anew from the objects. It is done a few jobs at a time.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from ringleaf.engine.engine import Engine
+from ringleaf.kube.jobs import Group, place_of
+from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.world import World
+from ringleaf.model.cluster import Cluster, Holding
+from ringleaf.model.mask import chips_of, mask_of
+from ringleaf.model.topology import quoted
+
+JOBS_AT_ONCE: Final = 200
+"""Jobs that are compared before others have their turn."""
+
+
+def nodes_that_differ(world: World, engine: Engine) -> Iterator[str]:
+    """Nodes of which the engine knows something else; in one line each."""
+    cluster = engine.view.cluster
+    there = cluster.index.keys()
+    for name in sorted(world.nodes.keys() ^ there):
+        knows = "knows" if name in there else "does not know"
+        yield f"the engine {knows} node {quoted(name)}, the API server says otherwise"
+    wrong = cluster.free != cluster.pool & cluster.offered & ~cluster.taken
+    for at in np.flatnonzero(wrong).tolist():
+        free = list(chips_of(cluster.free.item(at)))
+        yield f"chips {free} of node {quoted(cluster.names[at])} count as free"
+
+
+def jobs_that_differ(
+    world: World, engine: Engine, names: Iterable[str]
+) -> Iterator[str]:
+    """What the engine has wrong of jobs; in one line each."""
+    for name in names:
+        group = world.groups.get(name)
+        if group is not None:
+            yield from _job_differs(group, world, engine.view.cluster)
+
+
+def strangers(world: World, engine: Engine) -> Iterator[str]:
+    """Jobs that hold something in the books, and of which there is no object."""
+    reserved = {each.holder for each in engine.bookings.values()}
+    reserved |= {each.holder for each in engine.repairs.values()}
+    for name in engine.view.cluster.holdings:
+        if name not in world.groups and name not in reserved:
+            yield f"job {quoted(name)} holds chips, and is not there"
+
+
+def _job_differs(group: Group, world: World, cluster: Cluster) -> Iterator[str]:
+    held = {
+        pod.number: pod
+        for pod in group.pods.values()
+        if (pod.holds or pod.assumed is not None) and place_of(pod) in world.nodes
+    }
+    if not group.told:  # its pods are set aside, and their nodes give no chips
+        held = {}
+    known = {each.replica: each for each in cluster.holdings.get(group.name, ())}
+    where = f"job {quoted(group.name)}"
+    for number in sorted(known.keys() - held.keys()):
+        node = cluster.names[known[number].node]
+        yield f"{where}: pod {number} holds chips of node {quoted(node)}, and does not"
+    for own, pod in held.items():
+        told = _pod_differs(pod, None if own is None else known.get(own), cluster)
+        if told:
+            yield f"{where}: pod {quoted(pod.name)} {told}"
+
+
+def _pod_differs(pod: PodRecord, holding: Holding | None, cluster: Cluster) -> str:
+    node = place_of(pod)
+    chips = pod.chips or () if pod.assumed is None else pod.assumed.chips
+    if holding is None:
+        return f"is on node {quoted(node)}, and is not in the books"
+    if cluster.names[holding.node] != node:
+        return f"is on node {quoted(node)}, and another in the books"
+    own = mask_of(chips)
+    if holding.chips & ~own or cluster.free.item(holding.node) & own:
+        free = _listed(cluster.free.item(holding.node) & own)
+        return f"holds chips {_listed(own)} of node {quoted(node)}, free: {free}"
+    return ""
+
+
+def _listed(mask: int) -> str:
+    return ", ".join(map(str, chips_of(mask))) or "none"
+
+
+def slices(names: Collection[str]) -> Iterator[list[str]]:
+    """Names, a few at a time."""
+    listed = list(names)
+    for start in range(0, len(listed), JOBS_AT_ONCE):
+        yield listed[start : start + JOBS_AT_ONCE]

@@ -1,0 +1,94 @@
+"""The engine of a scheduler, and the one after it when it fails.
+
+The engine is a pure function of what it hears. If it fails, its books may be half
+written: what it failed at is set aside, and a new engine hears everything that the
+world knows besides.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Protocol
+
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import Event
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.instruction import Instruction
+from ringleaf.framework.view import View
+from ringleaf.kube.quarantine import Culprit
+from ringleaf.kube.world import World
+from ringleaf.model.decision import Decision
+
+
+class Mind(Protocol):
+    """Who decides: an engine, or one that is being recorded."""
+
+    @property
+    def view(self) -> View:
+        """What it knows."""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether there is more to decide."""
+
+    @property
+    def let_in(self) -> Iterable[str]:
+        """The jobs that were just let in."""
+
+    def handle_all(
+        self, events: Iterable[Event], now: float, most: float
+    ) -> list[Instruction]:
+        """What is to be done after *events*."""
+
+    def explain(self, name: str, *, hints: bool = True) -> Decision:
+        """Where a job is, or why it waits."""
+
+
+class Decider:
+    """Decides for a world.
+
+    Args:
+        world: What there is.
+        conf: The configuration that counts now.
+        mind: Makes of an engine who decides.
+
+    """
+
+    def __init__(
+        self,
+        world: World,
+        conf: Callable[[], Conf],
+        mind: Callable[[Engine], Mind] = lambda engine: engine,
+    ) -> None:
+        self._world, self._conf, self._make = world, conf, mind
+        self.engine = Engine((), conf=conf())
+        self.mind = mind(self.engine)
+        self._is_new = False
+        """Whether the engine has heard nothing yet that the world told before."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the engine has heard of everything, and decided it."""
+        news = self._is_new or self._world.has_news
+        return not (news or self.mind.is_cut_short)
+
+    def news(self, now: float) -> list[Event]:
+        """What the engine has not heard yet."""
+        if not self._is_new:
+            return self._world.events(now)
+        self._is_new = False
+        return self._world.everything(now)
+
+    def recover(self, error: Exception, now: float) -> list[Culprit]:
+        """Set aside what *error* is about, and begin anew; what that is."""
+        found = self._world.quarantine.blame(error, now)
+        self._world.set_aside(found, error)
+        self.begin_anew()
+        return found
+
+    def begin_anew(self) -> None:
+        """A new engine hears everything there is; of faults, what the last one knew."""
+        with suppress(Exception):  # the last one may know nothing any more
+            self._world.carry_over(self.engine.book.everything, self.engine.deletions)
+        self.engine = Engine((), conf=self._conf())
+        self.mind = self._make(self.engine)
+        self._is_new = True

@@ -1,0 +1,145 @@
+"""What failed while it was read or decided is set aside, and everything else goes on.
+
+A failure here is a bug of ours, or input that no reader foresaw. Its culprit is tried
+again after a pause that doubles, or a moment after it has changed.
+"""
+
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from ringleaf.framework.booking import Booking
+from ringleaf.framework.repairs import Repair
+from ringleaf.framework.standing import Standing
+from ringleaf.kube.jobs import Group
+from ringleaf.kube.pods import PodRecord
+from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job
+from ringleaf.model.queue import Queue
+
+FIRST_S, MOST_S = 0.5, 300.0
+"""The first and the longest pause until a culprit is tried again."""
+TOGETHER_S: Final = 30.0
+"""Failures that are not longer apart may have the same culprit."""
+MOST_TRACE: Final = 4000
+"""Characters of a trace that are told: the last ones."""
+MOST_LOCALS: Final = 200
+"""Names of one function that are looked at."""
+
+
+class Culprit(NamedTuple):
+    """What a failure is about: a kind and a name or key."""
+
+    kind: str
+    key: str
+
+
+class Aside(Struct):
+    """How long something is set aside, and why."""
+
+    why: str
+    failed_at: float
+    until: float
+    times: int = 1
+
+
+class Quarantine:
+    """What is set aside now."""
+
+    def __init__(self) -> None:
+        self._asides: dict[Culprit, Aside] = {}
+        self._last: tuple[float, frozenset[Culprit]] = 0.0, frozenset()
+        self.failures: Counter[str] = Counter()
+        """Kind of culprit -> failures so far."""
+
+    @property
+    def asides(self) -> Mapping[Culprit, Aside]:
+        """Everything that is set aside, or was and has to show that it is well."""
+        return self._asides
+
+    def put(self, culprit: Culprit, why: str, now: float) -> Aside:
+        """Set something aside, longer each time."""
+        self.failures[culprit.kind] += 1
+        known = self._asides.get(culprit)
+        times = 1 if known is None else known.times + 1
+        pause = min(FIRST_S * 2 ** min(times - 1, 20), MOST_S)
+        found = self._asides[culprit] = Aside(why, now, now + pause, times)
+        return found
+
+    def of(self, culprit: Culprit, now: float) -> Aside | None:
+        """Why something is set aside; None where it is not, or is tried again."""
+        found = self._asides.get(culprit)
+        return found if found is not None and now < found.until else None
+
+    def changed(self, culprit: Culprit, now: float) -> float | None:
+        """Something has changed, and is tried again soon: when, if it is set aside.
+
+        One that fails again and again waits a second more each time.
+        """
+        found = self._asides.get(culprit)
+        if found is None or found.until <= now:
+            return None
+        found.until = min(found.until, max(now, found.failed_at + found.times - 1))
+        return found.until
+
+    def forget(self, culprit: Culprit) -> None:
+        """Something is gone."""
+        self._asides.pop(culprit, None)
+
+    def tidy(self, now: float) -> None:
+        """Forget what has been well for long."""
+        well = [k for k, each in self._asides.items() if each.until + MOST_S < now]
+        for culprit in well:
+            del self._asides[culprit]
+
+    def blame(self, error: BaseException, now: float) -> list[Culprit]:
+        """What *error* is about: of the innermost function that knows.
+
+        Two failures one soon after the other are blamed on what both have in common,
+        if there is such a thing: the first may have been blamed on something that the
+        culprit was compared with.
+        """
+        frames = [*_about(error.__traceback__)]
+        everything = frozenset(culprit for found in frames for culprit in found)
+        at, before = self._last
+        self._last = now, everything
+        common = everything & before if now - at < TOGETHER_S else frozenset()
+        nearest = next((found for found in reversed(frames) if found), frozenset())
+        jobs = {each for each in nearest if each.kind == "Job"}
+        return sorted(common or jobs or nearest)
+
+
+def told(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def trace_of(error: BaseException) -> str:
+    """Where an error happened, for the log."""
+    return "".join(traceback.format_exception(error))[-MOST_TRACE:]
+
+
+def _about(trace: TracebackType | None) -> Iterator[frozenset[Culprit]]:
+    """For every function of a trace, outermost first, what it was busy with."""
+    while trace is not None:
+        found = [*trace.tb_frame.f_locals.values()][:MOST_LOCALS]
+        yield frozenset(each for each in map(_culprit, found) if each and each.key)
+        trace = trace.tb_next
+
+
+def _culprit(value: Any) -> Culprit | None:  # noqa: ANN401 - whatever a name stands for
+    if isinstance(value, Node):
+        return Culprit("Node", value.name)
+    if isinstance(value, Queue):
+        return Culprit("Queue", value.name)
+    if isinstance(value, Job | Repair | Group):
+        return Culprit("Job", value.name)
+    if isinstance(value, Standing | Booking | PodRecord | Struct):
+        job = getattr(value, "job", None)
+        name = job.name if isinstance(job, Job) else job
+        return Culprit("Job", name) if isinstance(name, str) else None
+    return None

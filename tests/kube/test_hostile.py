@@ -1,0 +1,267 @@
+"""What tenants may write on their objects, and what it must not do to anybody else."""
+
+import json
+
+import pytest
+
+from ringleaf.kube.pods import chips_named
+from tests.kube.stage import NPU, Plain, Stage, node
+
+REAL = "huawei.com/AscendReal"
+
+
+def chips(*numbers: int) -> str:
+    return ",".join(f"Ascend910-{n}" for n in numbers)
+
+
+def annotate(stage: Stage, name: str, **changes: str | None) -> None:
+    """Somebody writes on a pod; None takes an annotation off."""
+    plain = stage.pods[f"default/{name}"]
+    written = plain["metadata"]["annotations"]
+    for key, value in changes.items():
+        written.pop(key, None)
+        if value is not None:
+            written[key] = value
+    stage.put_pod(plain)
+
+
+def bound_elsewhere(stage: Stage, name: str, asked: int, text: str | None) -> None:
+    """Another scheduler has bound a pod to node a."""
+    written = {} if text is None else {REAL: text}
+    spec = {"nodeName": "a"}
+    stage.pod(name, asked, scheduler="other", spec=spec, annotations=written)
+
+
+# Annotations that cannot be what they say
+
+
+NO_CHIPS = {
+    "leading zeros": "Ascend910-0000100",
+    "ten nines": "Ascend910-0000" + "9" * 10,
+    "thousands of digits": "Ascend910-0000" + "9" * 4400,
+    "other digits": "Ascend910-\u0663",
+    "no number": "Ascend910-x",
+    "nothing": ",",
+}
+
+
+@pytest.mark.parametrize("text", NO_CHIPS.values(), ids=NO_CHIPS)
+def test_what_names_no_chips_closes_the_node_and_stops_nobody_else(text: str) -> None:
+    assert chips_named(text) is None
+    stage = Stage("a b")
+    bound_elsewhere(stage, "odd", 1, text)
+    stage.pod("good", 8)
+    assert stage.cycle() == ["bind pod default/good: good on b 01234567"]
+
+    stage.restart()
+    stage.pod("next", 8)
+    assert stage.cycle() == ["waiting pod default/next"]
+
+
+@pytest.mark.parametrize(
+    "block", ["0000000010" + "0" * 50, "0" * 10 + "1" * 4400, "9" * 10, "-8", "8x"]
+)
+def test_an_odd_block_size_is_one_clear_line(block: str) -> None:
+    stage = Stage("a b")
+    stage.pod("odd", 8, annotations={"sp-block": block})
+    stage.pod("good", 8)
+    assert stage.cycle() == ["bind pod default/good: good on a 01234567"]
+
+    said = stage.reason("pod default/odd")
+    assert said.startswith("job 'pod default/odd': annotation sp-block is '")
+    assert said.endswith(", want a whole number of chips")
+
+
+# Chips are given once
+
+
+EDITS: dict[str, dict[str, str | None]] = {
+    "garbled": {REAL: "zzz"},
+    "removed": {REAL: None, NPU: None},
+    "fewer than asked": {REAL: chips(0)},
+    "more than asked": {REAL: chips(0, 1, 2, 3, 4)},
+    "one twice": {REAL: chips(0, 0, 1, 2)},
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_pod_whose_chips_are_unclear_keeps_them(
+    edit: dict[str, str | None], *, restarts: bool
+) -> None:
+    stage = Stage("a")
+    stage.pod("first", 4)
+    assert stage.cycle() == ["bind pod default/first: first on a 0123"]
+
+    annotate(stage, "first", **edit)
+    if restarts:
+        stage.restart()
+    stage.cycle()
+    stage.pod("second", 4)
+    assert stage.cycle() == ["waiting pod default/second"]
+
+    annotate(stage, "first", **{REAL: chips(0, 1, 2, 3)})
+    assert stage.cycle() == ["bind pod default/second: second on a 4567"]
+
+
+def test_a_pod_that_ends_beside_an_unclear_one_gives_nothing_back_yet() -> None:
+    stage = Stage("a")
+    stage.pod("first", 4)
+    stage.pod("second", 4)
+    stage.cycle()
+    annotate(stage, "first", **{REAL: "zzz"})
+    stage.cycle()
+
+    stage.ends("second")
+    stage.cycle()
+    stage.pod("third", 4)
+    assert stage.cycle() == ["waiting pod default/third"]
+
+    stage.drop_pod("first")
+    assert stage.cycle() == ["bind pod default/third: third on a 0123"]
+
+
+def test_a_pod_that_asks_for_no_chips_holds_none_and_is_told() -> None:
+    stage = Stage("a")
+    bound_elsewhere(stage, "greedy", 0, chips(*range(8)))
+    stage.pod("good", 8)
+    assert stage.cycle() == ["bind pod default/good: good on a 01234567"]
+
+    (problem,) = stage.world.problems
+    assert problem.message.startswith("Pod 'default/greedy' asks for no chips")
+    assert "it holds none; hint: take the annotation off" in problem.message
+
+
+def test_a_pod_that_asks_for_parts_of_chips_keeps_its_node_closed() -> None:
+    """Its chips have other names; another scheduler may have given them."""
+    stage = Stage("a")
+    spec = {"nodeName": "a"}
+    parts = {"huawei.com/Ascend910-2c": "1"}
+    stage.pod("part", 0, scheduler="other", spec=spec, asks=parts)
+    stage.pod("good", 8)
+    assert stage.cycle() == ["waiting pod default/good"]
+
+
+def test_a_bound_pod_that_cannot_be_read_closes_its_node() -> None:
+    stage = Stage("a b")
+    raw = {"metadata": {"name": "odd", "namespace": "default", "uid": "u"}}
+    raw["spec"] = {"nodeName": "a", "priority": "high"}
+    stage.world.unread_pods("default/odd", json.dumps(raw).encode())
+    stage.pod("good", 8)
+    stage.pod("next", 8)
+    assert stage.cycle() == [
+        "bind pod default/good: good on b 01234567",
+        "waiting pod default/next",
+    ]
+
+    stage.pods["default/odd"] = raw
+    stage.drop_pod("odd")
+    assert stage.cycle() == ["bind pod default/next: next on a 01234567"]
+
+
+def test_a_pod_that_can_be_read_again_opens_its_node() -> None:
+    stage = Stage("a")
+    stage.world.unread_pods(
+        "default/odd",
+        b'{"metadata": {"uid": "uid-1"}, "spec": {"nodeName": "a"}, "status": 7}',
+    )
+    stage.world.unread_pods("default/worse", b"{")
+    stage.cycle()
+    stage.pod("odd", 4, spec={"nodeName": "a"}, annotations={REAL: chips(0, 1, 2, 3)})
+    stage.pod("good", 4)
+    assert stage.cycle() == ["bind pod default/good: good on a 4567"]
+
+
+# What Kubernetes counts
+
+
+def closed(allocatable: int) -> Plain:
+    return node("a", allocatable={NPU: str(allocatable)})
+
+
+def test_a_node_whose_device_plugin_is_down_gets_no_chips() -> None:
+    stage = Stage([closed(0)])
+    stage.pod("good", 1)
+    assert stage.cycle() == ["waiting pod default/good"]
+    (problem,) = stage.world.problems
+    assert "status.allocatable counts 0 huawei.com/Ascend910" in problem.message
+    assert "8 are not given; hint: see whether the device plugin" in problem.message
+
+    stage.put_node(closed(8))
+    assert stage.cycle() == ["bind pod default/good: good on a 0"]
+
+
+def test_a_node_gives_no_more_chips_than_kubernetes_counts() -> None:
+    stage = Stage("a")
+    stage.pod("first", 2)
+    stage.cycle()
+    stage.put_node(closed(4))
+    stage.pod("second", 2)
+    stage.pod("third", 1)
+    assert stage.cycle() == [
+        "bind pod default/second: second on a 23",
+        "waiting pod default/third",
+    ]
+
+    stage.drop_pod("first")
+    assert stage.cycle() == ["bind pod default/third: third on a 0"]
+
+
+def test_chips_of_a_node_that_closed_stay_closed_when_a_pod_ends() -> None:
+    stage = Stage("a")
+    stage.pod("first", 4)
+    stage.cycle()
+    stage.put_node(closed(0))
+    stage.cycle()
+    stage.ends("first")
+    stage.cycle()
+    stage.pod("second", 1)
+    assert stage.cycle() == ["waiting pod default/second"]
+
+
+# A gang that runs
+
+
+def running(stage: Stage, *names: str) -> None:
+    for name in names:
+        plain = stage.pods[f"default/{name}"]
+        plain["status"]["phase"] = "Running"
+        plain["status"]["startTime"] = "2026-01-01T00:01:00Z"
+        stage.put_pod(plain)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("returns", [False, True])
+def test_a_gang_that_lost_a_pod_is_not_half_bound_whatever_its_phase(
+    *, restarts: bool, returns: bool
+) -> None:
+    stage = Stage("a b c")
+    stage.gang("g", 3)
+    stage.cycle()
+    stage.world.take_changed()
+    running(stage, "g-0", "g-1", "g-2")
+    stage.cycle(30)
+    stage.world.take_changed()
+    stage.drop_pod("g-1")
+    if returns:
+        plain = stage.pod("g-1", 8, "g")
+        plain["metadata"]["creationTimestamp"] = "2026-01-01T00:02:00Z"
+    if restarts:
+        stage.restart()
+    stage.world.events(stage.now)
+    stage.world.take_changed()
+
+    assert stage.groups["g"]["status"]["phase"] == "Pending"
+    assert not stage.world.groups["default/g"].is_half_bound
+
+
+def test_a_gang_of_which_a_pod_was_never_bound_is_half_bound() -> None:
+    stage = Stage("a b c")
+    stage.gang("g", 3)
+    stage.cycle(outcome=lambda pod, _at: "bound" if pod.name != "g-1" else "sent")
+    running(stage, "g-0", "g-2")
+    stage.restart()
+    stage.world.events(stage.now)
+    stage.world.take_changed()
+
+    assert stage.world.groups["default/g"].is_half_bound
