@@ -35,6 +35,27 @@ def test_a_faulty_chip_cannot_be_allocated_but_may_be_held_already() -> None:
     assert cluster.free.item(0) == 0b1111_1110
 
 
+def test_chips_that_are_given_back_are_free_if_the_node_offers_them() -> None:
+    cluster = one_node()
+    Statement(cluster).allocate("one", 0, 0b1111)
+
+    cluster.change(0, Node("n", A2, 8, 0xFF, offers=0b0011_0011))
+    assert cluster.free.item(0) == 0b0011_0000
+    Statement(cluster).release("one")
+    assert cluster.free.item(0) == 0b0011_0011
+
+    cluster.change(0, Node("n", A2, 8, 0xFF))
+    assert cluster.free.item(0) == 0xFF
+
+
+def test_chips_of_a_pod_that_no_node_lists_as_free_are_free_after_it() -> None:
+    cluster = one_node(free=0b1111_0000)
+    Statement(cluster).hold("one", 0, 0b1111)
+    Statement(cluster).release("one")
+
+    assert cluster.free.item(0) == 0xFF
+
+
 def test_leaving_the_block_without_commit_takes_everything_back() -> None:
     cluster = one_node()
     with Statement(cluster) as statement:

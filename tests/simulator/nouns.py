@@ -174,6 +174,7 @@ def nodes(draw: st.DrawFn) -> Node:
         weak=weak,
         weak_switch=weak_switch,
         down=None if ready else draw(st.none() | st.sampled_from(Down)),
+        offers=draw(st.none() | masks),
     )
 
 

@@ -118,6 +118,19 @@ def test_a_live_engine_is_recorded_as_well() -> None:
     assert (found.steps, found.difference) == (3, None)
 
 
+def test_an_engine_that_follows_another_is_played_again() -> None:
+    """As after a failure: the second hears what there is, and goes on."""
+    node, out = Node("n", A2, 8, 255), io.BytesIO()
+    first = Recorder(Engine([node]), out)
+    first.handle(JobArrived(Job("j", A2, 8)), 1.0)
+    second = Recorder(Engine([]), out)
+    second.handle_all([NodesChanged((node,)), JobArrived(Job("k", A2, 8))], 2.0)
+
+    out.seek(0)
+    found = replay(out)
+    assert (found.steps, found.instructions, found.difference) == (2, 2, None)
+
+
 @pytest.mark.parametrize("cause", Cause)
 def test_whatever_an_engine_heard_of_causes_is_played_again(cause: Cause) -> None:
     """Somebody may have written anything into what is remembered of a repair."""
