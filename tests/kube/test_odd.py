@@ -303,6 +303,39 @@ def test_only_a_podgroup_may_be_without_a_status_of_its_own(
     assert "/api/v1/namespaces/default/pods/g-0" not in told
 
 
+def test_phases_are_told_before_conditions_however_many_there_are() -> None:
+    stage = Stage("a b")
+    stage.group("big", 30)
+    for i in range(30):
+        stage.pod(f"big-{i}", 8, "big")
+    stage.gang("small", 2)
+    stage.cycle()
+    heard: list[str] = []
+    now = 0.0
+
+    class Server:
+        async def call(self, _method: str, path: str, *_rest: Any, **_more: Any) -> Any:  # noqa: ANN401
+            heard.append(path)
+            return Answer(200, b"")
+
+    async def run() -> None:
+        nonlocal now
+        own = teller_of(stage, Server(), lambda: now)
+        own.waits("default/big", "why")
+        task = asyncio.create_task(own.run())
+        while len(heard) < 5:
+            now += 1.0
+            await asyncio.sleep(0.01)
+        own.group_changed("default/small")
+        n_before, now = len(heard), now + 10.0
+        while len(heard) < n_before + 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        task.cancel()
+        assert any("/podgroups/small" in path for path in heard[n_before:])
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
 def test_d21_pods_of_a_node_are_told_in_the_same_order_every_time() -> None:
     stage = Stage("a")
     pods = [stage.pod(f"p{i}", 0, spec={"nodeName": "late"}) for i in range(20)]

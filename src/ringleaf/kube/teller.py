@@ -43,6 +43,8 @@ SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 """The reason that Volcano gives."""
 
 
+_PHASE: Final = SETTLE_S / 4
+"""How long the phase of a PodGroup must be true before it is told."""
 _URGENT, _NEWS = -1.0, -2.0
 """What is told at once, and events, which can wait; others by their delay."""
 
@@ -84,8 +86,7 @@ class Teller:
         self._clock, self._is_binding, self._name = clock, is_binding, name
         # What is told with the same delay is due in the order in which it came.
         self._boxes: dict[float, _Box] = {
-            delay: OrderedDict()
-            for delay in (_URGENT, 0.0, SETTLE_S / 4, SETTLE_S, _NEWS)
+            delay: OrderedDict() for delay in (_URGENT, 0.0, _PHASE, SETTLE_S, _NEWS)
         }
         self._wake = asyncio.Event()
         self._number = int(clock() * 1e6)
@@ -176,7 +177,7 @@ class Teller:
             return
         key = ("group", job)
         urgent = is_urgent or key in self._boxes[_URGENT]
-        delay = _URGENT if urgent else SETTLE_S / 4
+        delay = _URGENT if urgent else _PHASE
         self._put(key, partial(self._tell_group, job), delay)
 
     def queues_changed(self) -> None:
@@ -238,15 +239,15 @@ class Teller:
     def _next(self, now: float) -> _Box | None:
         """Where the next message is: urgent ones, those that are due, and events.
 
-        Of those that are due, phases come before conditions, of which there may be many
-        thousands: what waits the shortest is told first.
+        Of those that are due, phases come first: of conditions there may be thousands.
         """
         boxes = self._boxes
         if boxes[_URGENT]:
             return boxes[_URGENT]
-        due = [delay for at, delay in self._fronts() if at <= now]
+        due = [(at, delay) for at, delay in self._fronts() if at <= now]
         if due:
-            return boxes[min(due)]
+            phases = any(delay == _PHASE for _at, delay in due)
+            return boxes[_PHASE if phases else min(due)[1]]
         return boxes[_NEWS] if boxes[_NEWS] and not self._is_binding() else None
 
     def _fronts(self) -> Iterator[tuple[float, float]]:
