@@ -12,7 +12,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from functools import lru_cache
 from math import ceil, inf
 from typing import Final
 
@@ -37,6 +36,7 @@ from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
 from ringleaf.framework.waitlist import Key, Line, Waitlist
 from ringleaf.model.amounts import Amounts, add, plus
+from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.fault import Reach
@@ -82,7 +82,7 @@ class Cycle:
         """Jobs that are let in and ask for nothing, neither chips nor resources."""
         self.bookings: dict[str, Booking] = {}
         """Reservations by the name of the job that waits."""
-        self.hopeless: dict[Job, int] = {}
+        self.hopeless: Cache[Job, int] = Cache(4096, 16 << 20)
         """Asks for which no reservation could be made, and when: see ``structure``."""
         self.structure = 0
         """Moves when nodes change or a reservation ends."""
@@ -421,9 +421,10 @@ class Cycle:
             if other.name != queue.name:
                 add(kept, other.guarantee)
         total, most = self.view.total, queue.capability
+        rest = inf if self.view.unnamed is None else self.view.unnamed
         return queue.is_open and all(
             used.get(name, 0) + amount <= most.get(name, inf)
-            and used.get(name, 0) + amount <= total.get(name, inf) - kept.get(name, 0)
+            and used.get(name, 0) + amount <= total.get(name, rest) - kept.get(name, 0)
             for name, amount in amounts.items()
         )
 
@@ -925,10 +926,16 @@ class Cycle:
             self.out.append(Report(name, verdict, message, hint, behind=behind))
 
 
-@lru_cache(maxsize=4096)
+_requests: Final[Cache[Job, Request]] = Cache(4096, 32 << 20)
+
+
 def _request(ask: Job) -> Request:
     """The request of jobs that ask the same, found once."""
-    return request_of(ask)
+    found = _requests.get(ask)
+    if found is None:
+        found = request_of(ask)
+        _requests.put(ask, found, ask.weight)
+    return found
 
 
 def hold_all(

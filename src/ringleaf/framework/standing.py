@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from ringleaf.model.amounts import add, scaled
+from ringleaf.model.cache import Cache
 from ringleaf.model.job import Job, Role
 from ringleaf.model.placement import Placement
 
@@ -164,12 +164,18 @@ class _Shape(NamedTuple):
     least: Mapping[str, int]
 
 
-@lru_cache(maxsize=4096)
+_shapes: Final[Cache[Job, _Shape]] = Cache(4096, 32 << 20)
+
+
 def _shape(ask: Job) -> _Shape:
     """Jobs that ask the same share it."""
-    crew = ask.crew
-    n_pods = sum(len(own) for _role, own in crew)
-    return _Shape(ask, crew, n_pods, ask.fewest, job_amounts(ask), min_amounts(ask))
+    found = _shapes.get(ask)
+    if found is None:
+        crew, amounts = ask.crew, job_amounts(ask)
+        n_pods = sum(len(own) for _role, own in crew)
+        found = _Shape(ask, crew, n_pods, ask.fewest, amounts, min_amounts(ask))
+        _shapes.put(ask, found, ask.weight)
+    return found
 
 
 def pod_amounts(job: Job, role: Role) -> dict[str, int]:

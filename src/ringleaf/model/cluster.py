@@ -35,7 +35,8 @@ class Node(Struct, frozen=True):
     ``faulty`` chips are not given; of them, those that are ``unhealthy`` make pods
     faulty that hold them. Chips that are ``weak`` work, but not well, as the switch
     does of a node with a ``weak_switch``; either makes it ``sub_healthy``. ``down``
-    says why it is not ready.
+    says why it is not ready. A node that ``lists_all`` its resources has nothing of
+    those that it does not name; any other node has any amount of them.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Node(Struct, frozen=True):
     weak: int = 0
     weak_switch: bool = False
     down: Down | None = None
+    lists_all: bool = False
 
 
 class Holding(Struct, frozen=True):
@@ -112,6 +114,7 @@ class Cluster:
             [node.labels for node in listed],
             [node.taints for node in listed],
             [node.resources for node in listed],
+            [node.lists_all for node in listed],
         )
         self.sub_healthy = _array((node.sub_healthy for node in listed), np.bool_)
         self.superpod = _array(
@@ -180,7 +183,9 @@ class Cluster:
         self.sub_healthy[at] = node.sub_healthy
         sick = node.sub_healthy * (MAX_CHIPS + 1)
         self.handicap[at] = sick + MAX_CHIPS - healthy.bit_count()
-        self.fleet.change(at, node.labels, node.taints, node.resources)
+        self.fleet.change(
+            at, node.labels, node.taints, node.resources, lists_all=node.lists_all
+        )
         self.free[at] = node.free & ~self.taken.item(at)
         self.version += 1
         self.epoch += 1
