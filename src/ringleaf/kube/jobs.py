@@ -13,12 +13,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from ringleaf.kube import names
-from ringleaf.kube.demand import BadPod
+from ringleaf.kube.demand import MAX_RESOURCES, BadPod, check_number
 from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pods import (
     JOB_ANNOTATIONS,
     JOB_LABELS,
     MAX_READ,
+    MAX_READ_BYTES,
+    MAX_TEXT,
     PodRecord,
     State,
     seconds_of,
@@ -27,6 +29,7 @@ from ringleaf.kube.products import wanted_product
 from ringleaf.kube.quantity import BadQuantity, resources
 from ringleaf.kube.records import mark_of
 from ringleaf.kube.recovery import recovery_of
+from ringleaf.model.cache import Cache
 from ringleaf.model.demand import Demand
 from ringleaf.model.fault import Ailment, Record
 from ringleaf.model.job import Firmness, Job, Role, Schema, Strategy, type_of
@@ -41,12 +44,14 @@ OUTSIDE: Final = "(other schedulers)"
 UNSTARTED: Final = ("", "Pending", "Inqueue")
 """Phases of a PodGroup whose pods may not be made yet."""
 MAX_MEMBERS: Final = 1_000_000
+MAX_DIGITS: Final = 9
+"""Digits of a number of chips."""
 MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
 MAX_WRITTEN: Final = 16
 """Writes of ours that the API server may tell us of late."""
 _LABELS: Final = frozenset(JOB_LABELS)
-_alone: Final[dict[tuple[object, ...], Job]] = {}
+_alone: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
 
 
 class Group:
@@ -146,13 +151,11 @@ class Group:
 
 
 class Facts:
-    """What else there is to know of jobs: priorities by name, and budgets."""
+    """What else there is to know of jobs: priorities by name."""
 
     def __init__(self) -> None:
         self.priorities: dict[str, int] = {}
         self.default_priority = 0
-        self.keys: frozenset[str] = frozenset()
-        """Keys of labels by which some pod looks for others."""
 
 
 class Muster:
@@ -290,9 +293,9 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
     )
     known = _alone.get(like)
     if known is None:
-        if len(_alone) >= MAX_READ:
-            _alone.clear()
-        known = _alone[like] = _job(group, pods, facts)
+        known = _job(group, pods, facts)
+        texts = sum(map(len, (*pod.annotations.values(), *dict(labels).values())))
+        _alone.put(like, known, known.weight + texts)
     return replace(known, name=group.name, created=pod.created)
 
 
@@ -356,6 +359,11 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
         ) from None
     if any(amount < 0 for amount in asks.values()):
         raise BadPod(f"PodGroup {quoted(group.name)}: minResources below 0, want more")
+    path, few = "spec.minResources", "ask for fewer resources"
+    try:
+        check_number(path, asks, MAX_RESOURCES, few)
+    except BadPod as error:
+        raise BadPod(f"PodGroup {quoted(group.name)}: {error}") from None
     demand = Demand(resources=tuple(sorted(asks.items())))
     return Job(
         name=group.name,
@@ -476,7 +484,7 @@ def _traits(pod: PodRecord, podgroup: PodGroup | None) -> dict[str, str]:
             (meta.annotations or {}, JOB_ANNOTATIONS),
         ]
     for given, keys in sources:
-        found |= {key: given[key] for key in keys if key in given}
+        found |= {key: given[key][:MAX_TEXT] for key in keys if key in given}
     return found
 
 
@@ -525,7 +533,8 @@ def _block(name: str, traits: Mapping[str, str]) -> int | None:
     said = traits.get(names.SP_BLOCK)
     if said is None:
         return None
-    if not (said.isdecimal() and said.isascii() and 0 < int(said[:9]) < MAX_MEMBERS):
+    whole = said.isdecimal() and said.isascii() and len(said) <= MAX_DIGITS
+    if not (whole and 0 < int(said) < MAX_MEMBERS):
         raise BadPod(
             f"job {quoted(name)}: annotation sp-block is {quoted(said)}, "
             "want a whole number of chips"

@@ -54,6 +54,7 @@ from ringleaf.kube.jobs import (
     queue_of,
     uids_of,
 )
+from ringleaf.kube.labels import Selected
 from ringleaf.kube.nodes import NodeFacts, leaves_of, node_of
 from ringleaf.kube.objects import (
     Budget,
@@ -65,7 +66,7 @@ from ringleaf.kube.objects import (
     PriorityClass,
     QueueObject,
 )
-from ringleaf.kube.pods import WELL, PodRecord, State, selected_keys
+from ringleaf.kube.pods import WELL, PodRecord, State
 from ringleaf.kube.quantity import BadQuantity
 from ringleaf.kube.queues import read_queue
 from ringleaf.kube.recovery import (
@@ -78,7 +79,7 @@ from ringleaf.kube.recovery import (
 from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
-from ringleaf.model.demand import Selector, selects
+from ringleaf.model.demand import ANY_NAMESPACE, Selector, selects
 from ringleaf.model.fault import NO_RECOVERY, Deletion, Fault, Mode, Record
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
@@ -171,6 +172,11 @@ class World:
         self._budgets = Budgets()
         self._objects: dict[str, NodeObject] = {}
         self._uids: dict[str, str] = {}
+        self._in_namespace: dict[str, dict[str, PodRecord]] = {}
+        """Namespace -> its pods by uid."""
+        self._selected = Selected()
+        self._label_news: set[str] = set()
+        """Namespaces where more labels of pods count than before."""
         self._on_node: dict[str, set[str]] = {}
         self._reports = Reported()
         self._heed_conf()
@@ -184,8 +190,6 @@ class World:
         self._dirty_nodes: dict[str, None] = {}
         self._dirty_queues: dict[str, None] = {}
         self._leaves_changed = self._conf_changed = False
-        self._counted = {"cpu", "memory", "pods"}
-        """Resources that some pod asks; a node that does not name one has none."""
         self._started: dict[str, None] = {}
         """Groups of which pods were sent, or began to run."""
         self._gone: set[str] = set()
@@ -234,7 +238,7 @@ class World:
             if self._uids.get(record.key) == record.uid:
                 del self._uids[record.key]
             self._told.pop(("Pod", record.key), None)
-            self._leave(record)
+            self._forget(record)
 
     def put_nodes(self, nodes: Iterable[NodeObject]) -> None:
         """Nodes are new or changed."""
@@ -403,6 +407,7 @@ class World:
 
     def events(self, now: float) -> list[Event]:
         """What is new since the last time."""
+        self._relabel()
         for name, at in list(self._late.items()):
             if at <= now:
                 del self._late[name]
@@ -630,23 +635,25 @@ class World:
             return
         before = self.pods.pop(self._uids.get(record.key, ""), None)
         if before is not None:
-            self._leave(before)
+            self._forget(before)
         self._uids[record.key] = record.uid
         self.pods[record.uid] = record
-        keys = selected_keys(record.base)
-        if not keys <= self._facts.keys:
-            self._facts.keys |= keys
-            self._watch_labels()
-        if self._facts.keys:
-            record.watched(self._facts.keys)
+        self._in_namespace.setdefault(record.namespace, {})[record.uid] = record
+        self._label_news |= self._selected.add(record.base)
+        self._count_labels(record)
         if pod.spec.scheduler_name == VOLCANO and not (record.group or record.node):
             record.not_before = record.created + GROUP_WAIT_S
             self._late[f"pod {record.key}"] = record.not_before
-        asks = {name for name, _amount in record.base.resources}
-        if not asks <= self._counted:
-            self._counted |= asks
-            self._dirty_nodes |= dict.fromkeys(self._objects)
         self._enter(record)
+
+    def _forget(self, record: PodRecord) -> None:
+        """A pod is gone."""
+        self._selected.drop(record.base)
+        there = self._in_namespace[record.namespace]
+        del there[record.uid]
+        if not there:
+            del self._in_namespace[record.namespace]
+        self._leave(record)
 
     def _pod_changed(self, record: PodRecord, pod: Pod) -> None:
         before = record.seen
@@ -663,11 +670,8 @@ class World:
         if sent and self._confirm(record) and not (record.deleting or moved or ails):
             self._changed[record.job] = None
             return
-        if self._facts.keys:
-            known = record.demand
-            record.watched(self._facts.keys)
-            if known is not record.demand:
-                self._dirty[record.job] = None
+        if self._count_labels(record):
+            self._dirty[record.job] = None
         if before == after:
             return
         self._give_up(record, held, _claim(record))
@@ -772,13 +776,22 @@ class World:
             )
         self.tell("Pod", record.namespace, record.name, record.uid, said)
 
-    def _watch_labels(self) -> None:
-        """More labels count than before: every pod is looked at again."""
-        for record in self.pods.values():
-            known = record.demand
-            record.watched(self._facts.keys)
-            if known is not record.demand:
-                self._dirty[record.job] = None
+    def _count_labels(self, record: PodRecord) -> bool:
+        """Whether other labels of a pod count than before."""
+        if not (self._selected or record.demand.labels):
+            return False
+        kept = self._selected.of(record.namespace, record.labels)
+        return record.count_labels(kept)
+
+    def _relabel(self) -> None:
+        """Look again at the pods of namespaces where more labels count."""
+        news, self._label_news = self._label_news, set()
+        if ANY_NAMESPACE in news:
+            news = {*self._in_namespace}
+        for namespace in sorted(news):
+            for record in self._in_namespace.get(namespace, {}).values():
+                if record.labels and self._count_labels(record):
+                    self._dirty[record.job] = None
 
     def _touch(self, uids: Iterable[str]) -> None:
         for uid in sorted(uids):
@@ -1122,9 +1135,9 @@ class World:
 
     def _disturb(self, namespace: str, selectors: list[Selector]) -> None:
         """Budgets of *namespace* changed, over the pods that *selectors* mean."""
-        for pod in self.pods.values() if selectors else ():
-            own = pod.namespace == namespace and pod.ours
-            if own and any(selects(each, pod.labels) for each in selectors):
+        pods = self._in_namespace.get(namespace, {}) if selectors else {}
+        for pod in pods.values():
+            if pod.ours and any(selects(each, pod.labels) for each in selectors):
                 self._dirty[pod.job] = None
 
     def _classes_changed(self) -> None:
@@ -1172,7 +1185,6 @@ class World:
             self._reports.of(name),
             self.topology,
             is_unclear=unclear,
-            counted=self._counted,
         )
 
     def _put_topology(self, given: ConfigMap) -> None:
@@ -1304,12 +1316,12 @@ def _same_place(one: Placement, other: Placement) -> bool:
 
 
 def _asks_otherwise(one: Job, other: Job) -> bool:
-    """Whether pods are something else to their nodes and to other pods."""
+    """Whether pods are something else to their nodes."""
     if one.demand is other.demand and one.roles == other.roles:
         return False
     known = {n: role.demand for role, own in one.crew for n in own}
     return any(
-        known.get(n, role.demand) != role.demand
+        not known.get(n, role.demand).is_like(role.demand)
         for role, own in other.crew
         for n in own
     )
