@@ -13,7 +13,7 @@ from typing import Final
 from ringleaf.framework.booking import Booking, ends_at, place_words
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Verdict
-from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.standing import NONE_OF_THEM, Phase, Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waitlist import Key, Line
 from ringleaf.model.decision import Placed
@@ -171,7 +171,7 @@ def soonest_start(cycle: Cycle, standing: Standing) -> Booking | None:
     Nothing is reserved; None where the end of nobody would help.
     """
     found = _plan(cycle, standing)
-    standing.promised = set()
+    standing.promised = NONE_OF_THEM
     return found
 
 

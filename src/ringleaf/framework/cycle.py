@@ -29,7 +29,12 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.framework.repairs import Repair, Repairs
 from ringleaf.framework.session import Session, as_running
-from ringleaf.framework.standing import Phase, Standing, pod_amounts
+from ringleaf.framework.standing import (
+    NONE_OF_THEM,
+    Phase,
+    Standing,
+    pod_amounts,
+)
 from ringleaf.framework.starts import Starts
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.view import View
@@ -637,10 +642,10 @@ class Cycle:
 
     def is_promised(self, standing: Standing, placed: Placed) -> bool:
         """Whether every plugin is content with the places the job waits for."""
-        standing.promised = {p.replica for p in placed.placements}
+        standing.promised = frozenset(p.replica for p in placed.placements)
         content = self.votes.job_pipelined(standing)
         if not content:
-            standing.promised = set()
+            standing.promised = NONE_OF_THEM
         return content
 
     def _placed_among(
@@ -718,14 +723,14 @@ class Cycle:
         self.relief = True
         self.bookings[standing.job.name] = booking
         if booking.aged:
-            standing.promised = set()  # nobody ends for it; it may still evict
+            standing.promised = NONE_OF_THEM  # nobody ends for it; it may still evict
         booking.failed_at = self.supply
         booking.hold(self.view.cluster)
 
     def give_up(self, booking: Booking) -> None:
         """A reservation is no more; what it held is free."""
         del self.bookings[booking.job.name]
-        self.view.standings[booking.job.name].promised = set()
+        self.view.standings[booking.job.name].promised = NONE_OF_THEM
         self.structure += 1
         cluster = self.view.cluster
         with Statement(cluster) as statement:
@@ -744,7 +749,7 @@ class Cycle:
         self.bound.add(job.name)
         self.pods_came(job)
         standing.told = standing.why = standing.before = ""
-        standing.promised = set()
+        standing.promised = NONE_OF_THEM
         if standing.phase is Phase.RUNNING:
             self.starts.join(job.name, [p.replica for p in placements], self.now)
         else:
@@ -866,7 +871,7 @@ class Cycle:
         name = victim.job.name
         self.view.end(victim, replicas)
         self.relief = True
-        victim.evicted_by.add(by)
+        victim.evicted_by |= {by}
         victim.evicted_in = self.arrivals
         self.ends[name] = victim
         self.stop_waiting(name)

@@ -5,13 +5,14 @@ what is there: pods that hold something, pods that wait, and how many must start
 together. A pod keeps its number as long as the group lives, and so does its name.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from itertools import chain, count
 from typing import Final
 
 from msgspec.structs import replace
 
+from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM
 from ringleaf.kube import names
 from ringleaf.kube.demand import MAX_RESOURCES, BadPod, check_number
 from ringleaf.kube.objects import PodGroup
@@ -57,6 +58,39 @@ _alone: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
 class Group:
     """Pods that start together."""
 
+    __slots__ = (
+        "ailing",
+        "backoff",
+        "believed",
+        "complete_at",
+        "doomed",
+        "ending",
+        "is_alone",
+        "is_finished",
+        "is_outside",
+        "is_overwritten",
+        "is_stale",
+        "is_watched",
+        "let_in",
+        "name",
+        "numbers",
+        "placed",
+        "podgroup",
+        "pods",
+        "reason",
+        "record",
+        "record_text",
+        "renewals",
+        "running",
+        "said",
+        "sent_at",
+        "spared_until",
+        "told",
+        "unreadable",
+        "waits",
+        "written",
+    )
+
     def __init__(self, name: str) -> None:  # noqa: PLR0915 - one by one
         self.name = name
         """``namespace/name`` of its PodGroup, or ``pod namespace/name`` alone."""
@@ -71,7 +105,7 @@ class Group:
         """What the engine was told last."""
         self.placed: dict[int, Placement] = {}
         """Number -> where the engine knows the pod to be."""
-        self.ending: set[int] = set()
+        self.ending: frozenset[int] = NONE_OF_THEM
         """Numbers of which the engine knows that they are asked to end."""
         self.ailing: tuple[Ailment, ...] = ()
         """What the engine knows to be wrong with its pods themselves."""
@@ -81,17 +115,17 @@ class Group:
         """The same, without what somebody wrote who has nothing to write there."""
         self.record_text = ""
         """How that is written on its PodGroup."""
-        self.written: deque[str] = deque(maxlen=MAX_WRITTEN)
+        self.written: tuple[str, ...] = ()
         """What we wrote there ourselves, and is no news."""
         self.is_overwritten = False
         """Whether that is to be written anew, because somebody wrote over it."""
         self.renewals = 0
         """How often it was, in this repair."""
-        self.running: set[int] = set()
+        self.running: frozenset[int] = NONE_OF_THEM
         """Numbers of which the engine knows that they run."""
         self.is_watched = False
         """Whether the engine was told which of its pods run."""
-        self.doomed: frozenset[str] = frozenset()
+        self.doomed: frozenset[str] = NO_NAMES
         """Marks of the pods that whoever scheduled before was about to delete."""
         self.is_finished = False
         """Whether those were deleted again."""

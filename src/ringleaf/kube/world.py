@@ -34,11 +34,13 @@ from ringleaf.engine.event import (
     RepairKnown,
 )
 from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM
 from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.demand import BadPod
 from ringleaf.kube.jobs import (
+    MAX_WRITTEN,
     Facts,
     Group,
     failed_job,
@@ -278,8 +280,8 @@ class World:
                 group.record = group.believed = None
                 group.record_text = ""
                 group.is_overwritten, group.renewals = False, 0
-                group.doomed = frozenset()
-                group.written.clear()
+                group.doomed = NO_NAMES
+                group.written = ()
                 self._dirty[group.name] = None
             self._told.pop(("PodGroup", each.key), None)
 
@@ -848,7 +850,7 @@ class World:
         new = tuple(n for n in sorted(known) if n in ends and n not in group.ending)
         if new:
             yield PodsEnding(group.name, new)
-            group.ending.update(new)
+            group.ending |= {*new}
 
     def _tell_misread(self, group: Group, pods: list[PodRecord]) -> None:
         """Tell what is said of faults that means nothing, of jobs that are ours.
@@ -907,7 +909,7 @@ class World:
         group.record_text, found = text, ""
         self._repairs[group.name] = None
         if records.writer_of(text) not in ("", *self.schedulers):
-            group.record, group.doomed = None, frozenset()
+            group.record, group.doomed = None, NO_NAMES
         else:
             try:
                 group.record = records.read(text) if text else OVER
@@ -922,7 +924,7 @@ class World:
         group.record_text = text
         if group.name in self._repairs:
             del self._repairs[group.name]
-            group.record, group.doomed = group.believed, frozenset()
+            group.record, group.doomed = group.believed, NO_NAMES
         self._tell_of_group(podgroup, "", "repair")
 
     def _doubt(self, now: float) -> None:
@@ -935,7 +937,7 @@ class World:
             if trusted:
                 group.believed = group.record or group.believed
                 continue
-            group.record, group.doomed = group.believed, frozenset()
+            group.record, group.doomed = group.believed, NO_NAMES
             if group.podgroup is not None:
                 self._resist(group, group.podgroup)
         if not trusted:
@@ -959,14 +961,14 @@ class World:
         """Who says since that we are to delete nobody loses nobody else."""
         wants = job is not None and job.recovery.mode in (Mode.GRACE, Mode.FORCE)
         if pods and not wants:
-            group.doomed = frozenset()
+            group.doomed = NO_NAMES
 
     def remembered(self, job: str, record: Record | None) -> None:
         """What is remembered of the repair of *job*, which we write down ourselves."""
         group = self.groups.get(job)
         if group is not None:
             group.record = group.believed = record
-            group.doomed = frozenset()
+            group.doomed = NO_NAMES
             group.is_overwritten = False
             if record is None or record.is_over:
                 group.renewals = 0
@@ -976,7 +978,7 @@ class World:
         group = self.groups.get(job)
         if group is not None:
             group.record_text = text
-            group.written.append(text)
+            group.written = (*group.written, text)[-MAX_WRITTEN:]
 
     def _tell_repairs(self, out: list[Event], now: float) -> None:
         """What others wrote down of faults and repairs."""
@@ -1043,7 +1045,7 @@ class World:
             if new or not group.is_watched:
                 since = None if group.is_watched else _last_bound(group)
                 out.append(PodsRun(group.name, new, since))
-                group.running.update(new)
+                group.running |= {*new}
                 group.is_watched = True
 
     def _tell_ailments(self, group: Group, job: Job) -> Iterator[Event]:
@@ -1065,9 +1067,9 @@ class World:
     def _withdraw(self, group: Group, *, returns: bool = False) -> Iterator[Event]:
         if group.told is not None:
             yield JobGone(group.name, returns or _may_return(group))
-        group.told, group.placed, group.ending = None, {}, set()
+        group.told, group.placed, group.ending = None, {}, NONE_OF_THEM
         group.ailing = ()
-        group.running, group.is_watched = set(), False
+        group.running, group.is_watched = NONE_OF_THEM, False
         group.complete_at = 0.0
         group.let_in = False
         group.is_stale = False
