@@ -971,3 +971,29 @@ def test_a_cycle_that_is_cut_short_goes_on_in_the_next() -> None:
     rest = story.engine.handle_all([], 0.0, 2)
     assert [each.job for each in (*first, *rest) if isinstance(each, Bind)] == [*"xyz"]
     assert not story.engine.is_cut_short
+
+
+def test_labels_that_come_to_count_are_those_of_pods_that_run() -> None:
+    web = (Requirement("app", Operator.IN, ("web",)),)
+    apart = Demand(apart=(PodTerm("kubernetes.io/hostname", web),))
+    story = Story("a b")
+    story.hears(JobArrived(job("j", 1), at("a 0")))
+    labelled = job("j", 1, demand=Demand(labels=(("app", "web"),)))
+
+    assert story.hears(JobArrived(labelled, at("a 0"))) == []
+    assert story.arrives(job("k", 1, demand=apart)) == ["bind k: 0 on b 0"]
+
+    story.hears(JobArrived(job("j", 1), at("a 0")))
+    assert story.arrives(job("l", 1, demand=apart)) == ["bind l: 0 on a 1"]
+
+
+def test_a_job_that_waits_for_company_hears_of_labels() -> None:
+    web = (Requirement("app", Operator.IN, ("web",)),)
+    near = Demand(near=(PodTerm("kubernetes.io/hostname", web),))
+    story = Story("a b")
+    story.hears(JobArrived(job("j", 1), at("b 0")))
+    assert story.arrives(job("k", 1, demand=near))[0] == "waiting k"
+
+    labelled = job("j", 1, demand=Demand(labels=(("app", "web"),)))
+
+    assert story.hears(JobArrived(labelled, at("b 0"))) == ["bind k: 0 on b 1"]

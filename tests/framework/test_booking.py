@@ -150,7 +150,7 @@ def test_when_a_job_is_sure_to_have_ended(
 
 def test_jobs_that_are_asked_to_end_do_so_at_once() -> None:
     standing = runs("j", Placement(0, "A0", WHOLE))
-    standing.terminating.add(0)
+    standing.terminating |= {0}
 
     assert ends_at(standing) == 0.0
 

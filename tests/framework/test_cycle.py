@@ -280,3 +280,15 @@ def test_a_report_is_said_only_if_it_is_news() -> None:
     assert len(said) == 1
 
     assert story.wakes(2) == []
+
+
+@pytest.mark.parametrize("lists_all", [True, False])
+def test_who_is_overdue_may_use_nothing_that_no_node_has(
+    lists_all: bool,  # noqa: FBT001
+) -> None:
+    story = Story([node("a", lists_all=lists_all)], conf=conf("enqueue"))
+    story.arrives(job("j", 8, demand=Demand(resources=(("made-up", 1000),))))
+    standing = story.engine.view.standings["j"]
+
+    quota = story.engine.cycle.quota(standing, overdue=True)
+    assert quota == (None if lists_all else 1)

@@ -55,7 +55,7 @@ def test_pods_that_run_and_those_that_ended_well_are_ready() -> None:
     assert standing.ready == 3
     assert standing.missing == [3]
     assert standing.surplus == 1
-    standing.terminating.add(1)
+    standing.terminating |= {1}
     assert standing.ready == 2
     assert standing.ready_in((0, 1, 2)) == 2
 

@@ -1,11 +1,13 @@
 """Transactions: what is held, taken back, released."""
 
 import pytest
+from msgspec.structs import replace
 
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job
 from ringleaf.policies.products import PRODUCTS
 
@@ -132,3 +134,27 @@ def test_taking_back_a_termination_forgets_it() -> None:
 def test_two_nodes_of_one_name_are_no_cluster() -> None:
     with pytest.raises(ValueError, match="same name"):
         Cluster([Node("n", A2, 8, 0xFF), Node("n", A2, 8, 0xFF)])
+
+
+def test_pods_get_other_labels_where_they_are() -> None:
+    cluster = one_node()
+    told: list[tuple[Demand, int]] = []
+    cluster.watchers.append(lambda _job, held, by: told.append((held.demand, by)))
+    before = Demand(resources=(("cpu", 1),))
+    after, other = replace(before, labels=(("a", "b"),)), Demand(ports=("TCP/1",))
+    with Statement(cluster) as statement:
+        statement.hold("one", 0, 0b1, 0, demand=before)
+        statement.hold("one", 0, 0b10, 1, demand=before)
+        statement.commit()
+    held = list(cluster.holdings["one"])
+    told.clear()
+
+    with Statement(cluster) as statement:
+        assert statement.relabel("one", {0: after, 1: other})
+        assert [each.demand for each in cluster.holdings["one"]] == [after, before]
+        assert told == [(before, -1), (after, 1)]
+
+    assert cluster.holdings["one"] == held
+    assert cluster.free.item(0) == 0xFC
+    assert not Statement(cluster).relabel("one", {0: before})
+    assert not Statement(cluster).relabel("none", {0: before})

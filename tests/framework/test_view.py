@@ -70,7 +70,7 @@ def test_who_is_let_in_owes_what_it_needs_until_it_has_it() -> None:
     Statement(view.cluster).hold("j", 0, 0b11)
     assert account.inqueue == {NPU: 2000}
     view.move(standing, Phase.RUNNING)
-    assert account.inqueue == {NPU: 0}
+    assert account.inqueue == {}
 
 
 def test_what_a_job_could_spare_is_what_it_has_beyond_its_least() -> None:
@@ -107,7 +107,7 @@ def test_a_job_that_changes_owes_what_it_owed() -> None:
     standing.become(Job("j", A2, 4, queue="q"))
     view.enter(standing)
 
-    assert view.account("default").inqueue == {NPU: 0}
+    assert view.account("default").inqueue == {}
     assert view.account("q").inqueue == {NPU: 4000}
 
 

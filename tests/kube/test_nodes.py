@@ -96,7 +96,7 @@ def test_a_healthy_node() -> None:
     found = node_of(raw(), NOTHING)
 
     assert found.node == Node(
-        "n1", A2, 8, 0xFF, labels={**LABELS, "metadata.name": "n1"}
+        "n1", A2, 8, 0xFF, labels={**LABELS, "metadata.name": "n1"}, lists_all=True
     )
     assert found.devices == {i: Device(f"10.0.0.{i}", i) for i in range(8)}
     assert (found.allocatable, found.superpod_id, found.rack_id) == (8, -2, 0)
@@ -114,6 +114,7 @@ def test_a_node_without_npus() -> None:
         0,
         labels={"metadata.name": "n1"},
         resources={"cpu": 4000, "pods": 110_000},
+        lists_all=True,
     )
 
 
@@ -362,10 +363,11 @@ def test_resources_are_what_is_allocatable_besides_chips() -> None:
     }
 
 
-def test_resources_that_are_counted_elsewhere_are_none_here() -> None:
-    found = read(raw(allocatable={R: "8", "cpu": "1"}), counted=["cpu", "gpu"])
+def test_a_node_has_nothing_of_what_it_does_not_name() -> None:
+    found = read(raw(allocatable={R: "8", "cpu": "1"}))
 
-    assert found.resources == {"cpu": 1000, "gpu": 0}
+    assert found.resources == {"cpu": 1000}
+    assert found.lists_all
 
 
 def test_amounts_that_are_none() -> None:

@@ -12,8 +12,11 @@ from ringleaf.model.demand import (
     Effect,
     Match,
     Operator,
+    PodTerm,
     Preferred,
+    PreferredPods,
     Requirement,
+    Spread,
     Taint,
     Toleration,
     amount_words,
@@ -338,3 +341,118 @@ def test_a_fleet_is_without_taints_once_the_last_is_gone() -> None:
 
     assert not after
     assert found.tainted
+
+
+def test_a_node_that_lists_all_has_nothing_of_what_it_does_not_name() -> None:
+    found = Fleet([{}, {}], [(), ()], [{"cpu": 1000}, {"cpu": 1000}], [True, False])
+    asks = Demand(resources=(("gpu", 1000),))
+
+    assert those(found.roomy(asks)) == [1]
+    assert found.pods_that_fit(asks).tolist() == [0, UNLIMITED]
+    assert (found.room_of(0, "gpu"), found.room_of(1, "gpu")) == (0, UNLIMITED)
+    assert those(found.roomy(Demand(resources=(("gpu", 0),)))) == [0, 1]
+    assert found.names == ["cpu"]
+
+
+def test_what_pods_use_of_what_no_node_names_counts_once_one_does() -> None:
+    found = Fleet([{}] * 3, [()] * 3, [{}] * 3, [True, True, False])
+    asks = Demand(resources=(("gpu", 1000),))
+    for node in range(3):
+        found.use(node, asks, 1)
+    found.use(1, asks, 1)
+    found.use(1, asks, -1)
+
+    found.change(1, {}, (), {"gpu": 5000}, lists_all=True)
+
+    assert [found.room_of(node, "gpu") for node in range(3)] == [-1000, 4000, UNLIMITED]
+    found.change(2, {}, (), {"gpu": 1000}, lists_all=True)
+    assert found.room_of(2, "gpu") == 0
+    found.change(0, {}, (), {})
+    assert found.room_of(0, "gpu") == UNLIMITED
+    found.change(0, {}, (), {"gpu": 1000})
+    assert found.room_of(0, "gpu") == 0
+
+
+def test_nothing_is_left_of_resources_that_pods_made_up() -> None:
+    found = Fleet([{}], [()], [{"cpu": 1000}], [True])
+    for i in range(10):
+        asks = Demand(resources=((f"r{i}", 1000),))
+        found.use(0, asks, 1)
+        found.use(0, asks, -1)
+
+    assert not found._uncounted  # noqa: SLF001
+    assert found.room.shape == (1, 1)
+
+
+def test_labels_that_no_node_has_are_not_kept() -> None:
+    found = fleet()
+    terms = tuple((Requirement(f"k{i}", Operator.EXISTS),) for i in range(100))
+    zone = (Requirement("zone", Operator.EXISTS),)
+
+    assert those(found.selected(Demand(terms=(*terms, zone)))) == [0, 1, 2]
+
+    assert list(found._columns) == ["zone"]  # noqa: SLF001
+    assert (found.has_label("zone"), found.has_label("k1")) == (True, False)
+
+
+def test_what_is_selected_is_found_once_until_labels_change() -> None:
+    found = fleet()
+    east = Demand(required=(Requirement("zone", Operator.IN, ("east",)),))
+    first = found.selected(east)
+
+    found.change(1, LABELS[1], (), {"cpu": 1})
+    assert found.selected(east) is first
+
+    found.change(1, {"zone": "east"}, (), {"cpu": 1})
+    assert those(found.selected(east)) == [0, 1, 2]
+    assert those(first) == [0, 2]
+
+
+def test_a_label_that_the_last_node_loses_is_forgotten() -> None:
+    found = Fleet([{"zone": "a"}, {}], [(), ()], [{}, {}])
+    has = Demand(required=(Requirement("zone", Operator.EXISTS),))
+    assert those(found.selected(has)) == [0]
+
+    found.change(0, {"rack": "1"}, (), {})
+    assert those(found.selected(has)) == []
+    assert not found._columns  # noqa: SLF001
+
+    found.change(1, {"zone": "b"}, (), {})
+    assert those(found.selected(has)) == [1]
+
+
+def test_numbers_are_compared_with_values_that_came_later() -> None:
+    found = fleet()
+    above = Demand(required=(Requirement("rack", Operator.GREATER, ("7",)),))
+    assert those(found.selected(above)) == [1]
+
+    found.change(2, {"rack": "1" * 63}, (), {})
+    found.change(0, {"rack": "8"}, (), {})
+
+    assert those(found.selected(above)) == [0, 1, 2]
+
+
+def test_a_number_longer_than_a_label_is_none() -> None:
+    long = Requirement("rack", Operator.GREATER, ("7",))
+
+    assert long.accepts("1" * 63)
+    assert not long.accepts("1" * 64)
+
+
+def test_a_demand_weighs_what_it_says() -> None:
+    values = tuple(f"{i:060}" for i in range(100))
+    large = Requirement("zone", Operator.IN, values)
+    term = PodTerm("zone", (large,))
+    light = NOTHING.weight
+
+    for demand in (
+        Demand(required=(large,)),
+        Demand(terms=((large,),)),
+        Demand(prefers=(Preferred(1, (large,)),)),
+        Demand(near=(term,)),
+        Demand(spread=(Spread("zone", selector=(large,)),)),
+        Demand(prefers_apart=(PreferredPods(1, term),)),
+        Demand(labels=tuple((f"key-{i}", "x" * 60) for i in range(100))),
+    ):
+        assert demand.weight > light + 6000
+    assert Demand(near=(PodTerm("zone", None),)).weight < light + 1000

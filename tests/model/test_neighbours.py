@@ -612,3 +612,69 @@ def test_a_pod_that_went_concerns_nobody() -> None:
 
     assert during
     assert not found.heeds_others(WEB)
+
+
+def test_a_selector_is_held_against_kinds_of_pods_in_its_namespaces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where = cluster("a", "b")
+    pods = [
+        Demand(labels=WEB.labels, namespace=f"n{i % 5}", ports=(f"TCP/{i}",))
+        for i in range(100)
+    ]
+    hold(where, [(i % 2, pod) for i, pod in enumerate(pods)])
+    found = neighbours_of(where)
+    asked, means = [], Pick.means
+
+    def asks(pick: Pick, pod: Demand) -> bool:
+        asked.append(pod)
+        return means(pick, pod)
+
+    monkeypatch.setattr(Pick, "means", asks)
+
+    mine = found.counted(Pick(("n1", "none", "n1"), IS_WEB))
+
+    assert (mine.total, mine.counts.tolist(), len(asked)) == (20, [10, 10], 1)
+    assert found.counted(Pick((ANY_NAMESPACE,), IS_WEB)).total == 100
+    assert len(asked) == 6
+
+
+def test_wishes_are_held_against_pods_of_the_namespaces_that_they_mean() -> None:
+    where = cluster("a", "b")
+    hold(where, [(0, apart(ZONE_WEB)), (0, apart(ZONE_DB, pod=FAR_WEB))])
+    everywhere = PodTerm("zone", IS_WEB, (ANY_NAMESPACE,))
+    found = neighbours_of(where)
+
+    assert those(found.repelled(WEB)) == [0]
+    assert found.repelled(FAR_WEB) is None
+
+    hold(where, [(1, apart(everywhere))])
+    assert those(found.repelled(WEB)) == [0, 1]
+    assert those(found.repelled(FAR_WEB)) == [1]
+
+
+def test_domains_of_labels_that_no_node_has_are_one() -> None:
+    found = index("ab")
+
+    assert {id(found.domains(f"made-up-{i}")) for i in range(10)} == {
+        id(found.domains("other"))
+    }
+    assert not found.domains("other").present.any()
+
+
+def test_nothing_is_left_of_what_pods_wanted_that_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighbours, "MOST_MOVES", 4)
+    where = cluster("a", "b")
+    found = neighbours_of(where)
+    for i in range(20):
+        both = PodTerm("zone", IS_WEB, (f"x{i}", f"y{i}"))
+        pod = Demand(namespace=f"n{i}", apart=(both,), ports=(f"TCP/{i}",))
+        with Statement(where) as statement:
+            statement.hold("job", 0, 0, demand=pod)
+
+    found._forget_moves()  # noqa: SLF001
+
+    left = (found._wishes, found._wishes._about, found._kinds, found._ports)  # noqa: SLF001
+    assert not any(left)

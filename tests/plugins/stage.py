@@ -36,9 +36,12 @@ class Stage:
         nodes: int = 4,
         queues: Iterable[Queue] = (),
         resources: Mapping[str, int] | None = None,
+        *,
+        lists_all: bool = False,
     ) -> None:
         self.cluster = Cluster(
-            Node(f"n{i}", A2, 8, 0xFF, resources=resources or {}) for i in range(nodes)
+            Node(f"n{i}", A2, 8, 0xFF, resources=resources or {}, lists_all=lists_all)
+            for i in range(nodes)
         )
         self.view = View(self.cluster, Settings(), queues)
 

@@ -298,3 +298,13 @@ def test_a_job_that_asks_for_nothing_is_never_sated() -> None:
     stage.runs("b", "0", queue="q", replicas=4)
 
     assert order(stage) == "p q"
+
+
+def test_a_branch_that_asks_what_no_node_names_goes_last() -> None:
+    for lists_all, want in ((True, "q p"), (False, "p q")):
+        queues = tree("p root/p 1/1", "q root/q 1/1")
+        stage = Stage(queues=queues, lists_all=lists_all)
+        stage.runs("b", "0 1", queue="q", replicas=4)
+        stage.waits("c", queue="p", demand=asks(made_up=1))
+
+        assert order(stage) == want

@@ -89,3 +89,13 @@ def test_a_cluster_that_grows_lets_more_in() -> None:
 
     stage.view.total = {CHIPS: 16_000}
     assert votes.job_enqueueable(standing)
+
+
+@pytest.mark.parametrize("lists_all", [True, False])
+def test_what_no_node_names_is_nothing_where_nodes_list_all(
+    lists_all: bool,  # noqa: FBT001
+) -> None:
+    stage = Stage(lists_all=lists_all)
+    standing = stage.waits("j", chips=1, demand=asks(made_up=1))
+
+    assert stage.votes("overcommit").job_enqueueable(standing) is not lists_all

@@ -406,3 +406,18 @@ def test_parts_are_not_worked_out_again_for_pods_that_come_and_go() -> None:
     stage.view.version += 1
 
     assert plugin.part("default") is before
+
+
+@pytest.mark.parametrize("lists_all", [True, False])
+def test_what_no_node_names_is_nothing_where_nodes_list_all(
+    lists_all: bool,  # noqa: FBT001
+) -> None:
+    stage = Stage(lists_all=lists_all, queues=[Queue("q")])
+    wants = stage.waits("j", chips=0, demand=asks(made_up=1))
+    stage.runs("h", "0", chips=0, queue="q", demand=asks(other=1))
+    votes, own = stage.votes("proportion"), stage.view.queues["default"]
+
+    assert votes.job_enqueueable(wants) is not lists_all
+    assert votes.allocatable(own, {"made_up": 1}) is not lists_all
+    assert votes.overused(own) is lists_all
+    assert told(votes.reclaimable(wants, pods("h0"))) == ("h0" if lists_all else "")

@@ -81,6 +81,8 @@ TRAINING: Final[Document] = {
             "unhealthy": [7],
             "weak": [2],
             "weak-switch": False,
+            "offers": [0, 1, 2, 3, 4, 5, 6, 7],
+            "lists-all": False,
             "down": "switch",
         },
         {"name": "a1", "product": "atlas-800t-a2", "leaf": "A", "slot": 1},

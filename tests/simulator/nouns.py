@@ -175,6 +175,7 @@ def nodes(draw: st.DrawFn) -> Node:
         weak_switch=weak_switch,
         down=None if ready else draw(st.none() | st.sampled_from(Down)),
         offers=draw(st.none() | masks),
+        lists_all=draw(flags),
     )
 
 

@@ -5,6 +5,7 @@ faulty, and at those that are being repaired; where neither are, it does nothing
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from msgspec.structs import replace
@@ -467,7 +468,9 @@ def _close(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
         cycle.become(standing, replace(standing.job, previous=None))
 
 
-def _press(cycle: Cycle, standing: Standing, repair: Repair, ending: set[int]) -> None:
+def _press(
+    cycle: Cycle, standing: Standing, repair: Repair, ending: AbstractSet[int]
+) -> None:
     """Delete pods at once that had their time to end by themselves."""
     assert repair.deleted_at is not None
     due = repair.deleted_at + cycle.view.settings.repairs.grace_s

@@ -13,10 +13,11 @@ from typing import Final
 from ringleaf.framework.booking import Booking, ends_at, place_words
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Verdict
-from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.standing import NONE_OF_THEM, Phase, Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.waitlist import Key, Line
 from ringleaf.model.decision import Placed
+from ringleaf.model.job import Job
 from ringleaf.policies.fit import some_of
 
 FAIR: Final = "fair"
@@ -50,14 +51,19 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
         known = cycle.hopeless.get(standing.ask) == cycle.structure
         booking = None if known else _plan(cycle, standing)
         if booking is None:
-            cycle.hopeless[standing.ask] = cycle.structure
+            _note_hopeless(cycle, standing.ask)
             continue
         cycle.book(standing, booking)
         if booking.blockers:
             tell_booking(cycle, standing, booking)
         elif not cycle.redeem(booking):
-            cycle.hopeless[standing.ask] = cycle.structure
+            _note_hopeless(cycle, standing.ask)
         return
+
+
+def _note_hopeless(cycle: Cycle, ask: Job) -> None:
+    """No reservation can be made for jobs that ask so, until something changes."""
+    cycle.hopeless.put(ask, cycle.structure, ask.weight)
 
 
 def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
@@ -165,7 +171,7 @@ def soonest_start(cycle: Cycle, standing: Standing) -> Booking | None:
     Nothing is reserved; None where the end of nobody would help.
     """
     found = _plan(cycle, standing)
-    standing.promised = set()
+    standing.promised = NONE_OF_THEM
     return found
 
 

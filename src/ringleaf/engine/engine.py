@@ -430,9 +430,19 @@ class Engine:
             standing.before, standing.told = standing.told, ""
             standing.why = ""  # it began with what it wanted
         self.view.enter(standing)
+        self._relabel_pods(job)
         cycle.relief = True
         self._hunt_again()
         self._wait_if_short(standing)
+
+    def _relabel_pods(self, job: Job) -> None:
+        """Pods that run have the labels that *job* says."""
+        roles = job.role_by_pod
+        demands = {number: role.demand for number, role in roles.items()}
+        with Statement(self.view.cluster) as statement:
+            if statement.relabel(job.name, demands):
+                statement.commit()
+                self.cycle.pods_came(job)
 
     def _effective(self, job: Job) -> Job:
         """*job* with what counts of its demands by the configuration."""

@@ -12,7 +12,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from functools import lru_cache
 from math import ceil, inf
 from typing import Final
 
@@ -30,13 +29,19 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.framework.repairs import Repair, Repairs
 from ringleaf.framework.session import Session, as_running
-from ringleaf.framework.standing import Phase, Standing, pod_amounts
+from ringleaf.framework.standing import (
+    NONE_OF_THEM,
+    Phase,
+    Standing,
+    pod_amounts,
+)
 from ringleaf.framework.starts import Starts
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
 from ringleaf.framework.waitlist import Key, Line, Waitlist
 from ringleaf.model.amounts import Amounts, add, plus
+from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.fault import Reach
@@ -82,7 +87,7 @@ class Cycle:
         """Jobs that are let in and ask for nothing, neither chips nor resources."""
         self.bookings: dict[str, Booking] = {}
         """Reservations by the name of the job that waits."""
-        self.hopeless: dict[Job, int] = {}
+        self.hopeless: Cache[Job, int] = Cache(4096, 16 << 20)
         """Asks for which no reservation could be made, and when: see ``structure``."""
         self.structure = 0
         """Moves when nodes change or a reservation ends."""
@@ -421,9 +426,10 @@ class Cycle:
             if other.name != queue.name:
                 add(kept, other.guarantee)
         total, most = self.view.total, queue.capability
+        rest = inf if self.view.unnamed is None else self.view.unnamed
         return queue.is_open and all(
             used.get(name, 0) + amount <= most.get(name, inf)
-            and used.get(name, 0) + amount <= total.get(name, inf) - kept.get(name, 0)
+            and used.get(name, 0) + amount <= total.get(name, rest) - kept.get(name, 0)
             for name, amount in amounts.items()
         )
 
@@ -636,10 +642,10 @@ class Cycle:
 
     def is_promised(self, standing: Standing, placed: Placed) -> bool:
         """Whether every plugin is content with the places the job waits for."""
-        standing.promised = {p.replica for p in placed.placements}
+        standing.promised = frozenset(p.replica for p in placed.placements)
         content = self.votes.job_pipelined(standing)
         if not content:
-            standing.promised = set()
+            standing.promised = NONE_OF_THEM
         return content
 
     def _placed_among(
@@ -717,14 +723,14 @@ class Cycle:
         self.relief = True
         self.bookings[standing.job.name] = booking
         if booking.aged:
-            standing.promised = set()  # nobody ends for it; it may still evict
+            standing.promised = NONE_OF_THEM  # nobody ends for it; it may still evict
         booking.failed_at = self.supply
         booking.hold(self.view.cluster)
 
     def give_up(self, booking: Booking) -> None:
         """A reservation is no more; what it held is free."""
         del self.bookings[booking.job.name]
-        self.view.standings[booking.job.name].promised = set()
+        self.view.standings[booking.job.name].promised = NONE_OF_THEM
         self.structure += 1
         cluster = self.view.cluster
         with Statement(cluster) as statement:
@@ -743,7 +749,7 @@ class Cycle:
         self.bound.add(job.name)
         self.pods_came(job)
         standing.told = standing.why = standing.before = ""
-        standing.promised = set()
+        standing.promised = NONE_OF_THEM
         if standing.phase is Phase.RUNNING:
             self.starts.join(job.name, [p.replica for p in placements], self.now)
         else:
@@ -865,7 +871,7 @@ class Cycle:
         name = victim.job.name
         self.view.end(victim, replicas)
         self.relief = True
-        victim.evicted_by.add(by)
+        victim.evicted_by |= {by}
         victim.evicted_in = self.arrivals
         self.ends[name] = victim
         self.stop_waiting(name)
@@ -925,10 +931,16 @@ class Cycle:
             self.out.append(Report(name, verdict, message, hint, behind=behind))
 
 
-@lru_cache(maxsize=4096)
+_requests: Final[Cache[Job, Request]] = Cache(4096, 32 << 20)
+
+
 def _request(ask: Job) -> Request:
     """The request of jobs that ask the same, found once."""
-    return request_of(ask)
+    found = _requests.get(ask)
+    if found is None:
+        found = request_of(ask)
+        _requests.put(ask, found, ask.weight)
+    return found
 
 
 def hold_all(

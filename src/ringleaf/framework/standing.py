@@ -2,14 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from ringleaf.model.amounts import add, scaled
+from ringleaf.model.cache import Cache
 from ringleaf.model.job import Job, Role
 from ringleaf.model.placement import Placement
+
+NO_NAMES: Final[frozenset[str]] = frozenset()
+NONE_OF_THEM: Final[frozenset[int]] = frozenset()
+"""No pods; most jobs have none of most kinds, and share it."""
 
 
 class Phase(StrEnum):
@@ -27,7 +31,7 @@ class Standing:
     """One job that the engine knows; the engine alone writes to it."""
 
     def __init__(self, job: Job, number: int = 0, arrived: float = 0.0) -> None:
-        self.finished: set[int] = set()
+        self.finished: frozenset[int] = NONE_OF_THEM
         """Replicas that ended well."""
         self.become(job)
         self.number = number
@@ -38,15 +42,15 @@ class Standing:
         self.phase = Phase.PENDING
         self.placements: dict[int, Placement] = {}
         """Replica -> where it is, for pods that hold something."""
-        self.terminating: set[int] = set()
+        self.terminating: frozenset[int] = NONE_OF_THEM
         """Replicas that hold something still, and are asked to end."""
-        self.promised: set[int] = set()
+        self.promised: frozenset[int] = NONE_OF_THEM
         """Replicas for which room is held that is not free yet."""
         self.let_in_early = False
         """Whether it was let in before others who could not start."""
         self.allocated: dict[str, int] = {}
         """What its pods use now."""
-        self.evicted_by: set[str] = set()
+        self.evicted_by: frozenset[str] = NO_NAMES
         """The jobs for which its pods were evicted."""
         self.evicted_in: int = -1
         """How many jobs had arrived when it was evicted last."""
@@ -78,7 +82,7 @@ class Standing:
         self.asks_nothing = not self.total
         """Whether its pods ask for no chips and no resources at all."""
         if self.finished:
-            done, self.finished = self.finished, set()
+            done, self.finished = self.finished, NONE_OF_THEM
             self.finish(done)
 
     def is_news(self, message: str) -> bool:
@@ -164,12 +168,18 @@ class _Shape(NamedTuple):
     least: Mapping[str, int]
 
 
-@lru_cache(maxsize=4096)
+_shapes: Final[Cache[Job, _Shape]] = Cache(4096, 32 << 20)
+
+
 def _shape(ask: Job) -> _Shape:
     """Jobs that ask the same share it."""
-    crew = ask.crew
-    n_pods = sum(len(own) for _role, own in crew)
-    return _Shape(ask, crew, n_pods, ask.fewest, job_amounts(ask), min_amounts(ask))
+    found = _shapes.get(ask)
+    if found is None:
+        crew, amounts = ask.crew, job_amounts(ask)
+        n_pods = sum(len(own) for _role, own in crew)
+        found = _Shape(ask, crew, n_pods, ask.fewest, amounts, min_amounts(ask))
+        _shapes.put(ask, found, ask.weight)
+    return found
 
 
 def pod_amounts(job: Job, role: Role) -> dict[str, int]:

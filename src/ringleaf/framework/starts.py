@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from math import inf
 
+from ringleaf.framework.standing import NONE_OF_THEM
+
 FIRST_S, MOST_S = 10.0, 600.0
 """How long a job rests after its first release, then twice so long; and at most."""
 
@@ -31,12 +33,12 @@ class Start:
     def __init__(self, since: float | None) -> None:
         self.since = since
         """From when on its time is counted; None while that is not known."""
-        self.runs: set[int] = set()
+        self.runs: frozenset[int] = NONE_OF_THEM
         """Pods that have run."""
         self.is_watched = False
         """Whether it was ever said who runs."""
         self.was_whole = False
-        self.again: set[int] = set()
+        self.again: frozenset[int] = NONE_OF_THEM
         """Pods that were sent and came back: they get no new time."""
         self.tries = 0
         """How often it was released since it was last whole."""

@@ -5,8 +5,10 @@ remembers how to take every write back. Leaving the ``with`` block without ``com
 takes everything back, bit by bit.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Self
+
+from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import NOTHING, Demand
@@ -74,6 +76,26 @@ class Statement:
         if cluster.leaves and _speaks(holding):
             cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
         cluster.tell(job, holding, -1)
+
+    def relabel(self, job: str, demands: Mapping[int, Demand]) -> bool:
+        """Pods of *job* have other labels; whether any has.
+
+        Pods that differ from their new demand in more than labels stay as they are.
+        """
+        before = self._cluster.holdings.get(job, [])
+        after = [_relabelled(each, demands.get(each.replica)) for each in before]
+        if after == before:
+            return False
+        self._exchange(job, before, after)
+        self._undo.append(lambda: self._exchange(job, after, before))
+        return True
+
+    def _exchange(self, job: str, before: list[Holding], after: list[Holding]) -> None:
+        for one, other in zip(before, after, strict=True):
+            if one != other:
+                self._go(job, one)
+                self._come(job, other)
+        self._cluster.holdings[job] = after
 
     def terminate(self, job: str) -> None:
         """*job* is asked to end; it keeps its chips until it is released (D20)."""
@@ -150,6 +172,13 @@ class Statement:
         """Take back everything since the last commit, last first."""
         while self._undo:
             self._undo.pop()()
+
+
+def _relabelled(holding: Holding, demand: Demand | None) -> Holding:
+    """*holding* with *demand*, if that differs in labels alone."""
+    if demand is None or demand == holding.demand or not demand.is_like(holding.demand):
+        return holding
+    return replace(holding, demand=demand)
 
 
 def _speaks(holding: Holding) -> bool:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ringleaf.framework.standing import Phase, Standing
-from ringleaf.model.amounts import NONE, Amounts, add
+from ringleaf.model.amounts import NONE, Amounts, add, take
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import UNLIMITED
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -54,8 +54,8 @@ class Account:
             add(self.elastic, spare)
 
     def _drop(self, name: str) -> None:
-        add(self.inqueue, self._owed.pop(name, NONE), -1)
-        add(self.elastic, self._spare.pop(name, NONE), -1)
+        take(self.inqueue, self._owed.pop(name, NONE))
+        take(self.elastic, self._spare.pop(name, NONE))
 
     def owed_to(self, whom: Callable[[str], bool]) -> dict[str, int]:
         """What of ``inqueue`` some of its jobs need."""
@@ -88,6 +88,8 @@ class View:
         self.asked = 0
         """Moves when what all jobs ask changes, or queues or nodes do."""
         self.handlers: list[Handler] = []
+        self.unnamed: int | None = None
+        """What nodes have of a resource that none names: nothing, or any amount."""
         self.cluster = cluster
         self.watch(cluster)
 
@@ -114,6 +116,8 @@ class View:
     def count(self) -> None:
         """Count anew what all nodes have."""
         self.total = total_of(self.cluster)
+        lists_all = len(self.cluster) > 0 and not self.cluster.fleet.unnamed.any()
+        self.unnamed = 0 if lists_all else None
         self.version += 1
         self.asked += 1
 
@@ -169,8 +173,8 @@ class View:
         del self.standings[job.name]
         account = self.account(job.queue)
         account.forget(standing)
-        add(account.requested, standing.total, -1)
-        add(account.allocated, standing.allocated, -1)
+        take(account.requested, standing.total)
+        take(account.allocated, standing.allocated)
         self.version += 1
         self.asked += 1
 
@@ -185,7 +189,7 @@ class View:
         before = len(standing.finished)
         asked = standing.finish(replicas)
         account = self.account(standing.job.queue)
-        add(account.requested, asked, -1)
+        take(account.requested, asked)
         account.settle(standing)
         self.version += 1
         self.asked += 1

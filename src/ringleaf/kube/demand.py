@@ -1,7 +1,9 @@
 """What a pod asks besides chips, read from its spec.
 
 Thousands of equal pods come at once, so a spec is read once: what was read is found
-again by the bytes of the parts that matter. Equal demands are one object.
+again by a digest of the parts that matter. Equal demands are one object. What is kept
+for pods to come is bounded in bytes, and so is what one pod may ask
+(docs/kubernetes.md, "How much one object may say").
 
 NB: Two readings of ours. ``matchFields`` on ``metadata.name`` becomes a requirement on
 a label of that name, which ``ringleaf.kube.nodes`` gives to every node. Labels that
@@ -10,8 +12,9 @@ would be alike, and selectors do not go by them.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Final, TypeVar
 
 from msgspec.json import Encoder
@@ -36,6 +39,7 @@ from ringleaf.kube.objects import (
     TolerationEntry,
 )
 from ringleaf.kube.quantity import COUNTED, BadQuantity, quantity
+from ringleaf.model.cache import Cache
 from ringleaf.model.demand import (
     ANY_NAMESPACE,
     Demand,
@@ -75,6 +79,18 @@ MAX_WEIGHT: Final = 100
 MAX_PORT: Final = 65535
 MAX_READ: Final = 1 << 15
 """Demands that are kept for pods to come."""
+MAX_READ_BYTES: Final = 24 << 20
+"""Bytes of those demands."""
+MAX_BYTES: Final = 128 << 10
+"""Bytes of what a pod asks, as it is written: containers, selectors, affinity."""
+MAX_TERMS: Final = 500
+"""Terms of node affinity, required or preferred, and tolerations."""
+MAX_POD_TERMS: Final = 100
+"""Terms of pod affinity of one kind, and constraints that spread pods."""
+MAX_REQUIREMENTS: Final = 1000
+"""Requirements on labels that a pod may have in all."""
+MAX_RESOURCES: Final = 100
+"""Names of resources that a pod, or a PodGroup, may ask for."""
 
 _ALWAYS: Final = "Always"
 _NEVER: Final = (Requirement(NAME_FIELD, Operator.IN),)
@@ -102,9 +118,25 @@ class Unsupported(BadPod):
     """A pod that Kubernetes would place and Ringleaf does not."""
 
 
-_encoded = Encoder().encode
-_read: dict[tuple[bytes, frozenset[str]], Demand] = {}
-_one: dict[Demand, Demand] = {}
+_encoded: Final = Encoder().encode
+_read: Final[Cache[tuple[bytes, frozenset[str]], Demand]] = Cache(
+    MAX_READ, MAX_READ_BYTES
+)
+_one: Final[Cache[Demand, Demand]] = Cache(MAX_READ, MAX_READ_BYTES)
+
+
+def digest_of(text: bytes) -> bytes:
+    """What stands for a text that would be long to keep."""
+    return blake2b(text, digest_size=32).digest()
+
+
+def the_one(demand: Demand) -> Demand:
+    """The object that stands for all demands that equal *demand*."""
+    known = _one.get(demand)
+    if known is None:
+        known = demand
+        _one.put(demand, demand, demand.weight)
+    return known
 
 
 def demand_of(
@@ -128,18 +160,58 @@ def demand_of(
         spec.tolerations,
         spec.topology_spread_constraints,
     )
-    key = _encoded(parts), ignore
+    key = digest_of(_encoded(parts)), ignore
     if (known := _read.get(key)) is not None:
         return known
     try:
-        demand = _demand(spec, pod.metadata.namespace, labels or {}, ignore)
+        demand = the_one(_demand(spec, pod.metadata.namespace, labels or {}, ignore))
     except BadPod as error:
         raise type(error)(f"Pod {quoted(pod.metadata.key)}: {error}") from None
-    if len(_read) >= MAX_READ:
-        _read.clear()
-        _one.clear()
-    _read[key] = demand = _one.setdefault(demand, demand)
+    _read.put(key, demand, demand.weight)
     return demand
+
+
+def check_size(spec: PodSpec, n_bytes: int) -> None:
+    """Refuse a pod that asks with more words than are read. Raises ``BadPod``.
+
+    *n_bytes* is what all of it has as it is written.
+    """
+    affinity = spec.affinity or Affinity()
+    nodes = affinity.node_affinity or NodeAffinity()
+    near = affinity.pod_affinity or PodAffinity()
+    apart = affinity.pod_anti_affinity or PodAffinity()
+    terms = (nodes.required or NodeSelector()).node_selector_terms
+    own = "spec.affinity"
+    one_label = "select one label that all these nodes have"
+    fewer = "select with fewer terms"
+    for path, given, most, hint in (
+        (f"{own}.nodeAffinity.{_MUST}.nodeSelectorTerms", terms, MAX_TERMS, one_label),
+        (f"{own}.nodeAffinity.{_MAY}", nodes.preferred, MAX_TERMS, one_label),
+        (f"{own}.podAffinity.{_MUST}", near.required, MAX_POD_TERMS, fewer),
+        (f"{own}.podAffinity.{_MAY}", near.preferred, MAX_POD_TERMS, fewer),
+        (f"{own}.podAntiAffinity.{_MUST}", apart.required, MAX_POD_TERMS, fewer),
+        (f"{own}.podAntiAffinity.{_MAY}", apart.preferred, MAX_POD_TERMS, fewer),
+        (
+            "spec.topologySpreadConstraints",
+            spec.topology_spread_constraints,
+            MAX_POD_TERMS,
+            fewer,
+        ),
+        ("spec.tolerations", spec.tolerations, MAX_TERMS, "tolerate keys as a whole"),
+    ):
+        check_number(path, given, most, hint)
+    if n_bytes > MAX_BYTES:
+        raise BadPod(
+            f"what it asks for (containers, selectors, affinity) has {n_bytes} bytes, "
+            f"want at most {MAX_BYTES}",
+            "ask with fewer values",
+        )
+
+
+def check_number(path: str, given: Sized | None, most: int, hint: str) -> None:
+    """Refuse a list that is longer than is read. Raises ``BadPod``."""
+    if given is not None and len(given) > most:
+        raise BadPod(f"{path} has {len(given)} entries, want at most {most}", hint)
 
 
 def requests_of(spec: PodSpec) -> dict[str, int]:
@@ -204,6 +276,8 @@ def _demand(
     spec: PodSpec, namespace: str, labels: Mapping[str, str], ignore: frozenset[str]
 ) -> Demand:
     amounts = requests_of(spec) | {PODS: 1000}
+    few = "ask for fewer resources"
+    check_number("spec.containers: resources", amounts, MAX_RESOURCES, few)
     plain = Demand(
         # More than any node is counted to have stays more.
         resources=tuple(
@@ -224,7 +298,16 @@ def _demand(
             for i, each in enumerate(spec.topology_spread_constraints or ())
         ),
     )
-    return plain if spec.affinity is None else _with_affinity(plain, spec.affinity)
+    if spec.affinity is not None:
+        plain = _with_affinity(plain, spec.affinity)
+    n_required = sum(1 for _each in plain.requirements)
+    if n_required > MAX_REQUIREMENTS:
+        raise BadPod(
+            f"spec has {n_required} requirements on labels of nodes and pods in all, "
+            f"want at most {MAX_REQUIREMENTS}",
+            "select one label that all these nodes have",
+        )
+    return plain
 
 
 def _with_affinity(plain: Demand, affinity: Affinity) -> Demand:
@@ -354,6 +437,9 @@ def read_selector(path: str, entry: LabelSelector | None) -> Selector:
     if entry is None:
         return None
     expressions = entry.match_expressions
+    fewer = "select fewer labels"
+    check_number(f"{path}.matchLabels", entry.match_labels, MAX_TERMS, fewer)
+    check_number(f"{path}.matchExpressions", expressions, MAX_TERMS, fewer)
     return (
         *_labelled(entry.match_labels),
         *_requirements(f"{path}.matchExpressions", expressions, _OF_LABELS),

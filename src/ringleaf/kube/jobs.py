@@ -5,20 +5,23 @@ what is there: pods that hold something, pods that wait, and how many must start
 together. A pod keeps its number as long as the group lives, and so does its name.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from itertools import chain, count
 from typing import Final
 
 from msgspec.structs import replace
 
+from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM
 from ringleaf.kube import names
-from ringleaf.kube.demand import BadPod
+from ringleaf.kube.demand import MAX_RESOURCES, BadPod, check_number
 from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pods import (
     JOB_ANNOTATIONS,
     JOB_LABELS,
     MAX_READ,
+    MAX_READ_BYTES,
+    MAX_TEXT,
     PodRecord,
     State,
     seconds_of,
@@ -27,6 +30,7 @@ from ringleaf.kube.products import wanted_product
 from ringleaf.kube.quantity import BadQuantity, resources, whole_number
 from ringleaf.kube.records import mark_of
 from ringleaf.kube.recovery import recovery_of
+from ringleaf.model.cache import Cache
 from ringleaf.model.demand import Demand
 from ringleaf.model.fault import Ailment, Record
 from ringleaf.model.job import Firmness, Job, Role, Schema, Strategy, type_of
@@ -41,16 +45,52 @@ OUTSIDE: Final = "(other schedulers)"
 UNSTARTED: Final = ("", "Pending", "Inqueue")
 """Phases of a PodGroup whose pods may not be made yet."""
 MAX_MEMBERS: Final = 1_000_000
+MAX_DIGITS: Final = 9
+"""Digits of a number of chips."""
 MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
 MAX_WRITTEN: Final = 16
 """Writes of ours that the API server may tell us of late."""
 _LABELS: Final = frozenset(JOB_LABELS)
-_alone: Final[dict[tuple[object, ...], Job]] = {}
+_alone: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
 
 
 class Group:
     """Pods that start together."""
+
+    __slots__ = (
+        "ailing",
+        "backoff",
+        "believed",
+        "complete_at",
+        "doomed",
+        "ending",
+        "is_alone",
+        "is_finished",
+        "is_outside",
+        "is_overwritten",
+        "is_stale",
+        "is_watched",
+        "let_in",
+        "name",
+        "numbers",
+        "placed",
+        "podgroup",
+        "pods",
+        "reason",
+        "record",
+        "record_text",
+        "renewals",
+        "running",
+        "said",
+        "sent_at",
+        "spared_until",
+        "told",
+        "unreadable",
+        "waits",
+        "was_whole",
+        "written",
+    )
 
     def __init__(self, name: str) -> None:  # noqa: PLR0915 - one by one
         self.name = name
@@ -66,7 +106,7 @@ class Group:
         """What the engine was told last."""
         self.placed: dict[int, Placement] = {}
         """Number -> where the engine knows the pod to be."""
-        self.ending: set[int] = set()
+        self.ending: frozenset[int] = NONE_OF_THEM
         """Numbers of which the engine knows that they are asked to end."""
         self.ailing: tuple[Ailment, ...] = ()
         """What the engine knows to be wrong with its pods themselves."""
@@ -76,17 +116,17 @@ class Group:
         """The same, without what somebody wrote who has nothing to write there."""
         self.record_text = ""
         """How that is written on its PodGroup."""
-        self.written: deque[str] = deque(maxlen=MAX_WRITTEN)
+        self.written: tuple[str, ...] = ()
         """What we wrote there ourselves, and is no news."""
         self.is_overwritten = False
         """Whether that is to be written anew, because somebody wrote over it."""
         self.renewals = 0
         """How often it was, in this repair."""
-        self.running: set[int] = set()
+        self.running: frozenset[int] = NONE_OF_THEM
         """Numbers of which the engine knows that they run."""
         self.is_watched = False
         """Whether the engine was told which of its pods run."""
-        self.doomed: frozenset[str] = frozenset()
+        self.doomed: frozenset[str] = NO_NAMES
         """Marks of the pods that whoever scheduled before was about to delete."""
         self.is_finished = False
         """Whether those were deleted again."""
@@ -167,13 +207,11 @@ class Group:
 
 
 class Facts:
-    """What else there is to know of jobs: priorities by name, and budgets."""
+    """What else there is to know of jobs: priorities by name."""
 
     def __init__(self) -> None:
         self.priorities: dict[str, int] = {}
         self.default_priority = 0
-        self.keys: frozenset[str] = frozenset()
-        """Keys of labels by which some pod looks for others."""
 
 
 class Muster:
@@ -311,9 +349,9 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
     )
     known = _alone.get(like)
     if known is None:
-        if len(_alone) >= MAX_READ:
-            _alone.clear()
-        known = _alone[like] = _job(group, pods, facts)
+        known = _job(group, pods, facts)
+        texts = sum(map(len, (*pod.annotations.values(), *dict(labels).values())))
+        _alone.put(like, known, known.weight + texts)
     return replace(known, name=group.name, created=pod.created)
 
 
@@ -377,6 +415,11 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
         ) from None
     if any(amount < 0 for amount in asks.values()):
         raise BadPod(f"PodGroup {quoted(group.name)}: minResources below 0, want more")
+    path, few = "spec.minResources", "ask for fewer resources"
+    try:
+        check_number(path, asks, MAX_RESOURCES, few)
+    except BadPod as error:
+        raise BadPod(f"PodGroup {quoted(group.name)}: {error}") from None
     demand = Demand(resources=tuple(sorted(asks.items())))
     return Job(
         name=group.name,
@@ -496,7 +539,7 @@ def _traits(pod: PodRecord, podgroup: PodGroup | None) -> dict[str, str]:
             (meta.annotations or {}, JOB_ANNOTATIONS),
         ]
     for given, keys in sources:
-        found |= {key: given[key] for key in keys if key in given}
+        found |= {key: given[key][:MAX_TEXT] for key in keys if key in given}
     return found
 
 

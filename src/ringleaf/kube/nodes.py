@@ -6,25 +6,25 @@ Which chips pods hold is not told here, but a node offers no more chips than Kub
 counts there as allocatable, and none where it is unclear which ones pods hold.
 
 NB: Every node gets a label ``metadata.name``, its name, for pods that select nodes by
-that field. A node may also be told which resources it has none of: of a resource that
-a node does not name, the core believes that there is enough.
+that field. A node of Kubernetes lists all it has: it has nothing of a resource that it
+does not name.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
 
-from ringleaf.kube.demand import NAME_FIELD
+from ringleaf.kube.demand import NAME_FIELD, digest_of
 from ringleaf.kube.objects import NodeObject
 from ringleaf.kube.products import DEVICES, TYPE, is_npu, product_of_node
 from ringleaf.kube.quantity import COUNTED, BadQuantity, quantity, whole_number
 from ringleaf.kube.reported import Said
 from ringleaf.kube.reports import NodeHealth, SwitchHealth
+from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import Effect, Taint
 from ringleaf.model.fault import Down
@@ -98,12 +98,8 @@ def node_of(
     *,
     is_unclear: bool = False,
     held: int = 0,
-    counted: Iterable[str] = (),
 ) -> NodeFacts:
-    """What is known of a node on which pods hold the chips *held*.
-
-    *counted* are resources it has none of by default.
-    """
+    """What is known of a node on which pods hold the chips *held*."""
     metadata = given.metadata
     annotations = metadata.annotations or {}
     problems: list[str] = []
@@ -136,7 +132,8 @@ def node_of(
         cordoned=given.spec.unschedulable or _is_separated(said),
         labels={**(metadata.labels or {}), NAME_FIELD: metadata.name},
         taints=tuple(_taints(given, problems)),
-        resources=dict.fromkeys(counted, 0) | _resources(given, problems),
+        resources=_resources(given, problems),
+        lists_all=True,
         unhealthy=masks.unhealthy,
         weak=masks.weak,
         weak_switch=weak_switch,
@@ -171,11 +168,23 @@ def leaves_of(topology: Topology | None) -> tuple[Leaf, ...]:
 # The chips.
 
 
-@lru_cache(maxsize=1 << 14)
+_inventories: Final[Cache[bytes, Inventory]] = Cache(1 << 15, 128 << 20)
+_CHIP_BYTES: Final = 500
+
+
 def _inventory(text: str | None) -> Inventory:
     """The chips listed in an annotation; nodes tell the same again and again."""
     if text is None:
         return Inventory()
+    key = digest_of(text.encode(errors="surrogatepass"))
+    found = _inventories.get(key)
+    if found is None:
+        found = _read_inventory(text)
+        _inventories.put(key, found, _CHIP_BYTES * (1 + len(found.devices)))
+    return found
+
+
+def _read_inventory(text: str) -> Inventory:
     try:
         listed = msgspec.json.decode(text, type=dict[str, Device])
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

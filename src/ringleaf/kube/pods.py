@@ -12,10 +12,19 @@ from msgspec.msgpack import Encoder
 from msgspec.structs import replace
 
 from ringleaf.kube import names
-from ringleaf.kube.demand import BadPod, demand_of, requests_of
-from ringleaf.kube.objects import Pod, PodSpec
+from ringleaf.kube.demand import (
+    BadPod,
+    check_number,
+    check_size,
+    demand_of,
+    digest_of,
+    requests_of,
+    the_one,
+)
+from ringleaf.kube.objects import Container, Pod, PodSpec, Quantities, Resources
 from ringleaf.kube.quantity import whole_number
 from ringleaf.kube.unstarted import refusal_of, runs
+from ringleaf.model.cache import Cache
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.mask import MAX_CHIPS
 from ringleaf.model.placement import Placement
@@ -23,13 +32,25 @@ from ringleaf.model.topology import quoted
 
 MAX_CHIPS_ASKED: Final = 1_000_000
 MAX_RANK: Final = 1_000_000
-MAX_ANNOTATION: Final = 1 << 16
-"""Bytes of an annotation that are looked at; a node has at most 64 chips."""
+MAX_TEXT: Final = 1 << 12
+"""Characters of a label or an annotation that are kept; 64 chips need 900."""
+MAX_LABELS: Final = 200
+"""Labels of a pod; each has at most 63 characters, and 317 in its key."""
+MAX_CLAIMS: Final = 1000
+"""Volume claims of a pod."""
 MAX_READ: Final = 1 << 14
 """Kinds of pods that are remembered."""
+MAX_READ_BYTES: Final = 24 << 20
+"""Bytes of what is remembered of them."""
+MAX_TIME: Final = 40
+"""Characters of a time."""
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _encoded: Final = Encoder().encode
-_read: Final[dict[bytes, tuple[int, str, Demand]]] = {}
+_read: Final[Cache[bytes, tuple[int, str, Demand]]] = Cache(MAX_READ, MAX_READ_BYTES)
+_chips_read: Final[Cache[str, tuple[tuple[int, ...] | None]]] = Cache(1 << 14, 8 << 20)
+
+USUAL: Final = ("cpu", "memory", "ephemeral-storage", *sorted(names.NPU_RESOURCES))
+"""Resources that count of pods which ask for more than is read."""
 
 JOB_LABELS: Final = (
     names.TOR_AFFINITY,
@@ -143,7 +164,7 @@ class PodRecord:
 
     def __init__(self, pod: Pod, schedulers: frozenset[str]) -> None:
         metadata, spec = pod.metadata, pod.spec
-        labels = metadata.labels or _NONE
+        labels = _few(metadata.labels or _NONE)
         self.namespace, self.name = metadata.namespace, metadata.name
         self.key, self.uid = metadata.key, metadata.uid
         self.created = seconds_of(metadata.creation_timestamp)
@@ -166,9 +187,8 @@ class PodRecord:
         self.job = ""
         self.said = ""
         """What its condition says already of why it waits."""
-        self.role = labels.get(names.TASK) or (metadata.annotations or _NONE).get(
-            names.TASK, ""
-        )
+        annotations = metadata.annotations or _NONE
+        self.role = labels.get(names.TASK) or _text(annotations, names.TASK)
         self.order = _order(self.role, self.name, labels)
         self.operated = names.OPERATOR in labels
         self.priority = spec.priority
@@ -177,13 +197,16 @@ class PodRecord:
             self.namespace == names.KUBE_SYSTEM
             or spec.priority_class_name in names.CRITICAL_CLASSES
         )
-        self.node_selector = spec.node_selector or _NONE
+        asked = (spec.node_selector or _NONE).get(names.ACCELERATOR_TYPE)
+        self.node_selector = {} if asked is None else {names.ACCELERATOR_TYPE: asked}
+        """Of the labels it selects nodes by, the one that says what product it is."""
         self.claims = tuple(_claims(pod)) if spec.volumes else ()
         self.problem = ""
         """Why it cannot be placed as it is; for people."""
         self.asked, self.resource = 0, ""
         self.base = self.demand = NOTHING
         self._ask(pod)
+        self.problem = self.problem or _too_much(pod)
         self.update(pod)
 
     def _ask(self, pod: Pod) -> None:
@@ -199,19 +222,18 @@ class PodRecord:
             spec.tolerations,
             spec.topology_spread_constraints,
         )
-        key = _encoded(parts)
+        text = _encoded(parts)
+        key = digest_of(text)
         known = _read.get(key)
         if known is None:
             try:
-                known = _asked(pod)
+                known = _asked(pod, len(text))
             except BadPod as error:
                 self.problem = str(error)
                 self.asked, self.resource, self.base = _held(pod)
                 self.demand = self.base
                 return
-            if len(_read) >= MAX_READ:
-                _read.clear()
-            _read[key] = known
+            _read.put(key, known, known[2].weight)
         self.asked, self.resource, self.base = known
         self.demand = self.base
         if spec.resource_claims:
@@ -225,10 +247,12 @@ class PodRecord:
         metadata, spec = pod.metadata, pod.spec
         annotations = metadata.annotations or _NONE
         self.annotations = {
-            key: value for key, value in annotations.items() if key in KEPT_ANNOTATIONS
+            key: value[:MAX_TEXT]
+            for key, value in annotations.items()
+            if key in KEPT_ANNOTATIONS
         }
         one, other = names.GROUP_NAMES
-        self.group = annotations.get(one) or annotations.get(other) or ""
+        self.group = _text(annotations, one) or _text(annotations, other)
         self.deleting = metadata.deletion_timestamp is not None
         self.node = spec.node_name
         self.started = seconds_of(pod.status.start_time or "")
@@ -237,13 +261,11 @@ class PodRecord:
         """Why its node refused it, if it did."""
         self.runs = bool(self.node) and not self.refused and runs(pod)
         self.rank = _rank(annotations.get(names.RANK, ""))
-        labels = metadata.labels or _NONE
-        self.labels = labels
+        self.labels = labels = _few(metadata.labels or _NONE)
         may = annotations.get(names.PREEMPTABLE) or labels.get(names.PREEMPTABLE)
         self.preemptable = may != "false"
-        self.chip_text = annotations.get(names.REAL) or annotations.get(
-            self.resource or "huawei.com/Ascend910", ""
-        )
+        chips = self.resource or "huawei.com/Ascend910"
+        self.chip_text = _text(annotations, names.REAL) or _text(annotations, chips)
         self.chips = chips_named(self.chip_text) if self.asked else ()
         """The chips that it names; a pod that asks for none holds none."""
         self.state = self._state(pod)
@@ -293,11 +315,35 @@ class PodRecord:
         """Whether it holds chips, and does not say which: as many as it asked for."""
         return self.holds and self.asked != len(self.chips or ())
 
-    def watched(self, keys: frozenset[str]) -> None:
-        """Of its labels, those with *keys* count for others."""
-        kept = tuple(sorted((k, v) for k, v in self.labels.items() if k in keys))
-        if kept != self.demand.labels:
-            self.demand = _with_labels(self.base, kept)
+    def count_labels(self, kept: tuple[tuple[str, str], ...]) -> bool:
+        """Of its labels, *kept* count for others; whether others did before."""
+        if kept == self.demand.labels:
+            return False
+        self.demand = the_one(replace(self.base, labels=kept)) if kept else self.base
+        return True
+
+
+def _few(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """As many of *labels* as are kept of a pod, the first by their keys."""
+    if len(labels) <= MAX_LABELS:
+        return labels
+    return {key: labels[key] for key in sorted(labels)[:MAX_LABELS]}
+
+
+def _text(given: Mapping[str, str], key: str) -> str:
+    """A value as far as it is kept; nobody needs one that is longer."""
+    return given.get(key, "")[:MAX_TEXT]
+
+
+def _too_much(pod: Pod) -> str:
+    """What a pod has more of than is kept, for people; empty if there is nothing."""
+    try:
+        fewer = "set fewer labels"
+        check_number("metadata.labels", pod.metadata.labels, MAX_LABELS, fewer)
+        check_number("spec.volumes", pod.spec.volumes, MAX_CLAIMS, "use fewer volumes")
+    except BadPod as error:
+        return f"Pod {quoted(pod.metadata.key)}: {error}"
+    return ""
 
 
 def _signs(
@@ -324,8 +370,12 @@ def _bound_at(pod: Pod) -> float:
     return seconds_of(next(times, None) or "") if pod.spec.node_name else 0.0
 
 
-def _asked(pod: Pod) -> tuple[int, str, Demand]:
+def _asked(pod: Pod, n_bytes: int) -> tuple[int, str, Demand]:
     """Chips, the resource that counts them, and the rest."""
+    try:
+        check_size(pod.spec, n_bytes)
+    except BadPod as error:
+        raise BadPod(f"Pod {quoted(pod.metadata.key)}: {error}") from None
     chips, resource = _chips(pod.metadata.key, requests_of(pod.spec))
     labels = frozenset(pod.metadata.labels or ())
     return chips, resource, demand_of(pod, names.NPU_RESOURCES, labels)
@@ -341,9 +391,11 @@ def _held(pod: Pod) -> tuple[int, str, Demand]:
     )
     chips, resource, demand = 0, "", NOTHING
     labels = frozenset(pod.metadata.labels or ())
-    with suppress(BadPod):
-        demand = demand_of(replace(pod, spec=kept), names.NPU_RESOURCES, labels)
-        chips, resource = _held_chips(requests_of(kept))
+    for each in (kept, _plain(kept)):
+        with suppress(BadPod):
+            demand = demand_of(replace(pod, spec=each), names.NPU_RESOURCES, labels)
+            chips, resource = _held_chips(requests_of(each))
+            break
     return chips, resource, demand
 
 
@@ -358,27 +410,22 @@ def _held_chips(asks: Mapping[str, int]) -> tuple[int, str]:
     return min(sum(counts.values()), MAX_CHIPS_ASKED), whole[0] if whole else ""
 
 
-@lru_cache(maxsize=1 << 15)
-def _with_labels(base: Demand, labels: tuple[tuple[str, str], ...]) -> Demand:
-    return replace(base, labels=labels)
+def _plain(spec: PodSpec) -> PodSpec:
+    """Containers without ports, and of what they ask the usual resources only."""
+    return PodSpec(
+        containers=[_plainly(each) for each in spec.containers or ()],
+        init_containers=[_plainly(each) for each in spec.init_containers or ()],
+    )
 
 
-def selected_keys(demand: Demand) -> frozenset[str]:
-    """The label keys by which a pod looks for other pods."""
-    if not (
-        demand.near
-        or demand.apart
-        or demand.spread
-        or demand.prefers_near
-        or demand.prefers_apart
-    ):
-        return frozenset()
-    selectors = [
-        *(term.selector for term in (*demand.near, *demand.apart)),
-        *(each.selector for each in demand.spread),
-        *(p.term.selector for p in (*demand.prefers_near, *demand.prefers_apart)),
-    ]
-    return frozenset(each.key for selector in selectors for each in selector or ())
+def _plainly(container: Container) -> Container:
+    has = container.resources or Resources()
+    asks = Resources(requests=_usual(has.requests), limits=_usual(has.limits))
+    return Container(resources=asks, restart_policy=container.restart_policy)
+
+
+def _usual(given: Quantities | None) -> Quantities:
+    return {name: (given or {})[name] for name in USUAL if name in (given or {})}
 
 
 def _order(
@@ -402,7 +449,7 @@ def _rank(text: str) -> int | None:
 def _claims(pod: Pod) -> list[str]:
     """The keys of the volume claims that must be bound first."""
     found = []
-    for volume in pod.spec.volumes or ():
+    for volume in (pod.spec.volumes or ())[:MAX_CLAIMS]:
         if volume.persistent_volume_claim is not None:
             found.append(volume.persistent_volume_claim.claim_name)
         elif volume.ephemeral is not None:
@@ -445,7 +492,6 @@ def _is_part(name: str) -> bool:
     )
 
 
-@lru_cache(maxsize=1 << 14)
 def chips_named(text: str) -> tuple[int, ...] | None:
     """The ids in a list of chips; None where it is no such list.
 
@@ -458,8 +504,14 @@ def chips_named(text: str) -> tuple[int, ...] | None:
     """
     if not text:
         return ()
-    if len(text) > MAX_ANNOTATION:
-        return None
+    known = _chips_read.get(text)
+    if known is None:
+        known = (_chips_in(text),)
+        _chips_read.put(text, known, len(text))
+    return known[0]
+
+
+def _chips_in(text: str) -> tuple[int, ...] | None:
     found = []
     for name in text.split(","):
         prefix, dash, number = name.strip().rpartition("-")
@@ -470,13 +522,17 @@ def chips_named(text: str) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(found))
 
 
-@lru_cache(maxsize=1 << 12)
 def seconds_of(text: str) -> float:
     """A time of Kubernetes in seconds since 1970; 0 where there is none.
 
     >>> seconds_of("1970-01-01T00:01:00Z")
     60.0
     """
+    return _seconds_in(text) if len(text) <= MAX_TIME else 0.0
+
+
+@lru_cache(maxsize=1 << 12)
+def _seconds_in(text: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -36,11 +36,13 @@ from ringleaf.engine.event import (
     RepairKnown,
 )
 from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM
 from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.demand import BadPod
 from ringleaf.kube.jobs import (
+    MAX_WRITTEN,
     Facts,
     Group,
     failed_job,
@@ -56,6 +58,7 @@ from ringleaf.kube.jobs import (
     queue_of,
     uids_of,
 )
+from ringleaf.kube.labels import Selected
 from ringleaf.kube.nodes import NodeFacts, leaves_of, node_of
 from ringleaf.kube.objects import (
     Budget,
@@ -68,7 +71,7 @@ from ringleaf.kube.objects import (
     PriorityClass,
     QueueObject,
 )
-from ringleaf.kube.pods import WELL, PodRecord, State, selected_keys
+from ringleaf.kube.pods import WELL, PodRecord, State
 from ringleaf.kube.quantity import BadQuantity
 from ringleaf.kube.quarantine import Culprit, Quarantine, told, trace_of
 from ringleaf.kube.queues import read_queue
@@ -82,7 +85,7 @@ from ringleaf.kube.recovery import (
 from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
-from ringleaf.model.demand import Selector, selects
+from ringleaf.model.demand import ANY_NAMESPACE, Selector, selects
 from ringleaf.model.fault import NO_RECOVERY, Deletion, Fault, Mode, Record
 from ringleaf.model.job import Job
 from ringleaf.model.mask import mask_of
@@ -199,6 +202,11 @@ class World:
         self._budgets = Budgets()
         self._objects: dict[str, NodeObject] = {}
         self._uids: dict[str, str] = {}
+        self._in_namespace: dict[str, dict[str, PodRecord]] = {}
+        """Namespace -> its pods by uid."""
+        self._selected = Selected()
+        self._label_news: set[str] = set()
+        """Namespaces where more labels of pods count than before."""
         self._on_node: dict[str, set[str]] = {}
         self._reports = Reported()
         self._heed_conf()
@@ -212,8 +220,6 @@ class World:
         self._dirty_nodes: dict[str, None] = {}
         self._dirty_queues: dict[str, None] = {}
         self._leaves_changed = self._conf_changed = False
-        self._counted = {"cpu", "memory", "pods"}
-        """Resources that some pod asks; a node that does not name one has none."""
         self._started: dict[str, None] = {}
         """Groups of which pods were sent, or began to run."""
         self._gone: set[str] = set()
@@ -287,7 +293,7 @@ class World:
             if self._uids.get(record.key) == record.uid:
                 del self._uids[record.key]
             self._told.pop(("Pod", record.key), None)
-            self._leave(record)
+            self._forget(record)
 
     def put_nodes(self, nodes: Iterable[NodeObject]) -> None:
         """Nodes are new or changed."""
@@ -333,8 +339,8 @@ class World:
                 group.record = group.believed = None
                 group.record_text = ""
                 group.is_overwritten, group.renewals = False, 0
-                group.doomed = frozenset()
-                group.written.clear()
+                group.doomed = NO_NAMES
+                group.written = ()
                 self._dirty[group.name] = None
             self._told.pop(("PodGroup", each.key), None)
 
@@ -479,6 +485,7 @@ class World:
         """What is new since the last time."""
         self._now = now
         self._try_again(now)
+        self._relabel()
         for name, at in list(self._late.items()):
             if at <= now:
                 del self._late[name]
@@ -757,6 +764,7 @@ class World:
             return
         if self._uids.get(record.key) == uid:
             del self._uids[record.key]
+        self._in_namespace.get(record.namespace, {}).pop(uid, None)
         group = self.groups.get(record.job)
         if group is not None:
             group.pods.pop(uid, None)
@@ -891,23 +899,25 @@ class World:
             return
         before = self.pods.pop(self._uids.get(record.key, ""), None)
         if before is not None:
-            self._leave(before)
+            self._forget(before)
         self._uids[record.key] = record.uid
         self.pods[record.uid] = record
-        keys = selected_keys(record.base)
-        if not keys <= self._facts.keys:
-            self._facts.keys |= keys
-            self._watch_labels()
-        if self._facts.keys:
-            record.watched(self._facts.keys)
+        self._in_namespace.setdefault(record.namespace, {})[record.uid] = record
+        self._label_news |= self._selected.add(record.base)
+        self._count_labels(record)
         if pod.spec.scheduler_name == VOLCANO and not (record.group or record.node):
             record.not_before = record.created + GROUP_WAIT_S
             self._late[f"pod {record.key}"] = record.not_before
-        asks = {name for name, _amount in record.base.resources}
-        if not asks <= self._counted:
-            self._counted |= asks
-            self._dirty_nodes |= dict.fromkeys(self._objects)
         self._enter(record)
+
+    def _forget(self, record: PodRecord) -> None:
+        """A pod is gone."""
+        self._selected.drop(record.base)
+        there = self._in_namespace[record.namespace]
+        there.pop(record.uid, None)
+        if not there:
+            del self._in_namespace[record.namespace]
+        self._leave(record)
 
     def _pod_changed(self, record: PodRecord, pod: Pod) -> None:
         before = record.seen
@@ -924,11 +934,8 @@ class World:
         if sent and self._confirm(record) and not (record.deleting or moved or ails):
             self._changed[record.job] = None
             return
-        if self._facts.keys:
-            known = record.demand
-            record.watched(self._facts.keys)
-            if known is not record.demand:
-                self._dirty[record.job] = None
+        if self._count_labels(record):
+            self._dirty[record.job] = None
         if before == after:
             return
         self._give_up(record, held, _claim(record))
@@ -1039,13 +1046,22 @@ class World:
             )
         self.tell("Pod", record.namespace, record.name, record.uid, said)
 
-    def _watch_labels(self) -> None:
-        """More labels count than before: every pod is looked at again."""
-        for record in self.pods.values():
-            known = record.demand
-            record.watched(self._facts.keys)
-            if known is not record.demand:
-                self._dirty[record.job] = None
+    def _count_labels(self, record: PodRecord) -> bool:
+        """Whether other labels of a pod count than before."""
+        if not (self._selected or record.demand.labels):
+            return False
+        kept = self._selected.of(record.namespace, record.labels)
+        return record.count_labels(kept)
+
+    def _relabel(self) -> None:
+        """Look again at the pods of namespaces where more labels count."""
+        news, self._label_news = self._label_news, set()
+        if ANY_NAMESPACE in news:
+            news = {*self._in_namespace}
+        for namespace in sorted(news):
+            for record in self._in_namespace.get(namespace, {}).values():
+                if record.labels and self._count_labels(record):
+                    self._dirty[record.job] = None
 
     def _touch(self, uids: Iterable[str]) -> None:
         for uid in sorted(uids):
@@ -1102,7 +1118,7 @@ class World:
         new = tuple(n for n in sorted(known) if n in ends and n not in group.ending)
         if new:
             yield PodsEnding(group.name, new)
-            group.ending.update(new)
+            group.ending |= {*new}
 
     def _tell_misread(self, group: Group, pods: list[PodRecord]) -> None:
         """Tell what is said of faults that means nothing, of jobs that are ours.
@@ -1161,7 +1177,7 @@ class World:
         group.record_text, found = text, ""
         self._repairs[group.name] = None
         if records.writer_of(text) not in ("", *self.schedulers):
-            group.record, group.doomed = None, frozenset()
+            group.record, group.doomed = None, NO_NAMES
         else:
             try:
                 group.record = records.read(text) if text else OVER
@@ -1176,7 +1192,7 @@ class World:
         group.record_text = text
         if group.name in self._repairs:
             del self._repairs[group.name]
-            group.record, group.doomed = group.believed, frozenset()
+            group.record, group.doomed = group.believed, NO_NAMES
         self._tell_of_group(podgroup, "", "repair")
 
     def _doubt(self, now: float) -> None:
@@ -1189,7 +1205,7 @@ class World:
             if trusted:
                 group.believed = group.record or group.believed
                 continue
-            group.record, group.doomed = group.believed, frozenset()
+            group.record, group.doomed = group.believed, NO_NAMES
             if group.podgroup is not None:
                 self._resist(group, group.podgroup)
         if not trusted:
@@ -1213,14 +1229,14 @@ class World:
         """Who says since that we are to delete nobody loses nobody else."""
         wants = job is not None and job.recovery.mode in (Mode.GRACE, Mode.FORCE)
         if pods and not wants:
-            group.doomed = frozenset()
+            group.doomed = NO_NAMES
 
     def remembered(self, job: str, record: Record | None) -> None:
         """What is remembered of the repair of *job*, which we write down ourselves."""
         group = self.groups.get(job)
         if group is not None:
             group.record = group.believed = record
-            group.doomed = frozenset()
+            group.doomed = NO_NAMES
             group.is_overwritten = False
             if record is None or record.is_over:
                 group.renewals = 0
@@ -1230,7 +1246,7 @@ class World:
         group = self.groups.get(job)
         if group is not None:
             group.record_text = text
-            group.written.append(text)
+            group.written = (*group.written, text)[-MAX_WRITTEN:]
 
     def _tell_repairs(self, out: list[Event], now: float) -> None:
         """What others wrote down of faults and repairs."""
@@ -1297,7 +1313,7 @@ class World:
             if new or not group.is_watched:
                 since = None if group.is_watched else _last_bound(group)
                 out.append(PodsRun(group.name, new, since))
-                group.running.update(new)
+                group.running |= {*new}
                 group.is_watched = True
 
     def _tell_ailments(self, group: Group, job: Job) -> Iterator[Event]:
@@ -1319,9 +1335,9 @@ class World:
     def _withdraw(self, group: Group, *, returns: bool = False) -> Iterator[Event]:
         if group.told is not None:
             yield JobGone(group.name, returns or _may_return(group))
-        group.told, group.placed, group.ending = None, {}, set()
+        group.told, group.placed, group.ending = None, {}, NONE_OF_THEM
         group.ailing = ()
-        group.running, group.is_watched = set(), False
+        group.running, group.is_watched = NONE_OF_THEM, False
         group.complete_at = 0.0
         group.let_in = False
         group.is_stale = False
@@ -1400,9 +1416,9 @@ class World:
 
     def _disturb(self, namespace: str, selectors: list[Selector]) -> None:
         """Budgets of *namespace* changed, over the pods that *selectors* mean."""
-        for pod in self.pods.values() if selectors else ():
-            own = pod.namespace == namespace and pod.ours
-            if own and any(selects(each, pod.labels) for each in selectors):
+        pods = self._in_namespace.get(namespace, {}) if selectors else {}
+        for pod in pods.values():
+            if pod.ours and any(selects(each, pod.labels) for each in selectors):
                 self._dirty[pod.job] = None
 
     def _classes_changed(self) -> None:
@@ -1472,7 +1488,6 @@ class World:
             self.topology,
             is_unclear=shut or any(pod.is_unclear for pod in pods),
             held=mask_of(chip for node, own in claims if node == name for chip in own),
-            counted=self._counted,
         )
 
     def _put_topology(self, given: ConfigMap) -> None:
@@ -1611,12 +1626,12 @@ def _same_place(one: Placement, other: Placement) -> bool:
 
 
 def _asks_otherwise(one: Job, other: Job) -> bool:
-    """Whether pods are something else to their nodes and to other pods."""
+    """Whether pods are something else to their nodes."""
     if one.demand is other.demand and one.roles == other.roles:
         return False
     known = {n: role.demand for role, own in one.crew for n in own}
     return any(
-        known.get(n, role.demand) != role.demand
+        not known.get(n, role.demand).is_like(role.demand)
         for role, own in other.crew
         for n in own
     )

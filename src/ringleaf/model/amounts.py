@@ -18,6 +18,22 @@ def add(total: dict[str, int], amounts: Amounts, times: int = 1) -> None:
         total[name] = total.get(name, 0) + times * amount
 
 
+def take(total: dict[str, int], amounts: Amounts) -> None:
+    """Take *amounts* off *total*; what comes to nothing is not named any more.
+
+    >>> total = {"cpu": 500, "memory": 1}
+    >>> take(total, {"cpu": 500})
+    >>> total
+    {'memory': 1}
+    """
+    for name, amount in amounts.items():
+        left = total.get(name, 0) - amount
+        if left:
+            total[name] = left
+        else:
+            total.pop(name, None)
+
+
 def scaled(amounts: Amounts, times: int) -> dict[str, int]:
     """*times* as much.
 

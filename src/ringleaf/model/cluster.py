@@ -36,7 +36,8 @@ class Node(Struct, frozen=True):
     all of them). ``faulty`` chips are not given; of them, those that are ``unhealthy``
     make pods faulty that hold them. Chips that are ``weak`` work, but not well, as the
     switch does of a node with a ``weak_switch``; either makes it ``sub_healthy``.
-    ``down`` says why it is not ready.
+    ``down`` says why it is not ready. A node that ``lists_all`` its resources has
+    nothing of those that it does not name; any other node has any amount of them.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Node(Struct, frozen=True):
     weak_switch: bool = False
     down: Down | None = None
     offers: int | None = None
+    lists_all: bool = False
 
 
 class Holding(Struct, frozen=True):
@@ -118,6 +120,7 @@ class Cluster:
             [node.labels for node in listed],
             [node.taints for node in listed],
             [node.resources for node in listed],
+            [node.lists_all for node in listed],
         )
         self.sub_healthy = _array((node.sub_healthy for node in listed), np.bool_)
         self.superpod = _array(
@@ -186,7 +189,9 @@ class Cluster:
         self.sub_healthy[at] = node.sub_healthy
         sick = node.sub_healthy * (MAX_CHIPS + 1)
         self.handicap[at] = sick + MAX_CHIPS - healthy.bit_count()
-        self.fleet.change(at, node.labels, node.taints, node.resources)
+        self.fleet.change(
+            at, node.labels, node.taints, node.resources, lists_all=node.lists_all
+        )
         self.pool[at] = node.free | self.taken.item(at)
         self.offered[at] = _offered(node)
         self.free[at] = self._free(at)

@@ -4,11 +4,18 @@ The words are Kubernetes'. Amounts are whole thousandths (milli), so that "500m"
 CPU is exact.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+MAX_DIGITS: Final = 63
+"""Characters of the value of a label."""
+
+WEIGHT: Final = 200
+"""Bytes of a small object with a name, roughly."""
 
 UNLIMITED: Final = 1 << 62
 """The amount of a resource that nobody counts."""
@@ -111,11 +118,17 @@ class Requirement(Struct, frozen=True):
 
     def _compares(self, value: str) -> bool:
         """Whole numbers only; any other label does not match."""
-        if not (value.removeprefix("-").isdecimal() and value.isascii()):
+        if not is_whole(value):
             return False
         bound = int(self.values[0])
         greater = self.operator is Operator.GREATER
         return int(value) > bound if greater else int(value) < bound
+
+
+def is_whole(text: str) -> bool:
+    """Whether a label is a whole number, of as many digits as a label may have."""
+    digits = text.removeprefix("-")
+    return digits.isdecimal() and text.isascii() and len(digits) <= MAX_DIGITS
 
 
 Selector = tuple[Requirement, ...] | None
@@ -219,6 +232,44 @@ class Demand(Struct, frozen=True, cache_hash=True):
     prefers: tuple[Preferred, ...] = ()
     prefers_near: tuple[PreferredPods, ...] = ()
     prefers_apart: tuple[PreferredPods, ...] = ()
+
+    @property
+    def requirements(self) -> Iterator[Requirement]:
+        """All that it requires or prefers of labels, of nodes and of pods."""
+        yield from self.required
+        for term in self.terms:
+            yield from term
+        for preferred in self.prefers:
+            yield from preferred.term
+        for selector in self.selectors:
+            yield from selector or ()
+
+    @property
+    def selectors(self) -> Iterator[Selector]:
+        """The selectors by which it looks for other pods."""
+        for term in (*self.near, *self.apart):
+            yield term.selector
+        for spread in self.spread:
+            yield spread.selector
+        for preferred in (*self.prefers_near, *self.prefers_apart):
+            yield preferred.term.selector
+
+    def is_like(self, other: "Demand") -> bool:
+        """Whether *other* is the same, but for the labels of the pod itself."""
+        return self is other or replace(self, labels=other.labels) == other
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes, for caches to go by."""
+        parts = len(self.resources) + len(self.tolerations) + len(self.ports)
+        around = len(self.near) + len(self.apart) + len(self.spread)
+        likes = len(self.prefers_near) + len(self.prefers_apart) + len(self.prefers)
+        weight = WEIGHT * (2 + parts + around + likes + len(self.terms))
+        weight += sum(len(key) + len(value) + WEIGHT for key, value in self.labels)
+        for each in self.requirements:
+            weight += WEIGHT + len(each.key) + WEIGHT * len(each.values) // 2
+            weight += sum(map(len, each.values))
+        return weight
 
 
 NOTHING: Final = Demand()

@@ -8,11 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.model.demand import NOTHING, Demand, amount_words
+from ringleaf.model.demand import NOTHING, WEIGHT, Demand, amount_words
 from ringleaf.model.fault import NO_RECOVERY, Recovery
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
+
+RANK: Final = 40
+"""Bytes of the number of a pod in a tuple, roughly."""
 
 FOUNDATION_FROM: Final = 4
 """Replicas from which ``large-model-schema`` means foundation, not padding."""
@@ -309,6 +312,13 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         {0: 'worker', 1: 'worker', 2: 'driver'}
         """
         return {number: role for role, own in self.crew for number in own}
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes with what it asks, for caches to go by."""
+        asked = sum(role.demand.weight + WEIGHT for role in self.roles)
+        ranks = sum(len(role.ranks) for role in self.roles)
+        return WEIGHT + self.demand.weight + asked + RANK * ranks
 
     @property
     def numbers(self) -> Collection[int]:

@@ -8,6 +8,10 @@ that carry a wish about others, the pods on a port. Counts follow every pod that
 and goes, also those that are tried and taken back; a selector is counted when somebody
 first asks for it. Answers are arrays over all nodes.
 
+To a selector, pods of one namespace with the same labels are one *kind*. Selectors are
+held against kinds, and wishes against the namespaces that they mean: a selector that
+means few pods costs little, however many pods there are.
+
 The rules are Kubernetes'. Where we differ, on purpose: a node without the label
 ``kubernetes.io/hostname``, which every kubelet sets, has its name for it; a pod that
 was asked to end counts until it is gone, for spreading too.
@@ -16,8 +20,8 @@ Source: Kubernetes, "Assigning Pods to Nodes" and "Pod Topology Spread Constrain
 ``S:pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread,nodeports}``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -34,6 +38,8 @@ from ringleaf.model.demand import (
 from ringleaf.model.fleet import ABSENT, Flags, Ints
 
 HOSTNAME: Final = "kubernetes.io/hostname"
+NO_LABEL: Final = ""
+"""Stands for every label that no node has."""
 
 MOST_KEPT: Final = 512
 """Selectors whose counts are kept up; of more, the one not asked for longest goes."""
@@ -41,7 +47,7 @@ MOST_KEPT: Final = 512
 MOST_MOVES: Final = 4096
 """Kinds of pods of which is known what they count for."""
 
-_Key = TypeVar("_Key")
+Labels = tuple[tuple[str, str], ...]
 
 
 class Pick(Struct, frozen=True, cache_hash=True):
@@ -84,11 +90,98 @@ class Tally:
         self.total += by
 
 
+class Scattered:
+    """The same, kept only of the nodes that have such pods."""
+
+    __slots__ = ("at", "n_nodes", "total")
+
+    def __init__(self, n_nodes: int) -> None:
+        self.n_nodes = n_nodes
+        self.at: dict[int, int] = {}
+        self.total = 0
+
+    def move(self, node: int, by: int) -> None:
+        """A pod comes to *node* or goes."""
+        self.total += by
+        left = self.at.get(node, 0) + by
+        if left:
+            self.at[node] = left
+        else:
+            del self.at[node]
+
+    @property
+    def counts(self) -> Ints:
+        """The number for every node, made anew."""
+        found = np.zeros(self.n_nodes, np.int64)
+        self.add_to(found)
+        return found
+
+    def add_to(self, counts: Ints) -> None:
+        """Add its numbers to *counts*."""
+        if self.at:
+            counts[list(self.at)] += list(self.at.values())
+
+
+class Kind(Scattered):
+    """Pods that are one to every selector.
+
+    ``pod`` is like them as far as selectors see; ``picked`` are the counts of selectors
+    that mean them.
+    """
+
+    __slots__ = ("picked", "pod")
+
+    def __init__(self, n_nodes: int, pod: Demand, picked: tuple[Tally, ...]) -> None:
+        super().__init__(n_nodes)
+        self.pod, self.picked = pod, picked
+
+
 class _Moves(Struct, frozen=True):
     """What a pod counts for when it comes or goes."""
 
-    wished: tuple[Tally, ...]
+    kind: Kind
+    wished: tuple[Scattered, ...]
     bare: tuple[Tally, ...]
+
+
+class _Wishes:
+    """What pods that are there want of others, by the namespaces that are meant."""
+
+    def __init__(self) -> None:
+        self._known: dict[Wish, Scattered] = {}
+        self._about: dict[str, dict[Wish, Scattered]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def tally(self, wish: Wish, n_nodes: int) -> Scattered:
+        """How many pods have *wish*, on which nodes."""
+        found = self._known.get(wish)
+        if found is None:
+            found = self._known[wish] = Scattered(n_nodes)
+            for namespace in wish.pick.namespaces:
+                self._about.setdefault(namespace, {})[wish] = found
+        return found
+
+    def about(self, pod: Demand) -> list[tuple[Wish, Scattered]]:
+        """The wishes of some pod that mean *pod*, and who has them."""
+        everywhere = self._about.get(ANY_NAMESPACE, {})
+        listed = {**everywhere, **self._about.get(pod.namespace, {})}
+        return [
+            (wish, tally)
+            for wish, tally in listed.items()
+            if tally.total and wish.pick.means(pod)
+        ]
+
+    def drop_empty(self) -> None:
+        """Forget the wishes that no pod has."""
+        for wish in [wish for wish, tally in self._known.items() if not tally.total]:
+            del self._known[wish]
+            for namespace in {*wish.pick.namespaces}:
+                there = self._about[namespace]
+                del there[wish]
+                if not there:
+                    del self._about[namespace]
 
 
 class Domains(Struct, frozen=True):
@@ -139,8 +232,10 @@ class Neighbours:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._kept: dict[tuple[Pick, ...], Tally] = {}
-        self._wishes: dict[Wish, Tally] = {}
-        self._ports: dict[str, Tally] = {}
+        self._kinds: dict[str, dict[Labels, Kind]] = {}
+        """Namespace -> labels -> the pods there that have those labels."""
+        self._wishes = _Wishes()
+        self._ports: dict[str, Scattered] = {}
         self._bare: dict[str, Tally] = {}
         self._moves: dict[Demand, _Moves] = {}
         self._domains: dict[str, tuple[int, Domains]] = {}
@@ -154,10 +249,12 @@ class Neighbours:
         moves = self._moves.get(holding.demand)
         if moves is None:
             moves = self._learn(holding.demand)
-        self.version += bool(moves.wished)
-        for tally in moves.wished:
-            tally.move(holding.node, by)
-        for tally in moves.bare:
+        kind = moves.kind
+        self.version += bool(moves.wished or kind.picked)
+        kind.move(holding.node, by)
+        for wished in moves.wished:
+            wished.move(holding.node, by)
+        for tally in (*kind.picked, *moves.bare):
             tally.move(holding.node, by)
 
     def _pods(self) -> Iterator[Holding]:
@@ -168,60 +265,88 @@ class Neighbours:
         """What *pod* counts for."""
         if len(self._moves) >= MOST_MOVES:
             self._forget_moves()
-        wished = [tally for picks, tally in self._kept.items() if _mean(picks, pod)]
-        wished += [self._tally(self._wishes, wish) for wish in _wishes(pod)]
-        wished += [self._tally(self._ports, port) for port in pod.ports]
+        n_nodes = len(self._cluster)
+        wished = [self._wishes.tally(wish, n_nodes) for wish in _wishes(pod)]
+        for port in pod.ports:
+            if port not in self._ports:
+                self._ports[port] = Scattered(n_nodes)
+            wished.append(self._ports[port])
         bare = [tally for name, tally in self._bare.items() if _is_bare(pod, name)]
-        moves = self._moves[pod] = _Moves(tuple(wished), tuple(bare))
+        moves = _Moves(self._kind(pod), tuple(wished), tuple(bare))
+        self._moves[pod] = moves
         return moves
 
-    def _tally(self, tallies: dict[_Key, Tally], key: _Key) -> Tally:
-        if key not in tallies:
-            tallies[key] = Tally(len(self._cluster))
-        return tallies[key]
+    def _kind(self, pod: Demand) -> Kind:
+        """The pods that are the same as *pod* to every selector."""
+        there = self._kinds.setdefault(pod.namespace, {})
+        found = there.get(pod.labels)
+        if found is None:
+            like = Demand(labels=pod.labels, namespace=pod.namespace)
+            means = (t for picks, t in self._kept.items() if _mean(picks, like))
+            found = Kind(len(self._cluster), like, tuple(means))
+            there[pod.labels] = found
+        return found
+
+    def _kinds_of(self, picks: Sequence[Pick]) -> Iterator[Kind]:
+        """The kinds that every one of *picks* means."""
+        wanted = picks[0].namespaces
+        everywhere = ANY_NAMESPACE in wanted
+        for namespace in self._kinds if everywhere else dict.fromkeys(wanted):
+            for kind in self._kinds.get(namespace, {}).values():
+                if _mean(picks, kind.pod):
+                    yield kind
 
     def _forget_moves(self) -> None:
-        """Learn anew what pods count for; wishes and ports that nobody has go too."""
+        """Learn anew what pods count for; what no pod has goes."""
         self._moves.clear()
-        _drop_empty(self._wishes)
-        _drop_empty(self._ports)
+        self._wishes.drop_empty()
+        for port in [port for port, tally in self._ports.items() if not tally.total]:
+            del self._ports[port]
+        for namespace, kinds in list(self._kinds.items()):
+            for labels in [each for each, kind in kinds.items() if not kind.total]:
+                del kinds[labels]
+            if not kinds:
+                del self._kinds[namespace]
 
     def counted(self, *picks: Pick) -> Tally:
         """The pods that every one of *picks* means, counted from now on."""
         tally = self._kept.pop(picks, None)
         if tally is None:
             if len(self._kept) >= MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-                self.version += 1  # its pods will make no news
-            tally = self._count(lambda pod: _mean(picks, pod))
+                self._count_no_more(next(iter(self._kept)))
+            tally = Tally(len(self._cluster))
+            for kind in self._kinds_of(picks):
+                kind.add_to(tally.counts)
+                tally.total += kind.total
+                kind.picked = (*kind.picked, tally)
         self._kept[picks] = tally
         return tally
+
+    def _count_no_more(self, picks: tuple[Pick, ...]) -> None:
+        tally = self._kept.pop(picks)
+        self.version += 1  # its pods will make no news
+        for kind in self._kinds_of(picks):
+            kind.picked = (*(each for each in kind.picked if each is not tally),)
 
     def bare(self, resource: str) -> Tally:
         """The pods that ask for nothing of *resource*, counted from now on."""
         if resource not in self._bare:
-            self._bare[resource] = self._count(lambda pod: _is_bare(pod, resource))
+            tally = self._bare[resource] = Tally(len(self._cluster))
+            for holding in self._pods():
+                if _is_bare(holding.demand, resource):
+                    tally.move(holding.node, 1)
+            self._forget_moves()
         return self._bare[resource]
-
-    def _count(self, counts: Callable[[Demand], bool]) -> Tally:
-        """The pods for which *counts* holds."""
-        tally = Tally(len(self._cluster))
-        known: dict[Demand, bool] = {}
-        for holding in self._pods():
-            pod = holding.demand
-            if pod not in known:
-                known[pod] = counts(pod)
-            if known[pod]:
-                tally.move(holding.node, 1)
-        self._forget_moves()
-        return tally
 
     def domains(self, key: str) -> Domains:
         """The nodes by the value of the label *key*."""
+        fleet = self._cluster.fleet
+        if key != HOSTNAME and not fleet.has_label(key):
+            key = NO_LABEL  # pods may make up any number of them
         version, known = self._domains.get(key, (None, None))
-        if known is None or version != self._cluster.fleet.version:
+        if known is None or version != fleet.version:
             known = self._read_domains(key)
-            self._domains[key] = self._cluster.fleet.version, known
+            self._domains[key] = fleet.version, known
         return known
 
     def _read_domains(self, key: str) -> Domains:
@@ -242,9 +367,8 @@ class Neighbours:
         Then one node's change is not the only news for *pod*.
         """
         asks = pod.near or pod.apart or pod.spread
-        return bool(asks or pod.prefers_near or pod.prefers_apart) or any(
-            tally.total and wish.pick.means(pod) for wish, tally in self._wishes.items()
-        )
+        likes = pod.prefers_near or pod.prefers_apart
+        return bool(asks or likes or self._wishes.about(pod))
 
     def is_indifferent(self, pod: Demand) -> bool:
         """Whether *pod* minds nobody, and nobody minds any pod."""
@@ -278,11 +402,13 @@ class Neighbours:
 
         Either of the two may be the one that says so.
         """
-        wanted = [(term.key, self.counted(pick_of(term, pod))) for term in pod.apart]
+        wanted: list[tuple[str, Tally | Scattered]] = [
+            (term.key, self.counted(pick_of(term, pod))) for term in pod.apart
+        ]
         wanted += [
             (wish.key, tally)
-            for wish, tally in self._wishes.items()
-            if tally.total and wish.weight == FORBIDS and wish.pick.means(pod)
+            for wish, tally in self._wishes.about(pod)
+            if wish.weight == FORBIDS
         ]
         return _any(
             self.domains(key).gather(tally.counts) > 0
@@ -304,7 +430,7 @@ class Neighbours:
 
     def _spread_over(self, pod: Demand, constraints: Iterable[Spread]) -> Flags:
         """The nodes that *pod* selects and that have all the labels."""
-        found = self._cluster.fleet.selected(pod)
+        found = self._cluster.fleet.selected(pod).copy()
         for each in constraints:
             found &= self.domains(each.key).present
         return found
@@ -326,15 +452,15 @@ class Neighbours:
 
         None where no node has any.
         """
-        weighed = [
+        weighed: list[tuple[str, int, Tally | Scattered]] = [
             (wish.key, wish.weight, self.counted(wish.pick))
             for wish in _wishes(pod)
             if wish.weight != FORBIDS
         ]
         weighed += [
             (wish.key, wish.weight, tally)
-            for wish, tally in self._wishes.items()
-            if tally.total and wish.weight != FORBIDS and wish.pick.means(pod)
+            for wish, tally in self._wishes.about(pod)
+            if wish.weight != FORBIDS
         ]
         if not weighed:
             return None
@@ -384,8 +510,3 @@ def _any(found: Iterable[Flags]) -> Flags | None:
     listed = list(found)
     flags = np.logical_or.reduce(listed) if listed else None
     return flags if flags is not None and flags.any() else None
-
-
-def _drop_empty(tallies: dict[_Key, Tally]) -> None:
-    for key in [key for key, tally in tallies.items() if not tally.total]:
-        del tallies[key]

@@ -10,7 +10,6 @@ Source: Volcano ``pkg/scheduler/plugins/binpack``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,8 +17,10 @@ import numpy as np
 from ringleaf.framework.plugin import Nodes, Plugin, Scores
 from ringleaf.framework.view import View
 from ringleaf.framework.vocabulary import Value
+from ringleaf.model.amounts import Amounts
+from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.demand import Demand
+from ringleaf.model.demand import WEIGHT, Demand
 from ringleaf.model.fleet import Fleet, Ints
 from ringleaf.model.job import Job, Role
 
@@ -91,7 +92,7 @@ class Binpack(Plugin):
             for name, key in _keys(arguments.get("binpack.resources"))
         }
         self._read = (view.cluster, view.cluster.fleet.version)
-        self._pod = lru_cache(maxsize=1024)(self._read_pod)
+        self._pods: Cache[tuple[object, ...], _Pod] = Cache(1024, 4 << 20)
 
     def _number(self, key: str) -> int:
         """The weight *key*: 1 if it is not given, or below 0."""
@@ -105,7 +106,7 @@ class Binpack(Plugin):
         cluster = self.view.cluster
         if self._read != (cluster, cluster.fleet.version):
             self._read = (cluster, cluster.fleet.version)
-            self._pod.cache_clear()
+            self._pods.clear()
         pod = self._pod(job.product.resource, role.chips, role.demand)
         if not pod.parts:
             return None
@@ -115,9 +116,16 @@ class Binpack(Plugin):
         scores = [_score(pod, _one(pod, node), min, max) for node in nodes.tolist()]
         return np.array(scores, np.float64)
 
-    def _read_pod(self, chip: str, chips: int, demand: Demand) -> _Pod:
-        """What counts for such a pod on the cluster as its nodes are."""
-        amounts = {**dict(demand.resources), chip: chips}
+    def _pod(self, chip: str, chips: int, demand: Demand) -> _Pod:
+        """What counts for such a pod on the cluster as its nodes are, found once."""
+        key = chip, chips, demand.resources
+        found = self._pods.get(key)
+        if found is None:
+            found = self._read_pod(chip, {**dict(demand.resources), chip: chips})
+            self._pods.put(key, found, WEIGHT * len(demand.resources))
+        return found
+
+    def _read_pod(self, chip: str, amounts: Amounts) -> _Pod:
         asked = [
             (name, amount, self._weights[name])
             for name, amount in amounts.items()

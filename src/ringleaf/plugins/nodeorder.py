@@ -28,7 +28,6 @@ tainttoleration,interpodaffinity,podtopologyspread}``; defaults and keys: Volcan
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,7 +36,8 @@ from msgspec import Struct
 from ringleaf.framework.plugin import Nodes, Plugin, Scores
 from ringleaf.framework.view import View
 from ringleaf.framework.vocabulary import Value
-from ringleaf.model.demand import Demand
+from ringleaf.model.cache import Cache
+from ringleaf.model.demand import WEIGHT, Demand
 from ringleaf.model.fleet import Fleet, Ints
 from ringleaf.model.job import Job, Role
 from ringleaf.model.neighbours import Neighbours, Tally, neighbours_of
@@ -307,9 +307,15 @@ def _one(gauge: _Gauge, name: str, node: int, bare: Tally) -> _Line:
     return _Line(have, have or 1, used, RESOURCES[name] * bare.counts.item(node))
 
 
-@lru_cache(maxsize=1024)
+_known: Final[Cache[tuple[object, ...], _Asked]] = Cache(1024, 4 << 20)
+
+
 def _asked(resources: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> _Asked:
-    given = dict(resources)
-    plain = tuple(given.get(name, 0) for name in names)
-    padded = tuple(given.get(name, 0) or RESOURCES[name] for name in names)
-    return _Asked(plain, padded, any(given.get(name) for name in RESOURCES))
+    found = _known.get((resources, names))
+    if found is None:
+        given = dict(resources)
+        plain = tuple(given.get(name, 0) for name in names)
+        padded = tuple(given.get(name, 0) or RESOURCES[name] for name in names)
+        found = _Asked(plain, padded, any(given.get(name) for name in RESOURCES))
+        _known.put((resources, names), found, WEIGHT * len(resources))
+    return found

@@ -32,7 +32,7 @@ class Overcommit(Plugin):
                 for name, total in self._seen.items()
             }
         for name, amount in standing.least.items():
-            most = self._most.get(name)
+            most = self._most.get(name, self.view.unnamed)
             if most is not None and amount and amount + self._taken(name) > most:
                 return Vote.REJECT
         return Vote.PERMIT

@@ -16,6 +16,7 @@ Source: Volcano ``pkg/scheduler/plugins/proportion``.
 """
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Final
 
 from msgspec import Struct
@@ -84,18 +85,20 @@ class Proportion(Plugin):
         account = self.view.account(queue.name)
         asked = [name for name, amount in account.requested.items() if amount]
         deserved, used = self.part(queue.name).deserved, account.allocated
+        rest = inf if self.view.unnamed is None else self.view.unnamed
         return bool(asked) and all(
-            name in deserved and deserved[name] <= used.get(name, 0) for name in asked
+            deserved.get(name, rest) <= used.get(name, 0) for name in asked
         )
 
     def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether it is open, and its part has room for *amounts*."""
         used = self.view.account(queue.name).allocated
         deserved = self.part(queue.name).deserved
+        rest = inf if self.view.unnamed is None else self.view.unnamed
         return queue.is_open and all(
-            amount + used.get(name, 0) <= deserved[name]
+            amount + used.get(name, 0) <= deserved.get(name, rest)
             for name, amount in amounts.items()
-            if amount and name in deserved
+            if amount
         )
 
     def preemptive(self, queue: Queue, amounts: Amounts) -> bool:
@@ -108,9 +111,10 @@ class Proportion(Plugin):
         if queue is None or not queue.is_open:
             return Vote.REJECT
         account = self.view.account(queue.name)
-        most = self.part(queue.name).capability
+        limits = self.part(queue.name).capability
         for name, amount in standing.least.items():
-            if amount and name in most and amount + _taken(account, name) > most[name]:
+            most = limits.get(name, self.view.unnamed)
+            if amount and most is not None and amount + _taken(account, name) > most:
                 return Vote.REJECT
         return Vote.PERMIT
 
@@ -121,6 +125,7 @@ class Proportion(Plugin):
         gang is of no use to its queue either.
         """
         del evictor
+        rest = inf if self.view.unnamed is None else self.view.unnamed
         left: dict[str, dict[str, int]] = {}
         spare: dict[str, int] = {}
         broken = set()
@@ -131,7 +136,7 @@ class Proportion(Plugin):
             if queue not in left:
                 left[queue] = dict(self.view.account(queue).allocated)
             used, deserved = left[queue], self.part(queue).deserved
-            over = any(used[name] > deserved.get(name, used[name]) for name in uses)
+            over = any(used[name] > deserved.get(name, rest) for name in uses)
             if over and not spare.setdefault(victim.job, standing.surplus):
                 broken.add(victim.job)
             if over or victim.job in broken:

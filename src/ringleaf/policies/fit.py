@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.decision import Reason
 from ringleaf.model.demand import NOTHING, Demand
@@ -95,7 +96,9 @@ class Request(Struct, frozen=True, cache_hash=True):
         return table_of(self.row, self.product.chips)
 
 
-@lru_cache(maxsize=1024)
+_requests: Final[Cache[tuple[object, ...], Request]] = Cache(1024, 16 << 20)
+
+
 def _request(  # noqa: PLR0917 - a Request, once
     product: Product,
     row: Row,
@@ -104,7 +107,12 @@ def _request(  # noqa: PLR0917 - a Request, once
     demand: Demand,
     well_only: bool = False,  # noqa: FBT001, FBT002
 ) -> Request:
-    return Request(product, row, heeds_network, network, demand, well_only)
+    key = product, row, heeds_network, network, demand, well_only
+    found = _requests.get(key)
+    if found is None:
+        found = Request(*key)
+        _requests.put(key, found, demand.weight)
+    return found
 
 
 def request_of(job: Job, role: Role | None = None) -> Request:

@@ -93,6 +93,7 @@ def state_of(events: Iterable[Event]) -> State:
 def scenario_of(state: State, now: float, about: str) -> Plain:
     """The scenario in which everything is as it was at *now*."""
     keys, resources = _labels(state), _resources(state)
+    asked = ALWAYS | _asked(state)
     holders = _Holders(state)
     running = [
         _running(state, each, holders, now) for each in state.jobs if _runs(each)
@@ -105,7 +106,10 @@ def scenario_of(state: State, now: float, about: str) -> Plain:
         "configuration": encode.configuration(state.conf),
         "queues": [encode.queue(queue) for queue in state.queues],
         "leaves": encode.leaves(_stated(state)),
-        "nodes": [_node(node, keys, resources, superpod) for node in state.nodes],
+        "nodes": [
+            _node(_with_none(node, asked), keys, resources, superpod)
+            for node in state.nodes
+        ],
         "running": running,
         "jobs": [_waiting(each, now) for each in state.jobs if not _runs(each)],
     }
@@ -268,10 +272,21 @@ def node_keys(demand: Demand) -> Iterator[str]:
 
 def _resources(state: State) -> frozenset[str]:
     """The resources that some pod asks for, or that a queue is limited in."""
-    asked = {name for demand in state.demands for name, _n in demand.resources}
-    for queue in state.queues:
-        asked |= {*queue.capability, *queue.guarantee}
-    return ALWAYS | asked
+    limited = {n for each in state.queues for n in (*each.capability, *each.guarantee)}
+    return ALWAYS | limited | _asked(state)
+
+
+def _asked(state: State) -> set[str]:
+    """The resources that some pod asks for."""
+    return {name for demand in state.demands for name, _n in demand.resources}
+
+
+def _with_none(node: Node, asked: Iterable[str]) -> Node:
+    """*node*, saying that it has nothing of what is *asked* and it does not name."""
+    if not node.lists_all:
+        return node
+    none = {name: 0 for name in sorted(asked) if name not in node.resources}
+    return replace(node, resources={**node.resources, **none}, lists_all=False)
 
 
 def _stated(state: State) -> Iterator[Leaf]:

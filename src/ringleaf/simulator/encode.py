@@ -135,6 +135,8 @@ def _where(value: Node) -> Plain:
     found: Plain = {} if value.ready else {"ready": False}
     if value.free == 0:
         found["free"] = []
+    if value.lists_all:
+        found["lists-all"] = True
     if value.offers is not None:
         found["offers"] = list(chips_of(value.offers))
     if value.unhealthy != value.faulty:

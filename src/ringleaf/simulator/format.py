@@ -90,6 +90,7 @@ class NodeEntry(_Entry, frozen=True):
     weak_switch: bool | None = None
     down: Down | None = None
     offers: list[Index] | None = None
+    lists_all: bool = False
 
 
 class LeafEntry(_Entry, frozen=True):
@@ -481,6 +482,7 @@ WANTED: Final[Mapping[str, str]] = {
     "weak-switch": "true or false",
     "down": "node-daemon, switch or not-ready",
     "offers": "a list of chip numbers",
+    "lists-all": "true or false",
     "fault-scheduling": "off, grace, force, external-grace or external-force",
     "fault-retry-times": _FROM_0,
     "pod-rescheduling": "true or false",
@@ -617,6 +619,7 @@ ELEMENT_WANTED: Final[Mapping[str, str]] = {
     "network-faulty": "a chip number",
     "unhealthy": "a chip number",
     "weak": "a chip number",
+    "offers": "a chip number",
     "deleted": "the rank of a pod",
     "cross-leaf-jobs": "large-model-schema or normal-schema",
     "failed-nodes": "the name of a node",

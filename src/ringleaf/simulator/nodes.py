@@ -195,6 +195,7 @@ def nodes_of(
             weak_switch=weak_switch,
             down=entry.down,
             offers=offers,
+            lists_all=entry.lists_all,
         )
 
 

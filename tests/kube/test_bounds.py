@@ -1,0 +1,521 @@
+"""What tenants write costs memory and work in proportion to their own pods.
+
+Memory is counted in bytes that stay allocated, work in calls and entries; nothing here
+looks at a clock.
+"""
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ringleaf.kube import demand, jobs, nodes, pods
+from ringleaf.kube import world as worlds
+from ringleaf.kube.demand import (
+    MAX_BYTES,
+    MAX_POD_TERMS,
+    MAX_REQUIREMENTS,
+    MAX_RESOURCES,
+    MAX_TERMS,
+)
+from ringleaf.kube.pods import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodRecord
+from ringleaf.model.fleet import Column
+from tests.kube.stage import NPU, Stage, node
+
+MUST = "requiredDuringSchedulingIgnoredDuringExecution"
+MAY = "preferredDuringSchedulingIgnoredDuringExecution"
+MIB = 1 << 20
+Plain = dict[str, Any]
+Calls = Callable[[object, str], list[Any]]
+
+
+def node_affinity(keys: list[str]) -> Plain:
+    """A pod that wants a node with any of these labels."""
+    terms = [{"matchExpressions": [{"key": k, "operator": "Exists"}]} for k in keys]
+    return {"affinity": {"nodeAffinity": {MUST: {"nodeSelectorTerms": terms}}}}
+
+
+def apart_from(*expressions: Plain, **more: Any) -> Plain:  # noqa: ANN401
+    """A pod that wants no node with such pods."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchExpressions": list(expressions)},
+    }
+    return {"affinity": {"podAntiAffinity": {MUST: [term | more]}}}
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """Count the calls of a function from now on."""
+
+    def count(owner: object, name: str) -> list[Any]:
+        real, seen = getattr(owner, name), []
+
+        def counted(*args: Any, **keys: Any) -> Any:  # noqa: ANN401
+            seen.append(args)
+            return real(*args, **keys)
+
+        monkeypatch.setattr(owner, name, counted)
+        return seen
+
+    return count
+
+
+def growth(work: Callable[[], object]) -> int:
+    """Bytes that are still allocated after *work*, and were not before."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        work()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+# Memory.
+
+
+def test_texts_that_are_written_over_are_not_kept() -> None:
+    stage = Stage("a")
+    plain = stage.pod("p", 0, scheduler="other", spec={"nodeName": "a"})
+    stage.cycle()
+
+    def patch() -> None:
+        for i in range(100):
+            written = {"huawei.com/AscendReal": f"{i}" + "x" * 250_000}
+            plain["metadata"]["annotations"] = written
+            stage.put_pod(plain)
+            plain["metadata"]["annotations"] = {}
+
+    assert growth(patch) < MIB  # 25 MB were written
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["huawei.com/AscendReal", "scheduling.k8s.io/group-name", "hccl/rankIndex"],
+)
+def test_a_long_text_is_not_kept_whole(key: str) -> None:
+    stage = Stage("a")
+
+    def submit() -> None:
+        for i in range(20):
+            stage.pod(f"p{i}", 0, annotations={key: f"{i}" + "x" * 250_000})
+            stage.pods.clear()
+
+    assert growth(submit) < MIB  # 5 MB were written
+
+
+def test_pods_that_come_and_go_leave_nothing_in_proportion_to_their_size() -> None:
+    stage = Stage("a")
+    stage.cycle()
+
+    def churn(first: int = 0) -> None:
+        for i in range(first, first + 60):
+            keys = [f"{i}-{j}-{'k' * 200}" for j in range(MAX_TERMS)]
+            stage.pod("big", 0, spec=node_affinity(keys))
+            stage.cycle()
+            stage.drop_pod("big")
+            stage.cycle()
+
+    for first in range(60, 240, 60):
+        churn(first)
+    assert growth(churn) < 8 * MIB  # 60 pods of 0.5 MB in memory each
+
+
+def test_caches_count_bytes() -> None:
+    caches = (demand._read, demand._one, pods._read, pods._chips_read, jobs._alone)  # noqa: SLF001
+    stage = Stage("a")
+    for i in range(300):
+        keys = [f"{i}-{j}-{'k' * 150}" for j in range(MAX_TERMS)]
+        stage.pod("big", 0, spec=node_affinity(keys))
+        stage.cycle()
+        stage.drop_pod("big")
+        stage.cycle()
+
+    assert all(cache.size <= demand.MAX_READ_BYTES for cache in caches)
+    assert nodes._inventories.size < MIB  # noqa: SLF001
+
+
+# What one object may say.
+
+
+def problem(stage: Stage, name: str = "p") -> str:
+    (found,) = [pod.problem for pod in stage.world.pods.values() if pod.name == name]
+    assert "\n" not in found
+    assert found.startswith(f"Pod 'default/{name}': ")
+    return found.removeprefix(f"Pod 'default/{name}': ")
+
+
+LABELS = "select one label that all these nodes have"
+TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
+SPREAD = TERM | {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+LIKES = {"weight": 1, "podAffinityTerm": TERM}
+PREFERS = {"weight": 1, "preference": {}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        (
+            node_affinity([f"k{i}" for i in range(MAX_TERMS + 1)]),
+            (
+                f"spec.affinity.nodeAffinity.{MUST}.nodeSelectorTerms has 501 entries, "
+                f"want at most 500; hint: {LABELS}"
+            ),
+        ),
+        (
+            {"affinity": {"nodeAffinity": {MAY: [PREFERS] * (MAX_TERMS + 1)}}},
+            (
+                f"spec.affinity.nodeAffinity.{MAY} has 501 entries, want at most 500; "
+                f"hint: {LABELS}"
+            ),
+        ),
+        (
+            {"affinity": {"podAffinity": {MUST: [TERM] * (MAX_POD_TERMS + 1)}}},
+            (
+                f"spec.affinity.podAffinity.{MUST} has 101 entries, want at most 100; "
+                "hint: select with fewer terms"
+            ),
+        ),
+        (
+            {"affinity": {"podAntiAffinity": {MAY: [LIKES] * (MAX_POD_TERMS + 1)}}},
+            (
+                f"spec.affinity.podAntiAffinity.{MAY} has 101 entries, want at most "
+                "100; hint: select with fewer terms"
+            ),
+        ),
+        (
+            {"topologySpreadConstraints": [SPREAD] * (MAX_POD_TERMS + 1)},
+            (
+                "spec.topologySpreadConstraints has 101 entries, want at most 100; "
+                "hint: select with fewer terms"
+            ),
+        ),
+        (
+            {"tolerations": [{"key": "k"}] * (MAX_TERMS + 1)},
+            (
+                "spec.tolerations has 501 entries, want at most 500; "
+                "hint: tolerate keys as a whole"
+            ),
+        ),
+        (
+            {"volumes": [{"name": "v"}] * (MAX_CLAIMS + 1)},
+            "spec.volumes has 1001 entries, want at most 1000; hint: use fewer volumes",
+        ),
+        (
+            {"nodeSelector": {f"k{i}": "v" for i in range(MAX_REQUIREMENTS + 1)}},
+            (
+                "spec has 1001 requirements on labels of nodes and pods in all, "
+                f"want at most 1000; hint: {LABELS}"
+            ),
+        ),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_a_pod_with_too_many_words_is_refused(spec: Plain, told: str) -> None:
+    stage = Stage("a")
+
+    stage.pod("p", 0, spec=spec)
+
+    assert problem(stage) == told
+    assert stage.cycle() == []
+    assert told in stage.reason("pod default/p")
+
+
+def test_a_pod_may_have_as_many_words_as_are_read() -> None:
+    stage = Stage([node("a", labels={"k1": "v", "accelerator-type": "module-910b-8"})])
+
+    stage.pod("p", 0, spec=node_affinity([f"k{i}" for i in range(MAX_TERMS)]))
+
+    assert stage.cycle() == ["bind pod default/p: p on a"]
+
+
+def test_a_pod_with_too_many_bytes_is_refused() -> None:
+    stage = Stage("a")
+
+    stage.pod("p", 0, spec={"nodeSelector": {"zone": "z" * MAX_BYTES}})
+
+    found = problem(stage)
+    assert found.startswith(
+        "what it asks for (containers, selectors, affinity) has 131"
+    )
+    assert found.endswith("want at most 131072; hint: ask with fewer values")
+
+
+def test_a_pod_with_too_many_resources_is_refused_and_counts_where_it_is() -> None:
+    stage = Stage([node("a", allocatable={"cpu": "4"})])
+    many = {f"x.io/r{i}": "1" for i in range(MAX_RESOURCES)}
+
+    stage.pod("waits", 0, asks=many)
+    stage.pod("is", 1, asks=many | {"cpu": "4"}, spec={"nodeName": "a"})
+    stage.pod("other", 0)
+
+    assert problem(stage, "waits") == (
+        f"spec.containers: resources has {MAX_RESOURCES + 2} entries, "
+        f"want at most {MAX_RESOURCES}; hint: ask for fewer resources"
+    )
+    assert "pod default/other" in stage.cycle()[0]
+    assert not stage.bound.get("other")
+    (held,) = [pod for pod in stage.world.pods.values() if pod.name == "is"]
+    assert (held.asked, held.resource) == (1, NPU)
+    assert dict(held.base.resources) == {"cpu": 4000, "pods": 1000}
+
+
+def test_a_podgroup_with_too_many_resources_is_refused() -> None:
+    stage = Stage("a")
+
+    stage.group("g", 1, minResources={f"x.io/r{i}": "1" for i in range(101)})
+    stage.cycle()
+
+    assert stage.world.groups["default/g"].unreadable == (
+        "PodGroup 'default/g': spec.minResources has 101 entries, want at most 100; "
+        "hint: ask for fewer resources"
+    )
+
+
+def test_of_many_labels_the_first_are_kept() -> None:
+    stage = Stage("a")
+    labels = {f"k{i:04}": "v" for i in range(2 * MAX_LABELS)}
+
+    stage.pod("p", 0, labels=labels)
+    stage.pod("q", 0, labels=labels, scheduler="other", spec={"nodeName": "a"})
+
+    assert problem(stage) == (
+        f"metadata.labels has {2 * MAX_LABELS} entries, want at most {MAX_LABELS}; "
+        "hint: set fewer labels"
+    )
+    kept = [pod.labels for pod in stage.world.pods.values()]
+    assert kept == [{f"k{i:04}": "v" for i in range(MAX_LABELS)}] * 2
+    assert stage.cycle() == []
+
+
+@pytest.mark.parametrize("text", ["00000001" + "0" * 5000, "1" + "0" * 5000, "9" * 10])
+def test_a_long_number_of_chips_is_refused(text: str) -> None:
+    stage = Stage("a")
+
+    stage.group("g", 1, annotations={"sp-block": text})
+    stage.pod("p", 8, "g")
+
+    assert stage.cycle() == []
+    assert "annotation sp-block is" in stage.reason("default/g")
+
+
+def test_texts_of_chips_are_cut() -> None:
+    stage = Stage("a")
+    long = ",".join(["Ascend910-0"] * 1000)
+
+    stage.pod("p", 1, annotations={NPU: long}, spec={"nodeName": "a"})
+
+    (found,) = stage.world.pods.values()
+    assert len(found.chip_text) == MAX_TEXT
+
+
+# Work.
+
+
+def test_a_resource_that_a_pod_makes_up_makes_no_node_be_read_again(
+    calls: Calls,
+) -> None:
+    stage = Stage("a b c")
+    stage.cycle()
+    read = calls(worlds, "node_of")
+
+    for i in range(20):
+        stage.pod(f"p{i}", 0, asks={f"made.up/r{i}": "1"})
+        stage.cycle()
+
+    assert read == []
+    assert stage.engine.view.cluster.fleet.names == ["cpu", "memory", "pods"]
+    assert stage.bound == {}
+
+
+def test_what_queues_count_of_made_up_resources_goes_with_the_pods() -> None:
+    stage = Stage("a")
+    for i in range(20):
+        stage.pod(f"p{i}", 0, asks={f"made.up/r{i}": "1"})
+    stage.cycle()
+
+    for i in range(20):
+        stage.drop_pod(f"p{i}")
+    stage.cycle()
+
+    account = stage.engine.view.account("default")
+    assert account.requested == account.inqueue == account.allocated == {}
+
+
+def test_a_resource_that_nodes_name_later_counts_with_what_pods_use() -> None:
+    stage = Stage("a")
+    stage.pod("p", 0, asks={"x.io/r": "2"}, scheduler="other", spec={"nodeName": "a"})
+    stage.pod("q", 0, asks={"x.io/r": "2"})
+    stage.cycle()
+    assert stage.bound == {"p": "a"}
+
+    stage.put_node(node("a", allocatable={"x.io/r": "3"}))
+    stage.cycle()
+    assert stage.bound == {"p": "a"}
+
+    stage.put_node(node("a", allocatable={"x.io/r": "4"}))
+    stage.cycle()
+    assert stage.bound == {"p": "a", "q": "a"}
+
+
+def test_labels_of_nodes_that_pods_make_up_are_not_kept() -> None:
+    stage = Stage("a b c")
+    for p in range(5):
+        keys = [f"k{p}-{i}" for i in range(MAX_TERMS)]
+        stage.pod(f"p{p}", 0, spec=node_affinity(keys))
+    stage.cycle()
+
+    fleet = stage.engine.view.cluster.fleet
+    assert len(fleet._columns) == 0  # noqa: SLF001
+
+
+def test_node_affinity_is_not_looked_at_again_when_other_things_change(
+    calls: Calls,
+) -> None:
+    stage = Stage([node(n, labels={"zone": "x"}) for n in "abc"])
+    for p in range(5):
+        keys = [*(f"k{p}-{i}" for i in range(50)), "zone"]
+        spec = node_affinity(keys) | {"nodeSelector": {"zone": "y"}}
+        stage.pod(f"p{p}", 0, spec=spec)
+    stage.cycle()
+    seen = calls(Column, "matches")
+
+    stage.put_node(node("a", labels={"zone": "x"}, allocatable={"cpu": "63"}))
+    stage.pod("other", 0)
+    stage.cycle(1)
+    stage.drop_pod("other")
+    stage.cycle(1)
+
+    assert seen == []
+
+
+def test_a_label_that_a_pod_selects_by_makes_only_pods_it_means_be_told_anew() -> None:
+    stage = Stage("a")
+    for i in range(20):
+        where = "mine" if i % 2 else "other"
+        stage.pod(
+            f"p{i}",
+            0,
+            namespace=where,
+            labels={"app": f"a{i}"},
+            scheduler="other",
+            spec={"nodeName": "a"},
+        )
+    stage.cycle()
+
+    spec = apart_from({"key": "app", "operator": "Exists"})
+    stage.pod("p", 0, namespace="mine", spec=spec)
+    stage.cycle()
+
+    told = [event.job.name for event in stage.heard]  # type: ignore[union-attr]
+    mine = ["pod mine/p", *(f"pod mine/p{i}" for i in range(1, 20, 2))]
+    assert sorted(told) == sorted(mine)
+    assert "mine/p" not in stage.bound
+
+
+def test_values_that_no_selector_names_are_one() -> None:
+    stage = Stage("a")
+    for i in range(20):
+        stage.pod(
+            f"p{i}",
+            0,
+            labels={"app": f"a{i}"},
+            scheduler="other",
+            spec={"nodeName": "a"},
+        )
+    stage.pod("p", 0, spec=apart_from({"key": "app", "operator": "Exists"}))
+    stage.pod(
+        "q", 0, spec=apart_from({"key": "app", "operator": "In", "values": ["a3"]})
+    )
+    stage.cycle()
+
+    demands = {pod.demand for pod in stage.world.pods.values() if pod.labels}
+    assert {each.labels for each in demands} == {
+        (("app", "(other)"),),
+        (("app", "a3"),),
+    }
+
+
+def test_labels_that_nobody_selects_by_any_more_are_forgotten() -> None:
+    stage = Stage("a")
+    for i in range(20):
+        spec = apart_from({"key": f"k{i}", "operator": "In", "values": ["x", "y"]})
+        stage.pod(f"p{i}", 0, spec=spec)
+    stage.cycle()
+    assert len(stage.world._selected) == 20  # noqa: SLF001
+
+    for i in range(20):
+        stage.drop_pod(f"p{i}")
+
+    assert len(stage.world._selected) == 0  # noqa: SLF001
+    assert not stage.world._in_namespace  # noqa: SLF001
+
+
+def test_a_selector_over_all_namespaces_is_told_of_all_pods() -> None:
+    stage = Stage("a b")
+    for where in ("one", "two"):
+        stage.pod(
+            where,
+            0,
+            namespace=where,
+            labels={"app": "x"},
+            scheduler="other",
+            spec={"nodeName": "a"},
+        )
+    stage.cycle()
+
+    spec = apart_from({"key": "app", "operator": "Exists"}, namespaceSelector={})
+    stage.pod("p", 0, spec=spec)
+
+    assert stage.cycle() == ["bind pod default/p: p on b"]
+
+
+def test_a_pod_whose_labels_come_to_count_while_it_runs_stays() -> None:
+    stage = Stage("a b")
+    stage.pod("db", 1, labels={"app": "db"})
+    assert stage.cycle() == ["bind pod default/db: db on a 0"]
+
+    stage.pod("p", 1, spec=apart_from({"key": "app", "operator": "Exists"}))
+
+    assert stage.cycle() == ["bind pod default/p: p on b 0"]
+    heard = [type(event).__name__ for event in stage.heard]
+    assert heard == ["JobArrived", "JobArrived", "PodsRun"]
+
+
+class Unscanned(dict[str, PodRecord]):
+    """Pods that are looked up one by one, or not at all."""
+
+    def values(self) -> Any:  # noqa: ANN401
+        """Nobody looks at all pods."""
+        raise AssertionError("all pods were looked at")
+
+
+def test_a_budget_looks_at_the_pods_of_its_namespace() -> None:
+    stage = Stage("a")
+    for i in range(20):
+        stage.pod(f"p{i}", 0, namespace="other", labels={"app": "low"})
+    stage.pod("mine", 0, labels={"app": "low"})
+    stage.cycle()
+    stage.world.pods = Unscanned(stage.world.pods)
+
+    stage.budget("keep", {"app": "low"}, 0)
+    assert list(stage.world._dirty) == ["pod default/mine"]  # noqa: SLF001
+    stage.cycle()
+    stage.budget("keep", {"app": "low"}, 1)
+    assert list(stage.world._dirty) == ["pod default/mine"]  # noqa: SLF001
+
+
+def test_a_requirement_with_many_values_is_looked_up() -> None:
+    stage = Stage([node(f"n{i}", labels={"host": f"n{i}"}) for i in range(50)])
+    values = [f"n{i}" for i in range(49, 5000)]
+    expression = {"key": "host", "operator": "In", "values": values}
+    terms = [{"matchExpressions": [expression]}]
+    spec = {"affinity": {"nodeAffinity": {MUST: {"nodeSelectorTerms": terms}}}}
+
+    stage.pod("p", 0, spec=spec)
+
+    assert stage.cycle() == ["bind pod default/p: p on n49"]
