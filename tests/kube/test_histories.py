@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 )
 
 from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.framework.instruction import Instruction, Report, WakeAt
 from ringleaf.kube.pods import PodRecord
 from ringleaf.model.placement import Placement
 from tests.effort import examples
@@ -203,13 +204,29 @@ class Histories(RuleBasedStateMachine):
     @rule(wrote=st.lists(st.booleans()))
     def crash(self, wrote: list[bool]) -> None:
         """The scheduler is killed; some of what it sent arrives, some does not."""
+        self._lose(wrote)
+        self.unseen = []
+        self.stage.restart()
+
+    @rule(wrote=st.lists(st.booleans()), late=st.booleans())
+    def lose_the_lead(self, wrote: list[bool], *, late: bool) -> None:
+        """The scheduler loses its Lease, stands by, and leads again later."""
+        if late:
+            self.stage.step_down()
+        self._lose(wrote)
+        self.stage.step_down()
+        assert self.stage.said == [each for each in self.stage.said if _is_word(each)]
+        self.unseen = []
+        self.stage.lead()
+
+    def _lose(self, wrote: list[bool]) -> None:
+        """Of bindings without an answer, some arrive and some do not."""
         for (record, place), arrived in zip(self.open, wrote, strict=False):
             plain = self.stage.pods.get(record.key)
             same = plain is not None and plain["metadata"]["uid"] == record.uid
             if arrived and same:
                 self._write(record, place)
-        self.open, self.unseen = [], []
-        self.stage.restart()
+        self.open = []
 
     # What must hold.
 
@@ -296,6 +313,11 @@ class Histories(RuleBasedStateMachine):
             and taken[name] + chips <= 8
             for name, each in self.stage.nodes.items()
         )
+
+
+def _is_word(each: Instruction) -> bool:
+    """Whether it does nothing: one that stands by tells what it saw, at most."""
+    return isinstance(each, Report | WakeAt)
 
 
 def _conf() -> Conf:

@@ -29,7 +29,7 @@ from ringleaf.kube.canary import Canary
 from ringleaf.kube.health import BadAddress, Health, Json
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
-from ringleaf.kube.scheduler import Deposed, Mind, Options, Say, Scheduler
+from ringleaf.kube.scheduler import Mind, Options, Say, Scheduler
 from ringleaf.kube.shadowpage import ShadowCollector, ShadowPage
 from ringleaf.kube.summarypage import SummaryCollector
 from ringleaf.model.topology import quoted
@@ -214,8 +214,6 @@ async def _serve(
                 following.cancel()
         except BadAddress as error:
             raise BadUse(str(error)) from None
-        if isinstance(scheduler.failure, Deposed):
-            return 1
         if scheduler.failure is not None:
             raise scheduler.failure
     return 0

@@ -132,6 +132,17 @@ class Binder:
         for task in self._tasks:
             task.cancel()
 
+    async def abandoned(self) -> None:
+        """Let go of everything, and return when none of it can be sent any more."""
+        self.abandon()
+        await drain(self._tasks)
+        # A task that was cancelled before it began has not put its part in order.
+        self._busy = 0
+        self._lines.clear()
+        self._deleting.clear()
+        self._refusals.clear()
+        self._idle.set()
+
     async def drained(self) -> None:
         """Return when nothing is in flight."""
         await self._idle.wait()

@@ -139,6 +139,14 @@ class Mender:
         for task in self._tasks:
             task.cancel()
 
+    async def abandoned(self) -> None:
+        """Let go of everything, and return when none of it can be sent any more."""
+        self.abandon()
+        await drain(self._tasks)
+        # A task that was cancelled before it began has not put its part in order.
+        self._lines.clear()
+        self._doomed.clear()
+
     async def drained(self) -> None:
         """Return when nothing is left to be done."""
         await drain(self._tasks)

@@ -116,10 +116,6 @@ class Mind(Protocol):
         """Where a job is, or why it waits."""
 
 
-class Deposed(Exception):  # noqa: N818 - it reads as what happened
-    """Another scheduler leads now."""
-
-
 class Options(Struct, frozen=True):
     """How the scheduler is run.
 
@@ -173,7 +169,7 @@ class Scheduler:
         self.leads = elector is None
         """Whether it decides; one that does not keeps the books."""
         self.led = asyncio.Event()
-        """Set when it leads and knows the cluster: others may begin to write."""
+        """Set while it leads and knows the cluster: others may write."""
         self._conf = options.conf
         self.refused_conf = ""
         """What is wrong with a newer configuration; the last good one counts."""
@@ -301,13 +297,13 @@ class Scheduler:
         return all(reflector.synced for reflector in self._reflectors)
 
     def live(self) -> tuple[bool, dict[str, str]]:
-        """Whether it does its work."""
+        """Whether it does its work; it may be asked on any thread."""
         silent = self.now() - self._last_cycle
         stuck = self._wake.is_set() and silent > STUCK_S
         return not stuck, {"cycle": f"{silent:.0f} s ago"}
 
     def ready(self) -> tuple[bool, dict[str, str]]:
-        """Whether it may be relied on."""
+        """Whether it may be relied on; it may be asked on any thread."""
         elector = self._elector
         lease = [] if elector is None else [elector.reflector]
         missing = [r.path for r in (*lease, *self._reflectors) if not r.synced]
@@ -385,10 +381,8 @@ class Scheduler:
 
     async def _end(self) -> None:
         """Finish what was begun, and let somebody else lead."""
-        elector, deposed = self._elector, isinstance(self.failure, Deposed)
-        self._say("stopping", in_flight=0 if deposed else self.binder.in_flight)
-        if deposed:
-            return
+        elector = self._elector
+        self._say("stopping", in_flight=self.binder.in_flight)
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
                 await self._mender.drained()
@@ -414,8 +408,16 @@ class Scheduler:
     # Leading.
 
     async def _stand(self, elector: Elector) -> None:
-        """Stand by until nobody leads, lead, and end when others do."""
-        self._start(self._look_early(elector), "early")
+        """Stand by until nobody leads, lead, and stand by again when others do."""
+        while True:
+            early = self._tasks.get("early")
+            if early is None or early.done():
+                self._start(self._look_early(elector), "early")
+            why = await self._lead(elector)
+            await self._step_down(elector, why)
+
+    async def _lead(self, elector: Elector) -> str:
+        """Lead once nobody else does; return, in words, why we no longer do."""
         await self._aside(elector.acquire())
         kept = asyncio.create_task(self._aside(elector.keep()), name="lease")
         try:
@@ -424,15 +426,46 @@ class Scheduler:
                 await self._read_faults()
             if elector.leads:
                 self._take_the_lead(elector)
-            why = await kept
+            return await kept
         finally:
             kept.cancel()
+
+    async def _step_down(self, elector: Elector, why: str) -> None:
+        """Stand by: nothing more is sent, and what was decided counts for nothing.
+
+        The watches go on, and so do the books. They hold what the objects say, as
+        those of a scheduler that has never led.
+        """
         self._api.cut()
-        self._mender.abandon()
-        self.binder.abandon()
-        self.failure = Deposed(f"no longer the leader: {why}")
+        led, self.leads = self.leads, False
+        self.led.clear()
+        self.world.put_conf(self._own_conf)
         self._say("deposed", identity=elector.identity, why=why)
-        self.stop()
+        writing = [self._tasks.pop(name, None) for name in ("faults", "queues")]
+        writing.append(self._tasks.pop("teller"))
+        for task in filter(None, writing):
+            task.cancel()
+        await self._mender.abandoned()
+        await self.binder.abandoned()
+        await asyncio.gather(*filter(None, writing), return_exceptions=True)
+        if led:
+            self._forget_decisions()
+        self._start(self.teller.run(), "teller")
+        await self._aside(elector.step_down())
+        self._api.sign(elector.identity)
+
+    def _forget_decisions(self) -> None:
+        """Know what one knows that has never led."""
+        self.teller.forget()
+        for kept in (self._waiting, self._stale, self._half, self._conflicts):
+            kept.clear()
+        self._refresh_at = None
+        self.world.stand_by()
+        now = self.now()
+        events = self.world.events(now)
+        self.metrics.heard(events)
+        self.toll.hear(events)
+        self._keep_conflicts(events, self._mind.handle_all(events, now, SLICE))
 
     async def _catch_up(self, elector: Elector) -> None:
         """Know of every pod that the leader before us bound."""
@@ -563,6 +596,8 @@ class Scheduler:
         for each in instructions:
             if isinstance(each, Report):
                 self._conflicts[each.job] = each
+            elif isinstance(each, WakeAt):
+                self._wake_at = each.at
         self.world.forget_solved()
         self.world.take_changed()
 
