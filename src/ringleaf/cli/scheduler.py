@@ -140,7 +140,7 @@ async def _look(
         with beside(api, shadow, conf, say) as loop:
             try:
                 pages = {PAGE: loop.page}
-                page = ShadowPage(loop.shadow.findings).text
+                page = ShadowPage(loop.shadow.findings).collected
                 async with Health(
                     asked.health, loop.live, loop.ready, page, pages
                 ) as health:
@@ -197,7 +197,7 @@ async def _serve(
             own = await credentials_of(asked.kubeconfig, asked.context)
             writer = await on.enter_async_context(summing(own, say, scheduler))
             counts.append(SummaryCollector(writer))
-        page = Page(scheduler, ringleaf.__version__, *counts).text
+        page = Page(scheduler, ringleaf.__version__, *counts).collected
         try:
             async with Health(
                 asked.health, scheduler.live, scheduler.ready, page, pages

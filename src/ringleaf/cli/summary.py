@@ -82,7 +82,7 @@ def _unfinished(writer: SummaryWriter, lease: str) -> str:
 
 
 async def _run(asked: SummaryRun, writer: SummaryWriter, say: Say, server: str) -> None:
-    page = SummaryPage(writer).text
+    page = SummaryPage(writer).collected
     try:
         async with Health(asked.health, writer.live, writer.ready, page) as health:
             say("started", server=server, health=health.port)
