@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick test-long check testbed soak bench results race mutate accept manifests docs lock clean
+.PHONY: demo test quick test-long check testbed soak bench results race mutate accept manifests sbom docs lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
@@ -59,6 +59,9 @@ accept: $(VENV)/.dev
 
 manifests: $(VENV)/.dev testbed
 	@$(BIN)/python -m tests.deploy.manifests
+
+sbom: $(VENV)/.run
+	@$(BIN)/python deploy/sbom.py build/sbom.cdx.json
 
 docs: $(VENV)/.dev
 	@$(BIN)/cog -r README.md docs/*.md docs/policies/*.md

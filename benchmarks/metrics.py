@@ -32,7 +32,7 @@ NODES, CHIPS, WAITING = 5_000, 8, 1_000
 RESOURCE: Final = "huawei.com/Ascend910"
 ROUNDS: Final = 30
 BINDS: Final = 100_000
-MOST_SCRAPE_MS, MOST_BIND_US = 50.0, 10.0
+MOST_STEP_MS, MOST_BIND_US = 5.0, 10.0
 
 
 def pod(name: str, node: str = "", chip: int = 0, asked: int = 1) -> dict[str, Any]:
@@ -115,24 +115,37 @@ def bind_us() -> float:
     return 1e6 * (process_time() - began) / BINDS
 
 
+def steps_ms(of: Scheduler) -> tuple[float, float]:
+    """The median of all steps of a page together, and of the longest of them."""
+    sums, longest = [], []
+    for _round in range(ROUNDS):
+        taken, began = [], process_time()
+        for _step in Reading(of, ringleaf.__version__).steps():
+            taken.append(1000 * (process_time() - began))
+            began = process_time()
+        sums.append(sum(taken))
+        longest.append(max(taken))
+    return median(sums), median(longest)
+
+
 def main() -> int:
     """Print the figures; status 1 where a goal is missed."""
     found = scheduler()
     page = Page(found, ringleaf.__version__)
     body, _kind = page.text()
-    whole, longest = timed_ms(page.text)
-    reading, _most = timed_ms(lambda: Reading(found, ringleaf.__version__))
+    whole, _most = timed_ms(page.text)
+    reading, step = steps_ms(found)
     bind = bind_us()
     table = Table("what", "measured", box=box.MARKDOWN)
     lines = [line for line in body.splitlines() if not line.startswith(b"#")]
     table.add_row("a scrape, median", f"{whole:.1f} ms")
-    table.add_row("a scrape, the longest of 30", f"{longest:.1f} ms")
-    table.add_row("of which reading the state", f"{reading:.1f} ms")
+    table.add_row("of which the loop that decides", f"{reading:.1f} ms")
+    table.add_row("the longest step of it", f"{step:.1f} ms")
     table.add_row("series of the page", f"{len(lines):,}")
     table.add_row("size of the page", f"{len(body) / 1024:.0f} KiB")
     table.add_row("counting one binding", f"{bind:.2f} us")
     Console().print(table)
-    return int(whole > MOST_SCRAPE_MS or bind > MOST_BIND_US)
+    return int(step > MOST_STEP_MS or bind > MOST_BIND_US)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ def manifests() -> dict[str, str]:
     files = {"00-namespace.yaml": FOLDER}
     for name, text in _split(rendered()).items():
         files[f"{name}.yaml"] = text
-    definitions = _split(rendered("crds.install=true"))["definitions"]
+    values = ("crds.install=true", "crds.withoutLookup=true")
+    definitions = _split(rendered(*values))["definitions"]
     files["definitions/volcano.yaml"] = definitions
     files["summary/summary.yaml"] = _split(rendered("summary.enabled=true"))["summary"]
     return files

@@ -43,10 +43,11 @@ CASES: Final = {
     "canary by namespace": ("canary.namespaces={team-a}",),
     "no fence": ("fence.enabled=false",),
     "one replica": ("replicas=1", "leaderElection.enabled=false"),
-    "definitions": ("crds.install=true",),
+    "definitions": ("crds.install=true", "crds.withoutLookup=true"),
     "summaries": ("summary.enabled=true",),
     "summaries by the scheduler": ("summary.withScheduler=true",),
     "monitoring": (
+        "networkPolicy.metricsNamespaces={monitoring}",
         "serviceMonitor.enabled=true",
         "prometheusRule.enabled=true",
         "dashboard.enabled=true",
@@ -180,6 +181,12 @@ def test_the_manifests_are_taken_as_they_are(bed: Testbed) -> None:
             "a shadow writes nothing; hint: summary.enabled=true",
         ),
         (["extraArgs={--with-summary}"], "extraArgs has --with-summary,"),
+        (["crds.install=true"], "is Volcano's; hint: helm install, or"),
+        (["serviceMonitor.enabled=true"], "hint: networkPolicy.metricsNamespaces="),
+        (
+            ["networkPolicy.metricsNamespaces={Bad_Name}"],
+            "at '/networkPolicy/metricsNamespaces/0'",
+        ),
     ],
     ids=lambda each: ",".join(each) if isinstance(each, list) else "",
 )
@@ -346,6 +353,34 @@ def test_pods_of_the_scheduler_are_as_restricted_as_pods_can_be(bed: Testbed) ->
     assert "capabilities" in told["message"]
 
 
+@pytest.mark.parametrize("name", ["scheduler", "summary"])
+def test_a_pod_that_starts_slowly_is_not_started_anew(name: str) -> None:
+    found = container(name, "summary.enabled=true")
+    startup = found["startupProbe"]
+
+    assert startup["httpGet"]["path"] == "/livez"
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= 120
+
+
+@pytest.mark.parametrize("name", ["ringleaf", "ringleaf-summary"])
+def test_metrics_are_for_the_namespaces_that_are_named(name: str) -> None:
+    def ingress(*values: str) -> Any:  # noqa: ANN401 - JSON
+        policies = of_kind("NetworkPolicy", "summary.enabled=true", *values)
+        (own,) = [each for each in policies if each["metadata"]["name"] == name]
+        return own["spec"]["ingress"]
+
+    named = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "m"}}}
+    other = {"namespaceSelector": {"matchLabels": {"a": "b"}}}
+    more = "networkPolicy.from[0].namespaceSelector.matchLabels.a=b"
+
+    assert ingress() == []
+    (rule,) = ingress("networkPolicy.metricsNamespaces={m}")
+    assert rule["from"] == [named]
+    assert len(rule["ports"]) == 1
+    (rule,) = ingress("networkPolicy.metricsNamespaces={m}", more)
+    assert rule["from"] == [named, other]
+
+
 def test_there_is_no_wildcard_and_no_secret_in_the_roles() -> None:
     for _namespace, rule in rules():
         words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
@@ -376,7 +411,7 @@ def test_a_canary_may_do_what_a_scheduler_may_but_for_queues_and_faults() -> Non
 
 
 def test_without_volcano_nothing_is_asked_of_its_namespace() -> None:
-    spaces = {namespace for namespace, _rule in rules("crds.install=true")}
+    spaces = {namespace for namespace, _rule in rules(*CASES["definitions"])}
 
     assert "volcano-system" in {namespace for namespace, _rule in rules()}
     assert "volcano-system" not in spaces

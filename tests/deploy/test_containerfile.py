@@ -59,6 +59,23 @@ def test_what_is_installed_is_pinned_by_hash() -> None:
         assert not {"--index-url", "--extra-index-url", "--trusted-host"} & {*words}
 
 
+def test_the_base_image_is_pinned_by_a_digest_that_must_be_given() -> None:
+    bases = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
+    given = [rest for word, rest in instructions() if word == "ARG"]
+
+    assert bases == ["${BASE}@${DIGEST}"] * 2
+    assert given[:2] == ["BASE=docker.io/library/python:3.13-slim", "DIGEST"]
+
+
+def test_the_image_says_what_is_in_it() -> None:
+    """After all is installed, and what only builds is not there any more."""
+    runs = commands()
+    (made,) = [n for n, words in enumerate(runs) if "deploy/sbom.py" in words]
+
+    assert runs[made][-1].startswith(f"{VENV}/")
+    assert "uninstall" in runs[made - 1]
+
+
 def test_it_runs_our_command_as_nobody_in_particular() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (entry,) = commands("ENTRYPOINT")
@@ -96,7 +113,8 @@ def test_it_is_compiled_before_it_is_copied() -> None:
 def test_the_python_of_the_image_is_one_that_ringleaf_runs_on() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     least = tuple(map(int, re.findall(r"\d+", project["requires-python"])))
-    found = re.search(r"python:(\d+)\.(\d+)-slim", dict(instructions())["ARG"])
+    (base,) = [rest for word, rest in instructions() if rest.startswith("BASE=")]
+    found = re.search(r"python:(\d+)\.(\d+)-slim", base)
 
     assert found
     assert (int(found[1]), int(found[2])) >= least

@@ -22,7 +22,7 @@ from tests.docs.pages import section, text_of
 
 PAGE: Final = "docs/install.md"
 BLOCK: Final = re.compile(r"^( *)```text\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
-ELSEWHERE: Final = ("podman ", "curl ", "ringleaf shadow report")
+ELSEWHERE: Final = ("DIGEST=", "podman ", "curl ", "ringleaf shadow report")
 """Commands that need an engine for containers, or pods that run."""
 INSIDE: Final = (" logs ", " port-forward ")
 

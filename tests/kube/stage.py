@@ -81,6 +81,18 @@ class Stage:
         self.begin()
         self.read_everything()
 
+    def step_down(self) -> None:
+        """The scheduler has lost the lead: it keeps the books, and decides nothing."""
+        self.world.put_conf(self.conf.quiet)
+        self.world.stand_by()
+        self.said = self.engine.handle_all(self.world.events(self.now), self.now)
+
+    def lead(self) -> None:
+        """The scheduler leads again, and has listed all pods before."""
+        self.world.put_pods(_read(self.pods.values(), Pod))
+        self.world.put_conf(self.conf)
+        self.world.lead(self.now)
+
     def read_everything(self) -> None:
         """The scheduler reads what there is."""
         self.world.put_nodes(_read(self.nodes.values(), NodeObject))

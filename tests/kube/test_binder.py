@@ -195,28 +195,40 @@ def test_who_could_not_be_evicted_counts_as_running(
     assert world.outcomes == [f"{job} stayed" for job in stays]
 
 
-def test_an_error_in_the_binder_is_told() -> None:
-    """Pods that were on their way would stay so for ever."""
-    ended: list[BaseException | None] = []
+def test_a_pod_at_which_the_binder_fails_is_told_and_bound_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise it would be on its way for ever."""
+    monkeypatch.setattr(binder, "MOST_PAUSE_S", 0.01)
+    said: list[str] = []
+    record, place = _record("p", 1), Placement(0, "a", (0,))
+    record.assumed = place
+    answers: list[Answer | Exception] = [ZeroDivisionError(), Answer(201, b"")]
 
     def broken(_method: str, _name: str) -> Answer:
-        raise ZeroDivisionError
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     async def run() -> None:
+        world = Known()
+        world.pods[record.uid] = record
         own = _binder(
-            Server(broken), Known(), lambda task: ended.append(task.exception())
+            Server(broken), world, say=lambda what, **_more: said.append(what)
         )
-        own.bind([Bound(_record("p", 1), Placement(0, "a", (0,)), {})])
+        own.bind([Bound(record, place, {})])
         await own.drained()
+        assert own.n_bound == 1
 
     asyncio.run(run())
-    assert [type(error) for error in ended] == [ZeroDivisionError]
+    assert said == ["failed"]
 
 
 def _binder(
     server: Server,
     world: World,
-    ended: Callable[["asyncio.Task[None]"], None] = lambda _task: None,
+    say: Callable[..., None] = lambda *_words, **_more: None,
 ) -> Binder:
     return Binder(
         cast(Api, server),
@@ -224,8 +236,7 @@ def _binder(
         lambda: 0.0,
         done=lambda _pod, _place: None,
         changed=lambda: None,
-        say=lambda *_words, **_more: None,
-        ended=ended,
+        say=say,
     )
 
 

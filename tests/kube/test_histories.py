@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 )
 
 from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.framework.instruction import Instruction, Report, WakeAt
 from ringleaf.kube.comparer import (
     jobs_that_differ,
     nodes_that_differ,
@@ -292,13 +293,29 @@ class Histories(RuleBasedStateMachine):
     @rule(wrote=st.lists(st.booleans()))
     def crash(self, wrote: list[bool]) -> None:
         """The scheduler is killed; some of what it sent arrives, some does not."""
+        self._lose(wrote)
+        self.unseen = []
+        self.stage.restart()
+
+    @rule(wrote=st.lists(st.booleans()), late=st.booleans())
+    def lose_the_lead(self, wrote: list[bool], *, late: bool) -> None:
+        """The scheduler loses its Lease, stands by, and leads again later."""
+        if late:
+            self.stage.step_down()
+        self._lose(wrote)
+        self.stage.step_down()
+        assert self.stage.said == [each for each in self.stage.said if _is_word(each)]
+        self.unseen = []
+        self.stage.lead()
+
+    def _lose(self, wrote: list[bool]) -> None:
+        """Of bindings without an answer, some arrive and some do not."""
         for (record, place), arrived in zip(self.open, wrote, strict=False):
             plain = self.stage.pods.get(record.key)
             same = plain is not None and plain["metadata"]["uid"] == record.uid
             if arrived and same:
                 self._write(record, place)
-        self.open, self.unseen = [], []
-        self.stage.restart()
+        self.open = []
 
     # What must hold.
 
@@ -411,6 +428,11 @@ def _asked(plain: dict[str, Any]) -> int:
 def _counted(plain: dict[str, Any]) -> str:
     counted: str = plain["status"]["allocatable"].get(NPU, "0")
     return counted
+
+
+def _is_word(each: Instruction) -> bool:
+    """Whether it does nothing: one that stands by tells what it saw, at most."""
+    return isinstance(each, Report | WakeAt)
 
 
 def _conf() -> Conf:

@@ -247,6 +247,174 @@ def test_a_leader_that_cannot_renew_ends_in_time(
     played(testbed, story)
 
 
+def test_renewals_that_get_no_answer_leave_time_for_two_more(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API server that hangs; each try is given up in time for the next."""
+
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        limits: list[float] = []
+        timeout = asyncio.timeout
+
+        async def silent(*_what: object, timeout_s: float, **_how: object) -> None:
+            limits.append(min(timeout_s, asked[-1], a.remaining()))
+            election.now += limits[-1]
+            raise Unreachable("no answer in time")
+
+        asked: list[float] = []
+
+        def noted(seconds: float) -> asyncio.Timeout:
+            asked.append(seconds)
+            return timeout(None)
+
+        monkeypatch.setattr(election.apis["a"], "call", silent)
+        monkeypatch.setattr("ringleaf.kube.leader.asyncio.timeout", noted)
+        async with started(a.keep()) as keeping:
+            while not keeping.done():
+                a._changed.set()  # noqa: SLF001 - its timer reads another clock
+                await asyncio.sleep(0.001)
+                election.now += 0.01
+
+        assert keeping.result() == "the lease was not renewed in time"
+        assert len(limits) >= 3
+        assert min(limits[:2]) >= 0.5
+
+    played(testbed, story)
+
+
+def test_a_renewal_whose_answer_was_lost_counts_from_when_it_was_asked(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API server that is slow: the watch says what it has done."""
+
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        api, version = election.apis["a"], version_of(a)
+        call = api.call
+
+        async def lost(*what: Any, **how: Any) -> Any:  # noqa: ANN401
+            await call(*what, **how)
+            raise Unreachable("no answer in time")
+
+        monkeypatch.setattr(api, "call", lost)
+        election.now += DURATION_S - MARGIN_S - 1.0
+        assert not await a._renew()  # noqa: SLF001
+        await until(partial(has_moved, a, version))
+        election.now += 2.0
+
+        assert a.remaining() == DURATION_S - MARGIN_S - 2.0
+
+    played(testbed, story)
+
+
+def test_one_that_lost_the_lease_stands_for_it_as_somebody_else(
+    testbed: Testbed,
+) -> None:
+    """So the API server refuses what it had sent, also when it leads again."""
+
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        first = a.identity
+        async with started(a.keep()) as keeping:
+            election.bed.client.ask(
+                "PATCH", election.path, {"spec": {"holderIdentity": "thief"}}
+            )
+            await within(keeping)
+        await a.step_down()
+        election.bed.client.ask(
+            "PATCH", election.path, {"spec": {"holderIdentity": ""}}
+        )
+        await election.sees(a, "")
+        await within(a.acquire())
+
+        assert first == "a"
+        assert a.identity == "a.2"
+        assert election.lease["spec"]["holderIdentity"] == "a.2"
+        assert not a.was_vacant
+
+    played(testbed, story)
+
+
+def test_one_that_lost_the_lease_waits_for_its_own_to_run_out(
+    testbed: Testbed,
+) -> None:
+    """What it had sent carries that deadline."""
+
+    async def story(election: Election) -> None:
+        a = await election.leads("a")
+        election.now += DURATION_S - MARGIN_S
+        await a.step_down()
+        async with started(a.acquire()) as wanting:
+            early = not await is_waiting(wanting)
+            election.now += MARGIN_S
+            a._changed.set()  # noqa: SLF001 - its timer reads another clock
+            await within(wanting)
+
+        assert not early
+        assert a.leads
+
+    played(testbed, story)
+
+
+def test_one_that_is_stuck_does_not_take_the_lease(testbed: Testbed) -> None:
+    async def story(election: Election) -> None:
+        a = await election.stands("a")
+        a.well = lambda: False
+        async with started(a.acquire()) as wanting:
+            assert await is_waiting(wanting)
+            a.well = lambda: True
+            await within(wanting)
+
+    played(testbed, story)
+
+
+def test_a_scheduler_that_loses_the_lead_stands_by_and_leads_again(
+    testbed: Testbed,
+) -> None:
+    async def story(election: Election) -> None:
+        said: list[str] = []
+
+        def say(what: str, **_facts: object) -> None:
+            said.append(what)
+
+        credentials = await load(str(election.bed.kubeconfig), None)
+        async with Api(credentials, agent="ringleaf/a") as api:
+            terms = Terms(election.name, "default", "a", DURATION_S)
+            elector = Elector(api, terms, say, lambda: election.now)
+            scheduler = Scheduler(api, Options(("nobody",)), say, elector=elector)
+            async with started(scheduler.run()) as running:
+                await until(lambda: scheduler.leads)
+                lists = [each.n_lists for each in scheduler.reflectors]
+                stolen = {"spec": {"holderIdentity": "thief"}}
+                election.bed.client.ask("PATCH", election.path, stolen)
+                await until(lambda: elector.identity == "a.2")
+                stood_by = not scheduler.leads and not scheduler.led.is_set()
+                with pytest.raises(Unreachable, match="we do not lead"):
+                    await api.call("POST", "/api/v1/namespaces/default/pods", b"{}")
+                given_up = {"spec": {"holderIdentity": ""}}
+                election.bed.client.ask("PATCH", election.path, given_up)
+                await until(lambda: scheduler.leads)
+                more = [
+                    (each.path, each.n_lists - before)
+                    for each, before in zip(scheduler.reflectors, lists, strict=True)
+                    if each.n_lists > before
+                ]
+                scheduler.stop()
+                await within(running)
+
+        assert stood_by
+        assert scheduler.failure is None
+        assert [line for line in said if line in ("leads", "deposed")] == [
+            "leads",
+            "deposed",
+            "leads",
+        ]
+        assert more == [("/api/v1/pods", 1)]
+
+    played(testbed, story)
+
+
 def test_an_answer_that_was_lost_deposes_nobody(testbed: Testbed) -> None:
     """The Lease was renewed, and its holder does not know; then it looks."""
 

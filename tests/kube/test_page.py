@@ -25,7 +25,16 @@ from ringleaf.kube.catalogue import CATALOGUE, CAUSES, PROCESS, STATES
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.health import Health
 from ringleaf.kube.metrics import Histogram
-from ringleaf.kube.page import MOST_JOBS, Page, states_of
+from ringleaf.kube.page import (
+    MOST_JOBS,
+    MOST_QUEUES,
+    MOST_RESOURCES,
+    OTHER,
+    STEP_QUEUES,
+    Page,
+    Reading,
+    states_of,
+)
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
@@ -114,7 +123,7 @@ def test_plain_text_is_served_to_whoever_asks_for_nothing_else() -> None:
 
 def test_the_page_is_served_beside_the_probes() -> None:
     async def story() -> None:
-        page = Scene().page.text
+        page = Scene().page.collected
         health = Health("127.0.0.1:0", _fine, _fine, page)
         async with (
             health,
@@ -361,6 +370,105 @@ def test_only_so_many_jobs_have_series_of_their_own() -> None:
 
     assert len(scene.values("volcano_unschedule_task_count")) == MOST_JOBS
     assert scene.values("volcano_unschedule_job_count") == {(): MOST_JOBS + 2}
+
+
+def test_resources_that_no_node_has_share_a_series() -> None:
+    scene = Scene("a b c")
+    for i in range(500):
+        scene.stage.pod(f"p{i}", 0, asks={f"evil.io/r{i}": "1"})
+    scene.cycle()
+
+    asked = scene.values("volcano_queue_request_scalar_resources")
+    body = scene.page.text()[0]
+
+    assert asked["default", OTHER] == 500 * 1000
+    assert {resource for _queue, resource in asked} <= {NPU, "pods", OTHER}
+    assert b"evil.io" not in body
+
+
+def test_only_so_many_resources_have_series_of_their_own() -> None:
+    scene = Scene("")
+    many = {f"r.io/{i:02d}": "1" for i in range(2 * MOST_RESOURCES)}
+    scene.stage.put_node(node("a", allocatable=many))
+    scene.stage.pod("p", 0, asks=many)
+    scene.cycle()
+
+    asked = scene.values("volcano_queue_request_scalar_resources")
+    own = [name for _queue, name in asked if name.startswith("r.io/")]
+
+    assert 0 < len(own) < MOST_RESOURCES + 1
+    assert asked["default", OTHER] == 1000 * (2 * MOST_RESOURCES - len(own))
+
+
+def test_only_so_many_queues_have_series_of_their_own() -> None:
+    scene = Scene("a b")
+    for i in range(2 * MOST_QUEUES):
+        scene.stage.queue(f"q{i:03d}", weight=1)
+    scene.cycle()
+
+    weights = scene.values("volcano_queue_weight")
+    waits = scene.values("ringleaf_longest_wait_seconds")
+
+    assert len(weights) == len(waits) == MOST_QUEUES + 1
+    assert weights[OTHER,] == MOST_QUEUES + 1
+    assert sum(weights.values()) == 2 * MOST_QUEUES + 1
+
+
+def test_the_page_is_read_in_steps_between_which_others_work() -> None:
+    scene = Scene("a b")
+    for i in range(2 * MOST_QUEUES):
+        scene.stage.queue(f"q{i}", weight=1)
+    scene.cycle()
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def story() -> bytes:
+        working = asyncio.create_task(others())
+        found = await scene.page.collected()
+        working.cancel()
+        return found.text()[0]
+
+    text = asyncio.run(story())
+
+    def names(page: bytes) -> list[bytes]:
+        return [line.split(b" ")[0] for line in page.splitlines()]
+
+    assert turns > 2 * MOST_QUEUES / STEP_QUEUES
+    assert names(text) == names(scene.page.text()[0])
+
+
+def test_what_was_read_does_not_change_any_more() -> None:
+    scene = Scene()
+    found = asyncio.run(scene.page.collected())
+    before = found.text()[0]
+    scene.metrics.bind_s.observe(1.0)
+
+    lines = [line for line in before.splitlines() if b"bind_seconds" in line]
+
+    assert [line for line in found.text()[0].splitlines() if line in lines] == lines
+
+
+def test_a_queue_that_goes_while_the_page_is_read_is_left_out() -> None:
+    scene = Scene()
+    scene.stage.queue("goes", weight=1)
+    scene.cycle()
+    reading = Reading(scene.scheduler, "1.2.3")
+    steps = reading.steps()
+    view = scene.stage.engine.view
+    while "volcano_unschedule_job_count" not in reading.values:
+        next(steps)
+    view.drop("goes")
+    view.accounts.pop("goes", None)
+    for _step in steps:
+        pass
+
+    assert "goes" not in view.accounts
+    assert ("goes",) not in dict(reading.values["volcano_queue_weight"])
 
 
 def test_queues_are_counted_as_volcano_counts_them() -> None:

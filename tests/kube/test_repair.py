@@ -80,7 +80,13 @@ def goes_on(_stage: Stage) -> None:
     """The same scheduler goes on."""
 
 
-LIVES = pytest.mark.parametrize("between", [goes_on, restarts])
+def stands_by(stage: Stage) -> None:
+    """It loses the lead, and leads again."""
+    stage.step_down()
+    stage.lead()
+
+
+LIVES = pytest.mark.parametrize("between", [goes_on, restarts, stands_by])
 
 
 @LIVES

@@ -1,5 +1,6 @@
 """A shadow hears what happens, reads it in order, and judges every job once."""
 
+import asyncio
 import time
 from typing import Any, cast
 
@@ -399,7 +400,7 @@ def test_metrics_count_jobs_by_verdict_and_differences_by_rule() -> None:
     show.later()
     show.later(11.0)
 
-    page, kind = ShadowPage(show.shadow.findings).text()
+    page, kind = asyncio.run(ShadowPage(show.shadow.findings).collected()).text()
 
     assert kind.startswith("text/plain")
     lines = page.decode().splitlines()

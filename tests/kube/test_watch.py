@@ -12,7 +12,7 @@ from ringleaf.kube import watch as watch_module
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.objects import ConfigMap, Pod
-from ringleaf.kube.watch import Gone, Reflector
+from ringleaf.kube.watch import DOUBTS, Gone, Reflector
 from tests.kube.server import Reply, Request, Server
 
 Step = Callable[[dict[str, str], Reply], Awaitable[None]]
@@ -292,6 +292,40 @@ def test_a_version_that_is_too_old_leads_to_a_list_that_tells_the_difference(
     assert troubles == []
 
 
+def failed(code: int, version: int) -> Step:
+    """A watch that ends with an error."""
+    status = {"kind": "Status", "metadata": {}, "status": "Failure", "code": code}
+    return watching(event("ERROR", status | {"message": "no"}), version=version)
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_an_error_that_passes_is_no_reason_to_list_anew(code: int) -> None:
+    told, troubles = run(
+        listing(pod("a", 3), version=9),
+        failed(code, 9),
+        watching(event("ADDED", pod("b", 10)), version=9, end="finish"),
+        failed(code, 10),
+        watching(event("ADDED", pod("c", 11)), version=10),
+        until=4,
+    )
+
+    assert told == [("put", "n/a 3"), ("listed",), ("put", "n/b 10"), ("put", "n/c 11")]
+    assert troubles[0] == f"watch /api/v1/pods: status {code}, no"
+
+
+def test_a_version_with_which_every_watch_fails_is_given_up() -> None:
+    told, troubles = run(
+        listing(version=9),
+        *(failed(500, 9) for _try in range(DOUBTS)),
+        listing(version=20),
+        watching(version=20),
+        until=2,
+    )
+
+    assert told == [("listed",), ("listed",)]
+    assert troubles == ["watch /api/v1/pods: status 500, no"]
+
+
 def test_what_vanished_between_two_lists_is_dropped() -> None:
     told, _ = run(
         listing(pod("b", 3), pod("a", 4), pod("c", 4), version=9),
@@ -319,6 +353,27 @@ def test_a_continue_token_that_is_too_old_starts_the_list_over() -> None:
         ("drop", "n/a uid-a"),
         ("listed",),
     ]
+
+
+def test_pages_grow_to_a_limit_and_shrink_once_a_list_is_complete() -> None:
+    steps: list[Step] = []
+    for page in (1000, 4000, 16000, 16000):
+        steps.append(listing(version=9, more="old", page=page))
+        steps.append(refusing(410))
+    told, _ = run(
+        *steps,
+        listing(version=20, page=16000),
+        failed(410, 20),
+        listing(version=30, page=4000),
+        failed(410, 30),
+        listing(version=40, page=1000),
+        failed(410, 40),
+        listing(version=50, page=1000),
+        watching(version=50),
+        until=4,
+    )
+
+    assert told == [("listed",)] * 4
 
 
 def test_an_object_that_cannot_be_read_does_not_stop_the_others() -> None:

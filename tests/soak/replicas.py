@@ -38,7 +38,7 @@ class Replicas(Soak):
         return testbed(fsync=True, audit=True, folder=folder)
 
     def _start(self) -> None:
-        """As many as there should be; a leader that was deposed is started again."""
+        """As many as there should be; one that was deposed stands by."""
         for child in [each for each in self._replicas if not each.is_running]:
             self._bury(child)
         while len(self._replicas) < self.plan.replicas:
@@ -52,8 +52,7 @@ class Replicas(Soak):
             self._replicas.append(self._bed.run(name, command))
 
     def _bury(self, child: Child) -> None:
-        if child.status != 1 or not child.says('"deposed"'):
-            self._fault(f"scheduler ended by itself: {child.last_words()}")
+        self._fault(f"scheduler ended by itself: {child.last_words()}")
         self._replicas.remove(child)
         self._forget(child)
 
@@ -87,8 +86,9 @@ class Replicas(Soak):
             leader = self._replicas[0]
         else:
             leader = self._leader()
-        began = time.monotonic()
-        self._replicas.remove(leader)
+        began, n_before = time.monotonic(), _times_deposed(leader)
+        if way != "stop":
+            self._replicas.remove(leader)
         match way:
             case "kill":
                 leader.kill()
@@ -109,17 +109,25 @@ class Replicas(Soak):
         longest[way] = max(longest.get(way, 0.0), took)
         if way == "stop":
             os.kill(leader.pid, signal.SIGCONT)
-        if way != "kill":
-            self._see_it_end(leader, 0 if way == "term" else 1)
+            self._see_it_stand_by(leader, n_before)
+        elif way == "term":
+            self._see_it_end(leader)
 
-    def _see_it_end(self, child: Child, status: int) -> None:
+    def _see_it_stand_by(self, child: Child, n_before: int) -> None:
+        """Until one that was stopped knows that another leads; it goes on."""
+        deadline = time.monotonic() + PATIENCE_S
+        while _times_deposed(child) == n_before:
+            if time.monotonic() > deadline:
+                self._fault(f"does not stand by: {child.last_words()}")
+                return
+            time.sleep(0.02)
+
+    def _see_it_end(self, child: Child) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while child.is_running and time.monotonic() < deadline:
             time.sleep(0.02)
-        if child.status != status:
-            self._fault(
-                f"ended with {child.status}, not {status}: {child.last_words()}"
-            )
+        if child.status != 0:
+            self._fault(f"ended with {child.status}, not 0: {child.last_words()}")
             child.kill()
         self._forget(child)
 
@@ -184,6 +192,11 @@ def _entries(log: Path) -> Iterator[dict[str, Any]]:
                 entry = json.loads(line)
                 if entry.get("stage") == "ResponseComplete":
                     yield entry
+
+
+def _times_deposed(child: Child) -> int:
+    text = child.log.read_text(encoding="utf-8", errors="replace")
+    return text.count('"event":"deposed"')
 
 
 def _leads(child: Child, holder: str) -> bool:

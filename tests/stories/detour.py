@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,7 +11,7 @@ import yaml
 
 
 class Detour:
-    """Passes bytes on, until it is told to hold what the scheduler sends.
+    """Passes bytes on, until it is told to hold what the scheduler sends, or is cut.
 
     What is held is delivered when the test says so, also when the scheduler has long
     hung up: a network may do that.
@@ -22,6 +23,7 @@ class Detour:
         self._open = threading.Event()
         self._open.set()
         self._sockets: list[socket.socket] = [self._listening]
+        self._is_cut = False
         self.held = 0
         """Bytes that were held."""
 
@@ -52,6 +54,19 @@ class Detour:
         """Keep what comes from the scheduler."""
         self._open.clear()
 
+    def cut(self) -> None:
+        """End every connection, and take no others."""
+        self._is_cut = True
+        for each in self._sockets[1:]:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        del self._sockets[1:]
+
+    def mend(self) -> None:
+        """Take connections again."""
+        self._is_cut = False
+
     def deliver(self) -> None:
         """Pass on what was kept."""
         self._open.set()
@@ -60,6 +75,9 @@ class Detour:
         while True:
             try:
                 near, _address = self._listening.accept()
+                if self._is_cut:
+                    near.close()
+                    continue
                 far = socket.create_connection(self._to)
             except OSError:
                 return

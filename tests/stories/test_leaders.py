@@ -106,15 +106,16 @@ def test_a_leader_that_was_stopped_binds_nothing_of_what_it_had_decided(
         before = bound(stage)
         wait_until_leads(stage, second)
         os.kill(first.pid, signal.SIGCONT)
-        stage.wait(lambda: not first.is_running, "the first one to end")
+        stage.wait(lambda: has_told(first, "deposed"), "the first one to stand by")
         after = bound(stage)
     finally:
         cordon(stage, on=False)
     stage.wait(lambda: bound(stage) == PODS, "the gang to be whole")
     second.stop(GRACE_S)
+    stage.wait(lambda: n_told(first, "leads") == 2, "the first one to lead again")
+    first.stop(GRACE_S)
 
-    assert first.status == 1
-    assert has_told(first, "deposed")
+    assert first.status == 0, first.last_words()
     assert 0 < before < PODS
     assert after == before
     assert judged(stage.bed.audit_log).usurpers == []
@@ -141,7 +142,7 @@ def test_what_the_network_delivers_late_is_refused_by_the_api_server(
         try:
             wait_until_leads(stage, second)
             before = bound(stage)
-            stage.wait(lambda: not first.is_running, "the first one to end")
+            stage.wait(lambda: has_told(first, "deposed"), "the first one to stand by")
             detour.deliver()
             identity = identity_of(first)
             stage.wait(lambda: refusals(stage, identity), "what was held to arrive")
@@ -149,11 +150,65 @@ def test_what_the_network_delivers_late_is_refused_by_the_api_server(
         finally:
             cordon(stage, on=False)
         stage.wait(lambda: bound(stage) == PODS, "the gang to be whole")
+        first.stop(GRACE_S)
         second.stop(GRACE_S)
 
     assert detour.held > 0
     assert 0 < before == after < PODS
     assert judged(stage.bed.audit_log).usurpers == []
+
+
+def test_an_outage_that_is_longer_than_the_lease_ends_nobody(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """The API server cannot be reached while a gang is being bound."""
+    stage.stop_scheduler()
+    port = urlsplit(stage.bed.url).port
+    assert port is not None
+    with Detour(port) as detour:
+        config = detour.kubeconfig(stage.account, tmp_path)
+        words = (*BRIEF, "--kubeconfig", str(config), "--connections", "4")
+        replicas = [stage.start_scheduler(None, *words) for _replica in range(2)]
+        pids = [each.pid for each in replicas]
+        stage.wait(lambda: leader_of(replicas), "one of them to lead")
+        first = leader_of(replicas)
+        assert first is not None
+        submit_gang(stage, "gang", PODS)
+        stage.wait(lambda: bound(stage) > 0, "the first pod to be bound")
+        detour.cut()
+        stage.wait(lambda: has_told(first, "deposed"), "the leader to stand by")
+        before = bound(stage)
+        submit_gang(stage, "late", 10)
+        detour.mend()
+        stage.wait(lambda: bound(stage) == PODS + 10, "both gangs to be whole")
+        again = leader_of(replicas)
+        roles = sorted(
+            answer_of(each, "readyz")[1]["reasons"]["role"] for each in replicas
+        )
+        running = [each.pid for each in replicas if each.is_running]
+        for each in replicas:
+            each.stop(GRACE_S)
+
+    assert 0 < before < PODS
+    assert again is not None
+    assert roles == ["leader", "standby"]
+    assert running == pids
+    assert [each.status for each in replicas] == [0, 0]
+    assert judged(stage.bed.audit_log).usurpers == []
+
+
+def leader_of(replicas: list[Child]) -> Child | None:
+    """Who has said last that it leads, and not since that it does not."""
+    for each in replicas:
+        said = [line["event"] for line in lines_of(each.log)]
+        roles = [event for event in said if event in ("leads", "deposed")]
+        if roles[-1:] == ["leads"]:
+            return each
+    return None
+
+
+def n_told(child: Child, event: str) -> int:
+    return sum(line["event"] == event for line in lines_of(child.log))
 
 
 def identity_of(child: Child, event: str = "started") -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -273,6 +273,10 @@ class Beside:
         self._thread.join(timeout=PATIENCE_S)
         assert not self._thread.is_alive()
         assert self._error is None, self._error
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Have something done on its loop."""
+        self._loop.call_soon_threadsafe(work)
 
     def wait(self) -> None:
         """Until it ends by itself."""

@@ -106,6 +106,29 @@ def test_once_waits_for_nobody_who_leads(cast: Cast) -> None:
     )
 
 
+def test_a_writer_that_loses_its_lease_stands_by_and_leads_again(cast: Cast) -> None:
+    name = f"summary-{cast.namespace}"
+    words = [f"--leader-elect-resource-name={name}", "--leader-elect-lease-duration=6"]
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{name}"
+    with running(cast.bed, "summary-again", *words) as child:
+        child.wait_until(lambda: has_told(child, "leads"))
+        cast.bed.client.ask("PATCH", path, {"spec": {"holderIdentity": "thief"}})
+        child.wait_until(lambda: has_told(child, "deposed"))
+        cast.group("bert", 1)
+        cast.bed.client.ask("PATCH", path, {"spec": {"holderIdentity": ""}})
+        cast.wait_for("bert", job_status="pending")
+        _status, ready = answer_of(child, "readyz")
+    said = [line["event"] for line in lines_of(child.log)]
+
+    assert child.status == 0, child.last_words()
+    assert ready["reasons"]["role"] == "leader"
+    assert [event for event in said if event in ("leads", "deposed")] == [
+        "leads",
+        "deposed",
+        "leads",
+    ]
+
+
 def test_once_takes_over_from_a_writer_that_is_gone(cast: Cast) -> None:
     name = f"summary-{cast.namespace}"
     spec = {"holderIdentity": "gone", "leaseDurationSeconds": 3}

@@ -382,6 +382,35 @@ def test_one_that_stands_by_keeps_nothing_of_jobs_that_are_gone(
     assert cast.maps() == {}
 
 
+def test_one_that_loses_the_lead_leaves_summaries_to_others_until_it_leads_again(
+    cast: Cast, kubeconfig: Path
+) -> None:
+    led = asyncio.Event()
+    with Beside(kubeconfig, led=led) as first:
+        cast.wait(lambda: first.lines("synced"), "it to know all")
+        first.call(led.set)
+        cast.job("bert", [0])
+        cast.wait_for("bert", job_status="running")
+        first.call(led.clear)
+        assert first.writer is not None
+        cast.wait(lambda: first.writer and not first.writer.leads, "it to stand by")
+        with Beside(kubeconfig) as second:
+            for _round in range(3):
+                cast.become("bert-worker-0", "Failed")
+                cast.wait_for("bert", job_status="failed")
+                cast.become("bert-worker-0")
+                cast.wait_for("bert", job_status="running")
+            settled(cast, second)
+        first.call(led.set)
+        cast.wait(lambda: first.writer and first.writer.leads, "it to lead again")
+        settled(cast, first)
+        cast.become("bert-worker-0", "Failed")
+        cast.wait_for("bert", job_status="failed")
+
+    assert first.lines("problem") == second.lines("problem") == []
+    assert first.lines("not written") == []
+
+
 def test_a_configmap_that_is_no_summary_is_not_touched(
     cast: Cast, kubeconfig: Path
 ) -> None:

@@ -30,7 +30,7 @@ from ringleaf.kube.decider import Mind
 from ringleaf.kube.health import BadAddress, Health, Json
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
-from ringleaf.kube.scheduler import Deposed, Options, Say, Scheduler
+from ringleaf.kube.scheduler import Options, Say, Scheduler
 from ringleaf.kube.shadowpage import ShadowCollector, ShadowPage
 from ringleaf.kube.summarypage import SummaryCollector
 from ringleaf.model.topology import quoted
@@ -141,7 +141,7 @@ async def _look(
         with beside(api, shadow, conf, say) as loop:
             try:
                 pages = {PAGE: loop.page}
-                page = ShadowPage(loop.shadow.findings).text
+                page = ShadowPage(loop.shadow.findings).collected
                 async with Health(
                     asked.health, loop.live, loop.ready, page, pages
                 ) as health:
@@ -198,7 +198,7 @@ async def _serve(
             own = await credentials_of(asked.kubeconfig, asked.context)
             writer = await on.enter_async_context(summing(own, say, scheduler))
             counts.append(SummaryCollector(writer))
-        page = Page(scheduler, ringleaf.__version__, *counts).text
+        page = Page(scheduler, ringleaf.__version__, *counts).collected
         try:
             async with Health(
                 asked.health, scheduler.live, scheduler.ready, page, pages
@@ -215,8 +215,6 @@ async def _serve(
                 following.cancel()
         except BadAddress as error:
             raise BadUse(str(error)) from None
-        if isinstance(scheduler.failure, Deposed):
-            return 1
         if scheduler.failure is not None:
             raise scheduler.failure
     return 0

@@ -17,7 +17,7 @@ from ringleaf.cli.scheduler import log_lines
 from ringleaf.cli.shadow import ending
 from ringleaf.kube.api import Api
 from ringleaf.kube.health import BadAddress, Health
-from ringleaf.kube.scheduler import Deposed, Say
+from ringleaf.kube.scheduler import Say
 from ringleaf.kube.summary import WRITERS, Line, SummaryWriter
 from ringleaf.kube.summarypage import SummaryPage
 from ringleaf.model.topology import quoted
@@ -55,8 +55,6 @@ async def _serve(asked: SummaryRun, say: Say) -> int:
                 await writer.run(once=True)
         else:
             await _run(asked, writer, say, credentials.server)
-    if isinstance(writer.failure, Deposed):
-        return 1
     if writer.failure is not None:
         raise writer.failure
     if not asked.once:
@@ -84,7 +82,7 @@ def _unfinished(writer: SummaryWriter, lease: str) -> str:
 
 
 async def _run(asked: SummaryRun, writer: SummaryWriter, say: Say, server: str) -> None:
-    page = SummaryPage(writer).text
+    page = SummaryPage(writer).collected
     try:
         async with Health(asked.health, writer.live, writer.ready, page) as health:
             say("started", server=server, health=health.port)

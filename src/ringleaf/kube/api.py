@@ -259,6 +259,12 @@ class Api:
                 self._answered("WATCH", "watch", status, 0.0)
             raise self._unreachable(error) from None
 
+    def sign(self, name: str) -> None:
+        """Be called *name* in the log of the API server from now on."""
+        self._agent = f"{self._agent.partition('/')[0]}/{name}"
+        self._session.headers["User-Agent"] = self._agent
+        self._heed()
+
     def cut(self) -> None:
         """Let go of every connection at once, with what is still to be sent on it."""
         for connection in list(self._open):

@@ -16,6 +16,7 @@ from ringleaf.kube import encode, names
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.quarantine import told, trace_of
 from ringleaf.kube.tasks import drain
 from ringleaf.kube.world import World
 from ringleaf.model.placement import Placement
@@ -64,7 +65,7 @@ class Binder:
         done: Callable[[PodRecord, Placement], None],
         changed: Callable[[], None],
         say: Say,
-        ended: Callable[["asyncio.Task[None]"], None] = lambda _task: None,
+        ended: Callable[["asyncio.Task[None]"], object] = lambda _task: None,
         workers: int = 32,
     ) -> None:
         self._api, self._world, self._clock = api, world, clock
@@ -132,6 +133,17 @@ class Binder:
         for task in self._tasks:
             task.cancel()
 
+    async def abandoned(self) -> None:
+        """Let go of everything, and return when none of it can be sent any more."""
+        self.abandon()
+        await drain(self._tasks)
+        # A task that was cancelled before it began has not put its part in order.
+        self._busy = 0
+        self._lines.clear()
+        self._deleting.clear()
+        self._refusals.clear()
+        self._idle.set()
+
     async def drained(self) -> None:
         """Return when nothing is in flight."""
         await self._idle.wait()
@@ -147,11 +159,23 @@ class Binder:
         """Bind one pod after the other while there are any."""
         try:
             while self._queue:
-                await self._bind_in_order(self._queue.popleft())
+                item = self._queue.popleft()
+                try:
+                    await self._bind_in_order(item)
+                except Exception as error:  # noqa: BLE001 - one pod stops no other
+                    facts = {"pod": item.pod.key, "why": told(error)}
+                    self._say("failed", **facts, trace=trace_of(error))
+                    await self._ask_again(item)
         finally:
             self._busy -= 1
             if not self._busy and not self._queue:
                 self._idle.set()
+
+    async def _ask_again(self, item: Bound) -> None:
+        """Bind a pod once more of which nobody knows what became of it."""
+        await asyncio.sleep(MOST_PAUSE_S)
+        if item.pod.uid in self._world.pods and item.pod.assumed is not None:
+            self._queue.append(item)
 
     async def _bind_in_order(self, item: Bound) -> None:
         """Bind a pod, and those that came meanwhile for as many chips of its node.
@@ -183,8 +207,12 @@ class Binder:
 
     async def _bind(self, item: Bound) -> None:
         pod, node = item.pod, item.placement.node
-        body = encode.binding(pod, node, item.written)
-        path = encode.pod_path(pod, "binding")
+        try:
+            body = encode.binding(pod, node, item.written)
+            path = encode.pod_path(pod, "binding")
+        except Exception as error:  # noqa: BLE001 - one pod stops no other
+            self._not_bound(item, told(error), trace=trace_of(error))
+            return
         answer = await self._ask("POST", path, body, is_bind=True)
         if answer is not None and (
             answer.status == CONFLICT or answer.status >= SERVER_ERROR
@@ -195,9 +223,12 @@ class Binder:
             self._world.bound(pod.uid)
             self._done(pod, item.placement)
             return
+        self._not_bound(item, "no answer" if answer is None else _message(answer))
+
+    def _not_bound(self, item: Bound, why: str, **more: str) -> None:
         self.n_failed += 1
-        why = "no answer" if answer is None else _message(answer)
-        self._say("bind failed", pod=pod.key, job=pod.job, node=node, why=why)
+        pod, node = item.pod, item.placement.node
+        self._say("bind failed", pod=pod.key, job=pod.job, node=node, why=why, **more)
         self._world.failed(pod.uid, self._clock(), why)
         self._changed()
 

@@ -191,6 +191,8 @@ class Faultbook:
     async def read(self) -> None:
         """Learn what whoever scheduled before has written down."""
         self._unread, self._histories = {FAULTS, REASONS}, {}
+        self._writes = False
+        self._last.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(READ_S):
                 await asyncio.gather(self._learn(FAULTS), self._learn(REASONS))

@@ -6,8 +6,10 @@ machines are never compared: each counts from when it saw the Lease change.
 
 A leader counts its own time from *before* it asked to renew, and stops a second before
 anybody else may begin: what it sends then is refused by its own side (``remaining``),
-and carries a deadline that the API server holds it to. Sources: Kubernetes API
-reference, Lease v1; Kubernetes API concepts, timeouts of requests.
+and carries a deadline that the API server holds it to. One that lost the Lease stands
+for it again under another identity, so that whatever it sent before is refused.
+Sources: Kubernetes API reference, Lease v1; Kubernetes API concepts, timeouts of
+requests.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Answer, Api, Unreachable
@@ -32,6 +35,8 @@ EARLY_S: Final = 0.75 * MARGIN_S
 """How long before we may begin one who leads is sure to have stopped."""
 RENEWALS: Final = 5
 """How often a Lease is written anew in the time it lasts."""
+FURTHER_TRIES: Final = 2
+"""How often a renewal without an answer is tried again before the Lease is lost."""
 AGAIN_S: Final = 0.25
 """How long after a failure it is tried again."""
 REFUSED_S: Final = 5.0
@@ -99,6 +104,17 @@ class Terms(Struct, frozen=True):
     identity: str
     duration_s: int = 5
 
+    @property
+    def try_s(self) -> float:
+        """How long a renewal may take, so that others can be tried in time.
+
+        >>> Terms("ringleaf", "default", "a", duration_s=5).try_s
+        1.0
+        """
+        first = self.duration_s / RENEWALS
+        left = self.duration_s - MARGIN_S - first
+        return max(AGAIN_S, left / (1 + FURTHER_TRIES))
+
 
 def leases_path(namespace: str = "") -> str:
     """Where Leases are listed, of one namespace or of all.
@@ -144,6 +160,9 @@ class Elector:
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._until: float | None = None
+        self._renewals: dict[str, float] = {}
+        """Renewals without an answer: the time they write -> when we asked."""
+        self._name, self._n_terms = terms.identity, 1
         self._mark: str | None = None
         self._free_at: float | None = None
         """When a Lease that was deleted is nobody's; None where none was ever held."""
@@ -195,11 +214,11 @@ class Elector:
     # Before.
 
     async def acquire(self) -> None:
-        """Return when we lead."""
+        """Return when we lead; one that is stuck does not take the Lease."""
         while True:
             self._changed.clear()
             self._tell_who_leads()
-            wait = self._wait()
+            wait = self._wait() if self.well() else AGAIN_S
             if wait is None or wait > 0.0:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
@@ -322,15 +341,31 @@ class Elector:
 
     async def keep(self) -> str:
         """Renew the Lease while we can; return, in words, why we no longer lead."""
+        why = await self._keep()
+        self._until = None
+        return why
+
+    async def step_down(self) -> None:
+        """Be ready to stand for the Lease again, as somebody else.
+
+        What was sent before names the old identity. So the API server refuses it, even
+        where it arrives when we lead again.
+        """
+        self._until = self._mark = None
+        self._renewals.clear()
+        self._told_of = self.identity
+        self._n_terms += 1
+        identity = f"{self._name}.{self._n_terms}"
+        self._terms = replace(self._terms, identity=identity)
+
+    async def _keep(self) -> str:
         pause = self._terms.duration_s / RENEWALS
         due = self._clock() + pause
         while True:
             self._changed.clear()
             if self.holder != self.identity:
-                self._until = None
                 return f"{self.holder or 'nobody'} holds the lease now"
             if not self.well():
-                self._until = None
                 return "nothing has been done for too long"
             if not self.leads:
                 why = "the lease was not renewed in time"
@@ -341,25 +376,28 @@ class Elector:
                     async with asyncio.timeout(wait):
                         await self._changed.wait()
                     continue
-                renewed = False
+                due = self._clock()  # at once, where no answer comes in time
                 # What is in flight is to be cut in time, whatever becomes of this.
-                async with asyncio.timeout(self.remaining()):
+                async with asyncio.timeout(min(self._terms.try_s, self.remaining())):
                     renewed = await self._renew()
                 due = self._clock() + (pause if renewed else AGAIN_S)
 
     async def _renew(self) -> bool:
         mine, asked = self._seen, self._clock()
         assert mine is not None, "a leader has a lease"
-        spec = mine.spec
-        spec.renew_time = _micro_time(time.time())
-        spec.lease_duration_seconds = self._terms.duration_s
+        written = _micro_time(time.time())
+        spec = replace(
+            mine.spec,
+            renew_time=written,
+            lease_duration_seconds=self._terms.duration_s,
+        )
+        self._renewals[written] = asked
         answer = await self._write(mine, spec)
         if answer is None:
             return False
         self._note(answer)
         if answer.ok:
             self._heed(_lease(answer.body))
-            self._until = asked + self._terms.duration_s - MARGIN_S
         elif answer.status in (CONFLICT, NOT_FOUND):
             await self._look()
         return answer.ok
@@ -424,7 +462,7 @@ class Elector:
         body = encode.encode({**kind, "metadata": metadata, "spec": spec})
         try:
             return await self._api.call(
-                method, path, body, timeout_s=self._terms.duration_s / 2, lane="lead"
+                method, path, body, timeout_s=self._terms.try_s, lane="lead"
             )
         except Unreachable:
             return None
@@ -444,7 +482,17 @@ class Elector:
         self._seen, self._seen_at = lease, self._clock()
         if lease.holder:
             self._free_at = self._seen_at + self._lasts(lease)
+        if lease.holder == self.identity:
+            self._confirm(lease.spec.renew_time or "")
         self._changed.set()
+
+    def _confirm(self, written: str) -> None:
+        """A renewal of ours was carried out, whether or not its answer came."""
+        asked = self._renewals.get(written)
+        if asked is not None and self._until is not None:
+            self._until = max(self._until, asked + self._terms.duration_s - MARGIN_S)
+            later = {k: at for k, at in self._renewals.items() if at > asked}
+            self._renewals = later
 
     def _dropped(self, _gone: list[Gone]) -> None:
         self._until = None

@@ -99,7 +99,7 @@ class Mender:
         *,
         clock: Callable[[], float],
         say: Say,
-        ended: Callable[["asyncio.Task[None]"], None] = lambda _task: None,
+        ended: Callable[["asyncio.Task[None]"], object] = lambda _task: None,
     ) -> None:
         self._api, self._world, self._binder = api, world, binder
         self._teller, self._book, self._say = teller, book, say
@@ -138,6 +138,14 @@ class Mender:
             line.clear()
         for task in self._tasks:
             task.cancel()
+
+    async def abandoned(self) -> None:
+        """Let go of everything, and return when none of it can be sent any more."""
+        self.abandon()
+        await drain(self._tasks)
+        # A task that was cancelled before it began has not put its part in order.
+        self._lines.clear()
+        self._doomed.clear()
 
     async def drained(self) -> None:
         """Return when nothing is left to be done."""

@@ -3,8 +3,12 @@
 Nothing is kept up to date for it: chips, queues and jobs are counted when the page is
 asked for, with arrays where there are many of them. So a scheduler whose metrics
 nobody reads pays next to nothing for them, and series of a job vanish with the job.
+
+The loop that decides counts in short steps and does other work between them; the text
+is written on another thread, from numbers that nobody changes any more.
 """
 
+import asyncio
 import platform
 import time
 from collections import Counter, defaultdict
@@ -14,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -45,46 +49,81 @@ from ringleaf.policies.fragments import fragments
 
 MOST_JOBS: Final = 200
 """Jobs that have series of their own, of each metric."""
+MOST_QUEUES: Final = 200
+"""Queues that have series of their own."""
+MOST_RESOURCES: Final = 20
+"""Resources that have series of their own, of those that nodes have."""
+OTHER: Final = "other"
+"""In place of the name of a queue or a resource that has no series of its own."""
+MAIN: Final = ("cpu", "memory")
+"""Resources with metrics of their own."""
+STEP_JOBS, STEP_QUEUES = 5000, 20
+"""Jobs and queues that are looked at in one step."""
 
 Counts = NDArray[np.integer[Any]]
 Labels = tuple[str, ...]
 Values = dict[str, list[tuple[Labels, float | Histogram]]]
 
 
-def written(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """A page in the form that is accepted, and what form that is."""
-    encode, kind = choose_encoder(accept)
-    return encode(registry), kind
+class Collected(Collector):
+    """Metrics as they were at one moment; any thread may write them.
+
+    Args:
+        families: Metrics with their values.
+        values: Values of metrics of the catalogue, where there are any.
+
+    """
+
+    def __init__(
+        self, families: Iterable[Family], values: "Values | None" = None
+    ) -> None:
+        self._families, self._values = list(families), values
+
+    def collect(self) -> Iterator[Family]:
+        """Every metric with its values, and those of the process."""
+        if self._values is not None:
+            for metric in CATALOGUE:
+                yield family_of(metric, self._values.get(metric.name, ()))
+        yield from self._families
+        yield from _PROCESS.collect()
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """The page in the form that is accepted, and what form that is."""
+        encode, kind = choose_encoder(accept)
+        return encode(self), kind
+
+
+_PROCESS: Final = ProcessCollector(registry=None)
 
 
 class Page:
-    """The metrics of a scheduler, as text; *version* is that of Ringleaf.
+    """The metrics of a scheduler; *version* is that of Ringleaf.
 
     *more* are collectors of metrics of others in the same process.
     """
 
     def __init__(self, scheduler: Scheduler, version: str, *more: Collector) -> None:
-        self._scheduler, self._version = scheduler, version
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        for each in more:
-            self._registry.register(each)
-        ProcessCollector(registry=self._registry)
+        self._scheduler, self._version, self._more = scheduler, version, more
+
+    async def collected(self) -> Collected:
+        """The metrics as they are now; others have their turn between two steps."""
+        reading = Reading(self._scheduler, self._version)
+        for _step in reading.steps():
+            await asyncio.sleep(0)
+        return self._found(reading)
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """The page in the form that is accepted, and what form that is."""
-        return written(self._registry, accept)
+        """The page in the form that is accepted, all at once, and what form it is."""
+        reading = Reading(self._scheduler, self._version)
+        for _step in reading.steps():
+            pass
+        return self._found(reading).text(accept)
 
-    def describe(self) -> Iterable[Family]:
-        """Nothing: part of being a collector, asked when it is registered."""
-        return ()
-
-    def collect(self) -> Iterator[Family]:
-        """Every metric of the catalogue with its values."""
-        values = Reading(self._scheduler, self._version).values
-        for metric in CATALOGUE:
-            yield family_of(metric, values.pop(metric.name, ()))
-        assert not values, f"not in the catalogue: {[*values]}"
+    def _found(self, reading: "Reading") -> Collected:
+        values = reading.values
+        unknown = values.keys() - {metric.name for metric in CATALOGUE}
+        assert not unknown, f"not in the catalogue: {unknown}"
+        return Collected([f for each in self._more for f in each.collect()], values)
 
 
 def family_of(
@@ -115,28 +154,48 @@ def _told(metric: Metric) -> tuple[str, str]:
 
 
 class Reading:
-    """One look at a scheduler; ``values`` are what was found."""
+    """One look at a scheduler, in ``steps``; ``values`` are what was found."""
 
     def __init__(self, scheduler: Scheduler, version: str) -> None:
         self._of, self._version = scheduler, version
         self._found: Values = defaultdict(list)
-        self._counted()
-        self._faults()
-        self._parts()
-        self._watches()
-        view = scheduler.view
-        self._chips(view.cluster, view)
+        self._joined: dict[str, dict[Labels, float]] = defaultdict(dict)
+        """Values of queues: several may share their labels."""
+
+    def steps(self) -> Iterator[None]:
+        """Look at one part after the other; each takes a few milliseconds at most."""
+        for look in (self._counted, self._faults, self._parts, self._watches):
+            look()
+            yield
+        view = self._of.view
+        yield from self._chips(view)
         self._leaves(view.cluster)
-        self._jobs(view)
-        self._queues(view)
+        queues = _Named(view.queues, MOST_QUEUES)
+        yield from self._jobs(view, queues)
+        yield from self._queues(view, queues)
 
     @property
     def values(self) -> Values:
         """Metric -> its labels and values."""
-        return self._found
+        found: Values = dict(self._found)
+        for name, own in self._joined.items():
+            found[name] = [*own.items()]
+        return found
 
     def _put(self, name: str, value: float | Histogram, *labels: str) -> None:
+        if isinstance(value, Histogram):
+            value = value.copy()
         self._found[name].append((labels, value))
+
+    def _add(self, name: str, value: float, *labels: str) -> None:
+        """Put a value, or add it to those with the same labels."""
+        known = self._joined[name]
+        known[labels] = known.get(labels, 0) + value
+
+    def _raise(self, name: str, value: float, *labels: str) -> None:
+        """Put a value, or the largest of those with the same labels."""
+        known = self._joined[name]
+        known[labels] = max(known.get(labels, value), value)
 
     def _counted(self) -> None:
         """What was counted as it happened."""
@@ -234,17 +293,26 @@ class Reading:
                 age = max(0.0, heard_at - seconds_of(made))
                 put("ringleaf_watch_event_age_seconds", age, kind)
 
-    def _chips(self, cluster: Cluster, view: View) -> None:
+    def _chips(self, view: View) -> Iterator[None]:
         """Chips by state, fragments and nodes."""
-        put, states = self._put, states_of(cluster, _reserved(cluster, view))
+        cluster, put = view.cluster, self._put
+        held = np.zeros(len(cluster), np.uint64)
+        holders = [*cluster.holdings]
+        for first in range(0, len(holders), STEP_JOBS):
+            _reserve(held, holders[first : first + STEP_JOBS], cluster, view)
+            yield
+        states = states_of(cluster, held & cluster.taken)
+        yield
         for i, product in enumerate(cluster.products):
             if not product.chips:
                 continue
             own = cluster.product == i
             for state, n in states.items():
                 put("ringleaf_chips", int(n[own].sum()), product.key, state)
+            yield
             for asked, lost in fragments(cluster, product).items():
                 put("ringleaf_fragmented_chips", lost, product.key, str(asked))
+            yield
         takes = cluster.ready & ~cluster.cordoned
         ready, aside = int(takes.sum()), int((takes & cluster.aside).sum())
         cordoned = int((cluster.ready & cluster.cordoned).sum())
@@ -262,13 +330,19 @@ class Reading:
         conflicts = int(np.maximum(crossing - 1, 0).sum())
         self._put("ringleaf_spine_conflicts", conflicts)
 
-    def _jobs(self, view: View) -> None:
+    def _jobs(self, view: View, queues: "_Named") -> Iterator[None]:
         """Who waits, for what and since when."""
         causes: Counter[str] = Counter()
         phases: Counter[Phase] = Counter()
         since: dict[str, float] = {}
-        waiting = 0
-        for standing in _unsettled(view):
+        waiting, unsettled = 0, list[Standing]()
+        listed = [*view.standings.values()]
+        for first in range(0, len(listed), STEP_JOBS):
+            unsettled += _unsettled(listed[first : first + STEP_JOBS])
+            yield
+        for n, standing in enumerate(unsettled):
+            if n % STEP_JOBS == STEP_JOBS - 1:
+                yield
             phases[standing.phase] += 1
             if not _waits(standing):
                 continue
@@ -282,7 +356,7 @@ class Reading:
                 self._put("volcano_unschedule_task_count", lacking, name)
         others = len(view.accounts[OUTSIDE].jobs) if OUTSIDE in view.accounts else 0
         idle = phases[Phase.PENDING] + phases[Phase.INQUEUE]
-        phases[Phase.RUNNING] = len(view.standings) - others - idle
+        phases[Phase.RUNNING] = max(0, len(listed) - others - idle)
         causes += self._unheard(view)
         for cause in CAUSES:
             self._put("ringleaf_waiting_jobs", causes[cause], cause)
@@ -292,9 +366,11 @@ class Reading:
         now = self._of.now()
         for queue in view.queues:
             waited = now - since[queue] if queue in since else 0.0
-            self._put("ringleaf_longest_wait_seconds", waited, queue)
+            self._raise("ringleaf_longest_wait_seconds", waited, queues.label(queue))
+        yield
         if self._has_plugin("drf"):
             self._shares(view)
+            yield
 
     def _cause(self, standing: Standing) -> str:
         told = self._of.metrics.told.get(standing.job.name, "undecided")
@@ -325,43 +401,62 @@ class Reading:
                 if not left:
                     break
 
-    def _queues(self, view: View) -> None:
+    def _queues(self, view: View, queues: "_Named") -> Iterator[None]:
         parts = Proportion(view, {}) if self._has_plugin("proportion") else None
-        for name, queue in view.queues.items():
-            account = view.account(name)
+        counted = (name for name, n in view.total.items() if n and name not in MAIN)
+        resources = _Named(counted, MOST_RESOURCES)
+        for n, (name, queue) in enumerate([*view.queues.items()]):
+            if n % STEP_QUEUES == 0:
+                yield
+            if name not in view.queues:
+                continue  # it is gone since
+            account, label = view.account(name), queues.label(name)
             amounts: dict[str, Amounts] = {
                 "allocated": account.allocated,
                 "request": account.requested,
                 "inqueue": account.inqueue,
                 "capacity": queue.capability,
             }
-            self._put("volcano_queue_weight", queue.weight, name)
+            self._add("volcano_queue_weight", queue.weight, label)
             if parts is not None:
                 part = parts.part(name)
                 amounts["deserved"] = part.deserved
                 amounts["real_capacity"] = part.capability
-                self._put("volcano_queue_share", parts.share(queue), name)
-                self._put("volcano_queue_overused", parts.overused(queue), name)
+                self._raise("volcano_queue_share", parts.share(queue), label)
+                self._raise("volcano_queue_overused", parts.overused(queue), label)
             for what in AMOUNTS.keys() & amounts.keys():
-                self._amounts(what, amounts[what], name)
+                self._amounts(what, amounts[what], label, resources)
 
-    def _amounts(self, what: str, amounts: Amounts, queue: str) -> None:
+    def _amounts(
+        self, what: str, amounts: Amounts, queue: str, resources: "_Named"
+    ) -> None:
         cpu, memory, others = (f"volcano_queue_{what}_{unit}" for unit in RESOURCES)
         limit = what in ("capacity", "real_capacity", "deserved")
         if "cpu" in amounts or not limit:
-            self._put(cpu, amounts.get("cpu", 0), queue)
+            self._add(cpu, amounts.get("cpu", 0), queue)
         if "memory" in amounts or not limit:
-            self._put(memory, amounts.get("memory", 0) / 1000, queue)
+            self._add(memory, amounts.get("memory", 0) / 1000, queue)
         for resource, amount in amounts.items():
-            if resource not in ("cpu", "memory"):
-                self._put(others, amount, queue, resource)
+            if resource not in MAIN:
+                self._add(others, amount, queue, resources.label(resource))
 
     def _has_plugin(self, name: str) -> bool:
         tiers = self._of.world.conf.tiers
         return any(plugin.name == name for tier in tiers for plugin in tier)
 
 
-def _unsettled(view: View) -> list[Standing]:
+class _Named:
+    """The names that have series of their own: as many as may, the first by name."""
+
+    def __init__(self, names: Iterable[str], most: int) -> None:
+        self._names = frozenset(sorted(names)[:most])
+
+    def label(self, name: str) -> str:
+        """*name*, or what stands for all that have no series of their own."""
+        return name if name in self._names else OTHER
+
+
+def _unsettled(standings: Iterable[Standing]) -> list[Standing]:
     """The jobs of ours that may wait: those that do not run, or with few pods.
 
     It is asked of every job there is, so it asks no more than it must.
@@ -369,7 +464,7 @@ def _unsettled(view: View) -> list[Standing]:
     running = Phase.RUNNING
     return [
         each
-        for each in view.standings.values()
+        for each in standings
         if (each.phase is not running or len(each.placements) < each.min_pods)
         and each.job.queue != OUTSIDE
     ]
@@ -408,10 +503,10 @@ def states_of(cluster: Cluster, reserved: Masks) -> dict[str, Counts]:
     return states
 
 
-def _reserved(cluster: Cluster, view: View) -> Masks:
-    """The chips of every node that are held for jobs that wait."""
-    held = np.zeros(len(cluster), np.uint64)
-    for holder in cluster.holdings.keys() - view.standings.keys():
-        for holding in cluster.holdings[holder]:
-            held[holding.node] |= np.uint64(holding.chips)
-    return held
+def _reserve(held: Masks, holders: Iterable[str], cluster: Cluster, view: View) -> None:
+    """Add the chips of every node that some of *holders* hold for jobs that wait."""
+    jobs = view.standings
+    for holder in holders:
+        if holder not in jobs:
+            for holding in cluster.holdings.get(holder, ()):
+                held[holding.node] |= np.uint64(holding.chips)

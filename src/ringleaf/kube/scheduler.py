@@ -8,7 +8,7 @@ import asyncio
 import gc
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -95,6 +95,8 @@ QUICK_S, FLUSH_S = 0.3, 2.0
 """How long the last words may take: while others wait to lead, and at most."""
 COMPARE_S: Final = 60.0
 """How often the books are compared with the objects, while something happens."""
+PART_AGAIN_S: Final = 1.0
+"""How long after a failure a part is begun anew."""
 QUIET_FAILURES: Final = 8
 """Cycles that may fail one after the other, each with a culprit, without a pause."""
 FIRST_PAUSE_S: Final = 0.1
@@ -105,10 +107,8 @@ MAX_NAMED: Final = 3
 """Pods that are named in an event on their PodGroup."""
 
 Say = Callable[..., None]
-
-
-class Deposed(Exception):  # noqa: N818 - it reads as what happened
-    """Another scheduler leads now."""
+Part = Callable[[], Coroutine[Any, Any, None]]
+"""Begins a part of the scheduler's work."""
 
 
 class Options(Struct, frozen=True):
@@ -164,7 +164,7 @@ class Scheduler:
         self.leads = elector is None
         """Whether it decides; one that does not keeps the books."""
         self.led = asyncio.Event()
-        """Set when it leads and knows the cluster: others may begin to write."""
+        """Set while it leads and knows the cluster: others may write."""
         self._conf = options.conf
         self.refused_conf = ""
         """What is wrong with a newer configuration; the last good one counts."""
@@ -305,13 +305,13 @@ class Scheduler:
         return all(reflector.synced for reflector in self._reflectors)
 
     def live(self) -> tuple[bool, dict[str, str]]:
-        """Whether it does its work."""
+        """Whether it does its work; it may be asked on any thread."""
         silent = self.now() - self._last_cycle
         stuck = self._wake.is_set() and silent > STUCK_S
         return not stuck, {"cycle": f"{silent:.0f} s ago"}
 
     def ready(self) -> tuple[bool, dict[str, str]]:
-        """Whether it may be relied on."""
+        """Whether it may be relied on; it may be asked on any thread."""
         elector = self._elector
         lease = [] if elector is None else [elector.reflector]
         missing = [r.path for r in (*lease, *self._reflectors) if not r.synced]
@@ -332,7 +332,7 @@ class Scheduler:
         loop.call_later(SYNC_S, gc.enable)
         try:
             await self._look_around()
-            self._start(self.teller.run(), "teller")
+            self._start(self.teller.run, "teller")
             await self._synced()
             if self.leads:
                 self.world.lead(self.now())
@@ -340,12 +340,12 @@ class Scheduler:
             await self._cycle()
             gc.freeze()
             gc.enable()
-            self._start(self._compare(), "comparer")
+            self._start(self._compare, "comparer")
             if self._elector is None:
                 self.led.set()
                 self._begin_to_write()
             elif not self._stop.is_set():
-                self._start(self._stand(self._elector), "leader")
+                self._start(partial(self._stand, self._elector), "leader")
             while not self._stop.is_set():
                 await self._cycle()
             await self._end()
@@ -360,25 +360,45 @@ class Scheduler:
                 loop.remove_signal_handler(number)
         self._say("stopped", bound=self.binder.n_bound)
 
-    def _start(self, work: "asyncio._CoroutineLike[None]", name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        task.add_done_callback(self._task_ended)
+    def _start(self, part: Part, name: str) -> None:
+        """Begin a part of the work, which goes on as long as the scheduler."""
+        task = asyncio.get_running_loop().create_task(part(), name=name)
+        task.add_done_callback(partial(self._part_ended, part))
         self._tasks[name] = task
+
+    def _part_ended(self, part: Part, task: "asyncio.Task[None]") -> None:
+        """A part that fails is begun anew a moment later; without a leader we end."""
+        name = task.get_name()
+        if self._task_ended(task) and self._tasks.get(name) is task:
+            if name == "leader":
+                self.failure = task.exception()
+                self.stop()
+                return
+            again = partial(self._begin_anew, part, task)
+            asyncio.get_running_loop().call_later(PART_AGAIN_S, again)
+
+    def _begin_anew(self, part: Part, ended: "asyncio.Task[None]") -> None:
+        name = ended.get_name()
+        if self._tasks.get(name) is ended and not self._stop.is_set():
+            for reflector in self._reflectors:
+                if name.startswith(f"{reflector.path} "):
+                    reflector.renew()  # what it was about to pass on may be lost
+            self._start(part, name)
 
     async def _look_around(self) -> None:
         """Begin to watch everything: first whether somebody leads."""
         elector = self._elector
         if elector is not None:
             self._api.fence = elector.remaining
-            self._start(self._beat(elector), "beat")
-            work = self._aside(elector.reflector.run())
-            self._start(work, elector.reflector.path)
+            self._start(partial(self._beat, elector), "beat")
+            watched = elector.reflector
+            self._start(lambda: self._aside(watched.run()), watched.path)
             with suppress(TimeoutError):
                 async with asyncio.timeout(MARK_S):
                     await self._aside(elector.known())
             elector.mark()
         for number, reflector in enumerate(self._reflectors):
-            self._start(reflector.run(), f"{reflector.path} {number}")
+            self._start(reflector.run, f"{reflector.path} {number}")
 
     async def _beat(self, elector: Elector) -> None:
         """Show that something is done here; one that is stuck must not lead."""
@@ -390,10 +410,8 @@ class Scheduler:
 
     async def _end(self) -> None:
         """Finish what was begun, and let somebody else lead."""
-        elector, deposed = self._elector, isinstance(self.failure, Deposed)
-        self._say("stopping", in_flight=0 if deposed else self.binder.in_flight)
-        if deposed:
-            return
+        elector = self._elector
+        self._say("stopping", in_flight=self.binder.in_flight)
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
                 await self._mender.drained()
@@ -419,8 +437,16 @@ class Scheduler:
     # Leading.
 
     async def _stand(self, elector: Elector) -> None:
-        """Stand by until nobody leads, lead, and end when others do."""
-        self._start(self._look_early(elector), "early")
+        """Stand by until nobody leads, lead, and stand by again when others do."""
+        while True:
+            early = self._tasks.get("early")
+            if early is None or early.done():
+                self._start(partial(self._look_early, elector), "early")
+            why = await self._lead(elector)
+            await self._step_down(elector, why)
+
+    async def _lead(self, elector: Elector) -> str:
+        """Lead once nobody else does; return, in words, why we no longer do."""
         await self._aside(elector.acquire())
         kept = asyncio.create_task(self._aside(elector.keep()), name="lease")
         try:
@@ -429,15 +455,46 @@ class Scheduler:
                 await self._read_faults()
             if elector.leads:
                 self._take_the_lead(elector)
-            why = await kept
+            return await kept
         finally:
             kept.cancel()
+
+    async def _step_down(self, elector: Elector, why: str) -> None:
+        """Stand by: nothing more is sent, and what was decided counts for nothing.
+
+        The watches go on, and so do the books. They hold what the objects say, as
+        those of a scheduler that has never led.
+        """
         self._api.cut()
-        self._mender.abandon()
-        self.binder.abandon()
-        self.failure = Deposed(f"no longer the leader: {why}")
+        led, self.leads = self.leads, False
+        self.led.clear()
+        self.world.put_conf(self._own_conf)
         self._say("deposed", identity=elector.identity, why=why)
-        self.stop()
+        writing = [self._tasks.pop(name, None) for name in ("faults", "queues")]
+        writing.append(self._tasks.pop("teller"))
+        for task in filter(None, writing):
+            task.cancel()
+        await self._mender.abandoned()
+        await self.binder.abandoned()
+        await asyncio.gather(*filter(None, writing), return_exceptions=True)
+        if led:
+            self._forget_decisions()
+        self._start(self.teller.run, "teller")
+        await self._aside(elector.step_down())
+        self._api.sign(elector.identity)
+
+    def _forget_decisions(self) -> None:
+        """Know what one knows that has never led."""
+        self.teller.forget()
+        for kept in (self._waiting, self._stale, self._half, self._conflicts):
+            kept.clear()
+        self._refresh_at = None
+        self.world.stand_by()
+        now = self.now()
+        events = self.decider.news(now)
+        self.metrics.heard(events)
+        self.toll.hear(events)
+        self._keep_conflicts(events, self._mind.handle_all(events, now, SLICE))
 
     async def _catch_up(self, elector: Elector) -> None:
         """Know of every pod that the leader before us bound."""
@@ -470,7 +527,7 @@ class Scheduler:
             self._tasks[name].cancel()
             await asyncio.gather(self._tasks[name], return_exceptions=True)
             self._pods.renew()
-            self._start(self._pods.run(), name)
+            self._start(self._pods.run, name)
             self._listed_after = lease
 
     def _take_the_lead(self, elector: Elector) -> None:
@@ -497,17 +554,19 @@ class Scheduler:
 
     def _begin_to_write(self) -> None:
         """Write what only a leader writes, and what is there for its own sake."""
-        self._start(self._make_queues(), "queues")
+        self._start(self._make_queues, "queues")
         if self._options.canary is None:
-            self._start(self.book.run(), "faults")
+            self._start(self.book.run, "faults")
 
-    def _task_ended(self, task: "asyncio.Task[None]") -> None:
-        """A part that ends by itself is a bug: say so, and end."""
-        if not task.cancelled() and task.exception() is not None:
-            error = task.exception()
-            self._say("a part of the scheduler ended", part=task.get_name(), why=error)
-            self.failure = error
-            self.stop()
+    def _task_ended(self, task: "asyncio.Task[None]") -> bool:
+        """Say of a task that failed why; whether it did."""
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            return False
+        facts = {"culprit": task.get_name(), "why": told(error)}
+        self._say("failed", **facts, trace=trace_of(error))
+        self.metrics.failures += 1
+        return True
 
     async def _synced(self) -> None:
         """Until everything there was is known."""
@@ -636,6 +695,8 @@ class Scheduler:
         for each in instructions:
             if isinstance(each, Report):
                 self._conflicts[each.job] = each
+            elif isinstance(each, WakeAt):
+                self._wake_at = each.at
         self.world.forget_solved()
         self.world.take_changed()
 

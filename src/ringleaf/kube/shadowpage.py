@@ -1,15 +1,14 @@
 """The metrics of a shadow, alone or beside those of a scheduler."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from ringleaf.framework.match import Match
 from ringleaf.kube.catalogue import SHADOW
 from ringleaf.kube.findings import Findings
-from ringleaf.kube.page import Values, family_of, written
+from ringleaf.kube.page import Collected, Values, family_of
 
 
 class ShadowCollector(Collector):
@@ -17,10 +16,6 @@ class ShadowCollector(Collector):
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-
-    def describe(self) -> Iterable[Family]:
-        """Nothing: part of being a collector, asked when it is registered."""
-        return ()
 
     def collect(self) -> Iterator[Family]:
         """Every metric of a shadow with its values."""
@@ -40,13 +35,11 @@ class ShadowCollector(Collector):
 
 
 class ShadowPage:
-    """The metrics of a shadow that is alone in its process, as text."""
+    """The metrics of a shadow that is alone in its process."""
 
     def __init__(self, findings: Findings) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(ShadowCollector(findings))
-        ProcessCollector(registry=self._registry)
+        self._own = ShadowCollector(findings)
 
-    def text(self, accept: str = "") -> tuple[bytes, str]:
-        """The page in the form that is accepted, and what form that is."""
-        return written(self._registry, accept)
+    async def collected(self) -> Collected:
+        """The metrics as they are now."""
+        return Collected(self._own.collect())

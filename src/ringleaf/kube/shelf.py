@@ -153,6 +153,13 @@ class Shelf:
         """The slices of a job of this full name that are there, the last one first."""
         return sorted(self._slices.get(full_name, ()), reverse=True)
 
+    def stand_by(self) -> None:
+        """Others write from now on: no ConfigMap is ours."""
+        self._ours.clear()
+        self._mends.clear()
+        self._spoilt.clear()
+        self.strange.clear()
+
     # What the reflectors tell.
 
     def put_maps(self, maps: Iterable[SummaryMap]) -> None:

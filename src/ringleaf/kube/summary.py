@@ -37,7 +37,7 @@ from ringleaf.kube.ranktable import (
     map_name,
 )
 from ringleaf.kube.roster import Job, JobGroup, JobNode, JobPod, Roster
-from ringleaf.kube.scheduler import Deposed, Say
+from ringleaf.kube.scheduler import Say
 from ringleaf.kube.shelf import NotWritten, Shelf, SummaryMap, Taken, whole
 from ringleaf.kube.teller import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
@@ -53,6 +53,8 @@ PAUSES, MOST_PAUSE_S = 3.0, 0.5
 FIRST_AGAIN_S, MOST_AGAIN_S = 0.1, 30.0
 """The first and the longest pause after a failure."""
 MOST_DOUBLINGS: Final = 10
+LED_S: Final = 0.25
+"""How often to look whether who leads in this process still does."""
 PATIENCE_S: Final = 5.0
 """How long who writes once waits for an API server that is in trouble."""
 _NEVER: Final = re.compile(r": status 40[0-6]\b")
@@ -226,9 +228,12 @@ class SummaryWriter:
             await self._look_around()
             if once and self._elector is not None:
                 self._start(self._look_for_rival(self._elector), "rival")
-            await self._lead()
+            self._want_lead()
             while not self._stop.is_set() and not (once and self.is_done):
-                await self._turn()
+                if self.leads:
+                    await self._turn()
+                else:
+                    await self._until(lambda: self.leads)
             await self._finish()
         finally:
             tasks = [*self._tasks.values()]
@@ -250,33 +255,48 @@ class SummaryWriter:
             jobs, maps = len(self.roster.jobs), len(self.shelf.maps)
             self._say("synced", jobs=jobs, summaries=maps)
 
-    async def _lead(self) -> None:
-        """Return when we lead, or are to end."""
+    def _want_lead(self) -> None:
+        """Lead as soon as nobody else does."""
         if self._elector is not None and not self._stop.is_set():
             self._start(self._stand(self._elector), "leader")
         elif self._led is not None:
             self._start(self._hear(self._led), "led")
         else:
-            self.leads = True
-        await self._until(lambda: self.leads)
-        if not self._stop.is_set():
             self._begin()
 
     async def _hear(self, led: asyncio.Event) -> None:
-        await led.wait()
-        self.leads = True
-        self._wake.set()
+        """Write while somebody else in this process leads."""
+        while True:
+            await led.wait()
+            self._begin()
+            while led.is_set():  # noqa: ASYNC110 - an event tells of one way only
+                await asyncio.sleep(LED_S)
+            await self._stand_by()
 
     async def _stand(self, elector: Elector) -> None:
-        await self._aside(elector.acquire())
-        self.leads = True
-        self._say("leads", identity=elector.identity)
+        """Write while we lead, and stand by while others do."""
+        while True:
+            await self._aside(elector.acquire())
+            self._say("leads", identity=elector.identity)
+            self._begin()
+            why = await self._aside(elector.keep())
+            self._api.cut()
+            self._say("deposed", identity=elector.identity, why=why)
+            await self._stand_by()
+            await self._aside(elector.step_down())
+            self._api.sign(elector.identity)
+
+    async def _stand_by(self) -> None:
+        """Write nothing more, and know what a writer knows that has never led."""
+        self.leads = False
+        writing = [self._tasks[_work_on(each)] for each in self._writing]
+        for task in writing:
+            task.cancel()
+        await asyncio.gather(*writing, return_exceptions=True)
+        self._writing.clear()
+        self._standings.clear()
+        self.shelf.stand_by()
         self._wake.set()
-        why = await self._aside(elector.keep())
-        self._api.cut()
-        self.failure = Deposed(f"no longer the leader: {why}")
-        self._say("deposed", identity=elector.identity, why=why)
-        self.stop()
 
     async def _look_for_rival(self, elector: Elector) -> None:
         self.rival = await self._aside(elector.rival())
@@ -302,8 +322,6 @@ class SummaryWriter:
 
     async def _finish(self) -> None:
         """Let what is being written arrive, and somebody else lead."""
-        if isinstance(self.failure, Deposed):
-            return
         writing = [self._tasks[_work_on(each)] for each in self._writing]
         if writing:
             await asyncio.wait(writing, timeout=FINISH_S)
@@ -315,7 +333,8 @@ class SummaryWriter:
         while not (condition() or self._stop.is_set()):
             await self._wake.wait()
             self._wake.clear()
-            self.roster.rest()
+            if not self.leads:
+                self.roster.rest()
         self._wake.set()
 
     def _start(self, work: "asyncio._CoroutineLike[Any]", name: str) -> None:
@@ -421,7 +440,8 @@ class SummaryWriter:
     # What is to be done.
 
     def _begin(self) -> None:
-        """Take up what the writer before us has left."""
+        """Lead, and take up what the writer before us has left."""
+        self.leads = True
         for found in [*self.shelf.maps.values()]:
             said = found.said
             if found.index != 0 or not said.job_id:

@@ -1,14 +1,13 @@
 """The metrics of a writer of summaries, alone or beside those of a scheduler."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from ringleaf.kube.catalogue import SUMMARY
-from ringleaf.kube.page import Values, family_of, written
+from ringleaf.kube.page import Collected, Values, family_of
 from ringleaf.kube.ranktable import Status
 from ringleaf.kube.summary import SummaryWriter
 
@@ -18,10 +17,6 @@ class SummaryCollector(Collector):
 
     def __init__(self, writer: SummaryWriter) -> None:
         self._writer = writer
-
-    def describe(self) -> Iterable[Family]:
-        """Nothing: part of being a collector, asked when it is registered."""
-        return ()
 
     def collect(self) -> Iterator[Family]:
         """Every metric of a writer with its values."""
@@ -46,13 +41,11 @@ class SummaryCollector(Collector):
 
 
 class SummaryPage:
-    """The metrics of a writer that is alone in its process, as text."""
+    """The metrics of a writer that is alone in its process."""
 
     def __init__(self, writer: SummaryWriter) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(SummaryCollector(writer))
-        ProcessCollector(registry=self._registry)
+        self._own = SummaryCollector(writer)
 
-    def text(self, accept: str = "") -> tuple[bytes, str]:
-        """The page in the form that is accepted, and what form that is."""
-        return written(self._registry, accept)
+    async def collected(self) -> Collected:
+        """The metrics as they are now."""
+        return Collected(self._own.collect())

@@ -187,6 +187,12 @@ class Teller:
             if key not in self._boxes[SETTLE_S]:
                 self._put(key, partial(self._tell_queue, name), SETTLE_S)
 
+    def forget(self) -> None:
+        """Others lead: what was not told is theirs to tell, and what was may change."""
+        for box in self._boxes.values():
+            box.clear()
+        self._used.clear()
+
     # How it is told.
 
     async def run(self) -> None:

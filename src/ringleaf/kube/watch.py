@@ -2,8 +2,9 @@
 
 The list is consistent (it asks for no old version) and comes in pages; each is decoded
 into the fields that are used and forgotten. The watch goes on from the version of the
-list and is taken up again from the last version seen. When the API server no longer
-knows that version, the list is read anew, and only what differs is passed on.
+list and is taken up again from the last version seen, also after an error. When the
+API server no longer knows that version, the list is read anew, and only what differs is
+passed on.
 
 Versions of one kind only grow, so an event that is not newer than the last one seen is
 a repetition and is passed over; a list is the truth whatever its version.
@@ -34,6 +35,10 @@ A kind that does not change may be silent until the watch ends; connections whos
 side is gone are noticed by TCP.
 """
 LIST_S: Final = 60.0
+GROWTH, MOST_GROWTH = 4, 16
+"""By how much pages grow when a list takes too long, and how large they become."""
+DOUBTS: Final = 5
+"""Errors in a row with which watches ended before their version is doubted."""
 SHORT_S: Final = 1.0
 """A watch that ends earlier counts as failed."""
 MAX_DOUBLINGS: Final = 10
@@ -122,7 +127,7 @@ class Reflector(Generic[T]):
         self._put = put
         self._drop = drop
         self._listed = listed
-        self._page = page
+        self._page = self._first_page = page
         self._optional = optional
         self._trouble, self._unread = trouble, unread
         self._known: dict[str, _Known] = {}
@@ -136,7 +141,7 @@ class Reflector(Generic[T]):
         Others who watch the same kind hear of it as well, unlike of the version of a
         list or a bookmark of ours.
         """
-        self._failures = 0
+        self._failures = self._errors = 0
         self._last_trouble = ""
         written: Any = kind  # a type that is a value is beyond mypy
         self._pages: Decoder[_Page[T]] = Decoder(_Page[written])
@@ -195,6 +200,8 @@ class Reflector(Generic[T]):
         self._version = version
         self._newest = _number(version)
         self._last_trouble = ""
+        self._errors = 0
+        self._page = max(self._first_page, self._page // GROWTH)
         self.heard_at = time()
         self.synced = True
         self._listed()
@@ -213,7 +220,7 @@ class Reflector(Generic[T]):
             raise self._not_there()
         if answer.status == GONE:
             # The token was too old at the end: fewer and larger pages take less time.
-            self._page *= 4
+            self._page = min(GROWTH * self._page, MOST_GROWTH * self._first_page)
         raise self._refused("list", answer)
 
     def _decoded_page(self, body: bytes, seen: set[str]) -> "_Page[T]":
@@ -392,9 +399,11 @@ class Reflector(Generic[T]):
         return f"{self.path}?{self._query}{'&' if self._query else ''}{more}"
 
     def _ended(self, raw: Raw) -> "_Again":
-        """The watch ends with an error: it goes on from a list."""
-        self._version = ""
+        """The watch ends with an error: only some make its version useless."""
         status = _status(raw)
+        self._errors += 1
+        if status.code in RELIST or self._errors == DOUBTS:
+            self._version = ""
         return self._failed(
             f"watch {self.path}: {_reading(status)}", quiet=status.code == GONE
         )
@@ -428,7 +437,7 @@ class Reflector(Generic[T]):
         return self._last_trouble if self._failures else ""
 
     def _well(self) -> None:
-        self._failures = 0
+        self._failures = self._errors = 0
         self._last_trouble = ""
 
     def _tell(self, line: str) -> None:

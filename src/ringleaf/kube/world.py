@@ -123,6 +123,8 @@ NOT_OURS: Final = (
     f"annotation {names.REPAIR} was written by somebody else than the scheduler, "
     "want nobody else to; it counts for nothing; hint: take it off"
 )
+UNREAD: Final = "\0"
+"""In place of what is written of a repair: it is to be read, whatever it is."""
 OVER: Final = Record(since=0.0, is_over=True)
 """What there is to know where nothing is written any more."""
 
@@ -456,6 +458,41 @@ class World:
     def lead(self, now: float) -> None:
         """We lead from now on: soon nobody else has anything to write of repairs."""
         self._trusts_until = now + TRUST_S
+
+    def stand_by(self) -> None:
+        """Others lead from now on: know what one knows that has never led.
+
+        Of pods that were sent and not confirmed, the API server says where they are.
+        The engine hears anew of every job: what it decided may never be done.
+        """
+        self._trusts_until = inf
+        for pod in self.pods.values():
+            pod.said = ""
+            if pod.assumed is not None:
+                self._off(pod, pod.assumed.node)
+                pod.assumed = None
+                if pod.holds:
+                    self._on_node.setdefault(pod.node, set()).add(pod.uid)
+        for group in self.groups.values():
+            group.said = group.waits = ""
+            group.sent_at = group.backoff = group.spared_until = 0.0
+            self._forget_repair(group)
+            group.is_stale = group.told is not None
+            self._dirty[group.name] = None
+
+    def _forget_repair(self, group: Group) -> None:
+        """Of a repair count what is written on the PodGroup, whoever wrote it."""
+        podgroup = group.podgroup
+        if podgroup is None:
+            group.record = OVER
+            self._repairs[group.name] = None
+        elif group.written or group.record is not None:
+            group.written = ()
+            group.record = group.believed = None
+            group.doomed = frozenset()
+            group.is_overwritten, group.renewals = False, 0
+            group.record_text = UNREAD
+            self._read_record(group, podgroup)
 
     def put_faults(
         self,

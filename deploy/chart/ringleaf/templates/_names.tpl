@@ -43,6 +43,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* Who may ask for metrics: the namespaces and peers that are named, and nobody else. */}}
+{{- define "ringleaf.ingress" -}}
+{{- if or .of.metricsNamespaces .of.from -}}
+ingress:
+- ports:
+  - {protocol: TCP, port: {{ .port }}}
+  from:
+  {{- range .of.metricsNamespaces }}
+  - namespaceSelector:
+      matchLabels: {kubernetes.io/metadata.name: {{ . }}}
+  {{- end }}
+  {{- with .of.from }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- else -}}
+ingress: []
+{{- end -}}
+{{- end -}}
+
 {{/* Whether the API server has policies that refuse; Helm without one knows versions only. */}}
 {{- define "ringleaf.validating" -}}
 {{- if or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) -}}yes{{- end -}}
@@ -107,6 +126,11 @@ shadow.schedulerName=volcano
 {{- end -}}
 {{- if and .Values.summary.withScheduler (not (include "ringleaf.writes" .)) -}}
 {{- fail "summary.withScheduler is true and shadow.enabled is: a shadow writes nothing; hint: summary.enabled=true" -}}
+{{- end -}}
+{{- with .Values.networkPolicy -}}
+{{- if and .enabled $.Values.serviceMonitor.enabled (not .metricsNamespaces) (not .from) -}}
+{{- fail "serviceMonitor.enabled is true and no namespace may ask for metrics; hint: networkPolicy.metricsNamespaces={NAMESPACE}, the one of Prometheus" -}}
+{{- end -}}
 {{- end -}}
 {{- range .Values.extraArgs -}}
 {{- if regexMatch "^--(scheduler-name|scheduler-conf|healthz-address|shadow|shadow-name|with-summary|canary-queue|canary-namespace|(no-)?leader-elect.*)(=|$)" . -}}
