@@ -265,3 +265,20 @@ def test_a_gang_of_which_a_pod_was_never_bound_is_half_bound() -> None:
     stage.world.take_changed()
 
     assert stage.world.groups["default/g"].is_half_bound
+
+
+# A PodGroup without pods
+
+
+def test_names_of_quotas_in_min_resources_are_nothing_that_a_node_has() -> None:
+    """Volcano's controller writes them there."""
+    stage = Stage("a b")
+    asks = {"cpu": "2", "pods": "2", NPU: "16"}
+    quotas = {"requests.cpu": "2", "limits.cpu": "2", "count/pods": "2"}
+    stage.group("g", 2, minResources=asks | quotas)
+    stage.cycle()
+    assert [*stage.engine.let_in] == ["default/g"]
+
+    stage.group("h", 2, minResources=asks | {"example.com/none": "1"})
+    stage.cycle()
+    assert [*stage.engine.let_in] == []

@@ -11,8 +11,10 @@ from ringleaf.framework.session import Session
 from ringleaf.kube import world as world_module
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import load
+from ringleaf.kube.leader import Elector, Terms
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.teller import Teller
+from tests.deploy.helm import NAMESPACE
 from tests.stories.stage import Stage, pod, podgroup
 
 
@@ -22,7 +24,6 @@ class Beside:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self.log: list[dict[str, Any]] = []
-        self.scheduler: Scheduler | None = None
 
     def run(self, story: Callable[[], None]) -> Scheduler:
         """Schedule while *story* goes on; who did it."""
@@ -31,7 +32,9 @@ class Beside:
     async def _serve(self, story: Callable[[], None]) -> Scheduler:
         credentials = await load(str(self._stage.account), None)
         async with Api(credentials, 4, lambda _line: None) as api:
-            scheduler = self.scheduler = Scheduler(api, Options(), self._say)
+            terms = Terms("ringleaf", NAMESPACE, "beside")
+            elector = Elector(api, terms, lambda *_words, **_more: None)
+            scheduler = Scheduler(api, Options(), self._say, elector=elector)
             task = asyncio.create_task(scheduler.run())
             try:
                 await asyncio.to_thread(story)

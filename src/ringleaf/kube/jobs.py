@@ -42,6 +42,11 @@ from ringleaf.policies.products import NO_NPU
 
 OUTSIDE: Final = "(other schedulers)"
 """The queue of pods that other schedulers placed; no queue has that name."""
+QUOTAS: Final = ("requests.", "limits.", "count/")
+"""How names of resource quotas begin, which no node has.
+
+Volcano's controller writes them into minResources beside what pods ask.
+"""
 UNSTARTED: Final = ("", "Pending", "Inqueue")
 """Phases of a PodGroup whose pods may not be made yet."""
 MAX_MEMBERS: Final = 1_000_000
@@ -408,7 +413,8 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
     if group.pods and all(pod.has_ended for pod in group.pods.values()):
         return None
     try:
-        asks = resources(podgroup.spec.min_resources)
+        given = (podgroup.spec.min_resources or {}).items()
+        asks = resources({k: v for k, v in given if not k.startswith(QUOTAS)})
     except BadQuantity as error:
         raise BadPod(
             f"PodGroup {quoted(group.name)}: spec.minResources: {error}"
