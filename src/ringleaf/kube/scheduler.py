@@ -460,7 +460,7 @@ class Scheduler:
         for kept in (self._waiting, self._stale, self._half, self._conflicts):
             kept.clear()
         self._refresh_at = None
-        self.world.stand_by()
+        self.world.stand_by(self._mind.view, self.toll.repairs)
         now = self.now()
         events = self.world.events(now)
         self.metrics.heard(events)
