@@ -84,8 +84,9 @@ class Stage:
     def step_down(self) -> None:
         """The scheduler has lost the lead: it keeps the books, and decides nothing."""
         self.world.put_conf(self.conf.quiet)
-        self.world.stand_by()
-        self.said = self.engine.handle_all(self.world.events(self.now), self.now)
+        self.world.stand_by(self.engine.view, self.engine.repairs)
+        self.heard = self.world.events(self.now)
+        self.said = self.engine.handle_all(self.heard, self.now)
 
     def lead(self) -> None:
         """The scheduler leads again, and has listed all pods before."""

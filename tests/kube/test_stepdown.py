@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ringleaf.engine.event import JobGone
 from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.framework.standing import Phase
 from ringleaf.kube import names
@@ -164,6 +165,43 @@ def test_a_repair_that_was_not_written_down_is_begun_anew() -> None:
     assert known.is_over
     assert again == first
     assert names.REPAIR in stage.groups["g"]["metadata"]["annotations"]
+
+
+def test_jobs_that_run_are_not_told_anew() -> None:
+    """There are many of them, and nothing is decided of them."""
+    stage = Stage("a b c")
+    for name in ("one", "two"):
+        stage.gang(name, 1, 8)
+    stage.cycle()
+    stage.pod("sent", 8)
+    stage.cycle(outcome=sent)
+    stage.pod("waits", 8)
+    stage.cycle()
+
+    stage.step_down()
+
+    told = {each.job for each in stage.heard if isinstance(each, JobGone)}
+    assert told == {"pod default/sent", "pod default/waits"}
+    assert books(stage) == newcomer(stage)
+
+
+def test_a_pod_alone_whose_repair_was_begun_is_repaired_anew() -> None:
+    stage = Stage("a b")
+    labels = {"fault-scheduling": "force"}
+    stage.pod("p", 8, labels=labels, annotations={})
+    stage.cycle()
+    where = stage.bound["p"].split()[0]
+    stage.put_node(node(where, ready="False"))
+    first = [word for word in stage.cycle(60.0) if word.startswith("delete")]
+
+    stage.step_down()
+    left = dict(stage.engine.repairs)
+    stage.lead()
+    words = stage.cycle(1.0) + stage.cycle(60.0)  # the brake counts the first one
+
+    assert first
+    assert left == {}
+    assert [word for word in words if word.startswith("delete")] == first
 
 
 class Silent:

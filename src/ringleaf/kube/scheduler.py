@@ -489,12 +489,15 @@ class Scheduler:
         for kept in (self._waiting, self._stale, self._half, self._conflicts):
             kept.clear()
         self._refresh_at = None
-        self.world.stand_by()
+        self.world.stand_by(self._mind.view, self.toll.repairs)
         now = self.now()
         events = self.decider.news(now)
         self.metrics.heard(events)
         self.toll.hear(events)
-        self._keep_conflicts(events, self._mind.handle_all(events, now, SLICE))
+        try:
+            self._keep_conflicts(events, self._mind.handle_all(events, now, SLICE))
+        except Exception as error:  # noqa: BLE001 - as in a cycle
+            self._recover(error)
 
     async def _catch_up(self, elector: Elector) -> None:
         """Know of every pod that the leader before us bound."""

@@ -7,7 +7,7 @@ world knows better is where pods were sent that the API server has not confirmed
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import takewhile
 from math import inf
 from typing import Any, Final, NamedTuple, TypeVar
@@ -36,7 +36,8 @@ from ringleaf.engine.event import (
     RepairKnown,
 )
 from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM
+from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM, Phase
+from ringleaf.framework.view import View
 from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
 from ringleaf.kube.canary import Canary
@@ -459,16 +460,19 @@ class World:
         """We lead from now on: soon nobody else has anything to write of repairs."""
         self._trusts_until = now + TRUST_S
 
-    def stand_by(self) -> None:
+    def stand_by(self, view: View, repairs: Container[str]) -> None:
         """Others lead from now on: know what one knows that has never led.
 
         Of pods that were sent and not confirmed, the API server says where they are.
-        The engine hears anew of every job: what it decided may never be done.
+        The engine, which knows *view* and of open *repairs*, hears anew of every job
+        of which it has decided something: that may never be done.
         """
         self._trusts_until = inf
+        sent = set[str]()
         for pod in self.pods.values():
             pod.said = ""
             if pod.assumed is not None:
+                sent.add(pod.job)
                 self._off(pod, pod.assumed.node)
                 pod.assumed = None
                 if pod.holds:
@@ -476,17 +480,20 @@ class World:
         for group in self.groups.values():
             group.said = group.waits = ""
             group.sent_at = group.backoff = group.spared_until = 0.0
-            self._forget_repair(group)
-            group.is_stale = group.told is not None
-            self._dirty[group.name] = None
+            open_now = group.name in repairs
+            self._forget_repair(group, is_open=open_now)
+            if open_now or group.name in sent or not _is_settled(group, view):
+                group.is_stale = group.told is not None
+                self._dirty[group.name] = None
 
-    def _forget_repair(self, group: Group) -> None:
+    def _forget_repair(self, group: Group, *, is_open: bool) -> None:
         """Of a repair count what is written on the PodGroup, whoever wrote it."""
         podgroup = group.podgroup
         if podgroup is None:
-            group.record = OVER
-            self._repairs[group.name] = None
-        elif group.written or group.record is not None:
+            if is_open:
+                group.record = OVER
+                self._repairs[group.name] = None
+        elif is_open or group.written or group.record is not None:
             group.written = ()
             group.record = group.believed = None
             group.doomed = frozenset()
@@ -1651,6 +1658,19 @@ def _waiting_since(group: Group, job: Job) -> float | None:
     if any(map(_is_held, pods)):
         return None
     return max((pod.created for pod in pods), default=job.created) or None
+
+
+def _is_settled(group: Group, view: View) -> bool:
+    """Whether the engine knows of a group what its objects say, and no more."""
+    standing = view.standings.get(group.name)
+    if standing is None or group.told is None:
+        return standing is None and group.told is None
+    return (
+        standing.phase is Phase.RUNNING
+        and standing.placements.keys() == group.placed.keys()
+        and standing.terminating == group.ending
+        and len(group.placed) == len(group.pods)
+    )
 
 
 def _is_held(pod: PodRecord) -> bool:
