@@ -15,7 +15,7 @@ A victim must use something of which its queue has too much.
 Source: Volcano ``pkg/scheduler/plugins/proportion``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -121,24 +121,53 @@ class Proportion(Plugin):
         gang is of no use to its queue either.
         """
         del evictor
-        left: dict[str, dict[str, int]] = {}
+        standings, left = self.view.standings, dict[str, _Left]()
         spare: dict[str, int] = {}
         broken = set()
-        chosen = []
-        for victim, uses in zip(victims, self.uses(victims), strict=True):
-            standing = self.view.standings[victim.job]
+        chosen: list[Victim] = []
+        for victim in victims:
+            job = victim.job
+            standing = standings[job]
             queue = standing.job.queue
-            if queue not in left:
-                left[queue] = dict(self.view.account(queue).allocated)
-            used, deserved = left[queue], self.part(queue).deserved
-            over = any(used[name] > deserved.get(name, used[name]) for name in uses)
-            if over and not spare.setdefault(victim.job, standing.surplus):
-                broken.add(victim.job)
-            if over or victim.job in broken:
-                add(used, uses, -1)
-                spare[victim.job] = max(0, spare.get(victim.job, 0) - 1)
+            have = left.get(queue)
+            if have is None:
+                used = self.view.account(queue).allocated
+                have = left[queue] = _Left(used, self.part(queue).deserved)
+            if not have.exceeds and job not in broken:
+                continue
+            uses = self.use_of(victim)
+            over = have.exceeds_in(uses)
+            if over and not spare.setdefault(job, standing.surplus):
+                broken.add(job)
+            if over or job in broken:
+                have.lose(uses)
+                spare[job] = max(0, spare.get(job, 0) - 1)
                 chosen.append(victim)
         return chosen
+
+
+class _Left:
+    """What a queue uses while pods go one after the other, beside what it deserves."""
+
+    def __init__(self, used: Amounts, deserved: Amounts) -> None:
+        self._beyond = {
+            name: amount - deserved.get(name, amount) for name, amount in used.items()
+        }
+        self.exceeds = self.exceeds_in(self._beyond)
+        """Whether it uses more than it deserves of anything."""
+
+    def exceeds_in(self, names: Iterable[str]) -> bool:
+        """Whether it uses more than it deserves of any resource of *names*."""
+        beyond = self._beyond
+        for name in names:  # noqa: SIM110 - it is asked for every victim
+            if beyond[name] > 0:
+                return True
+        return False
+
+    def lose(self, amounts: Amounts) -> None:
+        """A pod goes that uses *amounts*."""
+        add(self._beyond, amounts, -1)
+        self.exceeds = self.exceeds_in(self._beyond)
 
 
 def _taken(account: Account, name: str) -> int:
