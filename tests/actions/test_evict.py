@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringleaf.actions import evict
+from ringleaf.actions.evict import evictors
 from ringleaf.engine.event import (
     ConfChanged,
     Event,
@@ -23,6 +26,7 @@ from ringleaf.framework.instruction import Evict
 from ringleaf.framework.plugin import Plugin, Victim
 from ringleaf.framework.standing import Standing
 from ringleaf.model.job import Job
+from ringleaf.plugins.proportion import Proportion
 from tests.effort import assert_reached, examples
 from tests.engine.story import (
     BOTH,
@@ -224,9 +228,19 @@ def evicted_in(actions: str, old: Asks, new: Asks, most: float) -> list[str]:
     return [line for call in calls for line in call]
 
 
-@pytest.mark.parametrize("actions", ["allocate, preempt", "allocate, reclaim"])
-def test_the_same_pods_go_however_long_a_slice_is(actions: str) -> None:
+@pytest.mark.parametrize(
+    ("actions", "few"),
+    [
+        pytest.param("allocate, preempt", evict.FEW, id="preempt"),
+        pytest.param("allocate, reclaim", evict.FEW, id="reclaim"),
+        pytest.param("allocate, reclaim", 0, id="as of many candidates"),
+    ],
+)
+def test_the_same_pods_go_however_long_a_slice_is(
+    actions: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each slice looks at all candidates anew; within one they are remembered."""
+    monkeypatch.setattr(evict, "FEW", few)
     seen: Counter[str] = Counter()
 
     @settings(max_examples=examples(200))
@@ -238,6 +252,20 @@ def test_the_same_pods_go_however_long_a_slice_is(actions: str) -> None:
 
     check()
     assert_reached(seen, "0 evictions", "1 evictions", "2 evictions")
+
+
+def test_nobody_is_looked_at_again_before_the_next_one() -> None:
+    """Not even a job that has a reservation and is still in its line."""
+    story = full(2, conf("allocate, preempt"))
+    story.arrives(*highs(1), now=1)
+    cycle = story.engine.cycle
+    (booking,) = cycle.bookings.values()
+    standing = story.engine.view.standings["high000"]
+    line = cycle.waiting.add(standing, cycle.key_of(standing))
+    cycle.failed = [line]
+
+    assert booking.job.name == "high000"
+    assert [*islice(evictors(cycle, "preempt"), 9)] == [standing]
 
 
 # What it costs.
@@ -332,3 +360,33 @@ def test_a_pod_that_ends_concerns_only_the_reservation_that_waits_for_it(
 
     assert any(line.startswith("bind ") for line in said)
     assert len({*told}) == 1
+
+
+class Counting(Proportion):
+    """Counts how often it is asked."""
+
+    times: ClassVar[int] = 0
+
+    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """As before."""
+        Counting.times += 1
+        return super().reclaimable(evictor, victims)
+
+
+def test_shares_are_counted_again_only_where_they_may_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(evict, "FEW", 8)
+    names = (("gang", "conformance"), ("fair",))
+    tiers = [{"plugins": [{"name": name} for name in tier]} for tier in names]
+    rules = read_conf(
+        {"actions": "allocate, reclaim", "tiers": tiers}, {"fair": Counting}
+    )
+    assert isinstance(rules, Conf)
+    story = full(100, rules)
+    Counting.times = 0
+
+    said = story.arrives(*highs(100, queue="q", priority=0), now=1)
+
+    assert len(evictions(said)) == 50
+    assert Counting.times < 25

@@ -35,6 +35,8 @@ TRIAL: Final = 32
 """What a trial costs, in pods that go in one."""
 FOUND, ASKED = 2, 16
 """So many candidates cost one of these: to be found, and to be voted on again."""
+FEW: Final = 64
+"""Candidates of whom all choices may be looked at are voted on again each time."""
 
 Pool = Callable[[str], Iterable[Standing]]
 """The jobs that may be evicted for jobs of a queue, as far as queues matter."""
@@ -225,7 +227,10 @@ class Candidates:
         ballot = search.ballot
         self._agreed, self._lasts = ballot.by_tier(standing, self._victims)
         self._ranked = ballot.by_sharers(standing, self._agreed)
-        self._is_new = True
+        self._gone: list[Victim] = []
+        """The victims since the last vote."""
+        self._is_partly_gone = False
+        """Whether some of them stay in part, so that others may go that could not."""
         self._prey: dict[str, Prey] = {}
         self._ranking = self._rank()
 
@@ -258,7 +263,18 @@ class Candidates:
 
     def fewest(self, standing: Standing) -> tuple[list[Choice], Placed] | None:
         """The fewest pods after which *standing* fits, and where."""
+        if self._gone and not self._search.ballot.per_job:
+            few = self._ranking.n_jobs < FEW
+            if few or self._is_partly_gone or not self._lasts:
+                self._vote_again(standing)
+        found = self._tried(standing)
+        if found is None or self._still_agreed(found[0]):
+            return found
         self._vote_again(standing)
+        return self._tried(standing)
+
+    def _tried(self, standing: Standing) -> tuple[list[Choice], Placed] | None:
+        """The fewest pods by the last vote."""
         if not self._ranking:
             return None
         missing = self._missing_chips(standing)
@@ -269,18 +285,26 @@ class Candidates:
 
         return self._ranking.fewest(fits, missing)
 
+    def _still_agreed(self, chosen: Sequence[Choice]) -> bool:
+        """Whether the plugins would agree on the *chosen* pods if they voted again."""
+        ballot = self._search.ballot
+        if not self._gone or ballot.per_job:
+            return True
+        return ballot.still_agreed(_victims_of(chosen), self._gone)
+
     def _vote_again(self, standing: Standing) -> None:
         """Ask those plugins again that do not judge each job by itself."""
-        ballot = self._search.ballot
-        if self._is_new or ballot.per_job:
-            self._is_new = False
-            return
+        ballot, gone = self._search.ballot, {victim.job for victim in self._gone}
+        self._gone, self._is_partly_gone = [], False
         self._cycle.cost += len(self._agreed) // ASKED
-        if not self._lasts:
+        if self._lasts:
+            self._agreed = [v for v in self._agreed if v.job not in gone]
+        else:
+            self._victims = [v for v in self._victims if v.job not in gone]
             self._agreed, _lasts = ballot.by_tier(standing, self._victims)
-        ranked = ballot.by_sharers(standing, self._agreed)
-        if ranked != self._ranked:
-            self._ranked = ranked
+        ranked = [v for v in self._ranked if v.job not in gone]
+        self._ranked = ballot.by_sharers(standing, self._agreed)
+        if self._ranked != ranked:
             self._ranking = self._rank()
 
     def _rank(self) -> Ranking:
@@ -362,17 +386,17 @@ class Candidates:
 
     def evicted(self, chosen: Sequence[Choice], booking: Booking) -> None:
         """The *chosen* pods go for *booking*: it is in the way of the next evictor."""
-        gone = {choice.job for choice in chosen}
-        for name in gone:
-            self._ranking.drop(name)
-        if not self._search.ballot.per_job:
-            if not self._lasts:
-                self._victims = [v for v in self._victims if v.job not in gone]
-            self._agreed = [v for v in self._agreed if v.job not in gone]
-            self._ranked = [v for v in self._ranked if v.job not in gone]
+        for choice in chosen:
+            n_agreed = len(self._ranking.drop(choice.job).pods)
+            self._is_partly_gone |= choice.n_pods < n_agreed
+        self._gone += _victims_of(chosen)
         self._enders = [
             each for each in self._enders if each.job.name not in booking.blockers
         ]
+
+
+def _victims_of(chosen: Iterable[Choice]) -> list[Victim]:
+    return [Victim(choice.job, pod) for choice in chosen for pod in choice.pods]
 
 
 def _prey_of(cycle: Cycle, other: Standing, pods: tuple[int, ...]) -> Prey:

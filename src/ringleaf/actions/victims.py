@@ -93,15 +93,22 @@ class Ranking:
     def __bool__(self) -> bool:
         return bool(self._prey)
 
-    def drop(self, job: str) -> None:
-        """Nothing of *job* can go any more."""
-        left = sum(1 for _unit in _units(self._prey.pop(job)))
+    @property
+    def n_jobs(self) -> int:
+        """The jobs that can give up something."""
+        return len(self._prey)
+
+    def drop(self, job: str) -> Prey:
+        """Nothing of *job* can go any more; what could."""
+        prey = self._prey.pop(job)
+        left = sum(1 for _unit in _units(prey))
         at = len(self._units)
         while left:
             at -= 1
             if self._units[at].job == job:
                 del self._units[at]
                 left -= 1
+        return prey
 
     def fewest(
         self, fits: Callable[[Sequence[Choice]], _T | None], missing: int = 0

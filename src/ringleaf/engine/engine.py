@@ -345,8 +345,7 @@ class Engine:
         if cycle.spared:
             cycle.spared = False
             self._hunt_again()
-        for booking in cycle.bookings.values():
-            booking.avoid(name, view.cluster)
+        cycle.avoid(name)
         for repair in cycle.repairs.open.values():
             repair.avoid(name, view.cluster, view.standings.get(repair.name))
 

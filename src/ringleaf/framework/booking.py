@@ -83,14 +83,13 @@ class Booking:
                 add(lacks, other.allocated, -1)
         return {name: amount for name, amount in lacks.items() if amount > 0}
 
-    def avoid(self, name: str, cluster: Cluster) -> None:
-        """A job is called *name*: what is held is held under another one."""
-        if name == self.holder:
-            with Statement(cluster) as statement:
-                self.let_go(statement, cluster)
-                statement.commit()
-            self.holder += "'"
-            self.hold(cluster)
+    def rename(self, cluster: Cluster) -> None:
+        """Hold what is held under another name: a job has the present one."""
+        with Statement(cluster) as statement:
+            self.let_go(statement, cluster)
+            statement.commit()
+        self.holder += "'"
+        self.hold(cluster)
 
     def yields_to(self, standing: Standing, now: float, *, strict: bool) -> bool:
         """Whether *standing* may use it.

@@ -157,6 +157,8 @@ class Cycle:
         self._reserved = Reserved()
         self.view.handlers.append(self._reserved.job_changed)
         self._booked = 0
+        self._holders: dict[str, Booking] = {}
+        """The reservations by the names under which they hold."""
         self._booked_on: dict[str, dict[Booking, None]] = {}
         """Node -> the reservations on it."""
         self._kept_by: dict[str, dict[Booking, None]] = {}
@@ -792,6 +794,7 @@ class Cycle:
         self._booked += 1
         booking.number = self._booked
         self.bookings[standing.job.name] = booking
+        self._holders[booking.holder] = booking
         self._reserved.add(booking)
         for node in booking.nodes:
             self._booked_on.setdefault(node, {})[booking] = None
@@ -801,6 +804,13 @@ class Cycle:
             standing.promised = set()  # nobody ends for it; it may still evict
         booking.failed_at = self.supply
         booking.hold(self.view.cluster)
+
+    def avoid(self, name: str) -> None:
+        """A job is called *name*: no reservation holds anything under it."""
+        booking = self._holders.pop(name, None)
+        if booking is not None:
+            booking.rename(self.view.cluster)
+            self._holders[booking.holder] = booking
 
     def give_up(self, booking: Booking) -> None:
         """A reservation is no more; what it held is free."""
@@ -816,6 +826,7 @@ class Cycle:
         """A reservation is known no more."""
         del self.bookings[booking.job.name]
         self.structure += 1
+        del self._holders[booking.holder]
         self._reserved.remove(booking)
         for names, where in (
             (booking.nodes, self._booked_on),

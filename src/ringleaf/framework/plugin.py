@@ -177,6 +177,17 @@ class Plugin:
         """
         raise NotImplementedError
 
+    def still_reclaimable(
+        self, victims: Sequence[Victim], gone: Sequence[Victim]
+    ) -> bool:
+        """Whether ``reclaimable`` would name all of *victims* again.
+
+        It did when it was last asked; since then those *gone* were evicted, who were
+        named as well. True only if it is sure; else it is asked again.
+        """
+        del victims, gone
+        return False
+
     def pod_came(self, standing: Standing, holding: Holding, amounts: Amounts) -> None:
         """A pod of the job holds something now, if only for a try (AddEventHandler)."""
         raise NotImplementedError

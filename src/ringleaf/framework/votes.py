@@ -289,6 +289,11 @@ class Ballot:
         ]
         self.per_job = all(self._per_job)
         """Whether every plugin judges each job by itself."""
+        self._still = [
+            each.still_reclaimable
+            for each in asked[-1]
+            if not judges_per_job(type(each), vote)
+        ]
 
     def __call__(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
         """Those of *victims* that may go for *evictor*, in the given order."""
@@ -311,6 +316,14 @@ class Ballot:
                 agreed = set.intersection(*chosen)
                 return [victim for victim in victims if victim in agreed], lasts
         return [], lasts
+
+    def still_agreed(self, victims: Sequence[Victim], gone: Sequence[Victim]) -> bool:
+        """Whether ``by_sharers`` would name *victims* again, now that others are gone.
+
+        All of them were named when it was last asked, for an evictor that asks the
+        same; where it is not certain, it is to be asked again.
+        """
+        return all(still(victims, gone) for still in self._still)
 
     def by_sharers(self, evictor: Standing, agreed: list[Victim]) -> list[Victim]:
         """Those of *agreed* to whom no plugin objects that shares the cluster."""

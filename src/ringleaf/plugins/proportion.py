@@ -16,7 +16,7 @@ Source: Volcano ``pkg/scheduler/plugins/proportion``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -55,6 +55,10 @@ class Proportion(Plugin):
         super().__init__(view, arguments)
         self._version = -1
         self._parts: dict[str, Part] = {}
+        self._named: dict[Victim, _Named] = {}
+        """The victims that were named last."""
+        self._lost: dict[str, dict[str, int]] = {}
+        self._n_lost = 0
 
     def part(self, queue: str) -> Part:
         """The limits of *queue* now."""
@@ -122,6 +126,7 @@ class Proportion(Plugin):
         """
         del evictor
         standings, left = self.view.standings, dict[str, _Left]()
+        self._named, self._lost, self._n_lost = {}, {}, 0
         spare: dict[str, int] = {}
         broken = set()
         chosen: list[Victim] = []
@@ -140,10 +145,34 @@ class Proportion(Plugin):
             if over and not spare.setdefault(job, standing.surplus):
                 broken.add(job)
             if over or job in broken:
+                self._named[victim] = _Named(queue, uses, have.beyond(uses))
                 have.lose(uses)
                 spare[job] = max(0, spare.get(job, 0) - 1)
                 chosen.append(victim)
         return chosen
+
+    def still_reclaimable(
+        self, victims: Sequence[Victim], gone: Sequence[Victim]
+    ) -> bool:
+        """Pods of queues that would have too much if those *gone* had gone first."""
+        if not self._named.keys() >= {*victims, *gone[self._n_lost :]}:
+            return False
+        for named in map(self._named.__getitem__, gone[self._n_lost :]):
+            add(self._lost.setdefault(named.queue, {}), named.uses)
+        self._n_lost = len(gone)
+        for named in map(self._named.__getitem__, victims):
+            lost = self._lost.get(named.queue, NONE)
+            if not any(named.beyond[name] > lost.get(name, 0) for name in named.uses):
+                return False
+        return True
+
+
+class _Named(NamedTuple):
+    """A pod that may go: what it uses, and how much its queue had too much of that."""
+
+    queue: str
+    uses: Amounts
+    beyond: Amounts
 
 
 class _Left:
@@ -164,10 +193,14 @@ class _Left:
                 return True
         return False
 
+    def beyond(self, names: Iterable[str]) -> dict[str, int]:
+        """How much more than it deserves it uses of each resource of *names*."""
+        return {name: self._beyond[name] for name in names}
+
     def lose(self, amounts: Amounts) -> None:
         """A pod goes that uses *amounts*."""
         add(self._beyond, amounts, -1)
-        self.exceeds = self.exceeds_in(self._beyond)
+        self.exceeds = self.exceeds_in(amounts) or self.exceeds_in(self._beyond)
 
 
 def _taken(account: Account, name: str) -> int:
