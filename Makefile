@@ -40,6 +40,7 @@ bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/decide.py
 	@$(BIN)/python benchmarks/gangs.py
 	@$(BIN)/python benchmarks/cycle.py
+	@$(BIN)/python benchmarks/evict.py
 	@$(BIN)/python benchmarks/simulate.py
 	@$(BIN)/python benchmarks/metrics.py
 	@$(BIN)/python benchmarks/optimum.py

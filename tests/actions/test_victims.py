@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ringleaf.actions.victims import Choice, Prey, choices_of, fewest_victims
+from ringleaf.actions.victims import Choice, Prey, Ranking, choices_of
 
 
 def prey(
@@ -81,15 +81,15 @@ FEWEST = [
 def test_fewest(
     several: list[Prey], enough: int, want: dict[str, tuple[int, ...]] | None
 ) -> None:
-    found = fewest_victims(
-        several, lambda gone: True if sum(c.n_pods for c in gone) >= enough else None
+    found = Ranking(several).fewest(
+        lambda gone: True if sum(c.n_pods for c in gone) >= enough else None
     )
 
     assert (None if found is None else going(found[0])) == want
 
 
 def test_the_place_comes_with_the_choice() -> None:
-    found = fewest_victims([prey("a", 1)], lambda gone: f"{len(gone)} gone")
+    found = Ranking([prey("a", 1)]).fewest(lambda gone: f"{len(gone)} gone")
 
     assert found == ([], "0 gone")
 
@@ -97,8 +97,8 @@ def test_the_place_comes_with_the_choice() -> None:
 def test_a_choice_is_found_also_where_not_all_may_go_together() -> None:
     several = [prey("j", 3, 1, whole=False)]
 
-    found = fewest_victims(
-        several, lambda gone: True if any(1 in c.pods for c in gone) else None
+    found = Ranking(several).fewest(
+        lambda gone: True if any(1 in c.pods for c in gone) else None
     )
 
     assert found is not None
@@ -122,14 +122,14 @@ def needs(*jobs: str) -> Callable[[Sequence[Choice]], bool | None]:
     ids=["one of many", "first and last", "nobody", "all"],
 )
 def test_of_many_whoever_can_stay_stays(jobs: tuple[str, ...]) -> None:
-    found = fewest_victims(MANY, needs(*jobs))
+    found = Ranking(MANY).fewest(needs(*jobs))
 
     assert found is not None
     assert going(found[0]).keys() == {*jobs}
 
 
 def test_of_many_nobody_goes_where_all_do_not_do() -> None:
-    assert fewest_victims(MANY, needs("stranger")) is None
+    assert Ranking(MANY).fewest(needs("stranger")) is None
 
 
 def test_of_many_a_gang_goes_whole_with_its_surplus() -> None:
@@ -138,7 +138,7 @@ def test_of_many_a_gang_goes_whole_with_its_surplus() -> None:
     def fits(gone: Sequence[Choice]) -> bool | None:
         return True if any(0 in c.pods and c.job == "gang" for c in gone) else None
 
-    found = fewest_victims([*MANY, gang], fits)
+    found = Ranking([*MANY, gang]).fewest(fits)
 
     assert found is not None
     assert going(found[0]) == {"gang": (0, 1, 2)}
@@ -150,7 +150,7 @@ def test_of_many_only_surplus_pods_go_where_they_are_enough() -> None:
     def fits(gone: Sequence[Choice]) -> bool | None:
         return True if any(c.job == "gang" for c in gone) else None
 
-    found = fewest_victims([*MANY, gang], fits)
+    found = Ranking([*MANY, gang]).fewest(fits)
 
     assert found is not None
     assert going(found[0]) == {"gang": (1,)} or going(found[0]) == {"gang": (2,)}
@@ -163,13 +163,13 @@ def test_of_many_a_surplus_that_may_go_in_part_is_not_enough() -> None:
     def fits(gone: Sequence[Choice]) -> bool | None:
         return True if any(c.job == "part" and 0 in c.pods for c in gone) else None
 
-    assert fewest_victims([*MANY, one], fits) is None
+    assert Ranking([*MANY, one]).fewest(fits) is None
 
 
 def test_a_job_with_too_many_choices_is_not_counted_to_the_end() -> None:
     huge = prey("huge", 40, 20)
 
-    found = fewest_victims([huge], lambda gone: True if gone else None)
+    found = Ranking([huge]).fewest(lambda gone: True if gone else None)
 
     assert found is not None
     (choice,) = found[0]
@@ -180,8 +180,65 @@ def test_nobody_goes_where_no_choice_is_enough() -> None:
     """Though all pods together, more than may go, would be."""
     one = prey("j", 2, 1, whole=False)
 
-    found = fewest_victims(
-        [one], lambda gone: True if sum(c.n_pods for c in gone) == 2 else None
+    found = Ranking([one]).fewest(
+        lambda gone: True if sum(c.n_pods for c in gone) == 2 else None
     )
 
     assert found is None
+
+
+def crowd(n_jobs: int) -> list[Prey]:
+    """Jobs of one pod of eight chips, the first of which lose most."""
+    return [
+        Prey(f"j{n:04}", (0,), 0, True, (float(n_jobs - n),), chips=(8,))  # noqa: FBT003
+        for n in range(n_jobs)
+    ]
+
+
+class Trials:
+    """Counts the pods that go in trials, until enough chips are free."""
+
+    def __init__(self, chips: int) -> None:
+        self._chips = chips
+        self.pods = 0
+
+    def __call__(self, gone: Sequence[Choice]) -> bool | None:
+        self.pods += len(gone)
+        return True if sum(one.n_chips for one in gone) >= self._chips else None
+
+
+@pytest.mark.parametrize("missing", [0, 24], ids=["unknown", "known"])
+def test_of_many_only_the_cheapest_are_tried(missing: int) -> None:
+    """However many there are."""
+    trials = Trials(24)
+
+    found = Ranking(crowd(1000)).fewest(trials, missing)
+
+    assert found is not None
+    assert [*going(found[0])] == ["j0997", "j0998", "j0999"]
+    assert trials.pods < 20
+
+
+def test_of_many_nobody_is_tried_where_all_have_too_few_chips() -> None:
+    trials = Trials(0)
+
+    assert Ranking(crowd(20)).fewest(trials, 8 * 21) is None
+    assert trials.pods == 0
+
+
+def test_who_was_evicted_is_not_tried_again() -> None:
+    ranking = Ranking([*crowd(20), prey("gang", 3, 1)])
+    for name in ("j0019", "gang"):
+        ranking.drop(name)
+
+    found = ranking.fewest(Trials(8))
+
+    assert found is not None
+    assert [*going(found[0])] == ["j0018"]
+
+
+def test_of_many_those_between_stay_that_can() -> None:
+    found = Ranking(crowd(40)).fewest(needs("j0003", "j0030"))
+
+    assert found is not None
+    assert [*going(found[0])] == ["j0003", "j0030"]

@@ -7,6 +7,7 @@ every event.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from math import inf
 from typing import Any
 
 from ringleaf.engine.engine import Engine
@@ -165,11 +166,16 @@ class Story:
         self.now = 0.0
         self.said: list[Instruction] = []
 
-    def hears(self, *events: Event, now: float | None = None) -> list[str]:
-        """What is said to *events*, which happened together; by default at once."""
+    def hears(
+        self, *events: Event, now: float | None = None, most: float = inf
+    ) -> list[str]:
+        """What is said to *events*, which happened together; by default at once.
+
+        It may stop after *most* jobs, and the search for victims as soon.
+        """
         self.now = self.now if now is None else now
         self.ledger.wards.now = self.now
-        self.said = self.engine.handle_all(events, self.now)
+        self.said = self.engine.handle_all(events, self.now, most)
         for event in events:
             self.ledger.hear(event)
         for said in self.said:

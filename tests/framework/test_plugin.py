@@ -1,5 +1,8 @@
 """What a plugin is."""
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import pytest
 from tests.plugins.stage import CHIPS, Stage, pods
 
@@ -7,11 +10,14 @@ from ringleaf.framework.plugin import (
     EVENTS,
     HOOKS,
     Plugin,
+    Victim,
     Vote,
     defines,
+    judges_per_job,
     occupied,
     votes_of,
 )
+from ringleaf.framework.standing import Standing
 from ringleaf.framework.vocabulary import FLAG_OF, HIERARCHY_VOTES, VOTES
 from ringleaf.framework.vocabulary import PLUGINS as DESCRIBED
 from ringleaf.plugins import PLUGINS
@@ -74,3 +80,46 @@ def test_pods_that_have_a_place_await_one_or_ended_well_are_counted_once() -> No
 
     standing.promised = frozenset({2, 4, 5})
     assert occupied(standing) == 6
+
+
+class Fair(Plugin):
+    """Judges each job by itself in the same queue, and not in others."""
+
+    per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
+
+    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """Nobody."""
+        del evictor
+        return [*victims][:0]
+
+    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """Nobody."""
+        return self.preemptable(evictor, victims)
+
+
+class Alike(Fair):
+    """Leaves it to the class above."""
+
+
+class Unlike(Fair):
+    """Decides otherwise."""
+
+    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """Half of them."""
+        del evictor
+        return [*victims][::2]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "vote", "want"),
+    [
+        pytest.param(Fair, "Preemptable", True, id="what it says of itself"),
+        pytest.param(Fair, "Reclaimable", False, id="of each vote alone"),
+        pytest.param(Alike, "Preemptable", True, id="what is inherited"),
+        pytest.param(Unlike, "Preemptable", False, id="not of what is overridden"),
+    ],
+)
+def test_who_judges_each_job_by_itself(
+    plugin: type[Plugin], vote: str, *, want: bool
+) -> None:
+    assert judges_per_job(plugin, vote) is want

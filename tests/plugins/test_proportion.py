@@ -370,6 +370,40 @@ def test_victims_use_something_of_which_their_queue_has_too_much() -> None:
     assert told(found) == "a2"
 
 
+@pytest.mark.parametrize(
+    ("victims", "gone", "want"),
+    [
+        pytest.param("a0", "b0", True, id="its queue had too much for both"),
+        pytest.param("b0", "a0", False, id="it may have had too much for one only"),
+        pytest.param("c0", "", False, id="a pod that was not named"),
+        pytest.param("a0", "c0", False, id="after a pod that was not named"),
+    ],
+)
+def test_who_would_be_named_again(victims: str, gone: str, *, want: bool) -> None:
+    """P uses 4 nodes and deserves 2: a and b go, in this order."""
+    stage = Stage(queues=[Queue("p"), Queue("q")])
+    for node, name in enumerate("abcd"):
+        stage.runs(name, str(node), queue="p")
+    votes = stage.votes("gang | proportion")
+    named = votes.reclaimable(stage.waits("e", queue="q", replicas=4), pods("a0 b0 c0"))
+    assert told(named) == "a0 b0"
+
+    assert votes.reclaimable.still_agreed(pods(victims), pods(gone)) is want
+
+
+def test_what_is_gone_is_counted_once() -> None:
+    """P uses 8 nodes and deserves 4: a, b, c and d go, in this order."""
+    stage = Stage(8, queues=[Queue("p"), Queue("q")])
+    for node, name in enumerate("abcdefgh"):
+        stage.runs(name, str(node), queue="p")
+    votes = stage.votes("gang | proportion")
+    evictor = stage.waits("i", queue="q", replicas=8)
+    votes.reclaimable(evictor, pods("a0 b0 c0 d0 e0"))
+
+    for gone, want in (("c0", True), ("c0 d0", True), ("c0 d0 a0", False)):
+        assert votes.reclaimable.still_agreed(pods("b0"), pods(gone)) is want
+
+
 def test_victims_of_a_queue_that_is_gone_go() -> None:
     stage = Stage(queues=[Queue("q")])
     stage.runs("a", "0 1", queue="gone")

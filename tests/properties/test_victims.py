@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleaf.actions.victims import Choice, Prey, fewest_victims
+from ringleaf.actions.victims import Choice, Prey, Ranking
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.instruction import Evict
 from ringleaf.framework.session import Session
@@ -108,7 +108,7 @@ def test_the_cheapest_choice_is_brute_forces(
     def fits(gone: Pods) -> bool:
         return len(gone & wanted) >= enough
 
-    found = fewest_victims(prey, lambda chosen: True if fits(pods_of(chosen)) else None)
+    found = Ranking(prey).fewest(lambda chosen: True if fits(pods_of(chosen)) else None)
 
     best = cheapest(prey, fits)
     assert (found is None) == (best is None)

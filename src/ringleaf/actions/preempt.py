@@ -1,13 +1,19 @@
 """Evict pods of the same queue for a job that outranks them."""
 
-from ringleaf.actions.evict import evict_for, fresh, hunt_of
+from collections.abc import Iterable
+
+from ringleaf.actions.evict import VictimSearch, evictors
 from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.standing import Standing
 
 
 def preempt(cycle: Cycle) -> None:
     """For every job tried in vain, as the plugins allow."""
-    hunt = hunt_of(cycle, "preempt", cycle.votes.preemptable)
-    for standing in fresh(cycle, hunt.action):
+
+    def same_queue(queue: str) -> Iterable[Standing]:
+        return cycle.view.account(queue).jobs.values()
+
+    search = VictimSearch(cycle, "preempt", cycle.votes.preemptable, same_queue)
+    for standing in evictors(cycle, search.action):
         if standing.job.preempts and cycle.votes.job_starving(standing):
-            candidates = list(cycle.view.account(standing.job.queue).jobs.values())
-            evict_for(cycle, standing, candidates, hunt)
+            search.evict_for(standing)

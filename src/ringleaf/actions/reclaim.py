@@ -1,16 +1,19 @@
 """Evict pods of queues above their share for a job of a queue below its own."""
 
-from ringleaf.actions.evict import evict_for, fresh, hunt_of
+from functools import partial
+
+from ringleaf.actions.evict import VictimSearch, evictors
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.standing import Standing
 
 
 def reclaim(cycle: Cycle) -> None:
     """For every job tried in vain whose queue may, as the plugins allow."""
-    hunt = hunt_of(cycle, "reclaim", cycle.votes.reclaimable)
-    for standing in fresh(cycle, hunt.action):
+    others = partial(_others, cycle)
+    search = VictimSearch(cycle, "reclaim", cycle.votes.reclaimable, others)
+    for standing in evictors(cycle, search.action):
         if _may_reclaim(cycle, standing):
-            evict_for(cycle, standing, _others(cycle, standing), hunt)
+            search.evict_for(standing)
 
 
 def _may_reclaim(cycle: Cycle, standing: Standing) -> bool:
@@ -23,12 +26,12 @@ def _may_reclaim(cycle: Cycle, standing: Standing) -> bool:
     )
 
 
-def _others(cycle: Cycle, standing: Standing) -> list[Standing]:
-    """Jobs of the other queues that give back what they have beyond their share."""
+def _others(cycle: Cycle, queue: str) -> list[Standing]:
+    """Jobs of other queues, which give back what they have beyond their share."""
     queues = cycle.view.queues
     return [
         other
         for name, account in cycle.view.accounts.items()
-        if name != standing.job.queue and name in queues and queues[name].reclaimable
+        if name != queue and name in queues and queues[name].reclaimable
         for other in account.jobs.values()
     ]

@@ -4,13 +4,13 @@ A job gives up either pods beyond those it cannot do without, or all of them. Of
 choices after which the job fits, the one with the fewest pods is taken; among those the
 one that breaks fewer jobs' gangs, then the one that loses fewer chip-seconds.
 
-Where the choices are few all of them are looked at. Where they are many, everybody goes
-in thought, and whoever can stay is taken back, the greatest loss first.
+Where the choices are few all of them are looked at. Where they are many, pods are
+ranked by what is lost with them: of the cheapest so many go, in a trial, that the job
+fits, and then those stay that can, the dearest first.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, product
-from math import prod
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -45,7 +45,8 @@ class Prey(Struct, frozen=True):
 
     def choice(self, pods: tuple[int, ...], n_needed: int) -> "Choice":
         """*pods* of it, *n_needed* of which it could not do without."""
-        at = [self.pods.index(pod) for pod in pods]
+        where = {pod: i for i, pod in enumerate(self.pods)}
+        at = [where[pod] for pod in pods]
         return Choice(
             n_pods=len(pods),
             n_needed=n_needed,
@@ -78,18 +79,141 @@ class Choice(Struct, frozen=True, order=True):
     n_chips: int = 0
 
 
-def fewest_victims(
-    prey: Sequence[Prey], fits: Callable[[Sequence[Choice]], _T | None]
-) -> tuple[list[Choice], _T] | None:
-    """The cheapest choices after which *fits* finds a place, and that place."""
-    if fits([_everything(one) for one in prey]) is None:
-        return None
-    if prod(_n_choices(one) for one in prey) <= MAX_CHOICES:
+class Ranking:
+    """What jobs can give up, ranked once; jobs leave it when they are evicted."""
+
+    def __init__(self, prey: Iterable[Prey]) -> None:
+        self._prey = {one.job: one for one in prey}
+        self._place = {job: number for number, job in enumerate(self._prey)}
+        units = [unit for one in self._prey.values() for unit in _units(one)]
+        units.sort(key=lambda u: (-u.n_needed, -u.n_pods, -u.loss, u.job))
+        self._units = units
+        """What goes or stays as one, the dearest first."""
+
+    def __bool__(self) -> bool:
+        return bool(self._prey)
+
+    @property
+    def n_jobs(self) -> int:
+        """The jobs that can give up something."""
+        return len(self._prey)
+
+    def drop(self, job: str) -> Prey:
+        """Nothing of *job* can go any more; what could."""
+        prey = self._prey.pop(job)
+        left = sum(1 for _unit in _units(prey))
+        at = len(self._units)
+        while left:
+            at -= 1
+            if self._units[at].job == job:
+                del self._units[at]
+                left -= 1
+        return prey
+
+    def fewest(
+        self, fits: Callable[[Sequence[Choice]], _T | None], missing: int = 0
+    ) -> tuple[list[Choice], _T] | None:
+        """The cheapest choices after which *fits* finds a place, and that place.
+
+        Choices are not tried that free fewer chips than are *missing*.
+        """
+        if not self._has_few_choices():
+            return self._who_must_go(fits, missing)
+        prey = [*self._prey.values()]
+        if fits([_everything(one) for one in prey]) is None:
+            return None
         for cheapest in _in_order(prey):
             if (place := fits(cheapest)) is not None:
                 return cheapest, place
         return None
-    return _who_can_stay(prey, fits)
+
+    def _has_few_choices(self) -> bool:
+        """Whether all ways to choose can be looked at."""
+        count = 1
+        for one in self._prey.values():
+            count *= _n_choices(one)
+            if count > MAX_CHOICES:
+                return False
+        return True
+
+    def _who_must_go(
+        self, fits: Callable[[Sequence[Choice]], _T | None], missing: int
+    ) -> tuple[list[Choice], _T] | None:
+        """The fewest of the cheapest units, then without those that can stay.
+
+        One unit more stays each time, then twice as many, as long as they can. Of a
+        surplus that may go only in part, the first pods are looked at.
+        """
+        found = self._cheapest(fits, missing)
+        if found is None:
+            return None
+        going, place = found
+        chips = [self._chips_with(unit) for unit in going]
+        spare = sum(chips) - missing
+        at, step = 1, 1
+        while at < len(going):
+            less = sum(chips[at : at + step])
+            left = going[:at] + going[at + step :]
+            fewer = fits(self._joined(left)) if less <= spare else None
+            if fewer is not None:
+                going, place, spare = left, fewer, spare - less
+                del chips[at : at + step]
+                step *= 2
+            elif step > 1:
+                step //= 2
+            else:
+                at += 1
+        return self._joined(going), place
+
+    def _cheapest(
+        self, fits: Callable[[Sequence[Choice]], _T | None], missing: int
+    ) -> tuple[list[Choice], _T] | None:
+        """The fewest units that are enough, the cheapest first.
+
+        At first as many as may be enough, then twice as many each time until they are;
+        then halves of the last step.
+        """
+        n_units = len(self._units)
+        high, chips = 0, 0
+        while chips < missing:
+            if high == n_units:
+                return None
+            high += 1
+            chips += self._chips_with(self._units[-high])
+        low = high - 1
+        while (place := fits(self._joined(self._last(high)))) is None:
+            if high == n_units:
+                return None
+            low, high = high, min(n_units, max(1, 2 * high))
+        while high - low > 1:
+            middle = (low + high) // 2
+            fewer = fits(self._joined(self._last(middle)))
+            if fewer is None:
+                low = middle
+            else:
+                high, place = middle, fewer
+        return self._last(high), place
+
+    def _chips_with(self, unit: Choice) -> int:
+        """The chips that are free at most when *unit* goes."""
+        return sum(self._prey[unit.job].chips) if unit.n_needed else unit.n_chips
+
+    def _last(self, count: int) -> list[Choice]:
+        return self._units[len(self._units) - count :]
+
+    def _joined(self, units: Sequence[Choice]) -> list[Choice]:
+        """One choice a job; a gang that is broken goes whole, its surplus too."""
+        going: dict[str, list[Choice]] = {}
+        for unit in units:
+            going.setdefault(unit.job, []).append(unit)
+        joined = []
+        for job in sorted(going, key=self._place.__getitem__):
+            one, own = self._prey[job], going[job]
+            if any(unit.n_needed for unit in own):
+                own = list(_units(one))
+            pods = tuple(sorted(pod for unit in own for pod in unit.pods))
+            joined.append(one.choice(pods, sum(unit.n_needed for unit in own)))
+        return joined
 
 
 def _everything(prey: Prey) -> Choice:
@@ -133,33 +257,6 @@ def _in_order(prey: Sequence[Prey]) -> list[list[Choice]]:
     return sorted(some, key=cost)
 
 
-def _who_can_stay(
-    prey: Sequence[Prey], fits: Callable[[Sequence[Choice]], _T | None]
-) -> tuple[list[Choice], _T] | None:
-    """Take back whoever can stay, by halves of those not looked at yet.
-
-    Of a surplus that may go only in part, the first pods are looked at.
-    """
-    units = [unit for one in prey for unit in _units(one)]
-    units.sort(key=lambda unit: (-unit.n_needed, -unit.n_pods, -unit.loss, unit.job))
-    place = fits(_joined(units, prey))
-    if place is None:
-        return None
-    going, at, step = units, 0, max(1, len(units) // 2)
-    while at < len(going):
-        left = going[:at] + going[at + step :]
-        found = fits(_joined(left, prey))
-        if found is not None:
-            going, place = left, found
-            step = max(1, min(step, len(going) - at))
-        elif step > 1:
-            step //= 2
-        else:
-            at += 1
-            step = max(1, (len(going) - at) // 2)
-    return _joined(going, prey), place
-
-
 def _units(prey: Prey) -> Iterator[Choice]:
     """What goes or stays as one: each pod of a surplus, and the rest."""
     alone = prey.spare[: prey.some]
@@ -168,19 +265,3 @@ def _units(prey: Prey) -> Iterator[Choice]:
         yield prey.choice(rest, len(rest))
     for pod in alone:
         yield prey.choice((pod,), 0)
-
-
-def _joined(units: Sequence[Choice], prey: Sequence[Prey]) -> list[Choice]:
-    """One choice a job; a gang that is broken goes whole, its surplus too."""
-    going: dict[str, list[Choice]] = {}
-    for unit in units:
-        going.setdefault(unit.job, []).append(unit)
-    joined = []
-    for one in prey:
-        own = going.get(one.job, [])
-        if any(unit.n_needed for unit in own):
-            own = list(_units(one))
-        if own:
-            pods = tuple(sorted(pod for unit in own for pod in unit.pods))
-            joined.append(one.choice(pods, sum(unit.n_needed for unit in own)))
-    return joined

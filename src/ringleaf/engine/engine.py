@@ -150,8 +150,9 @@ class Engine:
         """What is to be done after *events*, which happened together.
 
         After *most* jobs were started it stops, so that they can be bound while the
-        next are decided; call it again, with whatever has happened since, as long as
-        it ``is_cut_short``.
+        next are decided. The search for victims stops as well, after as much work as
+        *most* stands for, and goes on where it was. Call it again, with whatever has
+        happened since, as long as it ``is_cut_short``.
         """
         cycle = self.cycle
         cycle.begin(now)
@@ -166,7 +167,7 @@ class Engine:
         if cycle.conf.actions:
             mend(cycle)
             self._act(now)
-        if not cycle.is_cut_short:
+        if not cycle.has_more:
             self._say_when(now)
         return cycle.out
 
@@ -187,9 +188,11 @@ class Engine:
             cycle.tell_turned_away()
             if cycle.repairs.is_news:
                 follow(cycle)
-            if not cycle.relief:
+            if cycle.search is not None:
+                return
+            if not (cycle.relief or cycle.failed_since):
                 break
-            cycle.failed = []
+            cycle.failed, cycle.failed_since = [*cycle.failed_since], {}
         else:
             cycle.wake_at(now + SOON_S)
         if cycle.untold:
@@ -206,7 +209,7 @@ class Engine:
     @property
     def is_cut_short(self) -> bool:
         """Whether the last call stopped before everything was decided."""
-        return self.cycle.is_cut_short
+        return self.cycle.has_more
 
     @property
     def let_in(self) -> Sequence[str]:
@@ -342,8 +345,7 @@ class Engine:
         if cycle.spared:
             cycle.spared = False
             self._hunt_again()
-        for booking in cycle.bookings.values():
-            booking.avoid(name, view.cluster)
+        cycle.avoid(name)
         for repair in cycle.repairs.open.values():
             repair.avoid(name, view.cluster, view.standings.get(repair.name))
 
@@ -423,13 +425,11 @@ class Engine:
         """A known job is another now; its pods stay where they are."""
         cycle = self.cycle
         self._stop_waiting(standing)
-        self.view.leave(standing)
         asked = standing.ask
-        standing.become(job)
+        cycle.become(standing, job)
         if standing.ask != asked:
             standing.before, standing.told = standing.told, ""
             standing.why = ""  # it began with what it wanted
-        self.view.enter(standing)
         self._relabel_pods(job)
         cycle.relief = True
         self._hunt_again()
@@ -693,7 +693,8 @@ class Engine:
             repair.deleted |= held & repair.ever
             repair.hold(cluster, standing)
         indexes = [cluster.index[node] for node in sorted(nodes)]
-        self.cycle.freed({cluster.product_of(node): None for node in indexes}, nodes)
+        products = {cluster.product_of(node): None for node in indexes}
+        self.cycle.freed(products, nodes, name)
         return True
 
     # Nodes, leaves, queues, configuration, time.
@@ -778,10 +779,9 @@ class Engine:
     def _give_up(self, nodes: Collection[str]) -> None:
         """Reservations on *nodes* are no more; they are no longer what they were."""
         cycle = self.cycle
-        for booking in list(cycle.bookings.values()):
-            if not booking.nodes.isdisjoint(nodes):
-                cycle.give_up(booking)
-                cycle.wait(self.view.standings[booking.job.name])
+        for booking in cycle.booked_on(nodes):
+            cycle.give_up(booking)
+            cycle.wait(self.view.standings[booking.job.name])
 
     def _rebuild(self, changed: Collection[str] = ()) -> None:
         """Nodes came, went or moved: the cluster is made anew; pods stay.
@@ -841,6 +841,7 @@ class Engine:
         if not cycle.conf.actions:
             self._invalid.clear()  # who kept the books told nobody
         cycle.passed.clear()
+        cycle.search, cycle.failed, cycle.failed_since = None, [], {}
         cycle.votes.retire()
         cycle.conf = conf
         self.view.settings = conf.settings

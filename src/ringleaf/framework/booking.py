@@ -12,7 +12,7 @@ from math import inf
 
 from ringleaf.framework.standing import Standing, pod_amounts
 from ringleaf.framework.statement import Statement
-from ringleaf.model.amounts import Amounts, add
+from ringleaf.model.amounts import NONE, Amounts, add
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.job import Job, Network
@@ -55,6 +55,8 @@ class Booking:
         """Whether its job needs more than the share of its queue, whoever else runs."""
         self.hunted: dict[str, int] = {}
         """Action -> the moves at which victims were last looked for in vain."""
+        self.number = 0
+        """Its place in the order in which reservations were made."""
         self.failed_at = -1
         """The supply with which the job was tried in vain."""
 
@@ -72,14 +74,22 @@ class Booking:
             add(total, pod_amounts(self.job, roles[placement.replica]))
         return total
 
-    def avoid(self, name: str, cluster: Cluster) -> None:
-        """A job is called *name*: what is held is held under another one."""
-        if name == self.holder:
-            with Statement(cluster) as statement:
-                self.let_go(statement, cluster)
-                statement.commit()
-            self.holder += "'"
-            self.hold(cluster)
+    @property
+    def lacks(self) -> dict[str, int]:
+        """What its pods will use beyond what blockers of its queue leave to them."""
+        lacks = dict(self.amounts)
+        for other in self.blockers.values():
+            if other.job.queue == self.job.queue:
+                add(lacks, other.allocated, -1)
+        return {name: amount for name, amount in lacks.items() if amount > 0}
+
+    def rename(self, cluster: Cluster) -> None:
+        """Hold what is held under another name: a job has the present one."""
+        with Statement(cluster) as statement:
+            self.let_go(statement, cluster)
+            statement.commit()
+        self.holder += "'"
+        self.hold(cluster)
 
     def yields_to(self, standing: Standing, now: float, *, strict: bool) -> bool:
         """Whether *standing* may use it.
@@ -158,6 +168,72 @@ class Booking:
             p.node in own and (both_use or mask_of(p.chips) & own[p.node])
             for p in standing.placements.values()
         )
+
+
+class Reserved:
+    """What reservations lack, added up for each queue as pods come and go."""
+
+    def __init__(self) -> None:
+        self.aged: dict[Booking, None] = {}
+        """Those that were made because a job waited long."""
+        self._lacks: dict[Booking, Amounts] = {}
+        """For each of the others what of the sums is its own."""
+        self._sums: dict[str, dict[str, int]] = {}
+        self._blockers: dict[Booking, tuple[str, ...]] = {}
+        self._blocked_by: dict[str, dict[Booking, None]] = {}
+        self._stale: dict[Booking, None] = {}
+
+    def add(self, booking: Booking) -> None:
+        """A reservation is made."""
+        if booking.aged:
+            self.aged[booking] = None
+        else:
+            self._lacks[booking] = NONE
+            self._blockers[booking] = ()
+            self.changed(booking)
+
+    def remove(self, booking: Booking) -> None:
+        """A reservation is no more."""
+        self.aged.pop(booking, None)
+        self._stale.pop(booking, None)
+        if booking in self._lacks:
+            self._look_at(booking, ())
+            del self._blockers[booking]
+            add(self._sums.get(booking.job.queue, {}), self._lacks.pop(booking), -1)
+
+    def changed(self, booking: Booking) -> None:
+        """Who is in the way of a reservation may be others than before."""
+        if booking in self._lacks:
+            self._stale[booking] = None
+            self._look_at(booking, (*booking.blockers,))
+
+    def _look_at(self, booking: Booking, blockers: tuple[str, ...]) -> None:
+        """Heed the pods of *blockers* from now on, and of no others."""
+        for name in self._blockers[booking]:
+            del self._blocked_by[name][booking]
+            if not self._blocked_by[name]:
+                del self._blocked_by[name]
+        self._blockers[booking] = blockers
+        for name in blockers:
+            self._blocked_by.setdefault(name, {})[booking] = None
+
+    def job_changed(self, standing: Standing, *_pod: object) -> None:
+        """A job is another one, or a pod of it came or went, if only in a trial."""
+        for booking in self._blocked_by.get(standing.job.name, ()):
+            self._stale[booking] = None
+
+    def promised(self, queue: str, but: Booking | None) -> dict[str, int]:
+        """What reservations of *queue* lack that are not aged, all *but* one."""
+        for booking in self._stale:
+            total = self._sums.setdefault(booking.job.queue, {})
+            add(total, self._lacks[booking], -1)
+            self._lacks[booking] = booking.lacks
+            add(total, self._lacks[booking])
+        self._stale.clear()
+        found = dict(self._sums.get(queue, NONE))
+        if but in self._lacks:
+            add(found, self._lacks[but], -1)
+        return {name: amount for name, amount in found.items() if amount}
 
 
 def _uses(job: Job) -> bool:

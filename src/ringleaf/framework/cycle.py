@@ -13,12 +13,14 @@ from collections.abc import (
     Sequence,
 )
 from math import ceil, inf
+from operator import attrgetter
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.framework.asides import Asides
-from ringleaf.framework.booking import Booking
+from ringleaf.framework.booking import Booking, Reserved
 from ringleaf.framework.conf import Conf
 from ringleaf.framework.instruction import (
     Bind,
@@ -54,8 +56,28 @@ from ringleaf.policies.annotations import pod_annotations
 from ringleaf.policies.fit import Request, counted, request_of, some_of
 
 NEVER: Final = inf
+SEARCH: Final = 64
+"""What a search for victims may cost for each job that may be started, in pods that go
+in a trial; see ``actions.evict`` for what the rest of it costs."""
 CROWDED: Final = "; no room beside the jobs before it"
 """Why a job of a queue that may use all there is, is not let in."""
+
+
+class Search(Struct, frozen=True):
+    """Where a search for victims was interrupted.
+
+    Args:
+        action: Whose search it is.
+        lines: The lines that are left, the first of them perhaps in part.
+        seen: The jobs that it looked for victims for.
+        bookings: The reservations that are left; None before it came to them.
+
+    """
+
+    action: str
+    lines: list[Line]
+    seen: set[str]
+    bookings: list[Booking] | None = None
 
 
 class Cycle:
@@ -108,6 +130,13 @@ class Cycle:
         """Jobs that wait and were not told why."""
         self.failed: list[Line] = []
         """Lines whose first job was tried in this cycle in vain, or not let in."""
+        self.failed_since: dict[Line, None] = {}
+        """Such lines since a search for victims was interrupted: they are for the next.
+        """
+        self.search: Search | None = None
+        """Where the search for victims goes on, if it was interrupted."""
+        self.cost = 0
+        """What the search for victims has cost in this cycle."""
         self.turned_away: list[Line] = []
         """Of those, the ones whose first job was not let in."""
         self.wake = NEVER
@@ -127,17 +156,28 @@ class Cycle:
         self.let_in: list[str] = []
         """Jobs that were let in in this cycle."""
         self.most: float = inf
-        """Jobs that may be started in this cycle."""
+        """Jobs that may be started in this cycle; the search for victims is as long."""
         self.is_cut_short = False
         """Whether more jobs could start than may in this cycle."""
+        self._reserved = Reserved()
+        self.view.handlers.append(self._reserved.job_changed)
+        self._booked = 0
+        self._holders: dict[str, Booking] = {}
+        """The reservations by the names under which they hold."""
+        self._booked_on: dict[str, dict[Booking, None]] = {}
+        """Node -> the reservations on it."""
+        self._kept_by: dict[str, dict[Booking, None]] = {}
+        """Job -> the reservations that wait for it, whether or not it holds any."""
 
     def begin(self, now: float) -> None:
         """A new cycle begins."""
         self.view.now = now
         self.out = []
         self.bound = set()
-        if not self.is_cut_short:
+        if not self.has_more:
             self.failed = []
+            self.failed_since = {}
+        self.cost = 0
         self.turned_away = []
         self.let_in = []
         self.is_cut_short = False
@@ -152,6 +192,22 @@ class Cycle:
         """Whether as many jobs have started as may; the others are for the next."""
         self.is_cut_short = len(self.bound) >= self.most
         return self.is_cut_short
+
+    def interrupted(self) -> bool:
+        """Whether the search for victims has cost as much as it may."""
+        return self.cost >= SEARCH * self.most
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more to decide than may be in this cycle."""
+        return self.is_cut_short or self.search is not None
+
+    def _fail(self, line: Line) -> None:
+        """The first of *line* was tried in vain, or not let in."""
+        if self.search is None:
+            self.failed.append(line)
+        else:
+            self.failed_since[line] = None
 
     def arguments(self, action: str) -> dict[str, object]:
         """The arguments of an action, all of them."""
@@ -169,9 +225,12 @@ class Cycle:
             self.hunt_at = min(self.hunt_at, time)
 
     def freed(
-        self, products: Iterable[Product], nodes: Collection[str] | None = None
+        self,
+        products: Iterable[Product],
+        nodes: Collection[str] | None = None,
+        job: str = "",
     ) -> None:
-        """Something is free that was not, on *nodes* or anywhere."""
+        """Something is free that was not, on *nodes* or anywhere; *job* held it."""
         self.supply += 1
         self.moves += 1
         self.relief = True
@@ -179,10 +238,24 @@ class Cycle:
         listed = list(products)
         self.waiting.supply(listed)
         self.modest.supply(listed)
-        for booking in self.bookings.values():
+        for booking in self._concerned(nodes, job):
             booking.unblock(nodes)
+            self._reserved.changed(booking)
             if nodes is None or not booking.nodes.isdisjoint(nodes):
                 booking.hold(self.view.cluster)
+
+    def _concerned(self, nodes: Collection[str] | None, job: str) -> list[Booking]:
+        """The reservations on *nodes* or that wait for *job*, the oldest first."""
+        if nodes is None:
+            return list(self.bookings.values())
+        found = dict(self._kept_by.get(job, {}))
+        for node in nodes:
+            found |= self._booked_on.get(node, {})
+        return sorted(found, key=attrgetter("number"))
+
+    def booked_on(self, nodes: Collection[str]) -> list[Booking]:
+        """The reservations on *nodes*, the oldest first."""
+        return self._concerned(nodes, "")
 
     def wait(self, standing: Standing) -> None:
         """A job waits: to be let in, or for chips."""
@@ -256,12 +329,12 @@ class Cycle:
         if limit is None:
             why = self.share_words(standing)
             self.waiting.hold_back(line, why)
-            self.failed.append(line)
+            self._fail(line)
             self.tell_waits(standing, why)
             return False
         if self._is_hopeless(line, standing):
             self.waiting.close(line, line.why)
-            self.failed.append(line)
+            self._fail(line)
             return False
         found = self.place(standing, limit)
         if isinstance(found, tuple):
@@ -273,7 +346,7 @@ class Cycle:
             repair.stuck_at = self.now
             self.repairs.is_news = True
         self.waiting.close(line, found)
-        self.failed.append(line)
+        self._fail(line)
         self.tell_waits(standing, found)
         return False
 
@@ -317,7 +390,7 @@ class Cycle:
         """The queue of *line* has its share; nobody in it is tried."""
         _key, standing = line.front
         self.passed[standing.job.queue] = self.view.version
-        self.failed.append(line)
+        self._fail(line)
         self.tell_waits(standing, f"; queue {standing.job.queue!r} has its share")
 
     def quota(self, standing: Standing, *, overdue: bool = False) -> int | None:
@@ -380,17 +453,12 @@ class Cycle:
 
         Those in their way who are of the same queue leave their part to them.
         """
-        promised: dict[str, int] = {}
-        reserved: dict[str, int] = {}
-        for booking in self._that_matter(standing):
-            need = dict(booking.amounts)
-            for other in booking.blockers.values():
-                if other.job.queue == booking.job.queue:
-                    add(need, other.allocated, -1)
-            need = {r: amount for r, amount in need.items() if amount > 0}
-            add(reserved, need)
-            if not booking.aged:
-                add(promised, need)
+        promised = self._promised_to_others(standing)
+        reserved = dict(promised)
+        if self.view.queues[standing.job.queue].capability:
+            for booking in self._reserved.aged:
+                if self._matters(booking, standing):
+                    add(reserved, booking.lacks)
         for name, repair in self.repairs.open.items():
             if name == standing.job.name or repair.job is None:
                 continue
@@ -399,18 +467,22 @@ class Cycle:
                 add(reserved, _sum(_asks_of(repair.job, lacks)))
         return promised, reserved
 
-    def _that_matter(self, standing: Standing) -> Iterator[Booking]:
-        """What others of its queue have reserved, and a job may not use.
+    def _promised_to_others(self, standing: Standing) -> dict[str, int]:
+        """What others of its queue lack for whom pods end, and a job may not use."""
+        own = self.bookings.get(standing.job.name)
+        if not standing.is_broken:  # else some of it may yield
+            return self._reserved.promised(standing.job.queue, own)
+        promised: dict[str, int] = {}
+        for booking in self.bookings.values():
+            if not booking.aged and self._matters(booking, standing):
+                add(promised, booking.lacks)
+        return promised
 
-        What nobody ends for matters only to a queue with a capability.
-        """
-        own, queue = standing.job.name, standing.job.queue
-        limited = self.view.queues[queue].capability
-        for name, booking in self.bookings.items():
-            same = booking.job.queue == queue and name != own
-            counts = same and (limited or not booking.aged)
-            if counts and not self.yields(booking, standing):
-                yield booking
+    def _matters(self, booking: Booking, standing: Standing) -> bool:
+        """Whether another of its queue has reserved it, and a job may not use it."""
+        same = booking.job.queue == standing.job.queue
+        other = booking.job.name != standing.job.name
+        return same and other and not self.yields(booking, standing)
 
     def yields(self, booking: Booking, standing: Standing) -> bool:
         """Whether a job may use what another has reserved."""
@@ -449,7 +521,7 @@ class Cycle:
         """Nobody in *line* is let in; who is in front may still fit."""
         self.pending.hold_back(line, why)
         self.turned_away.append(line)
-        self.failed.append(line)
+        self._fail(line)
 
     def tell_turned_away(self) -> None:
         """Say why those wait who were not let in, and did not start all the same."""
@@ -663,11 +735,14 @@ class Cycle:
                 for booking in bookings:
                     booking.hold(cluster)
                     booking.blocked_by([standing])
+                    self._reserved.changed(booking)
             return found
 
     def redeem_all(self) -> None:
         """Start who has a reservation and can, as far as something is free since."""
         for booking in list(self.bookings.values()):
+            if self.cut_short():
+                return
             if booking.failed_at != self.supply:
                 self.redeem(booking)
 
@@ -678,8 +753,10 @@ class Cycle:
         """
         standing = self.view.standings[booking.job.name]
         cluster = self.view.cluster
-        limit = self.quota(standing, overdue=booking.beyond)
-        if limit is not None and not self._is_vain(booking, standing):
+        limit = None
+        if not self._is_vain(booking, standing):
+            limit = self.quota(standing, overdue=booking.beyond)
+        if limit is not None:
             with Statement(cluster) as statement:
                 booking.let_go(statement, cluster)
                 found: object = None  # nobody asks why it does not help
@@ -687,8 +764,7 @@ class Cycle:
                     found = self._placed(standing, limit)
                 if isinstance(found, tuple):
                     statement.commit()
-                    del self.bookings[booking.job.name]
-                    self.structure += 1
+                    self._unbook(booking)
                     self.start(standing, found)
                     self.freed(cluster.products, booking.nodes)
                     return True
@@ -721,22 +797,51 @@ class Cycle:
         if not standing.placements:
             self.view.move(standing, Phase.PENDING)
         self.relief = True
+        self._booked += 1
+        booking.number = self._booked
         self.bookings[standing.job.name] = booking
+        self._holders[booking.holder] = booking
+        self._reserved.add(booking)
+        for node in booking.nodes:
+            self._booked_on.setdefault(node, {})[booking] = None
+        for name in booking.elsewhere:
+            self._kept_by.setdefault(name, {})[booking] = None
         if booking.aged:
             standing.promised = NONE_OF_THEM  # nobody ends for it; it may still evict
         booking.failed_at = self.supply
         booking.hold(self.view.cluster)
 
+    def avoid(self, name: str) -> None:
+        """A job is called *name*: no reservation holds anything under it."""
+        booking = self._holders.pop(name, None)
+        if booking is not None:
+            booking.rename(self.view.cluster)
+            self._holders[booking.holder] = booking
+
     def give_up(self, booking: Booking) -> None:
         """A reservation is no more; what it held is free."""
-        del self.bookings[booking.job.name]
+        self._unbook(booking)
         self.view.standings[booking.job.name].promised = NONE_OF_THEM
-        self.structure += 1
         cluster = self.view.cluster
         with Statement(cluster) as statement:
             booking.let_go(statement, cluster)
             statement.commit()
         self.freed(cluster.products, booking.nodes)
+
+    def _unbook(self, booking: Booking) -> None:
+        """A reservation is known no more."""
+        del self.bookings[booking.job.name]
+        self.structure += 1
+        del self._holders[booking.holder]
+        self._reserved.remove(booking)
+        for names, where in (
+            (booking.nodes, self._booked_on),
+            (booking.elsewhere, self._kept_by),
+        ):
+            for name in names:
+                del where[name][booking]
+                if not where[name]:
+                    del where[name]
 
     def start(self, standing: Standing, placements: tuple[Placement, ...]) -> None:
         """Pods were placed: bind them; the job waits only for pods it still lacks."""
@@ -828,6 +933,7 @@ class Cycle:
         self.view.leave(standing)
         standing.become(job)
         self.view.enter(standing)
+        self._reserved.job_changed(standing)
         if waits:
             self.wait(standing)
 

@@ -69,6 +69,10 @@ class Plugin:
     """What it does, in one sentence, for ``ringleaf conf check``."""
     arguments: ClassVar[Mapping[str, Argument]] = MappingProxyType({})
     """The arguments it takes, by key; others are refused."""
+    per_job: ClassVar[frozenset[str]] = frozenset()
+    """Its votes on victims (``Preemptable``, ``Reclaimable``) that judge each job by
+    itself: by how that job stands, and by what the evictor asks and its priority. Such
+    a vote is remembered while others are evicted."""
 
     def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
         self.view = view
@@ -84,6 +88,14 @@ class Plugin:
             for holding in cluster.holdings.get(job, ())
         }
         return [held.get(victim, NONE) for victim in victims]
+
+    def use_of(self, victim: Victim) -> Amounts:
+        """What one pod uses now."""
+        cluster, replica = self.view.cluster, victim.replica
+        for holding in cluster.holdings.get(victim.job, ()):
+            if holding.replica == replica:
+                return cluster.amounts_of(holding)
+        return NONE
 
     def job_valid(self, standing: Standing) -> str | None:
         """None when the job can be placed some day, else why not (validJobFn)."""
@@ -165,6 +177,17 @@ class Plugin:
         """
         raise NotImplementedError
 
+    def still_reclaimable(
+        self, victims: Sequence[Victim], gone: Sequence[Victim]
+    ) -> bool:
+        """Whether ``reclaimable`` would name all of *victims* again.
+
+        It did when it was last asked; since then those *gone* were evicted, who were
+        named as well. True only if it is sure; else it is asked again.
+        """
+        del victims, gone
+        return False
+
     def pod_came(self, standing: Standing, holding: Holding, amounts: Amounts) -> None:
         """A pod of the job holds something now, if only for a try (AddEventHandler)."""
         raise NotImplementedError
@@ -203,6 +226,16 @@ EVENTS: Final = ("pod_came", "pod_went")
 def defines(plugin: type[Plugin], method: str) -> bool:
     """Whether *plugin* has a *method* of its own."""
     return getattr(plugin, method) is not getattr(Plugin, method)
+
+
+def judges_per_job(plugin: type[Plugin], vote: str) -> bool:
+    """Whether a *vote* of *plugin* judges each job by itself.
+
+    A class that overrides the vote of another has to say so anew.
+    """
+    owner = next(each for each in plugin.__mro__ if HOOKS[vote] in vars(each))
+    says = next(each for each in plugin.__mro__ if "per_job" in vars(each))
+    return vote in plugin.per_job and issubclass(says, owner)
 
 
 def votes_of(plugin: type[Plugin]) -> tuple[str, ...]:

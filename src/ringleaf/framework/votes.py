@@ -29,6 +29,7 @@ from ringleaf.framework.plugin import (
     Victim,
     Vote,
     defines,
+    judges_per_job,
 )
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.view import Handler, View
@@ -100,16 +101,17 @@ class Votes:
         self._job_starving = [
             each.job_starving for each in next(iter(by_tier("JobStarving")), ())
         ]
-        self._preemptable = [
-            [each.preemptable for each in tier] for tier in by_tier("Preemptable")
-        ]
-        self._reclaimable = [
-            [each.reclaimable for each in tier] for tier in by_tier("Reclaimable")
-        ]
         sharers = [
             each for each in voters("QueueOrder") if each in voters("Reclaimable")
         ]
-        self._sharers = [each.reclaimable for each in sharers]
+        self.preemptable = Ballot("Preemptable", by_tier("Preemptable"))
+        """Which of some victims, of the same queue, may go for an evictor."""
+        self.reclaimable = Ballot("Reclaimable", by_tier("Reclaimable"), sharers)
+        """Which of some victims, of other queues, may go for an evictor.
+
+        Plugins that share the cluster between queues must agree in any case, whatever
+        their tier: a queue within its share loses nothing to another.
+        """
         self._view = view
         listeners = map(_Listener, self.plugins.values())
         self._handlers: list[Handler] = [each for each in listeners if each]
@@ -210,22 +212,6 @@ class Votes:
         """Whether others may be evicted for such a pod, to every plugin."""
         return all(may(queue, amounts) for may in self._preemptive)
 
-    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
-        """Which of *victims*, of the same queue, may go for *evictor*."""
-        return _agreed(self._preemptable, evictor, victims)
-
-    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
-        """Which of *victims*, of other queues, may go for *evictor*.
-
-        Whoever shares the cluster between queues must agree in any case, whatever its
-        tier: a queue within its share loses nothing to another.
-        """
-        agreed = _agreed(self._reclaimable, evictor, victims)
-        for choose in self._sharers:
-            if agreed and (found := choose(evictor, agreed)) is not None:
-                agreed = found
-        return agreed
-
 
 def _class_of(conf: PluginConf, classes: Mapping[str, type[Plugin]]) -> type[Plugin]:
     return classes[conf.name] if conf.plugin is None else conf.plugin
@@ -277,14 +263,71 @@ def _permitted(tiers: Iterable[Iterable[Opinion]], standing: Standing) -> bool:
     return True
 
 
-def _agreed(
-    tiers: Iterable[Iterable[Victims]], evictor: Standing, victims: Sequence[Victim]
-) -> list[Victim]:
-    """The victims on whom the first tier with an opinion agrees, in the given order."""
-    for tier in tiers:
-        found = (choose(evictor, victims) for choose in tier)
-        chosen = [set(each) for each in found if each is not None]
-        if chosen:
-            agreed = set.intersection(*chosen)
-            return [victim for victim in victims if victim in agreed]
-    return []
+class Ballot:
+    """The votes of plugins on who may be evicted.
+
+    Args:
+        vote: What they are asked.
+        tiers: The plugins that are asked; the first tier with an opinion decides.
+        sharers: Plugins that must agree besides.
+
+    """
+
+    def __init__(
+        self,
+        vote: str,
+        tiers: Iterable[Iterable[Plugin]],
+        sharers: Iterable[Plugin] = (),
+    ) -> None:
+        asked = [[*tier] for tier in (*tiers, sharers)]
+        votes: list[list[Victims]] = [
+            [getattr(each, HOOKS[vote]) for each in tier] for tier in asked
+        ]
+        *self._tiers, self._sharers = votes
+        self._per_job = [
+            all(judges_per_job(type(each), vote) for each in tier) for tier in asked
+        ]
+        self.per_job = all(self._per_job)
+        """Whether every plugin judges each job by itself."""
+        self._still = [
+            each.still_reclaimable
+            for each in asked[-1]
+            if not judges_per_job(type(each), vote)
+        ]
+
+    def __call__(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """Those of *victims* that may go for *evictor*, in the given order."""
+        agreed, _lasts = self.by_tier(evictor, victims)
+        return self.by_sharers(evictor, agreed)
+
+    def by_tier(
+        self, evictor: Standing, victims: Sequence[Victim]
+    ) -> tuple[list[Victim], bool]:
+        """The victims on whom the first tier with an opinion agrees.
+
+        And whether that stays so for those who are left when others are evicted.
+        """
+        lasts = True
+        for tier, per_job in zip(self._tiers, self._per_job, strict=False):
+            lasts &= per_job
+            found = (choose(evictor, victims) for choose in tier)
+            chosen = [set(each) for each in found if each is not None]
+            if chosen:
+                agreed = set.intersection(*chosen)
+                return [victim for victim in victims if victim in agreed], lasts
+        return [], lasts
+
+    def still_agreed(self, victims: Sequence[Victim], gone: Sequence[Victim]) -> bool:
+        """Whether ``by_sharers`` would name *victims* again, now that others are gone.
+
+        All of them were named when it was last asked, for an evictor that asks the
+        same; where it is not certain, it is to be asked again.
+        """
+        return all(still(victims, gone) for still in self._still)
+
+    def by_sharers(self, evictor: Standing, agreed: list[Victim]) -> list[Victim]:
+        """Those of *agreed* to whom no plugin objects that shares the cluster."""
+        for choose in self._sharers:
+            if agreed and (found := choose(evictor, agreed)) is not None:
+                agreed = found
+        return agreed

@@ -5,6 +5,7 @@ with a priority class of the system.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ringleaf.framework.plugin import Plugin, Victim
 from ringleaf.framework.standing import Standing
@@ -12,6 +13,8 @@ from ringleaf.framework.standing import Standing
 
 class Conformance(Plugin):
     """Votes by ``Job.critical``."""
+
+    per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable", "Reclaimable"})
 
     def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
         """All pods but those of the system."""

@@ -21,7 +21,7 @@ scheduling for diverse datacenter workloads", SoCC 2013.
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from math import inf
-from typing import Final
+from typing import ClassVar, Final
 
 from ringleaf.framework.plugin import Plugin, Victim
 from ringleaf.framework.standing import Standing, pod_amounts
@@ -55,6 +55,8 @@ def is_no_more(one: float, other: float) -> bool:
 
 class Drf(Plugin):
     """Votes by shares of the cluster."""
+
+    per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
 
     def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)

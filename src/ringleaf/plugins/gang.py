@@ -13,7 +13,7 @@ Source: Volcano ``pkg/scheduler/plugins/gang`` and ``api/job_info.go``.
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import ClassVar, Final
 
 from ringleaf.framework.plugin import Plugin, Victim, Vote, occupied
 from ringleaf.framework.standing import Standing
@@ -24,6 +24,8 @@ _NONE: Final[frozenset[int]] = frozenset()
 
 class Gang(Plugin):
     """Votes by ``Job.least`` and ``Role.least``."""
+
+    per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable", "Reclaimable"})
 
     def job_valid(self, standing: Standing) -> str | None:
         """Why there are too few pods, of a role or in all."""

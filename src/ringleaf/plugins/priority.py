@@ -7,6 +7,7 @@ Source: Volcano ``pkg/scheduler/plugins/priority``.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ringleaf.framework.plugin import Plugin, Victim, occupied
 from ringleaf.framework.standing import Standing
@@ -14,6 +15,8 @@ from ringleaf.framework.standing import Standing
 
 class Priority(Plugin):
     """Votes by ``Job.priority``."""
+
+    per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
 
     def job_order(self, standing: Standing) -> int:
         """Higher priority first."""

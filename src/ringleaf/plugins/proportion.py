@@ -15,9 +15,9 @@ A victim must use something of which its queue has too much.
 Source: Volcano ``pkg/scheduler/plugins/proportion``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -56,6 +56,10 @@ class Proportion(Plugin):
         super().__init__(view, arguments)
         self._version = -1
         self._parts: dict[str, Part] = {}
+        self._named: dict[Victim, _Named] = {}
+        """The victims that were named last."""
+        self._lost: dict[str, dict[str, int]] = {}
+        self._n_lost = 0
 
     def part(self, queue: str) -> Part:
         """The limits of *queue* now."""
@@ -125,25 +129,88 @@ class Proportion(Plugin):
         gang is of no use to its queue either.
         """
         del evictor
-        rest = inf if self.view.unnamed is None else self.view.unnamed
-        left: dict[str, dict[str, int]] = {}
+        standings, left = self.view.standings, dict[str, _Left]()
+        self._named, self._lost, self._n_lost = {}, {}, 0
         spare: dict[str, int] = {}
         broken = set()
-        chosen = []
-        for victim, uses in zip(victims, self.uses(victims), strict=True):
-            standing = self.view.standings[victim.job]
+        chosen: list[Victim] = []
+        for victim in victims:
+            job = victim.job
+            standing = standings[job]
             queue = standing.job.queue
-            if queue not in left:
-                left[queue] = dict(self.view.account(queue).allocated)
-            used, deserved = left[queue], self.part(queue).deserved
-            over = any(used[name] > deserved.get(name, rest) for name in uses)
-            if over and not spare.setdefault(victim.job, standing.surplus):
-                broken.add(victim.job)
-            if over or victim.job in broken:
-                add(used, uses, -1)
-                spare[victim.job] = max(0, spare.get(victim.job, 0) - 1)
+            have = left.get(queue)
+            if have is None:
+                used = self.view.account(queue).allocated
+                have = left[queue] = _Left(
+                    used, self.part(queue).deserved, self.view.unnamed
+                )
+            if not have.exceeds and job not in broken:
+                continue
+            uses = self.use_of(victim)
+            over = have.exceeds_in(uses)
+            if over and not spare.setdefault(job, standing.surplus):
+                broken.add(job)
+            if over or job in broken:
+                self._named[victim] = _Named(queue, uses, have.beyond(uses))
+                have.lose(uses)
+                spare[job] = max(0, spare.get(job, 0) - 1)
                 chosen.append(victim)
         return chosen
+
+    def still_reclaimable(
+        self, victims: Sequence[Victim], gone: Sequence[Victim]
+    ) -> bool:
+        """Pods of queues that would have too much if those *gone* had gone first."""
+        if not self._named.keys() >= {*victims, *gone[self._n_lost :]}:
+            return False
+        for named in map(self._named.__getitem__, gone[self._n_lost :]):
+            add(self._lost.setdefault(named.queue, {}), named.uses)
+        self._n_lost = len(gone)
+        for named in map(self._named.__getitem__, victims):
+            lost = self._lost.get(named.queue, NONE)
+            if not any(named.beyond[name] > lost.get(name, 0) for name in named.uses):
+                return False
+        return True
+
+
+class _Named(NamedTuple):
+    """A pod that may go: what it uses, and how much its queue had too much of that."""
+
+    queue: str
+    uses: Amounts
+    beyond: Amounts
+
+
+class _Left:
+    """What a queue uses while pods go one after the other, beside what it deserves.
+
+    Of a resource that *deserved* does not name it deserves *rest*; None: any amount.
+    """
+
+    def __init__(self, used: Amounts, deserved: Amounts, rest: int | None) -> None:
+        self._beyond = {
+            name: amount - deserved.get(name, amount if rest is None else rest)
+            for name, amount in used.items()
+        }
+        self.exceeds = self.exceeds_in(self._beyond)
+        """Whether it uses more than it deserves of anything."""
+
+    def exceeds_in(self, names: Iterable[str]) -> bool:
+        """Whether it uses more than it deserves of any resource of *names*."""
+        beyond = self._beyond
+        for name in names:  # noqa: SIM110 - it is asked for every victim
+            if beyond[name] > 0:
+                return True
+        return False
+
+    def beyond(self, names: Iterable[str]) -> dict[str, int]:
+        """How much more than it deserves it uses of each resource of *names*."""
+        return {name: self._beyond[name] for name in names}
+
+    def lose(self, amounts: Amounts) -> None:
+        """A pod goes that uses *amounts*."""
+        add(self._beyond, amounts, -1)
+        self.exceeds = self.exceeds_in(amounts) or self.exceeds_in(self._beyond)
 
 
 def _taken(account: Account, name: str) -> int:

@@ -1,0 +1,392 @@
+"""The search for victims: what it costs, how it is interrupted and goes on."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringleaf.actions import evict
+from ringleaf.actions.evict import evictors
+from ringleaf.engine.event import (
+    ConfChanged,
+    Event,
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    PodsGone,
+    Woke,
+)
+from ringleaf.framework.booking import Booking
+from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.framework.instruction import Evict
+from ringleaf.framework.plugin import Plugin, Victim
+from ringleaf.framework.standing import Standing
+from ringleaf.model.job import Job
+from ringleaf.plugins.proportion import Proportion
+from tests.effort import assert_reached, examples
+from tests.engine.story import (
+    BOTH,
+    PREEMPT,
+    RECLAIM,
+    Story,
+    conf,
+    job,
+    node,
+    queue,
+)
+
+ONE = 0.01
+"""A slice so short that it ends after one evictor."""
+
+
+def full(n_nodes: int, conf: Conf, **low: Any) -> Story:  # noqa: ANN401 - fields of Job
+    """Nodes that each are full of one job of queue p, of which nobody runs."""
+    nodes = [node(f"n{i:03}") for i in range(n_nodes)]
+    story = Story(nodes, queues=[queue("p"), queue("q")], conf=conf)
+    story.arrives(*(job(f"low{i:03}", queue="p", **low) for i in range(n_nodes)))
+    return story
+
+
+def arriving(*jobs: Job) -> list[Event]:
+    return [JobArrived(each) for each in jobs]
+
+
+def highs(count: int, **changes: Any) -> list[Job]:  # noqa: ANN401 - fields of Job
+    given: dict[str, Any] = {"queue": "p", "priority": 5} | changes
+    return [job(f"high{i:03}", **given) for i in range(count)]
+
+
+def evictions(said: Sequence[str]) -> list[str]:
+    return [line for line in said if line.startswith("evict ")]
+
+
+def in_slices(
+    story: Story, *events: Event, now: float = 1, most: float = ONE
+) -> list[list[str]]:
+    """Who is evicted, call by call, until everything is decided."""
+    calls = [evictions(story.hears(*events, now=now, most=most))]
+    while story.engine.is_cut_short:
+        calls.append(evictions(story.hears(now=now, most=most)))
+    return calls
+
+
+# Slices.
+
+WHOSE = [
+    pytest.param(PREEMPT, {}, 8, id="preempt"),
+    pytest.param(RECLAIM, {"queue": "q", "priority": 0}, 4, id="reclaim"),
+]
+
+
+@pytest.mark.parametrize(("actions", "changes", "gone"), WHOSE)
+def test_evictions_leave_as_they_are_found(
+    actions: str, changes: dict[str, Any], gone: int
+) -> None:
+    whole = full(8, conf(actions))
+    at_once = evictions(whole.arrives(*highs(12, **changes), now=1))
+    assert len(at_once) == gone
+
+    calls = in_slices(full(8, conf(actions)), *arriving(*highs(12, **changes)))
+
+    assert [len(call) for call in calls if call] == [1] * gone
+    assert [line for call in calls for line in call] == at_once
+
+
+def test_a_slice_is_as_long_as_it_is_allowed_to_be() -> None:
+    few = in_slices(full(40, conf(PREEMPT)), *arriving(*highs(40)), most=4)
+    many = in_slices(full(40, conf(PREEMPT)), *arriving(*highs(40)), most=8)
+
+    assert max(map(len, few)) < max(map(len, many)) < 40
+    assert sum(map(len, few)) == sum(map(len, many)) == 40
+
+
+def test_jobs_that_come_while_it_is_searched_are_placed_meanwhile() -> None:
+    story = full(4, conf(PREEMPT))
+    story.hears(*arriving(*highs(3)), now=1, most=ONE)
+    assert story.engine.is_cut_short
+
+    ends = JobGone("low002"), JobGone("low003")
+    tiny = job("tiny", 1, queue="p", priority=9)
+    said = story.hears(*ends, JobArrived(tiny), now=2, most=1)
+    said += story.hears(now=2, most=1)
+
+    assert any(line.startswith("bind tiny") for line in said)
+    assert story.engine.is_cut_short
+
+
+def test_jobs_that_come_while_it_is_searched_have_their_turn() -> None:
+    """At once who goes before the others of its queue, the rest when it is over."""
+    story = full(6, conf(PREEMPT))
+    story.hears(*arriving(*highs(3)), now=1, most=ONE)
+
+    late = [job(n, 4, priority=p, queue="p") for n, p in (("low", 4), ("top", 9))]
+    calls = in_slices(story, *arriving(*late), now=2)
+
+    who = [line.split()[4] for call in calls for line in call]
+    assert who == ["top", "high001", "high002", "low"]
+
+
+def test_the_search_of_one_action_is_over_before_that_of_another_begins() -> None:
+    """Whoever can be helped inside its queue takes nothing from another."""
+
+    def story() -> Story:
+        story = full(3, conf(BOTH))
+        story.hears(NodesChanged((node("n003"),)))
+        story.arrives(job("old", queue="q"))
+        return story
+
+    jobs = [job("rank", queue="q", priority=5), job("file", queue="q")]
+    whole = evictions(story().arrives(*jobs, now=1))
+    assert [line.rpartition(" ")[2] for line in whole] == ["(preempt)", "(reclaim)"]
+
+    calls = in_slices(story(), *arriving(*jobs))
+
+    assert [line for call in calls for line in call] == whole
+
+
+def test_an_action_that_is_done_waits_for_one_that_is_not() -> None:
+    story = full(6, conf(BOTH))
+    comes = arriving(*(job(f"q{i}", queue="q") for i in range(3)))
+    first = evictions(story.hears(*comes, now=1, most=ONE))
+    assert story.engine.cycle.search is not None
+    assert story.engine.cycle.search.action == "reclaim"
+
+    calls = [first, *in_slices(story, *arriving(*highs(1)), now=2)]
+
+    actions = [line.rpartition(" ")[2] for call in calls for line in call]
+    assert actions == ["(reclaim)", "(reclaim)", "(reclaim)", "(preempt)"]
+
+
+def test_who_is_gone_when_the_search_goes_on_is_left_out() -> None:
+    """Jobs with a reservation because they waited long, for whom pods go only now."""
+    arguments = {"reservation-after-seconds": 10}
+    old = {"min-run-seconds": 60}
+    queues = [queue(name) for name in "abc"]
+    rules = conf(PREEMPT, allocate=arguments, preempt=old)
+    story = Story("x y z", queues=queues, conf=rules)
+    story.arrives(*(job(f"low-{name}", queue=name) for name in "abc"))
+    story.arrives(*(job(f"high-{n}", queue=n, priority=5) for n in "abc"), now=1)
+    story.wakes(11)
+    assert {*story.engine.bookings} == {"high-a", "high-b", "high-c"}
+
+    first = evictions(story.hears(Woke(), now=60, most=ONE))
+    assert story.engine.is_cut_short
+    rest = in_slices(story, JobGone("high-b"), now=60)
+
+    assert [*first, *(line for call in rest for line in call)] == [
+        "evict low-a: 0 for high-a (preempt)",
+        "evict low-c: 0 for high-c (preempt)",
+    ]
+
+
+def test_another_configuration_ends_the_search() -> None:
+    story = full(4, conf(PREEMPT))
+    story.hears(*arriving(*highs(4)), now=1, most=ONE)
+
+    said = story.hears(ConfChanged(conf(RECLAIM)), now=2, most=ONE)
+
+    assert evictions(said) == []
+    assert not story.engine.is_cut_short
+
+
+def test_a_slice_that_starts_enough_jobs_goes_on_with_the_search_in_the_next() -> None:
+    story = full(4, conf(PREEMPT))
+    story.hears(*arriving(*highs(2)), now=1, most=ONE)
+    ends = [JobGone("low000"), JobGone("low001"), JobGone("low002"), JobGone("low003")]
+
+    said = story.hears(*ends, *arriving(job("z", 1, queue="p")), now=2, most=1)
+    assert [line[:4] for line in said].count("bind") == 1
+    in_slices(story, now=3, most=1)
+
+    assert story.running.keys() == {"high000", "high001", "z"}
+
+
+Asks = list[tuple[int, int, int]]
+ASKS = st.lists(
+    st.tuples(st.sampled_from([1, 4, 8]), st.integers(1, 2), st.integers(0, 2)),
+    min_size=1,
+    max_size=8,
+)
+"""Jobs of all sizes and priorities: chips, pods, priority."""
+
+
+def evicted_in(actions: str, old: Asks, new: Asks, most: float) -> list[str]:
+    """Who goes when jobs come to the same queue, or of another if it may reclaim."""
+    story = Story("a b c d", queues=[queue("p"), queue("q")], conf=conf(actions))
+    for i, (chips, pods, priority) in enumerate(old):
+        story.arrives(job(f"o{i}", chips, pods, priority=priority, queue="p"))
+    own = "q" if "reclaim" in actions else "p"
+    coming = [
+        job(f"n{i}", chips, pods, priority=priority, queue=own)
+        for i, (chips, pods, priority) in enumerate(new)
+    ]
+    calls = in_slices(story, *arriving(*coming), most=most)
+    return [line for call in calls for line in call]
+
+
+@pytest.mark.parametrize(
+    ("actions", "few"),
+    [
+        pytest.param("allocate, preempt", evict.FEW, id="preempt"),
+        pytest.param("allocate, reclaim", evict.FEW, id="reclaim"),
+        pytest.param("allocate, reclaim", 0, id="as of many candidates"),
+    ],
+)
+def test_the_same_pods_go_however_long_a_slice_is(
+    actions: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each slice looks at all candidates anew; within one they are remembered."""
+    monkeypatch.setattr(evict, "FEW", few)
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=examples(200))
+    @given(ASKS, ASKS)
+    def check(old: Asks, new: Asks) -> None:
+        whole = evicted_in(actions, old, new, most=1e9)
+        assert evicted_in(actions, old, new, most=ONE) == whole
+        seen[f"{min(len(whole), 2)} evictions"] += 1
+
+    check()
+    assert_reached(seen, "0 evictions", "1 evictions", "2 evictions")
+
+
+def test_nobody_is_looked_at_again_before_the_next_one() -> None:
+    """Not even a job that has a reservation and is still in its line."""
+    story = full(2, conf("allocate, preempt"))
+    story.arrives(*highs(1), now=1)
+    cycle = story.engine.cycle
+    (booking,) = cycle.bookings.values()
+    standing = story.engine.view.standings["high000"]
+    line = cycle.waiting.add(standing, cycle.key_of(standing))
+    cycle.failed = [line]
+
+    assert booking.job.name == "high000"
+    assert [*islice(evictors(cycle, "preempt"), 9)] == [standing]
+
+
+# What it costs.
+
+
+class Telling:
+    """Counts the pods that come and go, also in trials."""
+
+    def __init__(self, story: Story) -> None:
+        self.count = 0
+        story.engine.view.cluster.watchers.append(self._count)
+
+    def _count(self, *_about: object) -> None:
+        self.count += 1
+
+
+@pytest.mark.parametrize(("actions", "changes", "gone"), WHOSE)
+def test_a_trial_moves_no_more_pods_in_a_large_cluster(
+    actions: str, changes: dict[str, Any], gone: int
+) -> None:
+    costs = []
+    for times in (5, 20):
+        story = full(8 * times, conf(actions))
+        telling = Telling(story)
+        said = story.arrives(*highs(20 * times, **changes), now=1)
+        assert len(evictions(said)) == gone * times
+        costs.append(telling.count / gone / times)
+
+    assert costs[1] <= 1.2 * costs[0]
+
+
+class Asked(Plugin):
+    """Spares nobody, and counts how often it is asked."""
+
+    per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
+    times: ClassVar[int] = 0
+
+    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """Everybody."""
+        del evictor
+        Asked.times += 1
+        return [*victims]
+
+
+class AskedAlways(Asked):
+    """The same, and does not say that it judges each job by itself."""
+
+    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """Everybody."""
+        return super().preemptable(evictor, victims)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "times"),
+    [
+        pytest.param(Asked, 1, id="once for all evictors that ask the same"),
+        pytest.param(AskedAlways, 6, id="every time, unless it judges job by job"),
+    ],
+)
+def test_how_often_a_plugin_is_asked_for_victims(
+    plugin: type[Plugin], times: int
+) -> None:
+    names = ("asked", "priority", "gang")
+    tiers = [{"plugins": [{"name": name} for name in names]}]
+    rules = read_conf(
+        {"actions": "allocate, preempt", "tiers": tiers}, {"asked": plugin}
+    )
+    assert isinstance(rules, Conf)
+    story = full(20, rules)
+    Asked.times = 0
+
+    said = story.arrives(*highs(6), now=1)
+
+    assert len(evictions(said)) == 6
+    assert Asked.times == times
+
+
+def test_a_pod_that_ends_concerns_only_the_reservation_that_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    story = full(20, conf(PREEMPT))
+    story.arrives(*highs(20), now=1)
+    gone = [PodsGone(e.job, e.replicas) for e in story.said if isinstance(e, Evict)]
+    told: list[str] = []
+
+    def unblock(booking: Booking, nodes: object, rest: Any = Booking.unblock) -> None:  # noqa: ANN401
+        told.append(booking.job.name)
+        rest(booking, nodes)
+
+    monkeypatch.setattr(Booking, "unblock", unblock)
+    said = story.hears(gone[0], now=2)
+
+    assert any(line.startswith("bind ") for line in said)
+    assert len({*told}) == 1
+
+
+class Counting(Proportion):
+    """Counts how often it is asked."""
+
+    times: ClassVar[int] = 0
+
+    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """As before."""
+        Counting.times += 1
+        return super().reclaimable(evictor, victims)
+
+
+def test_shares_are_counted_again_only_where_they_may_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(evict, "FEW", 8)
+    names = (("gang", "conformance"), ("fair",))
+    tiers = [{"plugins": [{"name": name} for name in tier]} for tier in names]
+    rules = read_conf(
+        {"actions": "allocate, reclaim", "tiers": tiers}, {"fair": Counting}
+    )
+    assert isinstance(rules, Conf)
+    story = full(100, rules)
+    Counting.times = 0
+
+    said = story.arrives(*highs(100, queue="q", priority=0), now=1)
+
+    assert len(evictions(said)) == 50
+    assert Counting.times < 25
