@@ -68,9 +68,9 @@ def test_what_victims_use_is_what_they_hold() -> None:
 def test_pods_that_have_a_place_await_one_or_ended_well_are_counted_once() -> None:
     stage = Stage()
     standing = stage.runs("a", "0 1 2", replicas=6)
-    standing.terminating = {2}
-    standing.finished = {3, 4}
+    standing.terminating = frozenset({2})
+    standing.finished = frozenset({3, 4})
     assert occupied(standing) == 4
 
-    standing.promised = {2, 4, 5}
+    standing.promised = frozenset({2, 4, 5})
     assert occupied(standing) == 6

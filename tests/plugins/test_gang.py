@@ -82,9 +82,11 @@ def test_when_a_job_is_ready_pipelined_and_starving(
     stage = Stage(nodes=6)
     nodes = " ".join(str(i) for i, each in enumerate(pods_of_it) if each in "re")
     standing = stage.runs("j", nodes, replicas=6, least=3, roles=of_roles)
-    standing.terminating = {i for i, each in enumerate(pods_of_it) if each == "e"}
-    standing.finished = {i for i, each in enumerate(pods_of_it) if each == "f"}
-    standing.promised = {i for i, each in enumerate(pods_of_it) if each == "p"}
+    standing.terminating = frozenset(
+        i for i, each in enumerate(pods_of_it) if each == "e"
+    )
+    standing.finished = frozenset(i for i, each in enumerate(pods_of_it) if each == "f")
+    standing.promised = frozenset(i for i, each in enumerate(pods_of_it) if each == "p")
     votes = stage.votes("gang")
 
     found = {
@@ -161,7 +163,7 @@ def test_a_job_gives_what_it_can_spare_or_all_of_it(
 
 def test_pods_that_end_already_need_not_be_named_for_a_job_to_go_whole() -> None:
     stage = Stage()
-    stage.runs("a", "0 1 2").terminating = {0}
+    stage.runs("a", "0 1 2").terminating = frozenset({0})
     votes = stage.votes("gang")
 
     assert told(votes.preemptable(stage.waits("j"), pods("a2 a1"))) == "a2 a1"

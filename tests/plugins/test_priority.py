@@ -47,6 +47,6 @@ def test_a_job_starves_until_all_its_pods_have_or_await_a_place(
 ) -> None:
     stage = Stage()
     standing = stage.runs("j", running, replicas=3, least=1)
-    standing.promised = set(range(3 - promised, 3))
+    standing.promised = frozenset(range(3 - promised, 3))
 
     assert stage.votes("priority").job_starving(standing) is want
