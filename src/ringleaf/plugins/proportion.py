@@ -83,11 +83,13 @@ class Proportion(Plugin):
     def overused(self, queue: Queue) -> bool:
         """Whether it uses its part or more of every resource that its jobs ask."""
         account = self.view.account(queue.name)
-        asked = [name for name, amount in account.requested.items() if amount]
+        asks = any(account.requested.values())
         deserved, used = self.part(queue.name).deserved, account.allocated
         rest = inf if self.view.unnamed is None else self.view.unnamed
-        return bool(asked) and all(
-            deserved.get(name, rest) <= used.get(name, 0) for name in asked
+        return asks and all(
+            deserved.get(name, rest) <= used.get(name, 0)
+            for name, amount in account.requested.items()
+            if amount
         )
 
     def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
