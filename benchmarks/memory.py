@@ -113,6 +113,8 @@ class Cluster:
         for said in self.engine.handle_all(self.world.events(self.now), self.now):
             if isinstance(said, Bind):
                 bound += self._bind(said)
+        self.world.take_changed()  # as who tells of pods does
+        self.world.problems.clear()
         return bound
 
     def _bind(self, said: Bind) -> int:

@@ -692,3 +692,16 @@ def test_nothing_is_left_of_what_pods_wanted_that_are_gone(
 
     left = (found._wishes, found._wishes._about, found._kinds, found._ports)  # noqa: SLF001
     assert not any(left)
+
+
+def test_a_wish_that_is_forgotten_leaves_the_others_about_its_namespace() -> None:
+    where = cluster("a", "b")
+    hold(where, [(0, apart(ZONE_WEB))])
+    found = neighbours_of(where)
+    with Statement(where) as statement:
+        statement.hold("tried", 1, 0, demand=apart(ZONE_DB))
+
+    found.bare("cpu")
+
+    assert those(found.repelled(WEB)) == [0]
+    assert found.repelled(DB) is None

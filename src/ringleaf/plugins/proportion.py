@@ -114,8 +114,10 @@ class Proportion(Plugin):
             return Vote.REJECT
         account = self.view.account(queue.name)
         limits = self.part(queue.name).capability
+        # Of pods that are not made yet, quotas are named besides what nodes have.
+        rest = None if standing.job.podless else self.view.unnamed
         for name, amount in standing.least.items():
-            most = limits.get(name, self.view.unnamed)
+            most = limits.get(name, rest)
             if amount and most is not None and amount + _taken(account, name) > most:
                 return Vote.REJECT
         return Vote.PERMIT
