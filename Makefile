@@ -44,6 +44,7 @@ bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/simulate.py
 	@$(BIN)/python benchmarks/metrics.py
 	@$(BIN)/python benchmarks/optimum.py
+	@$(BIN)/python -m benchmarks.memory
 
 results: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks.results

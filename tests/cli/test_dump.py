@@ -345,3 +345,15 @@ def test_a_dump_decides_the_same_and_all_outcomes_are_reached() -> None:
 
     found = ("placed before", "placed now", "waiting now")
     assert_reached(reached, *found, "reserved", "evicted", "crossed")
+
+
+def test_a_node_says_what_it_has_none_of_that_pods_ask() -> None:
+    stage = Stage("a")
+    stage.pod("p", 0, asks={"made.up/r": "1"})
+    stage.cycle()
+    state = state_of(stage.world.everything(stage.now))
+
+    (found,) = scenario_of(state, stage.now, "a dump")["nodes"]
+
+    has = {"cpu": 64, "memory": 512 << 30, "pods": 110}
+    assert found["resources"] == has | {"made.up/r": 0}

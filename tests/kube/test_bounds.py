@@ -362,6 +362,16 @@ def test_a_resource_that_nodes_name_later_counts_with_what_pods_use() -> None:
     assert stage.bound == {"p": "a", "q": "a"}
 
 
+def test_a_podgroup_that_names_quotas_is_let_in() -> None:
+    stage = Stage("a")
+    quotas = {"count/pods": "2", "requests.cpu": "2", "limits.huawei.com/x": "1"}
+
+    stage.group("g", 2, minResources={"cpu": "2", **quotas})
+    stage.cycle()
+
+    assert stage.world.groups["default/g"].let_in
+
+
 def test_labels_of_nodes_that_pods_make_up_are_not_kept() -> None:
     stage = Stage("a b c")
     for p in range(5):

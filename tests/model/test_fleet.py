@@ -426,10 +426,14 @@ def test_numbers_are_compared_with_values_that_came_later() -> None:
     above = Demand(required=(Requirement("rack", Operator.GREATER, ("7",)),))
     assert those(found.selected(above)) == [1]
 
+    below = Demand(required=(Requirement("rack", Operator.LESS, ("7",)),))
+    assert those(found.selected(below)) == [3]
+
     found.change(2, {"rack": "1" * 63}, (), {})
     found.change(0, {"rack": "8"}, (), {})
 
     assert those(found.selected(above)) == [0, 1, 2]
+    assert those(found.selected(below)) == [3]
 
 
 def test_a_number_longer_than_a_label_is_none() -> None:

@@ -662,6 +662,20 @@ def test_domains_of_labels_that_no_node_has_are_one() -> None:
     assert not found.domains("other").present.any()
 
 
+def test_what_large_pods_count_for_is_learnt_anew_when_it_is_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where = cluster("a")
+    found = neighbours_of(where)
+    pods = [Demand(ports=tuple(f"TCP/{i}{j}" for j in range(50))) for i in range(40)]
+    monkeypatch.setattr(neighbours, "MOST_MOVES_BYTES", 10 * pods[0].weight)
+
+    hold(where, [(0, pod) for pod in pods])
+
+    assert len(found._moves) == 10  # noqa: SLF001
+    assert those(found.port_taken(pods[0])) == [0]
+
+
 def test_nothing_is_left_of_what_pods_wanted_that_are_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -678,3 +692,16 @@ def test_nothing_is_left_of_what_pods_wanted_that_are_gone(
 
     left = (found._wishes, found._wishes._about, found._kinds, found._ports)  # noqa: SLF001
     assert not any(left)
+
+
+def test_a_wish_that_is_forgotten_leaves_the_others_about_its_namespace() -> None:
+    where = cluster("a", "b")
+    hold(where, [(0, apart(ZONE_WEB))])
+    found = neighbours_of(where)
+    with Statement(where) as statement:
+        statement.hold("tried", 1, 0, demand=apart(ZONE_DB))
+
+    found.bare("cpu")
+
+    assert those(found.repelled(WEB)) == [0]
+    assert found.repelled(DB) is None

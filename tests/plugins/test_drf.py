@@ -300,6 +300,14 @@ def test_a_job_that_asks_for_nothing_is_never_sated() -> None:
     assert order(stage) == "p q"
 
 
+def test_quotas_of_pods_that_are_not_made_yet_sate_no_branch() -> None:
+    stage = Stage(queues=tree("p root/p 1/1", "q root/q 1/1"), lists_all=True)
+    stage.runs("b", "0 1", queue="q", replicas=4)
+    stage.waits("k", chips=0, queue="p", podless=True, demand=asks(quota=1))
+
+    assert order(stage) == "p q"
+
+
 def test_a_branch_that_asks_what_no_node_names_goes_last() -> None:
     for lists_all, want in ((True, "q p"), (False, "p q")):
         queues = tree("p root/p 1/1", "q root/q 1/1")

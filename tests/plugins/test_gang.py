@@ -83,14 +83,10 @@ def test_when_a_job_is_ready_pipelined_and_starving(
     nodes = " ".join(str(i) for i, each in enumerate(pods_of_it) if each in "re")
     standing = stage.runs("j", nodes, replicas=6, least=3, roles=of_roles)
     standing.terminating = frozenset(
-        {i for i, each in enumerate(pods_of_it) if each == "e"}
+        i for i, each in enumerate(pods_of_it) if each == "e"
     )
-    standing.finished = frozenset(
-        {i for i, each in enumerate(pods_of_it) if each == "f"}
-    )
-    standing.promised = frozenset(
-        {i for i, each in enumerate(pods_of_it) if each == "p"}
-    )
+    standing.finished = frozenset(i for i, each in enumerate(pods_of_it) if each == "f")
+    standing.promised = frozenset(i for i, each in enumerate(pods_of_it) if each == "p")
     votes = stage.votes("gang")
 
     found = {

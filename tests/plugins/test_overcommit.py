@@ -98,4 +98,8 @@ def test_what_no_node_names_is_nothing_where_nodes_list_all(
     stage = Stage(lists_all=lists_all)
     standing = stage.waits("j", chips=1, demand=asks(made_up=1))
 
-    assert stage.votes("overcommit").job_enqueueable(standing) is not lists_all
+    podless = stage.waits("k", chips=0, podless=True, demand=asks(quota=1))
+
+    votes = stage.votes("overcommit")
+    assert votes.job_enqueueable(standing) is not lists_all
+    assert votes.job_enqueueable(podless)

@@ -451,6 +451,9 @@ def test_what_no_node_names_is_nothing_where_nodes_list_all(
     stage.runs("h", "0", chips=0, queue="q", demand=asks(other=1))
     votes, own = stage.votes("proportion"), stage.view.queues["default"]
 
+    podless = stage.waits("k", chips=0, podless=True, demand=asks(quota=1))
+    assert votes.job_enqueueable(podless)
+    stage.view.leave(podless)
     assert votes.job_enqueueable(wants) is not lists_all
     assert votes.allocatable(own, {"made_up": 1}) is not lists_all
     assert votes.overused(own) is lists_all

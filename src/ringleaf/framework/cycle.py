@@ -109,7 +109,7 @@ class Cycle:
         """Jobs that are let in and ask for nothing, neither chips nor resources."""
         self.bookings: dict[str, Booking] = {}
         """Reservations by the name of the job that waits."""
-        self.hopeless: Cache[Job, int] = Cache(4096, 16 << 20)
+        self.hopeless: Cache[Job, int] = Cache(4096, 4 << 20)
         """Asks for which no reservation could be made, and when: see ``structure``."""
         self.structure = 0
         """Moves when nodes change or a reservation ends."""
@@ -1037,7 +1037,7 @@ class Cycle:
             self.out.append(Report(name, verdict, message, hint, behind=behind))
 
 
-_requests: Final[Cache[Job, Request]] = Cache(4096, 32 << 20)
+_requests: Final[Cache[Job, Request]] = Cache(4096, 8 << 20)
 
 
 def _request(ask: Job) -> Request:

@@ -168,7 +168,7 @@ class _Shape(NamedTuple):
     least: Mapping[str, int]
 
 
-_shapes: Final[Cache[Job, _Shape]] = Cache(4096, 32 << 20)
+_shapes: Final[Cache[Job, _Shape]] = Cache(4096, 8 << 20)
 
 
 def _shape(ask: Job) -> _Shape:

@@ -79,7 +79,7 @@ MAX_WEIGHT: Final = 100
 MAX_PORT: Final = 65535
 MAX_READ: Final = 1 << 15
 """Demands that are kept for pods to come."""
-MAX_READ_BYTES: Final = 24 << 20
+MAX_READ_BYTES: Final = 12 << 20
 """Bytes of those demands."""
 MAX_BYTES: Final = 128 << 10
 """Bytes of what a pod asks, as it is written: containers, selectors, affinity."""

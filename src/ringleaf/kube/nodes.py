@@ -168,7 +168,7 @@ def leaves_of(topology: Topology | None) -> tuple[Leaf, ...]:
 # The chips.
 
 
-_inventories: Final[Cache[bytes, Inventory]] = Cache(1 << 15, 128 << 20)
+_inventories: Final[Cache[bytes, Inventory]] = Cache(1 << 15, 64 << 20)
 _CHIP_BYTES: Final = 500
 
 

@@ -40,14 +40,14 @@ MAX_CLAIMS: Final = 1000
 """Volume claims of a pod."""
 MAX_READ: Final = 1 << 14
 """Kinds of pods that are remembered."""
-MAX_READ_BYTES: Final = 24 << 20
+MAX_READ_BYTES: Final = 12 << 20
 """Bytes of what is remembered of them."""
 MAX_TIME: Final = 40
 """Characters of a time."""
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _encoded: Final = Encoder().encode
 _read: Final[Cache[bytes, tuple[int, str, Demand]]] = Cache(MAX_READ, MAX_READ_BYTES)
-_chips_read: Final[Cache[str, tuple[tuple[int, ...] | None]]] = Cache(1 << 14, 8 << 20)
+_chips_read: Final[Cache[str, tuple[tuple[int, ...] | None]]] = Cache(1 << 14, 4 << 20)
 
 USUAL: Final = ("cpu", "memory", "ephemeral-storage", *sorted(names.NPU_RESOURCES))
 """Resources that count of pods which ask for more than is read."""

@@ -32,7 +32,7 @@ ABSENT: Final = -1
 
 MOST_SELECTED: Final = 1024
 """Demands of which is kept which nodes they select."""
-MOST_SELECTED_BYTES: Final = 32 << 20
+MOST_SELECTED_BYTES: Final = 8 << 20
 
 
 class Column:

@@ -45,7 +45,9 @@ MOST_KEPT: Final = 512
 """Selectors whose counts are kept up; of more, the one not asked for longest goes."""
 
 MOST_MOVES: Final = 4096
-"""Kinds of pods of which is known what they count for."""
+"""Demands of which is known what they count for."""
+MOST_MOVES_BYTES: Final = 8 << 20
+"""Bytes of those demands."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -238,6 +240,7 @@ class Neighbours:
         self._ports: dict[str, Scattered] = {}
         self._bare: dict[str, Tally] = {}
         self._moves: dict[Demand, _Moves] = {}
+        self._moves_weight = 0
         self._domains: dict[str, tuple[int, Domains]] = {}
         self.version = 0
         for holding in self._pods():
@@ -263,8 +266,11 @@ class Neighbours:
 
     def _learn(self, pod: Demand) -> _Moves:
         """What *pod* counts for."""
-        if len(self._moves) >= MOST_MOVES:
+        weight = pod.weight
+        full = self._moves_weight + weight > MOST_MOVES_BYTES
+        if full or len(self._moves) >= MOST_MOVES:
             self._forget_moves()
+        self._moves_weight += weight
         n_nodes = len(self._cluster)
         wished = [self._wishes.tally(wish, n_nodes) for wish in _wishes(pod)]
         for port in pod.ports:
@@ -299,6 +305,7 @@ class Neighbours:
     def _forget_moves(self) -> None:
         """Learn anew what pods count for; what no pod has goes."""
         self._moves.clear()
+        self._moves_weight = 0
         self._wishes.drop_empty()
         for port in [port for port, tally in self._ports.items() if not tally.total]:
             del self._ports[port]

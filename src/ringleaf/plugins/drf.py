@@ -220,7 +220,8 @@ def tree_keys(view: View, instead: Mapping[str, Amounts]) -> dict[str, Key]:
         add(sum_used, amounts)
     gone = {name for name, most in total.items() if sum_used.get(name, 0) >= most}
     if view.unnamed is not None:
-        asked = (name for each in view.standings.values() for name in each.total)
+        made = (each for each in view.standings.values() if not each.job.podless)
+        asked = (name for each in made for name in each.total)
         gone |= {name for name in asked if name not in total}
     for name, standing in view.standings.items():
         branch = paths[standing.job.queue][-1]

@@ -31,8 +31,10 @@ class Overcommit(Plugin):
                 name: int(total * self._factor(name))
                 for name, total in self._seen.items()
             }
+        # Of pods that are not made yet, quotas are named besides what nodes have.
+        rest = None if standing.job.podless else self.view.unnamed
         for name, amount in standing.least.items():
-            most = self._most.get(name, self.view.unnamed)
+            most = self._most.get(name, rest)
             if most is not None and amount and amount + self._taken(name) > most:
                 return Vote.REJECT
         return Vote.PERMIT

@@ -87,11 +87,13 @@ class Proportion(Plugin):
     def overused(self, queue: Queue) -> bool:
         """Whether it uses its part or more of every resource that its jobs ask."""
         account = self.view.account(queue.name)
-        asked = [name for name, amount in account.requested.items() if amount]
+        asks = any(account.requested.values())
         deserved, used = self.part(queue.name).deserved, account.allocated
         rest = inf if self.view.unnamed is None else self.view.unnamed
-        return bool(asked) and all(
-            deserved.get(name, rest) <= used.get(name, 0) for name in asked
+        return asks and all(
+            deserved.get(name, rest) <= used.get(name, 0)
+            for name, amount in account.requested.items()
+            if amount
         )
 
     def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
@@ -116,8 +118,10 @@ class Proportion(Plugin):
             return Vote.REJECT
         account = self.view.account(queue.name)
         limits = self.part(queue.name).capability
+        # Of pods that are not made yet, quotas are named besides what nodes have.
+        rest = None if standing.job.podless else self.view.unnamed
         for name, amount in standing.least.items():
-            most = limits.get(name, self.view.unnamed)
+            most = limits.get(name, rest)
             if amount and most is not None and amount + _taken(account, name) > most:
                 return Vote.REJECT
         return Vote.PERMIT

@@ -96,7 +96,7 @@ class Request(Struct, frozen=True, cache_hash=True):
         return table_of(self.row, self.product.chips)
 
 
-_requests: Final[Cache[tuple[object, ...], Request]] = Cache(1024, 16 << 20)
+_requests: Final[Cache[tuple[object, ...], Request]] = Cache(1024, 8 << 20)
 
 
 def _request(  # noqa: PLR0917 - a Request, once
