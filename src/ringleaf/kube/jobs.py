@@ -5,7 +5,7 @@ what is there: pods that hold something, pods that wait, and how many must start
 together. A pod keeps its number as long as the group lives, and so does its name.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from itertools import chain, count
 from typing import Final
@@ -24,7 +24,7 @@ from ringleaf.kube.pods import (
     seconds_of,
 )
 from ringleaf.kube.products import wanted_product
-from ringleaf.kube.quantity import BadQuantity, resources
+from ringleaf.kube.quantity import COUNTED, BadQuantity, resources
 from ringleaf.kube.records import mark_of
 from ringleaf.kube.recovery import recovery_of
 from ringleaf.model.demand import Demand
@@ -43,8 +43,6 @@ UNSTARTED: Final = ("", "Pending", "Inqueue")
 MAX_MEMBERS: Final = 1_000_000
 MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
-MAX_WRITTEN: Final = 16
-"""Writes of ours that the API server may tell us of late."""
 _LABELS: Final = frozenset(JOB_LABELS)
 _alone: Final[dict[tuple[object, ...], Job]] = {}
 
@@ -52,7 +50,7 @@ _alone: Final[dict[tuple[object, ...], Job]] = {}
 class Group:
     """Pods that start together."""
 
-    def __init__(self, name: str) -> None:  # noqa: PLR0915 - one by one
+    def __init__(self, name: str) -> None:
         self.name = name
         """``namespace/name`` of its PodGroup, or ``pod namespace/name`` alone."""
         self.is_alone = name.startswith("pod ")
@@ -72,16 +70,6 @@ class Group:
         """What the engine knows to be wrong with its pods themselves."""
         self.record: Record | None = None
         """What is remembered of its repair."""
-        self.believed: Record | None = None
-        """The same, without what somebody wrote who has nothing to write there."""
-        self.record_text = ""
-        """How that is written on its PodGroup."""
-        self.written: deque[str] = deque(maxlen=MAX_WRITTEN)
-        """What we wrote there ourselves, and is no news."""
-        self.is_overwritten = False
-        """Whether that is to be written anew, because somebody wrote over it."""
-        self.renewals = 0
-        """How often it was, in this repair."""
         self.running: set[int] = set()
         """Numbers of which the engine knows that they run."""
         self.is_watched = False
@@ -348,15 +336,7 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
         return None
     if group.pods and all(pod.has_ended for pod in group.pods.values()):
         return None
-    try:
-        asks = resources(podgroup.spec.min_resources)
-    except BadQuantity as error:
-        raise BadPod(
-            f"PodGroup {quoted(group.name)}: spec.minResources: {error}"
-        ) from None
-    if any(amount < 0 for amount in asks.values()):
-        raise BadPod(f"PodGroup {quoted(group.name)}: minResources below 0, want more")
-    demand = Demand(resources=tuple(sorted(asks.items())))
+    demand = Demand(resources=tuple(sorted(_least_resources(podgroup).items())))
     return Job(
         name=group.name,
         product=NO_NPU,
@@ -372,6 +352,21 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
         podless=True,
         recovery=recovery_of(None, (), podgroup),
     )
+
+
+def _least_resources(podgroup: PodGroup) -> dict[str, int]:
+    """What a PodGroup asks before it has pods. Raises ``BadPod``."""
+    what = f"PodGroup {quoted(podgroup.metadata.key)}: spec.minResources"
+    given = podgroup.spec.min_resources or {}
+    try:
+        asks = resources(given)
+    except BadQuantity as error:
+        raise BadPod(f"{what}: {error}") from None
+    for name, amount in asks.items():
+        if not 0 <= amount <= COUNTED:
+            found = f"{what}[{quoted(name)}] is {quoted(str(given[name])[:60])}"
+            raise BadPod(f"{found}, want 0 to 2Pi; hint: no cluster has more")
+    return asks
 
 
 def failed_job(group: Group) -> Job | None:
