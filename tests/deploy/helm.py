@@ -16,6 +16,8 @@ CHART: Final = ROOT / "deploy" / "chart" / "ringleaf"
 MANIFESTS: Final = ROOT / "deploy" / "manifests"
 NAME: Final = "ringleaf"
 NAMESPACE: Final = "ringleaf-system"
+ADMIN: Final = "chipGuard.users={admin}"
+"""Tests play the device plugin, and tenants with bad objects, as the admin."""
 ACCOUNT: Final = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 
 Object = dict[str, Any]
@@ -83,7 +85,7 @@ def rules(*values: str) -> Iterator[tuple[str, Object]]:
 
 def install_rights(bed: Testbed, *values: str, namespace: str = NAMESPACE) -> Path:
     """Apply the chart but its pods; a kubeconfig of the scheduler's account."""
-    words = objects(*values, f"--namespace={namespace}")
+    words = objects(*values, ADMIN, f"--namespace={namespace}")
     folder = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     parts = [folder, *(each for each in words if each["kind"] != "Deployment")]
     bed.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(parts))
