@@ -33,7 +33,14 @@ from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.lives import Lives, lives_in
 from ringleaf.kube.mending import Mender, Mending
 from ringleaf.kube.objects import ConfigMap
-from ringleaf.kube.recordstore import LABEL, MOVED, RecordStore, Stored, name_of
+from ringleaf.kube.recordstore import (
+    LABEL,
+    MOVED,
+    RecordStore,
+    Stored,
+    name_of,
+    watch_records,
+)
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.resetconfig import Reset
 from ringleaf.model.fault import Ailment, Cause, Deletion, Fault, Reach, Record
@@ -751,6 +758,36 @@ def test_records_of_jobs_that_are_not_there_are_removed_later() -> None:
     begin_to_lead(stage, server)
 
     assert {*server.records} == {"default/kept", "default/foreign"}
+
+
+def test_a_screen_follows_the_records_as_they_come_and_go() -> None:
+    told: list[list[str]] = []
+    reflector = watch_records(
+        cast(Api, Server()), OWN, lambda found: told.append([e.job for e in found])
+    )
+    server = Server()
+    for job in ("default/a", "default/b"):
+        server.write_record(job, "1", "text")
+    odd: Plain = {"metadata": {"name": MOVED, "namespace": OWN}}
+    plain = [
+        each | {"metadata": each["metadata"] | {"namespace": OWN}}
+        for each in server.maps.values()
+    ]
+    for number, each in enumerate([*plain, odd]):
+        each["metadata"]["uid"] = str(number)
+    events = [("ADDED", each) for each in [*plain, odd]]
+    events.append(("DELETED", plain[0]))
+    for version, (what, each) in enumerate(events, 1):
+        item = each | {"metadata": each["metadata"] | {"resourceVersion": str(version)}}
+        line = json.dumps({"type": what, "object": item}).encode() + b"\n"
+        reflector._pass_on_block(line)  # noqa: SLF001 - as its watch does
+
+    assert told == [
+        ["default/a"],
+        ["default/a", "default/b"],
+        ["default/a", "default/b"],
+        ["default/b"],
+    ]
 
 
 def test_a_configmap_that_is_no_record_of_its_name_is_passed_over() -> None:

@@ -43,9 +43,9 @@ MOST_TOLD: Final = 16
 """Pods of a job that get an event of their own."""
 PODS, RECORDS = "pods", "records"
 SETTLE_S: Final = 90.0
-"""How long after we began to lead the last write of whoever led before is done.
+"""Seconds after which no write of the previous leader is under way any more.
 
-The API server gives a request up after 60 s.
+The API server gives up a request after 60 s.
 """
 Say = Callable[..., None]
 
@@ -197,7 +197,7 @@ class Mender:
                 self._then(stored.job, _Removal(stored))
 
     def _is_of_no_use(self, stored: Stored) -> bool:
-        """Whether a record is of a job that is gone, or came after we had read all."""
+        """Whether a record is of a job that is gone, or was written too late."""
         group = self._world.groups.get(stored.job)
         podgroup = None if group is None else group.podgroup
         if group is None or podgroup is None or podgroup.metadata.uid != stored.uid:

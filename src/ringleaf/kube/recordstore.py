@@ -1,13 +1,13 @@
-"""Where records of repairs are kept: a ConfigMap a job, in our own namespace.
+"""The records of repairs: one ConfigMap a job, in the scheduler's own namespace.
 
-A record says where the pods of a job were and which are about to be deleted, so who
-writes one decides over chips and pods. On the PodGroup, where it was before, tenants
-can write; in the namespace of the scheduler they cannot, and what is read is believed.
+A record says where the pods of a job were and which of them are about to be deleted, so
+its writer decides over chips and pods. Tenants write PodGroups, where records were kept
+before; they cannot write in the namespace of the scheduler.
 
 The name of a ConfigMap is a digest of the job and of the uid of its PodGroup, which are
-also in it: a record is never taken for that of another job of the same name. While we
-lead, nobody else writes: everything is read once before, and every write is for the
-version that is known, so that a late write of whoever led before us fails.
+also in its data: a record is never taken for that of another job of the same name. The
+leader alone writes. It lists all records before it begins to lead; every write is for
+the version that it knows, so that a late write of the previous leader fails.
 """
 
 import asyncio
@@ -22,10 +22,11 @@ from msgspec import Struct, field
 from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.objects import ConfigMap, Metadata
-from ringleaf.kube.watch import refusal
+from ringleaf.kube.watch import Gone, Reflector, refusal
 
 LABEL: Final = "ringleaf.io/record"
 """The label of every ConfigMap of ours; its value is ``repair``."""
+QUERY: Final = f"labelSelector={quote(LABEL, safe='')}"
 PREFIX: Final = "ringleaf-repair-"
 MOVED: Final = "ringleaf-repairs-moved"
 """The ConfigMap that says that records on PodGroups were moved, and count no more."""
@@ -34,7 +35,7 @@ PAGE: Final = 100
 """ConfigMaps that are listed at a time."""
 PAUSE_S: Final = 0.25
 TRIES: Final = 3
-"""Requests after which a write is given back to whoever wants it."""
+"""Requests of one write; the caller tries again."""
 NOT_FOUND, CONFLICT, GONE, TOO_MANY, SERVER_ERROR = 404, 409, 410, 429, 500
 _DONE: Final = Answer(200, b"")
 _LABELS: Final = {LABEL: "repair"}
@@ -72,6 +73,11 @@ def name_of(job: str, uid: str) -> str:
     return f"{PREFIX}{blake2s(f'{job} {uid}'.encode(), digest_size=20).hexdigest()}"
 
 
+def maps_path(namespace: str) -> str:
+    """Where the ConfigMaps of a namespace are."""
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+
+
 class RecordStore:
     """Reads and writes the ConfigMaps.
 
@@ -84,7 +90,7 @@ class RecordStore:
 
     def __init__(self, api: Api, namespace: str, say: Callable[..., None]) -> None:
         self._api, self._say = api, say
-        self._path = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+        self._path = maps_path(namespace)
         self._namespace = namespace
         self._versions: dict[str, str] = {}
         """Name -> version, of all that are there as far as we know."""
@@ -126,7 +132,7 @@ class RecordStore:
         self, token: str, is_pointless: Callable[[], bool]
     ) -> Answer | None:
         """A part of the list, however often it must be asked for."""
-        query = f"labelSelector={quote(LABEL, safe='')}&limit={PAGE}"
+        query = f"{QUERY}&limit={PAGE}"
         more = f"&continue={quote(token, safe='')}" if token else ""
         while True:
             try:
@@ -165,7 +171,7 @@ class RecordStore:
                 found = msgspec.json.decode(answer.body, type=_Written)
                 self._versions[name] = found.metadata.resource_version
             elif answer.status == CONFLICT:
-                self._versions[name] = ANY  # who led before us was late: we lead
+                self._versions[name] = ANY  # a late write of the previous leader
                 continue
             elif answer.status == NOT_FOUND and version is not None:
                 del self._versions[name]
@@ -205,6 +211,35 @@ class RecordStore:
                 continue
             break
         return answer
+
+
+def watch_records(
+    api: Api, namespace: str, heard: Callable[[list[Stored]], None]
+) -> Reflector[ConfigMap]:
+    """A reflector that tells all records whenever one of them changes."""
+    known: dict[str, Stored] = {}
+
+    def put(maps: list[ConfigMap]) -> None:
+        for each in maps:
+            stored = _stored(each)
+            if stored is not None:
+                known[each.metadata.key] = stored
+        heard([*known.values()])
+
+    def drop(gone: list[Gone]) -> None:
+        for each in gone:
+            known.pop(each.key, None)
+        heard([*known.values()])
+
+    return Reflector(
+        api,
+        maps_path(namespace),
+        ConfigMap,
+        query=QUERY,
+        put=put,
+        drop=drop,
+        optional=True,
+    )
 
 
 def _stored(found: ConfigMap) -> Stored | None:

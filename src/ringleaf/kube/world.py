@@ -182,14 +182,14 @@ class World:
         """Nodes that are there, and of which nobody can read what they are."""
         self._late: dict[str, float] = {}
         self._repairs: dict[str, None] = {}
-        """Groups of whose repair whoever scheduled before has written."""
+        """Groups whose records were read and not yet reported to the engine."""
         self._stored: dict[tuple[str, str], str] = {}
         """Job and uid of its PodGroup -> the record of its repair, while that PodGroup
         was not heard of yet."""
         self.old_records: list[Stored] = []
         """Records that are on PodGroups, as they were written before, to be moved."""
         self.without_job: list[Stored] = []
-        """Records whose PodGroup is gone; whoever leads removes them."""
+        """Records whose PodGroup is gone; the leader removes them."""
         self._faults: tuple[Fault, ...] = ()
         self._deletions: tuple[Deletion, ...] = ()
         self._faults_changed = False
@@ -371,9 +371,9 @@ class World:
             self._dirty_nodes |= dict.fromkeys(self._objects)
 
     def put_records(self, found: Iterable[Stored], *, moves: bool = False) -> None:
-        """All records of repairs, as whoever scheduled before has written them.
+        """Replace what is known of repairs by all records that a leader has written.
 
-        If it *moves*, those count as well that are on PodGroups.
+        If it *moves*, records that are on PodGroups count as well.
         """
         self._stored = {(each.job, each.uid): each.text for each in found}
         self.old_records = list(self._records_on_groups()) if moves else []
@@ -928,13 +928,13 @@ class World:
             group.record, group.doomed = record, frozenset()
 
     def _tell_faults(self, out: list[Event]) -> None:
-        """What whoever scheduled before wrote down of faults."""
+        """Report the faults that were read."""
         if self._faults_changed:
             self._faults_changed = False
             out += self._known_of_faults()
 
     def _tell_repairs(self, out: list[Event], now: float) -> None:
-        """What whoever scheduled before wrote down of repairs."""
+        """Report the records that were read."""
         repairs, self._repairs = self._repairs, {}
         out += (
             RepairKnown(group.name, _sound(group.record or OVER, now, len(group.pods)))
