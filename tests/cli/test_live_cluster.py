@@ -13,6 +13,9 @@ from typing import Any, Self
 
 import pytest
 
+from ringleaf.kube import records
+from ringleaf.kube.recordstore import LABEL, name_of
+from ringleaf.model.fault import Ailment, Cause, Record
 from ringleaf.testbed import build
 from ringleaf.testbed.actor import Actor
 from ringleaf.testbed.cluster import Testbed
@@ -201,6 +204,33 @@ def test_status_knows_who_leads(bed: Testbed) -> None:
 
     assert json.loads(told.stdout)["leader"]["holder"] == "somebody"
     assert json.loads(told.stdout)["leader"]["state"] == "leads"
+
+
+def test_repairs_are_known_by_their_records(bed: Testbed) -> None:
+    """They are where the Lease is, or would be; elsewhere they mean nothing."""
+    groups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+    spec = {"minMember": 1, "queue": "default"}
+    made = {"metadata": {"name": "broken"}, "spec": spec}
+    head = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+    uid = bed.client.ask("POST", groups, head | made)["metadata"]["uid"]
+    record = Record(1.0, ailments=(Ailment(0, Cause.CHIP, "n-10"),), deleted=(0,))
+    name = name_of("default/broken", uid)
+    data = {
+        "job": "default/broken",
+        "podgroup-uid": uid,
+        "record": records.write(record),
+    }
+    written = {"metadata": {"name": name, "labels": {LABEL: "repair"}}, "data": data}
+    seen = []
+    for namespace in ("default", "kube-system"):
+        maps = f"/api/v1/namespaces/{namespace}/configmaps"
+        bed.client.ask("POST", maps, written)
+        found = json.loads(ask(bed, "faults", "--json").stdout)
+        seen.append([each["job"] for each in found["repairs"]])
+        bed.client.ask("DELETE", f"{maps}/{name}")
+    bed.client.ask("DELETE", f"{groups}/broken")
+
+    assert seen == [[], ["default/broken"]]
 
 
 def test_faults_are_those_of_the_reports_with_the_lives_that_were_written_down(

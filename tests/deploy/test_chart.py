@@ -42,6 +42,7 @@ CASES: Final = {
     "shadow and canary": ("shadow.enabled=true", "canary.queues={research}"),
     "canary by namespace": ("canary.namespaces={team-a}",),
     "no fence": ("fence.enabled=false",),
+    "no chip guard": ("chipGuard.enabled=false",),
     "one replica": ("replicas=1", "leaderElection.enabled=false"),
     "definitions": ("crds.install=true", "crds.withoutLookup=true"),
     "summaries": ("summary.enabled=true",),
@@ -254,7 +255,9 @@ def test_the_leader_is_elected_by_a_lease_in_the_namespace_of_the_release() -> N
         "--leader-elect-resource-name=ringleaf",
         f"--leader-elect-resource-namespace={NAMESPACE}",
     ]
-    assert "--no-leader-elect" in flags(*CASES["one replica"])
+    one = flags(*CASES["one replica"])
+    assert "--no-leader-elect" in one
+    assert f"--leader-elect-resource-namespace={NAMESPACE}" in one
 
 
 def test_modes_are_flags() -> None:
@@ -407,7 +410,7 @@ def test_a_canary_may_do_what_a_scheduler_may_but_for_queues_and_faults() -> Non
         *[("volcano-system", "configmaps")] * 2,
     ]
     assert [rule for rule in canary if rule not in [*rules()]] == []
-    assert len(of_kind("ValidatingAdmissionPolicy", *CASES["shadow and canary"])) == 1
+    assert len(of_kind("ValidatingAdmissionPolicy", *CASES["shadow and canary"])) == 2
 
 
 def test_without_volcano_nothing_is_asked_of_its_namespace() -> None:

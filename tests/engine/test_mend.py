@@ -1459,6 +1459,52 @@ def test_a_repair_is_known_before_its_job_is() -> None:
     assert told(story, "bind")[0] == f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}"
 
 
+def test_a_job_that_comes_back_with_an_impossible_request_gets_a_reason() -> None:
+    story = Story("a b c", conf=rules())
+    one = job("j", 8, 2, recovery=wants())
+    story.arrives(one)
+    story.hears(ill("a", 1), now=1)
+    story.hears(PodsGone("j", (0, 1)), JobGone("j", returns=True), now=2)
+    assert story.engine.repairs["j"].nodes == {"b", "c"}
+
+    story.hears(JobArrived(replace(one, chips=16)), now=3)
+    assert "16 chips" in story.told[0]
+    story.hears(NodesChanged((node("d"),)), now=4)
+    assert not story.engine.repairs["j"].nodes
+    story.hears(JobArrived(one), now=5)
+    assert story.engine.view.standings["j"].placements.keys() == {0, 1}
+
+
+def test_a_pod_that_comes_back_with_an_impossible_request_gets_a_reason() -> None:
+    story = Story("a b c", conf=rules())
+    one = job("j", 8, 2, recovery=PODS_ONLY)
+    story.arrives(one)
+    story.hears(ill("b", 1), now=1)
+    roles = (Role("small", 8, 1, ranks=(0,)), Role("large", 16, 1, ranks=(1,)))
+
+    story.hears(PodsGone("j", (1,)), JobArrived(replace(one, roles=roles)), now=2)
+    assert "'small' 1 x 8 and 'large' 1 x 16 chips, 1 short" in story.told[0]
+    story.hears(NodesChanged((node("d"),)), now=3)
+    story.hears(JobArrived(one), now=5)
+    assert story.engine.view.standings["j"].placements.keys() == {0, 1}
+
+
+def test_a_repair_is_known_of_a_job_with_an_impossible_request() -> None:
+    story = Story("a b", conf=rules())
+    places = at(f"a {EIGHT}")
+    known = Record(0.0, Reach.JOB, (), places, (0,), deleted_at=0.0)
+    large = job("j", 16, recovery=wants())
+
+    for events in (
+        (RepairKnown("j", known), JobArrived(large)),
+        (JobArrived(large), RepairKnown("j", known)),
+    ):
+        story = Story("a b", conf=rules())
+        story.hears(*events, now=1)
+        story.hears(NodesChanged((node("c"),)), now=2)
+        assert not story.engine.repairs["j"].nodes
+
+
 def test_retries_that_were_used_are_known_after_a_restart() -> None:
     story = Story("a", conf=rules())
     story.ledger.wards.retries["j"] = 2

@@ -22,7 +22,7 @@ from ringleaf.framework.instruction import (
     Remember,
     Report,
 )
-from ringleaf.kube import encode, names, records
+from ringleaf.kube import encode, records
 from ringleaf.kube.api import Api
 from ringleaf.kube.decider import Decider
 from ringleaf.kube.objects import (
@@ -36,6 +36,7 @@ from ringleaf.kube.objects import (
     QueueObject,
 )
 from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.recordstore import Stored
 from ringleaf.kube.teller import Teller
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.world import World
@@ -57,6 +58,8 @@ class Stage:
         self.nodes: dict[str, Plain] = {}
         self.groups: dict[str, Plain] = {}
         self.maps: dict[str, Plain] = {}
+        self.records: dict[str, Stored] = {}
+        """Job -> the record of its repair."""
         self.conf = conf
         self.now = 1000.0
         self.said: list[Instruction] = []
@@ -92,7 +95,7 @@ class Stage:
         """The scheduler leads again, and has listed all pods before."""
         self.world.put_pods(_read(self.pods.values(), Pod))
         self.world.put_conf(self.conf)
-        self.world.lead(self.now)
+        self.read_records()
 
     def read_everything(self) -> None:
         """The scheduler reads what there is."""
@@ -100,6 +103,11 @@ class Stage:
         self.world.put_groups(_read(self.groups.values(), PodGroup))
         self.world.put_pods(_read(self.pods.values(), Pod))
         self.world.put_maps(_read(self.maps.values(), ConfigMap))
+        self.read_records()
+
+    def read_records(self, *, moves: bool = False) -> None:
+        """The scheduler reads the records of repairs, before it begins to lead."""
+        self.world.put_records(self.records.values(), moves=moves)
 
     # Objects.
 
@@ -243,26 +251,26 @@ class Stage:
         raise AssertionError("it fails again and again")
 
     def remember(self, each: Remember) -> None:
-        """What is remembered of a repair is written on the PodGroup."""
+        """The record of a repair is written, or removed."""
         plain = self.groups.get(each.job.partition("/")[2])
-        if plain is not None:
-            text, group = "", self.world.groups[each.job]
-            if each.record is not None:
-                numbered = group.by_number()
-                doomed = [
-                    numbered[n].uid
-                    for other in self.said
-                    if isinstance(other, Delete) and other.job == each.job
-                    for n in other.replicas
-                ]
-                text = records.write(each.record, doomed=doomed)
-            self.world.remembered(each.job, each.record)
-            self.world.writing(each.job, text)
-            written = {names.REPAIR: text} if text else {}
-            before = plain["metadata"].get("annotations", {})
-            kept = {k: v for k, v in before.items() if k != names.REPAIR}
-            plain["metadata"]["annotations"] = kept | written
-            self.put_group(plain)
+        if plain is None:
+            return
+        self.records.pop(each.job, None)
+        if each.record is not None:
+            numbered = self.world.groups[each.job].by_number()
+            doomed = [
+                numbered[n].uid
+                for other in self.said
+                if isinstance(other, Delete) and other.job == each.job
+                for n in other.replicas
+            ]
+            self.write_record(each.job, records.write(each.record, doomed=doomed))
+        self.world.remembered(each.job, each.record)
+
+    def write_record(self, job: str, text: str) -> None:
+        """A record of the repair of a job is there, as a scheduler wrote it."""
+        uid = self.groups[job.partition("/")[2]]["metadata"]["uid"]
+        self.records[job] = Stored(job, uid, text)
 
     def _bind(self, each: Bind, outcome: Callable[[PodRecord, Placement], str]) -> str:
         pods = self.world.sent(each.job, each.placements)

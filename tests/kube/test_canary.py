@@ -132,7 +132,9 @@ def test_places_are_held_only_for_own_repairs(
 ) -> None:
     stage = CanaryStage(BY_QUEUE)
     text = records.write(REPAIR, by=by)
-    stage.group("g", 1, queue=queue, annotations={names.REPAIR: text})
+    stage.group("g", 1, queue=queue)
+    stage.write_record("default/g", text)
+    stage.read_records()
     stage.cycle()
 
     assert ("default/g" in stage.engine.repairs) is held

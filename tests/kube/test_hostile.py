@@ -278,7 +278,3 @@ def test_names_of_quotas_in_min_resources_are_nothing_that_a_node_has() -> None:
     stage.group("g", 2, minResources=asks | quotas)
     stage.cycle()
     assert [*stage.engine.let_in] == ["default/g"]
-
-    stage.group("h", 2, minResources=asks | {"example.com/none": "1"})
-    stage.cycle()
-    assert [*stage.engine.let_in] == []

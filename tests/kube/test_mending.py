@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ringleaf.engine.event import DeletionsKnown
+from ringleaf.engine.event import DeletionsKnown, RepairKnown
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
@@ -18,16 +18,31 @@ from ringleaf.framework.instruction import (
     Report,
     Verdict,
 )
-from ringleaf.kube import binder, faultbook, mending, names, records, resetconfig
+from ringleaf.kube import (
+    binder,
+    faultbook,
+    mending,
+    names,
+    records,
+    recordstore,
+    resetconfig,
+)
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.lives import Lives, lives_in
 from ringleaf.kube.mending import Mender, Mending
 from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.recordstore import (
+    LABEL,
+    MOVED,
+    RecordStore,
+    Stored,
+    name_of,
+    watch_records,
+)
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.resetconfig import Reset
-from ringleaf.kube.world import MOST_RENEWALS, TRUST_S
 from ringleaf.model.fault import Ailment, Cause, Deletion, Fault, Reach, Record
 from ringleaf.model.placement import Placement
 from tests.kube.stage import NPU, Plain, Stage, teller_of
@@ -57,11 +72,13 @@ class Server:
         self.asked: list[str] = []
         self.bodies: list[tuple[str, Plain]] = []
         self.maps: dict[str, Plain] = {}
-        self.namespaces = {"volcano-system", "mindx-dl", "default"}
+        self.namespaces = {"volcano-system", "mindx-dl", "default", OWN}
+        self.n_written = 0
 
     async def call(
         self, method: str, path: str, body: bytes | None = None, **_more: object
     ) -> Answer:
+        path, _mark, query = path.partition("?")
         what = f"{method} {'/'.join(path.split('/')[-2:])}"
         self.asked.append(what)
         await asyncio.sleep(0)
@@ -72,28 +89,70 @@ class Server:
             return Answer(status, self.words)
         plain = json.loads(body) if body else {}
         self.bodies.append((what, plain))
-        return self._map(method, path, plain) if "/configmaps" in path else OK
+        if "/configmaps" not in path:
+            return OK
+        return self._list(path) if query else self._map(method, path, plain)
+
+    def _list(self, path: str) -> Answer:
+        """All ConfigMaps of a namespace that have a label of ours."""
+        found = [
+            each
+            for key, each in self.maps.items()
+            if key.startswith(path) and LABEL in each["metadata"].get("labels", {})
+        ]
+        return Answer(200, json.dumps({"metadata": {}, "items": found}).encode())
 
     def _map(self, method: str, path: str, plain: Plain) -> Answer:
         namespace = path.split("/")[4]
         if namespace not in self.namespaces:
             return Answer(404, b'namespaces "x" not found')
         if method == "POST":
-            self.maps[f"{path}/{plain['metadata']['name']}"] = plain
-            return OK
+            return self._create(f"{path}/{plain['metadata']['name']}", plain)
         known = self.maps.get(path)
         if known is None:
             return Answer(404, b"")
+        sure = plain.get("metadata", {}) | plain.get("preconditions", {})
+        version = sure.get("resourceVersion")
+        if version not in (None, known["metadata"].get("resourceVersion")):
+            return Answer(409, b"")
         if method == "PATCH":
-            version = plain.get("metadata", {}).get("resourceVersion")
-            if version not in (None, known["metadata"].get("resourceVersion")):
-                return Answer(409, b"")
             known["data"] = known.get("data", {}) | plain["data"]
             known["metadata"] |= plain.get("metadata", {})
+            return self._written(known)
+        if method == "DELETE":
+            del self.maps[path]
         return Answer(200, json.dumps(known).encode())
+
+    def _create(self, path: str, plain: Plain) -> Answer:
+        if path in self.maps:
+            return Answer(409, b"it is there")
+        self.maps[path] = plain
+        return self._written(plain)
+
+    def _written(self, plain: Plain) -> Answer:
+        self.n_written += 1
+        plain["metadata"]["resourceVersion"] = f"v{self.n_written}"
+        return Answer(200, json.dumps(plain).encode())
+
+    @property
+    def records(self) -> dict[str, str]:
+        """Job -> the record of its repair."""
+        data = [each["data"] for key, each in self.maps.items() if f"/{OWN}/" in key]
+        return {each["job"]: each["record"] for each in data if "job" in each}
+
+    def write_record(self, job: str, uid: str, text: str) -> None:
+        """Whoever led before has written a record."""
+        name = name_of(job, uid)
+        meta = {"name": name, "labels": {LABEL: "repair"}}
+        data = {"job": job, "podgroup-uid": uid, "record": text}
+        plain = {"metadata": meta, "data": data}
+        self.maps[f"{OWN_MAPS}/{name}"] = plain
+        self._written(plain)
 
 
 OK = Answer(200, b"{}")
+OWN = "ringleaf-system"
+OWN_MAPS = f"/api/v1/namespaces/{OWN}/configmaps"
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +161,8 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.001)
     for module in (binder, mending, faultbook):
         monkeypatch.setattr(module, "MOST_PAUSE_S", 0.002)
+    monkeypatch.setattr(mending, "SETTLE_S", 0.01)
+    monkeypatch.setattr(recordstore, "PAUSE_S", 0.001)
     monkeypatch.setattr(faultbook, "PAUSE_S", 0.001)
     monkeypatch.setattr(binder, "REFUSED_S", 0.001)
 
@@ -121,6 +182,9 @@ def running(labels: dict[str, str] | None = None, pods: int = 2) -> Stage:
 
 
 JOB = f"default/g{UID}"
+NAME = name_of(JOB, f"group-g{UID}")
+WRITE = f"POST {OWN}/configmaps"
+AGAIN, REMOVE = f"PATCH configmaps/{NAME}", f"DELETE configmaps/{NAME}"
 
 
 class Edge:
@@ -150,8 +214,10 @@ class Edge:
             deletions=lambda: self.deletions,
         )
         self.teller = teller_of(stage, server, clock)
+        self.store = RecordStore(api, OWN, say)
         self.mender = Mender(
             *(api, stage.world, self.binder, self.teller, self.book),
+            store=self.store,
             clock=clock,
             say=say,
         )
@@ -207,11 +273,12 @@ def test_a_repair_is_written_before_its_pods_are_deleted() -> None:
 
     carry_out(stage, server, [Remember(JOB, RECORD), delete(1, force=True)])
 
-    assert server.asked == [f"PATCH podgroups/g{UID}", "DELETE pods/g-1"]
+    assert server.asked == [WRITE, "DELETE pods/g-1"]
     (_what, note), (_then, options) = server.bodies
-    assert note["metadata"]["uid"] == f"group-g{UID}"
-    text = note["metadata"]["annotations"][names.REPAIR]
-    assert records.read(text) == RECORD
+    assert note["metadata"]["name"] == NAME
+    assert note["data"]["job"] == JOB
+    assert note["data"]["podgroup-uid"] == f"group-g{UID}"
+    assert records.read(note["data"]["record"]) == RECORD
     uid = stage.pods["default/g-1"]["metadata"]["uid"]
     assert options["preconditions"] == {"uid": uid}
     assert options["gracePeriodSeconds"] == 0
@@ -249,7 +316,7 @@ def test_only_pods_that_are_deleted_now_are_written_as_about_to_be() -> None:
 
     carry_out(stage, server, [Remember(JOB, both), delete(1)])
 
-    text = server.bodies[0][1]["metadata"]["annotations"][names.REPAIR]
+    text = server.records[JOB]
     uid = stage.pods["default/g-1"]["metadata"]["uid"]
     assert records.doomed_in(text) == {records.mark_of(uid)}
 
@@ -260,30 +327,40 @@ def test_pods_that_were_to_be_deleted_and_are_not_yet_stay_written() -> None:
 
     carry_out(stage, server, [note, delete(0), note, delete(1)])
 
-    notes = [body for what, body in server.bodies if what.startswith("PATCH")]
-    text = notes[-1]["metadata"]["annotations"][names.REPAIR]
+    text = server.records[JOB]
     uids = [stage.pods[f"default/g-{i}"]["metadata"]["uid"] for i in (0, 1)]
     assert records.doomed_in(text) == {records.mark_of(uid) for uid in uids}
 
 
-def test_a_podgroup_that_others_write_to_is_not_gone() -> None:
+def test_a_record_that_was_written_late_by_whoever_led_before_is_written_over() -> None:
     stage = running()
-    server = Server(lambda _method, _path: 409 if len(server.asked) < 5 else None)
-    server.words = b"the object has been modified; please apply your changes"
+    server = Server()
+    server.write_record(JOB, f"group-g{UID}", "late")
 
     said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
 
-    assert server.asked[-2:] == [f"PATCH podgroups/g{UID}", "DELETE pods/g-1"]
-    assert not [line for line in said if line.startswith("not repaired")]
+    assert server.asked == [WRITE, AGAIN, "DELETE pods/g-1"]
+    assert records.read(server.records[JOB]) == RECORD
+    assert not [line for line in said if line.startswith("repair not written")]
+
+
+def test_a_record_is_written_for_the_version_that_is_known() -> None:
+    """So that a late write of whoever led before us fails."""
+    stage, server = running(), Server()
+    over = Record(since=5.0, retries_used=1, is_over=True)
+
+    carry_out(stage, server, [Remember(JOB, RECORD), Remember(JOB, over)])
+
+    assert server.asked == [WRITE, AGAIN]
+    assert server.bodies[1][1]["metadata"]["resourceVersion"] == "v1"
+    assert records.read(server.records[JOB]) == over
 
 
 def test_what_somebody_was_about_to_delete_is_deleted_once() -> None:
     stage, server = running(), Server()
     doomed = stage.pods["default/g-1"]["metadata"]["uid"]
-    text = records.write(RECORD, doomed=[doomed])
-    plain = stage.groups[f"g{UID}"]
-    plain["metadata"]["annotations"] = {names.REPAIR: text}
-    stage.put_group(plain)
+    stage.write_record(JOB, records.write(RECORD, doomed=[doomed]))
+    stage.read_records()
     stage.cycle()
     group = stage.world.groups[JOB]
 
@@ -302,10 +379,8 @@ def test_what_somebody_was_about_to_delete_is_deleted_once() -> None:
 def test_what_was_to_be_deleted_on_a_lost_node_is_deleted_at_once() -> None:
     stage, server = running({"fault-scheduling": "grace"}), Server()
     uids = [stage.pods[f"default/g-{i}"]["metadata"]["uid"] for i in (0, 1)]
-    plain = stage.groups[f"g{UID}"]
-    text = records.write(RECORD, doomed=uids)
-    plain["metadata"]["annotations"] = {names.REPAIR: text}
-    stage.put_group(plain)
+    stage.write_record(JOB, records.write(RECORD, doomed=uids))
+    stage.read_records()
     lost = stage.pods["default/g-1"]["spec"]["nodeName"]
     sick = stage.nodes[lost]
     sick["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
@@ -332,58 +407,29 @@ def test_pods_that_may_end_by_themselves_have_their_own_period() -> None:
     assert all("gracePeriodSeconds" not in body for _what, body in server.bodies)
 
 
-@pytest.mark.parametrize("status", [0, 403, 413, 422, 429, 500])
+@pytest.mark.parametrize("status", [0, 403, 404, 413, 422, 429, 500])
 def test_while_a_repair_cannot_be_written_nothing_is_deleted(status: int) -> None:
     stage = running()
-    server = Server(lambda method, _path: status if method == "PATCH" else None)
+    server = Server(lambda _method, path: status if "/configmaps" in path else None)
 
     said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)], ended=False)
 
-    assert {*server.asked} == {f"PATCH podgroups/g{UID}"}
+    assert WRITE in server.asked
+    assert {*server.asked} <= {WRITE, AGAIN}
     assert len(server.asked) > 5
     assert len([line for line in said if line.startswith("repair not written")]) == 1
 
 
-def test_that_no_podgroup_may_be_written_on_is_told_once() -> None:
+def test_that_no_record_may_be_written_is_told_once() -> None:
     stage = running()
     stage.gang("other", 1)
-    server = Server(lambda method, _path: 403 if method == "PATCH" else None)
+    server = Server(lambda _method, _path: 403)
 
     steps = [Remember(job, RECORD) for job in (JOB, "default/other")]
     said = carry_out(stage, server, steps, ended=False)
 
-    assert {*server.asked} == {f"PATCH podgroups/g{UID}", "PATCH podgroups/other"}
+    assert len(server.asked) > 5
     assert len([line for line in said if line.startswith("repair not written")]) == 1
-
-
-def test_what_somebody_wrote_over_a_repair_is_written_anew_not_for_ever() -> None:
-    stage, server = running(), Server()
-    stage.world.lead(stage.now)
-    group = stage.world.groups[JOB]
-
-    async def run() -> None:
-        edge = Edge(stage, server)
-        edge.mender.carry_out(Remember(JOB, RECORD))
-        edge.mender.carry_out(delete(1))
-        stage.now += TRUST_S
-        for turn in range(MOST_RENEWALS + 2):
-            await asyncio.wait_for(edge.mender.drained(), 30)
-            over = records.write(Record(since=float(turn), is_over=True))
-            plain = stage.groups[f"g{UID}"]
-            plain["metadata"]["annotations"] = {names.REPAIR: over}
-            stage.put_group(plain)
-            stage.cycle()
-            edge.mender.renew(group)
-            edge.mender.renew(group)
-        await asyncio.wait_for(edge.mender.drained(), 30)
-        await asyncio.wait_for(edge.binder.drained(), 30)
-
-    asyncio.run(run())
-
-    notes = [body for what, body in server.bodies if what.startswith("PATCH")]
-    texts = [each["metadata"]["annotations"][names.REPAIR] for each in notes]
-    assert records.read(texts[0]) == RECORD
-    assert texts == texts[:1] * (1 + MOST_RENEWALS)
 
 
 def test_once_it_can_be_written_they_are() -> None:
@@ -394,20 +440,28 @@ def test_once_it_can_be_written_they_are() -> None:
 
     carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
 
-    assert server.asked[-2:] == [f"PATCH podgroups/g{UID}", "DELETE pods/g-1"]
+    assert server.asked[-2:] == [WRITE, "DELETE pods/g-1"]
 
 
-@pytest.mark.parametrize("status", [404, 409, 422])
-def test_where_the_podgroup_is_gone_nothing_is_deleted(status: int) -> None:
+@pytest.mark.parametrize("returns", [False, True])
+def test_where_the_podgroup_is_gone_nothing_is_deleted(*, returns: bool) -> None:
     stage = running()
-    server = Server(lambda method, _path: status if method == "PATCH" else None)
 
-    server.words = b"Precondition failed: UID in precondition: a, in object: b"
-    if status != 409:
-        server.words = b'PodGroup "g" is invalid: metadata.uid: field is immutable'
+    def gone(method: str, _path: str) -> int | None:
+        if method == "POST":
+            stage.drop_group(f"g{UID}")
+            if returns:  # another one of that name
+                stage.group(f"g{UID}", 2)
+                plain = stage.groups[f"g{UID}"]
+                plain["metadata"]["uid"] = "another"
+                stage.put_group(plain)
+        return None
+
+    server = Server(gone)
     said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
 
-    assert server.asked == [f"PATCH podgroups/g{UID}"]
+    assert server.asked == [WRITE, REMOVE]
+    assert server.records == {}
     assert "not repaired its PodGroup is gone" in said
 
 
@@ -487,7 +541,7 @@ def test_the_pod_meant_is_the_one_that_was_there_when_it_was_said() -> None:
     before = stage.pods["default/g-1"]["metadata"]["uid"]
 
     def replaced(method: str, _path: str) -> int | None:
-        if method == "PATCH" and len(server.asked) == 1:
+        if method == "POST" and len(server.asked) == 1:
             stage.drop_pod("g-1")
             stage.pod("g-1", 8, f"g{UID}")
             stage.world.events(stage.now)
@@ -518,25 +572,233 @@ def test_a_pod_on_its_way_is_deleted_when_it_has_arrived() -> None:
     assert server.asked == [*["POST g-1/binding"] * 5, "DELETE pods/g-1"]
 
 
-def test_of_a_job_with_many_annotations_where_pods_were_is_left_out_and_told() -> None:
+def test_of_a_record_that_is_too_large_where_pods_were_is_left_out_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "MOST_BYTES", 150)
     stage, server = running(), Server()
-    plain = stage.groups[f"g{UID}"]
-    plain["metadata"]["annotations"] = {"big": "x" * (records.MOST_BYTES - 150)}
-    stage.put_group(plain)
 
     said = carry_out(stage, server, [Remember(JOB, RECORD)])
 
-    text = server.bodies[0][1]["metadata"]["annotations"][names.REPAIR]
-    assert records.read(text).placements == ()
+    assert records.read(server.records[JOB]).placements == ()
     assert any(line.startswith("repair written in part") for line in said)
 
 
-def test_what_is_forgotten_is_taken_off() -> None:
+def test_what_is_forgotten_is_removed() -> None:
+    stage, server = running(), Server()
+
+    carry_out(stage, server, [Remember(JOB, RECORD), Remember(JOB, None)])
+
+    assert server.asked == [WRITE, REMOVE]
+    assert server.bodies[-1][1]["preconditions"] == {"resourceVersion": "v1"}
+    assert server.records == {}
+
+
+def test_what_was_never_written_is_not_removed() -> None:
     stage, server = running(), Server()
 
     carry_out(stage, server, [Remember(JOB, None)])
 
-    assert server.bodies[0][1]["metadata"]["annotations"] == {names.REPAIR: None}
+    assert server.asked == []
+
+
+def test_the_record_of_a_job_that_is_gone_is_removed() -> None:
+    stage, server = running(), Server()
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        edge.mender.carry_out(Remember(JOB, RECORD))
+        await asyncio.wait_for(edge.mender.drained(), 30)
+        stage.drop_group(f"g{UID}")
+        edge.mender.remove_records()
+        await asyncio.wait_for(edge.mender.drained(), 30)
+
+    asyncio.run(run())
+    assert server.asked == [WRITE, REMOVE]
+    assert stage.world.without_job == []
+
+
+# Who begins to lead.
+
+
+def begin_to_lead(stage: Stage, server: Server) -> list[str]:
+    """Read all records, move what is to be moved, and remove what is of no use."""
+
+    async def run() -> list[str]:
+        edge = Edge(stage, server)
+        found = await edge.store.read(lambda: False)
+        if found is not None:
+            stage.world.put_records(found, moves=not edge.store.is_moved)
+        stage.cycle()
+        await asyncio.wait_for(edge.mender.run(), 30)
+        await asyncio.wait_for(edge.mender.drained(), 30)
+        return edge.said
+
+    return asyncio.run(run())
+
+
+def old_record(stage: Stage, text: str) -> None:
+    """A record is on a PodGroup, as it was written before."""
+    plain = stage.groups[f"g{UID}"]
+    plain["metadata"]["annotations"] = {names.REPAIR: text}
+    stage.put_group(plain)
+
+
+def test_records_on_podgroups_are_moved_once() -> None:
+    stage, server = running(), Server()
+    doomed = stage.pods["default/g-1"]["metadata"]["uid"]
+    text = records.write(RECORD, doomed=[doomed])
+    old_record(stage, text)
+
+    begin_to_lead(stage, server)
+
+    assert server.records == {JOB: text}
+    (patch,) = (body for what, body in server.bodies if "podgroups" in what)
+    assert patch["metadata"]["annotations"] == {names.REPAIR: None}
+    assert patch["metadata"]["uid"] == f"group-g{UID}"
+    assert f"{OWN_MAPS}/{MOVED}" in server.maps
+    first = server.asked.index(WRITE)
+    assert server.asked[first + 1] == f"PATCH podgroups/g{UID}"
+
+
+@pytest.mark.parametrize("refusal", [0, 403, 404])
+def test_a_record_that_cannot_be_taken_off_a_podgroup_is_moved_all_the_same(
+    refusal: int,
+) -> None:
+    stage = running()
+    server = Server(lambda _method, path: refusal if "podgroups" in path else None)
+    uid = stage.pods["default/g-1"]["metadata"]["uid"]
+    old_record(stage, records.write(RECORD, doomed=[uid]))
+
+    begin_to_lead(stage, server)
+
+    assert [*server.records] == [JOB]
+    assert f"{OWN_MAPS}/{MOVED}" in server.maps
+
+
+def test_a_record_that_is_written_on_a_podgroup_later_is_not_moved() -> None:
+    stage, server = running(), Server()
+    begin_to_lead(stage, server)
+    old_record(stage, records.write(RECORD))
+    stage.restart()
+
+    begin_to_lead(stage, server)
+
+    assert server.records == {}
+    assert stage.world.groups[JOB].record is None
+    assert not [what for what in server.asked if "podgroups" in what]
+
+
+def test_a_record_that_was_written_meanwhile_is_not_replaced_by_an_old_one() -> None:
+    stage, server = running(), Server()
+    old_record(stage, records.write(Record(since=1.0, deleted=(0,))))
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        found = await edge.store.read(lambda: False)
+        stage.world.put_records(found or (), moves=True)
+        edge.mender.carry_out(Remember(JOB, RECORD))
+        await asyncio.wait_for(edge.mender.run(), 30)
+        await asyncio.wait_for(edge.mender.drained(), 30)
+
+    asyncio.run(run())
+    assert records.read(server.records[JOB]) == RECORD
+
+
+def test_where_records_cannot_be_read_nothing_is_moved_or_removed() -> None:
+    stage, server = running(), Server(lambda _method, _path: 403)
+    old_record(stage, records.write(RECORD))
+
+    said = begin_to_lead(stage, server)
+
+    assert server.asked == ["GET ringleaf-system/configmaps"]
+    assert said == ["repairs not read status 403"]
+
+
+@pytest.mark.parametrize("status", [0, 429, 500])
+def test_records_are_asked_for_until_there_is_an_answer(status: int) -> None:
+    stage = running()
+    server = Server(lambda _m, _p: status if len(server.asked) < 4 else None)
+    server.write_record(JOB, f"group-g{UID}", records.write(RECORD))
+
+    begin_to_lead(stage, server)
+
+    assert [e.job for e in stage.heard if isinstance(e, RepairKnown)] == [JOB]
+
+
+def test_records_are_not_asked_for_by_one_that_ends() -> None:
+    stage, server = running(), Server(lambda _m, _p: 500)
+
+    async def run() -> list[Stored] | None:
+        return await Edge(stage, server).store.read(lambda: True)
+
+    assert asyncio.run(run()) is None
+    assert len(server.asked) == 1
+
+
+def test_records_of_jobs_that_are_not_there_are_removed_later() -> None:
+    """Of a job that is gone, of another of its name, and one that came too late."""
+    stage, server = running(), Server()
+    text = records.write(RECORD)
+    server.write_record("default/gone", "1", text)
+    server.write_record(JOB, "another", text)
+    stage.gang("late", 1)
+    stage.gang("kept", 1)
+    stage.gang("foreign", 1)
+    server.write_record("default/kept", "group-kept", text)
+    foreign = records.write(RECORD, by="another-scheduler")
+    server.write_record("default/foreign", "group-foreign", foreign)
+
+    def late(method: str, _path: str) -> int | None:
+        if method == "POST":
+            server.write_record("default/late", "group-late", text)
+        return None
+
+    server.refuse = late
+    begin_to_lead(stage, server)
+
+    assert {*server.records} == {"default/kept", "default/foreign"}
+
+
+def test_a_screen_follows_the_records_as_they_come_and_go() -> None:
+    told: list[list[str]] = []
+    reflector = watch_records(
+        cast(Api, Server()), OWN, lambda found: told.append([e.job for e in found])
+    )
+    server = Server()
+    for job in ("default/a", "default/b"):
+        server.write_record(job, "1", "text")
+    odd: Plain = {"metadata": {"name": MOVED, "namespace": OWN}}
+    plain = [
+        each | {"metadata": each["metadata"] | {"namespace": OWN}}
+        for each in server.maps.values()
+    ]
+    for number, each in enumerate([*plain, odd]):
+        each["metadata"]["uid"] = str(number)
+    events = [("ADDED", each) for each in [*plain, odd]]
+    events.append(("DELETED", plain[0]))
+    for version, (what, each) in enumerate(events, 1):
+        item = each | {"metadata": each["metadata"] | {"resourceVersion": str(version)}}
+        line = json.dumps({"type": what, "object": item}).encode() + b"\n"
+        reflector._pass_on_block(line)  # noqa: SLF001 - as its watch does
+
+    assert told == [
+        ["default/a"],
+        ["default/a", "default/b"],
+        ["default/a", "default/b"],
+        ["default/b"],
+    ]
+
+
+def test_a_configmap_that_is_no_record_of_its_name_is_passed_over() -> None:
+    stage, server = running(), Server()
+    server.write_record(JOB, f"group-g{UID}", records.write(RECORD))
+    (plain,) = server.maps.values()
+    plain["metadata"]["name"] = "ringleaf-repair-of-somebody"
+
+    begin_to_lead(stage, server)
+
+    assert stage.world.groups[JOB].record is None
 
 
 def test_whoever_deletes_pods_is_pointed_at_those_that_are_faulty() -> None:

@@ -13,11 +13,11 @@ from ringleaf.framework.instruction import Delete, Remember, Report
 from ringleaf.kube import names, records
 from ringleaf.kube.recovery import MAX_RETRIES
 from ringleaf.kube.reports import check_code
-from ringleaf.kube.world import MOST_DELETED, NODE_HEARD_S, TRUST_S, RetriesLeft
+from ringleaf.kube.world import MOST_DELETED, NODE_HEARD_S, RetriesLeft
 from ringleaf.model.fault import Ailment, Cause, Reach, Record
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Repairs
-from tests.kube.stage import NPU, Stage
+from tests.kube.stage import NPU, Stage, node
 from tests.kube.test_unstarted import Hands
 
 PODS_ONLY = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -74,6 +74,12 @@ def obey(stage: Stage) -> None:
 def restarts(stage: Stage) -> None:
     """Another scheduler takes over."""
     stage.restart()
+
+
+def known(stage: Stage, text: str) -> None:
+    """Whoever scheduled before has written a record of the repair of a job."""
+    stage.write_record("default/g", text)
+    stage.read_records()
 
 
 def goes_on(_stage: Stage) -> None:
@@ -151,8 +157,7 @@ def test_what_is_remembered_is_written_before_anything_is_deleted() -> None:
 
     kinds = [type(e) for e in stage.said if isinstance(e, Remember | Delete)]
     assert kinds == [Remember, Delete]
-    text = stage.groups["g"]["metadata"]["annotations"][names.REPAIR]
-    kept = records.read(text)
+    kept = records.read(stage.records["default/g"].text)
     assert kept.deleted == (1,)
     assert len(kept.placements) == 3
 
@@ -182,41 +187,41 @@ def test_what_we_wrote_ourselves_is_no_news_but_what_others_wrote_is() -> None:
 
     stage.restart()
     events = stage.world.events(stage.now)
-    (known,) = (e for e in events if isinstance(e, RepairKnown))
-    assert known.record.deleted == (1,)
+    (told,) = (e for e in events if isinstance(e, RepairKnown))
+    assert told.record.deleted == (1,)
     assert not [e for e in stage.world.events(0.0) if isinstance(e, RepairKnown)]
     again = stage.world.everything(stage.now)
-    assert [e for e in again if isinstance(e, RepairKnown)] == [known]
+    assert [e for e in again if isinstance(e, RepairKnown)] == [told]
 
 
 def test_a_repair_is_known_of_a_podgroup_without_pods() -> None:
     stage = Stage("a")
     record = Record(since=5.0, deleted=(0,), deleted_at=6.0)
-    text = records.write(record)
-    stage.group("g", 1, annotations={names.REPAIR: text}, phase="Running")
+    stage.group("g", 1, phase="Running")
+    known(stage, records.write(record))
 
     events = stage.world.events(9.0)
 
     assert [e for e in events if isinstance(e, RepairKnown)] == [
         RepairKnown("default/g", record)
     ]
-    plain = stage.groups["g"]
-    plain["metadata"]["annotations"] = {}
-    stage.put_group(plain)
+    stage.records.clear()
+    stage.read_records()
     (over,) = (e for e in stage.world.events(0.0) if isinstance(e, RepairKnown))
     assert over.record.is_over
 
 
-def test_an_annotation_that_is_no_record_is_told_and_means_nothing() -> None:
+def test_a_record_that_cannot_be_read_is_told_and_means_nothing() -> None:
     stage = Stage("a")
-    stage.group("g", 1, annotations={names.REPAIR: "{}"}, phase="Running")
+    stage.group("g", 1, phase="Running")
+    known(stage, "{}")
 
     events = stage.world.events(0.0)
 
     assert not [e for e in events if isinstance(e, RepairKnown)]
     (problem,) = stage.world.problems
     assert (problem.kind, problem.name) == ("PodGroup", "g")
-    assert "annotation ringleaf.io/repair cannot be read" in problem.message
+    assert "the record of its repair cannot be read" in problem.message
 
 
 def test_d23_a_damaged_report_deletes_nothing() -> None:
@@ -357,24 +362,6 @@ def test_a_job_that_failed_and_is_not_tried_again_is_over() -> None:
     assert stage.world.groups["default/g"].told is None
 
 
-def test_what_we_wrote_and_hear_of_late_is_no_news() -> None:
-    stage = running(PODS_ONLY)
-    plain = stage.groups["g"]
-    texts = [records.write(Record(since=at, deleted=(1,))) for at in (1.0, 2.0)]
-    for text in texts:
-        stage.world.remembered("default/g", records.read(text))
-        stage.world.writing("default/g", text)
-    for text in texts:
-        plain["metadata"]["annotations"] = {names.REPAIR: text}
-        stage.put_group(plain)
-        events = stage.world.events(stage.now)
-        assert not [e for e in events if isinstance(e, RepairKnown)]
-
-    kept = stage.world.groups["default/g"].record
-    assert kept is not None
-    assert kept.since == 2.0
-
-
 @pytest.mark.parametrize("times", ["1", "2"])
 def test_d24_a_failure_that_was_counted_before_a_restart_is_not_counted_again(
     times: str,
@@ -442,21 +429,23 @@ def test_nothing_that_was_written_is_still_to_come() -> None:
     """Whoever scheduled before may have had another clock."""
     stage = Stage("a")
     early = Record(since=5e9, deleted=(0,), deleted_at=5e9, stuck_at=5e9)
-    stage.group("g", 1, annotations={names.REPAIR: records.write(early)})
+    stage.group("g", 1)
+    known(stage, records.write(early))
 
     told = [e for e in stage.world.events(1000.0) if isinstance(e, RepairKnown)]
-    known = Record(since=1000.0, deleted=(0,), deleted_at=1000.0, stuck_at=1000.0)
-    assert told == [RepairKnown("default/g", known)]
+    sound = Record(since=1000.0, deleted=(0,), deleted_at=1000.0, stuck_at=1000.0)
+    assert told == [RepairKnown("default/g", sound)]
 
 
 def test_nothing_that_was_written_is_older_than_time() -> None:
     stage = Stage("a")
     old = Record(since=-1e300, deleted=(0,), deleted_at=-1e300, stuck_at=-1e300)
-    stage.group("g", 1, annotations={names.REPAIR: records.write(old)})
+    stage.group("g", 1)
+    known(stage, records.write(old))
 
     told = [e for e in stage.world.events(1000.0) if isinstance(e, RepairKnown)]
-    known = Record(since=0.0, deleted=(0,), deleted_at=0.0, stuck_at=0.0)
-    assert told == [RepairKnown("default/g", known)]
+    sound = Record(since=0.0, deleted=(0,), deleted_at=0.0, stuck_at=0.0)
+    assert told == [RepairKnown("default/g", sound)]
 
 
 def test_a_budget_that_is_raised_later_is_not_used_up_by_that() -> None:
@@ -476,10 +465,7 @@ def test_a_budget_that_is_raised_later_is_not_used_up_by_that() -> None:
 def test_what_was_to_be_deleted_of_a_podgroup_that_is_gone_is_not() -> None:
     stage = running(PODS_ONLY)
     (uid, *_others) = stage.world.groups["default/g"].pods
-    plain = stage.groups["g"]
-    text = records.write(Record(since=1.0, deleted=(0,)), doomed=[uid])
-    plain["metadata"]["annotations"] = {names.REPAIR: text}
-    stage.put_group(plain)
+    known(stage, records.write(Record(since=1.0, deleted=(0,)), doomed=[uid]))
     assert stage.world.groups["default/g"].doomed
 
     stage.drop_group("g")
@@ -487,14 +473,6 @@ def test_what_was_to_be_deleted_of_a_podgroup_that_is_gone_is_not() -> None:
 
 
 # What people write on PodGroups.
-
-
-def write_repair(stage: Stage, record: Record) -> None:
-    """Somebody writes that a job is repaired, and that its pods are to be deleted."""
-    plain = stage.groups["g"]
-    text = records.write(record, doomed=stage.world.groups["default/g"].pods)
-    plain["metadata"]["annotations"] = {names.REPAIR: text}
-    stage.put_group(plain)
 
 
 EVERYTHING = Record(
@@ -505,52 +483,10 @@ EVERYTHING = Record(
 )
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_what_is_written_while_we_lead_counts_for_nothing(*, late: bool) -> None:
-    """Only who led before may be heard of late."""
-    stage = running(PODS_ONLY)
-    group = stage.world.groups["default/g"]
-    stage.world.lead(stage.now)
-    stage.now += TRUST_S if late else TRUST_S / 2
-    write_repair(stage, EVERYTHING)
-    assert group.doomed
-
-    events = stage.world.events(stage.now)
-
-    known = [e for e in events if isinstance(e, RepairKnown | PodsEnding)]
-    told = [p.message for p in stage.world.problems if p.kind == "PodGroup"]
-    if late:
-        assert (known, group.doomed, group.record) == ([], frozenset(), None)
-        assert told[0].startswith("PodGroup 'default/g': annotation ringleaf.io/repair")
-        assert told[0].endswith("it counts for nothing; hint: take it off")
-    else:
-        assert (len(known), len(group.doomed), told) == (2, 3, [])
-
-
-def test_what_we_know_of_a_repair_survives_what_is_written_over_it() -> None:
-    stage = running(PODS_ONLY)
-    stage.world.lead(stage.now)
-    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
-    stage.cycle()
-    group = stage.world.groups["default/g"]
-    ours = group.record
-    assert ours is not None
-    stage.now += TRUST_S
-    for record in (EVERYTHING, replace(EVERYTHING, is_over=True)):
-        write_repair(stage, record)
-        stage.cycle()
-        assert group.record == ours
-
-    obey(stage)
-    stage.cycle()
-    assert deleted(stage) == []
-    assert len(stage.bound) == 3
-
-
 def overwrite(stage: Stage, text: str) -> None:
-    """Somebody writes something over what is written of a repair."""
+    """Somebody writes a record on a PodGroup, as the scheduler once did."""
     plain = stage.groups["g"]
-    plain["metadata"]["annotations"] = {names.REPAIR: text} if text else {}
+    plain["metadata"]["annotations"] = {names.REPAIR: text}
     stage.put_group(plain)
 
 
@@ -559,60 +495,209 @@ def told_of(stage: Stage) -> list[str]:
     return [told for kind, _key, told in stage.world.known_problems if kind != "Node"]
 
 
-def repairing() -> Stage:
-    """A job that is repaired by who has led for a while."""
+@LIVES
+@pytest.mark.parametrize("by", ["", names.SCHEDULER, "nobody"])
+def test_a_record_that_somebody_writes_on_a_podgroup_counts_for_nothing(
+    between: Callable[[Stage], None], by: str
+) -> None:
     stage = running(PODS_ONLY)
-    stage.world.lead(stage.now)
+    group = stage.world.groups["default/g"]
+    overwrite(stage, records.write(EVERYTHING, doomed=group.pods, by=by))
+    between(stage)
+
+    events = stage.world.events(stage.now)
+
+    assert not [e for e in events if isinstance(e, RepairKnown | PodsEnding)]
+    group = stage.world.groups["default/g"]
+    assert (group.doomed, group.record, told_of(stage)) == (frozenset(), None, [])
+
+
+@LIVES
+def test_what_we_know_of_a_repair_survives_what_is_written_on_the_podgroup(
+    between: Callable[[Stage], None],
+) -> None:
+    stage = running(PODS_ONLY)
     report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
     stage.cycle()
-    stage.now += TRUST_S
-    return stage
-
-
-FOREIGN = '{"v":1,"since":0,"by":"nobody"}'
-
-
-@pytest.mark.parametrize("text", [FOREIGN, "?", "", records.write(EVERYTHING)])
-def test_what_is_written_over_a_repair_counts_for_nothing_whoever_it_is_by(
-    text: str,
-) -> None:
-    stage = repairing()
-    group = stage.world.groups["default/g"]
-    ours = group.record
+    ours = stage.world.groups["default/g"].record
     assert ours is not None
-
-    overwrite(stage, text)
-    stage.cycle()
-
-    assert group.record == ours
-    assert len(told_of(stage)) == (1 if text else 0)
-    assert group.is_overwritten
-
-
-def test_what_we_write_over_it_ends_the_trouble() -> None:
-    stage = repairing()
-    group = stage.world.groups["default/g"]
-    ours, text = group.record, group.record_text
-    for foreign in (FOREIGN, "?", records.write(EVERYTHING)):
-        overwrite(stage, foreign)
+    gone = deleted(stage)
+    for record in (EVERYTHING, replace(EVERYTHING, is_over=True)):
+        overwrite(stage, records.write(record))
+        between(stage)
         stage.cycle()
-        assert told_of(stage)
-        overwrite(stage, text)
-        assert (told_of(stage), group.record, group.record_text) == ([], ours, text)
+        assert stage.world.groups["default/g"].record == ours
 
-    overwrite(stage, FOREIGN)
-    overwrite(stage, text)
+    for name in gone:
+        stage.drop_pod(name)
     stage.cycle()
-    assert (told_of(stage), group.record) == ([], ours)
+    for name in gone:
+        stage.pod(name, 8, "g")
+    stage.cycle()
+    assert deleted(stage) == []
+    assert len(stage.bound) == 3
+
+
+def test_a_podgroup_without_pods_that_says_it_is_repaired_holds_no_chips() -> None:
+    stage = Stage("a b c d")
+    text = records.write(EVERYTHING)
+    stage.group("evil", 1, annotations={names.REPAIR: text})
+    stage.restart()
+    stage.cycle()
+    stage.pod("other", 8)
+
+    assert stage.cycle() == ["bind pod default/other: other on a 01234567"]
+    assert not stage.engine.repairs
 
 
 def test_a_repair_of_another_scheduler_means_nothing_to_who_begins() -> None:
     stage = running(PODS_ONLY)
-    overwrite(stage, records.write(EVERYTHING, by="nobody"))
+    stage.write_record("default/g", records.write(EVERYTHING, by="nobody"))
     stage.restart()
 
     assert not [e for e in stage.world.events(9.0) if isinstance(e, RepairKnown)]
     assert told_of(stage) == []
+
+
+# Records that another version wrote on PodGroups.
+
+
+def test_a_record_on_a_podgroup_is_read_when_records_are_moved() -> None:
+    stage = Stage("a b c d")
+    stage.group("g", 1, annotations={names.REPAIR: records.write(EVERYTHING)})
+    stage.group("h", 1, annotations={names.REPAIR: records.write(EVERYTHING, by="x")})
+    stage.read_records(moves=True)
+
+    events = stage.world.events(9.0)
+
+    assert [e.job for e in events if isinstance(e, RepairKnown)] == ["default/g"]
+    assert [old.job for old in stage.world.old_records] == ["default/g"]
+
+
+def test_a_record_that_was_moved_counts_before_that_on_the_podgroup() -> None:
+    stage = running(PODS_ONLY)
+    overwrite(stage, records.write(EVERYTHING))
+    one = Record(since=5.0, deleted=(1,), deleted_at=6.0)
+    stage.write_record("default/g", records.write(one))
+    stage.read_records(moves=True)
+
+    events = stage.world.events(9.0)
+
+    (told,) = (e for e in events if isinstance(e, RepairKnown))
+    assert told.record == one
+    assert stage.world.old_records == []
+
+
+def test_a_podgroup_that_comes_after_records_were_moved_is_not_looked_at() -> None:
+    stage = Stage("a b c d")
+    stage.read_records(moves=True)
+    stage.group("g", 1, annotations={names.REPAIR: records.write(EVERYTHING)})
+
+    events = stage.world.events(9.0)
+
+    assert not [e for e in events if isinstance(e, RepairKnown)]
+
+
+# Successors that ask for something else.
+
+
+@pytest.mark.parametrize("chips", [16, 3, 0])
+@pytest.mark.parametrize("labels", [{"fault-scheduling": "force"}, PODS_ONLY])
+@LIVES
+def test_successors_may_ask_for_anything_and_the_scheduler_goes_on(
+    between: Callable[[Stage], None], labels: dict[str, str], chips: int
+) -> None:
+    stage = running(labels, "a b c d e")
+    report(stage, stage.bound["g-1"].split()[0], "Ascend910-3")
+    stage.cycle()
+    gone = deleted(stage)
+    for name in gone:
+        stage.drop_pod(name)
+    stage.cycle()
+    for name in gone:
+        stage.pod(name, chips, "g")
+    told = []
+    for step in range(4):
+        between(stage)
+        stage.cycle(later=1)
+        told += [each.message for each in stage.said if isinstance(each, Report)]
+        stage.put_node(node(f"new-{step}"))
+        stage.cycle(later=1)
+    report(stage, "new-0", "Ascend910-1")
+    stage.cycle(later=1)
+    stage.drop_node("new-0")
+    stage.cycle(later=400)
+
+    assert chips != 16 or any("16 chips" in each for each in told)
+    stage.pod("other", 8)
+    stage.cycle()
+    assert "other" in stage.bound
+
+
+# Which job a record is of.
+
+
+def test_a_record_of_another_podgroup_of_that_name_counts_for_nothing() -> None:
+    stage = running(PODS_ONLY)
+    stage.write_record("default/g", records.write(EVERYTHING))
+    stage.records["default/g"] = stage.records["default/g"]._replace(uid="another")
+    stage.restart()
+
+    assert not [e for e in stage.world.events(9.0) if isinstance(e, RepairKnown)]
+    assert stage.world.groups["default/g"].record is None
+
+
+def test_a_record_may_be_read_before_its_podgroup_is_heard_of() -> None:
+    stage = running(PODS_ONLY)
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+    stage.cycle()
+    plain = stage.groups.pop("g")
+    stage.restart()
+    stage.cycle()
+    stage.put_group(plain)
+
+    (told,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
+    assert told.record.deleted == (1,)
+
+
+@pytest.mark.parametrize("was_repaired", [False, True])
+def test_the_record_of_a_job_that_is_gone_is_to_be_removed(
+    *, was_repaired: bool
+) -> None:
+    stage = running(PODS_ONLY)
+    if was_repaired:
+        report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+        stage.cycle()
+    stage.drop_group("g")
+
+    left = [(each.job, each.uid) for each in stage.world.without_job]
+    assert left == [("default/g", "group-g")] * was_repaired
+
+
+def test_who_begins_to_lead_goes_by_the_records_and_not_by_what_it_knew() -> None:
+    """A repair went on, and another was over, while somebody else led."""
+    stage = running(PODS_ONLY)
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+    stage.cycle()
+    quiet = stage.conf.quiet
+    stage.world.put_conf(quiet)
+    stage.cycle()
+    assert "default/g" in stage.engine.repairs
+    more = Record(since=5.0, deleted=(1, 2), deleted_at=6.0)
+    stage.write_record("default/g", records.write(more))
+    stage.read_records()
+    stage.world.put_conf(stage.conf)
+    stage.cycle()
+    assert stage.engine.repairs["default/g"].deleted == {1, 2}
+
+    stage.world.put_conf(quiet)
+    stage.cycle()
+    stage.records.clear()
+    stage.read_records()
+    stage.world.put_conf(stage.conf)
+    stage.cycle()
+    (over,) = (e for e in stage.heard if isinstance(e, RepairKnown))
+    assert over.record.is_over
 
 
 def test_who_wants_it_no_longer_loses_no_more_pods_to_a_restart() -> None:
@@ -641,12 +726,12 @@ def test_of_more_pods_than_there_can_be_some_are_believed() -> None:
     places = tuple(Placement(n, "a", (0,)) for n in numbers)
     ails = tuple(Ailment(n, Cause.CHIP, "a") for n in numbers)
     record = Record(-5.0, Reach.JOB, ails, places, numbers, retries_used=10**12)
-    text = records.write(record)
-    stage.group("g", 1, annotations={names.REPAIR: text}, phase="Running")
+    stage.group("g", 1, phase="Running")
+    known(stage, records.write(record))
 
-    (known,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
+    (told,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
 
-    found = known.record
+    found = told.record
     sizes = {len(found.ailments), len(found.placements), len(found.deleted)}
     assert sizes == {MOST_DELETED}
     assert (found.since, found.deleted_at) == (0.0, 0.0)
@@ -659,14 +744,14 @@ def test_d17_where_the_last_pods_of_a_large_job_were_is_not_forgotten() -> None:
     places = tuple(Placement(n, "a", (0,)) for n in range(n_pods))
     lost = tuple(range(n_pods - 100, n_pods))
     record = Record(5.0, placements=places, deleted=lost, deleted_at=6.0)
-    annotations = {names.REPAIR: records.write(record)}
-    stage.group("g", n_pods, annotations=annotations, phase="Running")
+    stage.group("g", n_pods, phase="Running")
     stage.pod("g-0", 8, "g")
+    known(stage, records.write(record))
 
-    (known,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
+    (told,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
 
-    assert {*lost} <= {place.replica for place in known.record.placements}
-    assert len(known.record.placements) == MOST_DELETED + 1
+    assert {*lost} <= {place.replica for place in told.record.placements}
+    assert len(told.record.placements) == MOST_DELETED + 1
 
 
 @pytest.mark.parametrize("unread", [False, True])
@@ -725,10 +810,7 @@ def test_whatever_is_written_of_a_repair_the_scheduler_goes_on(seed: int) -> Non
     for _step in range(6):
         uids = [plain["metadata"]["uid"] for plain in stage.pods.values()]
         doomed = dice.sample(uids, dice.randrange(len(uids) + 1))
-        plain = stage.groups["g"]
-        text = records.write(any_record(dice), doomed=doomed)
-        plain["metadata"]["annotations"] = {names.REPAIR: text}
-        stage.put_group(plain)
+        known(stage, records.write(any_record(dice), doomed=doomed))
         if dice.random() < 0.5:
             stage.restart()
         name = dice.choice([*stage.pods]).partition("/")[2]

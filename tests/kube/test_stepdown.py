@@ -8,7 +8,6 @@ import pytest
 from ringleaf.engine.event import JobGone
 from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.framework.standing import Phase
-from ringleaf.kube import names
 from ringleaf.kube.api import Answer, Unreachable
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.pods import PodRecord
@@ -145,12 +144,10 @@ def test_a_repair_that_was_not_written_down_is_begun_anew() -> None:
     stage.pod("g-0", 8, "g", labels=labels)
     stage.cycle()
     where = stage.bound["g-0"].split()[0]
-    written = stage.groups["g"]["metadata"].get("annotations")
     stage.put_node(node(where, ready="False"))
     first = [word for word in stage.cycle(60.0) if word.startswith("delete")]
     record = stage.world.groups["default/g"].record
-    stage.groups["g"]["metadata"]["annotations"] = written or {}
-    stage.put_group(stage.groups["g"])  # what it wrote never arrived
+    del stage.records["default/g"]  # what it wrote never arrived
 
     stage.step_down()
     known = stage.world.groups["default/g"].record
@@ -161,10 +158,9 @@ def test_a_repair_that_was_not_written_down_is_begun_anew() -> None:
     assert first
     assert record is not None
     assert not record.is_over
-    assert known is not None
-    assert known.is_over
+    assert known is None
     assert again == first
-    assert names.REPAIR in stage.groups["g"]["metadata"]["annotations"]
+    assert "default/g" in stage.records
 
 
 def test_jobs_that_run_are_not_told_anew() -> None:

@@ -7,10 +7,13 @@ import pytest
 from ringleaf.engine.event import JobArrived, JobGone, PodsGone
 from ringleaf.framework.conf import DEFAULT, Conf, read_conf
 from ringleaf.framework.standing import Phase
+from ringleaf.kube import records
 from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
 from ringleaf.kube.pods import seconds_of
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.watch import Gone
+from ringleaf.model.fault import Record
+from ringleaf.model.placement import Placement
 from tests.kube.stage import GROUP, NPU, Stage, node, pod
 
 # Pods alone
@@ -306,6 +309,27 @@ def test_bad_minimums_of_a_podgroup_are_told() -> None:
 
     assert stage.cycle() == []
     assert "minResources" in stage.reason("default/g")
+
+
+@pytest.mark.parametrize("amount", ["9E", "3Pi", "-1", "1e30"])
+@pytest.mark.parametrize("is_repaired", [False, True])
+def test_minimums_that_no_cluster_has_are_told_in_one_line(
+    amount: str, *, is_repaired: bool
+) -> None:
+    stage = Stage("a")
+    stage.group("g", 1, minResources={"cpu": amount})
+    if is_repaired:
+        record = Record(since=1.0, placements=(Placement(0, "a", (0,)),), deleted=(0,))
+        stage.write_record("default/g", records.write(record))
+        stage.read_records()
+
+    assert stage.cycle() == []
+    stage.put_node(node("b"))
+    stage.cycle(later=1)
+    assert stage.reason("default/g") == (
+        f"PodGroup 'default/g': spec.minResources['cpu'] is '{amount}', want 0 to 2Pi; "
+        "hint: no cluster has more"
+    )
 
 
 def test_a_gang_whose_pods_did_not_all_come_back_does_not_grow() -> None:

@@ -34,7 +34,7 @@ from ringleaf.testbed.client import OK, Client, Watch
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.process import Child
 from ringleaf.testbed.source import TestbedError
-from tests.deploy.helm import install_rights
+from tests.deploy.helm import NAMESPACE, install_rights
 from tests.soak import checker, workload
 from tests.soak.workload import Piece
 
@@ -377,6 +377,7 @@ class Soak:
             *(RINGLEAF, "scheduler", f"--kubeconfig={self._account}"),
             *("--healthz-address=127.0.0.1:0", f"--release-seconds={RELEASE_S}"),
             "--no-leader-elect",  # there is one at a time
+            f"--leader-elect-resource-namespace={NAMESPACE}",
         ]
         self._scheduler = self._bed.run(f"ringleaf-{self._schedulers}", command)
 

@@ -23,6 +23,8 @@ JOBS: Final = "/apis/batch.volcano.sh/v1alpha1"
 R910: Final = "huawei.com/Ascend910"
 A2: Final = {"accelerator-type": "module-910b-8"}
 A3: Final = {"accelerator-type": "module-a3-16-super-pod"}
+RECORDS: Final = "ringleaf.io/record"
+"""The label of records of repairs."""
 LIMITED: Final = "somebody-who-may-not-bind"
 PATIENCE_S: Final = 60.0
 GRACE_S: Final = 30.0
@@ -181,6 +183,22 @@ class Stage:
         """The PodGroup that Volcano's controller made for a job; empty without one."""
         named = [g for g in self.groups() if g["metadata"]["name"].startswith(job)]
         return named[0] if named else {}
+
+    def record_of(self, job: str) -> str:
+        """The record of the repair of a job; empty without one."""
+        group = self.group_of(job)
+        if not group:
+            return ""
+        meta, path = group["metadata"], f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+        found, _version = self.bed.client.list_all(path, labelSelector=RECORDS)
+        own = [each["data"] for each in found if "record" in each.get("data", {})]
+        name, uid = f"{meta['namespace']}/{meta['name']}", meta["uid"]
+        said = [
+            each["record"]
+            for each in own
+            if (each["job"], each["podgroup-uid"]) == (name, uid)
+        ]
+        return said[0] if said else ""
 
     def events(self, name: str | None = None, reason: str | None = None) -> list[str]:
         """What events of the scheduler say, of this story and of cluster objects."""

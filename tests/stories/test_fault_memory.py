@@ -9,7 +9,7 @@ from typing import Any
 
 from ringleaf.testbed.source import TestbedError
 from tests.deploy.helm import ACCOUNT, NAMESPACE
-from tests.stories.stage import Stage, node_of
+from tests.stories.stage import Stage, has_told, node_of
 from tests.stories.ward import (
     COLLECTED,
     FAULTS,
@@ -117,6 +117,31 @@ def test_what_one_who_was_killed_has_half_deleted_is_finished(ward: Ward) -> Non
     assert node_of(late_now[1]) != node_of(late[1])
     wanted = names("half", 0, 1, 2) + names("late", 1)
     assert {*ward.deleted()} == {*wanted}  # some twice: begun before, and overdue
+
+
+def test_what_a_leader_has_half_deleted_is_finished_by_a_standby(ward: Ward) -> None:
+    """One that knew nothing of the repair until it led."""
+    stage = ward.stage
+    first = ward.start(COLLECTED)
+    first.wait_until(lambda: has_told(first, "leads"))
+    half = ward.run("half", 3, 8, WHOLE)
+    second = ward.start(COLLECTED)
+    with only_first_pods_may_go(stage, "half-worker-1"):
+        ward.fail_chips(node_of(half[1]), [4])
+        stage.wait(
+            lambda: uids(half[:1]) != uids(stage.pods("half")[:1]), "one pod to go"
+        )
+        assert ward.is_repaired("half")
+        first.kill()
+        stage.bed.client.ask("PATCH", LEASE, {"spec": {"holderIdentity": ""}})
+        second.wait_until(lambda: has_told(second, "leads"))
+        assert uids(half[1:]) == uids(stage.pods("half")[-2:])
+    half_now = ward.wait_for_others("half", half)
+    ward.wait_until_over("half")
+    ward.stop()
+
+    assert places(half_now[::2]) == places(half[::2])
+    assert node_of(half_now[1]) != node_of(half[1])
 
 
 def test_d24_how_often_pods_may_fail_is_not_forgotten(ward: Ward) -> None:

@@ -131,7 +131,8 @@ def test_credentials_of_a_pod(stage: Stage, tmp_path: Path) -> None:
         credentials = await load(environ=environ, service_account=tmp_path)
         async with Api(credentials, 4, lambda _line: None) as api:
             elector = Elector(api, Terms("ringleaf", NAMESPACE, "a-pod"), silent)
-            scheduler = Scheduler(api, Options(), silent, elector=elector)
+            own = Options(namespace=NAMESPACE)
+            scheduler = Scheduler(api, own, silent, elector=elector)
             task = asyncio.create_task(scheduler.run())
             try:
                 await asyncio.to_thread(stage.wait_until_runs, "one")

@@ -24,7 +24,6 @@ from tests.stories.stage import (
     Stage,
     chips_of,
     node_of,
-    notes_of,
     vcjob,
 )
 
@@ -54,7 +53,6 @@ WHOLE: Final = {"fault-scheduling": "force"}
 SINGLE: Final = WHOLE | {"pod-rescheduling": "on"}
 
 FINALIZER: Final = "ringleaf.io/story"
-REPAIR: Final = "ringleaf.io/repair"
 FAULTS: Final = "volcano-system", "vcjob-fault-npu-cm"
 REASONS: Final = "mindx-dl", "job-reschedule-reason"
 OVER: Final = ("Succeeded", "Failed")
@@ -260,9 +258,9 @@ class Ward:
         self.stage.wait(lambda: not self.is_repaired(job), f"{job} to be whole")
 
     def is_repaired(self, job: str) -> bool:
-        """Whether the PodGroup of a job says that it is being repaired."""
-        said = notes_of(self.stage.group_of(job)).get(REPAIR)
-        return said is not None and not json.loads(said).get("is_over")
+        """Whether a record says that a job is being repaired."""
+        said = self.stage.record_of(job)
+        return bool(said) and not json.loads(said).get("is_over")
 
     def told(self, job: str, reason: str) -> list[str]:
         """What was told of a job, once something was."""

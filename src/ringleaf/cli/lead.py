@@ -76,10 +76,15 @@ async def standing_for_lead(
         yield Elector(lane, _terms(asked.lead, identity), say), run_aside
 
 
+def own_namespace(given: str | None) -> str:
+    """The namespace of the Lease and of what we keep: as *given*, or of our pod."""
+    if given is not None:
+        return given
+    with suppress(OSError):
+        return OWN_NAMESPACE.read_text().strip() or LEASE_NAMESPACE
+    return LEASE_NAMESPACE
+
+
 def _terms(lead: Candidacy, identity: str) -> Terms:
-    namespace = lead.namespace
-    if namespace is None:
-        namespace = LEASE_NAMESPACE
-        with suppress(OSError):
-            namespace = OWN_NAMESPACE.read_text().strip() or LEASE_NAMESPACE
+    namespace = own_namespace(lead.namespace)
     return Terms(lead.name, namespace, identity, lead.duration_s)

@@ -129,7 +129,8 @@ LeaseNamespace = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Namespace of the Lease; else the pod's own, or kube-system.",
+        help="Namespace of the Lease and of records of repairs; else the pod's own, or "
+        "kube-system.",
     ),
 ]
 SchedulerConf = Annotated[
@@ -1234,6 +1235,7 @@ def scheduler(
         canary_queues=canary_queue or [],
         canary_namespaces=canary_namespace or [],
         with_summary=with_summary,
+        namespace=leader_elect_resource_namespace,
     )
     raise typer.Exit(run(asked))
 

@@ -18,7 +18,12 @@ import ringleaf
 from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import STDIN
-from ringleaf.cli.lead import Candidacy, new_identity, standing_for_lead
+from ringleaf.cli.lead import (
+    Candidacy,
+    new_identity,
+    own_namespace,
+    standing_for_lead,
+)
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
 from ringleaf.cli.summing import summing
 from ringleaf.engine.engine import Engine
@@ -77,6 +82,7 @@ class Run(Struct, frozen=True):
     canary_queues: Sequence[str] = ()
     canary_namespaces: Sequence[str] = ()
     with_summary: bool = False
+    namespace: str | None = None
 
     @property
     def canary(self) -> Canary | None:
@@ -119,6 +125,7 @@ def run(asked: Run) -> int:
         workers=asked.connections,
         canary=asked.canary,
         name=f"ringleaf-{socket.gethostname()}",
+        namespace=own_namespace(asked.namespace),
     )
     with ExitStack() as stack:
         mind: Callable[[Engine], Mind] = lambda engine: engine  # noqa: E731

@@ -2,12 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -22,7 +20,15 @@ from ringleaf.kube.faultbook import FAULTS
 from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
 from ringleaf.kube.lives import Lives, read_lives
-from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
+from ringleaf.kube.look import (
+    Look,
+    Observed,
+    clock,
+    known_as,
+    lease_namespace,
+    read_world,
+    spoken,
+)
 from ringleaf.kube.pods import seconds_of
 from ringleaf.model.cluster import Cluster as Chips
 from ringleaf.model.decision import Invalid
@@ -69,15 +75,7 @@ class Lead:
         """Look in which namespace it is, where that was not said and may be seen."""
         if not self._is_sought:
             return
-        path = f"{leases_path()}?fieldSelector=metadata.name%3D{self.name}"
-        with suppress(Unreachable, msgspec.DecodeError):
-            said = await api.call("GET", path, lane="read")
-            found = (
-                msgspec.json.decode(said.body, type=_Leases).items if said.ok else []
-            )
-            if found:  # of several, the one that was written last
-                last = max(found, key=lambda each: each.spec.renew_time or "")
-                self.namespace = last.metadata.namespace
+        self.namespace = await lease_namespace(api, self.name) or self.namespace
 
     async def read(self, api: Api) -> None:
         """Read it once; who may not is told so and nothing else fails."""
@@ -114,10 +112,6 @@ class Lead:
         fresh = now - renewed <= STALE * max(lasts, 1)
         state = "leads" if self.lease.holder and fresh else HELD
         return found | {"state": state, "holder": self.lease.holder, "renewed": renewed}
-
-
-class _Leases(Struct):
-    items: list[Lease] = []
 
 
 def show_status(cluster: Cluster, lead: Lead, *, as_json: bool) -> int:

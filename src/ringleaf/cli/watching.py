@@ -26,6 +26,7 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.leader import Lease
 from ringleaf.kube.lives import Lives, follow_lives
 from ringleaf.kube.look import Look, Observed, clock, told
+from ringleaf.kube.recordstore import Stored, watch_records
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.kube.watched import reflectors
 
@@ -146,6 +147,7 @@ class Watching:
             trouble=self._lease_trouble,
         )
         self._more = list(show.more(api, self._wake))
+        self._records = watch_records(api, lead.namespace, self._put_records)
         self._status: Plain | None = None
 
     @property
@@ -167,7 +169,7 @@ class Watching:
             loop.add_signal_handler(number, self.key, "q")
         tasks = [
             asyncio.create_task(each.run(), name=each.path)
-            for each in (*self._reflectors, *self._more, self._lease)
+            for each in (*self._reflectors, *self._more, self._lease, self._records)
         ]
         tasks.append(asyncio.create_task(self._listen(), name="listen"))
         try:
@@ -235,6 +237,10 @@ class Watching:
     def _in_trouble(self, line: str) -> None:
         self.trouble = line
         self._changed.set()
+
+    def _put_records(self, found: list[Stored]) -> None:
+        self._world.put_records(found)
+        self._wake()
 
     def _put_lease(self, leases: list[Lease]) -> None:
         self._hear()

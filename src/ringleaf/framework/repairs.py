@@ -21,7 +21,7 @@ from ringleaf.model.job import Job, Keep, Previous
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.policies.faults import asks_first
-from ringleaf.policies.fit import eligible, request_of
+from ringleaf.policies.fit import eligible, has_request, request_of
 from ringleaf.policies.repair import kept_seats
 
 ORDER = tuple(Cause)
@@ -170,6 +170,8 @@ class Repair:
         if self.job is None:
             yield cluster.ready & ~cluster.cordoned, NOTHING, self.deleted
             return
+        if not has_request(self.job):
+            return  # its pods came back with requests that no node can meet
         for role, own in self.job.crew:
             takes = eligible(cluster, request_of(self.job, role))
             yield takes, role.demand, own
@@ -210,7 +212,7 @@ class Repair:
         """Where pods that a running job lacks were, if that is healthy and free."""
         missing = {*standing.missing} | standing.terminating & self.deleted
         places = {n: self.placements[n] for n in missing & self.placements.keys()}
-        if not places:
+        if not places or not has_request(standing.rest):
             return ()
         before = tuple(places[n] for n in sorted(places))
         past = Previous(before, self.unfit, Keep.JOB)

@@ -27,7 +27,7 @@ from ringleaf.kube.pods import (
     seconds_of,
 )
 from ringleaf.kube.products import wanted_product
-from ringleaf.kube.quantity import BadQuantity, resources, whole_number
+from ringleaf.kube.quantity import COUNTED, BadQuantity, resources, whole_number
 from ringleaf.kube.records import mark_of
 from ringleaf.kube.recovery import recovery_of
 from ringleaf.model.cache import Cache
@@ -42,11 +42,6 @@ from ringleaf.policies.products import NO_NPU
 
 OUTSIDE: Final = "(other schedulers)"
 """The queue of pods that other schedulers placed; no queue has that name."""
-QUOTAS: Final = ("requests.", "limits.", "count/")
-"""How names of resource quotas begin, which no node has.
-
-Volcano's controller writes them into minResources beside what pods ask.
-"""
 UNSTARTED: Final = ("", "Pending", "Inqueue")
 """Phases of a PodGroup whose pods may not be made yet."""
 MAX_MEMBERS: Final = 1_000_000
@@ -54,8 +49,6 @@ MAX_DIGITS: Final = 9
 """Digits of a number of chips."""
 MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
-MAX_WRITTEN: Final = 16
-"""Writes of ours that the API server may tell us of late."""
 _LABELS: Final = frozenset(JOB_LABELS)
 _alone: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
 
@@ -66,14 +59,12 @@ class Group:
     __slots__ = (
         "ailing",
         "backoff",
-        "believed",
         "complete_at",
         "doomed",
         "ending",
         "is_alone",
         "is_finished",
         "is_outside",
-        "is_overwritten",
         "is_stale",
         "is_watched",
         "let_in",
@@ -84,8 +75,6 @@ class Group:
         "pods",
         "reason",
         "record",
-        "record_text",
-        "renewals",
         "running",
         "said",
         "sent_at",
@@ -94,10 +83,9 @@ class Group:
         "unreadable",
         "waits",
         "was_whole",
-        "written",
     )
 
-    def __init__(self, name: str) -> None:  # noqa: PLR0915 - one by one
+    def __init__(self, name: str) -> None:
         self.name = name
         """``namespace/name`` of its PodGroup, or ``pod namespace/name`` alone."""
         self.is_alone = name.startswith("pod ")
@@ -117,16 +105,6 @@ class Group:
         """What the engine knows to be wrong with its pods themselves."""
         self.record: Record | None = None
         """What is remembered of its repair."""
-        self.believed: Record | None = None
-        """The same, without what somebody wrote who has nothing to write there."""
-        self.record_text = ""
-        """How that is written on its PodGroup."""
-        self.written: tuple[str, ...] = ()
-        """What we wrote there ourselves, and is no news."""
-        self.is_overwritten = False
-        """Whether that is to be written anew, because somebody wrote over it."""
-        self.renewals = 0
-        """How often it was, in this repair."""
         self.running: frozenset[int] = NONE_OF_THEM
         """Numbers of which the engine knows that they run."""
         self.is_watched = False
@@ -412,21 +390,7 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
         return None
     if group.pods and all(pod.has_ended for pod in group.pods.values()):
         return None
-    try:
-        given = (podgroup.spec.min_resources or {}).items()
-        asks = resources({k: v for k, v in given if not k.startswith(QUOTAS)})
-    except BadQuantity as error:
-        raise BadPod(
-            f"PodGroup {quoted(group.name)}: spec.minResources: {error}"
-        ) from None
-    if any(amount < 0 for amount in asks.values()):
-        raise BadPod(f"PodGroup {quoted(group.name)}: minResources below 0, want more")
-    path, few = "spec.minResources", "ask for fewer resources"
-    try:
-        check_number(path, asks, MAX_RESOURCES, few)
-    except BadPod as error:
-        raise BadPod(f"PodGroup {quoted(group.name)}: {error}") from None
-    demand = Demand(resources=tuple(sorted(asks.items())))
+    demand = Demand(resources=tuple(sorted(_least_resources(podgroup).items())))
     return Job(
         name=group.name,
         product=NO_NPU,
@@ -442,6 +406,26 @@ def podless_job(group: Group, facts: Facts) -> Job | None:
         podless=True,
         recovery=recovery_of(None, (), podgroup),
     )
+
+
+def _least_resources(podgroup: PodGroup) -> dict[str, int]:
+    """What a PodGroup asks before it has pods. Raises ``BadPod``."""
+    what = f"PodGroup {quoted(podgroup.metadata.key)}: spec.minResources"
+    given = podgroup.spec.min_resources or {}
+    try:
+        asks = resources(given)
+    except BadQuantity as error:
+        raise BadPod(f"{what}: {error}") from None
+    for name, amount in asks.items():
+        if not 0 <= amount <= COUNTED:
+            found = f"{what}[{quoted(name)}] is {quoted(str(given[name])[:60])}"
+            raise BadPod(f"{found}, want 0 to 2Pi; hint: no cluster has more")
+    try:
+        few = "ask for fewer resources"
+        check_number("spec.minResources", asks, MAX_RESOURCES, few)
+    except BadPod as error:
+        raise BadPod(f"PodGroup {quoted(podgroup.metadata.key)}: {error}") from None
+    return asks
 
 
 def failed_job(group: Group) -> Job | None:

@@ -14,14 +14,19 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
-from ringleaf.kube.api import Api
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.jobs import Group
+from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
 from ringleaf.kube.names import UID
 from ringleaf.kube.objects import Pod
+from ringleaf.kube.recordstore import RecordStore
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
@@ -34,6 +39,8 @@ _NEVER: Final = re.compile(r": status 40[0-9]\b")
 _SILENT: Final = re.compile(r"\w+ \S+: (https?://\S+): (.*)")
 _UNKNOWN: Final = re.compile(r"\w+ \S+: status 401\b.*")
 _FORBIDDEN: Final = re.compile(r"list (\S+): status 403, (.*)")
+LEASE: Final = "ringleaf"
+"""The Lease of the leader, unless it was named otherwise."""
 SCHEDULERS: Final = ("ringleaf", "volcano")
 _NAMED: Final = re.compile(rf"[a-z0-9.-]+/[a-z0-9.-]+?{UID.pattern}(?![a-z0-9-])")
 
@@ -221,7 +228,36 @@ async def read_world(
         await asyncio.gather(*tasks, return_exceptions=True)
         gc.freeze()
         gc.enable()
+    await _read_records(api, world)
     return world
+
+
+async def _read_records(api: Api, world: World) -> None:
+    """Read what is repaired, where the scheduler has its Lease, as far as one may."""
+    namespace = await lease_namespace(api, LEASE) or LEASE_NAMESPACE
+    store = RecordStore(api, namespace, lambda _what, **_facts: None)
+    found = await store.read(lambda: True)
+    if found is not None:
+        world.put_records(found)
+
+
+async def lease_namespace(api: Api, name: str) -> str | None:
+    """Where a Lease of this *name* is: of several, the one that was written last.
+
+    None where there is none, or one may not see.
+    """
+    path = f"{leases_path()}?fieldSelector=metadata.name%3D{name}"
+    with suppress(Unreachable, msgspec.DecodeError):
+        said = await api.call("GET", path, lane="read")
+        found = msgspec.json.decode(said.body, type=_Leases).items if said.ok else []
+        if found:
+            last = max(found, key=lambda each: each.spec.renew_time or "")
+            return last.metadata.namespace
+    return None
+
+
+class _Leases(Struct):
+    items: list[Lease] = []
 
 
 class _Troubles:

@@ -1,14 +1,15 @@
 """What the engine instructs because of faults: remember first, then delete.
 
-The instructions of a job are carried out in their order, one job beside the other. What
-is remembered of a repair is on the PodGroup before a pod is deleted because of it, so
-that whoever schedules next knows where the pods were. Where the PodGroup is gone,
-nothing is deleted; where it cannot be written, it is tried for ever.
+The instructions of a job are carried out in their order, one job beside the other. The
+record of a repair is written before a pod is deleted because of it, so that whoever
+schedules next knows where the pods were. Where the PodGroup is gone, nothing is
+deleted, and the record is removed; where it cannot be written, it is tried for ever.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ringleaf.framework.instruction import (
@@ -25,6 +26,7 @@ from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.recordstore import RecordStore, Stored
 from ringleaf.kube.resetconfig import ResetConfig
 from ringleaf.kube.tasks import drain
 from ringleaf.kube.teller import VOLCANO, Teller
@@ -39,15 +41,33 @@ UNHEALTHY: Final = "Unhealthy-"
 """How the status of a faulty pod begins, for whoever deletes it."""
 MOST_TOLD: Final = 16
 """Pods of a job that get an event of their own."""
+PODS, RECORDS = "pods", "records"
+SETTLE_S: Final = 90.0
+"""Seconds after which no write of the previous leader is under way any more.
+
+The API server gives up a request after 60 s.
+"""
 Say = Callable[..., None]
 
 
 class _Note(NamedTuple):
-    """What is to be written on a PodGroup; nothing is None."""
+    """The record that is to be written; nothing is None."""
 
     group: Group
     podgroup: PodGroup
     record: Record | None
+
+
+class _Removal(NamedTuple):
+    """A record that is to be removed: its job is gone."""
+
+    stored: Stored
+
+
+class _Move(NamedTuple):
+    """A record that is to be moved from the PodGroup that it was written on."""
+
+    stored: Stored
 
 
 class _Deletion(NamedTuple):
@@ -71,7 +91,7 @@ class _Reset(NamedTuple):
     exits: bool | None = None
 
 
-_Step = _Note | _Deletion | _Pointing | _Reset
+_Step = _Note | _Removal | _Move | _Deletion | _Pointing | _Reset
 
 
 class Mender:
@@ -83,6 +103,7 @@ class Mender:
         binder: Deletes pods.
         teller: Tells people.
         book: What is kept of faults for others, and for the next of us.
+        store: Keeps the records of repairs.
         clock: Seconds since 1970.
         say: Writes a line of the log.
         ended: Is told of every task that ended; an error in one is a bug.
@@ -97,12 +118,14 @@ class Mender:
         teller: Teller,
         book: Faultbook,
         *,
+        store: RecordStore,
         clock: Callable[[], float],
         say: Say,
         ended: Callable[["asyncio.Task[None]"], object] = lambda _task: None,
     ) -> None:
         self._api, self._world, self._binder = api, world, binder
         self._teller, self._book, self._say = teller, book, say
+        self._store = store
         self._resets = ResetConfig(api, clock, say)
         self._ended = ended
         self._lines: dict[str, deque[_Step]] = {}
@@ -159,11 +182,36 @@ class Mender:
         self._world.remembered(group.name, record)
         self._then(group.name, _Note(group, group.podgroup, record))
 
-    def renew(self, group: Group) -> None:
-        """Write down anew what we know of a repair, if somebody wrote over it."""
-        if group.is_overwritten:
-            self._say("repair written anew", job=group.name)
-            self._remember(group, group.record)
+    def remove_records(self) -> None:
+        """Remove the records of jobs that are gone."""
+        gone, self._world.without_job = self._world.without_job, []
+        for stored in gone:
+            self._then(stored.job, _Removal(stored))
+
+    async def run(self) -> None:
+        """Move records from PodGroups, once; later remove those of no job."""
+        if not self._store.is_read:
+            return  # we may not
+        old, self._world.old_records = self._world.old_records, []
+        for stored in old:
+            self._then(stored.job, _Move(stored))
+        while any(each.job in self._lines for each in old):  # noqa: ASYNC110 - rare
+            await asyncio.sleep(FIRST_PAUSE_S)
+        if not self._store.is_moved:
+            await self._insist("", RECORDS, self._store.note_moved)
+        await asyncio.sleep(SETTLE_S)
+        for stored in await self._store.read(lambda: False) or ():
+            if self._is_of_no_use(stored):
+                self._then(stored.job, _Removal(stored))
+
+    def _is_of_no_use(self, stored: Stored) -> bool:
+        """Whether a record is of a job that is gone, or was written too late."""
+        group = self._world.groups.get(stored.job)
+        podgroup = None if group is None else group.podgroup
+        if group is None or podgroup is None or podgroup.metadata.uid != stored.uid:
+            return True
+        is_ours = records.writer_of(stored.text) in ("", *self._world.schedulers)
+        return is_ours and group.record is None
 
     def finish(self, group: Group) -> None:
         """Delete what whoever scheduled before us was about to delete."""
@@ -258,6 +306,10 @@ class Mender:
                 match line.popleft():
                     case _Note() as note:
                         is_there = await self._write(job, note)
+                    case _Removal(stored):
+                        await self._remove(stored)
+                    case _Move(stored):
+                        await self._move(stored)
                     case _Deletion(pods, force) if is_there:
                         self._binder.delete(pods, force=force)
                     case _Pointing(pod, status):
@@ -275,52 +327,87 @@ class Mender:
             del self._lines[job]
 
     async def _write(self, job: str, note: _Note) -> bool:
-        """Write on a PodGroup; whether it is still there."""
-        meta, text = note.podgroup.metadata, self._text(note)
-        self._world.writing(job, text or "")
-        path = f"{VOLCANO}/namespaces/{meta.namespace}/podgroups/{meta.name}"
-        is_there = await self._annotate(job, path, meta.uid, {names.REPAIR: text})
+        """Write the record of a repair; whether its PodGroup is still there."""
+        uid, text = note.podgroup.metadata.uid, self._text(note)
+        if text is None:
+            await self._remove(Stored(job, uid, ""))
+        else:
+            await self._insist(job, RECORDS, self._store.write, job, uid, text)
+        podgroup = note.group.podgroup
+        is_there = podgroup is not None and podgroup.metadata.uid == uid
         if not is_there:
             self._say("not repaired", job=job, why="its PodGroup is gone")
+            await self._remove(Stored(job, uid, ""))
         return is_there
+
+    async def _remove(self, stored: Stored) -> None:
+        """Remove the record of a repair, if there is one."""
+        own = stored.job, stored.uid
+        await self._insist(stored.job, RECORDS, self._store.remove, *own)
+
+    async def _move(self, stored: Stored) -> None:
+        """Write a record that is on a PodGroup where records are, and take it off.
+
+        It counts no more where it is, so that it does no harm if it stays.
+        """
+        job, uid, text = stored
+        if not self._store.has(job, uid):
+            await self._insist(job, RECORDS, self._store.write, job, uid, text)
+        namespace, _slash, name = job.partition("/")
+        path = f"{VOLCANO}/namespaces/{namespace}/podgroups/{name}"
+        body = encode.annotated(uid, {names.REPAIR: None})
+        with suppress(Unreachable):
+            await self._api.call("PATCH", path, body, kind=encode.MERGE)
 
     def _text(self, note: _Note) -> str | None:
         """What is written of a repair, as far as there is room for it."""
         if note.record is None:
             return None
-        group, others = note.group, note.podgroup.metadata.annotations or {}
-        used = sum(len(k) + len(v.encode()) for k, v in others.items())
-        used -= len(others.get(names.REPAIR, "").encode())
-        room = records.MOST_BYTES - used - len(names.REPAIR)
+        group = note.group
         doomed = sorted(self._doomed.get(group.name, set()) & group.pods.keys())
-        text = records.write(note.record, room, doomed, self._world.name)
+        most = records.MOST_BYTES
+        text = records.write(note.record, most, doomed, self._world.name)
         if note.record.placements and not records.has_places(text):
-            why = f"its annotations have {used} bytes, want room for where pods are"
+            why = f"it has more than {most} bytes: where pods are is left out"
             self._say("repair written in part", job=group.name, why=why)
         return text
 
     async def _annotate(
         self, job: str, path: str, uid: str, written: Mapping[str, str | None]
-    ) -> bool:
-        """Write annotations, however long it takes; whether the object is there."""
-        pause, told, body = FIRST_PAUSE_S, "", encode.annotated(uid, written)
-        kind = "podgroups" if "/podgroups/" in path else "pods"
+    ) -> None:
+        """Write annotations of a pod, however long it takes, while it is there."""
+        body = encode.annotated(uid, written)
+
+        async def patch() -> Answer:
+            return await self._api.call("PATCH", path, body, kind=encode.MERGE)
+
+        await self._insist(job, PODS, patch)
+
+    async def _insist(
+        self,
+        job: str,
+        kind: str,
+        attempt: Callable[..., Awaitable[Answer]],
+        *given: str,
+    ) -> None:
+        """Do something until it is done, or there is nothing it could be done to."""
+        pause, told = FIRST_PAUSE_S, ""
         while True:
             is_known = False
             try:
-                answer = await self._api.call("PATCH", path, body, kind=encode.MERGE)
+                answer = await attempt(*given)
             except Unreachable as error:
                 why = str(error)
             else:
-                if answer.ok or _is_gone(answer):
+                if answer.ok or (kind == PODS and _is_gone(answer)):
                     self._forbidden.discard(kind)
-                    return answer.ok
+                    return
                 why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
                 if answer.status == FORBIDDEN:
                     is_known = kind in self._forbidden
                     self._forbidden.add(kind)
             if why != told and not is_known:
-                self._say("repair not written", job=job, path=path, why=why)
+                self._say("repair not written", job=job, kind=kind, why=why)
             told = why
             await asyncio.sleep(pause)
             pause = min(2 * pause, MOST_PAUSE_S)

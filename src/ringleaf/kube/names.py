@@ -26,7 +26,10 @@ ESTIMATE: Final = "ringleaf.io/estimate-seconds"
 """Seconds after which a job is sure to have ended, on its PodGroup or pod."""
 
 REPAIR: Final = "ringleaf.io/repair"
-"""What is remembered of the repair of a job, on its PodGroup."""
+"""The record of the repair of a job, on its PodGroup, as it was written before.
+
+Records are ConfigMaps now (``recordstore``); this one is read once, and removed.
+"""
 
 LEADER: Final = "ringleaf.io/leader"
 """Who bound a pod, in its Binding: of several schedulers the one that led."""

@@ -1,8 +1,8 @@
-"""What is remembered of a repair, in an annotation: small enough for thousands of pods.
+"""The record of a repair as text, small enough for thousands of pods.
 
-A job of 4,096 pods has as many placements, and all annotations of an object share 256
-KiB. So placements are columns: what they have in common is named once and counted from
-0, and columns of numbers are written as runs.
+A job of 4,096 pods has as many placements, and a ConfigMap takes 1 MiB. So placements
+are columns: what they have in common is named once and counted from 0, and columns of
+numbers are written as runs.
 """
 
 import re
@@ -19,8 +19,8 @@ from ringleaf.model.placement import JobType, LeafState, Mark, Placement
 from ringleaf.policies.faults import CAUSES
 
 VERSION: Final = 1
-MOST_BYTES: Final = 256 * 1024
-"""Bytes that all annotations of an object may have together, with their keys."""
+MOST_BYTES: Final = 900 * 1024
+"""Bytes of a record; a ConfigMap takes 1 MiB with all that it has."""
 MARK: Final = 10
 """Letters of the mark of a uid."""
 MOST_NUMBERS: Final = 1 << 17

@@ -49,11 +49,12 @@ from ringleaf.kube.comparer import (
 from ringleaf.kube.decider import Decider, Mind
 from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.jobs import OUTSIDE, Group, place_of
-from ringleaf.kube.leader import SEEN, Aside, Elector, at_once
+from ringleaf.kube.leader import LEASE_NAMESPACE, SEEN, Aside, Elector, at_once
 from ringleaf.kube.mending import Mender
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.quarantine import told, trace_of
+from ringleaf.kube.recordstore import RecordStore
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.toll import Toll
 from ringleaf.kube.watch import Reflector
@@ -95,6 +96,8 @@ QUICK_S, FLUSH_S = 0.3, 2.0
 """How long the last words may take: while others wait to lead, and at most."""
 COMPARE_S: Final = 60.0
 """How often the books are compared with the objects, while something happens."""
+WRITING: Final = ("faults", "queues", "records")
+"""Parts of the work that only a leader has, besides what it tells."""
 PART_AGAIN_S: Final = 1.0
 """How long after a failure a part is begun anew."""
 QUIET_FAILURES: Final = 8
@@ -121,6 +124,7 @@ class Options(Struct, frozen=True):
         workers: Bindings in flight at a time.
         name: Who it is, in events.
         canary: The jobs that are placed, where not all of them are.
+        namespace: Where records of repairs are kept: its own.
 
     """
 
@@ -130,6 +134,7 @@ class Options(Struct, frozen=True):
     workers: int = 32
     name: str = "ringleaf"
     canary: Canary | None = None
+    namespace: str = LEASE_NAMESPACE
 
 
 class Scheduler:
@@ -235,12 +240,14 @@ class Scheduler:
             braked=self._braked,
             deletions=lambda: self._engine.deletions,
         )
+        self._records = RecordStore(api, options.namespace, say)
         self._mender = Mender(
             api,
             self.world,
             self.binder,
             self.teller,
             self.book,
+            store=self._records,
             clock=self.now,
             say=say,
             ended=self._task_ended,
@@ -334,8 +341,6 @@ class Scheduler:
             await self._look_around()
             self._start(self.teller.run, "teller")
             await self._synced()
-            if self.leads:
-                self.world.lead(self.now())
             await self._read_faults()
             await self._cycle()
             gc.freeze()
@@ -470,7 +475,7 @@ class Scheduler:
         self.led.clear()
         self.world.put_conf(self._own_conf)
         self._say("deposed", identity=elector.identity, why=why)
-        writing = [self._tasks.pop(name, None) for name in ("faults", "queues")]
+        writing = [self._tasks.pop(name, None) for name in WRITING]
         writing.append(self._tasks.pop("teller"))
         for task in filter(None, writing):
             task.cancel()
@@ -539,7 +544,6 @@ class Scheduler:
         self.led.set()
         self.world.put_conf(self._own_conf)
         now = self.now()
-        self.world.lead(now)
         for group in self.world.groups.values():
             self._tell_group(group, now)
         for report in self._conflicts.values():
@@ -551,13 +555,22 @@ class Scheduler:
         self._wake.set()
 
     async def _read_faults(self) -> None:
-        """Learn what whoever led before wrote down of faults."""
+        """Learn what whoever led before wrote down of repairs and of faults."""
+        records = await self._records.read(self._is_pointless)
+        if records is not None:
+            self.world.put_records(records, moves=not self._records.is_moved)
         if self._options.canary is None:  # else another scheduler keeps that book
             await self.book.read()
+
+    def _is_pointless(self) -> bool:
+        """Whether it is about to end, or leads no more after it began to."""
+        is_leader = "leader" not in self._tasks or self.remaining() > 0
+        return self._stop.is_set() or not is_leader
 
     def _begin_to_write(self) -> None:
         """Write what only a leader writes, and what is there for its own sake."""
         self._start(self._make_queues, "queues")
+        self._start(self._mender.run, "records")
         if self._options.canary is None:
             self._start(self.book.run, "faults")
 
@@ -702,6 +715,7 @@ class Scheduler:
                 self._wake_at = each.at
         self.world.forget_solved()
         self.world.take_changed()
+        self.world.without_job.clear()
 
     def _refresh_reasons(self, now: float) -> None:
         """Say anew why some jobs wait: what they were told may no longer be so.
@@ -919,6 +933,7 @@ class Scheduler:
             self._say("set aside", culprit=where, why=failure.why, trace=failure.trace)
             self.metrics.failures += 1
         world.failures.clear()
+        self._mender.remove_records()
         for group in world.take_changed():
             self._tell_group(group, now)
         if self._version != self._mind.view.version:
@@ -935,7 +950,6 @@ class Scheduler:
         self.teller.group_changed(group.name)
         self._note_half(group, now)
         self._note_arrival(group, now)
-        self._mender.renew(group)
         self._mender.finish(group)
 
     def _note_arrival(self, group: Group, now: float) -> None:

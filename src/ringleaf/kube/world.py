@@ -9,7 +9,6 @@ world knows better is where pods were sent that the API server has not confirmed
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import takewhile
-from math import inf
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -43,7 +42,6 @@ from ringleaf.kube.budgets import Budgets
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.demand import BadPod
 from ringleaf.kube.jobs import (
-    MAX_WRITTEN,
     Facts,
     Group,
     failed_job,
@@ -76,6 +74,7 @@ from ringleaf.kube.pods import WELL, PodRecord, State
 from ringleaf.kube.quantity import BadQuantity
 from ringleaf.kube.quarantine import Culprit, Quarantine, told, trace_of
 from ringleaf.kube.queues import read_queue
+from ringleaf.kube.recordstore import Stored
 from ringleaf.kube.recovery import (
     MAX_RETRIES,
     ailments_of,
@@ -110,24 +109,10 @@ NODE_HEARD_S: Final = 30.0
 SPARE_S: Final = 60.0
 """How long pods are left alone that could not be evicted."""
 
-
-TRUST_S: Final = 30.0
-"""How long after we began to lead a write of whoever led before may still be heard of.
-
-Later ones on PodGroups are of people, who may write there what they like.
-"""
 MOST_DELETED: Final = 4096
 """Pods of which it is believed that they were deleted, beside those that are there."""
-MOST_RENEWALS: Final = 3
-"""How often what we know of a repair is written anew where somebody wrote over it."""
-NOT_OURS: Final = (
-    f"annotation {names.REPAIR} was written by somebody else than the scheduler, "
-    "want nobody else to; it counts for nothing; hint: take it off"
-)
-UNREAD: Final = "\0"
-"""In place of what is written of a repair: it is to be read, whatever it is."""
 OVER: Final = Record(since=0.0, is_over=True)
-"""What there is to know where nothing is written any more."""
+"""What there is to know of a repair whose record is gone."""
 
 
 _T = TypeVar("_T")
@@ -231,9 +216,14 @@ class World:
         """Nodes that are there, and of which nobody can read what they are."""
         self._late: dict[str, float] = {}
         self._repairs: dict[str, None] = {}
-        """Groups of whose repair somebody else has written."""
-        self._trusts_until = inf
-        """Until when it is believed what others write of repairs."""
+        """Groups whose records were read and not yet reported to the engine."""
+        self._stored: dict[tuple[str, str], str] = {}
+        """Job and uid of its PodGroup -> the record of its repair, while that PodGroup
+        was not heard of yet."""
+        self.old_records: list[Stored] = []
+        """Records that are on PodGroups, as they were written before, to be moved."""
+        self.without_job: list[Stored] = []
+        """Records whose PodGroup is gone; the leader removes them."""
         self._faults: tuple[Fault, ...] = ()
         self._deletions: tuple[Deletion, ...] = ()
         self._faults_changed = False
@@ -330,7 +320,7 @@ class World:
         if changed:
             self._dirty[group.name] = None
             self._changes(Culprit("Job", group.name))
-        self._read_record(group, podgroup)
+        self._find_record(group, podgroup)
 
     def drop_groups(self, gone: Iterable[Gone]) -> None:
         """PodGroups are gone."""
@@ -338,12 +328,10 @@ class World:
             self._lost("PodGroup", each)
             group = self.groups.get(each.key)
             if group is not None:
-                group.podgroup = None
-                group.record = group.believed = None
-                group.record_text = ""
-                group.is_overwritten, group.renewals = False, 0
+                if group.record is not None:
+                    self.without_job.append(Stored(each.key, each.uid, ""))
+                group.podgroup = group.record = None
                 group.doomed = NO_NAMES
-                group.written = ()
                 self._dirty[group.name] = None
             self._told.pop(("PodGroup", each.key), None)
 
@@ -456,9 +444,31 @@ class World:
         if before != self._reports.collected_first:
             self._dirty_nodes |= dict.fromkeys(self._objects)
 
-    def lead(self, now: float) -> None:
-        """We lead from now on: soon nobody else has anything to write of repairs."""
-        self._trusts_until = now + TRUST_S
+    def put_records(self, found: Iterable[Stored], *, moves: bool = False) -> None:
+        """Replace what is known of repairs by all records that a leader has written.
+
+        If it *moves*, records that are on PodGroups count as well.
+        """
+        self._stored = {(each.job, each.uid): each.text for each in found}
+        self.old_records = list(self._records_on_groups()) if moves else []
+        self._stored |= {(old.job, old.uid): old.text for old in self.old_records}
+        for group in self.groups.values():
+            podgroup, known = group.podgroup, group.record
+            if podgroup is None or self._find_record(group, podgroup):
+                continue
+            if known is not None and not known.is_over:
+                group.record, group.doomed = None, frozenset()
+                self._repairs[group.name] = self._dirty[group.name] = None
+
+    def _records_on_groups(self) -> Iterator[Stored]:
+        """Records that are on PodGroups of which there is no other record."""
+        for group in self.groups.values():
+            if group.podgroup is not None:
+                meta = group.podgroup.metadata
+                text = (meta.annotations or {}).get(names.REPAIR, "")
+                is_ours = records.writer_of(text) in ("", *self.schedulers)
+                if text and is_ours and (group.name, meta.uid) not in self._stored:
+                    yield Stored(group.name, meta.uid, text)
 
     def stand_by(self, view: View, repairs: Container[str]) -> None:
         """Others lead from now on: know what one knows that has never led.
@@ -467,7 +477,6 @@ class World:
         The engine, which knows *view* and of open *repairs*, hears anew of every job
         of which it has decided something: that may never be done.
         """
-        self._trusts_until = inf
         sent = set[str]()
         for pod in self.pods.values():
             pod.said = ""
@@ -487,19 +496,10 @@ class World:
                 self._dirty[group.name] = None
 
     def _forget_repair(self, group: Group, *, is_open: bool) -> None:
-        """Of a repair count what is written on the PodGroup, whoever wrote it."""
-        podgroup = group.podgroup
-        if podgroup is None:
-            if is_open:
-                group.record = OVER
-                self._repairs[group.name] = None
-        elif is_open or group.written or group.record is not None:
-            group.written = ()
-            group.record = group.believed = None
-            group.doomed = frozenset()
-            group.is_overwritten, group.renewals = False, 0
-            group.record_text = UNREAD
-            self._read_record(group, podgroup)
+        """Forget a repair: records are read again before we lead."""
+        if is_open or group.record is not None:
+            group.record, group.doomed = None, NO_NAMES
+            self._repairs[group.name] = None
 
     def put_faults(
         self,
@@ -540,11 +540,8 @@ class World:
         if not self.has_news:
             return []
         out: list[Event] = []
-        self._doubt(now)
         self._tell_queues(out)
-        if self._conf_changed:
-            self._conf_changed = False
-            out.append(ConfChanged(self._effective_conf()))
+        self._tell_conf(out, now)
         if self._leaves_changed:
             self._leaves_changed = False
             out.append(LeavesChanged(leaves_of(self.topology)))
@@ -560,12 +557,25 @@ class World:
                 ends = list(takewhile(_is_of_the_end, found))
                 out += ends
                 begins += found[len(ends) :]
+        self._tell_faults(out)
         self._tell_repairs(out, now)
         out += begins
         self._tell_runs(out)
         if vanished:
             out.append(NodesGone(tuple(vanished)))
         return out
+
+    def _tell_conf(self, out: list[Event], now: float) -> None:
+        """Tell of another configuration.
+
+        An engine that leads knows its repairs better than what it is told of them:
+        before it begins to lead it hears of those that others began.
+        """
+        if self._conf_changed:
+            self._conf_changed = False
+            if self._conf.actions:
+                self._tell_repairs(out, now)
+            out.append(ConfChanged(self._effective_conf()))
 
     @property
     def has_news(self) -> bool:
@@ -1209,65 +1219,23 @@ class World:
             or (bool(known) and _asks_otherwise(group.told, job))
         )
 
-    def _read_record(self, group: Group, podgroup: PodGroup) -> None:
-        """What is written on a PodGroup of its repair, unless we wrote it."""
-        meta = podgroup.metadata
-        text = (meta.annotations or {}).get(names.REPAIR, "")
-        if text in group.written:
-            self._read_own_record(group, podgroup, text)
-            return
-        if text == group.record_text:
-            return
-        group.record_text, found = text, ""
-        self._repairs[group.name] = None
-        if records.writer_of(text) not in ("", *self.schedulers):
-            group.record, group.doomed = None, NO_NAMES
-        else:
+    def _find_record(self, group: Group, podgroup: PodGroup) -> bool:
+        """Whether there is a record of the repair of a job that was not read yet."""
+        text = self._stored.pop((group.name, podgroup.metadata.uid), None)
+        if text is None:
+            return False
+        found = ""
+        if records.writer_of(text) in ("", *self.schedulers):
             try:
-                group.record = records.read(text) if text else OVER
+                group.record = records.read(text)
+            except records.BadRecord as error:
+                found = f"the record of its repair {error}"
+            else:
                 group.doomed = records.doomed_in(text)
                 group.is_finished = False
-            except records.BadRecord as error:
-                found = f"annotation {names.REPAIR} {error}"
+                self._repairs[group.name] = self._dirty[group.name] = None
         self._tell_of_group(podgroup, found, "repair")
-
-    def _read_own_record(self, group: Group, podgroup: PodGroup, text: str) -> None:
-        """We wrote that; what somebody else wrote before is gone."""
-        group.record_text = text
-        if group.name in self._repairs:
-            del self._repairs[group.name]
-            group.record, group.doomed = group.believed, NO_NAMES
-        self._tell_of_group(podgroup, "", "repair")
-
-    def _doubt(self, now: float) -> None:
-        """Of what others wrote of repairs, heed nothing that is written while we lead.
-
-        Anybody may write on a PodGroup who has one.
-        """
-        trusted = now < self._trusts_until
-        for group in filter(None, map(self.groups.get, self._repairs)):
-            if trusted:
-                group.believed = group.record or group.believed
-                continue
-            group.record, group.doomed = group.believed, NO_NAMES
-            if group.podgroup is not None:
-                self._resist(group, group.podgroup)
-        if not trusted:
-            self._repairs.clear()
-
-    def _resist(self, group: Group, podgroup: PodGroup) -> None:
-        """Somebody wrote over what we wrote: tell it, and have it written anew.
-
-        Not for ever: somebody else may do the same.
-        """
-        told = self._told.get(("PodGroup", podgroup.metadata.key), {})
-        if group.record_text and "repair" not in told:
-            self._tell_of_group(podgroup, NOT_OURS, "repair")
-        known = group.believed
-        if known is None or known.is_over or group.renewals == MOST_RENEWALS:
-            return
-        group.renewals += 1
-        group.is_overwritten = True
+        return True
 
     def _spare(self, group: Group, job: Job | None, pods: list[PodRecord]) -> None:
         """Who says since that we are to delete nobody loses nobody else."""
@@ -1279,29 +1247,21 @@ class World:
         """What is remembered of the repair of *job*, which we write down ourselves."""
         group = self.groups.get(job)
         if group is not None:
-            group.record = group.believed = record
-            group.doomed = NO_NAMES
-            group.is_overwritten = False
-            if record is None or record.is_over:
-                group.renewals = 0
+            group.record, group.doomed = record, NO_NAMES
 
-    def writing(self, job: str, text: str) -> None:
-        """What is written of the repair of *job* in a moment, and is no news then."""
-        group = self.groups.get(job)
-        if group is not None:
-            group.record_text = text
-            group.written = (*group.written, text)[-MAX_WRITTEN:]
-
-    def _tell_repairs(self, out: list[Event], now: float) -> None:
-        """What others wrote down of faults and repairs."""
+    def _tell_faults(self, out: list[Event]) -> None:
+        """Report the faults that were read."""
         if self._faults_changed:
             self._faults_changed = False
             out += self._known_of_faults()
+
+    def _tell_repairs(self, out: list[Event], now: float) -> None:
+        """Report the records that were read."""
         repairs, self._repairs = self._repairs, {}
         out += (
-            RepairKnown(group.name, _sound(group.record, now, len(group.pods)))
+            RepairKnown(group.name, _sound(group.record or OVER, now, len(group.pods)))
             for group in filter(None, map(self.groups.get, repairs))
-            if group.record is not None and not group.is_outside
+            if not group.is_outside
         )
 
     def _known_of_faults(self) -> Iterator[Event]:
@@ -1321,7 +1281,6 @@ class World:
         used = max(0, job.recovery.retries - max(0, left.times))
         if used:
             group.record = Record(since=0.0, retries_used=used, is_over=True)
-            group.believed = group.record
             yield RepairKnown(group.name, group.record)
 
     def _tell_refused(self, group: Group) -> Iterator[Event]:
@@ -1575,7 +1534,7 @@ class World:
 
 
 def _sound(record: Record, now: float, n_pods: int) -> Record:
-    """*record* as the engine takes it, which others may have written.
+    """*record* as the engine takes it, which another version may have written.
 
     Nothing lies in the future, and nothing before 1970: clocks differ. What was deleted
     was deleted sometime. Of more pods than a job may have had, the first count: all

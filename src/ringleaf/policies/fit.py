@@ -132,6 +132,12 @@ def request_of(job: Job, role: Role | None = None) -> Request:
     return _request(job.product, row, network, job.network, demand, well_only)
 
 
+def has_request(job: Job) -> bool:
+    """Whether its product gives as many chips to a pod as each pod of *job* asks."""
+    asked = {role.chips for role, _own in job.crew if role.chips}
+    return not asked or asked <= rule_for(job).keys()
+
+
 def _together(job: Job) -> Role:
     """A role that asks what any pod with chips asks; of a job without any, any pod."""
     first = job.crew[0][0]

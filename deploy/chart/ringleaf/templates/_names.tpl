@@ -72,6 +72,28 @@ ingress: []
 {{- if and .Values.fence.enabled .Values.leaderElection.enabled (include "ringleaf.writes" .) (include "ringleaf.validating" .) -}}yes{{- end -}}
 {{- end -}}
 
+{{/* Whether the API server is to guard the annotations that say who holds which chips. */}}
+{{- define "ringleaf.guarded" -}}
+{{- if and .Values.chipGuard.enabled (include "ringleaf.writes" .) (include "ringleaf.validating" .) -}}yes{{- end -}}
+{{- end -}}
+
+{{/* The users that may write them, the scheduler first. */}}
+{{- define "ringleaf.chipWriters" -}}
+{{- $users := list (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "ringleaf.serviceAccount" .)) -}}
+{{- range .Values.chipGuard.serviceAccounts -}}
+{{- $users = append $users (printf "system:serviceaccount:%s" (replace "/" ":" .)) -}}
+{{- end -}}
+{{- toJson (concat $users .Values.chipGuard.users) -}}
+{{- end -}}
+
+{{/* Whether the definition of PodGroup is this chart's, which has a status of its own. */}}
+{{- define "ringleaf.ownPodGroups" -}}
+{{- $there := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "podgroups.scheduling.volcano.sh" -}}
+{{- $owner := dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there -}}
+{{- $known := .Capabilities.APIVersions.Has "scheduling.volcano.sh/v1beta1/PodGroup" -}}
+{{- if and .Values.crds.install (or (and $there (eq $owner .Release.Name)) (and (not $there) (not $known))) -}}yes{{- end -}}
+{{- end -}}
+
 {{/* Whether it runs beside another scheduler, whose pods it leaves alone. */}}
 {{- define "ringleaf.isBeside" -}}
 {{- if or .Values.shadow.enabled (include "ringleaf.isCanary" .) -}}yes{{- end -}}
