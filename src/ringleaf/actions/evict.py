@@ -33,7 +33,7 @@ SOON_S: Final = 1.0
 
 TRIAL: Final = 32
 """What a trial costs, in pods that go in one."""
-FOUND, ASKED = 2, 16
+FOUND, ASKED = 4, 16
 """So many candidates and reservations cost one of these to be looked at, and so many
 candidates to be voted on again."""
 FEW: Final = 64

@@ -51,7 +51,7 @@ from ringleaf.policies.annotations import pod_annotations
 from ringleaf.policies.fit import Request, counted, request_of, some_of
 
 NEVER: Final = inf
-SEARCH: Final = 40
+SEARCH: Final = 64
 """What a search for victims may cost for each job that may be started, in pods that go
 in a trial; see ``actions.evict`` for what the rest of it costs."""
 CROWDED: Final = "; no room beside the jobs before it"
