@@ -17,6 +17,7 @@ from ringleaf.engine.event import (
     JobArrived,
     JobGone,
     NodesChanged,
+    NodesGone,
     PodsGone,
     Woke,
 )
@@ -266,6 +267,32 @@ def test_nobody_is_looked_at_again_before_the_next_one() -> None:
 
     assert booking.job.name == "high000"
     assert [*islice(evictors(cycle, "preempt"), 9)] == [standing]
+
+
+def test_who_may_go_no_more_once_another_went_stays() -> None:
+    """P has 8 chips too many: v gives up all of them, and u stays."""
+    rules = conf("allocate, reclaim")
+    story = Story("a b", queues=[queue("p"), queue("q")], conf=rules)
+    rocks = [job(f"r{n}", n, queue="p", preemptable=False) for n in (4, 2, 1)]
+    for each in (job("v", queue="p"), *rocks, job("u", 1, queue="p")):
+        story.arrives(each)
+
+    said = story.arrives(*highs(2, queue="q", priority=0), now=1)
+
+    assert evictions(said) == ["evict v: 0 for high000 (reclaim)"]
+
+
+def test_a_gang_that_lost_a_pod_leaves_to_others_what_pods_end_for() -> None:
+    strict = {"reservation": "strict"}
+    story = Story("a b c", conf=conf(PREEMPT, allocate=strict))
+    story.arrives(job("gang", 8, 2, priority=9), job("low", priority=1))
+    story.arrives(job("high", priority=5), now=1)
+    assert "high" in story.engine.bookings
+
+    story.hears(NodesGone(("b",)), now=2)
+
+    assert "high" in story.engine.bookings
+    assert story.running["gang"] == [0]
 
 
 # What it costs.

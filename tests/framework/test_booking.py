@@ -3,9 +3,10 @@
 from math import inf
 
 import pytest
+from msgspec.structs import replace
 from tests.leaves import A2, A3, leaves, superpods
 
-from ringleaf.framework.booking import Booking, ends_at, place_words
+from ringleaf.framework.booking import Booking, Reserved, ends_at, place_words
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
@@ -267,3 +268,33 @@ def test_other_products_have_reservations_too() -> None:
 
     assert booking.nodes == {"A0"}
     assert cluster.free.tolist() == [0b1100]
+
+
+def test_what_reservations_lack_is_added_up_while_their_blockers_go() -> None:
+    """Two wait for the same job, of their queue; what it uses it leaves to both."""
+    job = Job("j", PRODUCTS["atlas-800t-a2"], 8)
+    places = (Placement(0, "n", tuple(range(8))),)
+    blocker = Standing(replace(job, name="blocker"))
+    blocker.allocated = {job.product.resource: 2000}
+    first, second = (
+        Booking(replace(job, name=name), places, since=0.0, why="", aged=False)
+        for name in "ab"
+    )
+    reserved = Reserved()
+    for booking in (first, second):
+        booking.blockers["blocker"] = blocker
+        reserved.add(booking)
+
+    def promised(but: Booking | None = None) -> int:
+        found = reserved.promised("default", but)
+        return found.get(job.product.resource, 0)
+
+    assert (promised(), promised(first)) == (12_000, 6_000)
+    reserved.remove(first)
+    assert (promised(), promised(second)) == (6_000, 0)
+    blocker.allocated = {}
+    reserved.job_changed(blocker)
+    assert promised() == 8_000
+    reserved.remove(second)
+    reserved.job_changed(blocker)
+    assert promised() == 0

@@ -123,3 +123,15 @@ def test_who_judges_each_job_by_itself(
     plugin: type[Plugin], vote: str, *, want: bool
 ) -> None:
     assert judges_per_job(plugin, vote) is want
+
+
+def test_a_plugin_is_asked_for_victims_again_unless_it_says_otherwise() -> None:
+    assert not Plugin(Stage().view, {}).still_reclaimable([], [])
+
+
+def test_what_one_pod_uses() -> None:
+    stage = Stage()
+    stage.runs("a", "0 1", chips=4)
+    plugin = Plugin(stage.view, {})
+
+    assert [plugin.use_of(pod) for pod in pods("a1 a2 b0")] == [{CHIPS: 4000}, {}, {}]

@@ -33,8 +33,9 @@ SOON_S: Final = 1.0
 
 TRIAL: Final = 32
 """What a trial costs, in pods that go in one."""
-FOUND, ASKED = 2, 16
-"""So many candidates cost one of these: to be found, and to be voted on again."""
+FOUND, ASKED = 4, 16
+"""So many candidates and reservations cost one of these to be looked at, and so many
+candidates to be voted on again."""
 FEW: Final = 64
 """Candidates of whom all choices may be looked at are voted on again each time."""
 
@@ -223,7 +224,7 @@ class Candidates:
             for other in able
             for replica in sorted(other.placements, reverse=True)
         ]
-        cycle.cost += len(self._victims) // FOUND
+        cycle.cost += (len(pool) + len(everything)) // FOUND
         ballot = search.ballot
         self._agreed, self._lasts = ballot.by_tier(standing, self._victims)
         self._ranked = ballot.by_sharers(standing, self._agreed)
