@@ -14,6 +14,7 @@ from ringleaf.engine.event import (
     QueueGone,
 )
 from ringleaf.framework.conf import Refused, read_conf
+from ringleaf.model.demand import Demand, Operator, Requirement
 from ringleaf.model.job import Job, Role, Schema
 from tests.engine.story import PREEMPT, Story, at, conf, job, node, queue
 
@@ -248,6 +249,26 @@ def test_who_is_ending_anyway_is_counted_before_others_go() -> None:
 
     assert not any(line.startswith("evict ") for line in said)
     assert "high2" in story.engine.bookings
+
+
+def test_a_reservation_elsewhere_stays_when_a_higher_job_evicts() -> None:
+    """Also one of which the higher job could have made use."""
+    soon = {"reservation": "fair", "reservation-after-seconds": 10}
+    nodes = [node("a"), node("b", labels={"x": "1"})]
+    story = Story(nodes, conf=conf(PREEMPT, allocate=soon))
+    there = Demand(required=(Requirement("x", Operator.EXISTS),))
+    elsewhere = Demand(required=(Requirement("x", Operator.DOES_NOT_EXIST),))
+    story.arrives(
+        job("rock", priority=1, demand=elsewhere, preemptable=False),
+        job("low", priority=1, demand=there),
+    )
+    story.arrives(job("mid", priority=3, demand=elsewhere))
+    assert story.wakes(10) == ["reserved mid"]
+
+    said = story.arrives(job("high", priority=5, demand=there), now=11)
+
+    assert evictions(said) == ["evict low: 0 for high (preempt)"]
+    assert {*story.engine.bookings} == {"mid", "high"}
 
 
 def test_a_job_of_a_queue_that_is_gone_evicts_nobody() -> None:

@@ -140,6 +140,19 @@ def test_fair_is_one_reservation_a_queue() -> None:
     assert [*story.engine.bookings] == ["p1", "q1"]
 
 
+def test_of_two_reservations_on_one_node_the_other_stays() -> None:
+    story = Story("a", queues=[queue("p"), queue("q")], conf=soon())
+    story.arrives(job("p0", 4, queue="p"), job("q0", 4, queue="q"))
+    story.arrives(job("p1", 4, queue="p"), job("q1", 4, queue="q"))
+    story.wakes(10)
+    assert [*story.engine.bookings] == ["p1", "q1"]
+
+    story.hears(JobGone("p1"), now=11)
+
+    assert [*story.engine.bookings] == ["q1"]
+    assert story.hears(JobGone("q0"), now=12) == ["bind q1: 0 on a 4567"]
+
+
 def test_strict_is_one_reservation_in_all() -> None:
     story = Story("a b", queues=[queue("p"), queue("q")], conf=soon("strict"))
     story.arrives(job("p0", queue="p"), job("q0", queue="q"))

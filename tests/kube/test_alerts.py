@@ -218,6 +218,15 @@ STORIES: Final = (
         {"kind": "Node"},
     ),
     Fires(
+        "RingleafFails",
+        {
+            f"ringleaf_failures_total{{{ONE}}}": "0x110 1x100",
+            f"ringleaf_differences_total{{{ONE}}}": "0x240",
+        },
+        "The scheduler failed at something and has set it aside, or its books were "
+        "wrong and it began anew.",
+    ),
+    Fires(
         "RingleafMessagesLost",
         {f'ringleaf_messages_total{{{ONE}, result="dropped"}}': "0x110 9x100"},
         "People are not told everything; too many messages wait.",

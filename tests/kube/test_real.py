@@ -51,13 +51,21 @@ class Mirror:
         self.objects: dict[str, Any] = {}
         self.lists = 0
         self.troubles: list[str] = []
+        self.unread: set[str] = set()
 
     def put(self, objects: list[Any]) -> None:
         self.objects |= {one.metadata.name: one for one in objects}
 
     def drop(self, gone: list[Gone]) -> None:
         for one in gone:
-            assert self.objects.pop(one.name).metadata.uid == one.uid
+            known = self.objects.pop(one.name, None)
+            if known is None:
+                self.unread.remove(one.key)
+            else:
+                assert known.metadata.uid == one.uid
+
+    def note_unread(self, key: str, _raw: bytes) -> None:
+        self.unread.add(key)
 
     def listed(self) -> None:
         self.lists += 1
@@ -79,6 +87,7 @@ async def reflecting(
         drop=mirror.drop,
         listed=mirror.listed,
         trouble=mirror.troubles.append,
+        unread=mirror.note_unread,
         **options,
     )
     task = asyncio.create_task(reflector.run())

@@ -57,7 +57,10 @@ def test_a_canary_binds_its_queue_and_volcano_the_rest(beside: Beside) -> None:
     written = [e["objectRef"] for e in beside.asked("canary") if e["verb"] not in LOOKS]
     touched = {(ref["resource"], ref.get("name", "")) for ref in written}
     names = {name for kind, name in touched if kind in ("pods", "podgroups")}
+    records = {name for kind, name in touched if kind == "configmaps"}
+    assert records == {"ringleaf-repairs-moved"}
     assert {kind for kind, _name in touched} == {
+        "configmaps",
         "events",
         "leases",
         "pods",

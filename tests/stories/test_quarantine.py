@@ -34,7 +34,8 @@ class Beside:
         async with Api(credentials, 4, lambda _line: None) as api:
             terms = Terms("ringleaf", NAMESPACE, "beside")
             elector = Elector(api, terms, lambda *_words, **_more: None)
-            scheduler = Scheduler(api, Options(), self._say, elector=elector)
+            options = Options(namespace=NAMESPACE)
+            scheduler = Scheduler(api, options, self._say, elector=elector)
             task = asyncio.create_task(scheduler.run())
             try:
                 await asyncio.to_thread(story)

@@ -82,6 +82,11 @@ OWN_COUNTERS: Final = _rows(
         "pods found on chips that another pod holds",
     ),
     (
+        "ringleaf_differences_total",
+        (),
+        "times that the books [differed](kubernetes.md#set-aside) from the objects",
+    ),
+    (
         "ringleaf_evictions_total",
         ("action", "result"),
         "pods `asked` to end for another job, and of those the `refused`",
@@ -95,6 +100,11 @@ OWN_COUNTERS: Final = _rows(
         "ringleaf_fault_events_total",
         ("cause", "stage"),
         "faults that were `seen`, `acted` on, and `recovered`",
+    ),
+    (
+        "ringleaf_failures_total",
+        (),
+        "failures inside, whose culprit was [set aside](kubernetes.md#set-aside)",
     ),
     (
         "ringleaf_held_back_repairs_total",
@@ -120,6 +130,11 @@ OWN_COUNTERS: Final = _rows(
         "ringleaf_problems_total",
         ("kind",),
         "problems with objects that were told, by the kind of object",
+    ),
+    (
+        "ringleaf_rebuilds_total",
+        (),
+        "times that the engine began anew from the objects",
     ),
     (
         "ringleaf_releases_total",
@@ -239,6 +254,11 @@ OWN_GAUGES: Final = _rows(
         "ringleaf_repairs",
         ("reach",),
         "jobs that are being repaired, by how much of them was deleted",
+    ),
+    (
+        "ringleaf_set_aside",
+        ("kind",),
+        "what is [set aside](kubernetes.md#set-aside) after a failure, by its kind",
     ),
     (
         "ringleaf_spine_conflicts",

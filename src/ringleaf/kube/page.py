@@ -38,6 +38,7 @@ from ringleaf.kube.catalogue import (
 from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.metrics import NO_ANSWER, Histogram
 from ringleaf.kube.pods import seconds_of
+from ringleaf.kube.quarantine import KINDS as QUARANTINED
 from ringleaf.kube.scheduler import Scheduler
 from ringleaf.kube.toll import DELETED_FOR
 from ringleaf.model.amounts import Amounts
@@ -226,6 +227,12 @@ class Reading:
         put("ringleaf_leader", self._of.leads)
         put("ringleaf_conflicts_total", own.conflicts)
         put("ringleaf_releases_total", own.releases)
+        put("ringleaf_failures_total", own.failures)
+        put("ringleaf_differences_total", own.differences)
+        put("ringleaf_rebuilds_total", own.rebuilds)
+        aside = self._of.world.quarantine.n_aside(self._of.now())
+        for kind in QUARANTINED:
+            put("ringleaf_set_aside", aside[kind], kind)
 
     def _faults(self) -> None:
         """Faults, and what was done about them."""

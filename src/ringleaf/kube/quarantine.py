@@ -25,6 +25,10 @@ FIRST_S, MOST_S = 0.5, 300.0
 """The first and the longest pause until a culprit is tried again."""
 TOGETHER_S: Final = 30.0
 """Failures that are not longer apart may have the same culprit."""
+KINDS: Final = (
+    *("Job", "Node", "Queue", "Pod", "PodGroup", "PodDisruptionBudget", "ConfigMap"),
+)
+"""Kinds of what is set aside."""
 MOST_TRACE: Final = 4000
 """Characters of a trace that are told: the last ones."""
 MOST_LOCALS: Final = 200
@@ -85,6 +89,11 @@ class Quarantine:
             return None
         found.until = min(found.until, max(now, found.failed_at + found.times - 1))
         return found.until
+
+    def n_aside(self, now: float) -> Counter[str]:
+        """Kind -> how many of it are set aside now."""
+        aside = [kind for (kind, _key), a in self._asides.items() if now < a.until]
+        return Counter(aside)
 
     def forget(self, culprit: Culprit) -> None:
         """Something is gone."""
