@@ -52,6 +52,7 @@ def collected(testbed: str, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_test_needs_the_testbed_or_does_not() -> None:
     whole, without, only = (
         {line for line in collected(each, MIXED).stdout.splitlines() if "::" in line}
@@ -97,6 +98,7 @@ def test_every_path_of_a_lane_exists() -> None:
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.slow
 def test_a_test_on_the_testbed_outside_the_lanes_is_refused(tmp_path: Path) -> None:
     """Otherwise no lane would run it."""
     names = "binaries, new_testbed, testbed, pytest_collection_modifyitems"
@@ -109,6 +111,7 @@ def test_a_test_on_the_testbed_outside_the_lanes_is_refused(tmp_path: Path) -> N
     assert "test_stray.py has tests on the testbed, want it below" in done.stderr
 
 
+@pytest.mark.slow
 def test_another_word_for_the_testbed_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

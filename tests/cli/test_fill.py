@@ -18,6 +18,7 @@ SMALL = (
 )
 
 
+@pytest.mark.slow
 def test_every_policy_is_told_with_its_interval_and_the_bounds(
     ringleaf: Ringleaf,
 ) -> None:

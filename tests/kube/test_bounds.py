@@ -125,6 +125,7 @@ def test_pods_that_come_and_go_leave_nothing_in_proportion_to_their_size() -> No
     assert growth(churn) < 8 * MIB  # 60 pods of 0.5 MB in memory each
 
 
+@pytest.mark.slow
 def test_caches_count_bytes() -> None:
     caches = (demand._read, demand._one, pods._read, pods._chips_read, jobs._alone)  # noqa: SLF001
     stage = Stage("a")

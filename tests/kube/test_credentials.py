@@ -63,6 +63,7 @@ def loaded(
     )
 
 
+@pytest.mark.slow
 def test_an_explicit_file_wins_over_the_environment(write: Write) -> None:
     file, other = write(), write("other", server="http://env:1")
 

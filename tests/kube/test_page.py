@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from math import inf
@@ -35,6 +36,7 @@ from ringleaf.kube.page import (
     Reading,
     states_of,
 )
+from ringleaf.kube.quarantine import Culprit
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
@@ -499,6 +501,22 @@ def test_a_report_that_does_not_fit_its_check_code_is_counted() -> None:
 
     assert scene.values("ringleaf_check_code_mismatches_total") == {(): 1}
     assert scene.values("ringleaf_bad_objects") == {("ConfigMap",): 1}
+
+
+def test_failures_and_what_is_set_aside_are_counted() -> None:
+    scene = Scene("a")
+    scene.stage.pod("odd", 4)
+    scene.cycle()
+    own, world = scene.scheduler.metrics, scene.stage.world
+    own.failures, own.differences, own.rebuilds = 3, 1, 4
+    world.quarantine.put(Culprit("Job", "pod default/odd"), "why", time.time() + 100)
+
+    assert scene.values("ringleaf_failures_total") == {(): 3}
+    assert scene.values("ringleaf_differences_total") == {(): 1}
+    assert scene.values("ringleaf_rebuilds_total") == {(): 4}
+    aside = scene.values("ringleaf_set_aside")
+    assert aside["Job",] == 1
+    assert sum(aside.values()) == 1
 
 
 def test_leader_and_configuration_are_as_they_were_set() -> None:

@@ -204,6 +204,7 @@ def reached() -> list[tuple[object, str, FunctionType]]:
     return [each for each in functions() if named(each[2]) in names]
 
 
+@pytest.mark.slow
 def test_whatever_fails_for_one_object_the_others_are_bound(
     reached: list[tuple[object, str, FunctionType]],
 ) -> None:

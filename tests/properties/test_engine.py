@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any, ClassVar
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -553,6 +554,7 @@ def digest() -> str:
     return sha256(b"".join(said for _events, _now, said in world.trace)).hexdigest()
 
 
+@pytest.mark.slow
 def test_the_same_events_say_the_same_in_another_process() -> None:
     """Sets of names have another order there."""
     code = "import tests.properties.test_engine as t; print(t.digest())"

@@ -106,7 +106,8 @@ def test_a_job_that_makes_it_fail_is_told_and_others_are_bound(
             stage.wait_until_runs(f"good-{i}")
         stage.wait_for_condition("evil-0", "is set aside for a while")
 
-    beside.run(story)
+    scheduler = beside.run(story)
+    assert scheduler.metrics.failures > 0
     told = [*beside.lines("failed"), *beside.lines("set aside")]
     assert any("/evil" in line["culprit"] for line in told), told
     assert all("ZeroDivisionError" in line["trace"] for line in told)

@@ -106,6 +106,8 @@ FIRST_PAUSE_S: Final = 0.1
 QUEUES_S: Final = 5.0
 """How long until the queues that are always there are asked for again."""
 
+MOST_DIGITS: Final = 19
+"""Digits of a version that is believed."""
 MAX_NAMED: Final = 3
 """Pods that are named in an event on their PodGroup."""
 
@@ -510,7 +512,7 @@ class Scheduler:
         given_up = before is not None and not before.holder
         noted = before.metadata.annotations if before and given_up else None
         seen = (noted or {}).get(SEEN, "")
-        if seen.isdecimal():
+        if seen.isdecimal() and len(seen) <= MOST_DIGITS:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CATCH_UP_S):
                     await _until(lambda: self._pods.version >= int(seen))
@@ -615,7 +617,8 @@ class Scheduler:
         found = self.decider.recover(error, self.now())
         named = ", ".join(f"{each.kind} {each.key}" for each in found) or "unknown"
         self._say("failed", culprit=named, why=told(error), trace=trace_of(error))
-        self.world.failures.clear()
+        others = [f for f in self.world.failures if f.culprit not in found]
+        self.world.failures[:] = others
         self.metrics.failures += 1
         self._follow()
 
