@@ -132,6 +132,7 @@ def test_a_configuration_that_changes_while_everything_starts_is_read(
     assert ruled.conf.actions == ("allocate",)
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_gone_is_told_and_read_when_it_is_back(
     file: Path,
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_configuration_that_is_gone_is_told_and_read_when_it_is_back(
     following(file, story)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thing", ["a folder", "a link to nowhere"])
 def test_what_takes_the_place_of_a_configuration_is_refused(
     file: Path, thing: str

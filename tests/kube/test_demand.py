@@ -553,6 +553,7 @@ SPECS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(SPECS)
 def test_no_spec_does_worse_than_a_refusal(spec: dict[str, Any]) -> None:
     try:

@@ -138,7 +138,7 @@ def played(whole_stage: Stage, promtool: Path) -> Iterator[Played]:
     spaces = "/api/v1/namespaces"
     stage.bed.client.ask("POST", spaces, {"metadata": {"name": stage.namespace}})
     (bare,) = fleet("atlas-800t-a2", 1, first=95, prefix="unplayed")
-    scheduler = stage.start_scheduler(CONF, "--release-seconds", "1")
+    scheduler = stage.start_scheduler(CONF, "--release-seconds", "4")
     prometheus = watch(stage, scheduler)
     try:
         play(stage, bare, scheduler, prometheus)

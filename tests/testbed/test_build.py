@@ -211,6 +211,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 def test_on_a_terminal_one_line_tells_the_seconds(tmp_path: Path) -> None:
     terminal = Terminal()
     progress = build.Progress(terminal, ["etcd", "kwok"])
@@ -225,6 +226,7 @@ def test_on_a_terminal_one_line_tells_the_seconds(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_build_tells_how_many_packages_are_compiled(tmp_path: Path) -> None:
     """And, once a hundred are, how long the others will take."""
     terminal = Terminal()
