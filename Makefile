@@ -33,7 +33,7 @@ testbed: $(VENV)/.run
 	@$(BIN)/python -m ringleaf.testbed.build
 
 soak: $(VENV)/.dev testbed
-	@$(BIN)/python -m tests.soak.run --out build/soak
+	@$(BIN)/python -m tests.soak.run --tenant --out build/soak
 	@$(BIN)/python -m tests.soak.run --replicas 2 --kills 40 --restarts 2 --pods 4000 --out build/soak-leaders
 
 bench: $(VENV)/.dev

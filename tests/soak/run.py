@@ -36,6 +36,7 @@ from ringleaf.testbed.process import Child
 from ringleaf.testbed.source import TestbedError
 from tests.deploy.helm import NAMESPACE, install_rights
 from tests.soak import checker, workload
+from tests.soak.tenant import Tenant
 from tests.soak.workload import Piece
 
 AWAY: Final = (OSError, HTTPException, TestbedError, msgspec.DecodeError)
@@ -46,6 +47,8 @@ SYNCED: Final = re.compile(r'"event": ?"synced", ?"timestamp": ?"([^"]+)"')
 RELEASE: Final = re.compile(r'"event": ?"release"')
 RELEASE_S: Final = 4
 PATIENCE_S: Final = 120.0
+MESH: Final = "atlas-800t-a2"
+"""How names of nodes begin that any pod may go to."""
 EXISTS: Final = 409
 
 
@@ -64,6 +67,8 @@ class Plan(Struct, frozen=True):
     """How long the cluster has in the end."""
     replicas: int = 1
     """Schedulers; of several the one that leads is hit."""
+    tenant: bool = False
+    """Whether somebody writes whatever the API server takes meanwhile."""
 
 
 class Report(Struct):
@@ -92,6 +97,10 @@ class Report(Struct):
     deleted: int = 0
     cordoned: int = 0
     not_ready: int = 0
+    unplugged: int = 0
+    """Nodes whose device plugin was down for a while."""
+    tenant: dict[str, int] = field(default_factory=dict)
+    """What a hostile tenant did, and how often."""
     looks: int = 0
     """How often the checker looked while it went on."""
     recovery_s: float = 0.0
@@ -250,6 +259,7 @@ class Soak:
         self._dice = random.Random(plan.seed)  # noqa: S311 - to be repeated
         self._bed = self._new_bed(testbed, folder)
         self._is_away = False
+        self._tenant: Tenant | None = None
         self._stack = contextlib.ExitStack()
         self._scheduler: Child | None = None
         self._killed_at = 0.0
@@ -289,6 +299,10 @@ class Soak:
         self.report.nodes = len(self._machines)
         self._spectator = self._stack.enter_context(Spectator(bed.client))
         self._start()
+        if self.plan.tenant:
+            mesh = [m.name for m in self._machines if m.name.startswith(MESH)]
+            tenant = Tenant(bed.client, self.plan.seed, mesh)
+            self._tenant = self._stack.enter_context(tenant)
         self._say(f"{len(self._machines)} nodes, seed {self.plan.seed}")
 
     # What happens to it
@@ -346,7 +360,7 @@ class Soak:
             self._start()
             return
         mesh = [m.name for m in self._machines if m.name not in self._down]
-        mesh = [name for name in mesh if name.startswith("atlas-800t-a2")]
+        mesh = [name for name in mesh if name.startswith(MESH)]
         for node in mesh:
             self._cordon(node, on=True)
         self._start()
@@ -412,7 +426,9 @@ class Soak:
         for _ in range(2):
             machine = self._dice.choice(self._machines)
             due = step + self._dice.randint(1, 5)
-            kind = self._dice.choice((self._delete, self._close, self._unready))
+            kinds = [self._delete, self._close, self._unready]
+            kinds += [self._unplug] if self.plan.tenant else []
+            kind = self._dice.choice(kinds)
             if machine.name not in self._down:
                 self._down.add(machine.name)
                 self._undo.append((due, kind(machine.name)))
@@ -455,6 +471,25 @@ class Soak:
 
         return put_back
 
+    def _unplug(self, name: str) -> Callable[[], None]:
+        """The device plugin of a node is down: its kubelet counts no chips."""
+        self.report.unplugged += 1
+        machine = next(m for m in self._machines if m.name == name)
+
+        def count(chips: int) -> None:
+            has = {machine.product.resource: str(chips)}
+            body = {"status": {"allocatable": has}}
+            path = f"/api/v1/nodes/{name}/status"
+            ask = partial(self._bed.client.ask, "PATCH", path, body)
+            self._insist(ask, f"{chips} chips of node {name}")
+
+        def put_back() -> None:
+            count(machine.chips)
+            self._down.discard(name)
+
+        count(0)
+        return put_back
+
     def _cordon(self, name: str, *, on: bool) -> None:
         change = {"spec": {"unschedulable": on or None}}
         path = f"/api/v1/nodes/{name}"
@@ -475,6 +510,9 @@ class Soak:
         for _due, undo in self._undo:
             undo()
         self._undo.clear()
+        if self._tenant is not None:
+            self._insist(self._tenant.leave, "the tenant's leaving")
+            self.report.tenant = dict(sorted(self._tenant.done.items()))
         began = time.monotonic()
         self._wait_synced()
         found = ["the API server does not answer"]
@@ -555,6 +593,7 @@ def markdown(report: Report) -> str:
             "nodes deleted / cordoned / not ready",
             f"{report.deleted} / {report.cordoned} / {report.not_ready}",
         ),
+        *_hostility(report),
         ("looks of the checker meanwhile", report.looks),
         (
             "longest time until a new scheduler was in sync",
@@ -568,6 +607,14 @@ def markdown(report: Report) -> str:
     lines = ["| what | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
     lines += [f"- {line}" for line in report.violations]
     return "\n".join([*lines, ""])
+
+
+def _hostility(report: Report) -> Iterable[tuple[str, object]]:
+    """What a tenant did."""
+    if report.plan.tenant:
+        yield "nodes whose device plugin was down", report.unplugged
+        for what, times in report.tenant.items():
+            yield f"of a hostile tenant: {what}", times
 
 
 def _leadership(report: Report) -> Iterable[tuple[str, object]]:
@@ -592,7 +639,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--restarts", type=int, default=5)
     parser.add_argument("--pods", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=910)
+    parser.add_argument("--seed", type=int, help="drawn, unless it is given")
+    parser.add_argument("--tenant", action="store_true", help="with a hostile tenant")
     parser.add_argument("--aimed", type=int, default=20)
     parser.add_argument("--starved", type=int, default=4)
     parser.add_argument("--patience", type=float, default=300.0, metavar="S")
@@ -604,11 +652,12 @@ def main(arguments: list[str] | None = None) -> int:
         kills=told.kills,
         restarts=told.restarts,
         pods=told.pods,
-        seed=told.seed,
+        seed=random.randrange(10**6) if told.seed is None else told.seed,  # noqa: S311
         aimed=told.aimed,
         starved=told.starved,
         patience_s=told.patience,
         replicas=told.replicas,
+        tenant=told.tenant,
     )
 
     def say(line: str) -> None:
