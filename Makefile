@@ -28,13 +28,14 @@ check: $(VENV)/.dev
 	@$(BIN)/mypy tests benchmarks
 	@$(BIN)/lint-imports
 	@$(BIN)/cog --check README.md docs/*.md docs/policies/*.md
+	@$(BIN)/python -m tests.docs.seeds
 
 testbed: $(VENV)/.run
 	@$(BIN)/python -m ringleaf.testbed.build
 
 soak: $(VENV)/.dev testbed
 	@$(BIN)/python -m tests.soak.run --tenant --out build/soak
-	@$(BIN)/python -m tests.soak.run --replicas 2 --kills 40 --restarts 2 --pods 4000 --out build/soak-leaders
+	@$(BIN)/python -m tests.soak.run --tenant --replicas 2 --kills 40 --restarts 2 --pods 4000 --waves 4 --out build/soak-leaders
 
 bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/decide.py
@@ -78,10 +79,14 @@ lock:
 clean:
 	rm -rf .venv .venv-* build/demo build/tests .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
+# A Python that pyenv has installed is found by its name, also where it is not active.
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later found; hint: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2; }
-	@echo "setting up $(VENV) with $$($(PYTHON) --version) ..."
-	@$(PYTHON) -m venv $(VENV)
+	@found=$$($(PYTHON) -c 'import sys; print(sys.executable)' 2>/dev/null \
+		|| pyenv whence --path "$(PYTHON)" 2>/dev/null | tail -1); \
+	"$$found" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| { echo "make: $(if $(PYTHON),$(PYTHON) is not,found no) Python 3.11 or later; hint: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2; }; \
+	echo "setting up $(VENV) with $$("$$found" --version) ..."; \
+	"$$found" -m venv $(VENV)
 
 $(VENV)/.run: requirements/run.lock pyproject.toml | $(BIN)/python
 	@echo "installing what ringleaf needs ..."

@@ -102,6 +102,7 @@ def run(n_nodes: int, action: str, kinds: int = 1) -> Run:
 
     The jobs that come are of so many *kinds*.
     """
+    gc.collect()  # what the run before left is not this one's to pay
     nodes = [Node(f"node-{i:06}", A2, 8, 0xFF) for i in range(n_nodes)]
     engine = Engine(nodes, queues=[Queue("a"), Queue("b")], conf=configured())
     low = [Job(f"low{i}", A2, 8, queue="a") for i in range(n_nodes)]
@@ -178,16 +179,14 @@ def main() -> int:
                 f"{found.each_ms:.2f} ms",
                 f"{1e3 * found.ends_s:.0f} ms",
             )
-        if kinds > 1:
-            continue
         small, large = runs
         growth = large.each_ms / small.each_ms
+        what = f"{action}, {kinds} {'kind' if kinds == 1 else 'kinds'}"
         met |= {
-            f"{action}: no call beyond {GOAL_CALL_S} s": large.longest_s < GOAL_CALL_S,
-            f"{action}: first eviction in {GOAL_FIRST_S} s": large.first_s
-            < GOAL_FIRST_S,
-            f"{action}: all in {GOAL_WHOLE_S} s": large.whole_s < GOAL_WHOLE_S,
-            f"{action}: an evictor costs at most {GOAL_GROWTH:g} times as much on "
+            f"{what}: no call beyond {GOAL_CALL_S} s": large.longest_s < GOAL_CALL_S,
+            f"{what}: first eviction in {GOAL_FIRST_S} s": large.first_s < GOAL_FIRST_S,
+            f"{what}: all in {GOAL_WHOLE_S} s": large.whole_s < GOAL_WHOLE_S,
+            f"{what}: an evictor costs at most {GOAL_GROWTH:g} times as much on "
             f"{SIZES[1]:,} nodes, {growth:.2f} found": growth < GOAL_GROWTH,
         }
     console.print(table)

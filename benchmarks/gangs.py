@@ -90,6 +90,11 @@ def blocks(firmness: Firmness) -> Callable[[int], Job]:
     )
 
 
+def unlabelled(nodes: int) -> Job:
+    """A gang without a label: chip ranks, and one leaf where they tie."""
+    return Job("gang", A2, 8, nodes)
+
+
 LARGE, NORMAL = labelled(Schema.LARGE_MODEL), labelled(Schema.NORMAL)
 ONE = Settings(nodes_per_leaf=LEAF)
 TWO = Settings(nodes_per_leaf=LEAF, switch_mode=SwitchMode.SPINE_LEAF_2)
@@ -101,6 +106,8 @@ MODES = (
     Mode("2.0, foundation", TWO, leaves, LARGE),
     Mode("2.0, common", TWO, broken_leaves, NORMAL),
     Mode("single-layer", SINGLE, large_leaves, NORMAL),
+    Mode("no label, no leaf holds it", ONE, leaves, unlabelled),
+    Mode("no label, one leaf", ONE, large_leaves, unlabelled),
     Mode("SuperPoDs, hard", Settings(), superpods, blocks(Firmness.HARD)),
     Mode("SuperPoDs, soft", Settings(), superpods, blocks(Firmness.SOFT)),
 )

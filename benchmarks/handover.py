@@ -20,10 +20,10 @@ from typing import Final
 
 from benchmarks.race import (
     BIN,
-    N_RUNNING,
     PATIENCE_S,
     PODS,
     PRODUCT,
+    STARTS,
     Stable,
     pod,
     usage,
@@ -85,7 +85,8 @@ def main() -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with TemporaryDirectory() as folder:
         stable = Stable(Path(folder))
-        for n_nodes, running in ((100, 0), (5_000, N_RUNNING))[: 1 + (not asked.small)]:
+        sizes = (100, 0), (5_000, STARTS["start"].n_running)
+        for n_nodes, running in sizes[:1] if asked.small else sizes:
             print(f"{n_nodes} nodes of {PRODUCT}, {running} pods:")
             found: dict[str, list[float]] = {}
             with stable.bed(n_nodes, running=running) as bed:

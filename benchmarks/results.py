@@ -144,10 +144,13 @@ class Own(Struct, frozen=True):
 
 LEAF_SIZES: Final = (4, 8)
 FILLED: Final = (
-    *("best-fit", "ringleaf", "vendor-1.0", "vendor-2.0"),
+    *("best-fit", "ringleaf", "ringleaf-guide", "vendor-1.0", "vendor-2.0"),
     *("kueue-tas", "whole-leaves", "random"),
 )
-CHURNED: Final = ("best-fit", "ringleaf", "vendor-2.0", "kueue-tas")
+CHURNED: Final = (
+    *("best-fit", "ringleaf", "ringleaf-guide"),
+    *("vendor-2.0", "kueue-tas"),
+)
 FREE: Final = "best-fit"
 """Who packs freely: any nodes do."""
 SEEDS: Final = 10
@@ -314,7 +317,7 @@ STUDIES: Final[Sequence[Compared | Own]] = (
     Compared(
         "nasa-links",
         f"{NASA} --contention 0.3 --seeds 1 "
-        "--policies ringleaf,ringleaf+easy,best-fit,kueue-tas",
+        "--policies ringleaf,ringleaf-guide,ringleaf+easy,best-fit,kueue-tas",
     ),
     Compared("seren", f"{SEREN} --seeds 2 --policies {TURNS}"),
     Compared("seren-told", f"{SEREN} --estimate 1.5 --seeds 2 --policies {TURNS}"),

@@ -9,16 +9,17 @@ There are two kinds of functions.  ``place_…`` follow the documented steps and
 node of every rank.  ``is_legal_…`` look at a finished placement, whoever made it, and
 know nothing of the steps; ``exists_legal`` tries every set of nodes against them.
 
-Sources: the seeds (000, 001, 002), the decisions D10 to D17 and D27 to D33 with their
-exact readings, and the vendor's steps where neither speaks.
+Sources: the seeds (000, 001, 002), the decisions D10 to D17, D27 to D33, D35 and D36
+with their exact readings, and the vendor's steps where neither speaks.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, groupby
+from typing import TypeVar
 
-from tests.oracle import OracleJob, OracleNode, choose, node_rank, usable
+from tests.oracle import OracleJob, OracleNode, choose, node_rank, place, usable
 
 IDLE, SHARED, EXCLUSIVE = 0, 1, 2
 
@@ -47,13 +48,17 @@ class Note:
 
 @dataclass(frozen=True)
 class NetJob:
-    """A job of identical pods; `label` is its tor-affinity, `block` its sp-block."""
+    """A job of identical pods; `label` is its tor-affinity, `block` its sp-block.
+
+    To a `careless` one equal leaves and SuperPoDs are equal, whatever their nodes.
+    """
 
     name: str
     pod: OracleJob
     label: str | None = None
     block: int | None = None
     soft: bool = False
+    careless: bool = False
 
     @property
     def replicas(self) -> int:
@@ -88,6 +93,7 @@ class World:
     spots: tuple[Spot, ...]
     mode: str = "1.0"
     given_m: int | None = None
+    choice: str = "compact"
     budget: int = 2
     share_common: bool = False
     reserve: int = 2
@@ -104,6 +110,10 @@ class World:
         """M: as set, or the nodes of the largest leaf."""
         sizes = Counter(spot.leaf for spot in self.spots if spot.leaf is not None)
         return self.given_m or max(sizes.values(), default=0)
+
+    def own(self, leaf: str) -> list[Spot]:
+        """All nodes of a leaf, whatever they have free."""
+        return [spot for spot in self.spots if spot.leaf == leaf]
 
     def spot(self, name: str) -> Spot:
         return next(spot for spot in self.spots if spot.name == name)
@@ -258,14 +268,143 @@ def _names(spots: Sequence[Spot]) -> list[str]:
     return [spot.name for spot in spots]
 
 
+# Jobs without a label (D38)
+
+Placements = list[tuple[str, tuple[int, ...]]]
+
+
+def in_one_leaf_or_anywhere(world: World, job: NetJob) -> Placements | None:
+    """Inside one leaf where no pod gets a worse node there, or pod by pod anywhere.
+
+    Of several leaves the one with the fewest places of the last rank that is needed,
+    then the first listed.
+    """
+    anywhere = place([spot.node for spot in world.spots], job.pod)
+    if anywhere is None or len({name for name, _chips in anywhere}) == 1:
+        return anywhere
+    own = ranks_in_turn(world, job, anywhere)
+    last = max(chip_rank(world.spot(name), job) for name, _chips in anywhere)
+    good: list[tuple[int, Placements]] = []
+    for leaf, spots in candidates(world, job).items():
+        inside = place([s.node for s in world.spots if s.leaf == leaf], job.pod)
+        if inside is not None and ranks_in_turn(world, job, inside) == own:
+            tied = [spot for spot in spots if chip_rank(spot, job) == last]
+            good.append((sum(pods_held(spot, job) for spot in tied), inside))
+    return min(good, key=lambda each: each[0])[1] if good else anywhere
+
+
+def ranks_in_turn(world: World, job: NetJob, placed: Placements) -> list[object]:
+    """The chip rank of the node of every pod, as each pod finds it."""
+    spots, ranks = {spot.name: spot for spot in world.spots}, list[object]()
+    for name, chips in placed:
+        spot = spots[name]
+        ranks.append(chip_rank(spot, job))
+        left = replace(spot.node, free=spot.node.free.difference(chips))
+        spots[name] = replace(spot, node=left)
+    return ranks
+
+
+def pods_held(spot: Spot, job: NetJob) -> int:
+    """How many pods of *job* the node holds, one after the other."""
+    node, count = spot.node, 0
+    while (choice := choose(node, job.pod)) is not None:
+        node, count = replace(node, free=node.free.difference(choice[1])), count + 1
+    return count
+
+
+# Ties between leaves and between SuperPoDs (D35)
+
+Cost = tuple[int, int, int]
+_Item = TypeVar("_Item")
+
+
+def cost(spots: Sequence[Spot], job: NetJob) -> Cost:
+    """Sub-healthy nodes, faulty chips, and the sum of chip ranks; lower is better."""
+    if job.careless:
+        return 0, 0, 0
+    faulty = sum(len(spot.node.faulty) for spot in spots)
+    fragments = sum(_as_number(choose(spot.node, job.pod)) for spot in spots)
+    return sum(spot.node.sub_healthy for spot in spots), faulty, fragments
+
+
+def _as_number(choice: tuple[tuple[int, ...], object] | None) -> int:
+    """A chip rank as one number: a node has up to 64 chips."""
+    assert choice is not None
+    number = 0
+    for term in choice[0]:
+        number = 65 * number + term
+    return number
+
+
+def in_cheapest_order(
+    tied: Sequence[_Item], each: int, wanted: int, price: Callable[[_Item, int], Cost]
+) -> list[_Item]:
+    """Equal leaves or SuperPoDs, so that the *wanted* nodes cost least.
+
+    Every one gives *each* nodes, but the last that is needed: it gives what is left.
+    """
+    whole, rest = divmod(wanted - 1, each)
+    if whole >= len(tied):
+        return list(tied)
+    by_cost = sorted(tied, key=lambda item: price(item, each))
+
+    def beside(last: _Item) -> list[_Item]:
+        return [item for item in by_cost if item != last][:whole]
+
+    def total(last: _Item) -> Cost:
+        costs = [price(last, rest + 1), *(price(item, each) for item in beside(last))]
+        sub_healthy, faulty, fragments = (
+            sum(terms) for terms in zip(*costs, strict=True)
+        )
+        return sub_healthy, faulty, fragments
+
+    last = min(tied, key=lambda item: (total(item), item in by_cost[:whole]))
+    chosen = [item for item in tied if item in beside(last)] + [last]
+    if rest + 1 == each:
+        chosen.sort(key=tied.index)
+    return chosen + [item for item in tied if item not in chosen]
+
+
+def _taken_in_turn(
+    leaves: Sequence[str], free: Mapping[str, list[Spot]], n: int, job: NetJob
+) -> list[tuple[str, list[Spot]]]:
+    """Up to *n* nodes of leaves that come in the order of their size."""
+    chosen: list[tuple[str, list[Spot]]] = []
+    for size, group in groupby(leaves, key=lambda leaf: len(free[leaf])):
+        tied = list(group)
+        if n and size:
+            tied = in_cheapest_order(tied, size, n, _price(free, job))
+        for leaf in tied:
+            if count := min(n, size):
+                chosen.append((leaf, best_of(free[leaf], count, job)))
+                n -= count
+    return chosen
+
+
+def _price(free: Mapping[str, list[Spot]], job: NetJob) -> Callable[[str, int], Cost]:
+    return lambda leaf, count: cost(best_of(free[leaf], count, job), job)
+
+
+def _by_size(
+    free: Mapping[str, list[Spot]], leaves: Sequence[str], *, most_first: bool
+) -> list[str]:
+    return sorted(leaves, key=lambda leaf: len(free[leaf]), reverse=most_first)
+
+
 def _fewest(
-    free: Mapping[str, list[Spot]], n: int, job: NetJob, *, last_listed: bool
+    free: Mapping[str, list[Spot]],
+    n: int,
+    job: NetJob,
+    *,
+    last_listed: bool,
+    first: Sequence[str] = (),
 ) -> list[Spot] | None:
-    """The leaf with the fewest nodes that still suffice."""
-    enough = [(len(spots), -i if last_listed else i, leaf)
+    """The leaf with the fewest nodes that still suffice; some *first* among equals."""
+    enough = [(len(spots), leaf not in first, _price(free, job)(leaf, n),
+               -i if last_listed else i, leaf)
               for i, (leaf, spots) in enumerate(free.items())
               if len(spots) >= n]  # fmt: skip
-    return best_of(free[min(enough)[2]], n, job) if enough else None
+    return best_of(free[min(enough)[4]], n, job) if enough else None
 
 
 # Affinity 1.0
@@ -287,65 +426,124 @@ def place_1(world: World, job: NetJob) -> list[str] | None:
     """Steps A to F: one leaf, whole leaves, logical leaves, free choice."""
     n, m = job.replicas, world.m
     free = open_nodes(world, job)
-    if n < m or job.kind == "padding":
-        inside = _fewest(free, n, job, last_listed=True)
+    compact = world.choice == "compact"
+    small = n < m or job.kind == "padding"
+    if small or compact:
+        crossed = [leaf for leaf in free if compact and is_crossed(world, leaf)]
+        inside = _fewest(free, n, job, last_listed=small, first=crossed)
         if inside is not None:
             return _names(inside)
         if job.kind == "padding":
             return None
-    queue = sorted(free.values(), key=len, reverse=True)
-    rows, last = divmod(n - 1, m)
-    complete = [spots for spots in queue if len(spots) == m]
-    if len(complete) >= rows + 1:
-        whole = [spot for spots in complete[:rows] for spot in spots]
-        return _names(whole + best_of(complete[rows], last + 1, job))
-    logical = _logical(queue, n, m, job)
+    queue = _by_size(free, [*free], most_first=True)
+    whole = (_compact if compact else _complete)(world, free, n, job)
+    logical = whole or _logical(queue, free, n, m, job)
     if logical is not None:
         return _names(logical)
     if job.kind == "common":
-        return _anywhere(queue, n, job)
+        taken = _taken_in_turn(queue, free, n, job)
+        chosen = _names([spot for _leaf, spots in taken for spot in spots])
+        return chosen if len(chosen) == n else None
     return None
 
 
+def _complete(
+    world: World, free: Mapping[str, list[Spot]], n: int, job: NetJob
+) -> list[Spot] | None:
+    """Step D: complete leaves, the last of them in part."""
+    complete = [leaf for leaf in free if len(free[leaf]) == world.m]
+    if len(complete) * world.m < n:
+        return None
+    taken = _taken_in_turn(complete, free, n, job)
+    return [spot for _leaf, spots in taken for spot in spots]
+
+
+def _compact(
+    world: World, free: Mapping[str, list[Spot]], n: int, job: NetJob
+) -> list[Spot] | None:
+    """D36: complete leaves, largest first, while they fit in; the rest tightly."""
+    complete = [s for s in free if free[s] and len(free[s]) == len(world.own(s))]
+    price, rest = _price(free, job), n
+    classes = []
+    for size in sorted({len(free[leaf]) for leaf in complete}, reverse=True):
+        tied = [leaf for leaf in complete if len(free[leaf]) == size]
+        whole = min(len(tied), rest // size)
+        rest -= whole * size
+        classes.append((size, tied, whole))
+    full = [
+        leaf for _size, tied, whole in classes if whole == len(tied) for leaf in tied
+    ]
+    enough = [s for s in free if len(free[s]) >= rest and s not in full]
+    if rest and not enough:
+        return None
+    tight = min((len(free[leaf]) for leaf in enough), default=0)
+    last = [leaf for leaf in enough if len(free[leaf]) == tight]
+    last = [leaf for leaf in last if leaf not in complete] or last
+    chosen: list[Spot] = []
+    for size, tied, whole in classes:
+        wanted = whole * size
+        if rest and set(last) <= set(tied):
+            order = in_cheapest_order(tied, size, wanted + rest, price)
+            last = [order[whole]]
+        else:
+            order = in_cheapest_order(tied, size, wanted, price) if whole else []
+        chosen += [spot for leaf in order[:whole] for spot in free[leaf]]
+    if rest:
+        leaf = min(last, key=lambda leaf: price(leaf, rest))
+        chosen += best_of(free[leaf], rest, job)
+    return chosen
+
+
 def _logical(
-    queue: Sequence[Sequence[Spot]], n: int, m: int, job: NetJob
+    queue: Sequence[str], free: Mapping[str, list[Spot]], n: int, m: int, job: NetJob
 ) -> list[Spot] | None:
     """Step E: one node of each position makes a logical leaf.
 
-    D31: where it has more nodes than are wanted, the best chip rank first.
+    D31: where it has more nodes than are wanted, the best chip rank first. D35: of one
+    position, of leaves with as many free nodes, the best chip rank first.
     """
     rows, last = divmod(n - 1, m)
     lists: list[list[Spot]] = [[] for _ in range(m)]
-    for spots in queue:
-        for spot in spots:
+    for leaf in queue:
+        for spot in free[leaf]:
             lists[spot.slot].append(spot)
     lists.sort(key=len, reverse=True)
     if len(lists[last]) < rows + 1 or len(lists[-1]) < rows:
         return None
 
-    def row(i: int) -> list[Spot]:
-        return [spots[i] for spots in lists if len(spots) > i]
+    def size(spot: Spot) -> int:
+        return len(free[str(spot.leaf)])
 
-    def by_slot(spots: Sequence[Spot]) -> list[Spot]:
-        return sorted(spots, key=lambda spot: spot.slot)
-
-    def best(i: int, count: int) -> list[Spot]:
-        wanted = sorted(row(i), key=lambda spot: chip_rank(spot, job))
+    def best(spots: Sequence[Spot], count: int) -> list[Spot]:
+        wanted = sorted(spots, key=lambda spot: chip_rank(spot, job))
         return by_slot(wanted[:count])
 
     if n < m:
-        deep = max(i for i in range(len(lists[0])) if len(row(i)) >= n)
-        return best(deep, n)
-    whole = [spot for i in range(rows) for spot in by_slot(row(i))]
-    return whole + best(rows, last + 1)
+        deep = max(i for i in range(len(lists[0])) if _at(lists, i, n))
+        row = []
+        for spots in _long(lists, deep):
+            own = spots[deep]
+            tied = [spot for spot in spots if size(spot) == size(own)]
+            row.append(min(tied, key=lambda s: (cost([s], job), s != own)))
+        return best(row, n)
+    for spots in lists:
+        spots.sort(key=lambda spot: (-size(spot), cost([spot], job)))
+    whole = [by_slot([spots[i] for spots in _long(lists, i)]) for i in range(rows)]
+    final = best([spots[rows] for spots in _long(lists, rows)], last + 1)
+    return [spot for row in whole for spot in row] + final
 
 
-def _anywhere(queue: Sequence[Sequence[Spot]], n: int, job: NetJob) -> list[str] | None:
-    """Step F: a common job takes what is open, emptiest leaf first."""
-    chosen: list[Spot] = []
-    for spots in queue:
-        chosen += best_of(spots, min(len(spots), n - len(chosen)), job)
-    return _names(chosen) if len(chosen) == n else None
+def by_slot(spots: Sequence[Spot]) -> list[Spot]:
+    return sorted(spots, key=lambda spot: spot.slot)
+
+
+def _long(lists: Sequence[list[Spot]], i: int) -> list[list[Spot]]:
+    """The positions that have a node at *i*."""
+    return [spots for spots in lists if len(spots) > i]
+
+
+def _at(lists: Sequence[list[Spot]], i: int, n: int) -> bool:
+    return len(_long(lists, i)) >= n
 
 
 # Single layer
@@ -373,7 +571,8 @@ def leaf_groups(world: World) -> dict[str, list[str]]:
 def place_2(world: World, job: NetJob) -> dict[str, tuple[int, bool]] | None:
     """Steps 1 to 5: node -> state and health written on its pod, in rank order."""
     n, free, groups = job.replicas, candidates(world, job), leaf_groups(world)
-    if n < world.m or job.kind == "padding":
+    compact = world.choice == "compact"
+    if n < world.m or job.kind == "padding" or (compact and n == world.m):
         for name in "XUSI":
             under = {leaf: free[leaf] for leaf in groups[name]}
             inside = _fewest(under, n, job, last_listed=False)
@@ -400,45 +599,56 @@ def _within_capacity(
     def room(leaf: str) -> int:
         return len(free[leaf])
 
-    chosen: list[tuple[list[Spot], int, bool]] = []
     rest = job.replicas
-    idle = sorted(groups["I"], key=room, reverse=True)
-    while idle and rest >= room(idle[0]):
-        leaf = idle.pop(0)
-        chosen.append((free[leaf], EXCLUSIVE, True))
-        rest -= room(leaf)
-    if rest:
-        enough = {leaf: free[leaf] for leaf in groups["I"] if leaf in idle}
-        inside = _fewest(enough, rest, job, last_listed=False)
-        if inside is not None:
-            chosen.append((inside, SHARED, True))
-        else:
-            order = world.leaves.index
-            for leaf in _shared_for(
-                [(room(s), order(s), s) for s in groups["S"] if room(s)],
-                rest,
-                world.budget,
-            ):
-                take = min(rest, room(leaf))
-                chosen.append((best_of(free[leaf], take, job), SHARED, True))
-                rest -= take
+    idle = _by_size(free, [leaf for leaf in groups["I"] if room(leaf)], most_first=True)
+    whole = 0
+    while whole < len(idle) and rest >= room(idle[whole]):
+        rest -= room(idle[whole])
+        whole += 1
+    later = [leaf for leaf in idle[whole:] if room(leaf) >= rest]
+    tight = min(map(room, later), default=0)
+    if rest and whole and tight == room(idle[whole - 1]):
+        # Which of leaves of one size are taken whole, and which holds the remainder.
+        taken = _taken_in_turn(idle, free, job.replicas, job)
+        return _marked(
+            [(spots, EXCLUSIVE, True) for _leaf, spots in taken[:-1]]
+            + [(taken[-1][1], SHARED, True)]
+        )
+    taken = _taken_in_turn(idle, free, job.replicas - rest, job)
+    chosen = [(spots, EXCLUSIVE, True) for _leaf, spots in taken]
+    used = [leaf for leaf, _spots in taken]
+    if rest and later:
+        unused = {leaf: free[leaf] for leaf in groups["I"] if leaf not in used}
+        inside = _fewest(unused, rest, job, last_listed=False)
+        assert inside is not None
+        chosen.append((inside, SHARED, True))
+    elif rest:
+        shared = {s: free[s] for s in groups["S"] if room(s)}
+        shares = _shared_for(shared, rest, world.budget, job)
+        chosen += [(spots, SHARED, True) for spots in shares]
     return _marked(chosen)
 
 
 def _shared_for(
-    leaves: list[tuple[int, int, str]], rest: int, budget: int
-) -> list[str]:
+    free: Mapping[str, list[Spot]], rest: int, budget: int, job: NetJob
+) -> list[list[Spot]]:
     """D14: one leaf, or the pair with the smallest sufficient sum."""
-    leaves = sorted(leaves)
-    if budget == 1 or len(leaves) == 1:
-        return [next(leaf for room, _, leaf in leaves if room >= rest)]
-    pairs = [
-        (one[0] + two[0], one[0], one[1], two[1], one[2], two[2])
-        for one, two in combinations(leaves, 2)
-        if one[0] + two[0] >= rest
-    ]
-    *_, one_leaf, two_leaf = min(pairs)
-    return [one_leaf, two_leaf]
+    if budget == 1 or len(free) == 1:
+        inside = _fewest(free, rest, job, last_listed=False)
+        assert inside is not None
+        return [inside]
+    pairs = []
+    order = [*free].index
+    for pair in combinations(free, 2):
+        for one, two in (pair, pair[::-1]):
+            a, b = len(free[one]), len(free[two])
+            if a > b or a + b < rest:
+                continue
+            spots = [best_of(free[one], min(a, rest), job)]
+            spots += [best_of(free[two], rest - a, job)] * (rest > a)
+            price = cost([spot for part in spots for spot in part], job)
+            pairs.append(((a + b, a, price, order(one), order(two)), spots))
+    return min(pairs, key=lambda pair: pair[0])[1]
 
 
 def _over_capacity(
@@ -454,20 +664,18 @@ def _over_capacity(
             if "foundation" not in crossing_kinds(world, leaf)
         ]
 
-    idle = sorted(groups["I"], key=lambda leaf: -len(free[leaf]))
     chosen: list[tuple[list[Spot], int, bool]] = []
     rest = job.replicas
     for group, well in (
-        (idle, True),
+        (_by_size(free, groups["I"], most_first=True), True),
         *(
-            (sorted(listed, key=lambda leaf: len(free[leaf])), False)
+            (_by_size(free, listed, most_first=False), False)
             for listed in (groups["U"], spared("S"), spared("X"))
         ),
     ):
-        for leaf in group:
-            taken = best_of(free[leaf], min(rest, len(free[leaf])), job)
-            chosen.append((taken, EXCLUSIVE if well else SHARED, well))
-            rest -= len(taken)
+        for _leaf, spots in _taken_in_turn(group, free, rest, job):
+            chosen.append((spots, EXCLUSIVE if well else SHARED, well))
+            rest -= len(spots)
     return None if rest else _marked(chosen)
 
 
@@ -538,15 +746,14 @@ def place_superpods(world: World, job: NetJob) -> list[tuple[str, int]] | None:
     if job.replicas == 1:
         nodes = _tying(nodes, job)
     shape = shape_of(job)
-    free = {superpod: len(spots) for superpod, spots in nodes.items()}
-    whole = _whole_job(free, shape, world.reserve)
+    whole = _whole_job(nodes, shape, world.reserve, job)
     if whole is not None:
         takes = [(whole, shape.block)] * shape.blocks
     else:
-        takes = _block_by_block(free, shape, world.reserve)
+        takes = _block_by_block(nodes, shape, world.reserve, job)
         done = sum(size for _, size in takes)
         if job.soft:
-            takes += _fragments(free, takes, shape.nodes - done)
+            takes += _fragments(nodes, takes, shape.nodes - done, job)
         if sum(size for _, size in takes) < shape.nodes:
             return None
     ranks: list[tuple[str, int]] = []
@@ -569,55 +776,75 @@ def _tying(nodes: Mapping[int, list[Spot]], job: NetJob) -> dict[int, list[Spot]
     return {superpod: spots for superpod, spots in kept.items() if spots}
 
 
-def _whole_job(free: Mapping[int, int], shape: Shape, reserve: int) -> int | None:
+def _whole_job(
+    nodes: Mapping[int, list[Spot]], shape: Shape, reserve: int, job: NetJob
+) -> int | None:
     """D15: the first SuperPoD, in the seed's order, that holds all and its reserve."""
 
-    def visit(superpod: int) -> tuple[int, int, int, int]:
-        over = free[superpod] - shape.nodes - reserve
+    def visit(superpod: int) -> tuple[int, int, int, Cost, int]:
+        over = len(nodes[superpod]) - shape.nodes - reserve
         column, row = divmod(over, shape.block)
+        price = cost(nodes[superpod][: shape.nodes], job)
         if column < shape.blocks:
-            return (0, row, column, superpod)
-        return (1, column, row, superpod)
+            return (0, row, column, price, superpod)
+        return (1, column, row, price, superpod)
 
-    enough = [s for s in free if free[s] >= shape.nodes + reserve]
+    enough = [s for s in nodes if len(nodes[s]) >= shape.nodes + reserve]
     return min(enough, key=visit, default=None)
 
 
 def _block_by_block(
-    free: Mapping[int, int], shape: Shape, reserve: int
+    nodes: Mapping[int, list[Spot]], shape: Shape, reserve: int, job: NetJob
 ) -> list[tuple[int, int]]:
     """Phases 1 to 3: keep the reserve where it can be kept, then eat it."""
     block, wanted = shape.block, shape.blocks
-    left = dict(free)
+    left = {superpod: len(spots) for superpod, spots in nodes.items()}
     takes: list[tuple[int, int]] = []
-    cells = _cells(free, block, reserve)
+    cells = _cells(left, block, reserve)
     columns = max((column for _row, column in cells), default=0)
 
     def still() -> int:
         return wanted - len(takes)
 
-    def take(row: int, column: int) -> None:
-        for superpod in cells.get((row, column), []):
-            while left[superpod] - reserve >= block and still():
-                left[superpod] -= block
-                takes.append((superpod, block))
+    def give(tied: Sequence[int], keep: int) -> None:
+        each = (left[tied[0]] - keep) // block if tied else 0
+        if each < 1 or not still():
+            return
+        price = _price_of_more(nodes, left, job)
+        for superpod in in_cheapest_order(tied, each * block, still() * block, price):
+            blocks = min(each, still())
+            left[superpod] -= blocks * block
+            takes.extend([(superpod, block)] * blocks)
 
     for row in range(block):
         column = 1
         while column <= still():
-            take(row, column)
+            give(cells.get((row, column), []), reserve)
             column += 1
     for column in range(still() + 1, columns + 1):
         for row in range(block):
-            take(row, column)
-    for superpod in _most_first(left):
-        give = min(left[superpod] // block, still())
-        takes += [(superpod, block)] * give
+            give(cells.get((row, column), []), reserve)
+    for tied in _most_first(left):
+        give(tied, 0)
     return takes
 
 
-def _most_first(left: Mapping[int, int]) -> list[int]:
-    return sorted(left, key=lambda superpod: (-left[superpod], superpod))
+def _price_of_more(
+    nodes: Mapping[int, list[Spot]], left: Mapping[int, int], job: NetJob
+) -> Callable[[int, int], Cost]:
+    """What the next nodes of a SuperPoD cost, where so many are left."""
+
+    def price(superpod: int, count: int) -> Cost:
+        start = len(nodes[superpod]) - left[superpod]
+        return cost(nodes[superpod][start : start + count], job)
+
+    return price
+
+
+def _most_first(left: Mapping[int, int]) -> list[list[int]]:
+    """SuperPoDs with as many nodes left, most first."""
+    order = sorted(left, key=lambda superpod: (-left[superpod], superpod))
+    return [list(tied) for _left, tied in groupby(order, key=left.__getitem__)]
 
 
 def _cells(
@@ -634,18 +861,24 @@ def _cells(
 
 
 def _fragments(
-    free: Mapping[int, int], takes: Sequence[tuple[int, int]], need: int
+    nodes: Mapping[int, list[Spot]],
+    takes: Sequence[tuple[int, int]],
+    need: int,
+    job: NetJob,
 ) -> list[tuple[int, int]]:
     """Phase 4, soft jobs: what is left, the largest first (queue 3)."""
-    left = dict(free)
+    left = {superpod: len(spots) for superpod, spots in nodes.items()}
     for superpod, size in takes:
         left[superpod] -= size
     pieces = []
-    for superpod in _most_first(left):
-        size = min(left[superpod], need)
-        if size:
-            pieces.append((superpod, size))
-        need -= size
+    price = _price_of_more(nodes, left, job)
+    for tied in _most_first(left):
+        each = left[tied[0]]
+        ready = in_cheapest_order(tied, each, need, price) if need and each else tied
+        for superpod in ready:
+            if size := min(each, need):
+                pieces.append((superpod, size))
+            need -= size
     return pieces
 
 
@@ -667,12 +900,47 @@ def position_load(world: World, spots: Sequence[Spot]) -> list[int]:
 
 
 def is_even(world: World, spots: Sequence[Spot]) -> bool:
-    """D29: the load of the positions differs by one at most."""
+    """D29: the load of the positions differs by one at most.
+
+    With leaves of different sizes (D36), as often as leaves of the job have a position,
+    within one.
+    """
+    return loads_alike(world, spots) or (
+        world.choice == "compact" and loads_as_often_as_there(world, spots)
+    )
+
+
+def loads_alike(world: World, spots: Sequence[Spot]) -> bool:
     load = position_load(world, spots)
     return max(load) - min(load) <= 1
 
 
-def is_legal_1(world: World, job: NetJob, spots: Sequence[Spot]) -> bool:
+def loads_as_often_as_there(world: World, spots: Sequence[Spot]) -> bool:
+    leaves = {spot.leaf for spot in spots}
+    there = Counter(spot.slot for spot in world.spots if spot.leaf in leaves)
+    load = Counter(spot.slot for spot in spots)
+    missing = [there[slot] - load[slot] for slot in there]
+    return max(missing) - min(missing) <= 1
+
+
+def takes_leaves_whole(world: World, spots: Sequence[Spot]) -> bool:
+    """All of its leaves but one are the job's alone, with all their nodes."""
+    under = Counter(str(spot.leaf) for spot in spots)
+    return sum(count < len(world.own(leaf)) for leaf, count in under.items()) <= 1
+
+
+def is_shaped(world: World, spots: Sequence[Spot]) -> bool:
+    """D36: what a foundation job looks for, of all that loads the slots evenly."""
+    compact = world.choice == "compact"
+    return loads_alike(world, spots) or (compact and takes_leaves_whole(world, spots))
+
+
+def is_legal_1(
+    world: World,
+    job: NetJob,
+    spots: Sequence[Spot],
+    even: Callable[[World, Sequence[Spot]], bool] = is_even,
+) -> bool:
     """1.0; *world* is without the job itself."""
     leaves = _leaves_of(spots)
     if None in leaves or not _one_pod_per_node(spots):
@@ -686,7 +954,7 @@ def is_legal_1(world: World, job: NetJob, spots: Sequence[Spot]) -> bool:
         assert leaf is not None
         if is_crossed(world, leaf) and not (shares and is_common_only(world, leaf)):
             return False
-    return job.kind == "common" or is_even(world, spots)
+    return job.kind == "common" or even(world, spots)
 
 
 def is_legal_2(world: World, job: NetJob, spots: Sequence[Spot]) -> bool:
@@ -742,8 +1010,18 @@ LEGAL: Mapping[str, Callable[[World, NetJob, Sequence[Spot]], bool]] = {
 def legal_sets(
     world: World, job: NetJob, fixed: Sequence[Spot] = (), barred: Sequence[str] = ()
 ) -> Iterator[list[Spot]]:
-    """Every legal set of nodes that has the fixed ones; for small clusters only."""
+    """Every legal set of nodes that has the fixed ones; for small clusters only.
+
+    In 1.0 those of the shapes that are looked for; in repairs, by the load of slots.
+    """
     held = set(_names(fixed))
+
+    def is_legal(spots: Sequence[Spot]) -> bool:
+        if world.mode == "1.0":
+            shape = loads_alike if fixed else is_shaped
+            return is_legal_1(world, job, spots, shape)
+        return LEGAL[world.mode](world, job, spots)
+
     others = [
         spot
         for spot in world.spots
@@ -751,7 +1029,7 @@ def legal_sets(
     ]
     for more in combinations(others, job.replicas - len(fixed)):
         spots = [*fixed, *more]
-        if LEGAL[world.mode](world, job, spots):
+        if is_legal(spots):
             yield spots
 
 

@@ -42,7 +42,8 @@ class OracleNode:
 class OracleJob:
     """A job of identical pods; `chips` is what one pod asks for.
 
-    `strategy` is read for the 300I and the 300I Duo, `distributed` for the Duo only.
+    `strategy` is read for the 300I and the 300I Duo, `distributed` for the Duo only;
+    "" is a job that names no strategy.
     """
 
     product: str
@@ -296,6 +297,23 @@ def _fragments(pool: Chips, job: OracleJob) -> Iterator[Chips]:
 _FRAGMENTS = _Rule(_any_set, _no_wish, _left, _fragments)
 
 
+def _one_card_wanted(pool: Chips, chosen: Chips, _job: OracleJob) -> Key:
+    """No strategy: the card with the least room that holds the pod, if any (D42)."""
+    return (0, _room(pool, chosen, 4)) if _one_group(chosen, 4) else (1, 0)
+
+
+def _one_card_rank(pool: Chips, chosen: Chips, job: OracleJob) -> Key:
+    return _one_card_wanted(pool, chosen, job) + _left(pool, chosen, job)
+
+
+def _one_card_candidates(pool: Chips, job: OracleJob) -> Iterator[Chips]:
+    yield from _inside_one_group(4, pool, job)
+    yield from _fragments(pool, job)
+
+
+_ONE_CARD = _Rule(_any_set, _one_card_wanted, _one_card_rank, _one_card_candidates)
+
+
 # 300I Duo: cards of two
 
 
@@ -428,14 +446,20 @@ _PRODUCTS = {
     "atlas-800-9000-half": _single({1, 2, 4}, _PLAIN, heeds_network=True),
     "atlas-300t": _single({1, 2}, _PLAIN),
     "atlas-800t-a2": _single(range(1, 9), _PLAIN, heeds_network=True),
+    "atlas-800i-a2": _single(range(1, 9), _PLAIN, heeds_network=True),
+    "a200i-a2-box": _single(range(1, 9), _PLAIN, heeds_network=True),
     "atlas-200t-a2-box16": _single(_BOX_REQUESTS, _BOX16, heeds_network=True),
     "atlas-800t-a3": _a3(16, heeds_network=True),
     "a200t-a3-box8": _a3(16, heeds_network=True),
     "atlas-900-a3": _a3(16, superpod=True),
     "atlas-9000-a3": _a3(8, superpod=True),
     "atlas-300i": _Product(
-        {"card": frozenset(range(1, 5)), "chip": frozenset(range(1, 65))},
-        {"card": _CARDS, "chip": _FRAGMENTS},
+        {
+            "card": frozenset(range(1, 5)),
+            "chip": frozenset(range(1, 65)),
+            "": frozenset(range(1, 65)),
+        },
+        {"card": _CARDS, "chip": _FRAGMENTS, "": _ONE_CARD},
     ),
     "atlas-300i-duo": _Product(
         {"card": frozenset({1, 2}), "chip": frozenset(range(1, 17))},
@@ -448,7 +472,7 @@ _PRODUCTS = {
 
 
 def _strategy(job: OracleJob) -> str:
-    return job.strategy if len(_PRODUCTS[job.product].rule) > 1 else "chip"
+    return job.strategy if job.strategy in _PRODUCTS[job.product].rule else "chip"
 
 
 def _rule(job: OracleJob) -> _Rule:
@@ -558,15 +582,15 @@ def _written(chips: Chips, job: OracleJob) -> tuple[int, ...]:
 def node_rank(node: OracleNode, job: OracleJob) -> tuple[int | str, ...] | None:
     """Where the node stands among all; lower is better, None: does not fit.
 
-    Sub-healthy nodes last of all (D16), then D2: more healthy chips, affinity, fewer
-    free chips left over, name.  Healthy chips are those that are not faulty.
+    Sub-healthy nodes last of all (D16), then D2: fewer faulty chips (D37), affinity,
+    fewer free chips left over, name.
     """
     choice = choose(node, job)
     if choice is None:
         return None
     every = range(node.chips)
-    healthy = node.chips - len(node.faulty.intersection(every))
-    return (node.sub_healthy, -healthy, *choice[0], node.name)
+    faulty = len(node.faulty.intersection(every))
+    return (node.sub_healthy, faulty, *choice[0], node.name)
 
 
 def _best(nodes: Iterable[OracleNode], job: OracleJob) -> OracleNode | None:

@@ -5,6 +5,7 @@ import pytest
 from ringleaf.engine.event import JobGone, QueueChanged
 from ringleaf.framework.instruction import Report
 from ringleaf.framework.standing import Phase
+from ringleaf.framework.votes import Votes
 from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
 from tests.engine.story import NPU, PLAIN, Story, conf, job, queue
@@ -154,3 +155,30 @@ def test_a_plugin_is_told_of_everybody_who_is_let_in() -> None:
     story.arrives(job("a", 4))
 
     assert story.engine.view.account("default").inqueue == {NPU: 4000}
+
+
+def test_queues_that_do_not_exist_are_not_compared_with_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Jobs may name any number of queues; a comparison is made for every turn."""
+    compared: list[str] = []
+    real = Votes.queue_key
+
+    def key(votes: Votes, queue: Queue) -> object:
+        compared.append(queue.name)
+        return real(votes, queue)
+
+    monkeypatch.setattr(Votes, "queue_key", key)
+    story = Story("a b", queues=[queue("p"), queue("q")])
+    jobs = [job(f"j{i}", queue=f"made up {i}") for i in range(20)]
+
+    said = story.arrives(*jobs, job("one", queue="p"), job("two", queue="q"))
+
+    assert {*compared} == {"p", "q"}
+    assert [each for each in said if each.startswith("bind")] == [
+        "bind one: 0 on a 01234567",
+        "bind two: 0 on b 01234567",
+    ]
+    assert len([each for each in said if each.startswith("waiting")]) == 20
+    story.hears(*(JobGone(each.name) for each in jobs))
+    assert sorted(story.engine.view.accounts) == ["p", "q"]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ringleaf.actions import evict
 from ringleaf.actions.evict import evictors
@@ -417,3 +418,95 @@ def test_shares_are_counted_again_only_where_they_may_matter(
 
     assert len(evictions(said)) == 50
     assert Counting.times < 25
+
+
+class ByRank(Asked):
+    """Says that of the evictor its queue and priority count."""
+
+    by_rank: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
+
+    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+        """Everybody."""
+        return super().preemptable(evictor, victims)
+
+    per_job: ClassVar[frozenset[str]] = by_rank
+
+
+@pytest.mark.parametrize(
+    ("plugin", "times"),
+    [
+        pytest.param(ByRank, 2, id="once for all evictors of one priority"),
+        pytest.param(Asked, 6, id="for each kind, unless only the rank counts"),
+    ],
+)
+def test_how_often_a_plugin_is_asked_for_evictors_that_differ(
+    plugin: type[Plugin], times: int
+) -> None:
+    tiers = [{"plugins": [{"name": name} for name in ("asked", "priority", "gang")]}]
+    rules = read_conf(
+        {"actions": "allocate, preempt", "tiers": tiers}, {"asked": plugin}
+    )
+    assert isinstance(rules, Conf)
+    story = full(20, rules)
+    Asked.times = 0
+    kinds = [
+        job(f"high{i}", queue="p", priority=5 + i // 3, estimate_s=100.0 + i)
+        for i in range(6)
+    ]
+
+    said = story.arrives(*kinds, now=1)
+
+    assert len(evictions(said)) == 6
+    assert Asked.times == times
+
+
+def kinds_of_jobs() -> st.SearchStrategy[list[Job]]:
+    """Jobs that ask for several things, of few priorities."""
+    return st.lists(
+        st.builds(
+            lambda chips, pods, priority, lasts: job(
+                "high", chips, pods, queue="p", priority=priority, estimate_s=lasts
+            ),
+            st.sampled_from([2, 4, 8]),
+            st.integers(1, 3),
+            st.integers(0, 3),
+            st.sampled_from([None, 50.0, 500.0]),
+        ),
+        min_size=2,
+        max_size=8,
+    )
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    low=st.lists(st.tuples(st.sampled_from([2, 4, 8]), st.integers(0, 2)), max_size=12),
+    high=kinds_of_jobs(),
+    actions=st.sampled_from([PREEMPT, RECLAIM, BOTH]),
+    late=st.booleans(),
+)
+def test_sharing_what_is_known_of_candidates_changes_no_decision(
+    low: list[tuple[int, int]], high: list[Job], actions: str, *, late: bool
+) -> None:
+    reserves = {"reservation": "fair", "reservation-after-seconds": 10}
+    rules = conf(actions, allocate=reserves)
+
+    def play() -> list[list[str]]:
+        nodes = [node(f"n{i}") for i in range(4)]
+        story = Story(nodes, queues=[queue("p"), queue("q")], conf=rules)
+        whose = "p" if actions == PREEMPT else "q"
+        jobs = [
+            job(f"low{i}", chips, queue=whose, priority=priority)
+            for i, (chips, priority) in enumerate(low)
+        ]
+        said = [story.arrives(*jobs)]
+        if late:  # a reservation is made because a job waits for long
+            said += [story.arrives(job("big", 8, 4, queue="q")), story.wakes(20)]
+        named = [replace(each, name=f"high{i}") for i, each in enumerate(high)]
+        return [*said, story.arrives(*named, now=30), story.wakes(60)]
+
+    shared = play()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evict.Candidates, "serves", lambda *_evictor: False)
+        apart = play()
+
+    assert shared == apart

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ringleaf.actions import reserve
 from ringleaf.actions.reserve import soonest_start
 from ringleaf.engine.event import (
     JobArrived,
@@ -563,3 +564,73 @@ def test_one_whom_no_end_would_help_could_start_nowhere() -> None:
     standing = story.engine.view.standings["big"]
 
     assert soonest_start(story.engine.cycle, standing) is None
+
+
+def test_nothing_is_planned_for_jobs_of_queues_that_do_not_exist(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planned: list[str] = []
+    monkeypatch.setattr(
+        reserve, "_plan", lambda _cycle, standing: planned.append(standing.job.name)
+    )
+    story = Story("a", conf=soon())
+    story.arrives(job("one"))
+    for i in range(100):
+        story.arrives(job(f"j{i}", queue=f"made up {i}"))
+        for later in (0.0, 1.0):
+            story.wakes(20.0 + 20 * i + later)
+        story.hears(JobGone(f"j{i}"))
+
+    assert planned == []
+    assert 0 < len(story.engine.cycle.barren) < 80
+
+
+def hopeless(count: int, **changes: Any) -> list[Job]:  # noqa: ANN401 - fields of Job
+    """Jobs that each ask for another amount that no node has."""
+    return [
+        job(f"j{i}", demand=Demand(resources=(("cpu", 1000 + i),)), **changes)
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("mode", ["fair", "strict"])
+def test_reservations_are_planned_a_few_in_each_call(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story([node("a", resources={"cpu": 9})], conf=soon(mode))
+    story.arrives(job("one"), *hopeless(50))
+    planned: list[str] = []
+    real = reserve._plan  # noqa: SLF001
+
+    def plan(cycle: Any, standing: Any) -> Any:  # noqa: ANN401
+        planned.append(standing.job.name)
+        return real(cycle, standing)
+
+    monkeypatch.setattr(reserve, "_plan", plan)
+
+    said = story.hears(Woke(), now=20, most=1)
+    first = len(planned)
+    assert 0 < first < 50
+    assert said == ["wake 20.5"]
+    assert story.hears(Woke(), now=20.1, most=1) == ["wake 20.5"]
+    assert len(planned) == first
+
+    for turn in range(1, 10):
+        story.hears(Woke(), now=20 + turn / 2, most=1)
+    assert sorted(planned) == sorted(f"j{i}" for i in range(50))
+
+
+def test_a_queue_of_hopeless_jobs_leaves_reservations_to_others() -> None:
+    """Also where nodes change all the time, after which all is planned anew."""
+    plain = node("a", resources={"cpu": 9})
+    story = Story([plain], queues=[queue("q")], conf=soon())
+    story.arrives(job("one"), *hopeless(50))
+    story.arrives(job("late", queue="q"))
+
+    said = story.hears(Woke(), now=20, most=1)
+    assert "reserved late" not in said
+    for turn in range(1, 3):
+        changed = node("a", resources={"cpu": 9 + turn})
+        said += story.hears(NodesChanged((changed,)), now=20.5 + turn, most=1)
+
+    assert "reserved late" in said

@@ -6,7 +6,14 @@ from ringleaf.baselines.engine import Baseline
 from ringleaf.baselines.order import ORDERS
 from ringleaf.baselines.registry import BASELINES, UnknownName, baseline
 from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import JobArrived
 from ringleaf.framework.conf import DEFAULT
+from ringleaf.framework.instruction import Bind
+from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job, Schema
+from ringleaf.policies.products import PRODUCTS
+
+A2 = PRODUCTS["atlas-800t-a2"]
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -36,5 +43,33 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
         baseline("bestfit")
     with pytest.raises(UnknownName, match=r"queue order 'fif'; did you mean 'fifo'\?"):
         baseline("random", order="fif")
-    with pytest.raises(UnknownName, match="there are ringleaf, random"):
+    with pytest.raises(UnknownName, match="there are ringleaf, ringleaf-guide, random"):
         baseline("?")
+
+
+@pytest.mark.parametrize(
+    ("policy", "nodes"),
+    [("ringleaf", "a0 a1 c0"), ("ringleaf-guide", "a0 a1 b0")],
+)
+def test_ringleaf_is_played_with_either_choice_of_leaves(
+    policy: str, nodes: str
+) -> None:
+    """The rest of a job: where it fits most tightly, or the next complete leaf."""
+    every = [
+        Node(
+            f"{leaf}{slot}",
+            A2,
+            8,
+            0xFF * (leaf != "c" or not slot),
+            leaf=leaf,
+            slot=slot,
+        )
+        for leaf in "abc"
+        for slot in range(2)
+    ]
+    job = Job("gang", A2, 8, 3, tor_affinity=Schema.NORMAL)
+
+    said = baseline(policy)(every).handle_all([JobArrived(job)], now=0)
+
+    (bind,) = [each for each in said if isinstance(each, Bind)]
+    assert [place.node for place in bind.placements] == nodes.split()

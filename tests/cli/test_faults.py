@@ -14,6 +14,7 @@ from ringleaf.cli.failure import BadUse
 from ringleaf.cli.faults import Faults, Wanted, faults_in, rows_of
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
+    ConfChanged,
     JobArrived,
     NodesChanged,
     NodesGone,
@@ -45,6 +46,7 @@ from ringleaf.model.placement import Placement
 from ringleaf.policies.products import PRODUCTS
 from tests.cli.conftest import Ringleaf
 from tests.cli.test_status import observed
+from tests.engine.story import PLAIN, conf
 from tests.kube.stage import Stage, node
 
 Plain = dict[str, Any]
@@ -549,3 +551,16 @@ def test_a_scenario_is_run_without_a_cluster(
     assert "--context goes with a live cluster" in done.err
     done = ringleaf("faults", "-f", scenario(RUN), "--watch")
     assert "--watch goes with a live cluster" in done.err
+
+
+def test_d39_where_the_default_counts_it_is_named() -> None:
+    given = {"default-fault-scheduling": "force"}
+    plain = replace(A, recovery=Recovery())
+    engine = engine_with(plain, nodes=(N0,))
+    engine.cycle.repairs.book = FaultBook()
+    changed = conf("allocate", PLAIN, **{"init-params": given})
+    engine.handle_all([ConfChanged(changed.quiet)], 1.0)
+
+    told = told_of(engine, CHIP)
+
+    assert told[-1] == "pod 0 of a: to be deleted, default-fault-scheduling is force"

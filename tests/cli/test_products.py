@@ -71,7 +71,7 @@ def test_the_table_has_the_rows_of_the_guide(ringleaf: Ringleaf) -> None:
 def test_the_table_as_json(ringleaf: Ringleaf) -> None:
     done = json.loads(ringleaf("products", "Atlas 800I A2", "--table", "--json").out)
 
-    assert done["product"] == "atlas-800t-a2"
+    assert done["product"] == "atlas-800i-a2"
     assert done["never"] == 8
     assert done["tables"]["any"]["6"] == [8, 8, 8, 8, 8, 0, 1, 2]
 

@@ -63,6 +63,23 @@ def test_every_file_that_a_page_names_exists() -> None:
     assert missing == []
 
 
+def test_every_test_that_a_page_names_exists() -> None:
+    named = {
+        (page, name)
+        for page in PAGES
+        for name in re.findall(r"`(test_\w+)`", text_of(page))
+    }
+    files = (ROOT / "tests").rglob("test_*.py")
+    known = {
+        name
+        for file in files
+        for name in re.findall(r"def (test_\w+)\(", file.read_text(encoding="utf-8"))
+    }
+
+    assert named
+    assert sorted(each for each in named if each[1] not in known) == []
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     seen: set[str] = set()
     pending = ["README.md"]

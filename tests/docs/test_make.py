@@ -1,6 +1,9 @@
 """The pages and the Makefile name the same targets."""
 
 import re
+import subprocess
+
+import pytest
 
 from tests.docs.pages import PAGES, ROOT, text_of
 
@@ -28,3 +31,18 @@ def test_every_target_is_told_to_contributors_or_readers() -> None:
     }
 
     assert targets() - told == set()
+
+
+@pytest.mark.parametrize("python", ["/bin/false", "no-such-python"])
+def test_a_python_that_does_not_run_is_refused_in_one_line(python: str) -> None:
+    told = subprocess.run(  # noqa: S603 - our own Makefile
+        ("make", "--no-print-directory", f"PYTHON={python}", "demo"),  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert told.returncode == 2
+    line = f"make: {python} is not Python 3.11 or later; hint: make PYTHON="
+    assert told.stderr.splitlines()[0].startswith(line), told.stderr

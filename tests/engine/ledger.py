@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from ringleaf.actions.unstarted import NEVER_RAN
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
@@ -40,7 +42,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.framework.standing import Phase
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause
+from ringleaf.model.fault import Cause, Mode, Recovery
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
@@ -90,6 +92,17 @@ class Ledger:
         """What is wrong with pods, and who may be deleted because of it."""
 
     # What happens.
+
+    def recovery(self, name: str) -> Recovery:
+        """What a job wants done about faults, or what counts for all that say nothing.
+
+        A default deletes no pods without chips, and none of the system's.
+        """
+        job, default = self.jobs[name], self.conf.settings.default_fault_scheduling
+        says = job.recovery.mode is not Mode.OFF or "fault-scheduling" in job.declined
+        if says or job.critical or not job.chips:
+            return job.recovery
+        return replace(job.recovery, mode=default)
 
     def hear(self, event: Event) -> None:
         """Write *event* down."""
@@ -205,7 +218,7 @@ class Ledger:
                 self.unasked |= set() if said.exits else {said.job}
                 self.counts["asked"] += 1
             case Point():
-                recovery = self.jobs[said.job].recovery
+                recovery = self.recovery(said.job)
                 assert recovery.mode.is_external, f"not for others: {said}"
                 found = {each.replica: each.cause for each in said.ailments}
                 assert found == self.wards.faulty(said.job, self), said

@@ -997,3 +997,32 @@ def test_a_job_that_waits_for_company_hears_of_labels() -> None:
     labelled = job("j", 1, demand=Demand(labels=(("app", "web"),)))
 
     assert story.hears(JobArrived(labelled, at("b 0"))) == ["bind k: 0 on b 1"]
+
+
+def test_d38_a_default_label_is_for_jobs_that_come_and_for_those_that_wait() -> None:
+    """A job that runs without the rule goes on without it."""
+    nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(3)]
+    plain = conf()
+    story = Story(nodes, conf=plain)
+    story.arrives(job("runs", 8, 2), job("waits", 8, 6))
+    standings = story.engine.view.standings
+
+    default = {"default-tor-affinity": "large-model-schema"}
+    actions = "enqueue, allocate, backfill"
+    story.hears(ConfChanged(conf(actions, PLAIN, **{"init-params": default})))
+
+    assert standings["runs"].job.tor_affinity is None
+    assert standings["waits"].job.tor_affinity is Schema.LARGE_MODEL
+    assert standings["waits"].job.assumed == ("tor-affinity",)
+
+    story.arrives(job("comes", 8, 3))
+
+    assert story.running["comes"] == [0, 1, 2]
+    assert standings["comes"].job.tor_affinity is Schema.LARGE_MODEL
+    marks = [each.mark for each in standings["comes"].placements.values()]
+    assert {mark and mark.job_type for mark in marks} == {JobType.PADDING}
+
+    story.hears(ConfChanged(plain))
+
+    assert standings["waits"].job.tor_affinity is None
+    assert standings["waits"].job.assumed == ()

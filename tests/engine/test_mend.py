@@ -33,6 +33,7 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.demand import Demand
 from ringleaf.model.fault import (
+    NO_RECOVERY,
     Ailment,
     Cause,
     Deletion,
@@ -1816,3 +1817,82 @@ def test_faults_that_were_known_and_pods_of_nobody_change_nothing() -> None:
 
     assert story.hears(FaultsKnown((Fault("a", Cause.CHIP, "chip 3"),))) == []
     assert story.hears(PodsRun("nobody", (0,))) == []
+
+
+# What counts for jobs that do not say anything (decision D39).
+
+
+@pytest.mark.parametrize(
+    ("default", "said"),
+    [
+        ("off", []),
+        ("grace", ["delete j: 0,1 (CardUnhealthy)"]),
+        ("force", ["delete j: 0,1 at once (CardUnhealthy)"]),
+    ],
+)
+def test_d39_a_default_for_jobs_without_the_label(
+    default: str, said: list[str]
+) -> None:
+    story = Story("a b c", conf=rules(default_fault_scheduling=default))
+    runs(story, j=NO_RECOVERY)
+
+    story.hears(ill("a", 0), now=1)
+
+    assert told(story, "delete") == said
+
+
+def test_d39_the_pod_of_a_normal_node_returns_to_it() -> None:
+    """Seed 001: pods of faulty nodes go to others, all others back where they were."""
+    story = Story("a b c", conf=rules(default_fault_scheduling="grace"))
+    runs(story, j=NO_RECOVERY)
+    story.hears(ill("b", 0), now=1)
+
+    story.carry_out(now=2)
+
+    assert told(story, "bind") == [f"bind j: 0 on a {EIGHT}, 1 on c {EIGHT}"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"declined": ("fault-scheduling",)}, id="the job says off"),
+        pytest.param({"critical": True}, id="pods of the system"),
+        pytest.param({"chips": 0}, id="pods without chips"),
+    ],
+)
+def test_d39_jobs_that_a_default_is_not_for(changes: dict[str, Any]) -> None:
+    story = Story("a b c", conf=rules(default_fault_scheduling="force"))
+    found = replace(job("j", 8, 2), **changes)
+    if not found.chips:
+        found = replace(found, replicas=0, roles=(Role("helper", 0, 2),))
+    story.arrives(found)
+
+    story.hears(down("a"), ill("b", 0), now=1)
+
+    assert story.running["j"] == [0, 1]
+    assert told(story, "delete") == []
+
+
+def test_d39_the_label_of_the_job_counts_before_the_default() -> None:
+    story = Story("a b c", conf=rules(default_fault_scheduling="force"))
+    runs(story, j=wants(Mode.GRACE))
+
+    story.hears(ill("a", 0), now=1)
+
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+
+
+def test_d39_a_new_configuration_counts_for_jobs_that_run() -> None:
+    story = Story("a b c", conf=rules())
+    runs(story, j=NO_RECOVERY)
+    story.hears(ill("a", 0), now=1)
+    assert told(story, "delete") == []
+
+    story.hears(ConfChanged(rules(default_fault_scheduling="grace")), now=2)
+
+    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert [*story.engine.view.standings["j"].job.assumed] == ["fault-scheduling"]
+
+    story.hears(ConfChanged(rules()), now=3)
+
+    assert not story.engine.view.standings["j"].job.assumed

@@ -151,7 +151,7 @@ class Wards:
             assert known, f"never asked: {said}"
             self.asked.pop(said.job, None)
             return
-        recovery = ledger.jobs[said.job].recovery
+        recovery = ledger.recovery(said.job)
         assert recovery.sub_health is SubHealth.GRACE_EXIT, said
         assert {*self.faulty(said.job, ledger).values()} == {Cause.SUB_HEALTH}, said
         self.asked[said.job] = self.now
@@ -164,7 +164,7 @@ class Wards:
         if pods <= self.deleted.keys() and not pods & self.lost.keys():
             self._press(said, pods, ledger)
             return
-        recovery = ledger.jobs[said.job].recovery
+        recovery = ledger.recovery(said.job)
         assert recovery.mode in (Mode.GRACE, Mode.FORCE), f"not ours: {said}"
         assert {*said.replicas} <= self.written.get(said.job, set()), (
             f"deleted before it was written down: {said}"
@@ -302,7 +302,7 @@ class Wards:
         return dict(self._faulty(name, ledger))
 
     def _faulty(self, name: str, ledger: "Ledger") -> Iterator[tuple[int, Cause]]:
-        recovery = ledger.jobs[name].recovery
+        recovery = ledger.recovery(name)
         for pod in {*ledger.pods, *self.lost, *self.ails}:
             dealt = pod in ledger.ending or pod in self.deleted
             if pod[0] == name and (not dealt or pod in self.lost):

@@ -22,7 +22,13 @@ from ringleaf.framework.vocabulary import (
     Argument,
     Kind,
 )
-from ringleaf.model.settings import JobRequests, Settings, SwitchMode
+from ringleaf.model.settings import (
+    DefaultAffinity,
+    JobRequests,
+    LeafChoice,
+    Settings,
+    SwitchMode,
+)
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "conf"
 TIER_1: Final = ["priority", "gang", "conformance", "affinity"]
@@ -61,6 +67,9 @@ def parameters(text: str) -> str:
         "tiers: [{plugins: [{name: affinity}]}]\n"
         f"configurations: [{{name: init-params, arguments: {text}}}]"
     )
+
+
+NORMAL = ("default_tor_affinity", DefaultAffinity.NORMAL)
 
 
 def names(conf: Conf) -> list[list[str]]:
@@ -219,10 +228,13 @@ def test_the_defaults_of_init_params_and_which_count() -> None:
         "nslb-version": ("1.0", True),
         "shared-tor-num": (2, True),
         "nodes-per-leaf": (None, True),
+        "leaf-choice": ("compact", True),
         "share-common-leaves": (False, True),
         "super-pod-size": (48, True),
         "reserve-nodes": (2, True),
         "job-requests": ("strict", True),
+        "default-tor-affinity": ("none", True),
+        "default-fault-scheduling": ("off", True),
         "useClusterInfoManager": (True, True),
         "grace-over-time": (900, True),
         "superpod-escalation-seconds": (6, True),
@@ -574,10 +586,14 @@ def test_a_weight_of_a_resource_that_is_not_listed_has_no_effect() -> None:
         ("{shared-tor-num: '1'}", "shared_leaves", 1),
         ("{shared-tor-num: 1}", "shared_leaves", 1),
         ("{nodes-per-leaf: '4'}", "nodes_per_leaf", 4),
+        ("{leaf-choice: guide}", "leaf_choice", LeafChoice.GUIDE),
         ("{share-common-leaves: 'true'}", "share_common_leaves", True),
         ("{super-pod-size: '8'}", "superpod_size", 8),
         ("{reserve-nodes: '0'}", "reserve_nodes", 0),
         ("{job-requests: per-pod}", "job_requests", JobRequests.PER_POD),
+        ("{default-tor-affinity: normal-schema}", *NORMAL),
+        ("{default-fault-scheduling: 'grace'}", "default_fault_scheduling", "grace"),
+        ("{default-fault-scheduling: off}", "default_fault_scheduling", "off"),
     ],
 )
 def test_init_params_become_settings(written: str, field: str, value: object) -> None:
@@ -601,6 +617,13 @@ def test_init_params_become_settings(written: str, field: str, value: object) ->
             "'job-requests' is 'lax', want \"strict\" or \"per-pod\"",
         ),
         ("{forceEnqueue: 'yes'}", "'forceEnqueue' is 'yes', want true or false"),
+        (
+            "{default-fault-scheduling: external-force}",
+            (
+                "'default-fault-scheduling' is 'external-force', "
+                'want "off" or "grace" or "force"'
+            ),
+        ),
         (
             "{grace-over-time: '1'}",
             "'grace-over-time' is 1, want a whole number from 2 to 3600",

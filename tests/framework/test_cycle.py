@@ -179,6 +179,16 @@ def test_who_says_when_it_ends_is_tried_though_nothing_seems_free() -> None:
     assert "big" in story.engine.bookings
 
 
+def test_what_ends_where_a_job_has_a_reservation_is_kept_for_no_other() -> None:
+    story = reserved()
+    story.hears(PodsEnding("one", (0,)), now=11)
+
+    story.arrives(job("next"), now=12)
+
+    assert [*story.engine.bookings] == ["big"]
+    assert story.engine.cycle.free_enders == []
+
+
 def test_a_reservation_that_is_made_anew_where_it_was_is_no_news() -> None:
     story = reserved()
     story.arrives(job("big2", 8, 2), now=11)

@@ -219,3 +219,15 @@ def test_nodes_that_a_plugin_refuses_are_told() -> None:
     found = survey(session, Job("j", A2, 8), most=1)
 
     assert found.refused == {Reason.REFUSED: ("A1",)}
+
+
+def test_d38_the_leaf_of_a_job_without_a_label_is_told() -> None:
+    session = Session(leaves("A ###", "B ##", "C #"))
+    job = Job("j", A2, 8, 2)
+
+    found = survey(session, job, most=3)
+
+    words = "under B, which holds the whole job"
+    assert [each.node for each in found.best] == ["B0", "B1", "A0"]
+    assert [words in each.rank for each in found.best] == [True, True, False]
+    assert look_at(session, job, "B0") == found.best[0]

@@ -320,7 +320,7 @@ ON_LEAVES = [
     pytest.param(3, "A0 A1 A2", Match.TIE, "", id="under a leaf as free"),
     pytest.param(3, "C0 C1 C2", Match.BETTER_RANK, "leaves", id="a larger leaf"),
     pytest.param(3, "A0 B0 A1", Match.RULE, "leaf-rule", id="padding stays inside"),
-    pytest.param(5, "A0 A1 A2 A3 B0", Match.RULE, "leaf-rule", id="uneven slots"),
+    pytest.param(5, "A0 A1 B0 B1 C0", Match.RULE, "leaf-rule", id="uneven slots"),
 ]
 
 
@@ -604,3 +604,31 @@ def test_a_job_that_would_start_is_told_where() -> None:
 def test_every_rule_has_its_words() -> None:
     assert {*BECAUSE_WORDS} == {*Because}
     assert {*RULES} == {*map(str, Reason), *map(str, Because)}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "match", "rule"),
+    [
+        pytest.param("B0 01234567; B1 01234567", Match.SAME, "", id="as ours"),
+        pytest.param("C0 01234567; C2 01234567", Match.TIE, "", id="another leaf"),
+        pytest.param("A0 01234567; B0 01234567", Match.BETTER_RANK, "leaves", id="two"),
+        pytest.param("B0 01234567; z 01234567", Match.BETTER_RANK, "leaves", id="none"),
+    ],
+)
+def test_d38_where_ranks_tie_one_leaf_is_better_than_two(
+    theirs: str, match: Match, rule: str
+) -> None:
+    under = {"A": 1, "B": 2, "C": 3}
+    nodes = [
+        Node(f"{leaf}{i}", A2, 8, full_mask(8), leaf=leaf, slot=i)
+        for leaf, size in under.items()
+        for i in range(size)
+    ]
+    nodes.append(Node("z", A2, 8, full_mask(8)))
+
+    found = judged(books(nodes), Job("j", A2, 8, 2), theirs)
+
+    assert (found.match, found.rule) == (match, rule)
+    if rule:
+        whole = "ours: leaf B, which holds the whole job; theirs: "
+        assert found.why.startswith(whole)

@@ -13,6 +13,7 @@ from ringleaf.framework.plugin import (
     Victim,
     Vote,
     defines,
+    judges_by_rank,
     judges_per_job,
     occupied,
     votes_of,
@@ -86,6 +87,7 @@ class Fair(Plugin):
     """Judges each job by itself in the same queue, and not in others."""
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
+    by_rank: ClassVar[frozenset[str]] = per_job
 
     def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
         """Nobody."""
@@ -123,6 +125,7 @@ def test_who_judges_each_job_by_itself(
     plugin: type[Plugin], vote: str, *, want: bool
 ) -> None:
     assert judges_per_job(plugin, vote) is want
+    assert judges_by_rank(plugin, vote) is want
 
 
 def test_a_plugin_is_asked_for_victims_again_unless_it_says_otherwise() -> None:

@@ -28,6 +28,7 @@ from ringleaf.policies.fit import Request, node_ranks, request_of
 from ringleaf.policies.products import PRODUCTS
 
 KEYS = ("atlas-800-9000", "atlas-800t-a2", "atlas-300i-duo")
+LEAF_OF = ("L0", "L1", None)
 
 
 def lowest(cluster: Cluster, job: Job) -> int | None:
@@ -64,7 +65,7 @@ class History(RuleBasedStateMachine):
     def start(self, frees: list[int]) -> None:
         products = [PRODUCTS[key] for key in KEYS]
         self.cluster = Cluster(
-            Node(f"{product.key}-{i}", product, 8, free, faulty=i & 1)
+            Node(f"{product.key}-{i}", product, 8, free, i & 1, leaf=LEAF_OF[i % 3])
             for product in products
             for i, free in enumerate(frees)
         )
@@ -140,6 +141,47 @@ class History(RuleBasedStateMachine):
             )
 
     @invariant()
+    def every_heap_prefers_a_leaf_as_a_scan_does(self) -> None:
+        """Now one leaf, now the other, now one for long."""
+        leaf = self.n_jobs // 3 % len(self.cluster.leaves)
+        away = self.cluster.leaf != leaf
+        for request, preference in self.preferences.items():
+            ranks = node_ranks(self.cluster, request).tolist()
+            fitting = [node for node, rank in enumerate(ranks) if rank != NEVER]
+            expected = min(
+                fitting, key=lambda n: (ranks[n], away.item(n), n), default=None
+            )
+
+            assert preference.best_under(leaf) == expected
+            assert best_by_scan(self.cluster, request, leaf=leaf) == expected
+        for (request, summed), preference in self.scored.items():
+            if not summed:
+                order = liked(self.cluster, request, summed=False)
+                first = min(
+                    ((rank, away.item(n), score, n) for rank, score, n in order),
+                    default=(0, 0, 0.0, None),
+                )
+                score = emptier(self.cluster)
+
+                assert preference.best_under(leaf) == first[-1]
+                assert first[-1] == best_by_scan(
+                    self.cluster, request, score=score, leaf=leaf
+                )
+
+    @invariant()
+    def every_heap_counts_the_best_nodes_of_every_leaf(self) -> None:
+        n_leaves = len(self.cluster.leaves)
+        orders = [*self.preferences.items()]
+        orders += [(each, own) for (each, s), own in self.scored.items() if not s]
+        for request, preference in orders:
+            ranks = node_ranks(self.cluster, request).tolist()
+            low = min((rank for rank in ranks if rank != NEVER), default=None)
+            under = [self.cluster.leaf.item(n) for n, r in enumerate(ranks) if r == low]
+            counted = [under.count(leaf) for leaf in (*range(n_leaves), -1)]
+
+            assert preference.places().tolist() == counted
+
+    @invariant()
     def chips_are_free_or_held_by_one(self) -> None:
         held = np.zeros(len(self.cluster), np.uint64)
         for holdings in self.cluster.holdings.values():
@@ -165,6 +207,29 @@ def test_a_heap_that_is_never_asked_is_rebuilt_when_it_has_grown_stale() -> None
             statement.allocate("x", 1, 1 << (time % 8))
             assert preference.best() == 1
         assert preference.best() == 0
+
+
+def test_the_heap_of_a_leaf_is_rebuilt_when_it_has_grown_stale() -> None:
+    a2 = PRODUCTS["atlas-800t-a2"]
+    cluster = Cluster(
+        Node(name, a2, 8, 0xFF, leaf=leaf) for name, leaf in ("aA", "bB", "cB")
+    )
+    preference = Preference(cluster, request_of(Job("probe", a2, 1)))
+
+    for time in range(1500):
+        with Statement(cluster) as statement:
+            statement.allocate("x", 2, 1 << (time % 8))
+            assert preference.best_under(1) == 2
+        assert preference.best_under(1) == 1
+
+
+def test_where_the_leaf_has_no_node_of_the_best_rank_another_is_taken() -> None:
+    a2 = PRODUCTS["atlas-800t-a2"]
+    nodes = (("a", 0x0F, "A"), ("b", 0xFF, "B"), ("c", 0, "C"))
+    cluster = Cluster(Node(name, a2, 8, free, leaf=leaf) for name, free, leaf in nodes)
+    preference = Preference(cluster, request_of(Job("probe", a2, 4)))
+
+    assert [preference.best_under(leaf) for leaf in (0, 1, 2)] == [0, 0, 0]
 
 
 def test_only_changed_nodes_are_scored_again_and_all_in_one_go() -> None:

@@ -1010,3 +1010,36 @@ def test_a_job_that_may_start_with_no_pod_starts_with_one() -> None:
     assert isinstance(found, Waiting)
     assert found.missing == 1
     assert (helpers.fewest, helpers.needed) == (1, 0)
+
+
+def test_d38_a_pod_that_is_placed_again_comes_to_the_leaf_of_the_others() -> None:
+    cluster = leaves("A ####", "B ##")
+    held = (Placement(0, "A1", tuple(range(8))),)
+    job = Job("j", A2, 8, 2, previous=Previous(held, ("B0",)))
+
+    decision = Session(cluster).decide(job)
+
+    assert isinstance(decision, Placed)
+    assert [each.node for each in decision.placements] == ["A1", "A0"]
+
+
+def test_d38_pods_that_stand_under_two_leaves_prefer_none() -> None:
+    cluster = leaves("A ###", "B ####")
+    held = (Placement(0, "A1", tuple(range(8))), Placement(1, "B1", tuple(range(8))))
+    job = Job("j", A2, 8, 3, previous=Previous(held))
+
+    decision = Session(cluster).decide(job)
+
+    assert isinstance(decision, Placed)
+    assert decision.placements[2].node == "A0"
+
+
+def test_d38_summed_scores_prefer_no_leaf() -> None:
+    """As in Volcano; the name decides here."""
+    for summed, nodes in ((False, ["B0", "B1"]), (True, ["A0", "B0"])):
+        session = Session(leaves("A #", "B ##"), sum_scores=summed)
+
+        decision = session.decide(Job("j", A2, 8, 2))
+
+        assert isinstance(decision, Placed)
+        assert [each.node for each in decision.placements] == nodes

@@ -93,6 +93,8 @@ def test_the_rest_of_a_job_is_what_has_not_ended_well() -> None:
     assert (worker.name, worker.ranks, worker.least) == ("worker", (1, 2), 1)
     assert standing.rest.replicas == 2
     assert standing.rest.min_pods == 2
+    assert standing.rest.finished == (0,)
+    assert standing.rest.submitted == standing.job.submitted
 
 
 def test_the_rest_of_an_elastic_job_needs_fewer_pods() -> None:

@@ -202,3 +202,33 @@ def test_nodes_without_npus_count_no_chips() -> None:
     ]
 
     assert total_of(Cluster(nodes)) == {NPU: 8000, "cpu": 3000}
+
+
+def test_the_total_of_nodes_that_say_they_have_very_much_is_exact() -> None:
+    much = (1 << 61) - 1
+    nodes = [Node(n, A2, 8, 0xFF, resources={"cpu": much}) for n in "abcde"]
+
+    assert total_of(Cluster(nodes))["cpu"] == 5 * much
+
+
+def test_accounts_of_queues_that_do_not_exist_go_with_their_jobs() -> None:
+    view = a_view()
+    for i in range(10):
+        standing = enters(view, Job(f"j{i}", A2, 4, queue=f"made up {i}"))
+        view.leave(standing)
+    kept = enters(view, Job("j", A2, 4, queue="q"))
+    assert [*view.accounts] == ["q"]
+
+    view.drop("q")
+    assert [*view.accounts] == ["q"]
+    view.leave(kept)
+    assert [*view.accounts] == []
+
+
+def test_an_account_without_jobs_goes_with_its_queue() -> None:
+    view = a_view()
+    view.account("q")
+
+    view.drop("q")
+
+    assert [*view.accounts] == []

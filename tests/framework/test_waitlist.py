@@ -224,3 +224,18 @@ def test_the_lines_of_a_queue_are_those_that_somebody_stands_in() -> None:
 
     assert waitlist.lines_in("default") == [line]
     assert waitlist.lines_in("nobody") == []
+
+
+def test_nothing_is_kept_of_a_queue_without_lines() -> None:
+    waitlist = Waitlist()
+    for i in range(10):
+        waits(waitlist, Job(f"j{i}", A2, 8, queue=f"made up {i}"), since=1.0)
+        waits(waitlist, Job(f"k{i}", A2, 4, queue=f"made up {i}"), since=2.0)
+        waitlist.remove(f"j{i}")
+        assert waitlist.queues == [f"made up {i}"]
+        waitlist.remove(f"k{i}")
+
+    assert waitlist.queues == []
+    assert not waitlist._in_queue  # noqa: SLF001
+    assert not waitlist._since  # noqa: SLF001
+    assert waitlist.oldest("made up 0") is None

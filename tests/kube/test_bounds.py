@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ringleaf.engine.event import Event, JobArrived
 from ringleaf.kube import demand, jobs, nodes, pods
 from ringleaf.kube import world as worlds
 from ringleaf.kube.demand import (
@@ -20,6 +21,8 @@ from ringleaf.kube.demand import (
     MAX_RESOURCES,
     MAX_TERMS,
 )
+from ringleaf.kube.names import QUEUE_NAME
+from ringleaf.kube.nodes import MAX_RESOURCES as MAX_NODE_RESOURCES
 from ringleaf.kube.pods import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodRecord
 from ringleaf.model.fleet import Column
 from tests.kube.stage import NPU, Stage, node
@@ -485,6 +488,38 @@ def test_a_selector_over_all_namespaces_is_told_of_all_pods() -> None:
     assert stage.cycle() == ["bind pod default/p: p on b"]
 
 
+def test_labels_of_many_pods_are_counted_some_in_each_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pod that selects by them is placed when all of them are."""
+    monkeypatch.setattr("ringleaf.kube.world.RELABELLED", 3)
+    stage = Stage("a b")
+    for i in range(10):
+        where = {"nodeName": "a" if i else "b"}
+        labels = {"app": "x"} if i else {}
+        stage.pod(f"p{i}", 0, labels=labels, scheduler="other", spec=where)
+    stage.cycle()
+
+    stage.pod("p", 0, spec=apart_from({"key": "app", "operator": "Exists"}))
+    stage.pod("q", 8)
+
+    assert stage.cycle() == ["bind pod default/q: q on a 01234567"]
+    assert _jobs(stage.heard) == ["p1", "p2", "p3", "q"]
+    assert stage.world.has_news
+    stage.drop_pod("p4")
+    assert stage.cycle() == []
+    assert _jobs(stage.heard) == ["p5", "p6", "p7"]
+    assert stage.cycle() == ["bind pod default/p: p on b"]
+    assert _jobs(stage.heard) == ["p", "p8", "p9"]
+    assert not stage.world.has_news or stage.cycle() == []
+
+
+def _jobs(heard: list[Event]) -> list[str]:
+    """The pods of which an engine has heard that they are there."""
+    arrived = [e.job.name for e in heard if isinstance(e, JobArrived)]
+    return sorted(name.removeprefix("pod default/") for name in arrived)
+
+
 def test_a_pod_whose_labels_come_to_count_while_it_runs_stays() -> None:
     stage = Stage("a b")
     stage.pod("db", 1, labels={"app": "db"})
@@ -530,3 +565,65 @@ def test_a_requirement_with_many_values_is_looked_up() -> None:
     stage.pod("p", 0, spec=spec)
 
     assert stage.cycle() == ["bind pod default/p: p on n49"]
+
+
+def test_labels_that_are_named_in_many_namespaces_count_in_each() -> None:
+    """What is kept of a short pod is the product of two short lists."""
+    stage = Stage("a")
+    values = [f"v{i}" for i in range(99)]
+    expression = {"key": "app", "operator": "In", "values": values}
+    five, six = ([f"n{i}" for i in range(n)] for n in (5, 6))
+
+    stage.pod("fits", 0, spec=apart_from(expression, namespaces=five))
+    stage.pod("p", 0, spec=apart_from(expression, namespaces=six))
+
+    assert problem(stage) == (
+        "spec.affinity names labels of pods and their values in several namespaces, "
+        "600 counted in each namespace, want at most 500; hint: name fewer "
+        "namespaces, or select all of them: namespaceSelector: {}"
+    )
+    assert len(stage.world._selected) == 5  # noqa: SLF001
+    assert stage.cycle() == ["bind pod default/fits: fits on a"]
+
+
+def test_terms_of_all_kinds_count_in_each_of_their_namespaces() -> None:
+    stage = Stage("a")
+    spaces = [f"n{i}" for i in range(100)]
+    term = TERM | {"namespaces": spaces}
+    likes = {"weight": 1, "podAffinityTerm": term}
+    spec = {"affinity": {"podAffinity": {MUST: [term], MAY: [likes, likes]}}}
+
+    stage.pod("p", 0, spec=spec)
+
+    assert ", 600 counted in each namespace, " in problem(stage)
+
+
+def test_of_the_resources_of_a_node_the_first_are_counted() -> None:
+    """Each costs a number for every node of the cluster."""
+    stage = Stage("a b")
+    many = {f"x.io/r{i:03}": "1" for i in range(200)}
+    stage.put_node(node("a", allocatable=many))
+    stage.cycle()
+
+    names = stage.engine.view.cluster.fleet.names
+    assert len(names) == MAX_NODE_RESOURCES
+    assert {"cpu", "memory", "pods", "x.io/r000"} <= {*names}
+    (told,) = [each.message for each in stage.world.problems]
+    assert told == (
+        "Node 'a': status.allocatable has 203 resources, want at most 100; "
+        "pods get nothing of the others"
+    )
+
+
+def test_queues_that_pods_make_up_leave_nothing() -> None:
+    stage = Stage("a")
+    for i in range(20):
+        stage.pod(f"p{i}", 1, annotations={QUEUE_NAME: f"made-up-{i}"})
+    stage.cycle()
+    assert len(stage.engine.view.accounts) == 20
+
+    for i in range(20):
+        stage.drop_pod(f"p{i}")
+    stage.cycle()
+
+    assert not stage.engine.view.accounts

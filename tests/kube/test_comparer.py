@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from ringleaf.kube.comparer import (
     JOBS_AT_ONCE,
@@ -69,11 +70,22 @@ def move_a_pod(stage: Stage) -> None:
         pod.node = "a"
 
 
+def hold_a_chip_for_nobody(stage: Stage) -> None:
+    stage.engine.view.cluster.take(2, 0b11111)
+
+
+def miss_a_report(stage: Stage) -> None:
+    facts = stage.world.nodes["b"]
+    stage.world.nodes["b"] = replace(facts, node=replace(facts.node, offers=0b1))
+
+
 DIFFERENCES: dict[Callable[[Stage], None], str] = {
     lose_a_node: "the engine knows node 'c', the API server says otherwise",
     count_a_chip_as_free: "chips [0] of node 'a' count as free",
     forget_chips: "job 'pod default/p': pod 'p' holds chips 0, 1, 2, 3 of node 'c', "
     "free: 0, 1, 2, 3",
+    hold_a_chip_for_nobody: "chips [4] of node 'c' are held by no pod",
+    miss_a_report: "node 'b' is not what its object and reports say",
     forget_a_pod: "job 'default/g': pod 'g-1' is on node 'b', and is not in the books",
     forget_an_object: "job 'default/g' holds chips, and is not there",
     lose_a_pod: "job 'default/g': pod 0 holds chips of node 'a', and does not",
@@ -90,7 +102,15 @@ def test_a_difference_is_found_and_gone_after_a_new_beginning(
     assert DIFFERENCES[change] in found(stage)
 
 
-@pytest.mark.parametrize("change", [count_a_chip_as_free, forget_chips, forget_a_pod])
+CHANGES_OF_THE_ENGINE = [
+    count_a_chip_as_free,
+    forget_chips,
+    forget_a_pod,
+    hold_a_chip_for_nobody,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_THE_ENGINE)
 def test_a_new_engine_has_the_books_right(change: Callable[[Stage], None]) -> None:
     stage = stage_of()
     change(stage)

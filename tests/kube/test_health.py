@@ -1,8 +1,10 @@
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
 from threading import Thread, get_ident
+from time import sleep
 
 import pytest
 
@@ -163,6 +165,29 @@ def test_pages_are_made_by_the_loop() -> None:
             return await asyncio.to_thread(asked, health.port, "/own")
 
     assert asyncio.run(story()) == (200, b"{}")
+
+
+def test_a_page_waits_for_a_busy_loop_as_long_as_a_person_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ringleaf.kube.health.BUSY_S", 0.01)
+
+    async def story() -> list[tuple[int, bytes]]:
+        pages = {"/own": lambda: b"{}"}
+        async with Health("127.0.0.1:0", well, well, pages=pages) as health:
+            with ThreadPoolExecutor() as pool:
+                asking = pool.submit(asked, health.port, "/own")
+                sleep(0.3)  # noqa: ASYNC251 - the loop is busy
+                first = await asyncio.wrap_future(asking)
+                monkeypatch.setattr("ringleaf.kube.health.PAGE_S", 0.01)
+                second = pool.submit(asked, health.port, "/own").result()  # and again
+            return [first, second]
+
+    first, second = asyncio.run(story())
+
+    assert first == (200, b"{}")
+    assert second[0] == 503
+    assert b"busy" in second[1]
 
 
 @pytest.mark.parametrize(

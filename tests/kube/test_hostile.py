@@ -2,9 +2,12 @@
 
 import json
 
+import msgspec
 import pytest
 
+from ringleaf.kube.objects import Budget
 from ringleaf.kube.pods import chips_named
+from ringleaf.kube.watch import Gone
 from tests.kube.stage import NPU, Plain, Stage, node
 
 REAL = "huawei.com/AscendReal"
@@ -81,6 +84,8 @@ EDITS: dict[str, dict[str, str | None]] = {
     "fewer than asked": {REAL: chips(0)},
     "more than asked": {REAL: chips(0, 1, 2, 3, 4)},
     "one twice": {REAL: chips(0, 0, 1, 2)},
+    "one that the node does not have": {REAL: chips(0, 1, 2, 63)},
+    "none that the node has": {REAL: chips(60, 61, 62, 63)},
 }
 
 
@@ -102,6 +107,26 @@ def test_a_pod_whose_chips_are_unclear_keeps_them(
 
     annotate(stage, "first", **{REAL: chips(0, 1, 2, 3)})
     assert stage.cycle() == ["bind pod default/second: second on a 4567"]
+
+
+def test_while_two_pods_name_one_chip_none_of_the_node_is_given() -> None:
+    """The device plugin swaps chips between pods, and tells it of one after the other.
+
+    The chip that seems to be free is the other pod's.
+    """
+    stage = Stage("a")
+    stage.pod("one", 1)
+    stage.pod("two", 1)
+    stage.cycle()
+    assert stage.bound == {"one": "a 0", "two": "a 1"}
+
+    annotate(stage, "one", **{REAL: chips(1)})
+    stage.cycle()
+    stage.pod("three", 1)
+    assert stage.cycle() == ["waiting pod default/three"]
+
+    annotate(stage, "two", **{REAL: chips(0)})
+    assert stage.cycle() == ["bind pod default/three: three on a 2"]
 
 
 def test_a_pod_that_ends_beside_an_unclear_one_gives_nothing_back_yet() -> None:
@@ -278,3 +303,83 @@ def test_names_of_quotas_in_min_resources_are_nothing_that_a_node_has() -> None:
     stage.group("g", 2, minResources=asks | quotas)
     stage.cycle()
     assert [*stage.engine.let_in] == ["default/g"]
+
+
+# What a node says of itself
+
+
+@pytest.mark.parametrize("amount", ["1e30", "9E", "-5", "1e-30", "0.5", "x"])
+def test_a_node_with_odd_amounts_keeps_no_pods_from_other_nodes(amount: str) -> None:
+    odd = {"cpu": amount, "memory": amount, "pods": amount, NPU: amount}
+    stage = Stage([node("b"), node("odd", allocatable=odd)])
+    stage.queue("default", weight=1)
+
+    stage.pod("first", 8, spec={"nodeSelector": {"metadata.name": "b"}})
+    stage.pod("good", 8)
+
+    stage.cycle()
+    assert stage.bound["good"] == "b 01234567"
+
+
+def test_pods_that_ask_for_more_than_there_is_leave_no_room_on_their_node() -> None:
+    """They come with their node; the kubelet refuses them later."""
+    stage = Stage("a b")
+    for i in range(10):
+        asks = {"memory": "9E", "cpu": "9E"}
+        stage.pod(f"huge{i}", 0, scheduler="other", spec={"nodeName": "a"}, asks=asks)
+    stage.cycle()
+    stage.pod("good", 8)
+    assert stage.cycle() == ["bind pod default/good: good on b 01234567"]
+
+    for i in range(10):
+        stage.drop_pod(f"huge{i}")
+    stage.pod("next", 8)
+    assert stage.cycle() == ["bind pod default/next: next on a 01234567"]
+
+
+# Budgets
+
+
+def test_a_budget_that_names_many_values_means_every_pod() -> None:
+    stage = Stage("a")
+    stage.pod("p", 1, labels={"app": "x"})
+    many = [f"v{i}" for i in range(2000)]
+    expression = {"key": "app", "operator": "In", "values": many}
+    put_budget(stage, "many", {"matchExpressions": [expression]}, 0)
+    stage.cycle()
+
+    assert not stage.engine.view.standings["pod default/p"].job.preemptable
+
+    put_budget(stage, "many", {"matchExpressions": [expression]}, 1)
+    stage.cycle()
+    assert stage.engine.view.standings["pod default/p"].job.preemptable
+    stage.world.drop_budgets([Gone("default", "many", "")])
+    stage.world.drop_budgets([Gone("default", "many", "")])
+
+
+def test_budgets_without_number_are_held_against_few_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A job that would take longer than that to be judged is not evicted."""
+    stage = Stage("a")
+    for i in range(20):
+        no = [{"key": f"no{i}", "operator": "Exists"}]
+        put_budget(stage, f"b{i}", {"matchExpressions": no}, 9)
+        put_budget(stage, f"c{i}", {"matchLabels": {"app": f"other{i}"}}, 9)
+    stage.pod("p", 1, labels={"app": "x"})
+    stage.cycle()
+    assert stage.engine.view.standings["pod default/p"].job.preemptable
+
+    monkeypatch.setattr("ringleaf.kube.budgets.MOST_WORK", 30)
+    put_budget(stage, "late", {"matchLabels": {"app": "x"}}, 9)
+    stage.cycle()
+    assert not stage.engine.view.standings["pod default/p"].job.preemptable
+
+
+def put_budget(stage: Stage, name: str, selector: Plain, allowed: int) -> None:
+    plain = {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": selector},
+        "status": {"disruptionsAllowed": allowed},
+    }
+    stage.world.put_budgets([msgspec.convert(plain, Budget)])

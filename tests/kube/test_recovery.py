@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsAil, PodsGone
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.instruction import Delete
 from ringleaf.kube import recovery
 from ringleaf.kube.objects import Pod, PodGroup
 from ringleaf.kube.pods import PodRecord
@@ -20,6 +22,8 @@ from ringleaf.model.fault import (
     Recovery,
     SubHealth,
 )
+from ringleaf.model.placement import JobType
+from tests.engine.story import PLAIN, conf
 from tests.kube.stage import NPU, Plain, Stage, node, pod
 
 RETRIES = {"fault-scheduling": "force", "fault-retry-times": "3"}
@@ -591,3 +595,239 @@ def test_d23_a_damaged_report_makes_no_chip_faulty_and_heals_none() -> None:
     assert stage.world.nodes["a"].node.unhealthy == 0b10
     assert stage.world.nodes["b"].node.unhealthy == 0
     assert stage.world.mismatches == 2
+
+
+# What the configuration says for jobs that say nothing (decisions D38 and D39).
+
+
+GRACE = ["delete at once default/g: 0", "delete default/g: 1"]
+"""The node of the first pod is lost, and ends nothing."""
+
+
+def defaults(**params: str) -> Conf:
+    found = {key.replace("_", "-"): value for key, value in params.items()}
+    given = {"fault-brake-percent": 100, **found}
+    return conf("enqueue, allocate", PLAIN, **{"init-params": given})
+
+
+def owned(stage: Stage, name: str) -> None:
+    """A controller made the pod, and makes it again."""
+    plain = stage.pods[f"default/{name}"]
+    owner = {"kind": "Job", "name": "j", "uid": "u", "controller": True}
+    plain["metadata"]["ownerReferences"] = [owner]
+    stage.drop_pod(name)
+    stage.put_pod(plain)
+
+
+def submitted(conf: Conf, labels: dict[str, str], *, controlled: bool = True) -> Stage:
+    """A gang of two pods with *labels*, bound to nodes a and b."""
+    stage = Stage("a b c", conf)
+    stage.put_group(stage.group("g", 2))
+    for i in range(2):
+        stage.pod(f"g-{i}", 8, "g", labels=labels)
+        if controlled:
+            owned(stage, f"g-{i}")
+    assert stage.cycle() == ["bind default/g: g-0 on a 01234567, g-1 on b 01234567"]
+    return stage
+
+
+@pytest.mark.parametrize(
+    ("default", "labels", "controlled", "said"),
+    [
+        ("off", {}, True, []),
+        ("grace", {}, True, GRACE),
+        ("force", {}, True, ["delete at once default/g: 0,1"]),
+        ("force", {"fault-scheduling": "grace"}, True, GRACE),
+        ("force", {"fault-scheduling": "off"}, True, []),
+        ("force", {"fault-scheduling": "fast"}, True, []),
+        ("force", {"elastic-scheduling": "on"}, True, []),
+        ("force", {}, False, []),
+    ],
+)
+def test_d39_what_counts_for_jobs_without_the_label(
+    default: str, labels: dict[str, str], said: list[str], *, controlled: bool
+) -> None:
+    stage = submitted(
+        defaults(default_fault_scheduling=default), labels, controlled=controlled
+    )
+
+    stage.put_node(node("a", ready="False"))
+    stage.cycle(1)
+
+    words = [each for each in stage.said if isinstance(each, Delete)]
+    told = [
+        f"delete{' at once' * each.force} {each.job}: "
+        f"{','.join(map(str, each.replicas))}"
+        for each in words
+    ]
+    assert told == said
+
+
+def test_d39_a_configuration_that_is_read_again_counts_for_running_jobs() -> None:
+    stage = submitted(conf(), {})
+    lone = stage.pod("lone", 8)
+    stage.cycle()
+    stage.put_node(node("a", ready="False"))
+    assert stage.cycle(1) == []
+
+    stage.conf = defaults(default_fault_scheduling="grace")
+    stage.world.put_conf(stage.conf)
+
+    assert stage.cycle(1)[:2] == GRACE
+    assert lone["metadata"].get("ownerReferences") is None
+    assert stage.engine.view.standings["pod default/lone"].job.assumed == ()
+
+
+def test_d39_a_new_leader_finishes_what_the_default_began() -> None:
+    """The record says which pods were about to go; no label is needed for that."""
+    stage = submitted(defaults(default_fault_scheduling="grace"), {})
+    stage.put_node(node("a", ready="False"))
+    stage.cycle(1)
+
+    stage.restart()
+    stage.cycle(1)
+
+    assert stage.world.groups["default/g"].doomed
+
+
+@pytest.mark.parametrize(
+    ("labels", "schema"),
+    [
+        ({}, "normal-schema"),
+        ({"tor-affinity": "null"}, None),
+        ({"tor-affinity": "large-model-schema"}, "large-model-schema"),
+    ],
+)
+def test_d38_what_gangs_without_the_label_count_as(
+    labels: dict[str, str], schema: str | None
+) -> None:
+    stage = Stage("a b", defaults(default_tor_affinity="normal-schema"))
+    stage.put_group(stage.group("g", 2))
+    for i in range(2):
+        stage.pod(f"g-{i}", 8, "g", labels=labels)
+
+    stage.cycle()
+
+    job = stage.engine.view.standings["default/g"].job
+    assert job.tor_affinity == schema
+    assert job.assumed == (("tor-affinity",) if not labels else ())
+
+
+def test_d38_a_pod_of_its_own_and_one_of_another_scheduler_have_no_default() -> None:
+    stage = Stage("a b", defaults(default_tor_affinity="normal-schema"))
+    stage.pod("mine", 8)
+    stage.pod("other", 8, scheduler="else", spec={"nodeName": "b"})
+
+    stage.cycle()
+
+    jobs = [each.job for each in stage.engine.view.standings.values()]
+    assert len(jobs) == 2
+    assert {job.tor_affinity for job in jobs} == {None}
+
+
+# Pods that have ended well before the others were bound
+
+
+A3 = {"accelerator-type": "module-a3-16-super-pod"}
+
+
+def blocks_of_two(pods: int = 4) -> Stage:
+    """Two SuperPoDs of three nodes, and a gang in blocks of two nodes."""
+    stage = Stage([])
+    for i, name in enumerate("abcdef"):
+        plain = node(name, chips=16, labels=A3)
+        plain["metadata"]["annotations"]["superPodID"] = str(i // 3)
+        stage.put_node(plain)
+    stage.group("g", pods, annotations={"sp-block": "32"})
+    for i in range(pods):
+        stage.pod(f"g-{i}", 16, "g", spec={"nodeSelector": A3})
+    return stage
+
+
+def crash_after(stage: Stage, *bound: str) -> None:
+    """Only these pods are bound when another scheduler begins."""
+    stage.cycle(outcome=lambda pod, _place: "written" if pod.name in bound else "sent")
+    for name in bound:
+        assert stage.pods[f"default/{name}"]["spec"]["nodeName"]
+
+
+def superpod(stage: Stage, name: str) -> int:
+    return "abcdef".index(place_of(stage, name)) // 3
+
+
+def place_of(stage: Stage, name: str) -> str:
+    return str(stage.pods[f"default/{name}"]["spec"]["nodeName"])
+
+
+@pytest.mark.parametrize(
+    ("bound", "ended"),
+    [
+        (("g-0",), ("g-0",)),
+        (("g-2",), ("g-2",)),
+        (("g-0", "g-1"), ("g-0",)),
+        (("g-0", "g-2"), ("g-2",)),
+        (("g-0", "g-2"), ("g-0", "g-2")),
+        (("g-0", "g-1", "g-2"), ("g-0", "g-1", "g-2")),
+        (("g-0", "g-1", "g-2"), ("g-1",)),
+    ],
+)
+def test_a_half_bound_gang_with_blocks_is_completed_when_some_have_ended_well(
+    bound: tuple[str, ...], ended: tuple[str, ...]
+) -> None:
+    stage = blocks_of_two()
+    crash_after(stage, *bound)
+    for name in ended:
+        stage.ends(name)
+    stage.restart()
+
+    stage.cycle()
+
+    assert stage.reason("default/g") == ""
+    written = [
+        stage.pods[f"default/g-{i}"]["metadata"]["annotations"] for i in range(4)
+    ]
+    assert [each["super-pod-rank"] for each in written] == ["0", "0", "1", "1"]
+    assert [each["hccl/rankIndex"] for each in written] == ["0", "1", "2", "3"]
+    for one, other in (("g-0", "g-1"), ("g-2", "g-3")):
+        if not {one, other} & {*ended}:
+            assert superpod(stage, one) == superpod(stage, other)
+
+
+def test_a_pod_is_replaced_in_its_block_when_others_have_ended_well() -> None:
+    stage = blocks_of_two()
+    stage.cycle()
+    home = superpod(stage, "g-2")
+    for name in ("g-0", "g-3"):
+        stage.ends(name)
+    stage.cycle()
+    stage.drop_pod("g-2")
+    stage.cycle()
+    plain = stage.pod("g-2", 16, "g", spec={"nodeSelector": A3})
+
+    stage.cycle()
+
+    written = plain["metadata"]["annotations"]
+    assert (written["super-pod-rank"], written["hccl/rankIndex"]) == ("1", "2")
+    assert superpod(stage, "g-2") == home
+
+
+def test_a_foundation_job_stays_one_when_a_pod_has_ended_well() -> None:
+    stage = Stage("a b c d")
+    stage.gang("g", 4, labels={"tor-affinity": "large-model-schema"})
+    stage.ends("g-0")
+    stage.cycle()
+
+    told = stage.world.groups["default/g"].told
+    assert told is not None
+    assert (told.replicas, told.job_type) == (3, JobType.FOUNDATION)
+
+
+def test_a_pod_of_one_after_the_other_is_legal_whatever_ended_before() -> None:
+    stage = Stage([node("a", labels={"accelerator": "huawei-Ascend910"})])
+    stage.group("g", 1)
+    selector = {"nodeSelector": {"accelerator": "huawei-Ascend910"}}
+    for i in range(3):
+        stage.pod(f"g-{i}", 4, "g", spec=selector)
+        assert stage.cycle() == [f"bind default/g: g-{i} on a 0123"]
+        stage.ends(f"g-{i}")
+        stage.cycle()

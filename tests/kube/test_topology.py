@@ -235,3 +235,11 @@ def test_nothing_is_lost_from_form_to_form(topology: Topology) -> None:
     assert (read, warnings) == (topology, [])
     assert read_topology(json.loads(bare)) == (topology, [])
     assert config_map(read_topology(json.loads(bare))[0]) == manifest_text
+
+
+def test_a_key_that_stands_twice_among_many_is_found() -> None:
+    keys = [f'"k{i}":0' for i in range(60_000)]
+    text = "{" + ",".join([*keys, keys[-1]]) + "}"
+
+    with pytest.raises(BadTopology, match="has the key 'k59999' twice"):
+        read_topology(manifest(text))

@@ -462,7 +462,37 @@ def test_who_could_not_be_asked_to_end_runs_on() -> None:
     assert "evict pod default/low: 0" in stage.cycle(later=1)
 
 
+def test_a_gang_whose_podgroup_is_gone_is_not_evicted() -> None:
+    """How many of its pods must stay together is unknown."""
+    stage = Stage("a b", conf=PREEMPT)
+    stage.gang("low", 2)
+    stage.cycle()
+    stage.pod("high", 8, spec={"priority": 100})
+    stage.drop_group("low")
+
+    assert stage.cycle(later=10) == ["waiting pod default/high"]
+
+    stage.group("low", 2, phase="Running")
+    assert "evict default/low: 0,1" in stage.cycle(later=10)
+
+
 # Queues
+
+
+def test_a_gang_whose_podgroup_is_gone_stays_in_its_queue() -> None:
+    """Volcano's job controller deletes the PodGroup of a job that is complete."""
+    stage = Stage("a b")
+    stage.queue("q", capability={NPU: "8"})
+    stage.group("one", 1, queue="q")
+    stage.pod("one-0", 8, "one", annotations={"volcano.sh/queue-name": "q"})
+    assert "bind default/one: one-0 on a 01234567" in stage.cycle()
+
+    stage.drop_group("one")
+    stage.gang("two", 1, queue="q")
+    stage.cycle()
+
+    assert stage.engine.view.standings["default/one"].job.queue == "q"
+    assert "two-0" not in stage.bound
 
 
 def test_a_queue_limits_its_jobs_and_an_empty_state_is_open() -> None:

@@ -460,3 +460,37 @@ def test_a_demand_weighs_what_it_says() -> None:
     ):
         assert demand.weight > light + 6000
     assert Demand(near=(PodTerm("zone", None),)).weight < light + 1000
+
+
+def test_pods_that_ask_for_more_than_can_be_counted_are_counted_exactly() -> None:
+    """Pods may come with their node, whatever they ask for."""
+    found = Fleet([{}] * 2, [()] * 2, [{"cpu": 64_000}] * 2)
+    huge = Demand(resources=(("cpu", (1 << 61) + 1),))
+    for _pod in range(10):
+        found.use(0, huge, 1)
+    found.use(1, huge, 1)
+
+    assert those(found.roomy(Demand(resources=(("cpu", 1),)))) == []
+    assert found.pods_that_fit(huge).tolist() == [0, 0]
+
+    found.change(0, {}, (), {"cpu": 32_000})
+    for _pod in range(10):
+        found.use(0, huge, -1)
+    found.use(1, huge, -1)
+    assert (found.room_of(0, "cpu"), found.room_of(1, "cpu")) == (32_000, 64_000)
+    assert not found._below  # noqa: SLF001
+
+
+def test_values_and_taints_that_no_node_has_any_more_are_forgotten() -> None:
+    found = Fleet([{"beat": "0"}, {"beat": "x"}], [(), (SOFT,)], [{}] * 2)
+    beats = Requirement("beat", Operator.IN, ("199",))
+    for i in range(200):
+        assert those(found.selected(Demand(required=(beats,)))) == []
+        found.change(0, {"beat": str(i)}, (Taint(f"k{i}", Effect.NO_SCHEDULE),), {})
+
+    assert found.labels_of("beat").size < 100
+    assert len(found._kinds) < 100  # noqa: SLF001
+    assert those(found.selected(Demand(required=(beats,)))) == [0]
+    assert those(found.tolerated(())) == [1]
+    assert found.worst_taint(0, ()).key == "k199"
+    assert found.disliked(()).tolist() == [0, 1]

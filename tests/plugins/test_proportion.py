@@ -144,6 +144,19 @@ def test_a_queue_that_is_gone_deserves_nothing() -> None:
     assert parts_of(TOTAL, {}, {"gone": {"cpu": 5}})["gone"].deserved == {"cpu": 0}
 
 
+def test_queues_that_are_gone_share_one_part() -> None:
+    """Jobs may name any number of queues, and the parts are found often."""
+    queues = {"a": queue("a", least=5), "b": queue("b")}
+    asked = {f"made up {i}": {"cpu": 9} for i in range(10)}
+
+    parts = parts_of(TOTAL, queues, asked | {"b": {"cpu": 99}})
+
+    (gone,) = {id(parts[name]): parts[name] for name in asked}.values()
+    assert gone.capability["cpu"] == TOTAL["cpu"] - 5
+    assert gone.deserved == {"cpu": 0}
+    assert parts["b"].deserved["cpu"] == TOTAL["cpu"] - 5
+
+
 claims = st.builds(
     lambda weight, low, more: Claim(weight, low, low + more),
     st.integers(0, 7),

@@ -476,6 +476,54 @@ def test_a_block_that_can_be_is_admitted(job: Job) -> None:
 
 
 @pytest.mark.parametrize(
+    ("job", "ended"),
+    [
+        pytest.param(a3(3, 32), 1, id="one pod of four"),
+        pytest.param(a3(2, 64), 2, id="two pods of one block"),
+        pytest.param(a3(1, 32), 3, id="all but one pod"),
+        pytest.param(a3(4, 64), 1, id="another pod came for the one that ended"),
+        pytest.param(a3(1, 8, 8), 4, id="one small pod after the other"),
+        pytest.param(a3(3, None), 1, id="without sp-block"),
+        pytest.param(a3(1, None, 8), 1, id="small pods without sp-block"),
+        pytest.param(a3(1, 32, 16, "atlas-800t-a3"), 1, id="the other product"),
+        pytest.param(Job("j", PRODUCTS["atlas-800-9000"], 8), 1, id="D1: of 2 x 8"),
+        pytest.param(Job("j", PRODUCTS["atlas-800-9000"], 4), 1, id="D1: 4, 4 again"),
+    ],
+)
+def test_a_legal_job_stays_legal_when_pods_have_ended_well(
+    job: Job, ended: int
+) -> None:
+    finished = tuple(range(100, 100 + ended))
+    ranks = tuple(range(1, job.replicas + 1))
+    left = (Role("", job.chips, job.replicas, ranks=ranks),)
+
+    assert admit(replace(job, finished=finished), Settings()) is None
+    assert admit(replace(job, finished=finished, roles=left), Settings()) is None
+
+
+@pytest.mark.parametrize(
+    ("job", "problem"),
+    [
+        (a3(3, 32), "sp-block is 32, which does not divide the 48 chips of the job"),
+        (a3(1, 32), "sp-block is 32, a job of one pod is one block of its 16 chips"),
+    ],
+)
+def test_pods_that_have_not_ended_fill_no_block(job: Job, problem: str) -> None:
+    found = admit(job, Settings())
+
+    assert found is not None
+    assert found.problem == problem
+
+
+def test_too_few_pods_have_ended_to_fill_a_block() -> None:
+    found = admit(replace(a3(1, 48), finished=(0,)), Settings())
+
+    assert found is not None
+    assert "does not divide the 16 chips" in found.problem
+    assert found.hint == "sp-block: 16 is the nearest that fits, 1 node a block"
+
+
+@pytest.mark.parametrize(
     ("affinity", "problem", "hint"),
     [
         (

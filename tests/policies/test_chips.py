@@ -54,6 +54,7 @@ def test_many_masks_are_answered_at_once() -> None:
     [
         *((CARDS[Mode.CARD][asked], 64) for asked in (1, 2, 3, 4)),
         *((CARDS[Mode.CHIP][asked], 64) for asked in (1, 2, 5, 23, 64)),
+        *((CARDS[Mode.UNLABELLED][asked], 64) for asked in (1, 2, 3, 4, 5)),
         *((DUO[Mode.CARD][asked], 32) for asked in (1, 2)),
         *((DUO[Mode.CHIP][asked], 32) for asked in (1, 2, 3, 8, 15, 16)),
         *((DUO[Mode.DISTRIBUTED][asked], 32) for asked in (1, 2, 3, 8, 15, 16)),

@@ -14,7 +14,7 @@ from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.job import Firmness, Job, Keep, Previous
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
-from ringleaf.model.settings import Settings
+from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.obstacles import _block_words
 from tests.leaves import (
@@ -126,10 +126,33 @@ def test_uneven_slots() -> None:
     found = waiting(leaves("A ##..", "B ##..", "C ##.."), large(5))
 
     assert found.because == (
-        "5 nodes want 2 complete leaves (there are 0) "
+        "5 nodes want complete leaves (there are 0) and the rest under one more leaf "
         "or every slot loaded alike, and slot 2 has 0 of 1 nodes"
     )
     assert found.hint.startswith("as normal-schema it would be placed now")
+
+
+@pytest.mark.parametrize(
+    ("drawn", "there"),
+    [
+        pytest.param(
+            ("A ####", "B ##", "C ##"), "there is 1", id="of the largest size"
+        ),
+        pytest.param(("A ###.", "B ##.", "C ##."), "there are 0", id="none"),
+    ],
+)
+def test_with_leaf_choice_guide_complete_leaves_are_all_of_one_size(
+    drawn: tuple[str, ...], there: str
+) -> None:
+    """Slots 0 and 1 have three nodes, slot 2 has one; slot 3 has one or none."""
+    guide = Settings(leaf_choice=LeafChoice.GUIDE)
+
+    found = waiting(leaves(*drawn), large(7), guide)
+
+    assert found.because == (
+        f"7 nodes want 2 complete leaves ({there}) or every slot loaded alike, "
+        "and slot 2 has 1 of 2 nodes"
+    )
 
 
 def test_too_few_nodes_at_all() -> None:
@@ -356,7 +379,7 @@ def test_a_common_job_within_its_capacity_finds_no_leaf_closed() -> None:
     assert found.refused == {}
 
 
-def test_a_job_of_as_many_pods_as_a_leaf_has_finds_it_closed() -> None:
+def test_to_the_vendor_a_job_of_as_many_pods_as_a_leaf_has_finds_it_closed() -> None:
     cluster = leaves("A ####", "B ####")
     hold(cluster, "x", "B0", EXCLUSIVE)
     hold(cluster, "x", "A0", EXCLUSIVE)
@@ -366,7 +389,8 @@ def test_a_job_of_as_many_pods_as_a_leaf_has_finds_it_closed() -> None:
         statement.hold("x", cluster.index["B0"], 0x0F, 1, EXCLUSIVE)
         statement.commit()
 
-    found = waiting(cluster, large(4, chips=4), TWO)
+    guide = replace(TWO, leaf_choice=LeafChoice.GUIDE)
+    found = waiting(cluster, large(4, chips=4), guide)
 
     assert found.because == (
         "2 leaves have 4 or more fitting nodes but already carry a cross-leaf job: x"

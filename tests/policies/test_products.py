@@ -10,6 +10,7 @@ import pytest
 from ringleaf.model.job import Job, Strategy
 from ringleaf.model.product import Mode, Product, Selector
 from ringleaf.policies.products import (
+    A2_SELECTOR,
     NO_NPU,
     PRODUCTS,
     find_product,
@@ -120,18 +121,12 @@ CATALOGUE: Final = (
     Row(
         key="atlas-800t-a2",
         title="Atlas 800T A2 training server",
-        other_names=(
-            "Atlas 800I A2 inference server",
-            "A200I A2 Box heterogeneous component",
-            "atlas-800i-a2",
-            "a200i-a2-box",
-        ),
         chips=8,
         width=8,
         group="mesh",
         wiring="1 HCCS full mesh of 8",
         requests={"any": UP_TO_8},
-        switch_modes=("1.0", "2.0", "single-layer"),
+        switch_modes=("1.0", "2.0"),
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
         selector=Selector(
@@ -140,6 +135,42 @@ CATALOGUE: Final = (
             ring_controller="ascend-910b",
         ),
         source="common node selection principle, affScoreList",
+    ),
+    Row(
+        key="atlas-800i-a2",
+        title="Atlas 800I A2 inference server",
+        chips=8,
+        width=8,
+        group="mesh",
+        wiring="1 HCCS full mesh of 8",
+        requests={"any": UP_TO_8},
+        switch_modes=("single-layer",),
+        resource="huawei.com/Ascend910",
+        chip_prefix="Ascend910",
+        selector=Selector(
+            accelerator_type=("module-910b-8",),
+            schedule_policy=("chip8-node8",),
+            ring_controller="ascend-910b",
+        ),
+        source="common node selection principle; solution description, single-layer",
+    ),
+    Row(
+        key="a200i-a2-box",
+        title="A200I A2 Box heterogeneous component",
+        chips=8,
+        width=8,
+        group="mesh",
+        wiring="1 HCCS full mesh of 8",
+        requests={"any": UP_TO_8},
+        switch_modes=("single-layer",),
+        resource="huawei.com/Ascend910",
+        chip_prefix="Ascend910",
+        selector=Selector(
+            accelerator_type=("module-910b-8",),
+            schedule_policy=("chip8-node8",),
+            ring_controller="ascend-910b",
+        ),
+        source="common node selection principle; solution description, single-layer",
     ),
     Row(
         key="atlas-200t-a2-box16",
@@ -253,7 +284,7 @@ CATALOGUE: Final = (
         width=4,
         group="card",
         wiring="cards of 4, no links between cards",
-        requests={"card": {1, 2, 3, 4}, "chip": UP_TO_64},
+        requests={"card": {1, 2, 3, 4}, "chip": UP_TO_64, "unlabelled": UP_TO_64},
         heeds_network=False,
         resource="huawei.com/Ascend310",
         chip_prefix="Ascend310",
@@ -362,6 +393,8 @@ def test_the_catalogue_is_these_products_in_this_order() -> None:
         "atlas-800-9000-half",
         "atlas-300t",
         "atlas-800t-a2",
+        "atlas-800i-a2",
+        "a200i-a2-box",
         "atlas-200t-a2-box16",
         "atlas-800t-a3",
         "atlas-900-a3",
@@ -385,6 +418,8 @@ def test_every_product_of_the_vendor_table_has_a_row_under_its_key(key: str) -> 
         ("atlas-800-9000-half", 1),
         ("atlas-300t", 1),
         ("atlas-800t-a2", 1),
+        ("atlas-800i-a2", 1),
+        ("a200i-a2-box", 1),
         ("atlas-200t-a2-box16", 2),
         ("atlas-800t-a3", 8),
         ("atlas-900-a3", 8),
@@ -423,8 +458,8 @@ def test_a_node_has_as_many_groups_as_the_vendor_says(key: str, groups: int) -> 
         ("Atlas 300I Duo inference card", "atlas-300i-duo"),
         # Seed 002, products by the network between nodes.
         ("Atlas 800T A2 training server", "atlas-800t-a2"),
-        ("Atlas 800I A2 inference server", "atlas-800t-a2"),
-        ("A200I A2 Box heterogeneous component", "atlas-800t-a2"),
+        ("Atlas 800I A2 inference server", "atlas-800i-a2"),
+        ("A200I A2 Box heterogeneous component", "a200i-a2-box"),
         ("Atlas 800 training server (model 9000)", "atlas-800-9000"),
         ("Atlas 800 training server (model 9010)", "atlas-800-9000"),
         # As people say them.
@@ -432,8 +467,8 @@ def test_a_node_has_as_many_groups_as_the_vendor_says(key: str, groups: int) -> 
         ("model 9010", "atlas-800-9000"),
         ("atlas-800-9010", "atlas-800-9000"),
         ("800T A2", "atlas-800t-a2"),
-        ("800I A2", "atlas-800t-a2"),
-        ("A200I A2 Box", "atlas-800t-a2"),
+        ("800I A2", "atlas-800i-a2"),
+        ("A200I A2 Box", "a200i-a2-box"),
         ("200T A2 Box16", "atlas-200t-a2-box16"),
         ("200I A2 Box16", "atlas-200t-a2-box16"),
         ("800T A3", "atlas-800t-a3"),
@@ -501,9 +536,13 @@ def test_an_unknown_name_is_told_the_closest(name: str, hint: str) -> None:
 
 
 def test_no_two_products_share_a_resource_and_a_schedule_policy() -> None:
-    """``chip4-node8`` stands for two products; the resource tells them apart."""
+    """``chip4-node8`` stands for two products; the resource tells them apart.
+
+    Nodes of eight A2 chips are named alike, whatever they are (D40).
+    """
     for one, other in combinations(PRODUCTS.values(), 2):
-        if one.resource == other.resource:
+        alike = one.selector == other.selector == A2_SELECTOR
+        if one.resource == other.resource and not alike:
             shared = {*one.selector.schedule_policy} & {*other.selector.schedule_policy}
             assert not shared, (one.key, other.key)
 
@@ -528,12 +567,12 @@ def test_products_are_told_apart_by_their_keys() -> None:
         pytest.param(
             a_job("atlas-200t-a2-box16", 10, pods=2), "several", id="Box16: two pods"
         ),
-        pytest.param(a_job("atlas-300i", 1), "chip", id="300I: chip by default"),
+        pytest.param(a_job("atlas-300i", 1), "unlabelled", id="300I: no strategy"),
         pytest.param(a_job("atlas-300i", 1, strategy="chip"), "chip", id="300I: chip"),
         pytest.param(a_job("atlas-300i", 1, strategy="card"), "card", id="300I: card"),
         pytest.param(
             a_job("atlas-300i", 1, distributed=True),
-            "chip",
+            "unlabelled",
             id="300I: distributed means nothing",
         ),
         pytest.param(a_job("atlas-300i-duo", 1), "chip", id="Duo: chip by default"),

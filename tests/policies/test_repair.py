@@ -12,7 +12,7 @@ from ringleaf.model.demand import Demand, Effect, Taint
 from ringleaf.model.job import Firmness, Job, Keep, Previous
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
-from ringleaf.model.settings import Settings
+from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.policies.products import PRODUCTS
 from tests.leaves import (
     A2,
@@ -158,6 +158,55 @@ class TestSwitches1:
 
         assert waits is None
         assert moves == "A3 A1 A2"
+
+    @pytest.mark.parametrize(
+        ("failed", "compact"),
+        [
+            pytest.param("A2", "A0 A1 D2 A3 B0 B1 C0 C1", id="a slot of one leaf"),
+            pytest.param("B1", "A0 A1 A2 A3 B0 D1 C0 C1", id="a slot of three leaves"),
+        ],
+    )
+    def test_d36_with_guide_no_slot_is_used_more_often_for_being_under_more_leaves(
+        self, failed: str, compact: str
+    ) -> None:
+        """Slots 2 and 3 are under leaf A alone: the job loads 3, 3, 1 and 1."""
+        drawn = ("A ####", "B ##", "C ##", "D ####")
+        previous = before("A0 A1 A2 A3 B0 B1 C0 C1", failed)
+        guide = Settings(leaf_choice=LeafChoice.GUIDE)
+
+        assert repaired(leaves(*drawn), large(8), previous) == compact
+        assert repaired(leaves(*drawn), large(8), previous, guide) is None
+
+    @pytest.mark.parametrize(
+        ("choice", "nodes"),
+        [
+            pytest.param(
+                LeafChoice.COMPACT,
+                "A0 A1 A2 A3 B2 C3",
+                id="compact: the slot that lacks most of what the leaves have",
+            ),
+            pytest.param(
+                LeafChoice.GUIDE, "A0 A1 A2 A3 B2 C0", id="guide: the first slot"
+            ),
+        ],
+    )
+    def test_d36_leaf_choice_says_which_of_the_slots_with_one_load_is_taken(
+        self, choice: LeafChoice, nodes: str
+    ) -> None:
+        """Without B3 the slots have loads of 1, 1, 2 and 1; B has slots 2 and 3."""
+        cluster = leaves("A ####", "B   ##", "C ####")
+        previous = before("A0 A1 A2 A3 B2 B3", "B3")
+
+        found = repaired(cluster, large(6), previous, Settings(leaf_choice=choice))
+
+        assert found == nodes
+
+    def test_with_leaf_choice_guide_the_least_used_slot_is_taken(self) -> None:
+        cluster = leaves("A ####", "B ####", "C .###")
+        previous = before("A0 A1 A2 A3 B0 B1 B2", "A3")
+        guide = Settings(leaf_choice=LeafChoice.GUIDE)
+
+        assert repaired(cluster, large(7), previous, guide) == "A0 A1 A2 B3 B0 B1 B2"
 
     @pytest.mark.parametrize("keep", Keep)
     def test_when_nothing_stays_the_job_is_placed_anew(self, keep: Keep) -> None:
@@ -407,6 +456,19 @@ class TestSuperpods:
         found = repaired(superpods(2, 2, 4), self.job(4, 2), previous)
 
         assert found == "p0-00 p0-01 p2-00 p2-01"
+
+    def test_of_superpods_that_are_alike_then_the_first_takes_it(self) -> None:
+        """The one healthy node fills up a block; those left are all sub-healthy."""
+        previous = self.previous("p0-0 p0-1 p1-0 p1-1", "p0-0 p1-0 p1-1")
+        nodes = [
+            Node(f"p{s}-{n}", A3, 16, full_mask(16), sub_healthy=s > 1, superpod=s)
+            for s, size in enumerate((3, 2, 2, 2))
+            for n in range(size)
+        ]
+
+        found = repaired(Cluster(nodes), self.job(4, 2), previous)
+
+        assert found == "p0-2 p0-1 p2-0 p2-1"
 
     def test_and_waits_where_there_is_no_room_for_it(self) -> None:
         previous = self.previous("p0-00 p0-01 p1-00 p1-01", "p1-00 p1-01")

@@ -86,6 +86,12 @@ CARD_OF_4_MISFITS: Final[Misfits] = {
     5: (4, 4, 4, 4),
 }
 LEFTOVER_MISFITS: Final[Misfits] = dict.fromkeys(range(1, 65), (0, 1, 2, 3))
+ONE_CARD_MISFITS: Final[Misfits] = {
+    **LEFTOVER_MISFITS,
+    2: (3, 0, 1, 2),
+    3: (2, 3, 0, 1),
+    4: (1, 2, 3, 0),
+}
 DUO_SOFT_MISFITS: Final[Misfits] = {
     **dict.fromkeys(range(1, 17, 2), (0, 1)),
     **dict.fromkeys(range(2, 17, 2), (1, 0)),
@@ -120,6 +126,7 @@ MESH_MISFITS: Final[Misfits] = {
         pytest.param(A3_SMALL, "any", SMALL_MODULE_MISFITS, id="superpod-a3x8"),
         pytest.param(CARDS, "card", CARD_OF_4_MISFITS, id="card310x4: two is 2, 3, 4"),
         pytest.param(CARDS, "chip", LEFTOVER_MISFITS, id="chip310x4: fullest card"),
+        pytest.param(CARDS, "unlabelled", ONE_CARD_MISFITS, id="300I, no label (D42)"),
         pytest.param(DUO, "card", PAIR_MISFITS, id="card310px2"),
         pytest.param(DUO, "chip", DUO_SOFT_MISFITS, id="chip310px2, plain (D8)"),
         pytest.param(DUO, "distributed", DUO_MISFITS, id="chip310px2, distributed"),
@@ -314,9 +321,27 @@ ORDERS: Final = [
         id="300I card, 3: place in 3, 4, then fewer chips left",
     ),
     pytest.param(
-        a_job(CARDS, 2),
+        a_job(CARDS, 2, strategy="chip"),
         ["0...|4...|....", "01..|4...|....", "0123|....|....", "0123|4567|...."],
         id="300I chip: best fit, wherever the chips are (D32)",
+    ),
+    pytest.param(
+        a_job(CARDS, 3),
+        [
+            "012.|....|....",
+            "012.|4567|89ab",
+            "0123|....|....",
+            "0123|45..|89..",
+            "01..|4...|....",
+            "0...|4...|89..",
+            "01..|45..|89..",
+        ],
+        id="300I, 3: the tightest card, fewer left; then split, fewer left (D42)",
+    ),
+    pytest.param(
+        a_job(CARDS, 5),
+        ["0123|4...|....", "01..|45..|89..", "0123|4567|...."],
+        id="300I, 5: no card holds it: best fit (D42)",
     ),
     pytest.param(
         a_job(DUO, 1, strategy="card"),
@@ -416,10 +441,16 @@ def test_nodes_come_in_this_order(job: Job, drawings: Sequence[str]) -> None:
             id="Box16: either ring",
         ),
         pytest.param(
-            a_job(CARDS, 4),
+            a_job(CARDS, 4, strategy="chip"),
             "0123|....|....|....",
             "0...|4...|8...|c...",
             id="300I chip: one card is no better than four (D32)",
+        ),
+        pytest.param(
+            a_job(CARDS, 3),
+            "0...|45..|8...|....",
+            "01..|45..|....|....",
+            id="300I: split as chip, wherever the chips are (D42)",
         ),
         pytest.param(
             a_job(DUO, 2), "01|..", "0.|2.", id="Duo chip, even: free - n, no more (D8)"
@@ -476,7 +507,7 @@ def test_these_nodes_are_as_good_as_each_other(job: Job, one: str, other: str) -
             a_job(CARDS, 2, strategy="card"), "0...|4...", id="300I card: one card"
         ),
         pytest.param(a_job(CARDS, 4, strategy="card"), "012.|456.", id="300I card: 4"),
-        pytest.param(a_job(CARDS, 3), "0...|4...", id="300I chip: two is not three"),
+        pytest.param(a_job(CARDS, 3), "0...|4...", id="300I: two is not three"),
         pytest.param(
             a_job(DUO, 2, strategy="card"), "0.|2.|4.", id="Duo card: one card"
         ),
@@ -655,28 +686,52 @@ def test_this_node_does_not_fit(job: Job, drawing: str) -> None:
             id="300I card, 4: the lowest full card",
         ),
         pytest.param(
-            a_job(CARDS, 6),
+            a_job(CARDS, 6, strategy="chip"),
             "0123|456.|89..|c...",
             "....|456.|89..|c...",
             id="300I chip: cards with 1, then 2, then 3 free (D32)",
         ),
         pytest.param(
-            a_job(CARDS, 2),
+            a_job(CARDS, 2, strategy="chip"),
             "0123|45..|89..",
             "....|45..|....",
             id="300I chip: the lower of equal cards",
         ),
         pytest.param(
-            a_job(CARDS, 3),
+            a_job(CARDS, 3, strategy="chip"),
             "0123|45..|89..",
             "....|45..|8...",
             id="300I chip: breaks the second of equal cards",
         ),
         pytest.param(
-            a_job(CARDS, 8),
+            a_job(CARDS, 8, strategy="chip"),
             "0123|456.|89..|c...",
             "01..|456.|89..|c...",
             id="300I chip: a full card at last",
+        ),
+        pytest.param(
+            a_job(CARDS, 1),
+            "0123|456.|89..",
+            "....|....|8...",
+            id="300I, 1: the tightest card (D42)",
+        ),
+        pytest.param(
+            a_job(CARDS, 2),
+            "0123|4...|89a.|c...",
+            "....|....|89..|....",
+            id="300I, 2: one card before leftovers (D42)",
+        ),
+        pytest.param(
+            a_job(CARDS, 3),
+            "01..|45..|8...",
+            "01..|....|8...",
+            id="300I, 3: no card holds it: leftovers first (D42)",
+        ),
+        pytest.param(
+            a_job(CARDS, 6),
+            "0123|456.|89..|c...",
+            "....|456.|89..|c...",
+            id="300I, 6: more than a card: as chip (D42)",
         ),
         # 300I Duo: cards of two.
         pytest.param(

@@ -1,15 +1,19 @@
 """The SuperPoDs of jobs of one pod, and of blocks that are split."""
 
+from typing import Any
+
 import pytest
 
 from ringleaf.framework.explain import survey
 from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.decision import Placed
-from ringleaf.model.job import Firmness, Job
+from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.job import Firmness, Job, Previous, Role
 from ringleaf.model.mask import mask_of
+from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
+from ringleaf.policies.superpods import Cut, Part, choose_parts
 from tests.leaves import nodes_of, superpods
 
 A3 = PRODUCTS["atlas-900-a3"]
@@ -146,3 +150,184 @@ def test_a_split_block_avoids_chips_whose_network_is_faulty() -> None:
     assert whole == "p0-0 p0-1"
     assert split == "p1-0 p2-0"
     assert waits is None
+
+
+def left_of(pods: int, block: int, *ended: int, **changes: Any) -> Job:  # noqa: ANN401
+    """What is left of a job in blocks of *block* nodes when these pods ended well."""
+    ranks = tuple(rank for rank in range(pods) if rank not in ended)
+    role = Role("", 16, len(ranks), ranks=ranks)
+    given: dict[str, Any] = {"sp_block": 16 * block, "roles": (role,), **changes}
+    return Job("job", A3, 16, len(ranks), finished=ended, **given)
+
+
+def blocks_in(cluster: Cluster, job: Job, reserve: int = 0) -> dict[str, str] | None:
+    """SuperPoD -> the pods there, each as its rank and its block."""
+    decision = Session(cluster, Settings(reserve_nodes=reserve)).decide(job)
+    if not isinstance(decision, Placed):
+        return None
+    found: dict[str, list[str]] = {}
+    for each in decision.placements:
+        pods = found.setdefault(each.node.partition("-")[0], [])
+        pods.append(f"{each.replica}/{each.block}")
+    return {superpod: " ".join(found[superpod]) for superpod in sorted(found)}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "job", "reserve", "places"),
+    [
+        pytest.param(
+            (1, 2), left_of(4, 2, 0), 0, {"p0": "1/0", "p1": "2/1 3/1"}, id="hard"
+        ),
+        pytest.param(
+            (2, 1), left_of(4, 2, 3), 0, {"p0": "0/0 1/0", "p1": "2/1"}, id="last block"
+        ),
+        pytest.param(
+            (3,), left_of(4, 2, 0), 0, {"p0": "1/0 2/1 3/1"}, id="one holds all of it"
+        ),
+        pytest.param((1, 1, 1), left_of(4, 2, 0), 0, None, id="no whole block"),
+        pytest.param((2,), left_of(4, 2, 0), 0, None, id="no room for what is left"),
+        pytest.param(
+            (1, 1), left_of(4, 2, 0, 2), 0, {"p0": "1/0", "p1": "3/1"}, id="two halves"
+        ),
+        pytest.param(
+            (2, 3),
+            left_of(8, 4, 0, 4, 5),
+            0,
+            {"p0": "6/1 7/1", "p1": "1/0 2/0 3/0"},
+            id="the largest first, where it fits most tightly",
+        ),
+        pytest.param(
+            (4, 3), left_of(6, 3, 0, 4, 5), 0, {"p1": "1/0 2/0 3/1"}, id="all in one"
+        ),
+        pytest.param(
+            (2, 3, 3),
+            left_of(6, 3, 0, 1, 5),
+            1,
+            {"p0": "2/0", "p1": "3/1 4/1"},
+            id="those that keep their reserve",
+        ),
+        pytest.param(
+            (1, 2), left_of(4, 2, 0, 1, 2), 0, {"p0": "3/1"}, id="one pod is left"
+        ),
+        pytest.param(
+            (1, 1, 1),
+            left_of(4, 2, 0, superpod_affinity=Firmness.SOFT),
+            0,
+            {"p0": "1/0", "p1": "2/1", "p2": "3/2"},
+            id="soft",
+        ),
+        pytest.param(
+            (2, 2),
+            left_of(4, 4, 0, superpod_affinity=Firmness.SOFT),
+            0,
+            {"p0": "1/0 2/0", "p1": "3/1"},
+            id="soft, one block",
+        ),
+        pytest.param(
+            (2, 3),
+            left_of(4, 4, 0, superpod_affinity=Firmness.SOFT),
+            0,
+            {"p1": "1/0 2/0 3/0"},
+            id="soft, and its block is whole",
+        ),
+        pytest.param(
+            (1, 2),
+            left_of(4, 2, 0, least=1),
+            0,
+            {"p0": "1/0", "p1": "2/1 3/1"},
+            id="elastic",
+        ),
+    ],
+)
+def test_what_is_left_of_blocks_lies_in_superpods(
+    sizes: tuple[int, ...], job: Job, reserve: int, places: dict[str, str] | None
+) -> None:
+    assert blocks_in(superpods(*sizes), job, reserve) == places
+
+
+def test_what_is_left_of_a_block_takes_the_healthier_nodes_of_equal_superpods() -> None:
+    sick = Node("p0-0", A3, 16, mask_of(WHOLE), sub_healthy=True, superpod=0)
+    pods = [node("p1-0", 1), node("p2-0", 2), node("p2-1", 2)]
+
+    assert blocks_in(Cluster([sick, *pods]), left_of(4, 2, 0)) == {
+        "p1": "1/0",
+        "p2": "2/1 3/1",
+    }
+
+
+def test_a_job_that_waits_is_told_what_is_left_of_its_blocks() -> None:
+    session = Session(superpods(2, 0), Settings(reserve_nodes=0))
+
+    decision = session.decide(left_of(4, 2, 0))
+
+    assert isinstance(decision, Waiting)
+    assert decision.because == (
+        "1 whole block of 2 nodes and, of blocks with pods that have ended well, "
+        "1 node are wanted, each block in one SuperPoD: SuperPoD 0 has 2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept", "places"),
+    [
+        pytest.param((2, 2), 1, {"p0": "1/0", "p1": "2/1 3/1"}, id="its block is done"),
+        pytest.param(
+            (2, 1), 2, {"p0": "2/1 3/1", "p1": "1/0"}, id="its block is filled"
+        ),
+        pytest.param((2, 0), 2, None, id="no room for what is left"),
+    ],
+)
+def test_a_job_that_runs_in_part_is_completed_block_by_block(
+    sizes: tuple[int, ...], kept: int, places: dict[str, str] | None
+) -> None:
+    there = Placement(kept, "p0-00", tuple(WHOLE), kept // 2)
+    job = left_of(4, 2, 0, previous=Previous((there,)))
+
+    assert blocks_in(superpods(*sizes), job) == places
+
+
+def drawn(*marks: str) -> Cluster:
+    """SuperPoD 0 has the nodes of the first string, and so on; ``s`` is sub-healthy."""
+    return Cluster(
+        Node(f"p{i}-{n}", A3, 16, mask_of(WHOLE), sub_healthy=mark == "s", superpod=i)
+        for i, row in enumerate(marks)
+        for n, mark in enumerate(row)
+    )
+
+
+def test_d35_of_superpods_that_hold_the_job_alike_the_healthier_is_taken() -> None:
+    cluster, reserve = drawn("s#", "##", "##"), Settings(reserve_nodes=0)
+
+    assert nodes_of(cluster, Job("j", A3, 16, 2), reserve) == "p1-0 p1-1"
+
+
+@pytest.mark.parametrize(
+    ("marks", "nodes"),
+    [
+        pytest.param(("##", "##"), "p0-0 p0-1 p1-0", id="all cost the same"),
+        pytest.param(("s#", "##"), "p1-0 p1-1 p0-1", id="the sub-healthy node is left"),
+        pytest.param(("s#", "s#"), "p0-1 p0-0 p1-1", id="one of two is left"),
+    ],
+)
+def test_d35_the_superpod_that_gives_fewer_blocks_is_the_one_that_is_less_healthy(
+    marks: tuple[str, ...], nodes: str
+) -> None:
+    """Three blocks of one node: two of one SuperPoD and one of the other.
+
+    The first block of a SuperPoD takes its best node.
+    """
+    job, reserve = Job("j", A3, 16, 3, sp_block=16), Settings(reserve_nodes=0)
+
+    assert nodes_of(drawn(*marks), job, reserve) == nodes
+
+
+def test_d35_the_superpod_that_gives_fewer_blocks_may_be_the_cheapest_in_all() -> None:
+    """All of 0 and a node of 1 cost 5 + 3, all of 1 and a node of 0 cost 6 + 0."""
+    costs = {0: [0, 5], 1: [3, 3]}
+
+    def price(superpod: int, start: int, count: int) -> tuple[int, int]:
+        return 0, sum(costs[superpod][start : start + count])
+
+    parts = choose_parts({0: 2, 1: 2}, Cut(blocks=3, size=1, reserve=0), price)
+
+    assert parts == [Part(1, 1), Part(1, 1), Part(0, 1)]

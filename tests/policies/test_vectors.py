@@ -6,6 +6,7 @@ another folder. Where there is none the tests are counted as skipped.
 
 import json
 import os
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -77,6 +78,38 @@ def test_the_vendor_gave_the_same_answers(kind: tuple[str, str | None, bool]) ->
 def _expected(case: dict[str, Any]) -> list[int] | None:
     expect = case["expect"]
     return expect["chips"] if expect["verdict"] == "placed" else None
+
+
+def test_d42_without_its_label_a_pod_differs_only_where_one_card_holds_it() -> None:
+    """The vendor reads a missing label as ``chip``; every recorded 300I case has one.
+
+    With the label taken away, D42 keeps every verdict, and the chips of every case in
+    which no card holds the pod; in the others the pod is on one card, where the vendor
+    may have split it.
+    """
+    labelled = [c for c in vectors() if kind_of(c) == ("atlas-300i", "chip", False)]
+    same, split = 0, 0
+    for case in labelled:
+        (node,), (job,) = case["scenario"]["nodes"], case["scenario"]["jobs"]
+        bare = {key: value for key, value in job.items() if key != "strategy"}
+        found = outcome({**case["scenario"], "jobs": [bare]})
+        expected = _expected(case)
+        usable = {*node["free"]} - {*node.get("faulty", ())}
+        room = Counter(chip // 4 for chip in usable)
+        if found == expected:
+            same += 1
+        else:
+            split += 1
+            assert found is not None
+            assert expected is not None
+            assert len({chip // 4 for chip in expected}) > 1  # the vendor split it
+        if max(room.values(), default=0) < job["chips"]:
+            assert found == expected
+        elif found is not None:
+            (card,) = {chip // 4 for chip in found}
+            assert room[card] == min(n for n in room.values() if n >= job["chips"])
+
+    assert (same, split) == (149, 51)
 
 
 def test_every_vector_is_of_a_known_kind() -> None:

@@ -168,10 +168,22 @@ def words_of(job: Job, node: Node) -> list[str]:
             id="300I card",
         ),
         pytest.param(
-            a_job("atlas-300i", 2),
+            a_job("atlas-300i", 2, strategy="chip"),
             "0123|456.",
             [EIGHT, "5 free chips left over"],
             id="300I chip",
+        ),
+        pytest.param(
+            a_job("atlas-300i", 2),
+            "0123|45..",
+            [EIGHT, "card with 2 free (order 2, 3, 4)", "4 free chips left over"],
+            id="300I, one card",
+        ),
+        pytest.param(
+            a_job("atlas-300i", 3),
+            "01..|45..",
+            [EIGHT, "no card holds it", "1 free chip left over"],
+            id="300I, no card holds it",
         ),
         pytest.param(
             a_job("atlas-300i-duo", 1, strategy="card"),
@@ -261,8 +273,10 @@ def test_a_sub_healthy_node_says_so_first() -> None:
     ]
 
 
-def test_terms_are_these_four() -> None:
-    assert [str(term) for term in Term] == ["position", "whole", "spare", "left"]
+def test_terms_are_these_five() -> None:
+    terms = ["position", "whole", "spare", "left", "holder"]
+
+    assert [str(term) for term in Term] == terms
 
 
 REFUSALS: Final = {

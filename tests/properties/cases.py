@@ -54,7 +54,7 @@ def job_of(job: OracleJob, name: str = "job") -> Job:
         product=PRODUCTS[job.product],
         chips=job.chips,
         replicas=job.replicas,
-        strategy=Strategy(job.strategy),
+        strategy=Strategy(job.strategy) if job.strategy else None,
         distributed=job.distributed,
     )
 
@@ -127,7 +127,7 @@ def requests(
 @st.composite
 def jobs_for(draw: st.DrawFn, product: str) -> OracleJob:
     """A job for *product*."""
-    strategy, distributed = draw(among(["chip", "card"])), draw(st.booleans())
+    strategy, distributed = draw(among(["chip", "card", ""])), draw(st.booleans())
     chips = draw(requests(product, strategy, distributed=distributed))
     replicas = draw(among([1, 2, 3]))
     pods = 1 if product in ONE_POD else replicas

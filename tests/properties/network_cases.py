@@ -32,6 +32,7 @@ EVERY: Final = frozenset(range(8))
 STATES: Final = ("idle", "shared", "exclusive")
 LABELS: Final = ("large-model-schema", "normal-schema", None)
 LABEL: Final = st.sampled_from(LABELS[:2])
+CHOICE: Final = st.sampled_from(["compact", "compact", "guide"])
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def document(case: Case) -> dict[str, Any]:
         "nslb-version": "2.0" if world.mode == "2.0" else "1.0",
         "tor-level": "single_layer" if world.mode == "single" else "double_layer",
         "shared-tor-num": world.budget,
+        "leaf-choice": world.choice,
         "share-common-leaves": world.share_common,
         "reserve-nodes": world.reserve,
         "job-requests": "per-pod",
@@ -314,6 +316,7 @@ def leaf_worlds(
         spots=draw(leaf_spots(product, m, max_nodes)),
         mode=mode or draw(st.sampled_from(["1.0", "2.0", "single"])),
         given_m=draw(st.sampled_from([None, m])),
+        choice=draw(CHOICE),
         budget=draw(st.sampled_from([1, 2, 2])),
         share_common=draw(st.sampled_from([False, False, True])),
     )
@@ -351,6 +354,7 @@ def scattered_cases(draw: st.DrawFn, mode: str) -> Case:
             node = OracleNode(f"n{len(spots):02}", A2, 8, free)
             spots.append(Spot(node, f"L{number}", slot))
     world = World(tuple(spots), mode=mode, budget=draw(st.sampled_from([1, 2, 2])))
+    world = replace(world, choice=draw(CHOICE))
     if mode == "2.0" or draw(st.booleans()):
         world = draw(notes(world))
     sizes = st.sampled_from(edge_sizes(world, NetJob("", OracleJob(A2, 8, 2))))
@@ -372,7 +376,7 @@ def calm_cases(draw: st.DrawFn, mode: str) -> Case:
         for leaf in range(draw(st.integers(2, 4)))
         for slot in range(m)
     )
-    world = World(spots, mode=mode, budget=2)
+    world = World(spots, mode=mode, choice=draw(CHOICE), budget=2)
     sizes = [m - 1, m, m + 1, 2 * m, 2 * m + 1, 3 * m]
     if mode == "2.0":
         states = {leaf: draw(st.sampled_from([0, 1, 1])) for leaf in world.leaves}
@@ -400,7 +404,7 @@ def shifted_cases(draw: st.DrawFn) -> Case:
             spots.append(Spot(node, f"L{leaf}", slot))
     sizes = st.sampled_from([m - 1, m - 1, m, m, m + 1, 2 * m - 1])
     jobs = (NetJob("job-0", OracleJob(A2, 8, draw(sizes)), draw(LABEL)),)
-    return Case(World(tuple(spots)), jobs)
+    return Case(World(tuple(spots), choice=draw(CHOICE)), jobs)
 
 
 @st.composite
@@ -409,6 +413,52 @@ def endings(draw: st.DrawFn, n_jobs: int) -> tuple[int | None, ...]:
     return tuple(
         draw(st.one_of(st.none(), st.none(), st.integers(0, i))) for i in range(n_jobs)
     )
+
+
+@st.composite
+def tied_cases(draw: st.DrawFn, mode: str) -> Case:
+    """Leaves of one size, or SuperPoDs, with nodes that are more or less worth taking.
+
+    One pod of a job fits every node, so that the rule often finds its choices equal.
+    """
+    m = draw(st.sampled_from([2, 3, 4]))
+    n_leaves = draw(st.integers(2, 4 if m < 4 else 3))
+    holes = draw(st.sampled_from([0, 0, 1, 2]))
+    pods = mode == "superpods"
+    product, every = (A3, frozenset(range(16))) if pods else (A2, EVERY)
+    spots: list[Spot] = []
+    for number in range(n_leaves):
+        gone = draw(st.sets(st.integers(0, m - 1), min_size=holes, max_size=holes))
+        for slot in range(m):
+            node = OracleNode(f"n{number}{slot}", product, len(every), every)
+            match draw(st.sampled_from(["fresh", "used", "used", "sub", "faulty"])):
+                case "used" if not pods:
+                    left = draw(st.integers(2, 7))
+                    node = replace(node, free=frozenset(range(left)))
+                case "sub":
+                    node = replace(node, sub_healthy=True)
+                case "faulty" if not pods:
+                    node = replace(node, faulty=frozenset({7}))
+            if slot in gone and holes < m:
+                node = replace(node, free=frozenset())
+            if pods:
+                spots.append(Spot(replace(node, superpod=number)))
+            else:
+                spots.append(Spot(node, f"L{number}", slot))
+    world = World(tuple(spots), mode=mode, budget=draw(st.sampled_from([1, 2])))
+    reserve = draw(st.sampled_from([0, 0, 1]))
+    world = replace(world, reserve=reserve, choice=draw(CHOICE))
+    if mode == "2.0":
+        world = draw(notes(world))
+    if pods:
+        block = draw(st.integers(1, m))
+        blocks = draw(st.integers(1, max(1, len(spots) // block - 1)))
+        pod = OracleJob(A3, 16, block * blocks)
+        job = NetJob("job", pod, block=16 * block, soft=draw(st.booleans()))
+        return Case(world, (replace(job, block=None) if job.replicas == 1 else job,))
+    sizes = st.one_of(st.integers(1, m), st.integers(1, len(spots)))
+    pod = OracleJob(A2, draw(st.sampled_from([1, 2])), draw(sizes))
+    return Case(world, (NetJob("job", pod, draw(LABEL)),))
 
 
 # SuperPoDs

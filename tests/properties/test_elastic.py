@@ -74,7 +74,7 @@ class Part(NetJob):
 
 def part(job: NetJob, n: int) -> Part:
     block = shape_of(job).block * 16 if job.pod.product == "atlas-900-a3" else None
-    return Part(job.name, job.pod, job.label, block, job.soft, n)
+    return Part(job.name, job.pod, job.label, block, job.soft, n=n)
 
 
 def nodes_by_rule(world: World, job: Part) -> list[str] | None:

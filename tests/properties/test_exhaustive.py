@@ -19,7 +19,9 @@ KINDS = [
     (key, strategy, distributed, replicas)
     for key, row in PRODUCTS.items()
     for strategy, distributed in (
-        [("card", False), ("chip", False)] if row.sized else [("chip", False)]
+        [("card", False), ("chip", False), ("", False)]
+        if row.sized
+        else [("chip", False)]
     )
     + ([("chip", True)] if row.one_pod_when_distributed else [])
     for replicas in ([1, 2] if key == "atlas-200t-a2-box16" else [1])
@@ -76,7 +78,7 @@ def read_one(request: Request, mask: int) -> tuple[int, tuple[int, ...]] | None:
 def test_every_request_is_legal_here_exactly_where_the_oracle_says_so() -> None:
     verdicts = []
     for key, strategy, distributed, replicas, requests in product(
-        PRODUCTS, ["chip", "card"], [False, True], [1, 2, 5], list(JobRequests)
+        PRODUCTS, ["chip", "card", ""], [False, True], [1, 2, 5], list(JobRequests)
     ):
         for chips in range(PRODUCTS[key].chips + 3):
             job = OracleJob(key, chips, replicas, strategy, distributed)

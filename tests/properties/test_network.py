@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -27,12 +28,13 @@ from tests.network_oracle import (
     Note,
     Spot,
     World,
+    cost,
     crossers,
     exists_legal,
+    in_one_leaf_or_anywhere,
     is_crossed,
     is_even,
     leaf_states,
-    legal_sets,
     place_1,
     place_2,
     place_single,
@@ -40,7 +42,7 @@ from tests.network_oracle import (
     shape_of,
     superpod_nodes,
 )
-from tests.oracle import OracleJob, OracleNode, choose, legal_choices, place
+from tests.oracle import OracleJob, OracleNode, choose, legal_choices
 from tests.properties.network_cases import (
     A2,
     A3,
@@ -54,6 +56,7 @@ from tests.properties.network_cases import (
     scattered_cases,
     shifted_cases,
     superpod_cases,
+    tied_cases,
 )
 from tests.properties.play import (
     Play,
@@ -79,10 +82,10 @@ Answer = list[tuple[str, tuple[int, ...], int | None, bool]]
 def wanted(world: World, job: NetJob) -> Answer | None:
     """Node, chips, and what is written of the leaf, for every rank."""
     if job.kind is None:
-        anywhere = place([spot.node for spot in world.spots], job.pod)
-        if anywhere is None:
+        unlabelled = in_one_leaf_or_anywhere(world, job)
+        if unlabelled is None:
             return None
-        return [(name, chips, None, True) for name, chips in anywhere]
+        return [(name, chips, None, True) for name, chips in unlabelled]
     written = place_2(world, job) if world.mode == "2.0" else by_name(world, job)
     if written is None:
         return None
@@ -278,6 +281,79 @@ def test_the_answer_ignores_the_order_of_superpods(case: Case, random: Random) -
     assert [one.decide(job) for job in case.jobs] == [
         two.decide(job) for job in case.jobs
     ]
+
+
+# Ties between leaves and between SuperPoDs
+
+
+def any_order(world: World) -> Iterator[World]:
+    """The world with its leaves or SuperPoDs in every order; all else is the same."""
+    if world.mode == "superpods":
+        ids = sorted(
+            {s.node.superpod for s in world.spots if s.node.superpod is not None}
+        )
+        for order in permutations(ids):
+            new = dict(zip(ids, order, strict=True))
+            yield replace(
+                world,
+                spots=tuple(
+                    replace(s, node=replace(s.node, superpod=new[s.node.superpod or 0]))
+                    for s in world.spots
+                ),
+            )
+        return
+    for leaves in permutations(world.leaves):
+        spots = sorted(world.spots, key=lambda s: leaves.index(str(s.leaf)))
+        yield replace(world, spots=tuple(spots))
+
+
+def nodes_by_the_rule(world: World, job: NetJob) -> list[str] | None:
+    """The nodes of every rank, as the oracle places them."""
+    match world.mode:
+        case "1.0":
+            return place_1(world, job)
+        case "single":
+            return place_single(world, job)
+        case "2.0":
+            written = place_2(world, job)
+            return None if written is None else [*written]
+    ranks = place_superpods(world, job)
+    return None if ranks is None else [name for name, _block in ranks]
+
+
+@pytest.mark.parametrize("mode", [*MODES, "superpods"])
+def test_d35_no_choice_that_the_rule_calls_equal_is_better(mode: str) -> None:
+    """By brute force: the rule alone, with leaves or SuperPoDs listed in any order."""
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=examples(1200))
+    @given(tied_cases(mode))
+    def check(case: Case) -> None:
+        world, (job,) = case.world, case.jobs
+        careless = replace(job, careless=True)
+        decision = play(case).decide(job)
+        equal = [nodes_by_the_rule(other, careless) for other in any_order(world)]
+        if not isinstance(decision, Placed):
+            assert equal == [None] * len(equal)
+            return
+        names = [p.node for p in decision.placements]
+        mine = cost([world.spot(name) for name in names], job)
+        others = [cost([world.spot(n) for n in found or ()], job) for found in equal]
+        assert mine <= min(others)
+        sub_healthy, faulty, fragments = (
+            max(costs) > min(costs) for costs in zip(*others, strict=True)
+        )
+        seen["sub-health decides"] += sub_healthy
+        seen["faulty chips decide"] += faulty and not sub_healthy
+        seen["fragments decide"] += fragments and not sub_healthy and not faulty
+        seen["several leaves"] += len({world.spot(n).leaf for n in names}) > 1
+
+    check()
+    wanted = ["sub-health decides", "faulty chips decide", "fragments decide"]
+    wanted = wanted[:1] if mode == "superpods" else wanted
+    assert_reached(seen, *wanted, times=5)
+    if mode in {"1.0", "2.0"}:
+        assert_reached(seen, "several leaves", times=20)
 
 
 # Rules that any answer must obey, whatever the steps that led to it
@@ -537,7 +613,7 @@ def on_record(game: Play, job: NetJob, placed: Placed) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_job_waits_only_where_no_legal_placement_exists(mode: str) -> None:
-    """By brute force; in 2.0 but for `is_shut_out`, an exception of the steps."""
+    """By brute force; in 2.0, as the vendor chooses, but for `is_shut_out`."""
 
     @settings(max_examples=EXAMPLES)
     @given(leaf_cases(mode, max_jobs=2, max_nodes=12, labelled=True))
@@ -546,42 +622,39 @@ def test_a_job_waits_only_where_no_legal_placement_exists(mode: str) -> None:
         for job in case.jobs:
             before = game.world
             placed = isinstance(game.decide(job), Placed)
-            if not (mode == "2.0" and is_shut_out(before, job)):
+            if not is_shut_out(before, job):
                 assert placed == exists_legal(before, job)
 
     check()
 
 
 def is_shut_out(world: World, job: NetJob) -> bool:
-    """A job of exactly M that only a single busy leaf would hold (2.0)."""
-    if job.kind == "padding" or job.replicas != world.m:
+    """2.0, `guide`: a job of exactly M that only a single busy leaf would hold."""
+    if world.mode != "2.0" or world.choice == "compact" or job.replicas != world.m:
         return False
-    legal = list(legal_sets(world, job))
-    return all(len({spot.leaf for spot in spots}) == 1 for spots in legal) and all(
-        leaf_states(world)[str(spots[0].leaf)] not in {(IDLE, True), (SHARED, True)}
-        for spots in legal
-    )
+    return job.kind != "padding"
 
 
-@pytest.mark.parametrize(("replicas", "verdict"), [(3, Placed), (4, Waiting)])
-def test_known_greedy_exception_m_pods_do_not_look_into_one_busy_leaf(
-    replicas: int, verdict: type[Decision]
+@pytest.mark.parametrize("replicas", [3, 4])
+@pytest.mark.parametrize(
+    "note", [Note(state=EXCLUSIVE), Note(state=SHARED, healthy=False)]
+)
+def test_m_pods_are_offered_one_leaf_that_another_job_crosses(
+    replicas: int, note: Note
 ) -> None:
-    """2.0: a leaf that another job crosses takes jobs of fewer than M pods only.
+    """2.0: inside a leaf a job uses no spine, also where it fills the leaf.
 
-    Four pods would fit inside leaf L0 as well, where they would use no spine; but the
-    search for one leaf is for jobs of fewer than M pods, and above that an exclusive
-    leaf is closed.
+    With `guide` it waits: so say the answers that were recorded.
     """
     spots = tuple(Spot(OracleNode(f"n{i}", A2, 8, EVERY), "L0", i) for i in range(4))
-    world = World(spots, mode="2.0", notes={"L0": Note(state=EXCLUSIVE)})
+    world = World(spots, mode="2.0", notes={"L0": note})
     job = NetJob("job", OracleJob(A2, 8, replicas), "large-model-schema")
-    case = Case(world, (job,))
 
-    decision = play(case).decide(job)
+    decision = play(Case(world, (job,))).decide(job)
+    guided = play(Case(replace(world, choice="guide"), (job,))).decide(job)
 
-    assert exists_legal(world, job)
-    assert isinstance(decision, verdict)
+    assert isinstance(decision, Placed)
+    assert isinstance(guided, Placed if replicas < world.m else Waiting)
 
 
 @settings(max_examples=EXAMPLES)

@@ -14,6 +14,7 @@ from ringleaf.simulator.format import read_entry
 from ringleaf.simulator.scenario import build
 from tests.effort import assert_reached, examples
 from tests.network_oracle import (
+    EXCLUSIVE,
     IDLE,
     LEGAL,
     SHARED,
@@ -21,10 +22,13 @@ from tests.network_oracle import (
     Pod,
     Spot,
     World,
+    crossers,
     crossing_kinds,
     exists_legal,
+    fits,
     leaf_states,
     legal_sets,
+    position_load,
     shape_of,
     superpod_nodes,
     with_pods,
@@ -338,6 +342,46 @@ def test_after_a_fault_as_little_moves_as_the_rules_allow(mode: str) -> None:
         assert_reached(seen, "job some moved", times=3)
 
 
+def test_d43_a_repair_stays_at_home_while_an_equally_even_node_is_free_there() -> None:
+    """1.0: no replacement stands under a leaf that is new to the job without need."""
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=examples(2000), suppress_health_check=list(HealthCheck))
+    @given(faults(st.one_of(kinds_of("1.0"))))
+    def check(fault: Fault) -> None:
+        decision = fault.decide()
+        told = outcome(fault, decision)
+        if not isinstance(decision, Placed) or not told.endswith("all stayed"):
+            return
+        after = [fault.world.spot(p.node) for p in decision.placements]
+        home = {spot.leaf for spot in fault.spots(fault.staying)}
+        held, used = {pod.node for pod in fault.staying}, {s.name for s in after}
+        new = [spot for spot in after if spot.name not in held]
+        abroad = [spot for spot in new if spot.leaf not in home]
+        seen["stays at home" if new and not abroad else "leaves home"] += bool(new)
+        if differs_in_size(fault.world) and fault.world.choice == "compact":
+            return  # there a slot counts by the leaves that have it
+        unused = [
+            spot
+            for spot in without_failed(fault.room, fault.failed).spots
+            if spot.leaf in home and spot.name not in used and fits(spot, fault.job)
+        ]
+        seen["a choice"] += bool(abroad and unused)
+        for gone in abroad:
+            for instead in unused:
+                other = [spot for spot in after if spot != gone] + [instead]
+                assert sorted(position_load(fault.world, other)) != sorted(
+                    position_load(fault.world, after)
+                )
+
+    check()
+    assert_reached(seen, "stays at home", "leaves home", "a choice", times=10)
+
+
+def differs_in_size(world: World) -> bool:
+    return len({len(world.own(leaf)) for leaf in world.leaves}) > 1
+
+
 def outcome(fault: Fault, decision: Decision) -> str:
     """What a job keeps, and whether all pods that may stay do."""
     if not isinstance(decision, Placed):
@@ -406,5 +450,79 @@ def check_nothing_was_left(fault: Fault) -> None:
 
 
 def shut_out(world: World, job: NetJob) -> bool:
-    """2.0: a job of M pods is not offered one busy leaf; see the exceptions there."""
-    return world.mode == "2.0" and job.replicas == world.m
+    """2.0, `guide`: a job of M pods is not offered one busy leaf."""
+    guided = world.mode == "2.0" and world.choice == "guide"
+    return guided and job.replicas == world.m
+
+
+# What stays of the exceptions, and why it must
+
+
+def placed_beside(world: World, job: NetJob) -> World:
+    """The world after *job* was placed in it."""
+    game = play(Case(world, (job,)))
+    assert isinstance(game.decide(job), Placed)
+    return game.world
+
+
+def a_world(leaves: dict[str, int], pods: Sequence[Pod], budget: int) -> World:
+    """2.0: leaves of free nodes, and pods that run there."""
+    spots = tuple(
+        Spot(OracleNode(f"{leaf.lower()}{slot}", A2, 8, EVERY), leaf, slot)
+        for leaf, size in leaves.items()
+        for slot in range(size)
+    )
+    return with_pods(World(spots, mode="2.0", given_m=4, budget=budget), pods)
+
+
+def test_a_leaf_that_pods_call_shared_counts_because_others_may_come_to_it() -> None:
+    """2.0: the repair that is refused would let a job share more than it may.
+
+    A job under A (exclusive) and B (shared, with no other job there) has a budget of
+    one. Had it moved a pod to C, which another job shares, the next job would come to B
+    by the rules, and the first would share two leaves.
+    """
+    pod = OracleJob(A2, 8, 4)
+    train = NetJob("train", pod, "large-model-schema")
+    other = NetJob("other", pod, "large-model-schema")
+    chips = tuple(range(8))
+    repaired = [
+        Pod(train, 0, "a0", chips, EXCLUSIVE),
+        Pod(train, 1, "a1", chips, EXCLUSIVE),
+        Pod(train, 2, "b0", chips, SHARED),
+        Pod(train, 3, "c0", chips, SHARED),
+        Pod(other, 0, "c1", chips, SHARED),
+        Pod(other, 1, "d0", chips, EXCLUSIVE),
+    ]
+    world = a_world({"A": 2, "B": 2, "C": 2, "D": 1, "E": 3}, repaired, budget=1)
+    late = NetJob("late", pod, "large-model-schema")
+
+    after = placed_beside(world, late)
+
+    shared = [
+        leaf
+        for leaf in after.leaves
+        if len({j.name for j in crossers(after, leaf)}) > 1
+    ]
+    assert {"B", "C"} <= {leaf for leaf in shared if "train" in _names(after, leaf)}
+
+
+def test_pods_that_say_0_stay_because_others_believe_them() -> None:
+    """2.0: the repair that is refused would let two jobs cross one leaf.
+
+    A job inside leaf A says 0 there. Had it moved a pod to B, its pod under A would
+    still say that no job crosses A, and the next job would take A for itself.
+    """
+    train = NetJob("train", OracleJob(A2, 8, 2), "normal-schema")
+    chips = tuple(range(8))
+    repaired = [Pod(train, 0, "a0", chips, IDLE), Pod(train, 1, "b0", chips, EXCLUSIVE)]
+    world = a_world({"A": 4, "B": 1, "C": 3}, repaired, budget=2)
+    late = NetJob("late", OracleJob(A2, 8, 6), "large-model-schema")
+
+    after = placed_beside(world, late)
+
+    assert _names(after, "A") == {"train", "late"}
+
+
+def _names(world: World, leaf: str) -> set[str]:
+    return {job.name for job in crossers(world, leaf)}

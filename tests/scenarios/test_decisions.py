@@ -79,6 +79,21 @@ def test_d2_scenarios_hold() -> None:
     assert holds("seed-004-capacity")
 
 
+def test_d37_a_larger_node_is_not_healthier_than_a_smaller_one() -> None:
+    """By the fit alone; a faulty chip puts either behind the other."""
+    product, job = PRODUCTS["atlas-300i"], a_job("atlas-300i", 4)
+    for faulty, wanted in (("", "small"), ("small", "large"), ("large", "small")):
+        nodes = [
+            Node(name, product, n, free, faulty=(name == faulty) << n - 1)
+            for name, n, free in (("large", 32, 0xFF), ("small", 8, 0xF))
+        ]
+
+        found = Session(Cluster(nodes)).decide(job)
+
+        assert where(found) == [(wanted, (0, 1, 2, 3))]
+    assert holds("d37-*")
+
+
 @pytest.mark.parametrize("asked", [1, 2, 4])
 def test_d3_the_ring_whose_remainder_is_even_is_preferred(asked: int) -> None:
     row = PRODUCTS["atlas-800-9000"].rules[Mode.ANY][asked]
@@ -343,10 +358,38 @@ def test_d21_names_compare_code_point_by_code_point() -> None:
 def test_d32_strategy_chip_uses_up_leftovers_across_cards() -> None:
     node = "0123|456.|89..|c..."
 
-    assert given(a_job("atlas-300i", 6), node) == (4, 5, 6, 8, 9, 12)
+    assert given(a_job("atlas-300i", 6, strategy="chip"), node) == (4, 5, 6, 8, 9, 12)
+    assert given(a_job("atlas-300i", 2, strategy="chip"), node) == (8, 12)
     assert given(a_job("atlas-300i", 3, strategy="card"), node) == (4, 5, 6)
     assert ranks(a_job("atlas-300i", 5, strategy="chip"), [node]) != [None]
     assert holds("d32-*")
+
+
+def test_d42_without_a_label_one_card_if_a_card_holds_it() -> None:
+    node = "0123|456.|89..|c..."
+
+    assert given(a_job("atlas-300i", 1), node) == (12,)
+    assert given(a_job("atlas-300i", 2), node) == (8, 9)
+    assert given(a_job("atlas-300i", 3), node) == (4, 5, 6)
+    assert given(a_job("atlas-300i", 4), node) == (0, 1, 2, 3)
+    assert holds("d42-*")
+
+
+@pytest.mark.parametrize(
+    ("asked", "node"),
+    [
+        (2, "0...|4...|8..."),
+        (3, "01..|45..|8..."),
+        (4, "012.|45..|8..."),
+        (5, "0123|456.|89.."),
+        (9, "0123|4567|89..|c..."),
+    ],
+)
+def test_d42_where_no_card_holds_it_as_strategy_chip(asked: int, node: str) -> None:
+    chip = given(a_job("atlas-300i", asked, strategy="chip"), node)
+
+    assert given(a_job("atlas-300i", asked), node) == chip
+    assert chip is not None
 
 
 def test_d33_the_catalogue_names_the_switch_modes_of_the_seeds() -> None:
@@ -356,6 +399,8 @@ def test_d33_the_catalogue_names_the_switch_modes_of_the_seeds() -> None:
         "atlas-800-9000": ("1.0",),
         "atlas-800-9000-half": ("1.0",),
         "atlas-300t": ("1.0",),
-        "atlas-800t-a2": ("1.0", "2.0", "single-layer"),
+        "atlas-800t-a2": ("1.0", "2.0"),
+        "atlas-800i-a2": ("single-layer",),
+        "a200i-a2-box": ("single-layer",),
         "atlas-200t-a2-box16": ("1.0", "2.0"),
     }

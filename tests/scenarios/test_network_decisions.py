@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import pytest
 
+from ringleaf.framework.instruction import Bind
 from ringleaf.simulator.answer import answer, decide_all
+from ringleaf.simulator.run import run
 from ringleaf.simulator.scenario import load
 from tests.scenarios.test_decisions import holds
 
@@ -49,12 +51,16 @@ def told(
     return [answer(cluster, decision) for decision in decisions]
 
 
-def under(leaves: Leaves) -> list[Told]:
-    """Whole free nodes under *leaves*: slot 2 of leaf A is node A2."""
+def under(leaves: Leaves, size: int = 0) -> list[Told]:
+    """Whole free nodes under *leaves*: slot 2 of leaf A is node A2.
+
+    A leaf has nodes at all slots below *size*; those that are not listed are taken.
+    """
     return [
         {"name": f"{leaf}{slot}", "product": A2, "leaf": leaf, "slot": slot}
+        | ({} if slot in slots else {"free": []})
         for leaf, slots in leaves.items()
-        for slot in slots
+        for slot in sorted({*slots, *range(size)})
     ]
 
 
@@ -120,7 +126,8 @@ def can_be_even(leaves: Leaves, n: int, leaf_size: int) -> bool:
 def test_d10_complete_switches_first(affinity: str, n: int) -> None:
     leaves = {"X": range(3), "A": range(4), "Y": range(2), "B": range(4)}
 
-    (decision,) = told(under(leaves), [labelled(n, affinity)])
+    guide = {"leaf-choice": "guide"}
+    (decision,) = told(under(leaves), [labelled(n, affinity)], guide)
 
     complete = [f"{leaf}{slot}" for leaf in "AB" for slot in range(4)]
     assert where(decision) == complete[:n]
@@ -161,7 +168,7 @@ def test_d12_common_jobs_share_common_leaves_where_the_setting_says_so(
     first: str,
     second: str,
 ) -> None:
-    settings = {"share-common-leaves": share}
+    settings = {"share-common-leaves": share, "leaf-choice": "guide"}
     leaves = {"A": range(3), "B": range(3), "C": range(2)}
     jobs = [labelled(4, first), labelled(4, second, name="k")]
 
@@ -461,7 +468,7 @@ def test_d29_a_foundation_job_loads_all_positions_within_one(n: int) -> None:
     for leaves in SOME_LEAVES[1:]:
         settings = {"nodes-per-leaf": 3}
 
-        (decision,) = told(under(leaves), [labelled(n, FOUNDATION)], settings)
+        (decision,) = told(under(leaves, 3), [labelled(n, FOUNDATION)], settings)
 
         placed = where(decision)
         assert bool(placed) == can_be_even(leaves, n, 3), leaves
@@ -473,7 +480,7 @@ def test_d29_a_common_job_does_if_it_can_and_is_placed_anyway(n: int) -> None:
     for leaves in SOME_LEAVES[1:]:
         settings = {"nodes-per-leaf": 3}
 
-        (decision,) = told(under(leaves), [labelled(n, COMMON)], settings)
+        (decision,) = told(under(leaves, 3), [labelled(n, COMMON)], settings)
 
         placed = where(decision)
         assert bool(placed) == (sum(map(len, leaves.values())) >= n), leaves
@@ -486,10 +493,10 @@ def test_d30_a_logical_switch_for_all_but_padding_jobs() -> None:
     leaves = {"A": [0], "B": [0], "C": [2], "D": [2], "E": [1]}
     settings = {"nodes-per-leaf": 5}
 
-    (common,) = told(under(leaves), [labelled(3, COMMON)], settings)
-    (padding,) = told(under(leaves), [labelled(3, PADDING)], settings)
+    (common,) = told(under(leaves, 5), [labelled(3, COMMON)], settings)
+    (padding,) = told(under(leaves, 5), [labelled(3, PADDING)], settings)
     (foundation,) = told(
-        under({**leaves, "F": [4]}), [labelled(4, FOUNDATION)], settings
+        under({**leaves, "F": [4]}, 5), [labelled(4, FOUNDATION)], settings
     )
 
     assert [name[1] for name in where(common)] == ["0", "1", "2"]
@@ -516,11 +523,110 @@ def test_d31_chip_rank_first_then_slot_and_ranks_by_slot() -> None:
 
 
 @pytest.mark.parametrize(
+    "settings",
+    [{}, {"nslb-version": "2.0"}, {"tor-level": "single_layer"}],
+    ids=["1.0", "2.0", "single-layer"],
+)
+def test_d35_equal_leaves_go_by_health_then_by_fragments(settings: Told) -> None:
+    """Three leaves of one node each, in every order: the best of the three."""
+    worth: list[Told] = [{"free": [0]}, {}, {"faulty": [7]}, {"sub-healthy": True}]
+    for order in permutations(range(4), 3):
+        nodes = [
+            {**node, **worth[kind]}
+            for node, kind in zip(
+                under({"A": [0], "B": [0], "C": [0]}), order, strict=True
+            )
+        ]
+
+        (one,) = told(nodes, [labelled(1, COMMON, chips=1)], settings)
+
+        assert where(one) == [nodes[order.index(min(order))]["name"]]
+    assert holds("d35-*")
+
+
+def test_d36_compact_takes_complete_leaves_of_any_size_and_the_tightest_rest() -> None:
+    """Leaves of one to four nodes, all free: every job that fits, by arithmetic."""
+    for sizes in product(range(1, 5), repeat=3):
+        nodes = under({leaf: range(n) for leaf, n in zip("ABC", sizes, strict=True)})
+        for n in range(max(4, max(sizes) + 1), sum(sizes) + 1):
+            (found,) = told(nodes, [labelled(n, FOUNDATION)])
+
+            left, taken = n, Counter[str]()
+            for leaf, size in sorted(
+                zip("ABC", sizes, strict=True), key=lambda s: -s[1]
+            ):
+                if size <= left:
+                    taken[leaf] = size
+                    left -= size
+            if left:
+                free = [(s, leaf) for leaf, s in zip("ABC", sizes, strict=True)]
+                taken[min(f for f in free if f[0] >= left and f[1] not in taken)[1]] = (
+                    left
+                )
+            assert Counter(name[0] for name in where(found)) == taken
+    assert holds("d36-*")
+
+
+def test_d36_the_guide_takes_the_next_complete_leaf() -> None:
+    """Leaf C has the very nodes that are left; the guide takes them from B."""
+    nodes = under({"A": range(4), "B": range(4), "C": range(2)})
+    settings = {"nodes-per-leaf": 4}
+
+    (compact,) = told(nodes, [labelled(6, FOUNDATION)], settings)
+    guided = settings | {"leaf-choice": "guide"}
+    (guide,) = told(nodes, [labelled(6, FOUNDATION)], guided)
+
+    assert where(compact) == ["A0", "A1", "A2", "A3", "C0", "C1"]
+    assert where(guide) == ["A0", "A1", "A2", "A3", "B0", "B1"]
+
+
+def test_d41_padding_in_2_0_spares_idle_leaves() -> None:
+    """Exclusive, unhealthy, shared, idle; in each the tightest. Any leaves may fit."""
+    order = [
+        {"state": "exclusive"},
+        {"state": "shared", "healthy": False},
+        {"state": "shared"},
+        {"state": "idle"},
+    ]
+    for kinds in product(range(4), repeat=3):
+        for sizes in permutations([2, 3, 4]):
+            nodes = under({x: range(n) for x, n in zip("ABC", sizes, strict=True)})
+            leaves = {x: order[kind] for x, kind in zip("ABC", kinds, strict=True)}
+
+            (two,) = told(
+                nodes, [labelled(2, PADDING)], {"nslb-version": "2.0"}, leaves=leaves
+            )
+
+            best = min(zip(kinds, sizes, "ABC", strict=True))[2]
+            assert {name[0] for name in where(two)} == {best}
+
+
+def test_d43_scenarios_hold() -> None:
+    assert holds("d43-*")
+
+
+def test_d35_equal_superpods_go_by_health() -> None:
+    """SuperPoDs of three nodes, any of them sub-healthy; the job takes two."""
+    for sick in product(range(4), repeat=3):
+        nodes = [
+            {**node, "sub-healthy": int(str(node["name"])[-1]) < sick[i // 3]}
+            for i, node in enumerate(pods({0: 3, 1: 3, 2: 3}))
+        ]
+
+        (two,) = told(nodes, [cut(2, 2)], {"reserve-nodes": 0})
+
+        worst = [max(0, count - 1) for count in sick]
+        assert superpods_of(two) == [worst.index(min(worst))] * 2
+
+
+@pytest.mark.parametrize(
     ("key", "chips", "named"),
     [
         ("atlas-800-9000", 8, {"1.0"}),
         ("atlas-300t", 2, {"1.0"}),
-        ("atlas-800t-a2", 8, {"1.0", "2.0", "single-layer"}),
+        ("atlas-800t-a2", 8, {"1.0", "2.0"}),
+        ("atlas-800i-a2", 8, {"single-layer"}),
+        ("a200i-a2-box", 8, {"single-layer"}),
         ("atlas-200t-a2-box16", 16, {"1.0", "2.0"}),
         ("atlas-800t-a3", 16, set()),
     ],
@@ -549,3 +655,191 @@ def test_d33_a_virtual_npu_with_tor_affinity_is_invalid(affinity: str) -> None:
 
     assert decision["verdict"] == "invalid"
     assert holds("d33-*")
+
+
+def plain(replicas: int, chips: int = 8, **more: object) -> Told:
+    """A job without a tor-affinity label."""
+    return {"name": "j", "replicas": replicas, "chips": chips, **more}
+
+
+def test_d38_without_a_label_a_job_stays_inside_one_leaf_where_ranks_tie() -> None:
+    nodes = under({"A": [0], "B": [0, 1, 2], "C": [0, 1]})
+
+    (decision,) = told(nodes, [plain(2)])
+
+    assert where(decision) == ["C0", "C1"]
+    assert "warnings" not in decision
+
+
+def test_d38_chip_rank_comes_before_the_leaf() -> None:
+    """Half a node is taken before a fresh one, wherever it is."""
+    nodes = under({"A": [1], "B": [0, 1]})
+    nodes.append({"name": "A0", "product": A2, "leaf": "A", "slot": 0, "free": [0, 1]})
+
+    (decision,) = told(nodes, [plain(5, chips=2)])
+
+    assert where(decision) == ["A0", "A1", "A1", "A1", "A1"]
+
+
+def test_d38_the_leaf_comes_before_the_scores_of_plugins() -> None:
+    """Nodeorder would spread the pods over the emptiest nodes of both leaves."""
+    cores = {"A0": 4, "A1": 64, "B0": 32, "B1": 32}
+    nodes = [
+        {**node, "resources": {"cpu": cores[node["name"]], "memory": "64Gi"}}
+        for node in under({"A": [0, 1], "B": [0, 1]})
+    ]
+    job = plain(2, resources={"cpu": 2, "memory": "1Gi"})
+    document = {"nodes": nodes, "jobs": [job], "queues": []}
+
+    (scenario,) = load(json.dumps(document).encode())
+    (step,) = run(scenario).steps
+    (bind,) = [said for said in step.instructions if isinstance(said, Bind)]
+
+    assert sorted(each.node for each in bind.placements) == ["A0", "A1"]
+
+
+@pytest.mark.parametrize(
+    ("default", "job", "nodes", "state"),
+    [
+        pytest.param("none", plain(2), ["C0", "C1"], None, id="none: no rule"),
+        pytest.param("normal-schema", plain(2), ["C0", "C1"], "0", id="common"),
+        pytest.param(
+            "large-model-schema", plain(3), ["B0", "B1", "B2"], "0", id="padding"
+        ),
+        pytest.param(
+            *("large-model-schema", plain(2, 8, **{"tor-affinity": "null"})),
+            *(["C0", "C1"], None),
+            id="null declines",
+        ),
+        pytest.param("large-model-schema", plain(1), ["A0"], None, id="one pod"),
+        pytest.param(
+            "large-model-schema",
+            plain(2, 4),
+            ["A0", "A0"],
+            None,
+            id="one node holds it",
+        ),
+        pytest.param(
+            *("large-model-schema", plain(2, 8, **{"tor-affinity": "normal-schema"})),
+            *(["C0", "C1"], "0"),
+            id="its own label counts",
+        ),
+    ],
+)
+def test_d38_what_jobs_without_the_label_count_as(
+    default: str, job: Told, nodes: list[str], state: str | None
+) -> None:
+    there = under({"A": [0], "B": [0, 1, 2], "C": [0, 1]})
+
+    (decision,) = told(there, [job], {"default-tor-affinity": default})
+
+    assert where(decision) == nodes
+    assert {*written(decision, "isSharedTor")} == {state}
+    assumed = default != "none" and state == "0" and "tor-affinity" not in job
+    said = [
+        f"it has no label tor-affinity and counts as {default} (default-tor-affinity)"
+    ]
+    assert [*decision.get("warnings", [])] == said * assumed
+
+
+def test_d38_the_rule_of_the_default_binds() -> None:
+    """Three nodes of two leaves: a padding job waits, and says by which setting."""
+    there = under({"A": [0], "B": [0, 1]})
+
+    (free,) = told(there, [plain(3)])
+    (bound,) = told(there, [plain(3)], {"default-tor-affinity": "large-model-schema"})
+
+    assert (free["verdict"], bound["verdict"]) == ("placed", "waiting")
+    assert "default-tor-affinity" in bound["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("product", "more"),
+    [
+        pytest.param("atlas-300i-duo", {}, id="a product without a switch mode"),
+        pytest.param(A3, {}, id="SuperPoDs place it"),
+    ],
+)
+def test_d38_the_default_is_for_products_of_the_switch_mode(
+    product: str, more: Told
+) -> None:
+    nodes = [
+        {"name": f"n{i}", "product": product, "chips": 8, "superpod": 0, "leaf": "A"}
+        for i in range(5)
+    ]
+    job = {"name": "j", "replicas": 5, "chips": 8, **more}
+
+    (decision,) = told(nodes, [job], {"default-tor-affinity": "normal-schema"})
+
+    assert decision["verdict"] == "placed"
+    assert "warnings" not in decision
+
+
+def test_d38_a_job_that_the_rule_would_make_illegal_goes_without_it() -> None:
+    roles = [{"name": "a", "chips": 8, "replicas": 2}, {"name": "b", "chips": 4}]
+    settings = {"default-tor-affinity": "normal-schema"}
+
+    (decision,) = told(
+        under({"A": [0, 1, 2]}), [{"name": "j", "roles": roles}], settings
+    )
+
+    assert decision["verdict"] == "placed"
+    assert "warnings" not in decision
+
+
+def test_d38_running_jobs_count_as_the_default_too() -> None:
+    """In 2.0 a labelled job that crosses leaves closes them; an unlabelled one not."""
+    nodes = under({"A": [0, 1, 2], "B": [0, 1, 2]})
+    held = [
+        {"replica": i, "node": node, "chips": [*range(8)]}
+        for i, node in enumerate(["A0", "B0"])
+    ]
+    running = [{"name": "old", "replicas": 2, "chips": 8, "placements": held}]
+    job = labelled(4, FOUNDATION)
+    shared = {"nslb-version": "2.0", "shared-tor-num": 1}
+
+    (free,) = told(nodes, [job], shared, running=running)
+    default = {**shared, "default-tor-affinity": "large-model-schema"}
+    (bound,) = told(nodes, [job], default, running=running)
+
+    assert (free["verdict"], bound["verdict"]) == ("placed", "waiting")
+
+
+@pytest.mark.parametrize(
+    ("framework", "settings", "warns"),
+    [
+        ("pytorch", {"nslb-version": "2.0"}, False),
+        ("PyTorch", {"nslb-version": "2.0"}, False),
+        ("mindspore", {"nslb-version": "2.0"}, True),
+        ("tensorflow", {"nslb-version": "2.0"}, True),
+        (None, {"nslb-version": "2.0"}, False),
+        ("mindspore", {"nslb-version": "1.0"}, False),
+        ("tensorflow", {"nslb-version": "1.0"}, True),
+        ("mindie", {"tor-level": "single_layer"}, False),
+    ],
+)
+def test_d40_another_framework_is_placed_by_the_same_rule_with_a_warning(
+    framework: str | None, settings: Told, *, warns: bool
+) -> None:
+    product = "atlas-800i-a2" if "tor-level" in settings else A2
+    nodes = [
+        {**node, "product": product} for node in under({"A": range(3), "B": range(2)})
+    ]
+
+    (decision,) = told(nodes, [labelled(2, PADDING, framework=framework)], settings)
+
+    assert where(decision) == ["B0", "B1"]
+    said = decision.get("warnings", [])
+    assert bool(said) == warns
+    assert all(f"not for framework {framework!r}" in each for each in said)
+
+
+def test_d40_the_framework_of_a_job_without_the_rule_does_not_matter() -> None:
+    settings = {"nslb-version": "2.0"}
+
+    (decision,) = told(
+        under({"A": [0, 1]}), [plain(2, framework="mindspore")], settings
+    )
+
+    assert "warnings" not in decision
+    assert holds("d40-*")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPException
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ringleaf.kube.findings import Finding
 from ringleaf.testbed.client import Client
@@ -66,7 +66,10 @@ class Witness:
         found = [self.pods.get(name) for name in names]
         return all(each and REAL in each["metadata"]["annotations"] for each in found)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         """See no more."""
         self._is_closed = True
         self._watch.close()

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import msgspec
 
 from ringleaf.framework.match import AGREES, RULES, Match
 from ringleaf.kube.findings import Finding, Summary
 from tests.shadow.conftest import Beside
-from tests.shadow.hindsight import Hindsight, Object, same_ranks
+from tests.shadow.hindsight import Hindsight, Object, Witness, same_ranks
 from tests.shadow.mixed import N_JOBS, leaf_machines, other_machines, waves
 from tests.stories.stage import answer_of
 
@@ -18,25 +19,8 @@ BROKEN = {"not-wired-together", "superpod-rule", "leaf-rule", "leaf-closed"}
 
 def test_200_jobs_are_judged_and_every_difference_is_explained(beside: Beside) -> None:
     log = beside.folder / "shadow.jsonl"
-    shadow = beside.start("--shadow-log", str(log))
-    witness = beside.witness()
-
-    def found() -> Summary:
-        return msgspec.convert(answer_of(shadow, "shadow")[1], Summary)
-
-    submitted = 0
-    for wave in waves(seed=1):
-        with ThreadPoolExecutor(8) as pool:
-            submitted += len(list(pool.map(beside.submit, wave)))
-        wanted = submitted
-        beside.wait(
-            lambda wanted=wanted: found().jobs >= wanted,  # type: ignore[misc]
-            f"{wanted} jobs to be judged",
-        )
-    beside.wait(lambda: witness.has_seen(beside.pods()), "the witness to see as much")
-    summary = found()
-    beside.stop(shadow)
-    witness.close()
+    with beside.witness() as witness:
+        summary = _judge_waves(beside, witness, log)
     findings = [
         msgspec.json.decode(line, type=Finding)
         for line in log.read_bytes().splitlines()
@@ -59,6 +43,28 @@ def test_200_jobs_are_judged_and_every_difference_is_explained(beside: Beside) -
     asked = Counter(each["verb"] for each in beside.asked("shadow"))
     assert asked.keys() == {"list", "watch"}
     assert beside.actor.clashes == beside.actor.failed == []
+
+
+def _judge_waves(beside: Beside, witness: Witness, log: Path) -> Summary:
+    """Submit all jobs to Volcano, wave by wave; what the shadow then says of them."""
+    shadow = beside.start("--shadow-log", str(log))
+
+    def found() -> Summary:
+        return msgspec.convert(answer_of(shadow, "shadow")[1], Summary)
+
+    submitted = 0
+    for wave in waves(seed=1):
+        with ThreadPoolExecutor(8) as pool:
+            submitted += len(list(pool.map(beside.submit, wave)))
+        wanted = submitted
+        beside.wait(
+            lambda wanted=wanted: found().jobs >= wanted,  # type: ignore[misc]
+            f"{wanted} jobs to be judged",
+        )
+    beside.wait(lambda: witness.has_seen(beside.pods()), "the witness to see as much")
+    summary = found()
+    beside.stop(shadow)
+    return summary
 
 
 def _are_right(findings: list[Finding], pods: dict[str, Object]) -> None:

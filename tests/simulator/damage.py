@@ -59,7 +59,10 @@ TRAINING: Final[Document] = {
         "fault-brake-seconds": 30,
         "run-within-seconds": 0,
         "set-aside-seconds": 0,
+        "leaf-choice": "guide",
         "share-common-leaves": True,
+        "default-tor-affinity": "none",
+        "default-fault-scheduling": "grace",
     },
     "nodes": [
         {
@@ -86,7 +89,7 @@ TRAINING: Final[Document] = {
             "down": "switch",
         },
         {"name": "a1", "product": "atlas-800t-a2", "leaf": "A", "slot": 1},
-        {"name": "b{i}", "product": "Atlas 800I A2", "count": 3, "leaf": "B"},
+        {"name": "b{i}", "product": "Atlas 800T A2", "count": 3, "leaf": "B"},
     ],
     "leaves": {
         "A": {
@@ -155,6 +158,7 @@ TRAINING: Final[Document] = {
             "name": "back",
             "replicas": 2,
             "chips": 2,
+            "framework": "pytorch",
             "tor-affinity": "large-model-schema",
             "previous": {
                 "placements": [
@@ -262,6 +266,7 @@ BUSY: Final[Document] = {
             "priority": 100,
             "min-member": 1,
             "rank-index": [1, 0],
+            "finished": [2],
             "estimate-seconds": 60.5,
             "preemptable": False,
             "preempts": True,
@@ -670,8 +675,12 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
     (TRAINING, ("settings", "nodes-per-leaf"), 0),
     (TRAINING, ("settings", "nodes-per-leaf"), 1),
     (TRAINING, ("settings", "job-requests"), "lax"),
+    (TRAINING, ("settings", "leaf-choice"), "vendor"),
     (TRAINING, ("settings", "share-common-leaves"), "yes please"),
     (TRAINING, ("settings", "share-common-leaves"), 1),
+    (TRAINING, ("settings", "default-tor-affinity"), "padding"),
+    (TRAINING, ("settings", "default-fault-scheduling"), "external-force"),
+    (TRAINING, ("settings", "default-fault-scheduling"), True),
     (TRAINING, ("settings",), None),
     (TRAINING, ("nodes",), None),
     (TRAINING, ("jobs",), None),
@@ -823,6 +832,8 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
         {"super-pod-size": 0, "reserve-nodes": "x"},
     ),
     (BUSY, ("jobs", 0, "rank-index"), [0]),
+    (BUSY, ("jobs", 0, "finished"), [0]),
+    (BUSY, ("jobs", 0, "finished"), ["2"]),
     (BUSY, ("jobs", 0, "rank-index"), [0, 0]),
     (BUSY, ("jobs", 0, "rank-index"), [0, "1"]),
     (BUSY, ("jobs", 0, "estimate-seconds"), 0),

@@ -38,7 +38,7 @@ from ringleaf.model.job import Firmness, Job, Keep, Previous, Role, Schema, Stra
 from ringleaf.model.mask import full_mask
 from ringleaf.model.placement import JobType, LeafState, Mark, Placement
 from ringleaf.model.queue import Queue
-from ringleaf.model.settings import JobRequests, Settings, SwitchMode
+from ringleaf.model.settings import JobRequests, LeafChoice, Settings, SwitchMode
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.jobs import lead_of
@@ -248,6 +248,7 @@ def jobs(draw: st.DrawFn) -> Job:
         vnpu=draw(st.none() | st.just("vir04")),
         demand=draw(demands),
         least=draw(st.none() | st.integers(0, 9)),
+        finished=tuple(draw(st.lists(st.integers(500, 900), unique=True, max_size=3))),
         queue=draw(names | st.just("default")),
         priority=draw(st.integers(-(2**31), 2**31 - 1)),
         created=draw(seconds),
@@ -280,6 +281,7 @@ settings = st.builds(
     st.sampled_from(SwitchMode),
     st.sampled_from([1, 2]),
     st.none() | st.integers(1, 128),
+    st.sampled_from(LeafChoice),
     flags,
     st.just(48),
     st.integers(0, 47),

@@ -12,9 +12,12 @@ from msgspec.structs import replace
 from ringleaf.engine.event import ConfChanged, Event, NodesChanged
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Mode
+from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
-from ringleaf.model.settings import Settings
+from ringleaf.model.settings import DefaultAffinity, Settings
 from ringleaf.model.spine import Leaf
+from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import encode
 from ringleaf.simulator.fault import read
@@ -110,3 +113,24 @@ def test_settings_are_written_whole(limit: int | None) -> None:
 )
 def test_amounts_are_exact(thousandths: int, written: int | str) -> None:
     assert encode.amount(thousandths) == written
+
+
+def test_d38_d39_a_job_says_what_it_declines_and_not_what_was_filled_in() -> None:
+    both = Settings(
+        default_tor_affinity=DefaultAffinity.NORMAL,
+        default_fault_scheduling=Mode.GRACE,
+    )
+    plain = Job("j", PRODUCTS["atlas-800t-a2"], 8, 2, framework="pytorch")
+    labels = ("tor-affinity", "fault-scheduling")
+
+    declined = encode.job(replace(plain, declined=labels))
+
+    assert declined["tor-affinity"] == "null"
+    assert declined["fault-scheduling"] == "off"
+    assert declined["framework"] == "pytorch"
+    filled_in = with_defaults(plain, both)
+    assert filled_in.assumed == labels
+    assert encode.job(filled_in) == encode.job(plain)
+    assert {*labels}.isdisjoint(encode.job(plain))
+    assert encode.settings(both)["default-tor-affinity"] == "normal-schema"
+    assert encode.settings(both)["default-fault-scheduling"] == "grace"

@@ -13,7 +13,7 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.mask import chips_of, full_mask, mask_of
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
-from ringleaf.model.settings import Settings
+from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.policies.fragments import fragments
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.policies.switches import choose_rows, ground_of
@@ -57,33 +57,37 @@ def test_what_pods_can_use_is_what_the_engine_would_place(
 @given(
     st.lists(
         st.tuples(
-            st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from([0, 0, 1])
+            st.lists(st.booleans(), min_size=4, max_size=4)
+            | st.lists(st.booleans(), min_size=1, max_size=4),
+            st.sampled_from([0, 0, 1]),
         ),
         min_size=1,
         max_size=5,
-    )
+    ),
+    st.sampled_from(LeafChoice),
 )
 def test_the_largest_gang_is_the_largest_that_the_rule_places(
-    drawn: list[tuple[list[bool], int]],
+    drawn: list[tuple[list[bool], int]], choice: LeafChoice
 ) -> None:
+    settings = Settings(leaf_choice=choice)
     every = [
         Node(f"n{leaf}{slot}", A2, 8, 0xFF * free, leaf=f"L{leaf}", slot=slot)
         for leaf, (frees, _crossed) in enumerate(drawn)
         for slot, free in enumerate(frees)
     ]
     floor = Floor(every)
-    room = Room(floor, Settings())
+    room = Room(floor, settings)
     cluster = Cluster(every)
     for leaf, (_frees, crossed) in enumerate(drawn):
         cluster.spine.crossing[leaf] = crossed
         if crossed:
             room.cross(leaf, 1)
     ranks = np.where(cluster.free == 0xFF, 0, -1).astype(np.int64)
-    ground = ground_of(cluster, ranks, Settings())
+    ground = ground_of(cluster, ranks, settings)
     placed = [
         n
         for n in range(1, len(every) + 1)
-        if choose_rows(ground, n, JobType.FOUNDATION, Settings()) is not None
+        if choose_rows(ground, n, JobType.FOUNDATION, settings) is not None
     ]
     event(f"crossing helps: {max(placed, default=0) > room.most_under_one}")
 

@@ -208,6 +208,21 @@ def moved(placements: str, more: str = "") -> str:
             f"jobs[0].tor-affinity is 'x', want {SCHEMA}, {COMMON} or null",
         ),
         (job("sp-block: -1"), f"jobs[0].sp-block is -1, want {FROM_0}"),
+        (job("finished: [-1]"), f"jobs[0].finished[0] is -1, want {FROM_0}"),
+        (
+            job("finished: [7, 0]"),
+            (
+                "jobs[0].finished[1] is 0, already that of another pod; hint: give the "
+                "pods that are left other ranks (rank-index)"
+            ),
+        ),
+        (
+            job("finished: [7, 7]"),
+            (
+                "jobs[0].finished[1] is 7, already that of another pod; hint: give the "
+                "pods that are left other ranks (rank-index)"
+            ),
+        ),
         (
             job("super-pod-affinity: x"),
             "jobs[0].super-pod-affinity is 'x', want hard or soft",
@@ -786,9 +801,8 @@ def test_names_count_from_0(keys: str, names: list[str]) -> None:
         "ATLAS-800T-A2",
         "800T A2",
         "Atlas 800T A2 training server",
-        "Atlas 800I A2",
-        "A200I A2 Box heterogeneous component",
-        "a200i_a2_box",
+        "Atlas 800T A2",
+        "atlas_800t_a2",
     ],
 )
 def test_a_product_goes_by_any_of_its_names(name: str) -> None:

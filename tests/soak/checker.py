@@ -20,6 +20,8 @@ from ringleaf.testbed.client import Client
 from ringleaf.testbed.source import TestbedError
 
 PODGROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
+JOB_NAME = "volcano.sh/job-name"
+"""The label of pods that names their Volcano Job."""
 JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
 REAL = "huawei.com/AscendReal"
 TIME = "predicate-time"
@@ -63,6 +65,8 @@ class Pod(Struct, frozen=True):
     kind: str
     restricted: bool
     ours: bool
+    job: str = ""
+    """The Volcano Job that it belongs to."""
     swapped: bool = False
     """Whether another pod of its node was given its chips and it has none yet: device
     plugins take the oldest annotation, whoever asks."""
@@ -87,6 +91,8 @@ class Cluster(Struct, frozen=True):
     """PodGroup -> its minMember."""
     jobs: dict[str, str]
     """Volcano Job -> its phase."""
+    wanted: dict[str, int] = {}
+    """Volcano Job -> the pods of all its tasks."""
 
 
 def read(client: Client, scheduler: str = "ringleaf") -> Cluster:
@@ -101,6 +107,10 @@ def read(client: Client, scheduler: str = "ringleaf") -> Cluster:
         least={_key(each): each["spec"].get("minMember", 1) for each in groups},
         jobs={
             _key(each): each.get("status", {}).get("state", {}).get("phase", "")
+            for each in jobs
+        },
+        wanted={
+            _key(each): sum(task.get("replicas", 1) for task in each["spec"]["tasks"])
             for each in jobs
         },
     )
@@ -134,6 +144,16 @@ def unrun(cluster: Cluster) -> list[str]:
         if phase not in ("Running", "Completed")
     ]
     return pods + jobs
+
+
+def lost_by_volcano(cluster: Cluster) -> list[str]:
+    """Volcano Jobs with fewer pods than they are to have, whatever becomes of these."""
+    there = Counter(pod.job for pod in cluster.pods)
+    return [
+        name
+        for name, wanted in sorted(cluster.wanted.items())
+        if cluster.jobs[name] != "Completed" and there[name] < wanted
+    ]
 
 
 def _owners(cluster: Cluster) -> Iterator[str]:
@@ -247,10 +267,7 @@ def _node(given: Object) -> Node:
 def _pod(given: Object, scheduler: str) -> Pod:
     meta, spec = given["metadata"], given["spec"]
     notes: Mapping[str, str] = meta.get("annotations", {})
-    wishes: Counter[str] = Counter()
-    for container in spec["containers"]:
-        limits = container.get("resources", {}).get("limits", {})
-        wishes.update({k: int(v) for k, v in limits.items() if k.startswith(VENDOR)})
+    wishes = _wishes(spec)
     resource = next(iter(wishes), "")
     named = notes.get(REAL) or notes.get(resource) or ""
     group = notes.get(GROUP)
@@ -264,8 +281,22 @@ def _pod(given: Object, scheduler: str) -> Pod:
         kind=spec.get("nodeSelector", {}).get("accelerator-type", ""),
         restricted=not {*meta.get("labels", {}), *notes}.isdisjoint(RESTRICTED),
         ours=spec.get("schedulerName") == scheduler,
+        job=f"{meta['namespace']}/{meta.get('labels', {}).get(JOB_NAME, '')}",
         swapped=not notes.get(REAL) and notes.get(TIME) == USED_UP,
     )
+
+
+def chips_asked(spec: Object) -> int:
+    """The chips that a pod of that spec asks for."""
+    return sum(_wishes(spec).values())
+
+
+def _wishes(spec: Object) -> Counter[str]:
+    wishes: Counter[str] = Counter()
+    for container in spec["containers"]:
+        limits = container.get("resources", {}).get("limits", {})
+        wishes.update({k: int(v) for k, v in limits.items() if k.startswith(VENDOR)})
+    return wishes
 
 
 def _key(given: Object) -> str:

@@ -1,25 +1,25 @@
 """Several schedulers, of which the leader is killed, stopped or asked to end.
 
-The soak as it is, with replicas: whoever leads is hit, and another must take over. The
-API server's audit log is the judge of leaders: nobody binds a pod, not even by a
-request that was on its way, once the Lease is another's.
+The soak as it is, with replicas: the leader is hit, and another must take over. The API
+server's audit log is the judge of leaders: no scheduler binds or evicts a pod, not even
+by a request that was on its way, once the Lease is another's.
 """
 
-import bisect
-import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.process import Child
 from ringleaf.testbed.source import TestbedError
 from tests.deploy.helm import NAMESPACE
-from tests.soak.run import AWAY, RELEASE_S, RINGLEAF, Soak
+from tests.soak import logs
+from tests.soak.audit import judged
+from tests.soak.run import TOKENS, Soak
+from tests.soak.spectator import AWAY
 
 LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/ringleaf"
 PATIENCE_S: Final = 60.0
@@ -35,21 +35,17 @@ class Replicas(Soak):
 
     def _new_bed(self, testbed: type[Testbed], folder: Path | None) -> Testbed:
         self._begin()
-        return testbed(fsync=True, audit=True, folder=folder)
+        return testbed(fsync=True, audit=True, folder=folder, tokens=TOKENS)
 
     def _start(self) -> None:
         """As many as there should be; one that was deposed stands by."""
         for child in [each for each in self._replicas if not each.is_running]:
             self._bury(child)
         while len(self._replicas) < self.plan.replicas:
-            self._schedulers += 1
-            name = f"ringleaf-{self._schedulers}"
-            command: list[str | Path] = [
-                *(RINGLEAF, "scheduler", f"--kubeconfig={self._account}"),
-                f"--leader-elect-resource-namespace={NAMESPACE}",
-                *("--healthz-address=127.0.0.1:0", f"--release-seconds={RELEASE_S}"),
-            ]
-            self._replicas.append(self._bed.run(name, command))
+            self._replicas.append(self._run_scheduler())
+
+    def _alive(self) -> list[Child]:
+        return list(self._replicas)
 
     def _bury(self, child: Child) -> None:
         self._fault(f"scheduler ended by itself: {child.last_words()}")
@@ -82,11 +78,12 @@ class Replicas(Soak):
         """Hit whoever leads, in one of the ways in turn."""
         way = WAYS[self.report.kills % len(WAYS)]
         if self._is_away:
+            self._start()  # one that has ended by itself is seen
             way = "kill"
             leader = self._replicas[0]
         else:
             leader = self._leader()
-        began, n_before = time.monotonic(), _times_deposed(leader)
+        began = time.monotonic()
         if way != "stop":
             self._replicas.remove(leader)
         match way:
@@ -109,14 +106,14 @@ class Replicas(Soak):
         longest[way] = max(longest.get(way, 0.0), took)
         if way == "stop":
             os.kill(leader.pid, signal.SIGCONT)
-            self._see_it_stand_by(leader, n_before)
+            self._see_it_stand_by(leader)
         elif way == "term":
             self._see_it_end(leader)
 
-    def _see_it_stand_by(self, child: Child, n_before: int) -> None:
+    def _see_it_stand_by(self, child: Child) -> None:
         """Until one that was stopped knows that another leads; it goes on."""
         deadline = time.monotonic() + PATIENCE_S
-        while _times_deposed(child) == n_before:
+        while not is_deposed(logs.read(child.log)):
             if time.monotonic() > deadline:
                 self._fault(f"does not stand by: {child.last_words()}")
                 return
@@ -132,9 +129,7 @@ class Replicas(Soak):
         self._forget(child)
 
     def _count(self) -> None:
-        for child in list(self._replicas):
-            self._scheduler = child
-            super()._count()
+        super()._count()
         found = judged(self._bed.audit_log)
         self.report.leaders = len(found.leaders)
         for line in found.usurpers:
@@ -145,58 +140,12 @@ class Replicas(Soak):
             self._fault(f"{found.n_bindings} bindings in the audit log, {seen} seen")
 
 
-class Judgement(NamedTuple):
-    """What the audit log says: who led, bindings, and those by others."""
+def is_deposed(log: str) -> bool:
+    """Whether a scheduler has led and does no more, by its log.
 
-    leaders: list[str]
-    n_bindings: int
-    usurpers: list[str]
-
-
-def judged(log: Path) -> Judgement:
-    """Who bound a pod while the Lease was another's."""
-    moves: list[tuple[str, str]] = []
-    bindings: list[tuple[str, str, str]] = []
-    unanswered = 0
-    for entry in _entries(log):
-        ref, at = entry.get("objectRef", {}), entry["stageTimestamp"]
-        agent = entry.get("userAgent", "").partition("/")
-        code = entry.get("responseStatus", {}).get("code", 0)
-        is_binding = ref.get("subresource") == "binding" and agent[0] == "ringleaf"
-        if not 200 <= code < 300:
-            # Who is killed while asking gets no answer; what was asked may be done.
-            unanswered += is_binding and not 400 <= code < 500
-            continue
-        if ref.get("resource") == "leases" and entry["verb"] in ("create", "update"):
-            if ref.get("name", "ringleaf") == "ringleaf":
-                spec = entry.get("requestObject", {}).get("spec", {})
-                moves.append((at, spec.get("holderIdentity") or ""))
-        elif is_binding:
-            bindings.append((at, agent[2], ref["name"]))
-    moves.sort()
-    times = [at for at, _holder in moves]
-    usurpers = []
-    for at, who, pod in bindings:
-        held = bisect.bisect_right(times, at) - 1
-        holder = moves[held][1] if held >= 0 else ""
-        if holder != who:
-            usurpers.append(f"pod {pod} was bound by {who} while {holder!r} led")
-    leaders = list(dict.fromkeys(holder for _at, holder in moves if holder))
-    return Judgement(leaders, len(bindings) + unanswered, usurpers)
-
-
-def _entries(log: Path) -> Iterator[dict[str, Any]]:
-    with log.open(encoding="utf-8") as lines:
-        for line in lines:
-            with suppress(ValueError):  # the API server was killed while writing
-                entry = json.loads(line)
-                if entry.get("stage") == "ResponseComplete":
-                    yield entry
-
-
-def _times_deposed(child: Child) -> int:
-    text = child.log.read_text(encoding="utf-8", errors="replace")
-    return text.count('"event":"deposed"')
+    It may have lost the Lease just before it was stopped.
+    """
+    return log.rfind('"event":"deposed"') > log.rfind('"event":"leads"')
 
 
 def _leads(child: Child, holder: str) -> bool:

@@ -9,6 +9,8 @@ import pytest
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import Machine, fleet, node_object
 from tests.soak import checker
+from tests.soak.evictions import Member
+from tests.soak.spectator import Spectator
 
 PODGROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/{}/podgroups"
 Plant = Callable[..., None]
@@ -43,6 +45,9 @@ def plant(testbed: Testbed, namespace: str, machines: list[Machine]) -> Plant:
         real: str = "",
         time: str = "",
         group: str = "",
+        queue: str = "",
+        preemptable: str = "",
+        priority_class: str = "",
     ) -> None:
         notes = {
             "huawei.com/Ascend910": _names(chips),
@@ -60,8 +65,13 @@ def plant(testbed: Testbed, namespace: str, machines: list[Machine]) -> Plant:
         }
         if node is not None:
             spec["nodeName"] = machines[node].name
+        if priority_class:
+            spec["priorityClassName"] = priority_class
         annotations = {key: text for key, text in notes.items() if text}
-        body = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
+        tags = {"volcano.sh/queue-name": queue, "volcano.sh/preemptable": preemptable}
+        labels = {key: text for key, text in tags.items() if text}
+        metadata = {"name": name, "annotations": annotations, "labels": labels}
+        body = {"metadata": metadata, "spec": spec}
         testbed.client.ask("POST", f"/api/v1/namespaces/{namespace}/pods", body)
 
     return make
@@ -261,9 +271,43 @@ def test_whatever_does_not_run_is_told_where_all_should(
     ]
 
 
+def test_jobs_are_known_by_their_pods(
+    testbed: Testbed, plant: Plant, namespace: str
+) -> None:
+    body = {"metadata": {"name": namespace}, "value": 1000}
+    testbed.client.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
+    plant("a", 0, "0,1", 2, group="g", queue="q", priority_class=namespace)
+    plant("b", 0, "2", 1, preemptable="false")
+    plant("waiting", None, "", 4)
+
+    with Spectator(testbed.client) as seen:
+        held = seen.usage.between(seen.jobs[f"{namespace}/g"].queue, 2e9, 2e9)
+    path = f"/apis/scheduling.k8s.io/v1/priorityclasses/{namespace}"
+    testbed.client.ask("DELETE", path)
+
+    assert seen.jobs[f"{namespace}/g"] == Member(1000, "q", 2, guarded=False)
+    assert seen.jobs[f"pod {namespace}/b"] == Member(0, "default", 1, guarded=True)
+    assert seen.job_of[f"{namespace}/a"] == f"{namespace}/g"
+    assert held == [(2e9, 2)]
+
+
 def _short(line: str, namespace: str) -> str:
     return line.replace(f"{namespace}/", "").replace(f"{namespace}-", "")
 
 
 def _names(chips: str) -> str:
     return ",".join(f"Ascend910-{chip}" for chip in chips.split(",") if chip)
+
+
+def test_a_job_with_fewer_pods_than_it_is_to_have_is_lost_by_volcano() -> None:
+    wanted = dict.fromkeys(("default/a", "default/b", "default/c"), 1)
+    phases = dict.fromkeys(wanted, "Restarting") | {"default/c": "Completed"}
+    one = checker.Pod(
+        *("default/b-0", "", "", "Pending", 1, (), ""),
+        restricted=False,
+        ours=True,
+        job="default/b",
+    )
+    cluster = checker.Cluster({}, [one], {}, phases, wanted)
+
+    assert checker.lost_by_volcano(cluster) == ["default/a"]

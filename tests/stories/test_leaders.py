@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ringleaf.testbed.process import Child
-from tests.soak.replicas import judged
+from tests.soak.audit import judged
 from tests.stories.detour import Detour
 from tests.stories.stage import (
     GRACE_S,

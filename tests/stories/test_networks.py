@@ -51,10 +51,10 @@ def test_process_1_0_step_by_step(stage: Stage) -> None:
 
     assert leaves_of(padding) == [2, 2]
     assert marks_of(padding) == [("0", "0")] * 2
-    assert sorted(leaves_of(foundation)) == [0, 0, 0, 0, 1, 1]
+    assert sorted(leaves_of(foundation)) == [0, 0, 0, 0, 2, 2]  # the tightest (D36)
     assert marks_of(foundation) == [("2", "0")] * 6
     assert [notes_of(p)["hccl/rankIndex"] for p in foundation] == list("012345")
-    assert leaves_of(common) in ([1, 1], [2, 2])
+    assert leaves_of(common) == [1, 1]
     assert marks_of(common) == [("0", "0")] * 2
     assert all(chips_of(pod) == [*range(8)] for pod in padding + foundation + common)
 

@@ -219,7 +219,7 @@ def test_on_a_terminal_one_line_tells_the_seconds(tmp_path: Path) -> None:
     sleep = [sys.executable, "-c", "import time; time.sleep(1.5)"]
     progress.run(sleep, tmp_path, tmp_path / "log")
 
-    first, last = terminal.getvalue().removeprefix("\r").split("\r")
+    first, *_, last = terminal.getvalue().removeprefix("\r").split("\r")
     assert first.startswith("testbed: 1 of 2, etcd, 1 s")
     assert re.sub(r"\d+ s", "N s", last).rstrip() == (
         "testbed: 1 of 2, etcd: done in N s; left: kwok"

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from ringleaf.actions.reserve import free_enders, tell_booking
+from ringleaf.actions.reserve import tell_booking
 from ringleaf.actions.victims import Choice, Prey, Ranking
 from ringleaf.framework.booking import Booking
 from ringleaf.framework.cycle import Cycle, Search
@@ -128,7 +128,7 @@ class VictimSearch:
         self._pool = pool
         self._moves = cycle.moves
         self._pools: dict[str, list[Standing]] = {}
-        self._known: tuple[object, Candidates] | None = None
+        self._known: tuple[tuple[Job, int], Candidates] | None = None
 
     def evict_for(self, standing: Standing) -> bool:
         """Evict the fewest pods so that *standing* fits; whether a place is kept.
@@ -166,8 +166,10 @@ class VictimSearch:
             self._pools.clear()
             self._known = None
         key = _key_of(standing, self.cycle)
-        if key is not None and self._known is not None and self._known[0] == key:
-            return self._known[1]
+        if key is not None and self._known is not None:
+            known, found = self._known
+            if known == key or (_same_rank(known, key) and found.serves(standing)):
+                return found
         found = Candidates(self, standing, self._running(standing.job.queue))
         self._known = None if key is None else (key, found)
         return found
@@ -197,8 +199,16 @@ def _key_of(standing: Standing, cycle: Cycle) -> tuple[Job, int] | None:
     return standing.ask, standing.job.priority
 
 
+def _same_rank(one: tuple[Job, int], other: tuple[Job, int]) -> bool:
+    """Whether two evictors are of the same queue and priority."""
+    return (one[0].queue, one[1]) == (other[0].queue, other[1])
+
+
 class Candidates:
     """Who may go for evictors that ask the same, and what they may use besides.
+
+    Where plugins look at nothing of an evictor but its queue and priority, they are
+    those of evictors that ask for other things as well.
 
     It is right as long as nothing else moves than by ``keep`` and ``evicted``.
     """
@@ -208,15 +218,10 @@ class Candidates:
     ) -> None:
         cycle = search.cycle
         self._search, self._cycle = search, cycle
-        own = standing.job.name
-        everything = [*cycle.bookings.values()]
-        self._giving = [
-            b for b in everything if b.job.name == own or cycle.yields(b, standing)
-        ]
+        self._giving = cycle.usable(standing)
         """The reservations that the evictor may use."""
-        giving = {*self._giving}
-        blocked = {n for b in everything if b not in giving for n in b.blockers}
-        self._enders = free_enders(cycle)
+        blocked = cycle.blocked(self._giving)
+        self._enders = cycle.free_enders
         able = [each for each in pool if self._may_go(standing, each, blocked)]
         self._able = {other.job.name: other for other in able}
         self._victims = [
@@ -224,9 +229,11 @@ class Candidates:
             for other in able
             for replica in sorted(other.placements, reverse=True)
         ]
-        cycle.cost += (len(pool) + len(everything)) // FOUND
+        cycle.cost += (len(pool) + len(cycle.bookings)) // FOUND
         ballot = search.ballot
-        self._agreed, self._lasts = ballot.by_tier(standing, self._victims)
+        self._agreed, self._lasts, self.by_rank = ballot.by_tier(
+            standing, self._victims
+        )
         self._ranked = ballot.by_sharers(standing, self._agreed)
         self._gone: list[Victim] = []
         """The victims since the last vote."""
@@ -235,7 +242,13 @@ class Candidates:
         self._prey: dict[str, Prey] = {}
         self._ranking = self._rank()
 
-    def _may_go(self, standing: Standing, other: Standing, blocked: set[str]) -> bool:
+    def serves(self, standing: Standing) -> bool:
+        """Whether an evictor of the same queue and priority has the same candidates."""
+        return self.by_rank and self._cycle.usable(standing) == self._giving
+
+    def _may_go(
+        self, standing: Standing, other: Standing, is_blocked: Callable[[str], bool]
+    ) -> bool:
         """Whether pods of *other* may be asked to end for *standing* at all.
 
         Nobody twice while no job has arrived since, nobody for whom it was evicted
@@ -243,7 +256,7 @@ class Candidates:
         yields to it, and nobody who is being bound.
         """
         name, cycle = other.job.name, self._cycle
-        if other is standing or other.terminating or name in blocked:
+        if other is standing or other.terminating or is_blocked(name):
             return False
         if name in standing.evicted_by:
             return False
@@ -302,7 +315,7 @@ class Candidates:
             self._agreed = [v for v in self._agreed if v.job not in gone]
         else:
             self._victims = [v for v in self._victims if v.job not in gone]
-            self._agreed, _lasts = ballot.by_tier(standing, self._victims)
+            self._agreed = ballot.by_tier(standing, self._victims).victims
         ranked = [v for v in self._ranked if v.job not in gone]
         self._ranked = ballot.by_sharers(standing, self._agreed)
         if self._ranked != ranked:

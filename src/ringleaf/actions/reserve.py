@@ -15,7 +15,7 @@ from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Verdict
 from ringleaf.framework.standing import NONE_OF_THEM, Phase, Standing
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.waitlist import Key, Line
+from ringleaf.framework.waitlist import SPARE, Key, Line
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.policies.fit import some_of
@@ -23,6 +23,8 @@ from ringleaf.policies.fit import some_of
 FAIR: Final = "fair"
 STRICT: Final = "strict"
 OFF: Final = "off"
+TRIALS: Final = 2
+"""How often the pods that may end do so while a reservation is planned, about."""
 
 
 def reserve(cycle: Cycle) -> None:
@@ -31,6 +33,10 @@ def reserve(cycle: Cycle) -> None:
     mode, after = arguments["reservation"], arguments["reservation-after-seconds"]
     if mode == OFF or not (cycle.waiting or cycle.pending):
         return
+    first, again_at = cycle.plan_from
+    if cycle.now < again_at:
+        cycle.wake_at(again_at)
+        return
     assert isinstance(after, int)
     aged = [booking for booking in cycle.bookings.values() if booking.aged]
     if mode == STRICT:
@@ -38,7 +44,9 @@ def reserve(cycle: Cycle) -> None:
             _reserve_one(cycle, cycle.view.accounts, after)
         return
     taken = {booking.job.queue for booking in aged}
-    for queue in cycle.view.accounts:
+    queues = [*cycle.view.accounts]
+    start = queues.index(first) if first in queues else 0
+    for queue in queues[start:] + queues[:start]:
         if queue not in taken:
             _reserve_one(cycle, [queue], after)
 
@@ -49,6 +57,9 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
     overdue = [one for queue in listed for one in _overdue(cycle, queue, after)]
     for _key, standing in sorted(overdue, key=lambda each: each[0]):
         known = cycle.hopeless.get(standing.ask) == cycle.structure
+        known |= standing.job.queue not in cycle.view.queues
+        if not (known or cycle.may_plan(standing.job.queue)):
+            return
         booking = None if known else _plan(cycle, standing)
         if booking is None:
             _note_hopeless(cycle, standing.ask)
@@ -98,6 +109,9 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[Key, Standing]]
     cycle.wake_at(until)
     if not found:
         cycle.barren[queue] = cycle.structure, until
+        if len(cycle.barren) > 2 * len(cycle.view.accounts) + SPARE:
+            there = cycle.view.accounts  # jobs may name any number of queues
+            cycle.barren = {q: v for q, v in cycle.barren.items() if q in there}
     return found
 
 
@@ -123,6 +137,7 @@ def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
     Who is in the way of another reservation ends for that one.
     """
     enders = _enders(cycle, standing)
+    cycle.plan_cost += TRIALS * (1 + sum(len(each.placements) for each in enders))
     beyond = False
     found = None if standing.is_broken else _soonest(cycle, standing, enders)
     if found is None:
@@ -258,7 +273,7 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
 
     Otherwise it would go to whoever asks first once they are gone.
     """
-    enders = free_enders(cycle)
+    enders = cycle.free_enders
     _key, standing = line.front
     if not enders or standing.phase is Phase.RUNNING:
         return
@@ -278,14 +293,6 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
     booking.blocked_by(enders)
     cycle.book(standing, booking)
     tell_booking(cycle, standing, booking)
-
-
-def free_enders(cycle: Cycle) -> list[Standing]:
-    """Jobs with pods that are asked to end, for nobody in particular."""
-    if not cycle.ends:
-        return []
-    spoken_for = {n for booking in cycle.bookings.values() for n in booking.blockers}
-    return [s for name, s in cycle.ends.items() if name not in spoken_for]
 
 
 def tell_booking(cycle: Cycle, standing: Standing, booking: Booking) -> None:

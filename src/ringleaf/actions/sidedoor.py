@@ -55,6 +55,8 @@ class SideDoor:
     def lets_in(self, line: Line) -> bool:
         """Whether the first of *line* was let in."""
         _key, standing = line.front
+        if self._cycle.door_words(standing.job.queue):
+            return False
         if standing.job.podless:
             return self._awaits(standing)
         return self._starts(standing, line)

@@ -15,11 +15,19 @@ class Turns:
 
     def __init__(self, cycle: Cycle, waitlist: Waitlist) -> None:
         self._cycle, self._waitlist = cycle, waitlist
-        self._queues = {
-            name: cycle.view.queues.get(name) or Queue(name)
-            for name in waitlist.queues
-            if waitlist is cycle.pending or not cycle.is_passed(name)
-        }
+        self._queues: dict[str, Queue] = {}
+        self._unknown: dict[str, None] = {}
+        """Queues that do not exist: jobs may name any number of them.
+
+        Nothing of theirs starts, so they are looked at first, in any order.
+        """
+        for name in waitlist.queues:
+            if waitlist is cycle.pending or not cycle.is_passed(name):
+                known = cycle.view.queues.get(name)
+                if known is None:
+                    self._unknown[name] = None
+                else:
+                    self._queues[name] = known
         self._heaps: dict[str, list[tuple[Key, int, Line]]] = {}
         self._number = 0
         self.queue = ""
@@ -31,7 +39,7 @@ class Turns:
         The line of the turn before is still there if it is open and not empty.
         """
         self._return()
-        while self._queues:
+        while self._queues or self._unknown:
             self.queue = self._first()
             heap = self._heap(self.queue)
             if heap:
@@ -42,9 +50,14 @@ class Turns:
 
     def drop(self) -> None:
         """Nobody else of the present queue gets a turn."""
-        del self._queues[self.queue]
+        if self.queue in self._unknown:
+            del self._unknown[self.queue]
+        else:
+            del self._queues[self.queue]
 
     def _first(self) -> str:
+        if self._unknown:
+            return next(iter(self._unknown))
         if len(self._queues) == 1:
             return next(iter(self._queues))
         return min(

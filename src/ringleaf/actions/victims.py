@@ -10,6 +10,7 @@ fits, and then those stay that can, the dearest first.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import combinations, product
 from typing import Final, TypeVar
 
@@ -21,7 +22,7 @@ MAX_CHOICES: Final = 5_000
 _T = TypeVar("_T")
 
 
-class Prey(Struct, frozen=True):
+class Prey(Struct, frozen=True, dict=True):
     """What one job can give up.
 
     Args:
@@ -45,8 +46,14 @@ class Prey(Struct, frozen=True):
 
     def choice(self, pods: tuple[int, ...], n_needed: int) -> "Choice":
         """*pods* of it, *n_needed* of which it could not do without."""
+        if pods == self.pods:
+            return self._choice(pods, n_needed, range(len(pods)))
         where = {pod: i for i, pod in enumerate(self.pods)}
-        at = [where[pod] for pod in pods]
+        return self._choice(pods, n_needed, [where[pod] for pod in pods])
+
+    def _choice(
+        self, pods: tuple[int, ...], n_needed: int, at: Sequence[int]
+    ) -> "Choice":
         return Choice(
             n_pods=len(pods),
             n_needed=n_needed,
@@ -56,15 +63,26 @@ class Prey(Struct, frozen=True):
             n_chips=sum(self.chips[i] for i in at) if self.chips else 0,
         )
 
-    @property
+    @cached_property
     def spare(self) -> tuple[int, ...]:
         """The pods that may go alone, no more than the surplus of them."""
+        if not self.kept:
+            return self.pods
         return tuple(pod for pod in self.pods if pod not in self.kept)
 
     @property
     def some(self) -> int:
         """How many may go without the rest."""
         return min(self.surplus, len(self.spare))
+
+    @cached_property
+    def units(self) -> tuple["Choice", ...]:
+        """What goes or stays as one: each pod of a surplus, and the rest."""
+        n_alone = self.some
+        alone = self.spare[:n_alone]
+        rest = tuple(p for p in self.pods if p not in alone) if alone else self.pods
+        whole = [self.choice(rest, len(rest))] if self.whole and rest else []
+        return (*whole, *(self.choice((pod,), 0) for pod in alone))
 
 
 class Choice(Struct, frozen=True, order=True):
@@ -85,7 +103,7 @@ class Ranking:
     def __init__(self, prey: Iterable[Prey]) -> None:
         self._prey = {one.job: one for one in prey}
         self._place = {job: number for number, job in enumerate(self._prey)}
-        units = [unit for one in self._prey.values() for unit in _units(one)]
+        units = [unit for one in self._prey.values() for unit in one.units]
         units.sort(key=lambda u: (-u.n_needed, -u.n_pods, -u.loss, u.job))
         self._units = units
         """What goes or stays as one, the dearest first."""
@@ -101,7 +119,7 @@ class Ranking:
     def drop(self, job: str) -> Prey:
         """Nothing of *job* can go any more; what could."""
         prey = self._prey.pop(job)
-        left = sum(1 for _unit in _units(prey))
+        left = len(prey.units)
         at = len(self._units)
         while left:
             at -= 1
@@ -210,7 +228,7 @@ class Ranking:
         for job in sorted(going, key=self._place.__getitem__):
             one, own = self._prey[job], going[job]
             if any(unit.n_needed for unit in own):
-                own = list(_units(one))
+                own = [*one.units]
             pods = tuple(sorted(pod for unit in own for pod in unit.pods))
             joined.append(one.choice(pods, sum(unit.n_needed for unit in own)))
         return joined
@@ -255,13 +273,3 @@ def _in_order(prey: Sequence[Prey]) -> list[list[Choice]]:
     ways = product(*(list(choices_of(one)) for one in prey))
     some = ([each for each in way if each.pods] for way in ways)
     return sorted(some, key=cost)
-
-
-def _units(prey: Prey) -> Iterator[Choice]:
-    """What goes or stays as one: each pod of a surplus, and the rest."""
-    alone = prey.spare[: prey.some]
-    rest = tuple(pod for pod in prey.pods if pod not in alone)
-    if prey.whole and rest:
-        yield prey.choice(rest, len(rest))
-    for pod in alone:
-        yield prey.choice((pod,), 0)

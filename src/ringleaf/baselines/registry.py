@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.baselines.cells import Cells
 from ringleaf.baselines.engine import Baseline
@@ -29,6 +30,7 @@ from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.model.cluster import Node
 from ringleaf.model.queue import Queue
+from ringleaf.model.settings import LeafChoice
 from ringleaf.model.spine import Leaf
 
 OURS: Final = "ringleaf"
@@ -48,6 +50,7 @@ class Entry(Struct, frozen=True):
         source: Where its rule comes from.
         respects: What it heeds besides that no chip is held twice.
         chooser: Makes its rule from a seed; None is Ringleaf's own.
+        leaf_choice: Which leaves Ringleaf takes, whatever is configured.
 
     """
 
@@ -56,6 +59,7 @@ class Entry(Struct, frozen=True):
     source: str
     respects: str
     chooser: Callable[[int], Chooser] | None = None
+    leaf_choice: LeafChoice | None = None
 
 
 def _seedless(rule: Callable[[], Chooser]) -> Callable[[int], Chooser]:
@@ -78,6 +82,13 @@ BASELINES: Final = _table(
         "Ringleaf's own rules, as configured.",
         "docs/policies",
         "rings, leaves, SuperPoDs, health",
+    ),
+    Entry(
+        f"{OURS}-guide",
+        "Ringleaf with `leaf-choice: guide`: the vendor's choice of leaves in 1.0.",
+        "docs/policies/switches.md",
+        "rings, leaves, SuperPoDs, health",
+        leaf_choice=LeafChoice.GUIDE,
     ),
     Entry(
         "random",
@@ -233,6 +244,9 @@ def baseline(name: str, *, order: str | None = None, seed: int = 0) -> Factory:
         queues: Iterable[Queue] = (),
         conf: Conf = DEFAULT,
     ) -> Engine:
+        if entry.leaf_choice is not None:
+            settings = replace(conf.settings, leaf_choice=entry.leaf_choice)
+            conf = replace(conf, settings=settings)
         chooser = None if entry.chooser is None else entry.chooser(seed)
         if chooser is None and queue_order is None:
             return Engine(nodes, leaves, queues, conf)

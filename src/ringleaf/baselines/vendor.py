@@ -123,7 +123,7 @@ def _within(ground: Ground, n: int, budget: int) -> Rows:
     leaves = (
         [int(larger[0])] if opens else neighbours(ground.free, shared, rest, budget)
     )
-    return rows + fill(ground, rest, leaves, LeafState.SHARED)[0]
+    return rows + fill(ground, rest, np.array(leaves), LeafState.SHARED)[0]
 
 
 def neighbours(free: Ints, shared: Ints, rest: int, budget: int) -> list[int]:

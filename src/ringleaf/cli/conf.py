@@ -1,7 +1,9 @@
-"""``ringleaf conf``: a scheduler configuration, checked and explained."""
+"""``ringleaf conf``: a scheduler configuration, checked, explained and mended."""
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -13,6 +15,7 @@ from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import bytes_of, name_of, one_line
+from ringleaf.cli.indentation import GO, compact, mended
 from ringleaf.cli.output import print_json, print_line, so_many
 from ringleaf.cli.plugins import installed_plugins
 from ringleaf.framework.conf import Conf, PluginConf, Refused, Remark, read_conf
@@ -33,7 +36,6 @@ WANTED: Final = f"a configuration, or a ConfigMap with {KEYS[0]}"
 MORE: Final = "docs/configuration.md says what every part means."
 
 _USUAL: Final = "by default: "
-_GO: Final = re.compile(r"\s*(var |const )?\w+\s*:?=\s*`")
 _GO_HINT: Final = "this is Go source: keep only what stands between the backquotes"
 _LINE: Final = re.compile(r"line (\d+), column \d+: ")
 _SAYS_SOMETHING: Final = re.compile(r"^\s*(?!null$|~$)[^\s#-]", re.MULTILINE)
@@ -59,14 +61,76 @@ def check_file(file: str, *, as_json: bool) -> int:
         print_json(head if isinstance(conf, Refused) else head | _plain(conf))
         return 1 if problems else 0
     console = Console(highlight=False)
-    _remarks(console, told, "problem: ", "bold red")
-    _remarks(console, warnings, "warning: ", "yellow")
-    verdict = so_many(len(told), "problem") if told else "no problems"
-    also = f", {so_many(len(warnings), 'warning')}" if warnings else ""
-    print_line(console, Text(f"{shown}: {verdict}{also}", style="bold"))
+    _print_verdict(console, shown, told, warnings)
     if isinstance(conf, Conf):
         _explain(console, conf)
     return 1 if problems else 0
+
+
+def fix_file(file: str, output: str | None, *, as_json: bool) -> int:
+    """Write a configuration with its indentation mended; the exit status.
+
+    To standard output, or to *output*, which must not be there. What was
+    mended and what else is wrong goes to standard error. A configuration with problems
+    is not written.
+    """
+    shown = name_of(file)
+    with one_line(shown, source.BadInput):
+        text = _text(bytes_of(file, WANTED))
+        text, notes, read = _mended(text)
+    conf = read_conf(read.document, installed_plugins())
+    problems = conf.problems if isinstance(conf, Refused) else ()
+    told, warnings = _told(read, problems), _told(read, conf.warnings)
+    if not problems and output is not None:
+        _write(output, text)
+    if as_json:
+        where = {"text": text} if output is None else {"output": output}
+        head = {"mended": notes, "problems": told, "warnings": warnings}
+        print_json(head if problems else head | where)
+        return 1 if problems else 0
+    if not problems and output is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    console = Console(highlight=False, stderr=True)
+    _remarks(console, notes, "mended: ", "green")
+    _print_verdict(console, shown, told, warnings)
+    if problems:
+        print_line(console, Text("nothing is written: mend these first"))
+    elif not notes:
+        print_line(console, Text("nothing was to be mended"))
+    return 1 if problems else 0
+
+
+def _mended(text: str) -> tuple[str, list[str], Source]:
+    """*text* as it can be read, what was done to it, and what it says."""
+    try:
+        return text, [], _configuration(text)
+    except source.BadInput:
+        found = mended(text)
+        if not found.notes:
+            raise
+    return found.text, list(compact(found.notes)), _configuration(found.text)
+
+
+def _write(output: str, text: str) -> None:
+    """Write a file that is not there yet."""
+    with one_line(f"--output: {output}"):
+        try:
+            with Path(output).open("x") as stream:
+                stream.write(text)
+        except FileExistsError:
+            hint = "hint: remove it first, or name another file"
+            raise BadUse(f"--output: {output} is there already; {hint}") from None
+
+
+def _print_verdict(
+    console: Console, shown: str, problems: list[str], warnings: list[str]
+) -> None:
+    _remarks(console, problems, "problem: ", "bold red")
+    _remarks(console, warnings, "warning: ", "yellow")
+    verdict = so_many(len(problems), "problem") if problems else "no problems"
+    also = f", {so_many(len(warnings), 'warning')}" if warnings else ""
+    print_line(console, Text(f"{shown}: {verdict}{also}", style="bold"))
 
 
 def read_file(file: str) -> tuple[Conf, list[str]]:
@@ -95,8 +159,8 @@ def _text(data: bytes) -> str:
 
 def _configuration(text: str) -> Source:
     """The configuration of a bare file or of a ConfigMap in it."""
-    if _GO.match(text):
-        _documents(re.sub(_GO, "", text, count=1).replace("`", ""), _GO_HINT, text)
+    if GO.match(text):
+        _documents(re.sub(GO, "", text, count=1).replace("`", ""), _GO_HINT, text)
         raise source.BadInput(f"line 1: no YAML, want {WANTED}", _GO_HINT)
     documents, nodes = _documents(text), _nodes(text)
     if any(isinstance(each, dict) and "kind" in each for each in documents):

@@ -24,6 +24,7 @@ from ringleaf.model.fault import (
     Reach,
     SubHealth,
 )
+from ringleaf.model.job import FAULT_SCHEDULING
 from ringleaf.model.mask import runs_of
 from ringleaf.policies.faults import next_reach
 from ringleaf.simulator.encode import whole
@@ -178,7 +179,10 @@ class Damage:
             return f"to be tried again, {so_many(left, 'retry', 'retries')} left"
         if wants.mode.is_external:
             return f"left to others, fault-scheduling is {wants.mode}"
-        return f"to be deleted, fault-scheduling is {wants.mode}"
+        label = FAULT_SCHEDULING
+        if label in standing.job.assumed:
+            label = f"default-{label}"
+        return f"to be deleted, {label} is {wants.mode}"
 
     def _aside(self) -> Iterator[Plain]:
         for fault in self._book.open.values():

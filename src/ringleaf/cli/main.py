@@ -1071,20 +1071,42 @@ def conf_check(
         ),
     ],
     *,
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix",
+            help="Write it with its indentation mended, and Go around it taken out.",
+        ),
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --fix: where to, a new file; else standard output.",
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Say what is wrong with a configuration, one line each, or what it does.
 
-    Exit status 0 when it has no problems (it may have warnings), 1 when it has some.
+    With --fix write one that YAML cannot read as it was meant. Exit status 0 when it
+    has no problems (it may have warnings), 1 when it has some, and then nothing is
+    written, 2 when it cannot be read.
 
     \b
     Examples:
       ringleaf conf check examples/conf/vendor.yaml
       ringleaf conf check examples/conf/broken.conf
       ringleaf conf check examples/conf/busy.conf --json
+      ringleaf conf check examples/conf/guide-default.go --fix
     """  # noqa: D301
-    from ringleaf.cli.conf import check_file
+    from ringleaf.cli.conf import check_file, fix_file
+    from ringleaf.cli.failure import BadUse
 
+    if fix:
+        raise typer.Exit(fix_file(file, output, as_json=json))
+    if output is not None:
+        raise BadUse("--output is for --fix; hint: ringleaf conf check FILE --fix")
     raise typer.Exit(check_file(file, as_json=json))
 
 

@@ -17,6 +17,7 @@ MODE_LABELS = {
     Mode.ANY: "asked per pod",
     Mode.CARD: "strategy card",
     Mode.CHIP: "strategy chip",
+    Mode.UNLABELLED: "no strategy",
     Mode.DISTRIBUTED: "distributed mode",
 }
 

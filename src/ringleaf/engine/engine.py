@@ -66,7 +66,8 @@ from ringleaf.model.queue import Queue
 from ringleaf.model.spine import Leaf
 from ringleaf.plugins import PLUGINS
 from ringleaf.plugins.predicates import Predicates, without_predicates
-from ringleaf.policies.admission import admit
+from ringleaf.policies.admission import admit, warnings_of
+from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.faults import is_sick
 from ringleaf.policies.fit import some_of
 
@@ -251,7 +252,8 @@ class Engine:
         cycle, standing = self.cycle, self.view.standings[name]
         job, cluster = standing.job, self.view.cluster
         if standing.placements and not standing.is_broken:
-            return Placed(job, tuple(standing.placements.values()))
+            warnings = warnings_of(job, self.view.settings)
+            return Placed(job, tuple(standing.placements.values()), warnings)
         if standing.placements:
             if name in cycle.resting:
                 found = short_of_pods(standing)
@@ -311,7 +313,7 @@ class Engine:
         if self._given.get(name) == event.job:
             return
         self.cycle.repairs.heard_of(event.job)
-        job = self._effective(event.job)
+        job = self._effective(event.job, event.placements or known.values())
         self._given[name] = event.job
         runs = event.placements or (standing is not None and standing.placements)
         never = None if runs else admit(job, self.view.settings)
@@ -365,7 +367,13 @@ class Engine:
         self._invalid[name] = never
         news = known is None or known.message != never.message
         if news and self.cycle.conf.actions:
-            told = Report(name, Verdict.INVALID, never.message, never.hint)
+            told = Report(
+                name,
+                Verdict.INVALID,
+                never.message,
+                never.hint,
+                warnings=never.warnings,
+            )
             self.cycle.out.append(told)
 
     def _hold(self, standing: Standing, event: JobArrived) -> None:
@@ -444,8 +452,12 @@ class Engine:
                 statement.commit()
                 self.cycle.pods_came(job)
 
-    def _effective(self, job: Job) -> Job:
-        """*job* with what counts of its demands by the configuration."""
+    def _effective(self, job: Job, held: Iterable[Placement]) -> Job:
+        """*job* with what counts of its demands by the configuration.
+
+        And with the labels that the configuration fills in; *held* is where its pods
+        are.
+        """
         plugin = self.cycle.votes.plugins.get("predicates")
         strip = (
             plugin.effective if isinstance(plugin, Predicates) else without_predicates
@@ -455,9 +467,9 @@ class Engine:
         repair = self.cycle.repairs.get(job.name)
         if repair is not None and repair.reach is Reach.JOB and repair.deleted:
             job = replace(job, previous=repair.previous)
-        if demand == job.demand and roles == job.roles:
-            return job
-        return replace(job, demand=demand, roles=roles)
+        if demand != job.demand or roles != job.roles:
+            job = replace(job, demand=demand, roles=roles)
+        return with_defaults(job, self.view.settings, held)
 
     def _wait_if_short(self, standing: Standing) -> None:
         """A job waits for the pods it lacks, not while some of its pods are ending.
@@ -553,7 +565,8 @@ class Engine:
         self.cycle.ends.pop(name, None)
         if standing is not None:
             repairs.suspects[name] = None
-            self.cycle.become(standing, self._effective(self._given[name]))
+            held = standing.placements.values()
+            self.cycle.become(standing, self._effective(self._given[name], held))
             if standing.phase is Phase.PENDING:
                 self.cycle.admit(standing)
                 self._wait_if_short(standing)
@@ -850,12 +863,15 @@ class Engine:
         for booking in list(cycle.bookings.values()):
             cycle.give_up(booking)
         for standing in list(self.view.standings.values()):
-            job = self._effective(self._given[standing.job.name])
+            held = standing.placements.values()
+            job = self._effective(self._given[standing.job.name], held)
             cycle.stop_waiting(job.name)
             never = None if standing.placements else admit(job, conf.settings)
             if never is not None:
                 self._never(standing, never)
                 continue
+            if job.recovery != standing.job.recovery:
+                cycle.repairs.suspects[job.name] = None
             if job != standing.job:
                 self.view.leave(standing)
                 standing.become(job)

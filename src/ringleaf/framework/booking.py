@@ -6,7 +6,7 @@ What is not free yet is held as soon as it is.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from math import inf
 
@@ -216,6 +216,11 @@ class Reserved:
         self._blockers[booking] = blockers
         for name in blockers:
             self._blocked_by.setdefault(name, {})[booking] = None
+
+    @property
+    def blockers(self) -> Mapping[str, Collection[Booking]]:
+        """Job -> the reservations that are not aged and wait for it to end."""
+        return self._blocked_by
 
     def job_changed(self, standing: Standing, *_pod: object) -> None:
         """A job is another one, or a pod of it came or went, if only in a trial."""

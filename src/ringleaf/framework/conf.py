@@ -447,9 +447,12 @@ def _settings(
             "switch_mode": parameters["nslb-version"],
             "shared_leaves": parameters["shared-tor-num"],
             "nodes_per_leaf": parameters["nodes-per-leaf"],
+            "leaf_choice": parameters["leaf-choice"],
             "share_common_leaves": parameters["share-common-leaves"],
             "superpod_size": parameters["super-pod-size"],
             "reserve_nodes": parameters["reserve-nodes"],
+            "default_tor_affinity": parameters["default-tor-affinity"],
+            "default_fault_scheduling": parameters["default-fault-scheduling"],
             "repairs": {
                 "grace_s": parameters["grace-over-time"],
                 "block_after_s": parameters["superpod-escalation-seconds"],

@@ -49,6 +49,7 @@ _TERMS: Final[Mapping[Term, Because]] = {
     Term.WHOLE: Because.WHOLE,
     Term.SPARE: Because.SPARE,
     Term.LEFT: Because.LEFT,
+    Term.HOLDER: Because.POSITION,
 }
 _HEALTH: Final = (Because.SUB_HEALTHY, Because.HEALTHY_CHIPS)
 
@@ -92,6 +93,15 @@ class _Walk:
     def __init__(self, session: Session, job: Job, theirs: Sequence[Placement]) -> None:
         self._session, self._job, self._theirs = session, job, theirs
         self._cluster = session.cluster
+        self._leaf = self._one_leaf()
+
+    def _one_leaf(self) -> int | None:
+        """The leaf inside which our pods stay; where theirs do so too, that one."""
+        cluster, job = self._cluster, self._job
+        ours = self._session.leaf_for(job, len(with_chips(job, self._theirs)))
+        nodes = [cluster.index[node] for node in with_chips(job, self._theirs)]
+        under = {cluster.leaf.item(node) for node in nodes}
+        return under.pop() if ours is not None and len(under) == 1 else ours
 
     def apart(self) -> Apart | None:
         """The first thing that parts them; None if nothing does."""
@@ -131,7 +141,8 @@ class _Walk:
         session, job = self._session, self._job
         ranks = node_ranks(self._cluster, request, session.barred_for(job, role))
         (nodes,) = (ranks != NEVER).nonzero()
-        weights = session.weights(job, role, nodes, ranks[nodes])
+        leaf = self._leaf if role.chips else None
+        weights = session.weights(job, role, nodes, ranks[nodes], leaf)
         return dict(zip(nodes.tolist(), weights, strict=True))
 
     def _terms_apart(
@@ -151,10 +162,21 @@ class _Walk:
                 for node in (ours, theirs)
             ]
             return Apart(Because.SUPERPODS, *said)
+        if weights[ours][1] != weights[theirs][1]:
+            return Apart(Because.LEAVES, *map(self._leaf_words, (ours, theirs)))
         told = [
-            f"a score of {score_of(weights[node][1]):.2f}" for node in (ours, theirs)
+            f"a score of {score_of(weights[node][2]):.2f}" for node in (ours, theirs)
         ]
         return Apart(Because.SCORE, *told)
+
+    def _leaf_words(self, node: int) -> str:
+        leaf = self._cluster.leaf_of(node)
+        if leaf is None:
+            return "a node under no leaf"
+        whole = ", which holds the whole job"
+        return (
+            f"leaf {leaf.name}{whole * (self._cluster.leaf.item(node) == self._leaf)}"
+        )
 
     def _chips(
         self,
@@ -241,11 +263,11 @@ def _terms(
     if request.row is NO_CHIPS:
         return []
     sick = cluster.sub_healthy.item(node)
-    healthy = cluster.healthy.item(node).bit_count()
-    told = f"{healthy} of {cluster.size.item(node)} chips healthy"
+    healthy, size = cluster.healthy.item(node).bit_count(), cluster.size.item(node)
+    told = f"{healthy} of {size} chips healthy"
     found = [
         (Because.SUB_HEALTHY, int(sick), "sub-healthy" if sick else "not sub-healthy"),
-        (Because.HEALTHY_CHIPS, -healthy, told),
+        (Because.HEALTHY_CHIPS, size - healthy, told),
     ]
     usable = cluster.free.item(node) & reach(cluster, request).item(node)
     terms = rank_terms(request.row, request.table.rank(usable) % MAX_RANK)

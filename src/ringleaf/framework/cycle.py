@@ -52,6 +52,7 @@ from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import Queue
+from ringleaf.policies.admission import warnings_of
 from ringleaf.policies.annotations import pod_annotations
 from ringleaf.policies.fit import Request, counted, request_of, some_of
 
@@ -59,6 +60,8 @@ NEVER: Final = inf
 SEARCH: Final = 64
 """What a search for victims may cost for each job that may be started, in pods that go
 in a trial; see ``actions.evict`` for what the rest of it costs."""
+PLAN_AGAIN_S: Final = 0.5
+"""How long planning reservations rests after it has cost as much as it may."""
 CROWDED: Final = "; no room beside the jobs before it"
 """Why a job of a queue that may use all there is, is not let in."""
 
@@ -137,6 +140,10 @@ class Cycle:
         """Where the search for victims goes on, if it was interrupted."""
         self.cost = 0
         """What the search for victims has cost in this cycle."""
+        self.plan_cost = 0
+        """What planning reservations has cost in this cycle."""
+        self.plan_from = ("", -inf)
+        """The queue whose reservation is planned first, and not before a time."""
         self.turned_away: list[Line] = []
         """Of those, the ones whose first job was not let in."""
         self.wake = NEVER
@@ -177,7 +184,7 @@ class Cycle:
         if not self.has_more:
             self.failed = []
             self.failed_since = {}
-        self.cost = 0
+        self.cost = self.plan_cost = 0
         self.turned_away = []
         self.let_in = []
         self.is_cut_short = False
@@ -196,6 +203,18 @@ class Cycle:
     def interrupted(self) -> bool:
         """Whether the search for victims has cost as much as it may."""
         return self.cost >= SEARCH * self.most
+
+    def may_plan(self, queue: str) -> bool:
+        """Whether a reservation may be planned in this cycle, of *queue*.
+
+        If planning has cost as much as it may, it goes on with *queue* a moment later:
+        any number of overdue jobs may ask for what no node has.
+        """
+        if self.plan_cost < SEARCH * self.most:
+            return True
+        self.plan_from = queue, self.now + PLAN_AGAIN_S
+        self.wake_at(self.now + PLAN_AGAIN_S)
+        return False
 
     @property
     def has_more(self) -> bool:
@@ -577,9 +596,41 @@ class Cycle:
         """What others have reserved that a job may use."""
         return [
             booking
-            for booking in self.bookings.values()
+            for booking in self._may_yield(standing)
             if booking.job.name != standing.job.name and self.yields(booking, standing)
         ]
+
+    def _may_yield(self, standing: Standing) -> Collection[Booking]:
+        """The reservations that may yield to a job, the oldest first.
+
+        Of those for which pods were evicted there may be thousands, and they yield to
+        none but a job that lacks pods it cannot do without.
+        """
+        return self.bookings.values() if standing.is_broken else self._reserved.aged
+
+    def usable(self, standing: Standing) -> list[Booking]:
+        """The reservations that a job may use, its own among them, the oldest first."""
+        own = self.bookings.get(standing.job.name)
+        found = self.yielding(standing) + ([] if own is None else [own])
+        return sorted(found, key=attrgetter("number"))
+
+    def blocked(self, but: Collection[Booking]) -> Callable[[str], bool]:
+        """Whether a reservation waits for a job to end, all *but* some."""
+        apart, blockers = {*but}, self._reserved.blockers
+        aged = {n for b in self._reserved.aged if b not in apart for n in b.blockers}
+        if not apart:
+            return lambda job: job in blockers or job in aged
+        return lambda job: (
+            job in aged or any(b not in apart for b in blockers.get(job, ()))
+        )
+
+    @property
+    def free_enders(self) -> list[Standing]:
+        """Jobs with terminating pods whose chips no reservation waits for."""
+        names = self.ends.keys() - self._reserved.blockers.keys()
+        for booking in self._reserved.aged if names else ():
+            names -= booking.blockers.keys()
+        return [s for name, s in self.ends.items() if name in names] if names else []
 
     def _placed(
         self, standing: Standing, limit: int
@@ -850,7 +901,8 @@ class Cycle:
         standing.placements |= {p.replica: p for p in placements}
         placed = Placed(job, placements)
         written = tuple(self._written(placed, p) for p in placements)
-        self.out.append(Bind(job.name, placements, written))
+        warnings = warnings_of(job, self.view.settings)
+        self.out.append(Bind(job.name, placements, written, warnings))
         self.bound.add(job.name)
         self.pods_came(job)
         standing.told = standing.why = standing.before = ""
@@ -1007,6 +1059,7 @@ class Cycle:
                     found.hint,
                     found.missing,
                     found.reasons,
+                    warnings=warnings_of(job, self.view.settings),
                 )
             )
 
@@ -1034,7 +1087,11 @@ class Cycle:
         if standing.is_news(message):
             standing.why = ""
             name = standing.job.name
-            self.out.append(Report(name, verdict, message, hint, behind=behind))
+            waits = verdict is Verdict.WAITING
+            said = warnings_of(standing.job, self.view.settings) if waits else ()
+            self.out.append(
+                Report(name, verdict, message, hint, behind=behind, warnings=said)
+            )
 
 
 _requests: Final[Cache[Job, Request]] = Cache(4096, 8 << 20)

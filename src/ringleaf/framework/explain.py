@@ -97,10 +97,11 @@ def survey(session: Session, job: Job, most: int) -> Survey:
             cluster, request, job, session.settings, session.barred(job, kept)
         )
         order = _order(session, job, reasons)
+        leaf = session.leaf_for(job)
         return Survey(
             fitting=len(order),
             best=tuple(
-                _candidate(session, request, node, place)
+                _candidate(session, request, node, place, leaf)
                 for place, node in enumerate(order[:most].tolist(), 1)
             ),
             refused={
@@ -153,11 +154,13 @@ def _superpods(
         return
     cluster = session.cluster
     barred = session.barred(job, kept)
-    free = superpods_of(cluster, node_ranks(cluster, request_of(job), barred)).free
+    found = superpods_of(cluster, node_ranks(cluster, request_of(job), barred))
+    free, price = found.free, found.price
     cut = cut_of(job, session.settings)
     order = []
     if not kept:
-        order = visit_order(free, cut) or [v.superpod for v in visits(free, cut)]
+        order = visit_order(free, cut, price)
+        order = order or [v.superpod for v in visits(free, cut, price)]
     place = {superpod: i for i, superpod in enumerate(dict.fromkeys(order), 1)}
     for superpod in sorted(free, key=lambda s: (place.get(s, len(free) + 1), s)):
         nodes = free[superpod]
@@ -175,7 +178,8 @@ def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:
         reason = reasons.item(node)
         if reason == FITS:
             order = _order(session, job, reasons).tolist()
-            return _candidate(session, request, node, order.index(node) + 1)
+            place, leaf = order.index(node) + 1, session.leaf_for(job)
+            return _candidate(session, request, node, place, leaf)
         why = REASONS[reason]
         return Refused(name, why, refusal_words(cluster, request, node, why))
 
@@ -210,13 +214,20 @@ def _order(session: Session, job: Job, reasons: NDArray[np.int8]) -> NDArray[np.
     return np.take(nodes, session.order(job, nodes, ranks[nodes]))
 
 
-def _candidate(session: Session, request: Request, node: int, place: int) -> Candidate:
+def _candidate(
+    session: Session, request: Request, node: int, place: int, leaf: int | None
+) -> Candidate:
+    """A fitting node; a job without a network rule prefers those under *leaf* (D38)."""
     cluster = session.cluster
     usable = cluster.free.item(node) & reach(cluster, request).item(node)
     rank = request.table.rank(usable)
+    own = cluster.leaf.item(node)
+    words = rank_words(cluster, request, node, rank)
+    if own == leaf:
+        words.append(f"under {cluster.leaves[own].name}, which holds the whole job")
     return Candidate(
         place=place,
         node=cluster.names[node],
-        rank=tuple(rank_words(cluster, request, node, rank)),
+        rank=tuple(words),
         chips=written_order(request.row, request.table.taken(usable)),
     )

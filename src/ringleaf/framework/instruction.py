@@ -110,6 +110,8 @@ class Report(Struct, frozen=True, tag="report"):
     """The node that is set aside, where one is."""
     behind: bool = False
     """Whether others stand before the job: it was not looked at, or not let in."""
+    warnings: tuple[str, ...] = ()
+    """What has no effect, or is not as the vendor names it."""
 
 
 class WakeAt(Struct, frozen=True, tag="wake-at"):

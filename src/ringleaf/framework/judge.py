@@ -199,10 +199,13 @@ def _broken_by_job(cycle: Cycle, job: Job, theirs: Sequence[Placement]) -> Fault
     ranks = only(node_ranks(cluster, request), [cluster.index[n] for n in chosen])
     replicas = job.ranks[: len(chosen)]
     if job.network is Network.SUPERPODS:
-        cut = cut_of(job, settings, len(chosen))
+        cut = cut_of(job, settings, replicas)
         others = (ranks == NEVER).nonzero()[0]
         barred = {Reason.REFUSED: others}
-        if superpod_seats(cluster, request, cut, barred, replicas) is not None:
+        if (
+            superpod_seats(cluster, request, job, cut, barred, replicas=replicas)
+            is not None
+        ):
             return None
         found = superpod_obstacle(cluster, request, job, settings, ranks, hints=False)
         return Fault(Because.SUPERPOD_RULE, f"on its nodes alone: {found.because}")

@@ -77,7 +77,7 @@ BECAUSE_WORDS: Final[Mapping[Because, str]] = MappingProxyType(
         Because.LEAF_RULE: "nodes that switch affinity does not allow together",
         Because.SUPERPOD_RULE: "blocks that do not lie inside one SuperPoD each",
         Because.SUB_HEALTHY: "sub-healthy nodes come last",
-        Because.HEALTHY_CHIPS: "more healthy chips come first",
+        Because.HEALTHY_CHIPS: "fewer faulty chips come first",
         Because.POSITION: "the group whose free chips suit the request best",
         Because.WHOLE: "fewer whole free groups left over",
         Because.SPARE: "fewer groups left over that could serve it too",

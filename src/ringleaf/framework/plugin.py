@@ -73,6 +73,9 @@ class Plugin:
     """Its votes on victims (``Preemptable``, ``Reclaimable``) that judge each job by
     itself: by how that job stands, and by what the evictor asks and its priority. Such
     a vote is remembered while others are evicted."""
+    by_rank: ClassVar[frozenset[str]] = frozenset()
+    """Its votes on victims for which nothing of the evictor counts but its queue and
+    its priority. Such a vote is shared by evictors that ask for different things."""
 
     def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
         self.view = view
@@ -233,9 +236,21 @@ def judges_per_job(plugin: type[Plugin], vote: str) -> bool:
 
     A class that overrides the vote of another has to say so anew.
     """
+    return _lists(plugin, "per_job", vote)
+
+
+def judges_by_rank(plugin: type[Plugin], vote: str) -> bool:
+    """Whether of the evictor only queue and priority count in a *vote* of *plugin*.
+
+    A class that overrides the vote of another has to say so anew.
+    """
+    return _lists(plugin, "by_rank", vote)
+
+
+def _lists(plugin: type[Plugin], attribute: str, vote: str) -> bool:
     owner = next(each for each in plugin.__mro__ if HOOKS[vote] in vars(each))
-    says = next(each for each in plugin.__mro__ if "per_job" in vars(each))
-    return vote in plugin.per_job and issubclass(says, owner)
+    says = next(each for each in plugin.__mro__ if attribute in vars(each))
+    return vote in vars(says)[attribute] and issubclass(says, owner)
 
 
 def votes_of(plugin: type[Plugin]) -> tuple[str, ...]:

@@ -6,6 +6,10 @@ pushes the node with its new key; entries whose key is no longer the node's are 
 when they reach the top. Finding the best node therefore does not depend on the number
 of nodes, and a request nobody makes costs nothing.
 
+A gang without a network rule that stays inside one leaf (D38) asks for the best node
+under that leaf: it gets one where its rank is the best of all. The nodes of that leaf
+have a heap of their own, made when the leaf is asked for.
+
 Where scores are summed up as in Volcano, a rank counts as a score: a step of its first
 term costs 8 of the vendor's raw points, a step of any further term 1, and a raw point
 is 100. Health stays first.
@@ -41,6 +45,9 @@ SCORE_BITS: Final = 48
 FINEST: Final = 1 << 16
 """Scores that differ by less than one of so many parts are equal."""
 _MIDDLE: Final = 1 << SCORE_BITS - 1
+
+MAX_PLACES: Final = 4
+"""Ranks of which it is kept how many nodes have them under each leaf."""
 
 RAW_POINT: Final = 100
 FIRST_TERM: Final = 8
@@ -91,13 +98,19 @@ def best_by_scan(
     score: Score | None = None,
     *,
     summed: bool = False,
+    leaf: int | None = None,
 ) -> int | None:
-    """The best node now, found by looking at all of them."""
+    """The best node now, found by looking at all of them.
+
+    Of nodes of equal rank, one under *leaf*.
+    """
     ranks = node_ranks(cluster, request, barred)
     (nodes,) = (ranks != NEVER).nonzero()
     if not len(nodes):
         return None
     own = ranks[nodes]
+    if leaf is not None:
+        own = own * 2 + (cluster.leaf[nodes] != leaf)
     if score is None:
         return int(nodes[own.argmin()])
     first, then = weighed(request, own, score(nodes), summed=summed)
@@ -145,6 +158,9 @@ class Preference:
             self._heap.sort()
         self._epoch = cluster.epoch
         self._seen = len(cluster.changes)
+        self._leaf: int | None = None
+        self._under: list[int] = []
+        self._places: dict[int, Ints] = {}
 
     def _keys_of(self, nodes: Ints, ranks: Ints) -> list[int]:
         """The keys of some fitting nodes, from their ranks and scores."""
@@ -164,6 +180,49 @@ class Preference:
                 return node
             heappop(heap)
         return None
+
+    def best_under(self, leaf: int) -> int | None:
+        """Like ``best``, but of the nodes of the best rank one under *leaf*."""
+        best = self.best()
+        if best is None:
+            return None
+        if leaf != self._leaf or len(self._under) > len(self._cluster) + 1024:
+            self._gather(leaf)
+        heap, keys = self._under, self._keys
+        while heap:
+            key, node = heap[0] >> NODE_BITS, heap[0] & _NODE
+            if keys[node] == key:
+                return node if self._rank_in(key) == self._rank_in(keys[best]) else best
+            heappop(heap)
+        return best
+
+    def places(self) -> Ints:
+        """How many nodes of the best rank are under each leaf, at last under none.
+
+        Counted when a rank is asked for, and kept up to date from then on.
+        """
+        best = self.best()
+        if best is None:
+            return np.zeros(len(self._cluster.leaves) + 1, np.int64)
+        rank = self._rank_in(self._keys[best])
+        if rank not in self._places:
+            if len(self._places) == MAX_PLACES:
+                del self._places[next(iter(self._places))]
+            where = node_ranks(self._cluster, self._request) == rank
+            leaf, n_leaves = self._cluster.leaf[where], len(self._cluster.leaves)
+            self._places[rank] = np.bincount(leaf % (n_leaves + 1), None, n_leaves + 1)
+        return self._places[rank]
+
+    def _gather(self, leaf: int) -> None:
+        """Order the nodes under *leaf*."""
+        (under,) = (self._cluster.leaf == leaf).nonzero()
+        keys = ((self._keys[node], node) for node in under.tolist())
+        self._leaf = leaf
+        self._under = sorted(key << NODE_BITS | n for key, n in keys if key != NEVER)
+
+    def _rank_in(self, key: int) -> int:
+        """The rank of which a key was made."""
+        return key if self._score is None else key >> SCORE_BITS
 
     def _catch_up(self) -> None:
         cluster, changes = self._cluster, self._cluster.changes
@@ -217,6 +276,17 @@ class Preference:
 
     def _write(self, node: int, key: int) -> None:
         if key != self._keys[node]:
+            if self._places:
+                self._count(node, self._keys[node], -1)
+                self._count(node, key, 1)
             self._keys[node] = key
             if key != NEVER:
                 heappush(self._heap, key << NODE_BITS | node)
+                if self._cluster.leaf.item(node) == self._leaf:
+                    heappush(self._under, key << NODE_BITS | node)
+
+    def _count(self, node: int, key: int, by: int) -> None:
+        """A node comes to the rank of *key*, or leaves it."""
+        places = self._places.get(self._rank_in(key))
+        if places is not None:
+            places[self._cluster.leaf.item(node)] += by

@@ -30,6 +30,7 @@ from ringleaf.policies.fit import (
     request_of,
 )
 from ringleaf.policies.gang import Seat, cut_of, superpod_seats, switch_seats
+from ringleaf.policies.locality import leaf_for, one_pod_a_node, tightest
 from ringleaf.policies.repair import (
     Level,
     Lineup,
@@ -232,7 +233,7 @@ class Session:
         cluster, settings, request = self.cluster, self.settings, request_of(job)
         cut = None
         if job.network is Network.SUPERPODS:
-            cut = cut_of(job, settings, len(lineup.replicas))
+            cut = cut_of(job, settings, lineup.replicas)
         if level is not Level.JOB:
             if cut is not None:
                 return repaired_in_superpods(
@@ -241,12 +242,33 @@ class Session:
             return repaired_under_leaves(cluster, request, job, settings, lineup)
         barred = barred_nodes(cluster, job, (), lineup.refused)
         if cut is not None:
-            return superpod_seats(cluster, request, cut, barred, lineup.replicas)
+            own = lineup.replicas
+            return superpod_seats(cluster, request, job, cut, barred, replicas=own)
         ranks = node_ranks(cluster, request, barred)
         return switch_seats(cluster, job, settings, ranks, lineup.replicas)
 
-    def best(self, job: Job, role: Role, request: Request) -> int | None:
-        """The node for the next pod of *role*."""
+    def leaf_for(self, job: Job, pods: int | None = None) -> int | None:
+        """The leaf inside which *pods* of a job, or all, stay where ranks tie (D38).
+
+        Only jobs of several pods without a network rule prefer one. Summed scores leave
+        no rank to tie.
+        """
+        cluster, several = self.cluster, job.replicas > 1 and not self._sum_scores
+        if not several or job.network is not Network.NONE or not cluster.leaves:
+            return None
+        pods = job.replicas if pods is None else pods
+        request, barred, role = request_of(job), self.barred(job), job.crew[0][0]
+        plain = one_pod_a_node(request) and not (job.roles or barred)
+        if plain and not self._minds(role):
+            places = self._preference(job, role, request).places()
+            if places.sum() >= pods > 1:
+                return tightest(places[:-1], pods)
+        return leaf_for(cluster, request, pods, barred)
+
+    def best(
+        self, job: Job, role: Role, request: Request, leaf: int | None = None
+    ) -> int | None:
+        """The node for the next pod of *role*; where ranks tie, one under *leaf*."""
         cluster, barred = self.cluster, NOBODY
         if job.previous is not None or self._bars is not None:
             barred = self.barred_for(job, role)
@@ -254,22 +276,34 @@ class Session:
             reserve = self.settings.reserve_nodes
             return best_in_superpods(cluster, request, reserve, barred)
         summed = self._sum_scores
-        # Where pods mind each other, one that comes changes the scores of many nodes.
-        minds = self._scorer and neighbours_of(cluster).heeds_others(role.demand)
-        if barred or minds:
+        if barred or self._minds(role):
             score = self._score(job, role)
-            return best_by_scan(cluster, request, barred, score, summed=summed)
+            return best_by_scan(
+                cluster, request, barred, score, summed=summed, leaf=leaf
+            )
+        preference = self._preference(job, role, request)
+        return preference.best() if leaf is None else preference.best_under(leaf)
+
+    def _minds(self, role: Role) -> bool:
+        """Whether pods of *role* mind others: one that comes changes many scores."""
+        if self._scorer is None:
+            return False
+        return neighbours_of(self.cluster).heeds_others(role.demand)
+
+    def _preference(self, job: Job, role: Role, request: Request) -> Preference:
+        """The order of nodes for a request, made when it is first asked for."""
+        cluster = self.cluster
         if self._fleet != cluster.fleet.version:
             self._fleet = cluster.fleet.version
             self._preferences.clear()  # who has something to say may have changed
         preference = self._preferences.get(request)
         if preference is None:
-            score = self._score(job, role)
+            score, summed = self._score(job, role), self._sum_scores
             preference = Preference(cluster, request, score, summed=summed)
             if len(self._preferences) == MAX_PREFERENCES:
                 del self._preferences[next(iter(self._preferences))]
             self._preferences[request] = preference
-        return preference.best()
+        return preference
 
     def order(self, job: Job, nodes: Ints, ranks: Ints) -> NDArray[np.intp]:
         """How fitting *nodes* of these ranks suit the next pod with chips, best first.
@@ -279,28 +313,39 @@ class Session:
         score = None
         if job.network is Network.NONE:
             score = self._score(job, job.crew[0][0])
+        away = self._away(nodes, self.leaf_for(job))
         if score is None:
-            return np.argsort(ranks, kind="stable")
+            return np.lexsort((away, ranks))
         summed, request = self._sum_scores, request_of(job)
         first, then = weighed(request, ranks, score(nodes), summed=summed)
-        return np.lexsort((then, first))
+        return np.lexsort((then, away, first))
 
-    def weights(self, job: Job, role: Role, nodes: Ints, ranks: Ints) -> list[Weight]:
+    def _away(self, nodes: Ints, leaf: int | None) -> NDArray[np.bool_]:
+        """Which of some *nodes* are not under *leaf*; none of them without one."""
+        if leaf is None:
+            return np.zeros(len(nodes), np.bool_)
+        return np.not_equal(self.cluster.leaf[nodes], leaf)
+
+    def weights(
+        self, job: Job, role: Role, nodes: Ints, ranks: Ints, leaf: int | None = None
+    ) -> list[Weight]:
         """How much some fitting *nodes* suit the next pod of *role*, lower is better.
 
-        For each the rank, or with summed scores what stays first of it, and the score
-        upside down; of equal ones the lower name goes first.
+        For each the rank, or with summed scores what stays first of it, whether it is
+        away from *leaf*, and the score upside down; of equal ones the lower name goes
+        first.
         """
         request = request_of(job, role)
         if request.network is Network.SUPERPODS:
             where, reserve = self.cluster.superpod[nodes], self.settings.reserve_nodes
             return superpod_weights(ranks, where, reserve)
         score = self._score(job, role)
+        away = self._away(nodes, leaf).tolist()
         if score is None:
-            return [(rank, 0) for rank in ranks.tolist()]
+            return [(*pair, 0) for pair in zip(ranks.tolist(), away, strict=True)]
         summed = self._sum_scores
         first, then = weighed(request, ranks, score(nodes), summed=summed)
-        return list(zip(first.tolist(), then.tolist(), strict=True))
+        return list(zip(first.tolist(), away, then.tolist(), strict=True))
 
     def _score(self, job: Job, role: Role) -> Score | None:
         return None if self._scorer is None else self._scorer(job, role)
@@ -363,6 +408,7 @@ class Placing:
         self._roles: Mapping[int, Role] = {}
         if job.roles:
             self._roles = job.role_by_pod
+        self._leaf: int | None = None
         self.short: Role | None = None
         """The role of which a pod found no node, where each is placed on its own."""
 
@@ -381,7 +427,19 @@ class Placing:
         many = job.replicas >= MANY and job.previous is None and not job.roles
         if many and self._session.lacks_room(job):
             return None
+        self._leaf = self._one_leaf()
         return self._one_by_one(statement, job.crew, list(self._before))
+
+    def _one_leaf(self) -> int | None:
+        """The leaf inside which the pods stay where ranks tie (D38).
+
+        That of the pods that stay, if there are any.
+        """
+        session, cluster = self._session, self._session.cluster
+        if self._kept and not session.sums_scores:
+            under = {cluster.leaf.item(seat.node) for seat in self._kept if seat.chips}
+            return under.pop() if len(under) == 1 else None
+        return session.leaf_for(self._job, min(self._limit, self._job.replicas))
 
     def _keep(self, statement: Statement) -> None:
         """Find the pods that stay; unless they stand, release what the job holds."""
@@ -470,13 +528,14 @@ class Placing:
         """Place pods of *role* one after the other; whether all of them were."""
         session, job = self._session, self._job
         request = request_of(job, role)
-        block = 0 if request.network is Network.SUPERPODS else None
+        blocks = request.network is Network.SUPERPODS
         room = self._room(placed)
         for replica in replicas[: max(0, room)]:
-            node = session.best(job, role, request)
+            node = session.best(job, role, request, self._leaf if role.chips else None)
             if node is None:
                 self.short = self.short or role
                 return False
+            block = job.block_of(replica) if blocks else None
             seat = Seat(replica, node, block=block)
             placed.append(self.take(statement, seat, request))
         return len(replicas) <= room
@@ -507,8 +566,10 @@ class Placing:
         step = job.block_nodes if job.network is Network.SUPERPODS else 1
         stands = [kept] if self._running and kept else []
         fewest = kept + 1 if stands else max(kept, job.needed)
-        wider = range(fewest, min(most, len(self._able())) + 1)
-        return [*stands, *(size for size in wider if size % step == 0)]
+        every = len(self._able())
+        wider = range(fewest, min(most, every) + 1)
+        full = every if job.finished else 0
+        return [*stands, *(n for n in wider if n % step == 0 or n == full)]
 
     def _accepts(self, size: int) -> bool:
         with Statement(self._session.cluster) as trial:

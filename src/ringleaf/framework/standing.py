@@ -137,6 +137,8 @@ class Standing:
                     replace(role, replicas=len(ranks), ranks=ranks, least=least)
                 )
         with_chips = sum(role.replicas for role in left if role.chips)
+        ended = (n for role, own in self.crew if role.chips for n in own)
+        ended = (n for n in ended if n in self.finished)
         return replace(
             self.job,
             roles=tuple(left),
@@ -144,6 +146,7 @@ class Standing:
             tor_affinity=self.job.tor_affinity if with_chips else None,
             sp_block=self.job.sp_block if with_chips else None,
             least=max(1, self.min_pods - len(self.finished)),
+            finished=(*self.job.finished, *sorted(ended)),
         )
 
     @property

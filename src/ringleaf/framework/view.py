@@ -14,6 +14,7 @@ from ringleaf.framework.standing import Phase, Standing
 from ringleaf.model.amounts import NONE, Amounts, add, take
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import UNLIMITED
+from ringleaf.model.fleet import exact_sum
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import Settings
 
@@ -130,6 +131,7 @@ class View:
     def drop(self, queue: str) -> None:
         """A queue is no longer there."""
         self.queues.pop(queue, None)
+        self._close_account(queue)
         self.version += 1
         self.asked += 1
 
@@ -143,7 +145,8 @@ class View:
     @contextmanager
     def promises(self, whom: Callable[[str], bool]) -> Iterator[dict[str, int]]:
         """As if of those who were let in only some waited; what they need together."""
-        kept = [(each, each.inqueue) for each in self.accounts.values()]
+        accounts = self.accounts.values()
+        kept = [(each, each.inqueue) for each in accounts if each.inqueue]
         total: dict[str, int] = {}
         for account, _inqueue in kept:
             account.inqueue = account.owed_to(whom)
@@ -175,8 +178,18 @@ class View:
         account.forget(standing)
         take(account.requested, standing.total)
         take(account.allocated, standing.allocated)
+        self._close_account(job.queue)
         self.version += 1
         self.asked += 1
+
+    def _close_account(self, queue: str) -> None:
+        """Drop the account of a queue that does not exist and has no jobs.
+
+        Jobs may name any queue, so the accounts of such queues go with the jobs.
+        """
+        account = self.accounts.get(queue)
+        if account is not None and not account.jobs and queue not in self.queues:
+            del self.accounts[queue]
 
     def move(self, standing: Standing, phase: Phase) -> None:
         """A job comes to *phase*."""
@@ -243,5 +256,5 @@ def total_of(cluster: Cluster) -> dict[str, int]:
     for row, name in enumerate(fleet.names):
         have = fleet.allocatable[row]
         if (have < UNLIMITED // 2).all():
-            total[name] = total.get(name, 0) + int(have[cluster.ready].sum())
+            total[name] = total.get(name, 0) + exact_sum(have[cluster.ready])
     return total

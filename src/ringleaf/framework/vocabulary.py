@@ -16,7 +16,8 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ringleaf.model.settings import JobRequests
+from ringleaf.model.fault import Mode as FaultMode
+from ringleaf.model.settings import DefaultAffinity, JobRequests, LeafChoice
 
 Value = bool | int | float | str | tuple[Any, ...] | None
 """What an argument can be once it is read."""
@@ -438,6 +439,9 @@ PARAMETERS: Final = _keyed(
            "Shared leaves that one foundation job may use in 2.0.", low=1, high=2),
     Argument("nodes-per-leaf", Kind.WHOLE, None, "Nodes that one leaf connects.", 1,
              without="the size of the largest leaf"),
+    Argument("leaf-choice", Kind.CHOICE, LeafChoice.COMPACT.value,
+             "Which leaves a job takes in 1.0 (D36).",
+             choices=tuple(LeafChoice)),
     _switch("share-common-leaves",
             "Whether common jobs may cross leaves that carry common jobs only (D12).",
             default=False),
@@ -446,6 +450,13 @@ PARAMETERS: Final = _keyed(
     Argument("job-requests", Kind.CHOICE, JobRequests.STRICT.value,
              "How atlas-800-9000 reads the rule for jobs of several pods (D1).",
              choices=tuple(JobRequests)),
+    Argument("default-tor-affinity", Kind.CHOICE, DefaultAffinity.NONE.value,
+             "What jobs of several nodes without the label tor-affinity count as "
+             "(D38).",
+             choices=tuple(DefaultAffinity)),
+    Argument("default-fault-scheduling", Kind.CHOICE, FaultMode.OFF.value,
+             "What counts for jobs without the label fault-scheduling (D39).",
+             choices=(FaultMode.OFF, FaultMode.GRACE, FaultMode.FORCE)),
     _switch("useClusterInfoManager",
             "Whether reports of the cluster daemon count first.", default=True),
     _whole("grace-over-time", 900,
@@ -482,8 +493,9 @@ PARAMETERS: Final = _keyed(
     ),
 )  # fmt: skip
 """``init-params``. Source: the vendor's factory.go; what is not there
-(nodes-per-leaf, share-common-leaves, job-requests, and how faults are dealt with except
-grace-over-time) is Ringleaf's own. Numbers may stand in quotes, as the vendor's do.
+(nodes-per-leaf, leaf-choice, share-common-leaves, job-requests, and how faults are
+dealt with except grace-over-time) is Ringleaf's own. Numbers may stand in quotes, as
+the vendor's do.
 """
 
 INIT_PARAMS: Final = "init-params"

@@ -14,7 +14,7 @@ any case (D18), and weighs its ranks against the scores of the others itself (D2
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -29,6 +29,7 @@ from ringleaf.framework.plugin import (
     Victim,
     Vote,
     defines,
+    judges_by_rank,
     judges_per_job,
 )
 from ringleaf.framework.standing import Standing
@@ -263,6 +264,22 @@ def _permitted(tiers: Iterable[Iterable[Opinion]], standing: Standing) -> bool:
     return True
 
 
+class Agreed(NamedTuple):
+    """The victims that plugins agree on.
+
+    Args:
+        victims: Those that may go.
+        lasts: Whether that stays so for those that are left when others are evicted.
+        by_rank: Whether evictors of the same queue and priority get the same answer,
+            whatever they ask for.
+
+    """
+
+    victims: list[Victim]
+    lasts: bool
+    by_rank: bool
+
+
 class Ballot:
     """The votes of plugins on who may be evicted.
 
@@ -287,6 +304,9 @@ class Ballot:
         self._per_job = [
             all(judges_per_job(type(each), vote) for each in tier) for tier in asked
         ]
+        self._by_rank = [
+            all(judges_by_rank(type(each), vote) for each in tier) for tier in asked
+        ]
         self.per_job = all(self._per_job)
         """Whether every plugin judges each job by itself."""
         self._still = [
@@ -297,25 +317,22 @@ class Ballot:
 
     def __call__(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
         """Those of *victims* that may go for *evictor*, in the given order."""
-        agreed, _lasts = self.by_tier(evictor, victims)
-        return self.by_sharers(evictor, agreed)
+        return self.by_sharers(evictor, self.by_tier(evictor, victims).victims)
 
-    def by_tier(
-        self, evictor: Standing, victims: Sequence[Victim]
-    ) -> tuple[list[Victim], bool]:
-        """The victims on whom the first tier with an opinion agrees.
-
-        And whether that stays so for those who are left when others are evicted.
-        """
-        lasts = True
-        for tier, per_job in zip(self._tiers, self._per_job, strict=False):
+    def by_tier(self, evictor: Standing, victims: Sequence[Victim]) -> "Agreed":
+        """The victims that the first tier with an opinion agrees on."""
+        lasts, by_rank = True, self._by_rank[-1]
+        flags = zip(self._tiers, self._per_job, self._by_rank, strict=False)
+        for tier, per_job, is_by_rank in flags:
             lasts &= per_job
+            by_rank &= is_by_rank
             found = (choose(evictor, victims) for choose in tier)
             chosen = [set(each) for each in found if each is not None]
             if chosen:
                 agreed = set.intersection(*chosen)
-                return [victim for victim in victims if victim in agreed], lasts
-        return [], lasts
+                left = [victim for victim in victims if victim in agreed]
+                return Agreed(left, lasts, by_rank)
+        return Agreed([], lasts, by_rank)
 
     def still_agreed(self, victims: Sequence[Victim], gone: Sequence[Victim]) -> bool:
         """Whether ``by_sharers`` would name *victims* again, now that others are gone.

@@ -208,7 +208,7 @@ def _ways_out(
     network = " with a healthy network" if Reason.NETWORK_FAULTY in reasons else ""
     yield f"enough would be {room}{need_words(request)}{_used(job)}{network}"
     anew = replace(job, previous=without_pods(job), sp_block=None, least=None)
-    anew = replace(anew, replicas=job.needed)
+    anew = replace(anew, replicas=job.needed, finished=())
     smaller = (replace(anew, chips=n) for n in reversed(range(1, job.chips)))
     fewer = replace(anew, replicas=max(1, job.needed - missing))
     for other in (*smaller, fewer):

@@ -175,9 +175,18 @@ class Waitlist:
         line.drop(name)
         if not line:
             del self._lines[line.ask]
-            del self._in_queue[line.ask.queue][line]
             self._shut(line)
             self._forget(line)
+            self._leave_queue(line)
+
+    def _leave_queue(self, line: Line) -> None:
+        """*line* is empty; a queue without lines is not kept, whatever its name."""
+        queue = line.ask.queue
+        del self._in_queue[queue][line]
+        if not self._in_queue[queue]:
+            del self._in_queue[queue]
+            self._open.pop(queue, None)
+            self._since.pop(queue, None)
 
     def _forget(self, line: Line) -> None:
         """*line* is not closed."""

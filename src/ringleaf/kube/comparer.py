@@ -5,9 +5,11 @@ and the engine begins anew from the objects. It is done a few jobs at a time.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ringleaf.engine.engine import Engine
 from ringleaf.kube.jobs import Group, place_of
@@ -28,10 +30,33 @@ def nodes_that_differ(world: World, engine: Engine) -> Iterator[str]:
     for name in sorted(world.nodes.keys() ^ there):
         knows = "knows" if name in there else "does not know"
         yield f"the engine {knows} node {quoted(name)}, the API server says otherwise"
+    for node in engine.nodes:
+        facts = world.nodes.get(node.name)
+        if facts is not None and _offer(facts.node) != _offer(node):
+            yield f"node {quoted(node.name)} is not what its object and reports say"
+    held = _held(cluster)
+    for at in np.flatnonzero(cluster.taken & ~held).tolist():
+        lost = list(chips_of(cluster.taken.item(at) & ~held.item(at)))
+        yield f"chips {lost} of node {quoted(cluster.names[at])} are held by no pod"
     wrong = cluster.free != cluster.pool & cluster.offered & ~cluster.taken
     for at in np.flatnonzero(wrong).tolist():
         free = list(chips_of(cluster.free.item(at)))
         yield f"chips {free} of node {quoted(cluster.names[at])} count as free"
+
+
+_offer: Final = attrgetter(
+    *("product", "chips", "offers", "faulty", "network_faulty", "ready", "cordoned")
+)
+"""What of a node decides which of its chips are given."""
+
+
+def _held(cluster: Cluster) -> NDArray[np.uint64]:
+    """The chips of every node that pods and reservations hold."""
+    masks = [0] * len(cluster)
+    for holdings in cluster.holdings.values():
+        for each in holdings:
+            masks[each.node] |= each.chips
+    return np.array(masks, np.uint64)
 
 
 def jobs_that_differ(

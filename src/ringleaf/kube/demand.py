@@ -91,6 +91,8 @@ MAX_REQUIREMENTS: Final = 1000
 """Requirements on labels that a pod may have in all."""
 MAX_RESOURCES: Final = 100
 """Names of resources that a pod, or a PodGroup, may ask for."""
+MAX_ELSEWHERE: Final = 500
+"""Labels and values that terms with several namespaces name, once a namespace."""
 
 _ALWAYS: Final = "Always"
 _NEVER: Final = (Requirement(NAME_FIELD, Operator.IN),)
@@ -307,7 +309,27 @@ def _demand(
             f"want at most {MAX_REQUIREMENTS}",
             "select one label that all these nodes have",
         )
+    n_elsewhere = sum(map(_n_elsewhere, plain.pod_terms))
+    if n_elsewhere > MAX_ELSEWHERE:
+        raise BadPod(
+            "spec.affinity names labels of pods and their values in several "
+            f"namespaces, {n_elsewhere} counted in each namespace, "
+            f"want at most {MAX_ELSEWHERE}",
+            "name fewer namespaces, or select all of them: namespaceSelector: {}",
+        )
     return plain
+
+
+def _n_elsewhere(term: PodTerm) -> int:
+    """Labels and values that *term* names, in each of several namespaces.
+
+    Which labels count is kept by namespace, so a short list of namespaces beside a
+    short list of values is kept as their product.
+    """
+    if len(term.namespaces) < 2:  # noqa: PLR2004 - several
+        return 0
+    named = sum(1 + len(each.values) for each in term.selector or ())
+    return named * len(term.namespaces)
 
 
 def _with_affinity(plain: Demand, affinity: Affinity) -> Demand:

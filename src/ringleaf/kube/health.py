@@ -4,10 +4,10 @@
 it sees the cluster. The answer is JSON with the reasons, 200 for yes and 503 for no.
 ``/metrics`` is for Prometheus.
 
-All of them are answered on a thread of their own, within a second, whatever the loop
-does that decides. What that loop changes is read by that loop, at most once a second;
-a loop that is busy answers with the page before, one that is stuck says so in its
-probe.
+All of them are answered on a thread of their own: probes and metrics within a second,
+whatever the loop does that decides. What that loop changes is read by that loop, at
+most once a second; while it is busy, ``/metrics`` serves the page before, and other
+pages wait for it. A loop that is stuck fails its probe.
 """
 
 import asyncio
@@ -36,7 +36,9 @@ MAX_PORT: Final = 65535
 FRESH_S: Final = 1.0
 """How old a page of metrics may be before another is made."""
 BUSY_S, FIRST_S = 0.5, 5.0
-"""How long a loop that is busy is waited for; and where there is no page before."""
+"""How long a scrape waits for a busy loop; and where there is no page before."""
+PAGE_S: Final = 8.0
+"""How long a page that a person asks for waits for a busy loop."""
 BEAT_S, STUCK_S = 1.0, 60.0
 """How often a loop shows that it goes on, and for how long a stuck one does not."""
 _BUSY: Final = "the loop that decides is busy; hint: ask again in a second\n"
@@ -259,7 +261,7 @@ def _showing(
     async def answer(_request: web.Request) -> web.Response:
         coming = asyncio.run_coroutine_threadsafe(made(), main)
         with suppress(TimeoutError):
-            async with asyncio.timeout(BUSY_S):
+            async with asyncio.timeout(PAGE_S):
                 body = await asyncio.wrap_future(coming)
                 return web.Response(body=body, content_type="application/json")
         return web.Response(status=503, text=_BUSY)

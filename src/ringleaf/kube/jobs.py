@@ -26,14 +26,22 @@ from ringleaf.kube.pods import (
     State,
     seconds_of,
 )
-from ringleaf.kube.products import wanted_product
+from ringleaf.kube.products import alike, wanted_product
 from ringleaf.kube.quantity import COUNTED, BadQuantity, resources, whole_number
 from ringleaf.kube.records import mark_of
-from ringleaf.kube.recovery import recovery_of
+from ringleaf.kube.recovery import recovery_of, sees_to_faults
 from ringleaf.model.cache import Cache
 from ringleaf.model.demand import Demand
 from ringleaf.model.fault import Ailment, Record
-from ringleaf.model.job import Firmness, Job, Role, Schema, Strategy, type_of
+from ringleaf.model.job import (
+    FAULT_SCHEDULING,
+    TOR_AFFINITY,
+    Firmness,
+    Job,
+    Role,
+    Schema,
+    Strategy,
+)
 from ringleaf.model.placement import LeafState, Mark, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
@@ -82,10 +90,11 @@ class Group:
         "told",
         "unreadable",
         "waits",
+        "warned",
         "was_whole",
     )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str) -> None:  # noqa: PLR0915 - one a slot
         self.name = name
         """``namespace/name`` of its PodGroup, or ``pod namespace/name`` alone."""
         self.is_alone = name.startswith("pod ")
@@ -136,6 +145,8 @@ class Group:
         """When pods of it were sent to their nodes last; 0 once all have arrived."""
         self.was_whole = False
         """Whether enough of its pods were bound at one time, and some still are."""
+        self.warned = ""
+        """What was said last of what has no effect on it."""
 
     def is_doomed(self, pod: PodRecord) -> bool:
         """Whether whoever scheduled before was about to delete a pod."""
@@ -190,11 +201,13 @@ class Group:
 
 
 class Facts:
-    """What else there is to know of jobs: priorities by name."""
+    """What else there is to know of jobs: priorities by name, and the configuration."""
 
     def __init__(self) -> None:
         self.priorities: dict[str, int] = {}
         self.default_priority = 0
+        self.has_defaults = False
+        """Whether the configuration fills in labels that jobs do not have."""
 
 
 class Muster:
@@ -329,6 +342,8 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         pod.node_selector.get(names.ACCELERATOR_TYPE),
         tuple(sorted([*labels, *pod.annotations.items()])),
         recovery_of(pod, pods, None),
+        facts.has_defaults and pod.owned,
+        facts.has_defaults,
     )
     known = _alone.get(like)
     if known is None:
@@ -344,7 +359,8 @@ def lead_of(pods: Iterable[PodRecord]) -> PodRecord:
 
 
 def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
-    number(group, pods)
+    ended = [pod for pod in group.pods.values() if pod.succeeded]
+    number(group, [*pods, *ended])
     podgroup = group.podgroup
     lead = lead_of(pods)
     traits = _traits(lead, podgroup)
@@ -354,12 +370,12 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         shape = pod.role if podgroup is not None else "", pod.asked, pod.demand
         shapes.setdefault(shape, []).append(pod.number)
     with_chips = sum(len(own) for (_r, chips, _d), own in shapes.items() if chips)
-    done = sum(pod.succeeded for pod in group.pods.values())
     lone = group.is_alone
     roles = _roles(shapes, podgroup)
+    product = _product(group.name, pods, lead, traits)
     return Job(
         name=group.name,
-        product=_product(group.name, pods, lead, traits),
+        product=product,
         chips=lead.asked,
         replicas=with_chips if roles else len(pods),
         strategy=_strategy(traits),
@@ -369,18 +385,44 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         superpod_affinity=_firmness(group.name, traits),
         demand=lead.demand,
         roles=roles,
-        least=None if lone else max(0, group.need - done),
-        queue=_queue(podgroup, traits),
+        least=None if lone else max(0, group.need - len(ended)),
+        finished=tuple(
+            sorted(p.number for p in ended if p.asked and p.number is not None)
+        ),
+        queue=_queue(podgroup, traits, lead),
         priority=_priority(lead, podgroup, facts),
         created=lead.created
         if podgroup is None
         else seconds_of(podgroup.metadata.creation_timestamp),
         estimate_s=_estimate(traits),
-        preemptable=all(pod.preemptable for pod in pods),
+        # How many pods must stay together is unknown once the PodGroup is gone.
+        preemptable=(lone or podgroup is not None)
+        and all(pod.preemptable for pod in pods),
         preempts=lead.preempts,
         critical=lead.critical,
         recovery=recovery_of(lead, pods, podgroup),
+        framework=traits.get(names.FRAMEWORK),
+        alike=alike(product),
+        declined=_declined(traits, lead, pods, podgroup) if facts.has_defaults else (),
     )
+
+
+def _declined(
+    traits: Mapping[str, str],
+    lead: PodRecord,
+    pods: Iterable[PodRecord],
+    podgroup: PodGroup | None,
+) -> tuple[str, ...]:
+    """The labels for which a job wants no default of the configuration.
+
+    Those that it has itself. Pods that no controller makes again are not deleted
+    because of a default, nor those of which others are to see to faults.
+    """
+    found = [TOR_AFFINITY] if names.TOR_AFFINITY in traits else []
+    made_once = not all(pod.owned for pod in pods)
+    if made_once or sees_to_faults(lead, podgroup):
+        found.append(FAULT_SCHEDULING)
+    return tuple(found)
 
 
 def podless_job(group: Group, facts: Facts) -> Job | None:
@@ -428,7 +470,7 @@ def _least_resources(podgroup: PodGroup) -> dict[str, int]:
     return asks
 
 
-def failed_job(group: Group) -> Job | None:
+def failed_job(group: Group, *, has_defaults: bool = False) -> Job | None:
     """The job of a PodGroup all of whose pods have failed, if they are tried again.
 
     Or they are on nodes that are gone. It asks for nothing: it is there so that
@@ -457,6 +499,7 @@ def failed_job(group: Group) -> Job | None:
         created=seconds_of(group.podgroup.metadata.creation_timestamp),
         podless=True,
         recovery=recovery,
+        declined=_declined({}, lead, failed, group.podgroup) if has_defaults else (),
     )
 
 
@@ -480,7 +523,7 @@ def held_job(group: Group, pods: list[PodRecord], product: Product) -> Job:
         replicas=sum(len(own) for (_t, chips, _d), own in shapes.items() if chips),
         demand=lead.demand,
         roles=roles,
-        queue=_queue(group.podgroup, {}) if lead.ours else OUTSIDE,
+        queue=_queue(group.podgroup, {}, lead) if lead.ours else OUTSIDE,
         preemptable=False,
         critical=True,
     )
@@ -509,7 +552,7 @@ def _mark(written: Mapping[str, str], job: Job) -> Mark | None:
     if said not in ("0", "1", "2"):
         return None
     return Mark(
-        job_type=type_of(job.tor_affinity, job.replicas),
+        job_type=job.job_type,
         state=LeafState(int(said)),
         healthy=written.get(names.HEALTHY) != "1",
     )
@@ -592,16 +635,22 @@ def _estimate(traits: Mapping[str, str]) -> float | None:
     return float(seconds) if seconds else None
 
 
-def _queue(podgroup: PodGroup | None, traits: Mapping[str, str]) -> str:
+def _queue(
+    podgroup: PodGroup | None, traits: Mapping[str, str], lead: PodRecord | None
+) -> str:
+    """The queue; pods whose PodGroup is gone stay in theirs, if it is on them."""
     said = "" if podgroup is None else podgroup.spec.queue
-    return said or traits.get(names.QUEUE_NAME) or DEFAULT_QUEUE
+    was = ""
+    if podgroup is None and lead is not None:
+        was = lead.annotations.get(names.JOB_QUEUE, "")[:MAX_TEXT]
+    return said or traits.get(names.QUEUE_NAME) or was or DEFAULT_QUEUE
 
 
 def queue_of(group: Group) -> str:
     """The queue of a group, as its PodGroup says, or else its first pod."""
     lead = min(group.pods.values(), key=lambda pod: pod.order, default=None)
     traits = {} if lead is None else _traits(lead, group.podgroup)
-    return _queue(group.podgroup, traits)
+    return _queue(group.podgroup, traits, lead)
 
 
 def uids_of(podgroup: PodGroup) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ pods that those do not mean.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from ringleaf.model.demand import ANY_NAMESPACE, Demand, PodTerm, Selector
+from ringleaf.model.demand import ANY_NAMESPACE, Demand, Selector
 
 OTHER: Final = "(other)"
 """Any value of a label that no selector names; no label has it."""
@@ -85,11 +85,15 @@ class Selected:
         return tuple(sorted(found.items()))
 
 
+def selects_pods(pod: Demand) -> bool:
+    """Whether *pod* has requirements on other pods."""
+    terms = pod.near or pod.apart or pod.spread or pod.prefers_near
+    return bool(terms or pod.prefers_apart)
+
+
 def _asked(pod: Demand) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Namespace, key and values of every requirement that *pod* has on other pods."""
-    if not (
-        pod.near or pod.apart or pod.spread or pod.prefers_near or pod.prefers_apart
-    ):
+    if not selects_pods(pod):
         return
     for namespaces, selector in _selectors(pod):
         for each in selector or ():
@@ -99,9 +103,7 @@ def _asked(pod: Demand) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
 def _selectors(pod: Demand) -> Iterator[tuple[Iterable[str], Selector]]:
     own = (pod.namespace,)
-    preferred = (*pod.prefers_near, *pod.prefers_apart)
-    terms: list[PodTerm] = [*pod.near, *pod.apart, *(each.term for each in preferred)]
-    for term in terms:
+    for term in pod.pod_terms:
         yield term.namespaces or own, term.selector
     for spread in pod.spread:
         yield own, spread.selector

@@ -219,7 +219,7 @@ class Mender:
         if not pods or group.is_finished or group.told is None or group.is_outside:
             return
         group.is_finished = True
-        force = group.told.recovery.mode is Mode.FORCE
+        force = self._world.mode_of(group.told) is Mode.FORCE
         self._say("delete", job=group.name, pods=len(pods), why="it was begun before")
         for pod in pods:
             self._doom(group, [pod], force=force or self._is_lost(pod))

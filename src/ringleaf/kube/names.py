@@ -15,6 +15,8 @@ GROUP_NAMES: Final = (
     "scheduling.volcano.sh/group-name",
 )
 QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
+JOB_QUEUE: Final = "volcano.sh/queue-name"
+"""The queue, as Volcano's job controller writes it on pods."""
 TASK: Final = "volcano.sh/task-spec"
 TASK_INDEX: Final = "volcano.sh/task-index"
 PREEMPTABLE: Final = "volcano.sh/preemptable"
@@ -49,6 +51,7 @@ SUPERPOD_AFFINITY: Final = "super-pod-affinity"
 STRATEGY: Final = "npu-310-strategy"
 DISTRIBUTED: Final = "distributed"
 DUO: Final = "duo"
+FRAMEWORK: Final = "framework"
 SP_BLOCK: Final = "sp-block"
 POLICY: Final = "huawei.com/schedule_policy"
 ACCELERATOR_TYPE: Final = "accelerator-type"

@@ -43,6 +43,11 @@ MAX_TOLD: Final = 3
 
 MAX_SUPERPOD: Final = 1 << 31
 
+MAX_RESOURCES: Final = 100
+"""Resources of a node that are counted, chips aside."""
+COMMON: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+"""Resources that every node has."""
+
 
 class Device(Struct, frozen=True):
     """What other chips must know of a chip to reach it."""
@@ -106,6 +111,8 @@ def node_of(
     inventory = _inventory(annotations.get(DEVICES))
     product = _product(given, inventory, problems)
     n_chips = _size(given, product, inventory.devices)
+    # A pod that names a chip which is not there holds one that it does not name.
+    is_unclear |= bool(held & ~full_mask(n_chips))
     devices = _devices(product, n_chips, inventory, problems)
     masks = _faults(said, product, n_chips, devices, problems)
     allocatable = _allocatable(given, product.resource)
@@ -376,13 +383,25 @@ def _taints(given: NodeObject, problems: list[str]) -> Iterator[Taint]:
 
 
 def _resources(given: NodeObject, problems: list[str]) -> dict[str, int]:
-    """What the node has for pods besides chips; what cannot be read is nothing."""
+    """What the node has for pods besides chips; what cannot be read is nothing.
+
+    Every resource that any node names is counted for all nodes. Of more than
+    ``MAX_RESOURCES`` the first by name count, after those that every pod asks for.
+    """
     found = {}
-    for name, value in (given.status.allocatable or {}).items():
-        if is_npu(name):
-            continue
+    listed = {
+        n: v for n, v in (given.status.allocatable or {}).items() if not is_npu(n)
+    }
+    if len(listed) > MAX_RESOURCES:
+        problems.append(
+            f"status.allocatable has {len(listed)} resources, want at most "
+            f"{MAX_RESOURCES}; pods get nothing of the others"
+        )
+        first = sorted(listed, key=lambda name: (name not in COMMON, name))
+        listed = {name: listed[name] for name in first[:MAX_RESOURCES]}
+    for name, value in listed.items():
         try:
-            found[name] = min(max(quantity(value), 0), COUNTED)
+            found[name] = min(max(quantity(value), 0), COUNTED - 1)
         except BadQuantity as error:
             problems.append(f"status.allocatable[{quoted(name)}] is {error}")
             found[name] = 0

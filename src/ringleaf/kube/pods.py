@@ -58,6 +58,7 @@ JOB_LABELS: Final = (
     names.STRATEGY,
     names.DISTRIBUTED,
     names.DUO,
+    names.FRAMEWORK,
     "ring-controller.atlas",
 )
 """Labels of a pod or its PodGroup that say what the job asks of the hardware."""
@@ -71,6 +72,7 @@ JOB_ANNOTATIONS: Final = (
 KEPT_ANNOTATIONS: Final = frozenset(
     {
         *JOB_ANNOTATIONS,
+        names.JOB_QUEUE,
         names.RANK,
         names.SHARED,
         names.HEALTHY,

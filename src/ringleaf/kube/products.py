@@ -3,7 +3,7 @@
 Both sides must name the same row of the catalogue, or a job waits beside nodes that
 were meant for it. Where labels cannot tell two products apart (``a200t-a3-box8`` and
 ``atlas-800t-a3`` carry one node label), both sides name the one that ``SAME_NODES``
-has for them.
+has for them, and the job says which others it may be of (``alike``).
 
 Source: how the vendor's scheduler finds the handler of a job, first match wins:
 annotation ``huawei.com/schedule_policy``, annotation ``sp-block``, node selector
@@ -42,9 +42,23 @@ DUO_CARD: Final = "card-300i-duo"
 DEVICES: Final = "baseDeviceInfos"
 
 SAME_NODES: Final[Mapping[str, str]] = MappingProxyType(
-    {"a200t-a3-box8": "atlas-800t-a3"}
+    {
+        "a200t-a3-box8": "atlas-800t-a3",
+        "atlas-800i-a2": "atlas-800t-a2",
+        "a200i-a2-box": "atlas-800t-a2",
+    }
 )
 """Products whose nodes cannot be told from those of another."""
+
+
+def alike(product: Product) -> tuple[str, ...]:
+    """The products whose nodes cannot be told from those of *product*.
+
+    >>> alike(PRODUCTS["atlas-800t-a2"])
+    ('atlas-800i-a2', 'a200i-a2-box')
+    """
+    return tuple(key for key, other in SAME_NODES.items() if other == product.key)
+
 
 NOT_PLACED: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -15,7 +15,7 @@ MOST: Final = (1 << 63) - 1
 """The largest amount, in units: Kubernetes cuts larger ones down to it."""
 
 COUNTED: Final = 1 << 61
-"""The largest amount that the core counts, in thousandths: 2 PiB and a bit."""
+"""An amount that the core counts is below this, in thousandths: 2 PiB and a bit."""
 
 MAX_LENGTH: Final = 100
 """Characters of an amount that are read."""

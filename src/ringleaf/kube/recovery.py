@@ -86,6 +86,13 @@ def recovery_of(
     )
 
 
+def sees_to_faults(lead: PodRecord | None, podgroup: PodGroup | None) -> bool:
+    """Whether a job says what is done about faults, or that others see to it."""
+    said = _said(lead, podgroup)
+    others = names.RECOVER_STRATEGY in said or said.get(names.ELASTIC) == "on"
+    return others or names.FAULT_SCHEDULING in said
+
+
 def misread(podgroup: PodGroup) -> str:
     """What a PodGroup says of faults that means nothing, for people; empty if none."""
     said = _said(None, podgroup)

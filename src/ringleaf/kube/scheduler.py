@@ -53,7 +53,7 @@ from ringleaf.kube.leader import LEASE_NAMESPACE, SEEN, Aside, Elector, at_once
 from ringleaf.kube.mending import Mender
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
-from ringleaf.kube.quarantine import told, trace_of
+from ringleaf.kube.quarantine import Culprit, told, trace_of
 from ringleaf.kube.recordstore import RecordStore
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.toll import Toll
@@ -557,7 +557,17 @@ class Scheduler:
         self._wake.set()
 
     async def _read_faults(self) -> None:
-        """Learn what whoever led before wrote down of repairs and of faults."""
+        """Read the records of repairs and faults that the last leader wrote.
+
+        What fails is logged, and counts as not written: a scheduler without records
+        is better than none.
+        """
+        try:
+            await self._read_records()
+        except Exception as error:  # noqa: BLE001 - records may be anything
+            self._log_failed("records of repairs and faults", error)
+
+    async def _read_records(self) -> None:
         records = await self._records.read(self._is_pointless)
         if records is not None:
             self.world.put_records(records, moves=not self._records.is_moved)
@@ -581,10 +591,13 @@ class Scheduler:
         error = None if task.cancelled() else task.exception()
         if error is None:
             return False
-        facts = {"culprit": task.get_name(), "why": told(error)}
-        self._say("failed", **facts, trace=trace_of(error))
-        self.metrics.failures += 1
+        self._log_failed(task.get_name(), error)
         return True
+
+    def _log_failed(self, culprit: str, error: BaseException) -> None:
+        """Log and count a failure inside."""
+        self._say("failed", culprit=culprit, why=told(error), trace=trace_of(error))
+        self.metrics.failures += 1
 
     async def _synced(self) -> None:
         """Until everything there was is known."""
@@ -616,10 +629,9 @@ class Scheduler:
         """Set aside what *error* is about, and begin anew from the objects."""
         found = self.decider.recover(error, self.now())
         named = ", ".join(f"{each.kind} {each.key}" for each in found) or "unknown"
-        self._say("failed", culprit=named, why=told(error), trace=trace_of(error))
+        self._log_failed(named, error)
         others = [f for f in self.world.failures if f.culprit not in found]
         self.world.failures[:] = others
-        self.metrics.failures += 1
         self._follow()
 
     def _follow(self) -> None:
@@ -699,6 +711,7 @@ class Scheduler:
                 self._wake.set()
                 await asyncio.sleep(0)
         if not self.leads:
+            self._log_failures()
             return
         self._tell_news(now)
         if self._refresh_at is not None and self._refresh_at <= now:
@@ -719,6 +732,7 @@ class Scheduler:
         self.world.forget_solved()
         self.world.take_changed()
         self.world.without_job.clear()
+        self._log_failures()
 
     def _refresh_reasons(self, now: float) -> None:
         """Say anew why some jobs wait: what they were told may no longer be so.
@@ -820,24 +834,25 @@ class Scheduler:
 
     def _bind(self, each: Bind) -> None:
         self._waiting.pop(each.job, None)
-        now = self.now()
-        self.world.groups[each.job].sent_at = now
-        self.metrics.sent(now - self._mind.view.standings[each.job].job.created)
-        pods = self.world.sent(each.job, each.placements)
-        items = []
-        for pod, placement, given in zip(
-            pods, each.placements, each.annotations, strict=True
-        ):
+        now, group = self.now(), self.world.groups[each.job]
+        numbered, items = group.by_number(), list[Bound]()
+        for placement, given in zip(each.placements, each.annotations, strict=True):
+            pod = numbered[placement.replica]
             self._stamp = max(self._stamp + 1, time.time_ns())
             facts = self.world.nodes[placement.node]
             written = encode.written(pod, placement, given, facts, self._stamp)
             if self._elector is not None:
                 written[names.LEADER] = self._elector.identity
             items.append(Bound(pod, placement, written))
+        # From here on its chips are held until the API server answers.
+        self.world.sent(each.job, each.placements)
         self.binder.bind(items)
+        group.sent_at = now
+        self.metrics.sent(now - self._mind.view.standings[each.job].job.created)
         warnings = "; ".join(each.warnings)
         nodes = len({placement.node for placement in each.placements})
         self._say("bind", job=each.job, pods=len(items), nodes=nodes, warnings=warnings)
+        self.teller.warns(each.job, each.warnings)
         self.teller.group_changed(each.job)
 
     def _bound(self, pod: PodRecord, placement: Placement) -> None:
@@ -865,6 +880,7 @@ class Scheduler:
         if each.verdict is Verdict.WAITING:
             self._waiting[each.job] = None
         self._say("report", job=each.job, verdict=each.verdict.value, message=message)
+        self.teller.warns(each.job, each.warnings)
         group = self.world.groups.get(each.job)
         if each.verdict is Verdict.CONFLICT:
             if group is not None:
@@ -931,11 +947,6 @@ class Scheduler:
             if self._options.canary is None:
                 self.teller.problem(problem)
         world.problems.clear()
-        for failure in world.failures:
-            where = f"{failure.culprit.kind} {failure.culprit.key}"
-            self._say("set aside", culprit=where, why=failure.why, trace=failure.trace)
-            self.metrics.failures += 1
-        world.failures.clear()
         self._mender.remove_records()
         for group in world.take_changed():
             self._tell_group(group, now)
@@ -946,8 +957,24 @@ class Scheduler:
         due = now - self._options.release_s
         for name in [name for name, since in self._half.items() if since <= due]:
             self._release(name, now)
+        self._log_failures()
+
+    def _log_failures(self) -> None:
+        """Log and count what failed while objects were read, leader or standby."""
+        for failure in self.world.failures:
+            where = f"{failure.culprit.kind} {failure.culprit.key}"
+            self._say("set aside", culprit=where, why=failure.why, trace=failure.trace)
+            self.metrics.failures += 1
+        self.world.failures.clear()
 
     def _tell_group(self, group: Group, now: float) -> None:
+        """Report what changed of a group; one that fails is set aside."""
+        try:
+            self._note_group(group, now)
+        except Exception as error:  # noqa: BLE001 - one bad job stops no other
+            self.world.set_aside([Culprit("Job", group.name)], error)
+
+    def _note_group(self, group: Group, now: float) -> None:
         if group.reason:
             self.teller.waits(group.name, group.reason)
         self.teller.group_changed(group.name)

@@ -7,7 +7,7 @@ waiting job is told when it has been true for a second.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -163,6 +163,13 @@ class Teller:
                 self._event(_about_pod(pod), reason, message, is_warning=True)
             return
         self.on_group(group, reason, message)
+
+    def warns(self, job: str, warnings: Iterable[str]) -> None:
+        """What of a job has no effect, or is not as the vendor names it; said once."""
+        message, group = "; ".join(warnings), self._world.groups.get(job)
+        if group is not None and message and group.warned != message:
+            group.warned = message
+            self.on_job(group, "SchedulingWarning", message)
 
     def on_group(self, group: Group, reason: str, message: str) -> None:
         """An event on a PodGroup."""

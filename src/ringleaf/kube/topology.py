@@ -7,6 +7,7 @@ over, as it does. docs/topology.md describes the file for people.
 
 import json
 import re
+from collections import Counter
 from itertools import islice
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
@@ -223,8 +224,8 @@ def _parsed(text: str) -> object:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) != len(pairs):
-        keys = [key for key, _value in pairs]
-        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+        times = Counter(key for key, _value in pairs)
+        twice = next(key for key, n_times in times.items() if n_times > 1)
         raise BadTopology(
             f"data.tor_info has the key {quoted(twice)} twice in one object, want once"
         )

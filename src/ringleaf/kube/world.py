@@ -57,7 +57,7 @@ from ringleaf.kube.jobs import (
     queue_of,
     uids_of,
 )
-from ringleaf.kube.labels import Selected
+from ringleaf.kube.labels import Selected, selects_pods
 from ringleaf.kube.nodes import NodeFacts, leaves_of, node_of
 from ringleaf.kube.objects import (
     Budget,
@@ -87,12 +87,13 @@ from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
 from ringleaf.model.demand import ANY_NAMESPACE, Selector, selects
 from ringleaf.model.fault import NO_RECOVERY, Deletion, Fault, Mode, Record
-from ringleaf.model.job import Job
+from ringleaf.model.job import FAULT_SCHEDULING, TOR_AFFINITY, Job
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import SwitchMode
 from ringleaf.model.topology import Topology, quoted
+from ringleaf.policies.defaults import has_defaults, with_defaults
 
 ROOT: Final = "root"
 """The queue above all others; no job waits in it."""
@@ -114,6 +115,9 @@ MOST_DELETED: Final = 4096
 OVER: Final = Record(since=0.0, is_over=True)
 """What there is to know of a repair whose record is gone."""
 
+
+RELABELLED: Final = 1_000
+"""Groups that the engine hears of again in one turn because their labels matter now."""
 
 _T = TypeVar("_T")
 
@@ -195,10 +199,13 @@ class World:
         self._selected = Selected()
         self._label_news: set[str] = set()
         """Namespaces where more labels of pods count than before."""
+        self._to_relabel: dict[str, None] = {}
+        """Uids of pods whose labels are to be counted anew."""
         self._on_node: dict[str, set[str]] = {}
         self._reports = Reported()
         self._heed_conf()
         self._queues: dict[str, Queue] = {}
+        self._queue_uids: dict[str, str] = {}
         self.allocated: dict[str, tuple[str, ...]] = {}
         """Queue -> the resources of which its status says that they are used."""
         self._classes: dict[str, PriorityClass] = {}
@@ -342,6 +349,7 @@ class World:
     def _put_queue(self, queue: QueueObject) -> None:
         name = queue.metadata.name
         self.allocated[name] = tuple(queue.status.allocated or ())
+        self._queue_uids[name] = queue.metadata.uid
         if name == ROOT:
             return
         try:
@@ -361,6 +369,7 @@ class World:
             if self._queues.pop(each.name, None) is not None:
                 self._dirty_queues[each.name] = None
             self.allocated.pop(each.name, None)
+            self._queue_uids.pop(each.name, None)
             self._told.pop(("Queue", f"/{each.name}"), None)
 
     def put_classes(self, classes: Iterable[PriorityClass]) -> None:
@@ -439,8 +448,11 @@ class World:
                 pod.refused_told = False
                 self._dirty[pod.job] = None
         before = self._reports.collected_first
+        had_defaults = self._facts.has_defaults
         self._heed_conf()
         self._conf_changed = True
+        if had_defaults != self._facts.has_defaults:
+            self._dirty |= dict.fromkeys(self.groups)
         if before != self._reports.collected_first:
             self._dirty_nodes |= dict.fromkeys(self._objects)
 
@@ -454,11 +466,19 @@ class World:
         self._stored |= {(old.job, old.uid): old.text for old in self.old_records}
         for group in self.groups.values():
             podgroup, known = group.podgroup, group.record
-            if podgroup is None or self._find_record(group, podgroup):
+            if podgroup is None or self._has_record(group, podgroup):
                 continue
             if known is not None and not known.is_over:
                 group.record, group.doomed = None, frozenset()
                 self._repairs[group.name] = self._dirty[group.name] = None
+
+    def _has_record(self, group: Group, podgroup: PodGroup) -> bool:
+        """Like ``_find_record``; a record that fails to be read sets its job aside."""
+        try:
+            return self._find_record(group, podgroup)
+        except Exception as error:  # noqa: BLE001 - one bad record stops no other
+            self.set_aside([Culprit("Job", group.name)], error)
+            return True
 
     def _records_on_groups(self) -> Iterator[Stored]:
         """Records that are on PodGroups of which there is no other record."""
@@ -519,9 +539,10 @@ class World:
         self._faults, self._deletions = tuple(faults), tuple(deletions)
 
     def _heed_conf(self) -> None:
-        """Which reports count is a matter of configuration."""
+        """Which reports count, and which labels are filled in."""
         collected = self._conf.parameters.get("useClusterInfoManager")
         self._reports.collected_first = collected is not False
+        self._facts.has_defaults = has_defaults(self._conf.settings)
 
     # What the engine hears.
 
@@ -550,13 +571,16 @@ class World:
         begins: list[Event] = []
         for name in dirty:
             group = self.groups.get(name)
-            if group is not None:
-                self._changed[name] = None
-                found = self._heard_of(group, now)
-                # Pods may have swapped their chips: first all that ends is told.
-                ends = list(takewhile(_is_of_the_end, found))
-                out += ends
-                begins += found[len(ends) :]
+            if group is None:
+                continue
+            if self._to_relabel and _starts_beside_others(group):
+                self._dirty[name] = None  # until the labels of all others are counted
+                continue
+            self._changed[name] = None
+            # Pods may have swapped their chips: first all that ends is told.
+            ends, others = self._heard_of(group, now)
+            out += ends
+            begins += others
         self._tell_faults(out)
         self._tell_repairs(out, now)
         out += begins
@@ -582,6 +606,7 @@ class World:
         """Whether there is something that the engine has not heard."""
         return bool(
             self._dirty
+            or self._to_relabel
             or self._dirty_nodes
             or self._dirty_queues
             or self._leaves_changed
@@ -705,6 +730,29 @@ class World:
         aside = self.quarantine.put(culprit, told(error), self._now)
         self._again[culprit] = aside.until
         self.failures.append(Failure(culprit, aside.why, trace_of(error)))
+        self._tell_culprit(culprit, aside.why)
+
+    def _tell_culprit(self, culprit: Culprit, why: str) -> None:
+        """Report on its object why a job, node or queue is set aside; empty if not."""
+        match culprit.kind:
+            case "Job":
+                self._tell_job_aside(culprit.key, why)
+            case "Node" if culprit.key in self._objects:
+                self._tell_aside(culprit, self.uid_of_node(culprit.key), why)
+            case "Queue" if culprit.key in self._queue_uids:
+                self._tell_aside(culprit, self._queue_uids[culprit.key], why)
+
+    def _tell_job_aside(self, name: str, why: str) -> None:
+        """Report it on the PodGroup of a job, or on the pod that has none."""
+        group = self.groups.get(name)
+        if group is None:
+            return
+        if group.podgroup is not None:
+            meta: Metadata = group.podgroup.metadata
+            self._tell_aside(Culprit("PodGroup", meta.key), meta.uid, why)
+        elif group.pods:
+            pod = min(group.pods.values(), key=lambda pod: pod.order)
+            self._tell_aside(Culprit("Pod", pod.key), pod.uid, why)
 
     def _each(
         self, kind: str, objects: Iterable[_T], put: Callable[[_T], None]
@@ -775,6 +823,7 @@ class World:
             if put is not None:
                 self._each(culprit.kind, [given], put)
             else:
+                self._tell_culprit(culprit, "")
                 self._look_at(culprit)
         if due:
             self.quarantine.tidy(now)
@@ -828,19 +877,25 @@ class World:
         for claim in record.claims:
             self._claimants.get(claim, set()).discard(uid)
 
-    def _heard_of(self, group: Group, now: float) -> list[Event]:
-        """What the engine hears of a group; one that fails is told as little of."""
+    def _heard_of(self, group: Group, now: float) -> tuple[list[Event], list[Event]]:
+        """What the engine hears of a group: what ends, and then everything else.
+
+        Of one that fails it hears as little as possible.
+        """
         try:
-            return list(self._refresh(group, now))
+            found = list(self._refresh(group, now))
+            ends = list(takewhile(_is_of_the_end, found))
+            return ends, found[len(ends) :]
         except Exception as error:  # noqa: BLE001 - one bad job stops no other
             again = self.quarantine.of(Culprit("Job", group.name), now) is not None
             self._set_aside(Culprit("Job", group.name), error)
-            out: list[Event] = [*self._withdraw(group, returns=True)]
+            gone: list[Event] = [*self._withdraw(group, returns=True)]
             if not again:
-                return [*out, *self._heard_of(group, now)]
+                ends, others = self._heard_of(group, now)
+                return [*gone, *ends], others
             self._close_all(group)
             group.reason = f"it is set aside: {told(error)}"
-            return out
+            return gone, []
 
     def _job_aside(
         self, group: Group, pods: list[PodRecord], why: str
@@ -1082,9 +1137,10 @@ class World:
         """Tell of a pod that holds chips, and nobody knows which."""
         if not record.node or not (record.asked or record.chip_text):
             return
-        unclear = record.is_unclear
         facts = self.nodes.get(record.node)
-        if facts is not None and (unclear or facts.is_unclear or facts.is_short):
+        unclear = record.is_unclear or (facts is not None and _is_astray(record, facts))
+        known = facts is not None and (unclear or facts.is_unclear or facts.is_short)
+        if known or self._is_contested(record):
             self._dirty_nodes[record.node] = None
         said, found = "", quoted(record.chip_text[:60])
         if unclear:
@@ -1100,6 +1156,18 @@ class World:
             )
         self.tell("Pod", record.namespace, record.name, record.uid, said)
 
+    def _is_contested(self, record: PodRecord) -> bool:
+        """Whether another pod of its node names one of its chips."""
+        node, own = _claim(record)
+        chips = {*own}
+        others = (self.pods.get(uid) for uid in self._on_node.get(node, ()))
+        return bool(chips) and any(
+            other is not None
+            and other is not record
+            and not chips.isdisjoint(_claim(other)[1])
+            for other in others
+        )
+
     def _count_labels(self, record: PodRecord) -> bool:
         """Whether other labels of a pod count than before."""
         if not (self._selected or record.demand.labels):
@@ -1108,14 +1176,28 @@ class World:
         return record.count_labels(kept)
 
     def _relabel(self) -> None:
-        """Look again at the pods of namespaces where more labels count."""
+        """Count the labels of pods anew in namespaces where more of them matter.
+
+        The engine hears again of at most ``RELABELLED`` groups in a turn for this.
+        """
         news, self._label_news = self._label_news, set()
         if ANY_NAMESPACE in news:
             news = {*self._in_namespace}
         for namespace in sorted(news):
-            for record in self._in_namespace.get(namespace, {}).values():
-                if record.labels and self._count_labels(record):
-                    self._dirty[record.job] = None
+            self._to_relabel |= dict.fromkeys(self._in_namespace.get(namespace, ()))
+        if not self._to_relabel:
+            return
+        n_told_again = 0
+        left = iter(self._to_relabel)
+        for uid in left:
+            record = self.pods.get(uid)
+            if record is None or not record.labels or not self._count_labels(record):
+                continue
+            n_told_again += record.job not in self._dirty
+            self._dirty[record.job] = None
+            if n_told_again == RELABELLED:
+                break
+        self._to_relabel = dict.fromkeys(left)
 
     def _touch(self, uids: Iterable[str]) -> None:
         for uid in sorted(uids):
@@ -1239,9 +1321,13 @@ class World:
 
     def _spare(self, group: Group, job: Job | None, pods: list[PodRecord]) -> None:
         """Who says since that we are to delete nobody loses nobody else."""
-        wants = job is not None and job.recovery.mode in (Mode.GRACE, Mode.FORCE)
+        wants = job is not None and self.mode_of(job).is_ours
         if pods and not wants:
             group.doomed = NO_NAMES
+
+    def mode_of(self, job: Job) -> Mode:
+        """How pods of a faulty job are deleted, by its label or the configuration."""
+        return with_defaults(job, self._conf.settings).recovery.mode
 
     def remembered(self, job: str, record: Record | None) -> None:
         """What is remembered of the repair of *job*, which we write down ourselves."""
@@ -1375,7 +1461,9 @@ class World:
             if pods:
                 job = job_of(group, pods, self._facts)
                 if refused:
-                    job = replace(job, recovery=NO_RECOVERY)
+                    both = (TOR_AFFINITY, FAULT_SCHEDULING)
+                    declined = both if self._facts.has_defaults else ()
+                    job = replace(job, recovery=NO_RECOVERY, declined=declined)
                 if now < group.spared_until:
                     return replace(job, preemptable=False), pods
                 return self._budgets.heeded(job, pods), pods
@@ -1485,12 +1573,16 @@ class World:
         pods = [self.pods[uid] for uid in self._on_node.get(name, ())]
         shut = any(node == name for _uid, node in self._shut.values())
         claims = (_claim(pod) for pod in pods)
+        named = [chip for node, own in claims if node == name for chip in own]
+        held = mask_of(named)
+        # Of two pods that name the same chip, one holds another: which one is unknown.
+        twice = held.bit_count() < len(named)
         return node_of(
             given,
             self._reports.of(name),
             self.topology,
-            is_unclear=shut or any(pod.is_unclear for pod in pods),
-            held=mask_of(chip for node, own in claims if node == name for chip in own),
+            is_unclear=shut or twice or any(pod.is_unclear for pod in pods),
+            held=held,
         )
 
     def _put_topology(self, given: ConfigMap) -> None:
@@ -1564,6 +1656,11 @@ def _past(moment: float, now: float) -> float:
     return max(0.0, min(moment, now))
 
 
+def _is_astray(record: PodRecord, facts: NodeFacts) -> bool:
+    """Whether a pod says that it holds chips which its node does not have."""
+    return record.holds and max(record.chips or (0,)) >= facts.node.chips
+
+
 def _claim(pod: PodRecord) -> tuple[str, tuple[int, ...]]:
     """The node of a pod and the chips that it names there; nothing without a node."""
     if pod.assumed is not None:
@@ -1578,7 +1675,8 @@ def _nodes_of(pod: PodRecord) -> list[str]:
 
 def _empty_job(group: Group, facts: Facts) -> Job | None:
     """The job of a group without pods that hold or want something, if it is one."""
-    return failed_job(group) or podless_job(group, facts)
+    failed = failed_job(group, has_defaults=facts.has_defaults)
+    return failed or podless_job(group, facts)
 
 
 def _is_of_the_end(event: Event) -> bool:
@@ -1635,6 +1733,12 @@ def _is_settled(group: Group, view: View) -> bool:
 def _is_held(pod: PodRecord) -> bool:
     """Whether a pod holds something, or is about to."""
     return pod.assumed is not None or pod.holds
+
+
+def _starts_beside_others(group: Group) -> bool:
+    """Whether a group holds nothing yet, and has requirements on other pods."""
+    pods = group.pods.values()
+    return any(selects_pods(pod.base) for pod in pods) and not any(map(_is_held, pods))
 
 
 def _same_place(one: Placement, other: Placement) -> bool:

@@ -138,11 +138,13 @@ class Cluster:
         self.spine = Spine(self.leaves)
         (under,) = (self.leaf != NOWHERE).nonzero()
         self.by_leaf = under[np.lexsort((self.slot[under], self.leaf[under]))]
-        # Lower is better: sub-healthy nodes last, then more healthy chips first (D2).
-        self.handicap = (
-            self.sub_healthy * np.int64(MAX_CHIPS + 1)
-            + MAX_CHIPS
-            - np.bitwise_count(self.healthy)
+        self.slots_by_leaf = self.slot[self.by_leaf]
+        self.leaf_sizes = np.bincount(
+            self.leaf[self.by_leaf], minlength=len(self.leaves)
+        )
+        # Lower is better: sub-healthy nodes last, then fewer faulty chips (D2, D37).
+        self.handicap = self.sub_healthy * np.int64(MAX_CHIPS + 1) + np.bitwise_count(
+            everything & faulty
         )
         self.taken = np.zeros(len(listed), np.uint64)
         self.holdings: dict[str, list[Holding]] = {}
@@ -171,9 +173,8 @@ class Cluster:
 
         A leaf that has lost nodes is as large as it was.
         """
-        sizes = np.bincount(self.leaf[self.by_leaf], minlength=1)
-        last = self.slot[self.by_leaf].max(initial=-1)
-        return max(int(sizes.max()), int(last) + 1)
+        last = self.slots_by_leaf.max(initial=-1)
+        return max(int(self.leaf_sizes.max(initial=0)), int(last) + 1)
 
     def change(self, at: int, node: Node) -> None:
         """The node at index *at* is as *node* says from now on.
@@ -187,8 +188,8 @@ class Cluster:
         self.ready[at] = node.ready
         self.cordoned[at] = node.cordoned
         self.sub_healthy[at] = node.sub_healthy
-        sick = node.sub_healthy * (MAX_CHIPS + 1)
-        self.handicap[at] = sick + MAX_CHIPS - healthy.bit_count()
+        faulty = (full_mask(node.chips) & node.faulty).bit_count()
+        self.handicap[at] = node.sub_healthy * (MAX_CHIPS + 1) + faulty
         self.fleet.change(
             at, node.labels, node.taints, node.resources, lists_all=node.lists_all
         )

@@ -247,12 +247,17 @@ class Demand(Struct, frozen=True, cache_hash=True):
     @property
     def selectors(self) -> Iterator[Selector]:
         """The selectors by which it looks for other pods."""
-        for term in (*self.near, *self.apart):
+        for term in self.pod_terms:
             yield term.selector
         for spread in self.spread:
             yield spread.selector
+
+    @property
+    def pod_terms(self) -> Iterator[PodTerm]:
+        """The terms of pod affinity and anti-affinity, required or preferred."""
+        yield from (*self.near, *self.apart)
         for preferred in (*self.prefers_near, *self.prefers_apart):
-            yield preferred.term.selector
+            yield preferred.term
 
     def is_like(self, other: "Demand") -> bool:
         """Whether *other* is the same, but for the labels of the pod itself."""

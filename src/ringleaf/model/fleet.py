@@ -35,6 +35,24 @@ MOST_SELECTED: Final = 1024
 MOST_SELECTED_BYTES: Final = 8 << 20
 
 
+HALF: Final = 32
+"""Bits of an amount that are added up by themselves."""
+LOWEST: Final = -UNLIMITED
+"""The least room that the arrays hold; what is below it is kept apart."""
+SPARE: Final = 64
+"""Values of a label, or kinds of taints, that no node has and that may be kept."""
+
+
+def exact_sum(amounts: Ints) -> int:
+    """The sum of amounts that are 0 or more, however large.
+
+    >>> exact_sum(np.full(4, 1 << 61)) == 1 << 63
+    True
+    """
+    low = int((amounts & ((1 << HALF) - 1)).sum())
+    return (int((amounts >> HALF).sum()) << HALF) + low
+
+
 class Column:
     """One label of every node: a code per node, and the value of each code."""
 
@@ -152,6 +170,12 @@ class Fleet:
         self.allocatable = self.room.copy()
         self._uncounted: dict[str, dict[int, int]] = {}
         """Resource -> node -> what pods use there of what is not counted."""
+        self._below: dict[tuple[int, int], int] = {}
+        """Row and node -> how much of the room is below what the arrays hold.
+
+        A pod that another scheduler bound, or that came with its node, may ask for
+        more than any node has, and so may many of them on one node.
+        """
 
     def _kind(self, taints: tuple[Taint, ...]) -> int:
         return self._kinds.setdefault(taints, len(self._kinds))
@@ -179,11 +203,20 @@ class Fleet:
             self._relabel(node, labels)
         self._n_tainted += bool(taints) - bool(self._taints_of(node))
         self._taint_kind[node] = self._kind(taints)
+        if len(self._kinds) > 2 * len(self._labels) + SPARE:
+            self._forget_kinds()
         self.unnamed[node] = rest = 0 if lists_all else UNLIMITED
         for name in sorted(resources):
             self._add_row(name)
         for name, row in self._row.items():
             self._resize(node, name, row, resources.get(name, rest))
+
+    def _forget_kinds(self) -> None:
+        """Keep the kinds of taints that some node has."""
+        kinds = list(self._kinds)
+        left, codes = np.unique(self._taint_kind, return_inverse=True)
+        self._kinds = {kinds[old]: new for new, old in enumerate(left.tolist())}
+        self._taint_kind = codes.astype(np.int64)
 
     def _relabel(self, node: int, labels: Mapping[str, str]) -> None:
         """*node* has other labels from now on."""
@@ -197,6 +230,8 @@ class Fleet:
                 self._columns.pop(key, None)
             elif key in self._columns:
                 self._columns[key].change(node, labels.get(key))
+                if self._columns[key].size > 2 * len(self._labels) + SPARE:
+                    del self._columns[key]  # most of its values are no node's
 
     def _add_row(self, name: str) -> None:
         """Count a resource that no node had so far."""
@@ -212,7 +247,7 @@ class Fleet:
     def _resize(self, node: int, name: str, row: int, have: int) -> None:
         """*node* has *have* of a resource from now on."""
         used = self.allocatable.item(row, node) - self.room.item(row, node)
-        used += self._uncount(node, name)
+        used += self._uncount(node, name) + self._below.pop((row, node), 0)
         self.allocatable[row, node] = self.room[row, node] = have
         self._take(node, name, used)
 
@@ -348,7 +383,13 @@ class Fleet:
     def _take(self, node: int, name: str, amount: int) -> None:
         row = self._row.get(name)
         if row is not None and self.allocatable.item(row, node) < UNLIMITED:
-            self.room[row, node] -= amount
+            left = self.room.item(row, node) - amount
+            if self._below or left < LOWEST:
+                left -= self._below.pop((row, node), 0)
+                if left < LOWEST:
+                    self._below[row, node] = LOWEST - left
+                    left = LOWEST
+            self.room[row, node] = left
         elif amount:
             # Kept for the day the node says how much it has.
             used = self._uncount(node, name) + amount

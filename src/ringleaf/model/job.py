@@ -21,6 +21,11 @@ FOUNDATION_FROM: Final = 4
 """Replicas from which ``large-model-schema`` means foundation, not padding."""
 
 
+TOR_AFFINITY: Final = "tor-affinity"
+FAULT_SCHEDULING: Final = "fault-scheduling"
+"""Labels for which the operator's settings may have a default (D38, D39)."""
+
+
 class Strategy(StrEnum):
     """How a pod on inference cards takes its chips (label ``npu-310-strategy``)."""
 
@@ -126,6 +131,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         previous: Where it was before a fault.
         roles: Pods that differ, role by role; none where all pods are alike.
         least: Pods that must start together (``minMember``); none means all.
+        finished: Ranks of further pods with chips, which have ended well.
         queue: The queue it waits in.
         priority: Higher goes first.
         created: When it was made, in seconds; the older goes first among equals.
@@ -135,6 +141,10 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         critical: Pods of the system, which nobody evicts.
         podless: Its pods are not made yet: it can be let in, and nothing more.
         recovery: What it wants done when its pods are faulty.
+        framework: The framework its pods run, by its label.
+        alike: Further products that it may be of; nothing tells them from its own.
+        declined: Labels for which it wants no default of the operator's settings.
+        assumed: Labels whose values are those defaults.
 
     """
 
@@ -152,6 +162,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     previous: Previous | None = None
     roles: tuple[Role, ...] = ()
     least: int | None = None
+    finished: tuple[int, ...] = ()
     queue: str = DEFAULT_QUEUE
     priority: int = 0
     created: float = 0.0
@@ -161,6 +172,10 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     critical: bool = False
     podless: bool = False
     recovery: Recovery = NO_RECOVERY
+    framework: str | None = None
+    alike: tuple[str, ...] = ()
+    declined: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     @property
     def wanted(self) -> str:
@@ -240,7 +255,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         without_chips = self.n_pods - self.replicas
         fewest = max(1, least, self.min_pods - without_chips)
         if self.network is Network.SUPERPODS and self.replicas > 1:
-            fewest += -fewest % self.block_nodes
+            fewest = min(fewest + -fewest % self.block_nodes, self.replicas)
         return fewest
 
     @property
@@ -318,6 +333,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         """About how many bytes it takes with what it asks, for caches to go by."""
         asked = sum(role.demand.weight + WEIGHT for role in self.roles)
         ranks = sum(len(role.ranks) for role in self.roles)
+        ranks += len(self.finished)
         return WEIGHT + self.demand.weight + asked + RANK * ranks
 
     @property
@@ -335,7 +351,21 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     @property
     def job_type(self) -> JobType | None:
         """Padding, common or foundation, for the leaf switches."""
-        return type_of(self.tor_affinity, self.replicas)
+        return type_of(self.tor_affinity, self.submitted)
+
+    @property
+    def submitted(self) -> int:
+        """Pods with chips, those among them that have ended well.
+
+        What is judged by the size of a job does not change when some of them end.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> a2 = PRODUCTS["atlas-800t-a2"]
+        >>> job = Job("j", a2, 8, 3, tor_affinity=Schema.LARGE_MODEL, finished=(0,))
+        >>> job.submitted, job.job_type.value
+        (4, 'foundation')
+        """
+        return self.replicas + len(self.finished)
 
     @property
     def block_chips(self) -> int:
@@ -350,7 +380,30 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     @property
     def n_blocks(self) -> int:
         """Logical SuperPoDs of the job."""
+        if self.finished:
+            return len({self.block_of(rank) for rank in self.ranks})
         return self.replicas // self.block_nodes
+
+    def block_of(self, rank: int) -> int:
+        """The logical SuperPoD of a pod, by its place among all pods with chips.
+
+        Pods that have ended well keep their places.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> left = Role("", 16, 3, ranks=(1, 2, 3))
+        >>> a3 = PRODUCTS["atlas-900-a3"]
+        >>> job = Job("j", a3, 16, 3, sp_block=32, roles=(left,), finished=(0,))
+        >>> [job.block_of(rank) for rank in (1, 2, 3)], job.n_blocks
+        ([0, 1, 1], 2)
+        """
+        if not self.roles and not self.finished:
+            return rank // self.block_nodes
+        return self._places[rank] // self.block_nodes
+
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        ranks = sorted({*self.ranks, *self.finished})
+        return {rank: place for place, rank in enumerate(ranks)}
 
 
 _QUOTA: Final = ("requests.", "limits.")

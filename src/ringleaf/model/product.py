@@ -23,13 +23,16 @@ class Term(StrEnum):
 
     ``POSITION`` is the place in the row's walk of the first group taken from,
     ``WHOLE`` the completely free groups left over, ``SPARE`` the groups left over
-    that could serve the same request, ``LEFT`` the free chips left over.
+    that could serve the same request, ``LEFT`` the free chips left over. ``HOLDER`` is
+    the position of a group that holds the whole request; all nodes without such a group
+    are equal, and last.
     """
 
     POSITION = "position"
     WHOLE = "whole"
     SPARE = "spare"
     LEFT = "left"
+    HOLDER = "holder"
 
 
 class Row(Struct, frozen=True, cache_hash=True):
@@ -59,14 +62,16 @@ class Mode(StrEnum):
     """Which of a product's rules applies to a job.
 
     Most products have one rule, ``ANY``. ``SEVERAL`` differs for jobs of several
-    pods, ``CARD`` and ``CHIP`` are the strategies of inference cards, ``DISTRIBUTED``
-    is distributed inference on Duo cards.
+    pods, ``CARD`` and ``CHIP`` are the strategies of inference cards, ``UNLABELLED``
+    is for jobs that name no strategy, where that differs from ``CHIP``, and
+    ``DISTRIBUTED`` is distributed inference on Duo cards.
     """
 
     ANY = "any"
     SEVERAL = "several"
     CARD = "card"
     CHIP = "chip"
+    UNLABELLED = "unlabelled"
     DISTRIBUTED = "distributed"
 
 

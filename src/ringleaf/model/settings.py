@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from ringleaf.model.fault import Mode
+
 
 class JobRequests(StrEnum):
     """How strictly ``atlas-800-9000`` reads the multi-node rule (decision D1)."""
@@ -12,12 +14,29 @@ class JobRequests(StrEnum):
     PER_POD = "per-pod"
 
 
+class LeafChoice(StrEnum):
+    """Which leaves a job takes in 1.0 (decision D36)."""
+
+    COMPACT = "compact"
+    """Complete leaves of any size, and what is left where it fits most tightly."""
+    GUIDE = "guide"
+    """The vendor's choice, with one size for all leaves."""
+
+
 class SwitchMode(StrEnum):
     """Which of the three switch affinities is in force."""
 
     SPINE_LEAF_1 = "1.0"
     SPINE_LEAF_2 = "2.0"
     SINGLE_LAYER = "single-layer"
+
+
+class DefaultAffinity(StrEnum):
+    """What a job of several nodes without ``tor-affinity`` counts as (D38)."""
+
+    NONE = "none"
+    NORMAL = "normal-schema"
+    LARGE_MODEL = "large-model-schema"
 
 
 class Repairs(Struct, frozen=True):
@@ -55,10 +74,13 @@ class Settings(Struct, frozen=True):
         switch_mode: ``nslb-version``, unless ``tor-level`` says single-layer.
         shared_leaves: Shared leaves one foundation job may use (``shared-tor-num``).
         nodes_per_leaf: M; without it the size of the largest leaf.
+        leaf_choice: See ``LeafChoice``; for 1.0.
         share_common_leaves: Common jobs may cross leaves of common jobs (D12).
         superpod_size: Nodes of a SuperPoD (``super-pod-size``).
         reserve_nodes: Nodes of a SuperPoD kept back for repairs.
         repairs: How faults are dealt with.
+        default_tor_affinity: For jobs of several nodes without the label (D38).
+        default_fault_scheduling: For jobs without the label: off, grace or force (D39).
 
     """
 
@@ -66,7 +88,10 @@ class Settings(Struct, frozen=True):
     switch_mode: SwitchMode = SwitchMode.SPINE_LEAF_1
     shared_leaves: int = 2
     nodes_per_leaf: int | None = None
+    leaf_choice: LeafChoice = LeafChoice.COMPACT
     share_common_leaves: bool = False
     superpod_size: int = 48
     reserve_nodes: int = 2
     repairs: Repairs = Repairs()
+    default_tor_affinity: DefaultAffinity = DefaultAffinity.NONE
+    default_fault_scheduling: Mode = Mode.OFF

@@ -15,6 +15,7 @@ class Conformance(Plugin):
     """Votes by ``Job.critical``."""
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable", "Reclaimable"})
+    by_rank: ClassVar[frozenset[str]] = per_job
 
     def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
         """All pods but those of the system."""

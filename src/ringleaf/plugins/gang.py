@@ -26,6 +26,7 @@ class Gang(Plugin):
     """Votes by ``Job.least`` and ``Role.least``."""
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable", "Reclaimable"})
+    by_rank: ClassVar[frozenset[str]] = per_job
 
     def job_valid(self, standing: Standing) -> str | None:
         """Why there are too few pods, of a role or in all."""

@@ -17,6 +17,7 @@ class Priority(Plugin):
     """Votes by ``Job.priority``."""
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
+    by_rank: ClassVar[frozenset[str]] = per_job
 
     def job_order(self, standing: Standing) -> int:
         """Higher priority first."""

@@ -17,7 +17,7 @@ Source: Volcano ``pkg/scheduler/plugins/proportion``.
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -51,6 +51,8 @@ _UNLIMITED: Final = Part(NONE, NONE)
 
 class Proportion(Plugin):
     """Votes by what queues deserve."""
+
+    by_rank: ClassVar[frozenset[str]] = frozenset({"Reclaimable"})
 
     def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
@@ -238,16 +240,18 @@ def parts_of(
     >>> [dict(parts[name].deserved) for name in "ab"]
     [{'cpu': 6000}, {'cpu': 2000}]
     """
-    gone = {name: Queue(name, 0) for name in asked if name not in queues}
-    listed = [*queues.values(), *gone.values()]
-    if len(listed) == 1 and _is_unlimited(listed[0]):
+    gone = [name for name in asked if name not in queues]
+    listed = [*queues.values()]
+    if len(listed) == 1 and not gone and _is_unlimited(listed[0]):
         asks = asked.get(listed[0].name, NONE)
         fair = {name: min(there, asks.get(name, 0)) for name, there in total.items()}
         return {listed[0].name: Part(total, fair)}
     most = {each.name: dict(each.capability) for each in listed}
     deserved = {each.name: dict(each.capability) for each in listed}
+    rest: dict[str, int] = {}
     for name, amount in total.items():
         kept = sum(each.guarantee.get(name, 0) for each in listed)
+        rest[name] = max(0, amount - kept)
         claims = []
         for each in listed:
             own = each.guarantee.get(name, 0)
@@ -259,7 +263,9 @@ def parts_of(
             claims.append(Claim(each.weight, low, max(low, wanted)))
         for each, part in zip(listed, filled(amount, claims), strict=True):
             deserved[each.name][name] = part
-    return {each.name: Part(most[each.name], deserved[each.name]) for each in listed}
+    parts = {each.name: Part(most[each.name], deserved[each.name]) for each in listed}
+    # Jobs may name any number of queues that are not there: one part for all of them.
+    return parts | dict.fromkeys(gone, Part(rest, dict.fromkeys(total, 0)))
 
 
 def _is_unlimited(queue: Queue) -> bool:

@@ -2,7 +2,8 @@
 
 A request is legal when the product's rule has a row for it. Not in the rules are:
 requests that only a job of one pod may make, distributed inference, which is one pod,
-and how a job is cut into blocks for SuperPoDs.
+and how a job is cut into blocks for SuperPoDs. A job that was legal stays so when some
+of its pods have ended well.
 """
 
 from collections import Counter
@@ -13,12 +14,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
-from ringleaf.model.job import Job, Network, Role
+from ringleaf.model.job import TOR_AFFINITY, Job, Network, Role
 from ringleaf.model.mask import runs_of
 from ringleaf.model.product import Mode
-from ringleaf.model.settings import JobRequests, Settings
+from ringleaf.model.settings import JobRequests, Settings, SwitchMode
 from ringleaf.policies.fit import counted
-from ringleaf.policies.products import PRODUCTS, mode_of, rule_for
+from ringleaf.policies.products import FRAMEWORKS, PRODUCTS, mode_of, rule_for
 
 
 def admit(job: Job, settings: Settings) -> Invalid | None:
@@ -184,7 +185,7 @@ def _block_fault(job: Job, settings: Settings) -> tuple[str, str] | None:
 def _block_problem(job: Job, settings: Settings) -> str | None:
     node, block, total = job.product.chips, job.block_chips, job.replicas * job.chips
     said = f"sp-block is {block}"
-    if job.replicas == 1:
+    if job.replicas == 1 and (block == total or not job.finished):
         own = f"{said}, a job of one pod is one block of its {counted(total, 'chip')}"
         return own if block != total else None
     if job.chips != node:
@@ -194,7 +195,7 @@ def _block_problem(job: Job, settings: Settings) -> str | None:
         )
     if block < node or block % node:
         return f"{said}, want a multiple of the {node} chips of a node"
-    if total % block:
+    if -total % block > len(job.finished) * job.chips:
         return f"{said}, which does not divide the {total} chips of the job"
     if block // node > settings.superpod_size:
         whole = "without sp-block the job is one block: " * (job.sp_block is None)
@@ -266,6 +267,11 @@ def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
         "super-pod-affinity": job.superpod_affinity is not None and not blocks,
     }
     found = [f"{key} has no effect on {product.key}" for key in idle if idle[key]]
+    if TOR_AFFINITY in job.assumed:
+        found.append(
+            f"it has no label tor-affinity and counts as {job.tor_affinity} "
+            "(default-tor-affinity)"
+        )
     if blocks and job.tor_affinity is not None:
         found.append("tor-affinity has no effect: the SuperPoD rule places this job")
     if blocks and job.is_elastic and job.needed > job.min_pods:
@@ -273,13 +279,25 @@ def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
             f"it starts with {job.needed} pods, not {job.min_pods}: "
             f"whole blocks of {job.block_nodes}"
         )
-    mode = settings.switch_mode
-    if network is Network.SWITCHES and mode not in product.switch_modes:
-        found.append(
-            f"the vendor names no switch affinity {mode} for {product.key}; "
-            "it is placed by the same rule"
-        )
+    if network is Network.SWITCHES:
+        found += _not_named(job, settings.switch_mode)
     return tuple(found)
+
+
+def _not_named(job: Job, mode: SwitchMode) -> Iterator[str]:
+    """For what of *job* the vendor does not name the switch affinity (D33, D40)."""
+    product, framework = job.product, job.framework
+    same = "it is placed by the same rule"
+    modes = {each for key in job.alike for each in PRODUCTS[key].switch_modes}
+    if mode not in modes.union(product.switch_modes):
+        yield f"the vendor names no switch affinity {mode} for {product.key}; {same}"
+    named = FRAMEWORKS.get(mode)
+    if framework and named and framework.lower() not in named:
+        only = " and ".join(named)
+        yield (
+            f"the vendor names switch affinity {mode} for {only}, not for framework "
+            f"{framework!r}; {same}"
+        )
 
 
 def legal_words(job: Job, settings: Settings) -> str:

@@ -32,7 +32,7 @@ def pod_annotations(
         return {}
     written = {
         job.product.resource: chip_list(job, placement),
-        "distributed-job": "true" if job.replicas > 1 else "false",
+        "distributed-job": "true" if job.submitted > 1 else "false",
     }
     if not any(placement.replica in role.ranks for role in job.roles):
         written["hccl/rankIndex"] = str(placement.replica)

@@ -89,6 +89,7 @@ def _walk(row: Row, n_chips: int, usable: Masks) -> _Columns:
         Term.POSITION: position,
         Term.WHOLE: whole,
         Term.SPARE: served - n_used,
+        Term.HOLDER: np.minimum(position, sum(n >= row.asked for n in row.first)),
     }
     return wanted == 0, taken, terms
 

@@ -1,7 +1,8 @@
 """All nodes at once: which fit one replica of a request, how well, and why not.
 
-The rank of a node, lower is better: sub-healthy nodes last, then more healthy chips,
-then the row's own terms (fewer fragments), then the node's name (decisions D2, D16).
+The rank of a node, lower is better: sub-healthy nodes last, then fewer faulty chips,
+then the row's own terms (fewer fragments), then the node's name (decisions D2, D16 and
+D37).
 Everything but the name is packed into one integer; names are the order of the arrays.
 """
 

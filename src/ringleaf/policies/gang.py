@@ -4,7 +4,7 @@ A seat is one replica's node before its chips are chosen; a replica that stays w
 was keeps its chips.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -63,21 +63,54 @@ def deal(
             yield Seat(next(numbers), node, mark=mark)
 
 
-def cut_of(job: Job, settings: Settings, pods: int | None = None) -> Cut:
-    """How *job*, or so many of its pods, is cut into blocks."""
-    return Cut(
-        blocks=job.n_blocks if pods is None else pods // job.block_nodes,
-        size=job.block_nodes,
-        reserve=settings.reserve_nodes,
-        soft=job.superpod_affinity is Firmness.SOFT,
-    )
+def cut_of(job: Job, settings: Settings, replicas: Sequence[int] | None = None) -> Cut:
+    """How *job*, or some *replicas* of it, is cut into blocks."""
+    ranks = job.ranks if replicas is None else replicas
+    soft = job.superpod_affinity is Firmness.SOFT
+    return _cut(job, ranks, settings.reserve_nodes, soft=soft)
+
+
+def _cut(job: Job, replicas: Sequence[int], reserve: int, *, soft: bool) -> Cut:
+    size = job.block_nodes
+    if not job.finished:
+        return Cut(len(replicas) // size, size, reserve, soft)
+    if soft:
+        blocks, rest = divmod(len(replicas), size)
+        return Cut(blocks, size, reserve, soft, (rest,) * (rest > 0))
+    return cut_into(blocks_of(job, replicas), Cut(0, size, reserve))
+
+
+def blocks_of(job: Job, replicas: Iterable[int]) -> dict[int, list[int]]:
+    """Block -> those of *replicas* that are in it, by their ranks."""
+    found: dict[int, list[int]] = {}
+    for replica in replicas:
+        found.setdefault(job.block_of(replica), []).append(replica)
+    return found
+
+
+def cut_into(blocks: Mapping[int, Sequence[int]], like: Cut) -> Cut:
+    """The cut into these *blocks*: whole ones, then what is left of others."""
+    sizes = [len(blocks[block]) for block in whole_first(blocks, like.size)]
+    n_whole = sizes.count(like.size)
+    return replace(like, blocks=n_whole, rests=tuple(sizes[n_whole:]))
+
+
+def whole_first(blocks: Mapping[int, Sequence[int]], size: int) -> list[int]:
+    """The ids of *blocks* in the order in which a cut has them.
+
+    >>> whole_first({0: [1], 1: [3, 4], 2: [6, 7, 8]}, 3)
+    [2, 1, 0]
+    """
+    return sorted(blocks, key=lambda n: (len(blocks[n]) != size, -len(blocks[n]), n))
 
 
 def superpod_seats(
     cluster: Cluster,
     request: Request,
+    job: Job,
     cut: Cut,
     barred: Barred,
+    *,
     replicas: Sequence[int],
 ) -> list[Seat] | None:
     """The nodes of *replicas* in SuperPoDs, block by block, inside a block by name.
@@ -87,21 +120,28 @@ def superpod_seats(
     """
     ranks = node_ranks(cluster, request, barred)
     if cut.soft and not request.heeds_network:
-        whole = _chosen(cluster, replicas, replace(cut, soft=False), ranks)
+        inside = _cut(job, replicas, cut.reserve, soft=False)
+        whole = _chosen(cluster, job, replicas, inside, ranks)
         if whole is not None:
             return whole
         ranks = node_ranks(cluster, replace(request, heeds_network=True), barred)
-    return _chosen(cluster, replicas, cut, ranks)
+    return _chosen(cluster, job, replicas, cut, ranks)
 
 
 def _chosen(
-    cluster: Cluster, replicas: Sequence[int], cut: Cut, ranks: Ints
+    cluster: Cluster, job: Job, replicas: Sequence[int], cut: Cut, ranks: Ints
 ) -> list[Seat] | None:
     superpods = superpods_of(cluster, ranks)
-    parts = choose_parts(superpods.free, cut)
+    parts = choose_parts(superpods.free, cut, superpods.price)
     if parts is None:
         return None
-    return list(deal_blocks(superpods, enumerate(parts), replicas))
+    if cut.soft or not job.finished:
+        return list(deal_blocks(superpods, enumerate(parts), replicas))
+    blocks = blocks_of(job, replicas)
+    ids = whole_first(blocks, cut.size)
+    left = [replica for block in ids for replica in blocks[block]]
+    dealt = deal_blocks(superpods, zip(ids, parts, strict=True), left)
+    return sorted(dealt, key=lambda seat: seat.replica)
 
 
 def deal_blocks(

@@ -16,7 +16,7 @@ from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
 from ringleaf.model.job import Firmness, Job, Network, Schema
 from ringleaf.model.placement import JobType, LeafState
-from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.admission import is_legal
 from ringleaf.policies.chips import Ints
@@ -42,6 +42,7 @@ from ringleaf.policies.switches import (
     capacity_2,
     choose_rows,
     ground_of,
+    looks_for_one_leaf,
     open_leaves,
     positions_of,
     shape,
@@ -145,7 +146,7 @@ def closed_leaves(ground: Ground, job: Job, settings: Settings) -> Flags:
     else:
         crossed = ground.sick | ground.group(LeafState.EXCLUSIVE)
     inside = np.greater_equal(ground.free, job.needed)
-    if job.needed >= ground.leaf_size:
+    if not looks_for_one_leaf(ground, job.needed, settings):
         inside = none
     return crossed & ~inside & np.greater(ground.free, 0)
 
@@ -204,7 +205,7 @@ def _shape_words(
         return ""
     if settings.switch_mode is SwitchMode.SPINE_LEAF_2:
         return _budget_words(ground, settings)
-    return _slot_words(ground, job)
+    return _slot_words(ground, job, settings.leaf_choice)
 
 
 def _inside_words(
@@ -230,7 +231,7 @@ def _budget_words(ground: Ground, settings: Settings) -> str:
     )
 
 
-def _slot_words(ground: Ground, job: Job) -> str:
+def _slot_words(ground: Ground, job: Job, choice: LeafChoice) -> str:
     """1.0: neither whole leaves nor evenly loaded slots."""
     positions = positions_of(ground, np.ones(len(ground.free), np.bool_))
     if job.needed < ground.leaf_size:
@@ -240,7 +241,6 @@ def _slot_words(ground: Ground, job: Job) -> str:
             f"and nodes at different slots are only {slots}"
         )
     full, rest = shape(job.needed, ground.leaf_size)
-    complete = int((ground.free == ground.leaf_size).sum())
     wanted = [full + 1] * rest + [full] * (ground.leaf_size - rest)
     pairs = zip(
         positions.slots.tolist(), positions.lengths.tolist(), wanted, strict=True
@@ -248,10 +248,20 @@ def _slot_words(ground: Ground, job: Job) -> str:
     short = sorted((slot, has, want) for slot, has, want in pairs if has < want)
     slot, has, want = short[0]
     return (
-        f"{job.needed} nodes want {counted(full + 1, 'complete leaf')} (there "
-        f"{'is' if complete == 1 else 'are'} {complete}) or every slot loaded alike, "
-        f"and slot {slot} has {has} of {want} nodes"
+        f"{job.needed} nodes want {_whole_words(ground, full + 1, choice)} or every "
+        f"slot loaded alike, and slot {slot} has {has} of {want} nodes"
     )
+
+
+def _whole_words(ground: Ground, leaves: int, choice: LeafChoice) -> str:
+    """The complete leaves that are wanted, and how many there are."""
+    compact = choice is LeafChoice.COMPACT
+    size = ground.size if compact else np.full_like(ground.size, ground.leaf_size)
+    complete = int(((ground.free == size) & (ground.free > 0)).sum())
+    there = f"there {'is' if complete == 1 else 'are'} {complete}"
+    if compact:
+        return f"complete leaves ({there}) and the rest under one more leaf"
+    return f"{counted(leaves, 'complete leaf')} ({there})"
 
 
 def _passes(ground: Ground, job: Job, settings: Settings) -> bool:
@@ -262,6 +272,7 @@ def _passes(ground: Ground, job: Job, settings: Settings) -> bool:
 def _smaller(ground: Ground, job: Job, settings: Settings) -> Iterator[str]:
     """What would be placed now instead."""
     job = replace(job, replicas=job.needed, least=None, roles=(), previous=None)
+    job = replace(job, finished=())
     common = replace(job, tor_affinity=Schema.NORMAL)
     if job.tor_affinity is not Schema.NORMAL and _passes(ground, common, settings):
         yield "as normal-schema it would be placed now"
@@ -297,7 +308,7 @@ def superpod_obstacle(
 ) -> Obstacle:
     """What holds back a job of several pods in SuperPoDs; what helps, if asked."""
     free = superpods_of(cluster, ranks).free
-    cut = cut_of(job, settings, job.needed)
+    cut = cut_of(job, settings, job.ranks[: job.needed])
     because = "" if cut.soft else _room_for_blocks(free, cut)
     if not hints:
         return Obstacle(because)
@@ -315,6 +326,13 @@ def _room_for_blocks(free: Mapping[int, int], cut: Cut) -> str:
     has = sum(nodes // cut.size for nodes in free.values())
     most = sorted(free, key=lambda s: (-free[s], s))
     shown = few([f"SuperPoD {s} has {free[s]}" for s in most]) or "none has any"
+    if cut.rests:
+        left = few([counted(nodes, "node") for nodes in cut.rests])
+        return (
+            f"{counted(cut.blocks, 'whole block')} of {counted(cut.size, 'node')} and, "
+            f"of blocks with pods that have ended well, {left} are wanted, each block "
+            f"in one SuperPoD: {shown}"
+        )
     return (
         f"{counted(cut.blocks, 'block')} of {counted(cut.size, 'node')} "
         f"{'is' if cut.blocks == 1 else 'are'} wanted{', each' * (cut.blocks > 1)} "
@@ -327,7 +345,7 @@ def _other_cuts(job: Job, settings: Settings) -> Iterator[Job]:
     """The same job with smaller blocks, split blocks, one block, or fewer of them."""
     if job.is_elastic:
         job = replace(job, replicas=job.needed, sp_block=job.block_chips, least=None)
-    job = replace(job, roles=(), previous=without_pods(job))
+    job = replace(job, roles=(), finished=(), previous=without_pods(job))
     for nodes in range(job.block_nodes - 1, 0, -1):
         smaller = replace(job, sp_block=nodes * job.product.chips)
         if is_legal(smaller, settings):

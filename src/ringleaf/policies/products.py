@@ -29,6 +29,7 @@ from ringleaf.policies.rules import (
     leftovers_rule,
     mesh_rule,
     module_rule,
+    one_card_rule,
     table_rule,
 )
 
@@ -40,6 +41,21 @@ NPU: Final = ("huawei.com/npu", "npu")
 SPINE_LEAF_1: Final = SwitchMode.SPINE_LEAF_1
 SPINE_LEAF_2: Final = SwitchMode.SPINE_LEAF_2
 SINGLE_LAYER: Final = SwitchMode.SINGLE_LAYER
+
+FRAMEWORKS: Final[Mapping[SwitchMode, tuple[str, ...]]] = MappingProxyType(
+    {SPINE_LEAF_1: ("pytorch", "mindspore"), SPINE_LEAF_2: ("pytorch",)}
+)
+"""Switch affinity -> the frameworks for which the vendor names it (D40).
+
+Source: solution description. Of single-layer it names none.
+"""
+
+A2_SELECTOR: Final = Selector(
+    accelerator_type=("module-910b-8",),
+    schedule_policy=("chip8-node8",),
+    ring_controller="ascend-910b",
+)
+"""Jobs name all nodes of eight A2 chips alike."""
 
 EVEN_UP_TO_14: Final = frozenset({2, 4, 6, 8, 10, 12, 14})
 
@@ -143,20 +159,33 @@ _ROWS: Final = (
     _row(
         "atlas-800t-a2",
         "Atlas 800T A2 training server",
-        "Atlas 800I A2 inference server",
-        "A200I A2 Box heterogeneous component",
-        "atlas-800i-a2",
-        "a200i-a2-box",
         wired=(8, 8, "mesh", "1 HCCS full mesh of 8"),
         rules={Mode.ANY: flat_rule(8)},
-        switch_modes=(SPINE_LEAF_1, SPINE_LEAF_2, SINGLE_LAYER),
+        switch_modes=(SPINE_LEAF_1, SPINE_LEAF_2),
         counted_as=ASCEND_910,
-        selector=Selector(
-            accelerator_type=("module-910b-8",),
-            schedule_policy=("chip8-node8",),
-            ring_controller="ascend-910b",
-        ),
+        selector=A2_SELECTOR,
         source="common node selection principle, affScoreList",
+    ),
+    # Wired like the 800T A2; the vendor names another switch affinity for them (D40).
+    _row(
+        "atlas-800i-a2",
+        "Atlas 800I A2 inference server",
+        wired=(8, 8, "mesh", "1 HCCS full mesh of 8"),
+        rules={Mode.ANY: flat_rule(8)},
+        switch_modes=(SINGLE_LAYER,),
+        counted_as=ASCEND_910,
+        selector=A2_SELECTOR,
+        source="common node selection principle; solution description, single-layer",
+    ),
+    _row(
+        "a200i-a2-box",
+        "A200I A2 Box heterogeneous component",
+        wired=(8, 8, "mesh", "1 HCCS full mesh of 8"),
+        rules={Mode.ANY: flat_rule(8)},
+        switch_modes=(SINGLE_LAYER,),
+        counted_as=ASCEND_910,
+        selector=A2_SELECTOR,
+        source="common node selection principle; solution description, single-layer",
     ),
     _row(
         "atlas-200t-a2-box16",
@@ -251,6 +280,7 @@ _ROWS: Final = (
         rules={
             Mode.CARD: table_rule(CARD_OF_4, 4, POSITION, LEFT),
             Mode.CHIP: leftovers_rule(64),
+            Mode.UNLABELLED: one_card_rule(64),
         },
         heeds_network=False,
         counted_as=ASCEND_310,
@@ -355,7 +385,7 @@ def find_product(name: str) -> Product | None:
     """The row that *name* means, however it is spelled.
 
     >>> find_product("Atlas 800I A2 inference server").key
-    'atlas-800t-a2'
+    'atlas-800i-a2'
     >>> find_product("model 9010").key
     'atlas-800-9000'
     """
@@ -388,8 +418,10 @@ def mode_of(job: Job) -> Mode:
             return Mode.CARD
         if job.distributed and Mode.DISTRIBUTED in rules:
             return Mode.DISTRIBUTED
+        if job.strategy is None and Mode.UNLABELLED in rules:
+            return Mode.UNLABELLED
         return Mode.CHIP
-    several = job.replicas > 1 and Mode.SEVERAL in rules
+    several = job.submitted > 1 and Mode.SEVERAL in rules
     return Mode.SEVERAL if several else Mode.ANY
 
 

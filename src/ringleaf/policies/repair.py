@@ -22,7 +22,7 @@ from ringleaf.model.decision import Reason
 from ringleaf.model.job import Job, Keep, Network, Previous
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, JobType, LeafState, Mark, Placement
-from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import Ints
 from ringleaf.policies.fit import (
@@ -35,19 +35,26 @@ from ringleaf.policies.fit import (
     reach,
     request_of,
 )
-from ringleaf.policies.gang import Seat, deal_blocks, switch_seats
+from ringleaf.policies.gang import (
+    Seat,
+    cut_into,
+    deal_blocks,
+    switch_seats,
+    whole_first,
+)
 from ringleaf.policies.superpods import Cut, Superpods, choose_parts, superpods_of
 from ringleaf.policies.switches import (
     Ground,
     Row,
     Rows,
+    arranged,
     ascending,
     fill,
     ground_of,
+    on_shared,
     one_leaf,
     open_leaves,
     over_capacity,
-    shared_leaves,
 )
 
 
@@ -128,9 +135,7 @@ def _block_of(job: Job, placement: Placement) -> int | None:
         return None
     if placement.block is not None:
         return placement.block
-    replica = placement.replica
-    place = job.ranks.index(replica) if job.roles else replica
-    return place // job.block_nodes
+    return job.block_of(placement.replica)
 
 
 def barred_nodes(
@@ -303,37 +308,67 @@ def repair_1(
         open_[stay.home] = True
     if job.job_type is JobType.PADDING or not open_[stay.home].all():
         return None
-    at = least_used(ground, stay, n, np.flatnonzero(open_[ground.leaf]))
-    if at is None:
+    allowed = np.flatnonzero(open_[ground.leaf])
+    if len(allowed) < n:
         return None
-    slots = np.concatenate([stay.slots, ground.slot[at]])
-    load = np.bincount(slots, minlength=ground.leaf_size)
-    even = load.max() - load.min() <= 1
-    if not even and job.job_type is JobType.FOUNDATION:
-        return None
+    # Whole leaves of different sizes load a slot as often as they have it (D36).
+    wanted = [np.zeros(ground.leaf_size, np.int64)]
+    if settings.leaf_choice is LeafChoice.COMPACT:
+        wanted.insert(0, ground.slots_under(stay.home))
+    for slots in wanted:
+        at = least_used(ground, stay, n, allowed, slots)
+        if is_even(ground, stay, at, settings.leaf_choice):
+            break
+    else:
+        if job.job_type is JobType.FOUNDATION:
+            return None
     return [Row(np.array([one])) for one in at.tolist()]
 
 
-def least_used(ground: Ground, stay: Stay, n: int, allowed: Ints) -> Ints | None:
+def is_even(ground: Ground, stay: Stay, at: Ints, choice: LeafChoice) -> bool:
+    """Whether the job loads the slots within one of each other (D29).
+
+    With leaves of different sizes only the leaves of the job that have a slot count for
+    it (D36).
+    """
+    slots = np.concatenate([stay.slots, ground.slot[at]])
+    load = np.bincount(slots, minlength=ground.leaf_size)
+    if load.max() - load.min() <= 1:
+        return True
+    leaves = np.concatenate([stay.leaves, ground.leaf[at]])
+    there = ground.slots_under(leaves)
+    short = (there - load)[there > 0]
+    return choice is LeafChoice.COMPACT and bool(short.max() - short.min() <= 1)
+
+
+def least_used(ground: Ground, stay: Stay, n: int, allowed: Ints, wanted: Ints) -> Ints:
     """*n* of the *allowed* nodes, one by one at the slot with the lowest load (D29).
 
-    At one slot: leaves of the job first, then the leaf with the fewest free nodes, then
-    the order of leaves.
+    *wanted* is how often each slot is to be loaded: what is missing counts.
+
+    Of slots with the same load, and at one slot, leaves of the job first (D43); then
+    the leaf with the fewest free nodes, the better node (D35), the order of leaves.
     """
     leaf = ground.leaf
-    foreign = ~np.isin(leaf[allowed], stay.home)
-    order = np.lexsort((leaf[allowed], ground.free[leaf[allowed]], foreign))
+    away = ~np.isin(leaf, stay.home)
+    keys = (
+        leaf[allowed],
+        ground.rank[allowed],
+        ground.free[leaf[allowed]],
+        away[allowed],
+    )
+    order = np.lexsort(keys)
     queues: dict[int, list[int]] = {}
     for at in allowed[order][::-1].tolist():
         queues.setdefault(ground.slot.item(at), []).append(at)
-    load = np.bincount(stay.slots, minlength=ground.leaf_size).tolist()
+    load = np.bincount(stay.slots, minlength=ground.leaf_size) - wanted
     chosen = []
     for _pod in range(n):
+        first = {slot: queue[-1] for slot, queue in queues.items() if queue}
         slot = min(
-            (s for s in queues if queues[s]), key=lambda s: (load[s], s), default=-1
+            first,
+            key=lambda s: (load[s], away.item(first[s]), ground.rank[first[s]], s),
         )
-        if slot < 0:
-            return None
         chosen.append(queues[slot].pop())
         load[slot] += 1
     return np.array(chosen, np.int64)
@@ -381,7 +416,7 @@ def _taken(ground: Ground, stay: Stay, job: Job) -> bool:
 def _used(ground: Ground, n: int, leaves: Ints, state: LeafState) -> tuple[Rows, int]:
     """Up to *n* nodes under leaves the job uses already, fewest free first."""
     order = leaves[np.argsort(ground.free[leaves], kind="stable")]
-    return fill(ground, n, order.tolist(), state)
+    return fill(ground, n, order, state)
 
 
 def _without(ground: Ground, leaves: Ints) -> Ground:
@@ -393,20 +428,20 @@ def _without(ground: Ground, leaves: Ints) -> Ground:
 
 def _further(ground: Ground, n: int, budget: int) -> Rows | None:
     """Nodes under idle leaves the job does not use yet, then under shared ones."""
+    idle = arranged(ground, ascending(ground, ground.group(LeafState.IDLE)), n)
     rows: Rows = []
-    for leaf in ascending(ground, ground.group(LeafState.IDLE)).tolist():
+    for leaf in idle.tolist():
         free = ground.free.item(leaf)
         if free >= n:
             whole = free == n or not budget
             state = LeafState.EXCLUSIVE if whole else LeafState.SHARED
-            return rows + fill(ground, n, [leaf], state)[0]
-        more, n = fill(ground, n, [leaf], LeafState.EXCLUSIVE)
-        rows += more
+            return [*rows, Row(ground.under(leaf, n), state)]
+        rows.append(Row(ground.under(leaf, free), LeafState.EXCLUSIVE))
+        n -= free
     shared = ascending(ground, ground.group(LeafState.SHARED))
     if budget == 0 or ground.free[shared][-budget:].sum() < n:
         return None
-    leaves = shared_leaves(ground.free, shared, n, budget)
-    return rows + fill(ground, n, leaves, LeafState.SHARED)[0]
+    return rows + on_shared(ground, n, shared, budget)
 
 
 def _assigned(
@@ -491,7 +526,7 @@ def repaired_in_superpods(
         repair = _Repair(cluster, superpods, _members(job, lineup, cut), kept)
         short = repair.short
         if not short:
-            return repair.seats(cut)
+            return repair.seats(cut, ended=bool(job.finished))
         if level is Level.PODS:
             return None
         kept = [seat for seat in kept if seat.block not in short]
@@ -501,7 +536,8 @@ def _members(job: Job, lineup: Lineup, cut: Cut) -> dict[int, list[int]]:
     """Block -> its replicas.
 
     Replicas that are new to a job that grows fill up its blocks and form new ones;
-    where blocks may be split, they form new ones at once.
+    where blocks may be split, they form new ones at once. Of a job with pods that have
+    ended well they go into the blocks of their ranks, which are not all full any more.
     """
     assert job.previous is not None
     wanted = set(lineup.replicas)
@@ -512,12 +548,13 @@ def _members(job: Job, lineup: Lineup, cut: Cut) -> dict[int, list[int]]:
     }
     members: dict[int, list[int]] = {}
     new = []
-    for place, replica in enumerate(lineup.replicas):
+    grows = lineup.grows and (cut.soft or not job.finished)
+    for replica in lineup.replicas:
         own = block.get(replica)
-        if own is None and lineup.grows:
+        if own is None and grows:
             new.append(replica)
             continue
-        own = place // job.block_nodes if own is None else own
+        own = job.block_of(replica) if own is None else own
         members.setdefault(own, []).append(replica)
     for own in sorted(members) if not cut.soft else ():
         lost = max(0, cut.size - len(members[own]))
@@ -568,20 +605,30 @@ class _Repair:
             for replica, node in zip(missing, chosen, strict=True)
         ]
 
-    def seats(self, cut: Cut) -> list[Seat] | None:
-        """Every replica's seat, or None where the moving blocks find no room."""
-        replicas = [r for block in self._moving for r in self._members[block]]
+    def seats(self, cut: Cut, *, ended: bool = False) -> list[Seat] | None:
+        """Every replica's seat, or None where the moving blocks find no room.
+
+        Pods of the job may have *ended* well: then not all blocks are full.
+        """
+        moving = {block: self._members[block] for block in self._moving}
+        if ended and not cut.soft:
+            moving = {block: moving[block] for block in whole_first(moving, cut.size)}
+        replicas = [replica for own in moving.values() for replica in own]
         left = Superpods(
-            {s: nodes[self._taken[s] :] for s, nodes in self._superpods.nodes.items()}
+            {s: nodes[self._taken[s] :] for s, nodes in self._superpods.nodes.items()},
+            self._superpods.ranks,
         )
         blocks, rest = divmod(len(replicas), cut.size)
-        if rest and not cut.soft:
-            return None  # what pods said of their blocks does not add up
-        moved = Cut(blocks, cut.size, cut.reserve, cut.soft, rest)
-        parts = choose_parts(left.free, moved) if replicas else []
+        if cut.soft or not ended:
+            if rest and not cut.soft:
+                return None  # what pods said of their blocks does not add up
+            moved = replace(cut, blocks=blocks, rests=(rest,) * (rest > 0))
+        else:
+            moved = cut_into(moving, cut)
+        parts = choose_parts(left.free, moved, left.price) if replicas else []
         if parts is None:
             return None
         new = max(self._members) + 1
-        ids = [*self._moving, *range(new, new + len(parts))]
+        ids = [*moving, *range(new, new + len(parts))]
         dealt = deal_blocks(left, zip(ids, parts, strict=False), replicas)
         return sorted([*self._kept.values(), *self._filled, *dealt], key=_replica)

@@ -20,6 +20,7 @@ POSITION: Final = Term.POSITION
 WHOLE: Final = Term.WHOLE
 SPARE: Final = Term.SPARE
 LEFT: Final = Term.LEFT
+HOLDER: Final = Term.HOLDER
 
 # Exact fit first; then the odd leftover before breaking a pair, a pair before a fresh
 # ring: what remains is even where it can be (policy 4, "even number priority").
@@ -156,6 +157,25 @@ def module_rule(modules: int) -> Rule:
 def leftovers_rule(chips: int) -> Rule:
     """Chips of the fullest cards first, across cards; nodes by best fit."""
     return rule_of(one_row(n, 4, LEFTOVERS_OF_4, LEFT) for n in range(1, chips + 1))
+
+
+def one_card_rule(chips: int) -> Rule:
+    """One card where a card holds the request, the tightest; else leftovers (D42).
+
+    >>> row = one_card_rule(64)[3]
+    >>> row.first, row.rest
+    ((3, 4, 1, 2), (1, 2, 3, 4))
+    """
+    holds = (
+        one_row(n, 4, _tightest(n), HOLDER, LEFT, rest=LEFTOVERS_OF_4)
+        for n in LEFTOVERS_OF_4
+    )
+    return {**leftovers_rule(chips), **rule_of(holds)}
+
+
+def _tightest(asked: int) -> Walk:
+    """Cards that hold the request, the tightest first, then the others."""
+    return (*best_fit(asked, 4), *LEFTOVERS_OF_4[: asked - 1])
 
 
 def duo_rule(chips: int, rest: Walk) -> Rule:

@@ -10,10 +10,15 @@ job goes block by block: through queue 1, the SuperPoDs that hold a block beside
 reserve; queue 2, those that hold one by eating into it; and, if soft, queue 3, those
 that hold part of one. Rules work on free nodes per SuperPoD, never on nodes.
 
-Source: "Affinity Scheduling of Logical SuperPoDs", steps 1 to 4; decisions D15, D16.
+Of SuperPoDs with as many free nodes, those go first whose nodes are healthier and leave
+fewer fragments, then those with the lowest id (D16, D35).
+
+Source: "Affinity Scheduling of Logical SuperPoDs", steps 1 to 4; decisions D15, D16,
+D35.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 from msgspec import Struct
@@ -22,9 +27,18 @@ from numpy.typing import NDArray
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.chips import NEVER, Ints
+from ringleaf.policies.costs import costs_of
 from ringleaf.policies.fit import NOBODY, Barred, Request, node_ranks
 
 Flags = NDArray[np.bool_]
+
+
+Price = Callable[[int, int, int], tuple[int, int]]
+"""SuperPoD, first node, number of nodes -> what these nodes cost: health, fragments.
+
+Nodes of a SuperPoD are in their order, the best first. None stands for a price where
+all nodes cost the same.
+"""
 
 
 class Part(Struct, frozen=True):
@@ -35,18 +49,22 @@ class Part(Struct, frozen=True):
 
 
 class Cut(Struct, frozen=True):
-    """How a job is cut: *blocks* of *size* nodes, *rest* nodes besides, a *reserve*."""
+    """How a job is cut: *blocks* of *size* nodes, a *reserve*.
+
+    ``rests`` are nodes besides: where blocks may not be split, what is left of blocks
+    of which pods have ended well, the largest first.
+    """
 
     blocks: int
     size: int
     reserve: int
     soft: bool = False
-    rest: int = 0
+    rests: tuple[int, ...] = ()
 
     @property
     def nodes(self) -> int:
         """Nodes of the whole job."""
-        return self.blocks * self.size + self.rest
+        return self.blocks * self.size + sum(self.rests)
 
 
 def queue_of(free: int, cut: Cut) -> int:
@@ -60,7 +78,9 @@ def queue_of(free: int, cut: Cut) -> int:
     return 2 if free >= cut.size else 3
 
 
-def visit_order(free: Mapping[int, int], cut: Cut) -> list[int]:
+def visit_order(
+    free: Mapping[int, int], cut: Cut, price: Price | None = None
+) -> list[int]:
     """The SuperPoDs that hold the whole job and keep their reserve, best first (D15).
 
     What would be left over is laid out in columns as high as a block; the first
@@ -72,27 +92,33 @@ def visit_order(free: Mapping[int, int], cut: Cut) -> list[int]:
     [18, 26, 19, 27, 20, 28]
     """
 
-    def key(superpod: int) -> tuple[int, int, int, int]:
+    def key(superpod: int) -> tuple[int, ...]:
         column, row = divmod(free[superpod] - cut.nodes - cut.reserve, cut.size)
         first = column < cut.blocks
-        return (0, row, column, superpod) if first else (1, column, row, superpod)
+        place = (0, row, column) if first else (1, column, row)
+        if price is None:
+            return *place, superpod
+        return *place, *price(superpod, 0, cut.nodes), superpod
 
     enough = [s for s in free if free[s] >= cut.nodes + cut.reserve]
     return sorted(enough, key=key)
 
 
-def choose_parts(free: Mapping[int, int], cut: Cut) -> list[Part] | None:
+def choose_parts(
+    free: Mapping[int, int], cut: Cut, price: Price | None = None
+) -> list[Part] | None:
     """Where the blocks of a job go, in the order of their ids; None: nowhere now."""
-    if order := visit_order(free, cut):
+    if order := visit_order(free, cut, price):
         whole = [Part(order[0], cut.size)] * cut.blocks
-        return whole + [Part(order[0], cut.rest)] * (cut.rest > 0)
+        return whole + [Part(order[0], rest) for rest in cut.rests]
     if not fits(free, cut):
         return None
-    return [part for visit in visits(free, cut) for part in visit.parts]
+    parts = [part for visit in visits(free, cut, price) for part in visit.parts]
+    return parts if sum(part.nodes for part in parts) == cut.nodes else None
 
 
 def fits(free: Mapping[int, int], cut: Cut) -> bool:
-    """Whether the blocks can lie somewhere at all, the reserve included."""
+    """Whether whole blocks can lie somewhere at all, the reserve included."""
     if cut.soft:
         return sum(free.values()) >= cut.nodes
     return sum(nodes // cut.size for nodes in free.values()) >= cut.blocks
@@ -118,26 +144,77 @@ class Visit(Struct, frozen=True):
     parts: tuple[Part, ...]
 
 
-def visits(free: Mapping[int, int], cut: Cut) -> Iterator[Visit]:
+def visits(
+    free: Mapping[int, int], cut: Cut, price: Price | None = None
+) -> Iterator[Visit]:
     """Block by block, for as long as something is wanted."""
-    taker = _Taker(free, cut)
+    taker = _Taker(free, cut, price)
     yield from taker.beside_the_reserve()
     yield from taker.from_the_reserve()
-    yield from taker.parts_of_blocks()
+    yield from taker.parts_of_blocks() if cut.soft or not cut.rests else taker.rests()
 
 
 class _Taker:
-    """Takes blocks from SuperPoDs until there are enough."""
+    """Takes blocks from SuperPoDs until there are enough.
 
-    def __init__(self, free: Mapping[int, int], cut: Cut) -> None:
+    Of each SuperPoD the nodes are taken in their order: ``_taken`` is how many.
+    """
+
+    def __init__(self, free: Mapping[int, int], cut: Cut, price: Price | None) -> None:
         self._free, self._cut, self._want = dict(free), cut, cut.blocks
+        self._taken = dict.fromkeys(free, 0)
+        self._price = price
 
     def _take(self, superpod: int, keep: int) -> Visit:
         had, size = self._free[superpod], self._cut.size
         count = min(self._want, max(0, had - keep) // size)
         self._free[superpod] -= count * size
+        self._taken[superpod] += count * size
         self._want -= count
         return Visit(superpod, had, (Part(superpod, size),) * count)
+
+    def _arranged(self, tied: Sequence[int], each: int, wanted: int) -> list[int]:
+        """*tied* SuperPoDs, which give *each* nodes or what is still *wanted*.
+
+        Those go first that cost least together with the last of them, which gives what
+        is left.
+        """
+        n_whole, rest = divmod(wanted - 1, each)
+        price = self._price
+        if price is None or n_whole >= len(tied):
+            return list(tied)  # all of them give all
+
+        def cost(superpod: int, count: int) -> tuple[int, int]:
+            return price(superpod, self._taken[superpod], count)
+
+        order = sorted(tied, key=lambda s: (cost(s, each), s))
+        first, spare = {*order[:n_whole]}, cost(order[n_whole], each)
+
+        def total(last: int) -> tuple[int, ...]:
+            """What *last* adds if it gives the rest, and the next one all for it."""
+            health, fragments = cost(last, rest + 1)
+            if last not in first:
+                return health, fragments, 0, last
+            own = cost(last, each)
+            return health + spare[0] - own[0], fragments + spare[1] - own[1], 1, last
+
+        last = min(order, key=total)
+        chosen = {*[s for s in order if s != last][:n_whole]}
+        others = [s for s in tied if s != last and s not in chosen]
+        if rest + 1 == each:
+            return [*sorted({*chosen, last}), *others]
+        return [*sorted(chosen), last, *others]
+
+    def _in_turn(
+        self, superpods: Iterable[int], keep: int
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Stretches of *superpods* that have as many free nodes, each arranged."""
+        for nodes, tied in groupby(superpods, key=self._free.__getitem__):
+            each = (nodes - keep) // self._cut.size
+            if not self._want or each < 1:
+                continue
+            size = self._cut.size
+            yield each, self._arranged([*tied], each * size, self._want * size)
 
     def beside_the_reserve(self) -> Iterator[Visit]:
         """Where the least is left over, from SuperPoDs with no more than is wanted.
@@ -147,36 +224,57 @@ class _Taker:
         """
         reserve = self._cut.reserve
         cells = {s: cell_of(nodes, self._cut) for s, nodes in self._free.items()}
-        current, small = (-1, -1), False
-        for superpod in sorted(cells, key=lambda s: (*cells[s], s)):
-            if cells[superpod] != current:
-                current = cells[superpod]
-                small = 1 <= current[1] <= self._want
-            if small and self._want:
-                yield self._take(superpod, reserve)
+        in_rows = sorted(cells, key=lambda s: (*cells[s], s))
+        for column, cell in self._in_turn(in_rows, reserve):
+            if column <= self._want:
+                yield from self._from(cell, reserve)
         wide = [s for s in cells if cells[s][1] > self._want > 0]
-        for superpod in sorted(wide, key=lambda s: (cells[s][1], cells[s][0], s)):
+        wide.sort(key=lambda s: (cells[s][1], cells[s][0], s))
+        for _column, cell in self._in_turn(wide, reserve):
+            yield from self._from(cell, reserve)
+
+    def _from(self, superpods: Iterable[int], keep: int) -> Iterator[Visit]:
+        for superpod in superpods:
             if self._want:
-                yield self._take(superpod, reserve)
+                yield self._take(superpod, keep)
 
     def from_the_reserve(self) -> Iterator[Visit]:
         """As many blocks as a SuperPoD can give, most free nodes first."""
-        if not self._want:
-            return
-        for superpod in _most_first(self._free):
-            if self._want and self._free[superpod] >= self._cut.size:
-                yield self._take(superpod, 0)
+        for _blocks, tied in self._in_turn(_most_first(self._free), 0):
+            yield from self._from(tied, 0)
 
     def parts_of_blocks(self) -> Iterator[Visit]:
         """What is still wanted, at most a block from each, most free nodes first."""
-        left = self._want * self._cut.size + self._cut.rest
-        if not left:
-            return
-        for superpod in _most_first(self._free):
-            nodes = self._free[superpod]
-            if count := min(left, nodes, self._cut.size):
-                left -= count
-                yield Visit(superpod, nodes, (Part(superpod, count),))
+        left = self._want * self._cut.size + sum(self._cut.rests)
+        for nodes, tied in groupby(_most_first(self._free), self._free.__getitem__):
+            each = min(nodes, self._cut.size)
+            if not left or not each:
+                return
+            for superpod in self._arranged([*tied], each, left):
+                if count := min(left, each):
+                    left -= count
+                    yield Visit(superpod, nodes, (Part(superpod, count),))
+
+    def rests(self) -> Iterator[Visit]:
+        """What is left of blocks, each inside the SuperPoD that it fits most tightly.
+
+        Those go first that keep their reserve.
+        """
+        reserve, price = self._cut.reserve, self._price
+        for nodes in self._cut.rests:
+            holds = [s for s in self._free if self._free[s] >= nodes]
+            if not holds:
+                return
+
+            def key(s: int, nodes: int = nodes) -> tuple[object, ...]:
+                had = self._free[s]
+                cost = (0, 0) if price is None else price(s, self._taken[s], nodes)
+                return had - nodes < reserve, had, cost, s
+
+            best = min(holds, key=key)
+            yield Visit(best, self._free[best], (Part(best, nodes),))
+            self._free[best] -= nodes
+            self._taken[best] += nodes
 
 
 def _most_first(free: Mapping[int, int]) -> list[int]:
@@ -187,25 +285,44 @@ class Superpods(Struct, frozen=True):
     """The fitting nodes by SuperPoD; in each the best chip rank first, then by name."""
 
     nodes: Mapping[int, Ints]
+    ranks: Ints | None
+    """The ranks of all nodes of the cluster; None where all that fit are alike."""
 
     @property
     def free(self) -> dict[int, int]:
         """Fitting nodes of each SuperPoD that has any."""
         return {superpod: len(nodes) for superpod, nodes in self.nodes.items()}
 
+    @property
+    def price(self) -> Price | None:
+        """What nodes of a SuperPoD cost; None where all cost the same."""
+        if self.ranks is None:
+            return None
+        starts: dict[int, int] = {}
+        end = 0
+        for superpod, nodes in self.nodes.items():
+            starts[superpod], end = end, end + len(nodes)
+        costs = costs_of(self.ranks[np.concatenate([*self.nodes.values()])])
+        if costs is None:
+            return None
+        return lambda superpod, start, n: costs.one(starts[superpod] + start, n)
+
 
 def superpods_of(cluster: Cluster, ranks: Ints) -> Superpods:
     """The fitting nodes of every SuperPoD."""
     (nodes,) = (ranks != NEVER).nonzero()
     own = ranks[nodes]
-    if len(own) and own.min() != own.max():
+    alike = not len(own) or own.min() == own.max()
+    if not alike:
         nodes = nodes[np.argsort(own, kind="stable")]
     nodes = nodes[np.argsort(cluster.superpod[nodes], kind="stable")]
     where = cluster.superpod[nodes]
     last = np.flatnonzero(np.diff(where, append=NOWHERE))
     ends = (last + 1).tolist()
     bounds = zip(where[last].tolist(), [0, *ends], ends, strict=False)
-    return Superpods({superpod: nodes[a:b] for superpod, a, b in bounds})
+    return Superpods(
+        {superpod: nodes[a:b] for superpod, a, b in bounds}, None if alike else ranks
+    )
 
 
 def best_in_superpods(

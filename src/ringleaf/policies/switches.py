@@ -12,11 +12,13 @@ nodes of the cluster. A choice is a list of rows: nodes of one leaf, or of one *
 leaf* (at most one node at each slot, under any leaves), in the order in which ranks are
 dealt. Inside a row ranks go by slot.
 
+Where a rule leaves several leaves equal, the nodes that would be taken decide: their
+health, then the fragments that they leave, then the order of leaves (D35).
+
 Sources: "Node Scoring", table 1; "Switch Affinity Scheduling 1.0"; "Solution
-Description"; decisions D10 to D14, D28 to D31.
+Description"; decisions D10 to D14, D28 to D31, D35, D36.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -25,10 +27,12 @@ from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.placement import JobType, LeafState
-from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
 from ringleaf.policies.chips import NEVER, Ints
+from ringleaf.policies.costs import Costs, costs_of
 
 Flags = NDArray[np.bool_]
+Leaves = NDArray[np.intp]
 
 LAST_LISTED_WINS: Final = True
 
@@ -38,7 +42,9 @@ class Ground(Struct, frozen=True):
 
     ``nodes`` are the fitting nodes under any leaf: by leaf, inside a leaf by chip rank
     and then by slot (D31). ``rank`` and ``slot`` are theirs; ``starts`` is where the
-    nodes of each leaf begin (and, once more, end). ``crossed`` leaves carry a job that
+    nodes of each leaf begin (and, once more, end). ``costs`` are what they cost, None
+    where all are alike. ``free`` nodes of a leaf fit, of the ``size`` that it has;
+    ``slots`` are those of all nodes, leaf by leaf. ``crossed`` leaves carry a job that
     crosses them, ``foundation`` leaves a foundation job that does; ``common`` leaves
     have common jobs only; ``state`` and ``sick`` matter to 2.0.
     """
@@ -47,7 +53,10 @@ class Ground(Struct, frozen=True):
     rank: Ints
     slot: Ints
     starts: Ints
+    costs: Costs | None
     free: Ints
+    size: Ints
+    slots: Ints
     leaf_size: int
     crossed: Flags
     foundation: Flags
@@ -65,6 +74,11 @@ class Ground(Struct, frozen=True):
         start = self.starts.item(leaf)
         return np.arange(start, start + count)
 
+    def slots_under(self, leaves: Ints) -> Ints:
+        """How many of *leaves* have each slot."""
+        leaf = np.repeat(np.arange(len(self.size)), self.size)
+        return np.bincount(self.slots[np.isin(leaf, leaves)], minlength=self.leaf_size)
+
     def group(self, state: LeafState) -> Flags:
         """The healthy leaves in *state* (2.0)."""
         return ~self.sick & np.equal(self.state, state)
@@ -77,13 +91,16 @@ def ground_of(cluster: Cluster, ranks: Ints, settings: Settings) -> Ground:
     if len(own) and own.min() != own.max():
         nodes = nodes[np.lexsort((own, leaf))]  # stable: slots stay in order
     free = np.bincount(leaf, minlength=len(cluster.leaves))
-    spine = cluster.spine
+    rank, spine = ranks[nodes], cluster.spine
     return Ground(
         nodes=nodes,
-        rank=ranks[nodes],
+        rank=rank,
         slot=cluster.slot[nodes],
         starts=np.concatenate([[0], np.cumsum(free)]),
+        costs=costs_of(rank),
         free=free,
+        size=cluster.leaf_sizes,
+        slots=cluster.slots_by_leaf,
         leaf_size=settings.nodes_per_leaf or cluster.largest_leaf,
         crossed=spine.crossing > 0,
         foundation=spine.foundation > 0,
@@ -115,9 +132,9 @@ def choose_rows(
             return single_layer(ground, n)
         case SwitchMode.SPINE_LEAF_1:
             open_ = open_leaves(ground, n, job_type, settings)
-            rows = affinity_1(ground, n, job_type, open_)
+            rows = affinity_1(ground, n, job_type, open_, settings.leaf_choice)
         case _:
-            rows = affinity_2(ground, n, job_type, settings.shared_leaves)
+            rows = affinity_2(ground, n, job_type, settings)
     return rows and marked(ground, rows, settings.switch_mode)
 
 
@@ -147,16 +164,87 @@ def open_leaves(ground: Ground, n: int, job_type: JobType, settings: Settings) -
 
 
 def one_leaf(
-    ground: Ground, n: int, allowed: Flags, *, last_wins: bool = False
+    ground: Ground,
+    n: int,
+    allowed: Flags,
+    *,
+    last_wins: bool = False,
+    first: Flags | None = None,
 ) -> Rows | None:
-    """The allowed leaf with the fewest sufficient nodes (D11)."""
-    (enough,) = (allowed & (ground.free >= n)).nonzero()
-    if not len(enough):
+    """The allowed leaf with the fewest sufficient nodes (D11); *first* among equals."""
+    tied = tightest(ground, n, allowed)
+    if not len(tied):
         return None
-    if last_wins:
-        enough = enough[::-1]
-    leaf = int(enough[ground.free[enough].argmin()])
+    if first is not None and first[tied].any():
+        tied = tied[first[tied]]
+    leaf = cheapest(ground, tied[::-1] if last_wins else tied, n)
     return [Row(ground.under(leaf, n))]
+
+
+def tightest(ground: Ground, n: int, allowed: Flags) -> Leaves:
+    """The allowed leaves that have the fewest nodes of those with at least *n*."""
+    (enough,) = (allowed & (ground.free >= n)).nonzero()
+    free = ground.free[enough]
+    fewest = int(free.min(initial=ground.free.max()))
+    found: Leaves = enough[free == fewest]
+    return found
+
+
+def cheapest(ground: Ground, leaves: Leaves, n: int) -> int:
+    """Of equal *leaves* the one whose best *n* nodes cost least, else the first."""
+    if ground.costs is None or len(leaves) == 1:
+        return int(leaves[0])
+    health, fragments = ground.costs.of(ground.starts[leaves], n)
+    return int(leaves[np.lexsort((fragments, health))[0]])
+
+
+def split(ground: Ground, tied: Leaves, n_whole: int, rest: int) -> tuple[Leaves, int]:
+    """Which of *tied* leaves, all of one size, are taken whole, and which in part.
+
+    Together they cost least. Where all cost the same, the first are taken whole and the
+    next one in part.
+    """
+    size = ground.free.item(tied[0])
+    if ground.costs is None:
+        return tied[:n_whole], int(tied[n_whole])
+    starts = ground.starts[tied]
+    whole, part = ground.costs.of(starts, size), ground.costs.of(starts, rest)
+    order = np.lexsort(whole[::-1])
+    first = np.zeros(len(tied), np.bool_)
+    first[order[:n_whole]] = True
+    # Where one of the first is taken in part, the next one is taken whole for it.
+    fragments, health = (
+        in_part + np.where(first, all_of[order[n_whole]] - all_of, 0)
+        for all_of, in_part in zip(whole[::-1], part[::-1], strict=True)
+    )
+    last = int(np.lexsort((first, fragments, health))[0])
+    others = order[order != last][:n_whole]
+    if rest == size:
+        *listed, last = sorted([*others.tolist(), last])
+        others = np.array(listed, np.intp)
+    return tied[np.sort(others)], int(tied[last])
+
+
+def arranged(ground: Ground, leaves: Leaves, n: int) -> Leaves:
+    """*leaves* in the order of their size, so that the first *n* nodes cost least.
+
+    Only leaves of one size change places.
+    """
+    if ground.costs is None:
+        return leaves
+    sums = np.cumsum(ground.free[leaves])
+    if not 0 < n < sums.max(initial=0):
+        return leaves
+    at = int(np.searchsorted(sums, n))
+    size = ground.free.item(leaves[at])
+    tied = ground.free[leaves] == size
+    before = int(ground.free[leaves[:at]][~tied[:at]].sum())
+    n_whole, rest = shape(n - before, size)
+    whole, part = split(ground, leaves[tied], n_whole, rest)
+    others = leaves[tied & ~np.isin(leaves, [*whole.tolist(), part])]
+    found = leaves.copy()
+    found[tied] = np.concatenate([whole, [part], others])
+    return found
 
 
 def single_layer(ground: Ground, n: int) -> Rows | None:
@@ -167,14 +255,24 @@ def single_layer(ground: Ground, n: int) -> Rows | None:
     return one_leaf(ground, n, every, last_wins=LAST_LISTED_WINS)
 
 
-def affinity_1(ground: Ground, n: int, job_type: JobType, open_: Flags) -> Rows | None:
-    """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything."""
-    padding = job_type is JobType.PADDING
-    if n < ground.leaf_size or padding:
-        rows = one_leaf(ground, n, open_, last_wins=LAST_LISTED_WINS)
+def affinity_1(
+    ground: Ground, n: int, job_type: JobType, open_: Flags, choice: LeafChoice
+) -> Rows | None:
+    """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything.
+
+    A job inside a leaf that another one crosses takes nodes there that are closed to
+    all that would cross it. Whole leaves are taken from the beginning, also one alone.
+    """
+    padding, compact = job_type is JobType.PADDING, choice is LeafChoice.COMPACT
+    small = n < ground.leaf_size or padding
+    if small or compact:
+        first = ground.crossed if compact else None
+        last_wins = LAST_LISTED_WINS and small
+        rows = one_leaf(ground, n, open_, last_wins=last_wins, first=first)
         if rows or padding:
             return rows
-    rows = whole_leaves(ground, n, open_) or logical_leaves(ground, n, open_)
+    whole = (compact_leaves if compact else whole_leaves)(ground, n, open_)
+    rows = whole or logical_leaves(ground, n, open_)
     if rows or job_type is JobType.FOUNDATION:
         return rows
     return anything(ground, n, open_)
@@ -196,15 +294,49 @@ def whole_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
     (complete,) = (open_ & (ground.free == ground.leaf_size)).nonzero()
     if len(complete) <= full:
         return None
-    counts = [ground.leaf_size] * full + [rest]
-    chosen = zip(complete.tolist(), counts, strict=False)
-    return [Row(ground.under(leaf, count)) for leaf, count in chosen]
+    whole, part = split(ground, complete, full, rest)
+    rows = [Row(ground.under(leaf, ground.leaf_size)) for leaf in whole.tolist()]
+    return [*rows, Row(ground.under(part, rest))]
+
+
+def compact_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
+    """Complete leaves, the largest first, and what is left under one more leaf (D36).
+
+    A leaf is complete when all of its own nodes fit. It is taken whole while it fits
+    into what is left; what is left then goes to the open leaf with the fewest nodes
+    that are enough, among equals to one that is not complete.
+    """
+    complete = open_ & (ground.free == ground.size) & (ground.free > 0)
+    takes: list[tuple[Leaves, int]] = []
+    unused = open_.copy()
+    for size in np.unique(ground.free[complete])[::-1].tolist():
+        (tied,) = (complete & (ground.free == size)).nonzero()
+        n_whole = min(len(tied), n // size)
+        n -= n_whole * size
+        unused[tied] = n_whole < len(tied)
+        takes.append((tied, n_whole))
+    last = tightest(ground, n, unused)
+    if n and not len(last):
+        return None
+    if not complete[last].all():
+        last = last[~complete[last]]
+    rows: Rows = []
+    for tied, n_whole in takes:
+        size = ground.free.item(tied[0])
+        if n and last[0] in tied:
+            whole, part = split(ground, tied, n_whole, n)
+            last = np.array([part])
+        else:
+            whole = arranged(ground, tied, n_whole * size)[:n_whole]
+        rows += [Row(ground.under(leaf, size)) for leaf in whole.tolist()]
+    return rows if not n else [*rows, Row(ground.under(cheapest(ground, last, n), n))]
 
 
 class Positions(Struct, frozen=True):
     """The nodes of open leaves by slot, the slots with the most nodes first.
 
-    Of one slot, nodes come in the order of their leaves: most free nodes first.
+    Of one slot, nodes come in the order of their leaves: most free nodes first, and of
+    leaves with as many the better node first (D35).
     """
 
     at: Ints
@@ -217,13 +349,19 @@ class Positions(Struct, frozen=True):
         return self.at[self.starts[self.lengths > number] + number]
 
 
-def positions_of(ground: Ground, open_: Flags) -> Positions:
-    """The second of the two arrays: nodes by their relative position."""
+def positions_of(ground: Ground, open_: Flags, *, listed: bool = False) -> Positions:
+    """The second of the two arrays: nodes by their relative position.
+
+    *listed*: leaves with as many free nodes stay in their order.
+    """
     leaf = ground.leaf
     place = np.empty(len(ground.free), np.int64)
     place[np.argsort(-ground.free, kind="stable")] = np.arange(len(place))
     (at,) = open_[leaf].nonzero()
-    at = at[np.lexsort((place[leaf[at]], ground.slot[at]))]
+    keys: tuple[Ints, ...] = (place[leaf[at]], ground.slot[at])
+    if ground.costs is not None and not listed:
+        keys = (keys[0], ground.rank[at], -ground.free[leaf[at]], keys[1])
+    at = at[np.lexsort(keys)]
     lengths = np.bincount(ground.slot[at], minlength=ground.leaf_size)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     slots = np.argsort(-lengths, kind="stable")
@@ -232,16 +370,42 @@ def positions_of(ground: Ground, open_: Flags) -> Positions:
 
 def logical_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
     """Rows with one node at each slot, under any open leaves (D29, D30)."""
-    positions, size = positions_of(ground, open_), ground.leaf_size
-    lengths = positions.lengths
+    size = ground.leaf_size
     if n < size:
-        last = lengths.item(n - 1) - 1  # of the rows with n nodes, the shortest
-        return [Row(best_of(ground, positions.row(last), n))] if last >= 0 else None
+        row = one_logical_leaf(ground, n, open_)
+        return None if row is None else [Row(row)]
+    positions = positions_of(ground, open_)
+    lengths = positions.lengths
     full, rest = shape(n, size)
     if lengths.item(rest - 1) <= full or lengths.item(size - 1) < full:
         return None
     rows = [Row(positions.row(number)) for number in range(full)]
     return [*rows, Row(best_of(ground, positions.row(full), rest))]
+
+
+def one_logical_leaf(ground: Ground, n: int, open_: Flags) -> Ints | None:
+    """Of the rows with *n* nodes the shortest; of it the *n* best nodes.
+
+    At a slot, a node may stand for that of the row if its leaf has as many free nodes
+    and it is better (D35).
+    """
+    positions = positions_of(ground, open_, listed=True)
+    last = positions.lengths.item(n - 1) - 1
+    if last < 0:
+        return None
+    row = positions.row(last)
+    if ground.costs is not None:
+        leaf, slot = ground.leaf, ground.slot
+        at = positions.at
+        at = at[np.lexsort((~np.isin(at, row), ground.rank[at]))]
+        # The first that is found for a slot and a number of free nodes is the best.
+        width = len(ground.nodes) + 1
+        kinds, first = np.unique(
+            slot[at] * width + ground.free[leaf[at]], return_index=True
+        )
+        own = slot[row] * width + ground.free[leaf[row]]
+        row = at[first[np.searchsorted(kinds, own)]]
+    return best_of(ground, row, n)
 
 
 def best_of(ground: Ground, row: Ints, count: int) -> Ints:
@@ -251,21 +415,24 @@ def best_of(ground: Ground, row: Ints, count: int) -> Ints:
 
 def anything(ground: Ground, n: int, open_: Flags) -> Rows | None:
     """Nodes of open leaves, the emptiest leaves first."""
-    rows, left = fill(ground, n, descending(ground, open_).tolist())
+    rows, left = fill(ground, n, descending(ground, open_))
     return None if left else rows
 
 
 def fill(
     ground: Ground,
     n: int,
-    leaves: Iterable[int],
+    leaves: Leaves,
     state: LeafState = LeafState.IDLE,
     *,
     healthy: bool = True,
 ) -> tuple[Rows, int]:
-    """Up to *n* nodes from *leaves* one after the other, and how many are missing."""
+    """Up to *n* nodes from *leaves* one after the other, and how many are missing.
+
+    Leaves are taken in the order of their size, leaves of one size by cost (D35).
+    """
     rows: Rows = []
-    for leaf in leaves:
+    for leaf in arranged(ground, leaves, n).tolist():
         if not n:
             break
         if count := min(n, ground.free.item(leaf)):
@@ -274,14 +441,26 @@ def fill(
     return rows, n
 
 
-def affinity_2(ground: Ground, n: int, job_type: JobType, budget: int) -> Rows | None:
+def looks_for_one_leaf(ground: Ground, n: int, settings: Settings) -> bool:
+    """Whether *n* pods may go inside one leaf in any state (2.0).
+
+    To the vendor as many pods as a leaf has nodes are too many.
+    """
+    compact = settings.leaf_choice is LeafChoice.COMPACT
+    return n < ground.leaf_size or (compact and n == ground.leaf_size)
+
+
+def affinity_2(
+    ground: Ground, n: int, job_type: JobType, settings: Settings
+) -> Rows | None:
     """Switch affinity 2.0: one leaf, else idle leaves whole and a shared remainder."""
+    budget = settings.shared_leaves
     exclusive, shared, idle = (
         ground.group(state)
         for state in (LeafState.EXCLUSIVE, LeafState.SHARED, LeafState.IDLE)
     )
     padding = job_type is JobType.PADDING
-    if n < ground.leaf_size or padding:
+    if padding or looks_for_one_leaf(ground, n, settings):
         for group in (exclusive, ground.sick, shared, idle):
             if rows := one_leaf(ground, n, group):
                 return rows
@@ -304,17 +483,25 @@ def within_capacity(ground: Ground, n: int, budget: int) -> Rows:
     rows, rest, larger = idle_whole(ground, n)
     if not rest:
         return rows
-    enough = larger[ground.free[larger] >= rest]
-    if len(enough):
-        tightest = enough[ground.free[enough] == ground.free[enough].min()].min()
-        leaves = [int(tightest)]
-    else:
+    under = np.zeros(len(ground.free), np.bool_)
+    under[larger] = True
+    tied = tightest(ground, rest, under)
+    if not len(tied):
         shared = ascending(ground, ground.group(LeafState.SHARED))
-        leaves = shared_leaves(ground.free, shared, rest, budget)
-    return rows + fill(ground, rest, leaves, LeafState.SHARED)[0]
+        return rows + on_shared(ground, rest, shared, budget)
+    size = ground.free.item(tied[0])
+    if rows and len(rows[-1].at) == size:
+        # Leaves of one size: which are taken whole, and which holds the remainder.
+        n_whole = sum(len(row.at) == size for row in rows)
+        own = ground.group(LeafState.IDLE) & (ground.free == size)
+        whole, part = split(ground, own.nonzero()[0], n_whole, rest)
+        rows[-n_whole:] = fill(ground, size * n_whole, whole, LeafState.EXCLUSIVE)[0]
+    else:
+        part = cheapest(ground, tied, rest)
+    return [*rows, Row(ground.under(part, rest), LeafState.SHARED)]
 
 
-def idle_whole(ground: Ground, n: int) -> tuple[Rows, int, NDArray[np.intp]]:
+def idle_whole(ground: Ground, n: int) -> tuple[Rows, int, Leaves]:
     """Idle leaves, most free nodes first, whole while they fit into *n*.
 
     With them comes what remains of *n*, and the idle leaves after them.
@@ -322,50 +509,72 @@ def idle_whole(ground: Ground, n: int) -> tuple[Rows, int, NDArray[np.intp]]:
     idle = descending(ground, ground.group(LeafState.IDLE))
     sums = np.cumsum(ground.free[idle])
     whole = int(np.searchsorted(sums, n, side="right"))
-    rows, _none = fill(ground, n, idle[:whole].tolist(), LeafState.EXCLUSIVE)
-    return rows, n - int(sums[whole - 1]) if whole else n, idle[whole:]
+    taken = int(sums[whole - 1]) if whole else 0
+    idle = arranged(ground, idle, taken)
+    rows, _none = fill(ground, taken, idle[:whole], LeafState.EXCLUSIVE)
+    return rows, n - taken, idle[whole:]
 
 
-def ascending(ground: Ground, which: Flags) -> NDArray[np.intp]:
+def ascending(ground: Ground, which: Flags) -> Leaves:
     """Leaves of a group that have free nodes, fewest first, in order among equals."""
     (leaves,) = (which & (ground.free > 0)).nonzero()
     return leaves[np.argsort(ground.free[leaves], kind="stable")]
 
 
-def descending(ground: Ground, which: Flags) -> NDArray[np.intp]:
+def descending(ground: Ground, which: Flags) -> Leaves:
     """Leaves of a group that have free nodes, most first, in order among equals."""
     (leaves,) = (which & (ground.free > 0)).nonzero()
     return leaves[np.argsort(-ground.free[leaves], kind="stable")]
 
 
-def shared_leaves(
-    free: Ints, shared: NDArray[np.intp], rest: int, budget: int
-) -> list[int]:
+def on_shared(ground: Ground, rest: int, shared: Leaves, budget: int) -> Rows:
+    """*rest* nodes under one or two of *shared* (ascending), which stay shared."""
+    leaves = shared_leaves(ground, shared, rest, budget)
+    sizes = [min(rest, ground.free.item(leaves[0]))]
+    sizes += [rest - sizes[0]] * (rest > sizes[0])
+    return [
+        Row(ground.under(leaf, count), LeafState.SHARED)
+        for leaf, count in zip(leaves, sizes, strict=False)
+    ]
+
+
+def shared_leaves(ground: Ground, shared: Leaves, rest: int, budget: int) -> list[int]:
     """The one or two of *shared* (ascending) with the smallest sufficient sum.
 
     The second is listed after the first and used only if the first does not suffice.
     """
-    sizes = free[shared]
+    sizes = ground.free[shared]
     if budget == 1 or len(shared) == 1:
-        return [int(shared[np.searchsorted(sizes, rest)])]
+        size = sizes[np.searchsorted(sizes, rest)]
+        return [cheapest(ground, shared[sizes == size], rest)]
     first = np.arange(len(shared) - 1)
     second = np.maximum(np.searchsorted(sizes, rest - sizes[first]), first + 1)
     first, second = first[second < len(shared)], second[second < len(shared)]
     best = np.lexsort((first, sizes[first], sizes[first] + sizes[second]))[0]
-    return [int(shared[first[best]]), int(shared[second[best]])]
+    small, large = sizes[first[best]], sizes[second[best]]
+    tied, others = shared[sizes == small], shared[sizes == large]
+    if rest <= small:
+        return [cheapest(ground, tied, rest)]
+    if small == large:
+        whole, part = split(ground, tied, 1, int(rest - small))
+        return [*whole.tolist(), part]
+    return [
+        cheapest(ground, tied, int(small)),
+        cheapest(ground, others, int(rest - small)),
+    ]
 
 
 def over_capacity(ground: Ground, n: int) -> Rows | None:
     """A common job that exceeds the shared budget: what it shares turns unhealthy."""
     spared = ~ground.foundation
     idle = descending(ground, ground.group(LeafState.IDLE))
-    rows, n = fill(ground, n, idle.tolist(), LeafState.EXCLUSIVE)
+    rows, n = fill(ground, n, idle, LeafState.EXCLUSIVE)
     for group in (
         ground.sick,
         ground.group(LeafState.SHARED) & spared,
         ground.group(LeafState.EXCLUSIVE) & spared,
     ):
-        leaves = ascending(ground, group).tolist()
+        leaves = ascending(ground, group)
         more, n = fill(ground, n, leaves, LeafState.SHARED, healthy=False)
         rows += more
     return None if n else rows

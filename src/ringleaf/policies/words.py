@@ -48,10 +48,11 @@ def rank_words(cluster: Cluster, request: Request, node: int, rank: int) -> list
 def term_words(request: Request, term: Term, value: int) -> str:
     """One term of a rank."""
     row, group = request.row, request.product.group
-    if term is Term.LEFT:
-        return f"{counted(value, 'free chip')} left over"
-    if term is Term.WHOLE:
-        return f"{counted(value, f'whole free {group}')} left over"
+    if term is Term.HOLDER:
+        return _holder_words(request, value)
+    if term in {Term.LEFT, Term.WHOLE}:
+        what = "free chip" if term is Term.LEFT else f"whole free {group}"
+        return f"{counted(value, what)} left over"
     if row.halves:
         if term is Term.SPARE:
             return f"{counted(value, 'pair')} left over"
@@ -61,6 +62,15 @@ def term_words(request: Request, term: Term, value: int) -> str:
         return f"{counted(value, f'other {group}')} could serve it too"
     order = ", ".join(map(str, row.first))
     return f"{group} with {row.first[value]} free (order {order})"
+
+
+def _holder_words(request: Request, value: int) -> str:
+    """The group that holds the whole request, or that none does."""
+    row, group = request.row, request.product.group
+    holding = [n for n in row.first if n >= row.asked]
+    if value >= len(holding):
+        return f"no {group} holds it"
+    return f"{group} with {holding[value]} free (order {', '.join(map(str, holding))})"
 
 
 SAME_EVERYWHERE: Final[Mapping[Reason, str]] = {

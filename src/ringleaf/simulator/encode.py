@@ -57,12 +57,26 @@ from ringleaf.model.fault import (
     Recovery,
     SubHealth,
 )
-from ringleaf.model.job import Job, Keep, Previous, Role
+from ringleaf.model.job import (
+    FAULT_SCHEDULING,
+    TOR_AFFINITY,
+    Job,
+    Keep,
+    Previous,
+    Role,
+)
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
-from ringleaf.model.settings import JobRequests, Repairs, Settings, SwitchMode
+from ringleaf.model.settings import (
+    JobRequests,
+    LeafChoice,
+    Repairs,
+    Settings,
+    SwitchMode,
+)
 from ringleaf.model.spine import Leaf
+from ringleaf.policies.defaults import without_defaults
 from ringleaf.simulator.tenants import BLOCK, CROSSED_BY, HEALTH, STATE
 
 Plain = dict[str, Any]
@@ -212,6 +226,7 @@ def _previous(value: Previous | None) -> Plain | None:
 
 def job(value: Job) -> Plain:
     """An entry of ``jobs``; the product and the time are always written."""
+    value = without_defaults(value)
     affinity, firmness = value.tor_affinity, value.superpod_affinity
     found: Plain = {"name": value.name, "product": value.product.key} | _pods(value)
     found |= _kept(
@@ -221,6 +236,7 @@ def job(value: Job) -> Plain:
             "tor-affinity": affinity and str(affinity),
             "super-pod-affinity": firmness and str(firmness),
             "vnpu": value.vnpu,
+            "framework": value.framework,
             "previous": _previous(value.previous),
             "queue": "" if value.queue == DEFAULT_QUEUE else value.queue,
             "priority": value.priority,
@@ -231,8 +247,11 @@ def job(value: Job) -> Plain:
     )
     found |= {} if value.sp_block is None else {"sp-block": value.sp_block}
     found |= {} if value.least is None else {"min-member": value.least}
+    found |= {"finished": [*value.finished]} if value.finished else {}
     found |= {} if value.preemptable else {"preemptable": False}
     found |= {} if value.preempts else {"preempts": False}
+    found |= {"tor-affinity": "null"} if TOR_AFFINITY in value.declined else {}
+    found |= {"fault-scheduling": "off"} if FAULT_SCHEDULING in value.declined else {}
     found |= recovery(value.recovery)
     return found | {"created": whole(value.created)}
 
@@ -386,7 +405,10 @@ def settings(value: Settings) -> Plain:
         "reserve-nodes": value.reserve_nodes,
         "nodes-per-leaf": value.nodes_per_leaf,
         "job-requests": str(JobRequests(value.job_requests)),
+        "leaf-choice": str(LeafChoice(value.leaf_choice)),
         "share-common-leaves": value.share_common_leaves,
+        "default-tor-affinity": str(value.default_tor_affinity),
+        "default-fault-scheduling": str(value.default_fault_scheduling),
     } | _repairs(value.repairs)
 
 

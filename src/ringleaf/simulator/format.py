@@ -14,7 +14,7 @@ from ringleaf.model.demand import Effect, Match, Operator
 from ringleaf.model.fault import Cause, Down, Mode, Reach, SubHealth
 from ringleaf.model.job import Firmness, Keep, Schema, Strategy
 from ringleaf.model.queue import DEFAULT_QUEUE
-from ringleaf.model.settings import JobRequests
+from ringleaf.model.settings import DefaultAffinity, JobRequests, LeafChoice
 from ringleaf.policies.faults import CAUSES
 from ringleaf.simulator.fault import read
 
@@ -47,6 +47,7 @@ class SettingsEntry(_Entry, frozen=True):
     reserve_nodes: Index | UnsetType = UNSET
     nodes_per_leaf: Count | UnsetType | None = UNSET
     job_requests: JobRequests | UnsetType = UNSET
+    leaf_choice: LeafChoice | UnsetType = UNSET
     share_common_leaves: bool | UnsetType = UNSET
     grace_over_time: Annotated[int, Meta(ge=2, le=3600)] | UnsetType = UNSET
     superpod_escalation_seconds: Index | UnsetType = UNSET
@@ -56,6 +57,8 @@ class SettingsEntry(_Entry, frozen=True):
     fault_brake_seconds: Count | UnsetType = UNSET
     run_within_seconds: Index | UnsetType = UNSET
     set_aside_seconds: Index | UnsetType = UNSET
+    default_tor_affinity: DefaultAffinity | UnsetType = UNSET
+    default_fault_scheduling: Literal["off", "grace", "force"] | UnsetType = UNSET
 
 
 class TaintEntry(_Entry, frozen=True):
@@ -223,10 +226,12 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     strategy: Strategy | None = None
     distributed: bool = False
     vnpu: str | None = None
+    framework: str | None = None
     previous: PreviousEntry | None = None
     roles: list[RoleEntry] = field(default_factory=list)
     rank_index: list[Index] = field(default_factory=list)
     min_member: Index | None = None
+    finished: list[Index] = field(default_factory=list)
     queue: str = DEFAULT_QUEUE
     priority: Priority = 0
     estimate_seconds: Annotated[float, Meta(gt=0, le=MAX_SECONDS)] | None = None
@@ -236,7 +241,7 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     podless: bool = False
     created: Moment | None = None
     waiting_since: Moment | None = None
-    fault_scheduling: Mode = Mode.OFF
+    fault_scheduling: Mode | UnsetType = UNSET
     fault_retry_times: Index = 0
     pod_rescheduling: bool = False
     process_recover_enable: bool = False
@@ -460,6 +465,7 @@ WANTED: Final[Mapping[str, str]] = {
     "reserve-nodes": _FROM_0,
     "nodes-per-leaf": _FROM_1,
     "job-requests": "strict or per-pod",
+    "leaf-choice": "compact or guide",
     "grace-over-time": "a whole number from 2 to 3600",
     "superpod-escalation-seconds": _FROM_0,
     "job-escalation-seconds": _FROM_0,
@@ -484,6 +490,9 @@ WANTED: Final[Mapping[str, str]] = {
     "offers": "a list of chip numbers",
     "lists-all": "true or false",
     "fault-scheduling": "off, grace, force, external-grace or external-force",
+    "default-fault-scheduling": "off, grace or force",
+    "default-tor-affinity": "none, normal-schema or large-model-schema",
+    "framework": "the name of a framework, such as pytorch",
     "fault-retry-times": _FROM_0,
     "pod-rescheduling": "true or false",
     "process-recover-enable": "true or false",
@@ -533,6 +542,7 @@ WANTED: Final[Mapping[str, str]] = {
     "started": _TIME,
     "roles": "a list of roles",
     "rank-index": "a list of ranks",
+    "finished": "a list of ranks of pods",
     "min-member": _FROM_0,
     "queue": "the name of a queue",
     "priority": "a whole number from -2147483648 to 2147483647",
@@ -629,6 +639,7 @@ ELEMENT_WANTED: Final[Mapping[str, str]] = {
     "node-selector": "text",
     "values": "text",
     "rank-index": _FROM_0,
+    "finished": _FROM_0,
     "host-ports": "a port from 1 to 65535, as 8080 or UDP/8080",
     "pod-labels": "text",
     "match-labels": "text",

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ringleaf.model.fault import Recovery
-from ringleaf.model.job import Job, Previous, Role
+from ringleaf.model.fault import Mode, Recovery
+from ringleaf.model.job import FAULT_SCHEDULING, TOR_AFFINITY, Job, Previous, Role
 from ringleaf.model.product import Product
 from ringleaf.policies.products import NO_NPU
 from ringleaf.simulator.checks import good_name, known_product, rank_words
@@ -52,6 +52,7 @@ def job_of(
         previous=previous,
         roles=roles if differ else (),
         least=entry.min_member,
+        finished=tuple(entry.finished),
         queue=good_name(f"{path}.queue", entry.queue),
         priority=entry.priority,
         created=at if entry.created is None else entry.created,
@@ -61,6 +62,8 @@ def job_of(
         critical=entry.critical,
         podless=entry.podless,
         recovery=recovery_of(entry),
+        framework=entry.framework,
+        declined=declined_by(entry),
     )
     if entry.master and entry.master not in job.numbers:
         raise BadInput(
@@ -68,14 +71,36 @@ def job_of(
             f"{rank_words(job.numbers)}",
             "null where every pod goes on without any other",
         )
+    _check_finished(path, job)
     return job
+
+
+def _check_finished(path: str, job: Job) -> None:
+    """Pods that have ended well are none of those that are left, and each is one."""
+    seen: set[int] = set()
+    for i, rank in enumerate(job.finished):
+        if rank in seen or rank in job.numbers:
+            raise BadInput(
+                f"{path}.finished[{i}] is {rank}, already that of another pod",
+                "give the pods that are left other ranks (rank-index)",
+            )
+        seen.add(rank)
+
+
+def declined_by(entry: JobEntry) -> tuple[str, ...]:
+    """The labels that a job sets to ``null`` or ``off``: no default replaces them."""
+    said = {
+        TOR_AFFINITY: entry.tor_affinity == "null",
+        FAULT_SCHEDULING: entry.fault_scheduling is Mode.OFF,
+    }
+    return tuple(label for label in said if said[label])
 
 
 def recovery_of(entry: JobEntry) -> Recovery:
     """What a job wants done when its pods are faulty."""
     path = entry.recover_policy_path
     return Recovery(
-        mode=entry.fault_scheduling,
+        mode=entry.fault_scheduling or Mode.OFF,
         retries=entry.fault_retry_times,
         pods_only=path == "pod" or (entry.pod_rescheduling and path != "job"),
         process=entry.process_recover_enable,

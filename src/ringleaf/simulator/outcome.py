@@ -93,6 +93,8 @@ def fate_told(run: Run, fate: Fate) -> Plain:
         found["missing"] = len(standing.missing)
     if standing.terminating:
         found["ending"] = sorted(standing.terminating)
+    if fate.warnings:
+        found["warnings"] = list(fate.warnings)
     return found
 
 

@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ringleaf.framework.conf import NO_OTHERS, Conf, Others, Refused, Remark, read_conf
+from ringleaf.model.fault import Mode
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Repairs, Settings, SwitchMode
 from ringleaf.simulator.checks import good_name
@@ -40,10 +41,15 @@ def settings_of(
         switch_mode=_mode(path, entry, base.switch_mode),
         shared_leaves=_or(entry.shared_tor_num, base.shared_leaves),
         nodes_per_leaf=_or(entry.nodes_per_leaf, base.nodes_per_leaf),
+        leaf_choice=_or(entry.leaf_choice, base.leaf_choice),
         share_common_leaves=_or(entry.share_common_leaves, base.share_common_leaves),
         superpod_size=size,
         reserve_nodes=reserve,
         repairs=_repairs(entry, base.repairs),
+        default_tor_affinity=_or(entry.default_tor_affinity, base.default_tor_affinity),
+        default_fault_scheduling=Mode(
+            _or(entry.default_fault_scheduling, base.default_fault_scheduling)
+        ),
     )
 
 

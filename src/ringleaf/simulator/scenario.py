@@ -19,13 +19,15 @@ from ringleaf.framework.conf import NO_OTHERS, Conf, Others
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.job import Job, Keep
+from ringleaf.model.job import TOR_AFFINITY, Job, Keep, Schema
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
-from ringleaf.model.settings import Settings
+from ringleaf.model.settings import DefaultAffinity, Settings
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.admission import is_legal
+from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.repair import survivors
 from ringleaf.simulator.format import (
     JobEntry,
@@ -157,12 +159,14 @@ def build(entry: ScenarioEntry, others: Others = NO_OTHERS) -> Scenario:
         lost={name: lost_chips(group) for group in groups for name in group.names},
     )
     slots = slots_of(groups, settings.nodes_per_leaf)
-    tenants = read_tenants(entry, stands, settings)
     products = {group.product for group in groups}
-    jobs = [
-        job_of(f"jobs[{i}]", job, products, tenants.previous.get(job.name))
-        for i, job in enumerate(entry.jobs)
-    ]
+    stood = {name: group.product for group in groups for name in group.names}
+    assumed = _assumed(entry, stood, settings)
+    tenants = read_tenants(entry, stands, settings, assumed)
+    jobs = []
+    for i, job in enumerate(entry.jobs):
+        noun = job_of(f"jobs[{i}]", job, products, tenants.previous.get(job.name))
+        jobs.append(with_defaults(noun, settings))
     warnings += _network_warnings(entry, groups, settings)
     held: Counter[str] = Counter()
     for placements in tenants.running.values():
@@ -185,6 +189,37 @@ def build(entry: ScenarioEntry, others: Others = NO_OTHERS) -> Scenario:
         others=others,
     )
     return _with_time(scenario, entry, conf, tenants, warnings, stage=stage)
+
+
+def _assumed(
+    entry: ScenarioEntry, stood: Mapping[str, Product], settings: Settings
+) -> dict[str, Schema]:
+    """Jobs without ``tor-affinity`` -> what the settings make of them (D38)."""
+    if settings.default_tor_affinity is DefaultAffinity.NONE:
+        return {}
+    found = {}
+    for path, each, products in _all_jobs(entry, stood):
+        job = with_defaults(job_of(path, each, products), settings)
+        if TOR_AFFINITY in job.assumed and job.tor_affinity is not None:
+            found[job.name] = job.tor_affinity
+    return found
+
+
+def _all_jobs(
+    entry: ScenarioEntry, stood: Mapping[str, Product]
+) -> Iterator[tuple[str, JobEntry, Iterable[Product]]]:
+    """Every job with its path and the products that it may be of."""
+    for i, job in enumerate(entry.running):
+        yield f"running[{i}]", job, _products_of(job, stood)
+    for i, later in enumerate(entry.jobs):
+        yield f"jobs[{i}]", later, {*stood.values()}
+
+
+def _products_of(job: RunningEntry, stood: Mapping[str, Product]) -> Iterable[Product]:
+    """The product of the nodes where a running job is; without pods, all there are."""
+    held = [each for each in job.placements if each.chips] or job.placements
+    there = [stood[each.node] for each in held[:1] if each.node in stood]
+    return (there or {*stood.values()}) if job.product is None else ()
 
 
 def _rules(
@@ -247,9 +282,7 @@ def _arrivals(
     """Running jobs as the engine hears of them."""
     product = {node.name: node.product for node in scenario.nodes}
     for i, job in enumerate(entry.running):
-        held = [each for each in job.placements if each.chips] or job.placements
-        there = [product[placement.node] for placement in held[:1]]
-        known = there or {*product.values()} if job.product is None else ()
+        known = _products_of(job, product)
         noun = job_of(f"running[{i}]", job, known, at=job.started)
         held_now = tenants.running[job.name]
         yield JobArrived(noun, held_now, job.started, job.waiting_since)

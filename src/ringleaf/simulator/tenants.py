@@ -57,8 +57,16 @@ class Tenants(Struct, frozen=True):
     previous: Mapping[str, Previous]
 
 
-def read_tenants(entry: ScenarioEntry, stands: Stands, settings: Settings) -> Tenants:
-    """Read who holds what, each chip at most once."""
+def read_tenants(
+    entry: ScenarioEntry,
+    stands: Stands,
+    settings: Settings,
+    assumed: Mapping[str, Schema],
+) -> Tenants:
+    """Read which chips jobs hold, each chip at most once.
+
+    *assumed* is what jobs without ``tor-affinity`` count as.
+    """
     reader = _Reader(stands)
     names: dict[str, JobEntry] = {}
     running = {}
@@ -81,7 +89,10 @@ def read_tenants(entry: ScenarioEntry, stands: Stands, settings: Settings) -> Te
         for name, before in previous.items()
         if before.keep is Keep.PODS
     }
-    marks = _Marks(names, stands, settings, entry.leaves, alive)
+    schemas = {name: schema_of(job) for name, job in names.items()} | dict(assumed)
+    sizes = {name: job.n_replicas + len(job.finished) for name, job in names.items()}
+    types = {name: type_of(schemas[name], sizes[name]) for name in names}
+    marks = _Marks(types, stands, settings, entry.leaves, alive)
     return Tenants(
         running={
             name: tuple(marks.running(name, held)) for name, held in running.items()
@@ -205,18 +216,18 @@ class _Marks:
 
     def __init__(
         self,
-        jobs: Mapping[str, JobEntry],
+        types: Mapping[str, JobType | None],
         stands: Stands,
         settings: Settings,
         leaves: Mapping[str, LeafEntry],
         alive: Mapping[str, tuple[Placement, ...]],
     ) -> None:
-        self._jobs, self._stands = jobs, stands
+        self._types, self._stands = types, stands
         self._settings, self._leaves = settings, leaves
         self._crossing = {
             name: where
             for name, held in alive.items()
-            if self._type(name) and len(where := stands.leaves(held)) > 1
+            if types[name] and len(where := stands.leaves(held)) > 1
         }
         self._implied = implied_marks(self._crossing, settings)
 
@@ -233,7 +244,7 @@ class _Marks:
         """Placements of before, as if the job were still there."""
         implied = self._implied if name in self._crossing else {}
         where = self._stands.leaves(before.placements)
-        if before.keep is Keep.JOB and self._type(name) and len(where) > 1:
+        if before.keep is Keep.JOB and self._types[name] and len(where) > 1:
             crossing = {**self._crossing, name: where}
             implied = implied_marks(crossing, self._settings)
         for placement in before.placements:
@@ -252,11 +263,7 @@ class _Marks:
         return None if leaf is None else self._leaves.get(leaf)
 
     def _typed(self, name: str, placement: Placement, mark: Mark) -> Placement:
-        return replace(placement, mark=replace(mark, job_type=self._type(name)))
-
-    def _type(self, name: str) -> JobType | None:
-        job = self._jobs[name]
-        return type_of(schema_of(job), job.n_replicas)
+        return replace(placement, mark=replace(mark, job_type=self._types[name]))
 
 
 def schema_of(job: JobEntry) -> Schema | None:

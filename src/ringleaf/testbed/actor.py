@@ -700,7 +700,14 @@ class Actor:
         if len(set(chips)) != pod.asked(site.machine.product.resource):
             self.clashes.append(f"{where}: {named!r} are not the node's chips")
         if taken := sorted(site.used.intersection(chips)):
-            self.clashes.append(f"{where}: chips {taken} are another pod's")
+            owners = [
+                site.pods[uid].path if uid in site.pods else uid
+                for uid, held in site.held.items()
+                if not held.isdisjoint(chips)
+            ]
+            now = time.strftime("%H:%M:%S", time.gmtime())
+            held_by = f"of {', '.join(owners)} at {now}"
+            self.clashes.append(f"{where}: chips {taken} are another pod's, {held_by}")
         if broken := sorted(set(site.health.unhealthy(site.used)).intersection(chips)):
             self.clashes.append(f"{where}: chips {broken} are broken")
 

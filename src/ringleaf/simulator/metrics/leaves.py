@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from ringleaf.model.job import FOUNDATION_FROM
-from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
 from ringleaf.simulator.metrics.floor import Floor
 from ringleaf.simulator.metrics.life import Life
 from ringleaf.simulator.metrics.tally import Floats, share, spread_of
@@ -52,6 +52,14 @@ class Room:
         slots = [self._slot[i] + 1 for under in self._under for i in under]
         self.size = settings.nodes_per_leaf or max([*sizes, *slots], default=0)
         """M: nodes of a leaf."""
+        self._sizes = [0] * len(number)
+        """Nodes of each leaf, of any product."""
+        for leaf in self.leaf:
+            if leaf >= 0:
+                self._sizes[leaf] += 1
+        compact = settings.leaf_choice is LeafChoice.COMPACT
+        self._uneven = compact and len({*self._sizes}) > 1
+        """Whether leaves that are smaller than M may be complete (D36)."""
         self._floor = floor
         self.version = 0
         """Moves whenever there is another room for gangs."""
@@ -138,14 +146,28 @@ class Room:
         """The largest foundation job that 1.0 would place now, in nodes.
 
         Inside a leaf, on complete leaves, or on logical leaves: the same number of
-        nodes at every slot, and one more at some. Without leaves any nodes will do.
+        nodes at every slot, and one more at some. Where leaves of different sizes may
+        be complete, on all of those and under one more. Without leaves any nodes will
+        do.
         """
         if not self.under:
             return self.nodes
         fewest = min(self._at_slot)
         more = sum(count > fewest for count in self._at_slot)
         logical = self.size * fewest + more
-        return max(self.most_under_one, self.size * self._complete, logical)
+        whole = self.size * self._complete
+        if self._uneven:
+            whole = self._on_leaves_of_any_size
+        return max(self.most_under_one, whole, logical)
+
+    @property
+    def _on_leaves_of_any_size(self) -> int:
+        """Nodes of all complete leaves, and the most of one more that is open."""
+        pairs = zip(self.under, self._sizes, self.crossing, strict=True)
+        open_ = [(free, free == size) for free, size, crossed in pairs if not crossed]
+        whole = sum(free for free, complete in open_ if complete)
+        parts = [free for free, complete in open_ if not complete]
+        return whole + max(parts, default=0)
 
     @property
     def largest_on_whole_leaves(self) -> int:

@@ -1,0 +1,73 @@
+"""docs/seeds.md names things and tests that exist, and the check sees it if not."""
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.docs.seeds import PAGE, problems, statements
+
+TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
+TEST = "`tests/policies/test_seed_tables.py::test_policy_1_hccs_affinity`"
+LINE = f"| 000-1 | a statement | `policies.rules.RING_OF_4` | {TEST} | holds |"
+
+
+def test_every_line_names_what_is_there() -> None:
+    assert problems(TEXT) == []
+
+
+def test_all_five_documents_are_there_line_by_line() -> None:
+    numbers = [row[0] for row in statements(TEXT)]
+
+    assert len(numbers) > 200
+    for seed in range(5):
+        own = [int(n.split("-")[1]) for n in numbers if n.startswith(f"00{seed}-")]
+        assert own == [*range(1, len(own) + 1)]
+
+
+def test_a_good_line_passes() -> None:
+    assert problems(LINE) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("RING_OF_4", "RING_OF_5", "no symbol 'policies.rules.RING_OF_5'"),
+        ("`policies.rules.RING_OF_4`", "the rules", "no symbol"),
+        ("policies.rules", "policies.roles", "no symbol 'policies.roles.RING_OF_4'"),
+        ("_hccs_affinity", "_x", "no test"),
+        ("tests/policies", "tests/polices", "no test"),
+        (TEST, "", "no test"),
+        (TEST, "`case seed-000-switches-99`", "no test 'case seed-000-switches-99'"),
+        (TEST, "`test_d999_*`", "no test 'test_d999_*'"),
+        ("| holds |", "| maybe |", "state is 'maybe'"),
+        ("| holds |", "| D999 |", "no decision D999"),
+        ("| a statement |", "| |", "no statement"),
+    ],
+)
+def test_a_wrong_name_is_refused(old: str, new: str, told: str) -> None:
+    found = problems(LINE.replace(old, new))
+
+    assert any(line.startswith(f"000-1: {told}") for line in found), found
+
+
+def test_a_number_stands_once() -> None:
+    assert problems(f"{LINE}\n{LINE}") == ["000-1: the number stands twice"]
+
+
+def test_no_sentence_of_a_seed_is_copied() -> None:
+    """Twelve words in a row are nobody's by chance."""
+    folder = ROOT.parent / "shared" / "seeds"
+    if not folder.is_dir():
+        pytest.skip("the documents are not here")
+    seeds = " ".join(
+        words(path.read_text(errors="replace")) for path in folder.iterdir()
+    )
+    for number, said, *_rest in statements(TEXT):
+        own = words(said).split()
+        runs = [" ".join(own[i : i + 12]) for i in range(len(own) - 11)]
+        assert not [run for run in runs if run in seeds], number
+
+
+def words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))

@@ -1,0 +1,162 @@
+"""Warnings of placed and waiting jobs reach whoever looks at the job (D33, D40)."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import pytest
+
+from ringleaf.framework.conf import Conf
+from ringleaf.framework.instruction import Bind, Report
+from ringleaf.kube.api import Answer, Api
+from ringleaf.kube.scheduler import Options, Scheduler
+from tests.engine.story import PLAIN, conf
+from tests.kube.stage import Stage, node, teller_of
+
+TWO = conf("enqueue, allocate", PLAIN, **{"init-params": {"nslb-version": "2.0"}})
+LABELS = {"tor-affinity": "large-model-schema", "framework": "mindspore"}
+NOT_NAMED = (
+    "the vendor names switch affinity 2.0 for pytorch, not for framework 'mindspore'; "
+    "it is placed by the same rule"
+)
+
+
+def under_leaves(conf: Conf, leaves: str = "ab cd", **topology: str) -> Stage:
+    """Nodes under leaves, as ``basic-tor-node-cm`` lists them."""
+    stage = Stage([node(name) for name in leaves.replace(" ", "")], conf)
+    listed = [
+        {
+            "tor_ip": f"9.9.9.{i}",
+            "tor_id": i,
+            "server": [
+                {"server_ip": f"10.0.0.{ord(name)}", "npu_count": 8, "slice_id": slot}
+                for slot, name in enumerate(names)
+            ],
+        }
+        for i, names in enumerate(leaves.split())
+    ]
+    size = max(map(len, leaves.split()))
+    told = {"version": "1.0", "tor_count": size, "server_list": listed}
+    data = {"tor_info": json.dumps(told), **topology}
+    stage.config_map("basic-tor-node-cm", data, "kube-system")
+    return stage
+
+
+def gang(stage: Stage, pods: int, labels: dict[str, str]) -> None:
+    stage.put_group(stage.group("g", pods))
+    for i in range(pods):
+        stage.pod(f"g-{i}", 8, "g", labels=labels)
+
+
+def warnings_of(stage: Stage) -> list[str]:
+    """What the engine says in a cycle that is to be told."""
+    stage.cycle()
+    told = [each.warnings for each in stage.said if isinstance(each, Bind | Report)]
+    return [each for said in told for each in said]
+
+
+def test_d40_the_label_of_a_podgroup_or_a_pod_names_the_framework() -> None:
+    stage = under_leaves(TWO)
+    gang(stage, 2, LABELS)
+
+    assert warnings_of(stage) == [NOT_NAMED]
+
+
+def test_d40_a_job_that_waits_is_warned_too() -> None:
+    stage = under_leaves(TWO, "ab")
+    gang(stage, 3, LABELS)
+
+    assert warnings_of(stage) == [NOT_NAMED]
+
+
+@pytest.mark.parametrize(
+    ("level", "warns"), [("single_layer", False), ("double_layer", False)]
+)
+def test_d40_nodes_of_a2_chips_are_one_product_and_have_all_its_modes(
+    level: str, *, warns: bool
+) -> None:
+    """Labels do not tell 800T A2 from 800I A2, so there is nothing to warn of."""
+    stage = under_leaves(conf(), "ab", tor_level=level)
+    gang(stage, 2, {"tor-affinity": "normal-schema"})
+
+    assert bool(warnings_of(stage)) == warns
+    assert stage.bound == {"g-0": "a 01234567", "g-1": "b 01234567"}
+
+
+def test_d33_a_product_without_the_mode_is_warned_of() -> None:
+    ring = {"accelerator-type": "module"}
+    stage = under_leaves(TWO, "ab")
+    for name in "ab":
+        stage.put_node(node(name, labels=ring))
+    stage.put_group(stage.group("g", 2))
+    for i in range(2):
+        stage.pod(
+            *(f"g-{i}", 8, "g"),
+            labels={"tor-affinity": "normal-schema"},
+            spec={"nodeSelector": ring},
+        )
+
+    (said,) = warnings_of(stage)
+    assert said.startswith("the vendor names no switch affinity 2.0 for atlas-800-9000")
+
+
+class Server:
+    """Remembers the events that are posted."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str, str]] = []
+
+    async def call(self, _method: str, path: str, *rest: Any, **_more: Any) -> Any:  # noqa: ANN401
+        if path.endswith("/events"):
+            body = json.loads(next(part for part in rest if isinstance(part, bytes)))
+            about = body["involvedObject"]
+            told = body["type"], body["reason"], body["message"]
+            self.events.append((f"{about['kind']} {about['name']}", *told))
+        return Answer(200, b"{}")
+
+
+def test_d40_a_warning_is_an_event_and_said_once() -> None:
+    stage = under_leaves(TWO)
+    gang(stage, 2, LABELS)
+    stage.pod("lone", 8)
+    stage.cycle()
+    server = Server()
+
+    async def run() -> None:
+        teller = teller_of(stage, server, lambda: 0.0)
+        for _time in range(2):
+            teller.warns("default/g", [NOT_NAMED])
+            teller.warns("pod default/lone", ["one", "two"])
+            teller.warns("pod default/lone", [])
+            teller.warns("default/gone", ["nobody is there"])
+        await teller.flush(5.0)
+
+    asyncio.run(run())
+    assert server.events == [
+        ("PodGroup g", "Warning", "SchedulingWarning", NOT_NAMED),
+        ("Pod lone", "Warning", "SchedulingWarning", "one; two"),
+    ]
+
+
+@pytest.mark.parametrize("pods", [2, 5])
+def test_d40_the_scheduler_tells_the_warnings_of_what_it_binds_and_reports(
+    pods: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = under_leaves(TWO)
+    gang(stage, pods, LABELS)
+    scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
+    monkeypatch.setattr(scheduler, "world", stage.world)
+    monkeypatch.setattr(scheduler, "decider", stage.decider)
+    monkeypatch.setattr(scheduler.binder, "bind", lambda _items: None)
+    monkeypatch.setattr(scheduler.teller, "_world", stage.world)
+    told: list[tuple[str, str, str]] = []
+    monkeypatch.setattr(
+        scheduler.teller,
+        "on_job",
+        lambda group, reason, message: told.append((group.name, reason, message)),
+    )
+    said = stage.engine.handle_all(stage.decider.news(stage.now), stage.now)
+
+    scheduler._carry_out(said)  # noqa: SLF001
+
+    assert told == [("default/g", "SchedulingWarning", NOT_NAMED)]
