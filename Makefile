@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick test-long check testbed soak bench results race mutate accept manifests sbom docs lock clean
+.PHONY: demo test quick test-long check testbed soak bench results race mutate accept manifests sbom docs site lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
@@ -29,6 +29,8 @@ check: $(VENV)/.dev
 	@$(BIN)/lint-imports
 	@$(BIN)/cog --check README.md docs/*.md docs/policies/*.md
 	@$(BIN)/python -m tests.docs.seeds
+	@$(BIN)/python -m tests.docs.codeblocks
+	@$(BIN)/python -m tests.docs.site
 
 testbed: $(VENV)/.run
 	@$(BIN)/python -m ringleaf.testbed.build
@@ -69,6 +71,9 @@ sbom: $(VENV)/.run
 docs: $(VENV)/.dev
 	@$(BIN)/cog -r README.md docs/*.md docs/policies/*.md
 
+site: $(VENV)/.dev
+	@$(BIN)/python -m tests.docs.site
+
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header -o requirements/run.lock pyproject.toml requirements/build.in
@@ -77,7 +82,7 @@ lock:
 		--group dev pyproject.toml requirements/build.in
 
 clean:
-	rm -rf .venv .venv-* build/demo build/tests .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build/demo build/docs build/tests .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # A Python that pyenv has installed is found by its name, also where it is not active.
 $(BIN)/python:

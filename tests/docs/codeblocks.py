@@ -1,0 +1,119 @@
+"""Checks the fenced blocks of all pages: ``python -m tests.docs.codeblocks``.
+
+``make check`` runs it. Every block says its language. What a block calls of Ringleaf
+exists: the command, and every long option. YAML, JSON and Python can be parsed. What
+commands print is compared by ``test_transcripts.py``, which runs them.
+"""
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from textwrap import dedent
+from typing import Any, Final
+
+import typer.main
+import yaml
+
+from ringleaf.cli.main import app
+from tests.docs.pages import PAGES, text_of
+
+FENCE: Final = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```$",
+    re.DOTALL | re.MULTILINE,
+)
+_CALL: Final = re.compile(r"^(?:\$ )?(?:kubectl )?ringleaf ([a-z].*)$")
+_OPTION: Final = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+
+
+def problems(page: str, text: str) -> Iterator[str]:
+    r"""What is wrong with the blocks of a page, a line each.
+
+    >>> page = "```console\n$ ringleaf plan --jsn FILE\n```\n"
+    >>> list(problems("a.md", page))
+    ["a.md:2: 'ringleaf plan' has no option '--jsn'"]
+    """
+    for fence in FENCE.finditer(text):
+        line = text[: fence.start()].count("\n") + 1
+        language, body = fence["language"], fence["body"]
+        if not language:
+            yield f"{page}:{line}: the block does not say its language"
+        yield from (f"{page}:{line}: {each}" for each in unparsed(language, body))
+        if language in ("console", "bash", "text"):
+            for at, each in enumerate(body.splitlines(), line + 1):
+                yield from (f"{page}:{at}: {said}" for said in wrong_call(each.strip()))
+
+
+def unparsed(language: str, body: str) -> Iterator[str]:
+    """Why a block is not what it says it is.
+
+    >>> list(unparsed("json", "{"))[0].partition(":")[0]
+    'not json'
+    """
+    parse = PARSERS.get(language)
+    if parse is None:
+        return
+    try:
+        parse(body)
+    except (ValueError, SyntaxError, yaml.YAMLError) as error:
+        yield f"not {language}: {str(error).splitlines()[0]}"
+
+
+def python(body: str) -> None:
+    """Parse Python, or the input lines of a doctest."""
+    typed = re.findall(r"^ *(?:>>>|\.\.\.) ?(.*)$", body, re.MULTILINE)
+    ast.parse("\n".join(typed) if typed else dedent(body))
+
+
+PARSERS: Final[dict[str, Callable[[str], object]]] = {
+    "json": json.loads,
+    "yaml": lambda body: list(yaml.safe_load_all(body)),
+    "python": python,
+}
+
+
+def wrong_call(line: str) -> Iterator[str]:
+    """What is wrong with a line that calls Ringleaf.
+
+    >>> list(wrong_call("$ ringleaf plann FILE"))
+    ["there is no command 'ringleaf plann'"]
+    >>> list(wrong_call("ringleaf topology check FILE --json"))
+    []
+    """
+    call = _CALL.match(line)
+    if call is None:
+        return
+    command, name = root(), "ringleaf"
+    for word in call[1].split():
+        below = getattr(command, "commands", {})
+        if not below or word.startswith("-") or word.isupper():
+            break
+        name = f"{name} {word}"
+        if word not in below:
+            yield f"there is no command {name!r}"
+            return
+        command = below[word]
+    known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+    for option in _OPTION.findall(call[1].partition(" | ")[0]):
+        if option not in known and option != "--help":
+            yield f"{name!r} has no option {option!r}"
+
+
+@cache
+def root() -> Any:  # noqa: ANN401 - Typer brings its own Click
+    """The command with all its commands."""
+    return typer.main.get_command(app)
+
+
+def main() -> int:
+    """Print what is wrong; the exit status."""
+    found = [each for page in PAGES for each in problems(page, text_of(page))]
+    for line in found:
+        print(line)  # noqa: T201 - a command
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

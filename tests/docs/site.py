@@ -1,0 +1,153 @@
+"""Builds the documentation site: ``python -m tests.docs.site``, or ``make site``.
+
+Pages link to each other, and to files of the project, by their paths, so that they can
+be read where the project is. The site has the same pages, but those outside ``docs``
+(the README, the contributing guide, the changelog, the chart's page) inside it. Staging
+copies every page to ``build/docs/pages`` and turns its links. A link to a file that is
+no page leads to a copy of the file; of a link to a folder only its words stay.
+
+Building is strict: a page that is missing in the navigation, a link that leads nowhere
+or a file that is missing fails.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from tests.docs.pages import PAGES, ROOT, text_of
+
+CONFIG: Final = ROOT / "mkdocs.yml"
+BUILD: Final = ROOT / "build" / "docs"
+OUTSIDE: Final = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "deploy/chart/ringleaf/README.md": "chart.md",
+}
+"""Pages that are not in ``docs``, and where the site has them."""
+
+FILES: Final = "files"
+_FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
+_LINK: Final = re.compile(r"(!?\[)((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_NAV_PAGE: Final = re.compile(r"^ +- .*: (\S+\.md)$", re.MULTILINE)
+
+
+def place_of(path: str) -> str:
+    """Where the site has a file of the project.
+
+    >>> place_of("README.md"), place_of("docs/adr/0006-walks.md")
+    ('index.md', 'adr/0006-walks.md')
+    >>> place_of("Containerfile"), place_of("docs/report.png")
+    ('files/Containerfile', 'report.png')
+    """
+    if path in OUTSIDE:
+        return OUTSIDE[path]
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    return f"{FILES}/{path}"
+
+
+def staged(page: str, text: str) -> tuple[str, list[str]]:
+    """A page as the site has it, and the files that it links to.
+
+    >>> staged("docs/limits.md", "A [page](../README.md#x), [more](../deploy).")
+    ('A [page](index.md#x), more.', [])
+    >>> staged("docs/adr/0006-walks.md", "[image](../../Containerfile)")
+    ('[image](../files/Containerfile)', ['Containerfile'])
+    """
+    named: list[str] = []
+
+    def turned(link: re.Match[str]) -> str:
+        opening, words, target = link.groups()
+        path, hash_, anchor = target.partition("#")
+        if "://" in target or not path:
+            return link[0]
+        found = os.path.normpath(PurePosixPath(page).parent / path)
+        if (ROOT / found).is_dir():
+            return words
+        if found not in PAGES:
+            named.append(found)
+        here = PurePosixPath(place_of(page)).parent
+        there = os.path.relpath(place_of(found), here)
+        return f"{opening}{words}]({there}{hash_}{anchor})"
+
+    parts, at = [], 0
+    for fence in _FENCE.finditer(text):
+        parts += [_LINK.sub(turned, text[at : fence.start()]), fence[0]]
+        at = fence.end()
+    parts.append(_LINK.sub(turned, text[at:]))
+    return "".join(parts), named
+
+
+def stage(folder: Path = BUILD) -> None:
+    """Write all pages, and the files that they link to, below *folder*."""
+    pages = folder / "pages"
+    shutil.rmtree(pages, ignore_errors=True)
+    for page in PAGES:
+        text, named = staged(page, text_of(page))
+        target = pages / place_of(page)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        for name in named:
+            copy = pages / place_of(name)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy)
+
+
+def problems(navigation: str, pages: tuple[str, ...] = PAGES) -> Iterator[str]:
+    """What the navigation lacks, names twice, or names though it is not there.
+
+    >>> list(problems("  - A: index.md", ("README.md", "docs/limits.md")))
+    ['mkdocs.yml: limits.md is not in the navigation']
+    """
+    listed = _NAV_PAGE.findall(navigation)
+    known = {place_of(page) for page in pages}
+    yield from (
+        f"mkdocs.yml: {each} is not in the navigation"
+        for each in sorted(known - {*listed})
+    )
+    yield from (
+        f"mkdocs.yml: {each} is in the navigation, but not there"
+        for each in sorted({*listed} - known)
+    )
+    yield from (
+        f"mkdocs.yml: {each} is in the navigation twice"
+        for each in sorted({*listed})
+        if listed.count(each) > 1
+    )
+
+
+def build(folder: Path = BUILD) -> str:
+    """Build the site below *folder*; what is wrong, or nothing."""
+    shutil.rmtree(folder / "site", ignore_errors=True)
+    shutil.copyfile(CONFIG, folder / CONFIG.name)
+    command = (sys.executable, "-m", "zensical", "build", "--clean", "--strict")
+    built = subprocess.run(  # noqa: S603 - our own command
+        command,
+        cwd=folder,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return f"{built.stdout}{built.stderr}" if built.returncode else ""
+
+
+def main() -> int:
+    """Build the site; the exit status."""
+    wrong = list(problems(CONFIG.read_text(encoding="utf-8")))
+    if not wrong:
+        stage()
+        wrong = build().splitlines()
+    for line in wrong or [f"the site: {BUILD.relative_to(ROOT)}/site/index.html"]:
+        print(line)  # noqa: T201 - a command
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
