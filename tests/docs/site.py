@@ -34,6 +34,7 @@ OUTSIDE: Final = {
 FILES: Final = "files"
 _FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 _LINK: Final = re.compile(r"(!?\[)((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _NAV_PAGE: Final = re.compile(r"^ +- .*: (\S+\.md)$", re.MULTILINE)
 
 
@@ -130,12 +131,12 @@ def build(folder: Path = BUILD) -> str:
     built = subprocess.run(  # noqa: S603 - our own command
         command,
         cwd=folder,
-        env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    return f"{built.stdout}{built.stderr}" if built.returncode else ""
+    said = _COLOUR.sub("", f"{built.stdout}{built.stderr}")
+    return said.partition("Traceback")[0] if built.returncode else ""
 
 
 def main() -> int:
