@@ -20,14 +20,14 @@ LARGE: Final = "wait_s.by_size.>64.mean"
 USE: Final = "use.utilisation"
 WORK: Final = "use.effective_utilisation"
 TOLD: Final = {
-    USE: "chips in use",
-    WORK: "chips in use less contention",
-    "wait_s.all.mean": "waiting",
-    LARGE: "waiting above 64 chips",
+    USE: "utilization",
+    WORK: "effective utilization",
+    "wait_s.all.mean": "wait time (mean)",
+    LARGE: "wait time, gangs > 64 chips (mean)",
     "bounded_slowdown.all.mean": "slowdown",
     "leaves.conflicts": "spine conflicts",
-    "leaves.at_risk_share_of_crossing": "gangs that ever shared a link",
-    "chips.ring_violations_per_1000_pods": "pods across rings, of 1,000",
+    "leaves.at_risk_share_of_crossing": "gangs that shared a leaf's links",
+    "chips.ring_violations_per_1000_pods": "pods across rings, per 1,000",
 }
 """Measures that have a column, and its head."""
 
@@ -161,8 +161,8 @@ def goals(folder: Path = FOLDER) -> str:
         "allocation below free packing, for leaves of 4 and 8 nodes": [
             *_goal_of_fills(read("fills", folder))
         ],
-        "On `kalos` at load 0.9, gangs above 64 chips wait at least 30 % less than "
-        "under best fit with the same queue, with as many chips in use or more": [
+        "On `kalos` at load 0.9, gangs > 64 chips wait at least 30 % less than "
+        "under best fit with the same queue, at the same utilization or more": [
             _goal_of_gangs(read("kalos", folder), USE, "links cost nothing"),
             links,
         ],

@@ -28,7 +28,7 @@ SMALL = (
 )
 
 
-def test_a_table_has_a_column_a_policy_and_says_how_sure_it_is(
+def test_a_table_has_a_row_a_policy_and_says_what_is_significant(
     ringleaf: Ringleaf,
 ) -> None:
     names = "ringleaf,random,best-fit+fifo"
@@ -36,10 +36,12 @@ def test_a_table_has_a_column_a_policy_and_says_how_sure_it_is(
 
     assert done.status == 0
     assert "80 jobs of philly at load 0.90 on leaf-spine-512:nodes=16" in done.lines[0]
-    assert done.lines[0].endswith("2 seeds each")
-    assert done.lines[2].split() == ["ringleaf", "random", "best-fit+fifo", "bound"]
-    assert any(line.startswith("Chips in use ") for line in done.lines)
-    assert "than ringleaf, seed by seed and beyond chance (95 %)" in done.out
+    assert done.lines[0].endswith("; 2 seeds")
+    rows = [line.split()[0] for line in done.lines if line]
+    policies = [*names.split(","), "bound"]
+    assert [word for word in rows if word in policies] == policies * 2
+    assert "Utilization" in done.out
+    assert "worse than ringleaf: significant, 95 %, paired by seed" in done.out
 
 
 def shown(results: Results, *, coloured: bool = False) -> str:
@@ -70,11 +72,36 @@ def test_marks_stand_where_there_is_no_colour() -> None:
     given = use_of((0.5, 0.7, 0.3), (0.51, 0.711, 0.309))
 
     plain = shown(given)
-    assert "Chips in use    50.5 %  *70.5 %  !30.4 %" in plain
-    assert "* is better, ! is worse than ringleaf, seed by seed" in plain
+    values = [line.split()[1] for line in plain.splitlines() if " %" in line][:3]
+    assert values == ["50.5", "*70.5", "!30.4"]
+    assert "* better, ! worse than ringleaf: significant, 95 %" in plain
     coloured = shown(given, coloured=True)
     assert "*" not in coloured
-    assert "green is better, red is worse" in coloured
+    assert "green better, red worse than ringleaf" in coloured
+
+
+def test_with_one_seed_nothing_is_coloured() -> None:
+    coloured = shown(use_of((0.5, 0.7, 0.3)), coloured=True)
+
+    assert "\x1b[32m" not in coloured
+    assert "\x1b[31m" not in coloured
+    assert "significant" not in coloured
+
+
+def test_policies_with_the_same_values_are_called_a_tie() -> None:
+    assert "a tie in every measure: a and b" in shown(use_of((0.5, 0.3, 0.3)))
+    assert "tie" not in shown(use_of((0.5, 0.3, 0.31)))
+
+
+def test_what_is_0_for_every_policy_is_a_line_and_no_column() -> None:
+    runs = [
+        plain_run(policy, leaves={"conflicts": 0.0}, use={"utilisation": 0.5})
+        for policy in ("ringleaf", "a")
+    ]
+    told = shown(Results(runs, [*compared(runs, "ringleaf")])).splitlines()
+
+    assert told[2].split() == ["Utilization"]
+    assert "0 for every policy: spine conflicts" in told
 
 
 def test_the_same_run_for_every_seed_is_told_and_not_marked() -> None:
@@ -172,21 +199,25 @@ def test_what_could_be_held_is_told_where_it_is_asked(
     assert told["n"] > 0
     assert 0 <= told["mean"] <= told["max"] < 1
     assert f"at {told['n']} moments" in shown
-    (line,) = (each for each in compared.lines if each.startswith("Less than could"))
-    assert line.endswith(measure_of("regret.mean").written(told["mean"]))
+    (line,) = (each for each in compared.lines if each.endswith(" Regret"))
+    row = compared.lines[compared.lines.index(line) + 1]
+    assert row.endswith(measure_of("regret.mean").written(told["mean"]))
     for done in refused:
         assert done.status == 2
         assert "--regret wants the extra optimum; hint: pip install" in done.err
 
 
-def test_policies_that_do_not_fit_side_by_side_come_below(ringleaf: Ringleaf) -> None:
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_table_is_no_wider_than_the_terminal(
+    ringleaf: Ringleaf, columns: int
+) -> None:
     names = ",".join(BASELINES)
-    done = ringleaf("compare", *SMALL, "--jobs=10", "--seeds=1", "--policies", names)
-    heads = [line.split() for line in done.lines if line.endswith(" bound")]
+    words = ("--jobs=10", "--seeds=1", "--policies", names)
+    done = ringleaf("compare", *SMALL, *words, columns=columns)
+    rows = [line for line in done.lines if line.split()[:1] == ["volcano-binpack"]]
 
-    assert len(heads) > 1
-    assert all(head[0] == "ringleaf" for head in heads)
-    assert [name for head in heads for name in head[1:-1]] == list(BASELINES)[1:]
+    assert max(map(len, done.lines[1:])) <= columns
+    assert (len(rows) > 2) is (columns == 40)
     assert "…" not in done.out
 
 
@@ -198,7 +229,8 @@ def test_one_seed_tells_little(ringleaf: Ringleaf, tmp_path: Path) -> None:
 
     assert done.status == 0
     assert (
-        "warning: one seed tells little; hint: ringleaf compare --seeds 5" in done.err
+        "warning: one seed shows no significance, so nothing is coloured; hint: "
+        "ringleaf compare --seeds 5" in done.err
     )
     assert report.exists()
     assert (tmp_path / "plots" / "over-time.png").read_bytes().startswith(b"\x89PNG")
@@ -280,7 +312,7 @@ def test_one_policy_alone_is_played_with_a_warning(ringleaf: Ringleaf) -> None:
     done = ringleaf("compare", *SMALL, "--seeds=2", "--policies=best-fit")
 
     assert done.status == 0
-    assert "warning: one policy is compared with nobody; hint: --policies" in done.err
+    assert "nothing to compare it with; hint: --policies" in done.err
 
 
 def test_plots_without_matplotlib_are_refused_before_the_first_run(
@@ -294,3 +326,47 @@ def test_plots_without_matplotlib_are_refused_before_the_first_run(
     assert "--plots wants matplotlib" in done.err
     assert "hint: pip install 'ringleaf[plots]'" in done.err
     assert not (tmp_path / "plots").exists()
+
+
+def test_ctrl_c_says_what_was_kept_and_what_was_not(
+    ringleaf: Ringleaf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = compare.run
+    played: list[object] = []
+
+    def interrupted(*asked: object, **words: object) -> object:
+        if len(played) == 1:
+            raise KeyboardInterrupt
+        played.append(asked)
+        return play(*asked, **words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compare, "run", interrupted)
+    words = ("compare", *SMALL, "--jobs=10", "--seeds=2", "--policies=ringleaf,random")
+    lost = ringleaf(*words)
+    played.clear()
+    kept = ringleaf(*words, "--out", str(tmp_path))
+
+    assert (lost.status, kept.status) == (130, 130)
+    assert lost.err == (
+        "ringleaf: interrupted after 1 of 4 runs; nothing was kept; hint: ringleaf "
+        "compare --out DIR keeps the runs that are complete\n"
+    )
+    assert kept.err == (
+        f"ringleaf: interrupted after 1 of 4 runs, kept in {tmp_path / 'runs'}; hint: "
+        "the same command runs only the others\n"
+    )
+    assert len([*(tmp_path / "runs").iterdir()]) == 1
+
+
+def test_where_no_job_waits_that_is_said_with_what_to_try(ringleaf: Ringleaf) -> None:
+    words = ("--cluster=leaf-spine-512", "--workload=philly", "--jobs=10")
+    idle = [
+        ringleaf("compare", *words, "--policies=ringleaf", "--seeds=2", "--workers=1"),
+        ringleaf("simulate", *words),
+    ]
+    busy = ringleaf("simulate", SMALL[0], "--workload=helios-gang", "--jobs=80")
+
+    for done in idle:
+        assert "warning: no job waited, so wait time and utilization say" in done.err
+        assert "hint: a load above 0.90 as --load 1.2" in done.err
+    assert "no job waited" not in busy.err

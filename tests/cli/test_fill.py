@@ -74,7 +74,7 @@ def test_one_seed_tells_little(ringleaf: Ringleaf) -> None:
     done = ringleaf("fill", *SMALL, "--seeds=1", "--policies=random")
 
     assert "±" not in done.out
-    assert "one seed tells little; hint: ringleaf fill --seeds 10" in done.err
+    assert "nothing is coloured; hint: ringleaf fill --seeds 10" in done.err
 
 
 def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:

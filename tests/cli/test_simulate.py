@@ -51,9 +51,9 @@ def test_a_summary_tells_what_was_simulated_and_what_came_of_it(
     assert done.lines[0] == "philly on leaf-spine-512:nodes=32, ringleaf"
     assert done.lines[1].startswith("32 nodes, 256 chips, 8 leaves; 300 jobs in ")
     told = done.out
-    for word in ("jobs  300 over", "utilisation", "waiting  mean", "fragments"):
+    for word in ("jobs  300 over", "utilization", "wait time  mean", "stranded"):
         assert word in told
-    assert "mean wait" in told
+    assert "wait mean" in told
     assert not done.err
 
 
@@ -381,9 +381,10 @@ def test_the_screen_shows_time_jobs_chips_and_leaves() -> None:
     assert lines == [
         "small on small, ringleaf   day 1, 00:05",
         "  arrived  " + "█" * 40 + " 100% of 3",
-        "   in use  " + "█" * 15 + "░" * 25 + "  38% of 64 chips",
-        "     jobs  1 wait   1 work   1 are over",
+        " utilized  " + "█" * 15 + "░" * 25 + "  38% of 64 chips",
+        "     jobs  1 pending   1 running   1 ended",
         "    speed  0 jobs a second, 0 s in one",
+        "     time  0:01",
         "",
         "   2 leaves",
         "           ▆·",

@@ -93,7 +93,7 @@ def test_a_small_study_is_played_and_gives_a_table(tmp_path: Path) -> None:
     found = study.play(tmp_path, 1)
 
     lines = tables.compared(found).splitlines()
-    assert lines[0].startswith("| policy | chips in use |")
+    assert lines[0].startswith("| policy | utilization |")
     assert [line.split()[1] for line in lines[2:]] == ["`ringleaf`", "`best-fit`"]
     assert sum(found["why"]["ringleaf"].values()) == pytest.approx(1)
     assert [len(own) for own in found["large"].values()] == [2, 2]

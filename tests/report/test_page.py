@@ -111,8 +111,8 @@ def test_the_numbers_of_the_table_are_those_of_the_results() -> None:
     values = {(m.measure, m.policy): m.value for m in results.comparison}
 
     for title, key, written in (
-        ("Chips in use", "use.utilisation", share),
-        ("Waiting, all jobs", "wait_s.all.mean", duration),
+        ("Utilization", "use.utilisation", share),
+        ("Wait time (mean)", "wait_s.all.mean", duration),
     ):
         cells = read.row(title)[2:]
         for policy, cell in zip(POLICIES, cells, strict=False):
@@ -120,8 +120,8 @@ def test_the_numbers_of_the_table_are_those_of_the_results() -> None:
             assert value.low is not None
             assert cell.startswith(f"{written(value.mean)} ")
             assert written(max(0.0, value.low)) in cell
-    assert "98.7 %" in read.row("Chips in use")[1]
-    assert ", chips in use: 98.7 %." in read.texts["li"]
+    assert "98.7 %" in read.row("Utilization")[1]
+    assert ", utilization: 98.7 %." in read.texts["li"]
 
 
 def test_without_a_comparison_the_table_has_the_means_of_the_runs() -> None:
@@ -132,7 +132,7 @@ def test_without_a_comparison_the_table_has_the_means_of_the_runs() -> None:
 
     read = Reader(page(Results(runs)))
 
-    assert read.row("Chips in use")[1].strip() == "55.0 %"
+    assert read.row("Utilization")[1].strip() == "55.0 %"
 
 
 def test_what_is_nothing_for_everybody_is_no_row() -> None:
@@ -140,7 +140,7 @@ def test_what_is_nothing_for_everybody_is_no_row() -> None:
 
     read = Reader(page(Results(runs)))
 
-    assert "0 for everybody: spine conflicts." in read.texts["p"]
+    assert "0 for every policy: spine conflicts." in read.texts["p"]
     assert not any(row and row[0].startswith("Spine conflicts") for row in read.rows)
 
 
@@ -267,7 +267,7 @@ def coloured(read: Reader) -> list[str]:
 @pytest.mark.parametrize(
     ("waits", "told"),
     [
-        ([(60.0, 90.0)], "nothing is known of chance, and nothing is coloured."),
+        ([(60.0, 90.0)], "no difference is significant, and nothing is coloured."),
         ([(60.0, 90.0)] * 2, "The same run for every seed: every policy."),
     ],
 )

@@ -56,7 +56,7 @@ def test_with_one_seed_what_is_seen_counts_and_chance_is_named() -> None:
 
     told = findings(Results([plain_run("ringleaf"), plain_run("other")]))
 
-    assert "one seed only" in told[-1].text
+    assert "no difference is significant" in told[-1].text
 
 
 def test_with_one_seed_nothing_is_clear() -> None:
@@ -68,9 +68,9 @@ def test_with_one_seed_nothing_is_clear() -> None:
 
     told = {each.head: each.text for each in findings(given)}
 
-    assert told["Chips in use"].endswith(". other is better.")
-    assert told["Waiting, all jobs"].endswith(". ringleaf is the best.")
-    assert told["Where ringleaf is worse"].startswith("In this run: chips in use")
+    assert told["Utilization"].endswith(". Better: other.")
+    assert told["Wait time (mean)"].endswith(". Better: ringleaf.")
+    assert told["Where ringleaf is worse"].startswith("In this run: utilization")
 
 
 def test_with_one_seed_a_small_difference_is_nearly_none() -> None:
@@ -82,7 +82,7 @@ def test_with_one_seed_a_small_difference_is_nearly_none() -> None:
 
     (told,) = headlines(given, ["use.utilisation", "wait_s.all.mean"])
 
-    assert told.text.endswith(". ringleaf and other are nearly the same.")
+    assert told.text.endswith(". Nearly a tie with other.")
 
 
 def test_a_verdict_tells_where_the_reference_is_worse() -> None:
@@ -90,24 +90,24 @@ def test_a_verdict_tells_where_the_reference_is_worse() -> None:
 
     told = {each.head: each for each in findings(given)}
 
-    assert told["Chips in use"].standing is Standing.WORSE
-    assert told["Chips in use"].text == (
-        "ringleaf 80.0 %; the best of the others, other, 90.0 % (-10.0 points). "
-        "other is clearly better."
+    assert told["Utilization"].standing is Standing.WORSE
+    assert told["Utilization"].text == (
+        "ringleaf 80.0 %; best baseline other 90.0 % (-10.0 points). "
+        "Significantly better: other."
     )
     worse = told["Where ringleaf is worse"]
-    assert worse.text == "Clearly: chips in use 80.0 % (other 90.0 %)."
+    assert worse.text == "Significantly: utilization 80.0 % (other 90.0 %)."
     assert worse.standing is Standing.WORSE
-    assert told["Waiting, all jobs"].text.endswith("ringleaf is clearly the best.")
+    assert told["Wait time (mean)"].text.endswith("Significantly better: ringleaf.")
     assert told["Against other"].text == (
-        "Better in waiting of all jobs; worse in chips in use."
+        "Better in mean wait time; worse in utilization."
     )
 
 
 def test_a_verdict_tells_that_the_reference_is_worse_in_nothing() -> None:
     told = {each.head: each for each in findings(results(*measured(WAIT, 1.0, 2.0)))}
 
-    assert told["Where ringleaf is worse"].text == "By no measure beyond chance."
+    assert told["Where ringleaf is worse"].text == "By no measure significantly."
 
 
 def test_a_verdict_tells_what_is_much_worse_within_chance() -> None:
@@ -119,8 +119,8 @@ def test_a_verdict_tells_what_is_much_worse_within_chance() -> None:
     told = {each.head: each for each in findings(given)}
 
     assert told["Where ringleaf is worse"].text == (
-        "By no measure beyond chance. Within chance, but by more than 10% of the mean: "
-        "waiting, all jobs 2.0 h (other 1.0 h)."
+        "By no measure significantly. Not significantly, but by more than 10% of the "
+        "mean: mean wait time 2.0 h (other 1.0 h)."
     )
 
 
@@ -135,9 +135,9 @@ def test_what_is_within_chance_tells_if_all_seeds_agree() -> None:
 
     told = {each.head: each for each in findings(given)}
 
-    assert told["Waiting, all jobs"].text.endswith(
-        "Against other the difference is within chance, though ringleaf is better "
-        "with every seed."
+    assert told["Wait time (mean)"].text.endswith(
+        "The difference to other is not significant, though ringleaf is better with "
+        "every seed."
     )
 
 
@@ -156,11 +156,13 @@ def test_runs_that_are_the_same_for_every_seed_tell_nothing_of_chance() -> None:
 
     told = {each.head: each for each in findings(given)}
 
-    waiting = told["Waiting, all jobs"]
-    assert waiting.text.endswith(". ringleaf is the best, the same with every seed.")
+    waiting = told["Wait time (mean)"]
+    assert waiting.text.endswith(". Better: ringleaf, by the same with every seed.")
     assert not waiting.is_sure
-    assert told["Chance"].text.startswith("The same run for every seed: every policy.")
-    assert not any("learly" in each.text for each in told.values())
+    assert told["Significance"].text.startswith(
+        "The same run for every seed: every policy."
+    )
+    assert not any("ignificantly better" in each.text for each in told.values())
 
 
 def test_where_the_same_run_is_worse_that_is_not_called_clear() -> None:
@@ -168,25 +170,25 @@ def test_where_the_same_run_is_worse_that_is_not_called_clear() -> None:
 
     told = {each.head: each for each in findings(given)}
 
-    assert told["Waiting, all jobs"].text.endswith(
-        ". other is better, the same with every seed."
+    assert told["Wait time (mean)"].text.endswith(
+        ". Better: other, by the same with every seed."
     )
     worse = told["Where ringleaf is worse"]
-    assert worse.text.startswith("The same with every seed: waiting, all jobs 90 s (")
+    assert worse.text.startswith("The same with every seed: mean wait time 90 s (")
     assert not worse.is_sure
 
 
 def test_a_small_difference_that_all_seeds_have_is_nearly_none() -> None:
     (told,) = headlines(with_seeds(90.0, 90.1, 90.1), [WAIT])
 
-    assert told.text.endswith(". ringleaf and other are nearly the same.")
+    assert told.text.endswith(". Nearly a tie with other.")
 
 
 def test_one_policy_may_be_the_same_for_every_seed_and_another_not() -> None:
     told = {each.head: each for each in findings(with_seeds(60.0, 600.0, 601.0))}
 
-    assert told["Waiting, all jobs"].text.endswith("ringleaf is clearly the best.")
-    assert "The same run for every seed: ringleaf." in told["Chance"].text
+    assert told["Wait time (mean)"].text.endswith("Significantly better: ringleaf.")
+    assert "The same run for every seed: ringleaf." in told["Significance"].text
 
 
 def test_in_short_tells_where_the_reference_is_worst() -> None:
@@ -198,8 +200,8 @@ def test_in_short_tells_where_the_reference_is_worst() -> None:
     short = findings(given)[0]
 
     assert short.text == (
-        "ringleaf: 80.0 % of the chips in use (others 90.0 %). "
-        "At its worst: waiting of all jobs 5.4 d, other 4.5 h."
+        "ringleaf: 80.0 % utilization (baselines 90.0 %). "
+        "At its worst: mean wait time 5.4 d, other 4.5 h."
     )
 
 
@@ -211,7 +213,7 @@ def test_in_short_tells_two_where_another_has_nothing_of_the_worst() -> None:
 
     assert findings(given)[0].text.endswith(
         "At its worst: spine conflicts 0.1, other 0; "
-        "waiting of all jobs 2.0 h, other 1.0 h (within chance)."
+        "mean wait time 2.0 h, other 1.0 h (not significant)."
     )
 
 
@@ -222,7 +224,7 @@ def test_in_short_tells_no_worst_where_nobody_is_better() -> None:
 def test_a_policy_alone_has_its_figures_told() -> None:
     told = findings(Results([plain_run("fifo", use={"utilisation": 0.25})]))
 
-    assert told[0].head == "Chips in use under fifo"
+    assert told[0].head == "Utilization under fifo"
     assert told[0].text == "25.0 %."
 
 
@@ -230,4 +232,17 @@ def test_real_runs_have_a_verdict_about_every_policy() -> None:
     heads = [each.head for each in findings(real())]
 
     assert heads[0] == "In short"
-    assert {"Against best-fit", "Against random", "Chance"} <= {*heads}
+    assert {"Against best-fit", "Against random", "Significance"} <= {*heads}
+
+
+def test_a_tie_is_called_a_tie_with_all_that_are_in_it() -> None:
+    runs = [
+        plain_run(policy, leaves={"conflicts": value})
+        for policy, value in {"ringleaf": 0.0, "a": 0.0, "b": 2.0, "c": 0.0}.items()
+    ]
+
+    (told,) = headlines(Results(runs, [*compared(runs, "ringleaf")]))
+
+    assert told.text == (
+        "ringleaf 0; best baseline a 0; worst b 2. A tie with a and c."
+    )

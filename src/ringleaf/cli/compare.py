@@ -1,9 +1,9 @@
-"""``ringleaf compare``: several policies on the same arrivals, and who is better."""
+"""``ringleaf compare``: several policies on the same arrivals, and which is better."""
 
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, redirect_stderr
 from functools import partial
 from hashlib import blake2s
@@ -16,29 +16,27 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 import ringleaf
 from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import OURS, UnknownName, baseline, entry_of
 from ringleaf.cli.comparing import Stage, play_telling
-from ringleaf.cli.failure import BadUse, program, warn
+from ringleaf.cli.failure import BadUse, Interrupted, program, warn
 from ringleaf.cli.file import check_file, check_folder, one_line
-from ringleaf.cli.output import print_json, print_trimmed
+from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.simulate import (
     Wanted,
     metrics_of,
     scheduler_of,
     trial_of,
+    warn_of_idle,
     warn_of_window,
 )
-from ringleaf.report import measures
-from ringleaf.report.measures import Better, Measure
+from ringleaf.cli.tables import print_tables
 from ringleaf.report.page import write_report
 from ringleaf.report.plots import write_plots
-from ringleaf.report.results import Bound, Estimate, Results, Run, Spec
-from ringleaf.report.verdict import alike
+from ringleaf.report.results import Bound, Results, Run, Spec
 from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.film import Film
@@ -50,19 +48,25 @@ from ringleaf.study.figures import CONFIDENCE, mean_of
 from ringleaf.study.rows import table
 
 TOLD: Final = (
-    "use.utilisation",
-    "use.effective_utilisation",
-    "wait_s.all.mean",
-    "wait_s.by_size.>64.mean",
-    "jct_s.all.mean",
-    "bounded_slowdown.all.mean",
-    "leaves.conflicts",
-    "leaves.at_risk_share_of_crossing",
-    "chips.ring_violations_per_1000_pods",
-    "chips.fragmentation",
-    "regret.mean",
+    (
+        "use.utilisation",
+        "use.effective_utilisation",
+        "chips.fragmentation",
+        "leaves.conflicts",
+        "leaves.at_risk_share_of_crossing",
+        "chips.ring_violations_per_1000_pods",
+        "regret.mean",
+    ),
+    (
+        "wait_s.all.mean",
+        "wait_s.all.p50",
+        "wait_s.all.p95",
+        "wait_s.by_size.>64.mean",
+        "jct_s.all.mean",
+        "bounded_slowdown.all.mean",
+    ),
 )
-"""Measures that are shown on a terminal; files have all of them."""
+"""Measures that are shown on a terminal, of the cluster and of jobs; files have all."""
 
 OFFERED: Final = "use.utilisation"
 """Bounded by the work on offer, as long as nobody works longer than alone."""
@@ -122,18 +126,19 @@ def compare_policies(
     plots: str | None,
     as_json: bool,
 ) -> int:
-    """Play every policy with every seed, and tell who is better; the exit status."""
+    """Run every policy with every seed, and compare them; the exit status."""
     kept = None if out is None else Path(out) / "runs"
     crew = crew_of(workers, dask)
     _check_targets(out, report, plots)
     if len(asked_of(wanted, policies, 1)) == 1:
         warn(
-            "one policy is compared with nobody; "
+            "there is one policy, and nothing to compare it with; "
             f"hint: --policies {OURS},best-fit,random"
         )
     results = results_of(wanted, policies, seeds=seeds, crew=crew, kept=kept)
     written = _write(results, out, report, plots)
     warn_of_window(results.runs[0].metrics["window"])
+    warn_of_idle([run.metrics for run in results.runs], results.runs[0].spec.load)
     if as_json:
         print_json(plain_of(results))
     else:
@@ -176,9 +181,13 @@ def results_of(
     with Stage(_title(first), casts) as stage:
         play = partial(run, told=stage.folder)
         try:
-            runs = play_all(asked, play, crew, kept=kept, heard=stage.heard)
+            runs = play_all(
+                asked, play, stage.timed(crew), kept=kept, heard=stage.heard
+            )
         except (NoCrew, NotInstalled, BadInput) as error:
             raise BadUse(str(error)) from None
+        except KeyboardInterrupt:
+            raise Interrupted(_left(stage.n_done, len(asked), kept)) from None
     return Results(
         runs,
         tuple(compared(runs, who(first))),
@@ -188,6 +197,15 @@ def results_of(
         command=f"ringleaf {shlex.join(sys.argv[1:])}",
         version=ringleaf.__version__,
     )
+
+
+def _left(done: int, runs: int, kept: Path | None) -> str:
+    """What is left of a comparison that was interrupted."""
+    told = f"interrupted after {done} of {so_many(runs, 'run')}"
+    if kept is None:
+        hint = f"hint: {program()} compare --out DIR keeps the runs that are complete"
+        return f"{told}; nothing was kept; {hint}"
+    return f"{told}, kept in {kept}; hint: the same command runs only the others"
 
 
 def _title(wanted: Wanted) -> str:
@@ -360,105 +378,22 @@ def plain_of(results: Results) -> dict[str, Any]:
 
 # For people.
 
-PAD, TITLE, BOUND = 2, 30, 8
-"""Columns between columns, for what is measured, and for bounds, at least."""
-MARKS: Final = {"green": "*", "red": "!"}
-"""What stands before a value in place of its colour."""
-
 
 def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
-    first, found = results.runs[0].spec, measures.Table(results)
+    first = results.runs[0].spec
     seeds = len(results.of(results.reference))
     console.print(
         f"{first.jobs:,} jobs of {first.workload} at load {first.load:.2f} on "
         f"{first.site}: {first.nodes:,} nodes, {first.chips:,} chips; "
-        f"{seeds} seed{'s' * (seeds != 1)} each",
+        f"{so_many(seeds, 'seed')}",
         soft_wrap=True,
     )
     console.print()
-    is_coloured = console.color_system and not console.no_color
-    marks = None if is_coloured else MARKS
-    for part in _parts(results.policies, found, console.width):
-        print_trimmed(console, _table(results, found, part, marks=marks))
-        console.print()
-    if seeds > 1:
-        better, worse = ("green", "red") if marks is None else marks.values()
-        line = (
-            f"{better} is better, {worse} is worse than {results.reference}, seed by "
-            f"seed and beyond chance ({100 * results.confidence:.0f} %)"
+    print_tables(console, results, TOLD)
+    if seeds == 1:
+        warn(
+            "one seed shows no significance, so nothing is coloured; "
+            f"hint: {program()} compare --seeds 5"
         )
-        console.print(Text(line, "dim"), soft_wrap=True)
-        if told := alike(results):
-            print_trimmed(console, told)
-    else:
-        warn(f"one seed tells little; hint: {program()} compare --seeds 5")
     for path in written:
         console.print(Text(f"written: {path}", "dim"), soft_wrap=True)
-
-
-def _parts(
-    policies: Sequence[str], found: measures.Table, width: int
-) -> list[list[str]]:
-    """The policies that stand side by side, the first in every part."""
-    rows = [measures.measure_of(key) for key in TOLD]
-    wide = {
-        policy: PAD
-        + max(len(policy), *(len(_cell(found, row, policy, MARKS)) for row in rows))
-        for policy in policies
-    }
-    reference, *others = policies
-    room = width - TITLE - BOUND - wide[reference]
-    parts, left = [[reference]], room
-    for policy in others:
-        if wide[policy] > left and len(parts[-1]) > 1:
-            parts.append([reference])
-            left = room
-        parts[-1].append(policy)
-        left -= wide[policy]
-    return parts
-
-
-def _table(
-    results: Results,
-    found: measures.Table,
-    policies: Sequence[str],
-    *,
-    marks: Mapping[str, str] | None,
-) -> Table:
-    """Some policies side by side, and the bounds; *marks* in place of colours."""
-    shown = Table(box=None, pad_edge=False, padding=(0, PAD, 0, 0))
-    shown.add_column("", no_wrap=False)
-    for policy in policies:
-        shown.add_column(policy, justify="right", no_wrap=True)
-    shown.add_column("bound", justify="right", style="dim", no_wrap=True)
-    best = {each.measure: each.value for each in results.bounds}
-    for key in TOLD:
-        measure = measures.measure_of(key)
-        if found.value(key, results.reference) is not None:
-            cells = [_cell(found, measure, policy, marks) for policy in policies]
-            limit = measure.written(best[key]) if key in best else ""
-            shown.add_row(measure.title, *cells, limit)
-    return shown
-
-
-def _cell(
-    table: measures.Table,
-    measure: Measure,
-    policy: str,
-    marks: Mapping[str, str] | None,
-) -> Text:
-    value = table.value(measure.key, policy)
-    if value is None:
-        return Text(measures.NONE)
-    colour = _colour(table, measure, policy)
-    mark = marks[colour] if marks and colour else ""
-    return Text(f"{mark}{measure.written(value.mean)}", colour)
-
-
-def _colour(table: measures.Table, measure: Measure, policy: str) -> str:
-    """Green of what is clearly better than the reference, red of what is worse."""
-    difference: Estimate | None = table.difference(measure.key, policy)
-    if difference is None or not difference.is_clear or not measure.better:
-        return ""
-    is_better = (difference.mean > 0) == (measure.better is Better.UP)
-    return "green" if is_better else "red"

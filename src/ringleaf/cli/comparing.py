@@ -1,18 +1,18 @@
 """The screen of a comparison that is under way: every policy, and maps of the cluster.
 
-Runs are played by other processes. Each leaves word of how it stands in a folder, and
-who draws looks there: nothing waits for the screen, and the screen waits for nobody.
+Runs are simulated by other processes. Each writes its state to a folder, and the screen
+reads it there: no run waits for the screen, and the screen waits for no run.
 """
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import msgspec
 from rich.console import Console, ConsoleRenderable, Group
@@ -28,16 +28,21 @@ from ringleaf.cli.simulating import (
     bar,
     moment_of,
     paced,
+    time_left,
 )
 from ringleaf.report.measures import duration, number, share, value_of
 from ringleaf.report.results import Run
 from ringleaf.simulator.clock import Clock
+from ringleaf.study.compare import Crew
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 
 BAR, WIDE_BAR, WIDE = 12, 32, 100
 """Of a narrow terminal and of a wide one, and where that begins."""
 MARGIN: Final = 8
 """Rows of a terminal that are left for other things than maps."""
-HEADS: Final = ("", "arrived", "", "in use", "conflicts", "waiting")
+HEADS: Final = ("", "arrived", "", "utilized", "conflicts", "waiting")
 MEANS: Final = ("use.utilisation", "leaves.conflicts", "wait_s.all.mean")
 """What is told of a policy that is through, as the heads say."""
 
@@ -77,7 +82,7 @@ class Stage:
     ) -> None:
         self._title, self._casts = title, casts
         self._done: dict[str, Run] = {}
-        self._began = time.perf_counter()
+        self._began, self._kept = time.perf_counter(), 0
         if console is None and sys.stderr.isatty():
             console = Console(file=sys.stderr, highlight=False)
         self._console = console
@@ -111,14 +116,31 @@ class Stage:
         """Where runs leave word, if anybody looks."""
         return None if self._folder is None else self._folder.name
 
+    @property
+    def n_done(self) -> int:
+        """How many runs are complete."""
+        return len(self._done)
+
     def heard(self, mark: str, run: Run) -> None:
-        """A run is through."""
+        """A run is complete."""
         self._done[mark] = run
+
+    def timed(self, crew: Crew) -> Crew:
+        """*crew*; what was complete before it begins does not count as its work."""
+
+        def begin(
+            play: Callable[[Asked], Answer], asked: Sequence[Asked]
+        ) -> Iterator[tuple[int, Answer]]:
+            self._began, self._kept = time.perf_counter(), len(self._done)
+            return crew(play, asked)
+
+        return begin
 
     def drawn(self) -> ConsoleRenderable:
         """The comparison as it stands."""
         console = self._console or Console()
-        seconds = int(time.perf_counter() - self._began)
+        took = time.perf_counter() - self._began
+        progress = float(len(self._done))
         table = Table.grid(padding=(0, 2))
         for head in HEADS:
             table.add_column(justify="left" if head in HEADS[:3] else "right")
@@ -129,12 +151,14 @@ class Stage:
         for policy, marks in self._casts.items():
             seen = {mark: self._seen(mark) for mark in marks if mark not in self._done}
             moments = [moment for moment in seen.values() if moment is not None]
+            progress += sum(map(_part, moments))
             table.add_row(Text(policy, "bold"), *self._row(marks, moments, width))
             for moment in moments[:1]:
                 drawn = list(_map(policy, moment))
                 if len(maps) + len(drawn) <= room:
                     maps += drawn
-        clock = f"{seconds // 60}:{seconds % 60:02}"
+        n_runs = sum(map(len, self._casts.values()))
+        clock = time_left(took, progress - self._kept, n_runs - self._kept)
         return Group(
             Text.assemble((self._title, "bold"), (f"   {clock}", "dim")),
             Text(),
@@ -147,8 +171,7 @@ class Stage:
     ) -> list[Text]:
         """How a policy stands: of several seeds, what the first one under way shows."""
         done = [self._done[mark] for mark in marks if mark in self._done]
-        came = sum(each.arrived / max(each.jobs, 1) for each in moments)
-        part = (len(done) + came) / len(marks)
+        part = (len(done) + sum(map(_part, moments))) / len(marks)
         cells = [Text.assemble(bar(part, width, "cyan"), f" {part:4.0%}")]
         if len(done) == len(marks):
             means = [_mean(done, key) for key in MEANS]
@@ -178,6 +201,11 @@ class Stage:
         except OSError:
             return None
         return msgspec.json.decode(text, type=Moment)
+
+
+def _part(moment: Moment) -> float:
+    """How far a run is, by the jobs that have arrived."""
+    return moment.arrived / max(moment.jobs, 1)
 
 
 def _mean(runs: Sequence[Run], key: str) -> float | None:

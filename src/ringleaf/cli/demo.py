@@ -13,10 +13,11 @@ from ringleaf.cli.compare import crew_of, plain_of, results_of
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json, print_trimmed
 from ringleaf.cli.simulate import Wanted
+from ringleaf.cli.tables import print_tables
 from ringleaf.report import measures
 from ringleaf.report.page import write_report
 from ringleaf.report.results import Results
-from ringleaf.report.verdict import Standing, headlines, relative, standing_of
+from ringleaf.report.verdict import headlines, relative
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.workloads import WORKLOADS
 
@@ -48,8 +49,6 @@ POINTS: Final = (
     "use.effective_utilisation",
 )
 """The measures of which a sentence is said."""
-NAMES: Final = 16
-"""Columns for the names of the policies."""
 
 WHERE: Final = (
     "{jobs:,} jobs come to {site}. They are those of {workload}, {title} (drawn from "
@@ -100,14 +99,14 @@ def _told(text: str, wanted: Wanted) -> str:
 
 
 FIRST: Final = {
-    "wait_s.by_size.>64.mean": "Gangs above 64 chips",
+    "wait_s.by_size.>64.mean": "Gangs > 64 chips",
     "wait_s.all.mean": "Jobs",
 }
-"""Whose waiting is told first; where there are none such, the next."""
+"""Of which jobs the wait time is told; where there are none, of the next."""
 
 
 def in_a_sentence(table: measures.Table) -> str | None:
-    """How long is waited: the reference, the worst and the best of the others."""
+    """The wait time of the reference, the worst and the best baseline."""
     reference = table.results.reference
     for key, who in FIRST.items():
         waits = {
@@ -124,7 +123,7 @@ def in_a_sentence(table: measures.Table) -> str | None:
         return (
             f"{who} wait {measures.duration(own)} with {reference}, "
             f"{_beside(waits[last], own)} with {last}, and {_beside(waits[best], own)} "
-            f"with {best}, the best of the others."
+            f"with {best}, the best baseline."
         )
     return None
 
@@ -140,44 +139,17 @@ def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> N
     if sentence is not None:
         print_trimmed(console, Text(sentence, "bold"))
         console.print()
-    print_trimmed(console, _table(measures.Table(results), console.width))
-    if console.color_system and not console.no_color:
-        console.print(Text("green is better, red is worse than ringleaf", "dim"))
-    console.print()
+    print_tables(console, results, [SHOWN])
     points = Table.grid(padding=(0, 2, 0, 0))
     points.add_column(width=26)
     for point in headlines(results, POINTS):
         points.add_row(Text(point.head, "bold"), point.text)
     print_trimmed(console, points)
     console.print()
-    console.print("One seed says nothing of chance. This plays several:")
+    console.print("One seed shows no significance. This runs five:")
     console.print(Text(f"  {_again(wanted)}", "dim"), soft_wrap=True)
     told = Text.assemble("The report, to open in a browser: ", (str(report), "bold"))
     console.print(told, soft_wrap=True)
-
-
-STYLES: Final = {Standing.BETTER: "red", Standing.WORSE: "green", Standing.EVEN: ""}
-"""Of another policy's value, by how Ringleaf stands against it."""
-
-
-def _table(table: measures.Table, width: int) -> Table:
-    """A row for each policy; green and red is where it is better and worse."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-    shown.add_column("", no_wrap=True)
-    told = [measures.measure_of(key) for key in SHOWN]
-    of_each = max(11, min(13, (width - NAMES) // len(told) - 1))
-    for measure in told:
-        shown.add_column(measure.title, justify="right", width=of_each)
-    for policy in table.results.policies:
-        cells = []
-        for measure in told:
-            value = table.value(measure.key, policy)
-            text = measures.NONE if value is None else measure.written(value.mean)
-            standing = standing_of(table, measure, policy)
-            cells.append(Text(text, "" if standing is None else STYLES[standing]))
-        own = policy == table.results.reference
-        shown.add_row(Text(policy, "bold" if own else ""), *cells)
-    return shown
 
 
 def _again(wanted: Wanted, policies: Sequence[str] = POLICIES) -> str:

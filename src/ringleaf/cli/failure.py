@@ -12,6 +12,10 @@ class BadUse(Exception):  # noqa: N818 - it reads as what happened
     """The command was called with something that cannot be used."""
 
 
+class Interrupted(Exception):  # noqa: N818 - it reads as what happened
+    """Ctrl-C ended the command; the text is one line about what is kept."""
+
+
 def program() -> str:
     """How the command is called: as ``ringleaf``, or as a plugin of kubectl."""
     own = Path(sys.argv[0]).name if sys.argv else ""

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from ringleaf.cli.compare import asked_of, crew_of, who
 from ringleaf.cli.failure import program, warn
-from ringleaf.cli.output import print_json, progress
+from ringleaf.cli.output import print_json, print_trimmed, progress
 from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
+from ringleaf.cli.tables import marks_of
 from ringleaf.report.results import Estimate
 from ringleaf.simulator.saturation import (
     Fill,
@@ -186,28 +187,34 @@ def _show(console: Console, told: dict[str, Any]) -> None:
     shown.add_column("", no_wrap=True)
     for title in TITLES.values():
         shown.add_column(title, justify="right", no_wrap=True)
+    marks = marks_of(console)
     for row in told["policies"]:
-        cells = [_cell(row[way]) for way in TITLES]
+        cells = [_cell(row[way], marks) for way in TITLES]
         shown.add_row(Text(row["policy"]), *cells)
     for name, mean in told["bounds"].items():
         shown.add_row(Text(BOUNDS[name], "dim"), Text(_percent(mean), "dim"))
-    console.print(shown)
+    print_trimmed(console, shown)
     console.print()
     if seeds > 1:
+        better, worse = (mark or colour for colour, mark in marks.items())
         line = (
-            f"± {100 * CONFIDENCE:.0f} % confidence; green is better, red is worse "
-            f"than {told['reference']}, beyond chance"
+            f"± {100 * CONFIDENCE:.0f} % confidence; {better} better, {worse} worse "
+            f"than {told['reference']}: significant, paired by seed"
         )
         console.print(Text(line, "dim"), soft_wrap=True)
     else:
-        warn(f"one seed tells little; hint: {program()} fill --seeds 10")
+        warn(
+            "one seed shows no significance, so nothing is coloured; "
+            f"hint: {program()} fill --seeds 10"
+        )
 
 
-def _cell(told: dict[str, Any]) -> Text:
+def _cell(told: dict[str, Any], marks: dict[str, str]) -> Text:
     difference = msgspec.convert(told["difference"], Estimate | None)
     if difference is None or not difference.is_clear:
         return Text(_percent(told["allocated"]))
-    return Text(_percent(told["allocated"]), "green" if difference.mean > 0 else "red")
+    colour = "green" if difference.mean > 0 else "red"
+    return Text(f"{marks[colour]}{_percent(told['allocated'])}", colour)
 
 
 def _percent(told: dict[str, Any]) -> str:

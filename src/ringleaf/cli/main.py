@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ringleaf
-from ringleaf.cli.failure import BadUse, program, report
+from ringleaf.cli.failure import BadUse, Interrupted, program, report
 from ringleaf.cli.options import (
     COMPARED,
     Amplitude,
@@ -1453,6 +1453,9 @@ def run() -> None:
     except typer.TyperException as error:
         report(_one_line(error))
         sys.exit(2)
+    except Interrupted as error:
+        report(str(error))
+        sys.exit(130)
     except typer.Abort:
         sys.exit(130)
     except BrokenPipeError:

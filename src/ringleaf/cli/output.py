@@ -8,7 +8,13 @@ from typing import Final, TypeVar
 
 import msgspec
 from rich.console import Console, RenderableType
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 PATIENCE_S: Final = 1.0
@@ -43,6 +49,7 @@ def progress(total: int | None = None, *, what: str) -> Iterator[Progress]:
         TextColumn("{task.description}", markup=False),
         TextColumn("" if total is None else "{task.completed:.0f} of {task.total:.0f}"),
         TimeElapsedColumn(),
+        *([] if total is None else [TextColumn("left"), TimeRemainingColumn()]),
         console=Console(stderr=True),
         transient=True,
     )

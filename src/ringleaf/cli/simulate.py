@@ -114,6 +114,7 @@ def simulate_jobs(
     tally = course.clock.finish()
     told = _told(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
     warn_of_window(told["measures"]["window"])
+    warn_of_idle([told["measures"]], told["workload"]["load"])
     if folder is not None:
         _write(folder, told, course)
     if as_json:
@@ -226,6 +227,28 @@ def warn_of_window(window: dict[str, float]) -> None:
             f"only {lasting(counted)} of the {lasting(comes)} in which jobs come are "
             "counted, as so few of them come early; hint: more --jobs, or --load"
         )
+
+
+def warn_of_idle(measured: Sequence[dict[str, Any]], load: float) -> None:
+    """Warn where no job ever waited: such a run says nothing about scheduling."""
+    if all(
+        not each["wait_s"]["all"]["max"] and not each["jobs"]["unstarted"]
+        for each in measured
+    ):
+        warn(
+            f"no job waited, so wait time and utilization say nothing about the "
+            f"policy; hint: a load above {load:.2f} as --load {_higher(load)}, or a "
+            "smaller --cluster"
+        )
+
+
+def _higher(load: float) -> str:
+    """A load at which jobs are likely to wait.
+
+    >>> _higher(0.3), _higher(0.9), _higher(1.4)
+    ('0.9', '1.2', '1.7')
+    """
+    return f"{0.9 if load < 0.6 else load + 0.3:.1f}"  # noqa: PLR2004
 
 
 def trial_of(wanted: Wanted) -> Trial:

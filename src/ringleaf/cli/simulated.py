@@ -82,8 +82,8 @@ def _hint(told: Plain) -> str:
     if not (idle and silent and order > IN_ORDER and wait_s > LONG_S):
         return ""
     return (
-        "hint: jobs wait for their turn (order) while chips are free, as places are "
-        "kept for others and nobody tells how long jobs run; try --estimate 1.5"
+        "hint: jobs wait for their turn (order) while chips are free, as reservations "
+        "hold them and jobs have no time limits; try --estimate 1.5"
     )
 
 
@@ -109,17 +109,17 @@ def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
     jobs, measures = told["jobs"], told["measures"]
     yield "jobs", _jobs(told)
     use = measures["use"]
-    yield "utilisation", _told(_percent(use["utilisation"]), _useful(told))
+    yield "utilization", _told(_percent(use["utilisation"]), _useful(told))
     wait = measures["wait_s"]["all"]
-    few = f"half within {lasting(wait['p50'])}, 99 % within {lasting(wait['p99'])}"
-    yield "waiting", _told(f"mean {lasting(wait['mean'])}", few)
+    few = ", ".join(f"{key} {lasting(wait[key])}" for key in ("p50", "p95", "p99"))
+    yield "wait time", _told(f"mean {lasting(wait['mean'])}", few)
     if wait["mean"]:
-        yield "because of", Text(_why(measures["why"]))
+        yield "causes", Text(_why(measures["why"]))
     chips = measures["chips"]
     violations = chips["ring_violations"]
     torn = "no pod across rings" if not violations else f"{violations} across rings"
-    fragments = f"{_percent(chips['fragmentation'])} of all chips"
-    yield "fragments", _told(fragments, torn)
+    stranded = f"{_percent(chips['fragmentation'])} of all chips"
+    yield "stranded", _told(stranded, torn)
     leaves = measures["leaves"]
     if told["cluster"]["leaves"] and leaves["gangs"]:
         yield "leaves", _leaves(leaves)
@@ -129,7 +129,7 @@ def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
         yield "SuperPoDs", Text(f"{split} of {superpods['blocks']} split")
     if (regret := measures.get("regret", {})).get("n"):
         most = f"at most {_percent(regret['max'])}, at {regret['n']:,} moments"
-        could = f"{_percent(regret['mean'])} less than could be held"
+        could = f"{_percent(regret['mean'])} less than the optimum"
         yield "regret", _told(could, most)
     if told["asked"]["faults"] != "none":
         yield "faults", _faults(jobs)
@@ -156,9 +156,7 @@ def _useful(told: Plain) -> str:
     use = told["measures"]["use"]
     parts = []
     if use["effective_utilisation"] != use["utilisation"]:
-        parts.append(
-            f"{_percent(use['effective_utilisation'])} without waits for links"
-        )
+        parts.append(f"effective utilization {_percent(use['effective_utilisation'])}")
     if use["healthy_utilisation"] != use["utilisation"]:
         parts.append(f"{_percent(use['healthy_utilisation'])} of healthy chips")
     return ", ".join(parts)
@@ -206,7 +204,7 @@ def _lost(told: Plain) -> Text:
 def _by_size(measures: Plain) -> Table:
     """How long jobs wait, by their size."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("chips", "jobs", "mean wait", "half", "95 %", "99 %", "longest"):
+    for name in ("chips", "jobs", "wait mean", "p50", "p95", "p99", "max"):
         table.add_column(name, justify="right")
     for size, wait in measures["wait_s"]["by_size"].items():
         if wait["n"]:

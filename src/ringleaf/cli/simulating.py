@@ -132,7 +132,7 @@ class Screen:
     ) -> None:
         self._clock, self._policy = clock, policy
         self._began = self._shown = time.perf_counter()
-        self._from = (clock.now, clock.tally.over)
+        self._from = (clock.now, clock.tally.over, clock.tally.arrived)
         self._live: Live | None = None
         self._console = console
         if console is None and sys.stderr.isatty():
@@ -166,22 +166,45 @@ class Screen:
         speed = (seen.over - self._from[1]) / took
         passes = (seen.now - self._from[0]) / took
         head = f"{trial.workload.name} on {trial.site.name}, {self._policy}"
+        came = self._from[2]
+        left = time_left(took, seen.arrived - came, seen.jobs - came)
         return Group(
             Text.assemble((head, "bold"), f"   {seen.hours}"),
             _line("arrived", _bar(seen.arrived, seen.jobs, "cyan")),
-            _line("in use", _bar(seen.used, seen.chips, "green", "chips")),
+            _line("utilized", _bar(seen.used, seen.chips, "green", "chips")),
             _line(
                 "jobs",
                 Text.assemble(
-                    (f"{seen.waiting:,} wait", "yellow" if seen.waiting else ""),
-                    f"   {seen.working:,} work   {seen.over:,} are over",
+                    (f"{seen.waiting:,} pending", "yellow" if seen.waiting else ""),
+                    f"   {seen.working:,} running   {seen.over:,} ended",
                 ),
             ),
             _line(
                 "speed", Text(f"{speed:,.0f} jobs a second, {lasting(passes)} in one")
             ),
+            _line("time", Text(left)),
             *_drawn(seen.map),
         )
+
+
+SURE_S: Final = 2.0
+"""How long something takes before its speed says when it ends."""
+
+
+def time_left(took_s: float, done: float, total: float) -> str:
+    """The time since the start and, once that can be told, about how much is left.
+
+    >>> time_left(71.0, 3.0, 12.0), time_left(71.0, 0.0, 12.0)
+    ('1:11, about 3:33 left', '1:11')
+    """
+    told = _clock(took_s)
+    if done <= 0 or took_s < SURE_S or done >= total:
+        return told
+    return f"{told}, about {_clock(took_s * (total - done) / done)} left"
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def _line(word: str, what: Text) -> Text:

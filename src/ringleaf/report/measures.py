@@ -79,11 +79,12 @@ class Measure(Struct, frozen=True):
 
     Args:
         key: Where ``Metrics.plain`` has it, with dots.
-        title: What people call it.
+        title: Its usual name.
         about: What it means, in a sentence.
         better: Which way it is better.
         written: How its values are written.
-        noun: What it is in the middle of a sentence.
+        noun: Its name in the middle of a sentence.
+        short: Its name over a narrow column, in lines; empty is the title.
 
     """
 
@@ -93,90 +94,100 @@ class Measure(Struct, frozen=True):
     better: Better
     written: Callable[[float], str] = number
     noun: str = ""
+    short: str = ""
+
+    @property
+    def head(self) -> str:
+        """Its name over a column, broken into lines."""
+        return self.short or self.title.replace(" ", "\n")
 
 
 UP, DOWN, NEITHER = Better.UP, Better.DOWN, Better.NEITHER
 
 MEASURES: Final = (
-    Measure("use.utilisation", "Chips in use",
-            "Share of all chips that jobs hold, on average over time.", UP, share,
-            "chips in use"),
-    Measure("use.effective_utilisation", "Chips in use, less what contention costs",
-            "Chips in use, with jobs that share links to the spine counted as slower.",
-            UP, share, "chips in use after contention"),
-    Measure("wait_s.all.mean", "Waiting, all jobs",
-            "From the submission of a job to its start, mean over jobs.", DOWN,
-            duration, "waiting of all jobs"),
-    Measure("wait_s.by_size.>64.mean", "Waiting, gangs above 64 chips",
-            "Submission to start, mean over jobs above 64 chips.", DOWN, duration,
-            "waiting of gangs above 64 chips"),
-    Measure("wait_s.by_size.>256.mean", "Waiting, gangs above 256 chips",
-            "Submission to start, mean over jobs above 256 chips.", DOWN, duration,
-            "waiting of gangs above 256 chips"),
-    Measure("wait_s.by_size.1.mean", "Waiting, jobs of one chip",
-            "Submission to start, mean over jobs of one chip.", DOWN, duration,
-            "waiting of jobs of one chip"),
-    Measure("wait_s.all.p99", "Waiting, the 99th percentile",
-            "One job in a hundred waits longer than this.", DOWN, duration,
-            "the longest waits"),
-    Measure("starvation.max_wait_s", "Longest wait of a very large gang",
-            "The longest wait of a job of more than a quarter of the cluster.", DOWN,
-            duration, "the longest wait of a very large gang"),
-    Measure("bounded_slowdown.all.mean", "Slowdown",
-            "Time from submission to end by the time a job runs alone; 1 is ideal.",
-            DOWN, number, "slowdown"),
-    Measure("jct_s.all.mean", "Submission to end, all jobs",
-            "Waiting and running, mean over jobs.", DOWN, duration,
-            "time from submission to end"),
-    Measure("work.makespan_s", "Whole run",
-            "From the first submission to the last end.", DOWN, duration,
-            "length of the whole run"),
+    Measure("use.utilisation", "Utilization",
+            "Share of all chips that jobs hold, mean over time.", UP, share,
+            "utilization"),
+    Measure("use.effective_utilisation", "Effective utilization",
+            "Utilization, with jobs that share links to the spine counted as slower.",
+            UP, share, "effective utilization"),
+    Measure("chips.fragmentation", "Stranded chips",
+            "Free chips that no usual pod can use, as a share of all chips.", DOWN,
+            share, "stranded chips"),
     Measure("leaves.conflicts", "Spine conflicts",
-            "Over all leaves, jobs that use its links to the spine beyond the first, "
-            "on average over time.", DOWN, number, "spine conflicts"),
-    Measure("leaves.at_risk_share_of_crossing", "Gangs that ever shared a leaf's links",
-            "Share of the gangs across leaves that met another one on a leaf.", DOWN,
-            share, "gangs that meet others on a leaf"),
+            "Over all leaves, jobs beyond the first that use its links to the spine, "
+            "mean over time.", DOWN, number, "spine conflicts"),
+    Measure("leaves.at_risk_share_of_crossing", "Gangs that shared a leaf's links",
+            "Share of the gangs across leaves that ever met another one on a leaf.",
+            DOWN, share, "gangs that shared a leaf's links", "Gangs\nsharing\nlinks"),
+    Measure("wait_s.all.mean", "Wait time (mean)",
+            "From the submission of a job to its start, mean over jobs.", DOWN,
+            duration, "mean wait time", "Wait\nmean"),
+    Measure("wait_s.all.p50", "Wait time (p50)",
+            "Half of the jobs wait longer than this.", DOWN, duration,
+            "median wait time", "Wait\np50"),
+    Measure("wait_s.all.p95", "Wait time (p95)",
+            "One job in twenty waits longer than this.", DOWN, duration,
+            "p95 wait time", "Wait\np95"),
+    Measure("wait_s.all.p99", "Wait time (p99)",
+            "One job in a hundred waits longer than this.", DOWN, duration,
+            "p99 wait time", "Wait\np99"),
+    Measure("wait_s.by_size.>64.mean", "Wait time, gangs > 64 chips (mean)",
+            "From submission to start, mean over jobs of more than 64 chips.", DOWN,
+            duration, "mean wait time of gangs > 64 chips", "Wait\n> 64 chips"),
+    Measure("wait_s.by_size.>256.mean", "Wait time, gangs > 256 chips (mean)",
+            "From submission to start, mean over jobs of more than 256 chips.", DOWN,
+            duration, "mean wait time of gangs > 256 chips", "Wait\n> 256 chips"),
+    Measure("wait_s.by_size.1.mean", "Wait time, 1-chip jobs (mean)",
+            "From submission to start, mean over jobs of one chip.", DOWN, duration,
+            "mean wait time of 1-chip jobs", "Wait\n1 chip"),
+    Measure("starvation.max_wait_s", "Wait time, largest gangs (max)",
+            "The longest wait of a job of more than a quarter of the cluster.", DOWN,
+            duration, "longest wait time of the largest gangs", "Longest\nwait"),
+    Measure("bounded_slowdown.all.mean", "Slowdown",
+            "Time from submission to end over the time a job runs alone; 1 is ideal.",
+            DOWN, number, "slowdown"),
+    Measure("jct_s.all.mean", "Job completion time (mean)",
+            "From submission to end, mean over jobs.", DOWN, duration,
+            "mean job completion time", "JCT\nmean"),
+    Measure("work.makespan_s", "Makespan",
+            "From the first submission to the last end.", DOWN, duration, "makespan"),
     Measure("leaves.share_of_gangs", "Gangs across leaves",
-            "Share of the jobs on several nodes that stand under several leaves.", DOWN,
+            "Share of the jobs on several nodes that are under several leaves.", DOWN,
             share, "gangs across leaves"),
-    Measure("leaves.avoidable", "Gangs across leaves without need",
+    Measure("leaves.avoidable", "Gangs across leaves, avoidable",
             "Jobs under several leaves that would fit under one.", DOWN, number,
-            "gangs across leaves without need"),
-    Measure("superpods.split_blocks", "Blocks split over SuperPoDs",
+            "avoidable gangs across leaves"),
+    Measure("superpods.split_blocks", "Split blocks",
             "Blocks that asked to be in one SuperPoD and are not.", DOWN, number,
             "split blocks"),
-    Measure("chips.fragmentation", "Chips that are free in vain",
-            "Free chips that the usual pods cannot use, by all chips.", DOWN, share,
-            "chips that are free in vain"),
-    Measure("chips.ring_violations_per_1000_pods", "Pods across rings, of 1,000",
+    Measure("chips.ring_violations_per_1000_pods", "Pods across rings, per 1,000",
             "Pods that would fit into one ring of chips, and are not in one.", DOWN,
-            number, "pods across rings"),
-    Measure("nodes.largest_gang_of_free.1.0", "Largest gang, of the free nodes",
-            "Share of the free nodes that one gang could have under the network "
-            "rules.", UP, share, "the largest gang that could start"),
-    Measure("why.frag_wait_share", "Time in which enough was free for the first",
-            "Share of the time in which the job that came first waits though as many "
+            number, "pods across rings", "Pods\nacross\nrings"),
+    Measure("nodes.largest_gang_of_free.1.0", "Largest schedulable gang",
+            "The largest gang that the network rules would let start, as a share of "
+            "the free nodes.", UP, share, "largest schedulable gang"),
+    Measure("why.frag_wait_share", "Head of queue blocked by fragmentation",
+            "Share of the time in which the oldest pending job waits although as many "
             "chips as it asks for are free.", DOWN, share,
-            "time in which enough was free for the first job"),
-    Measure("regret.mean", "Less than could be held",
-            "What is held at moments at which somebody waits, by what an exact solver "
-            "would hold with the jobs that wait.", DOWN, share,
-            "what could be held besides"),
+            "time in which fragmentation blocks the head of the queue"),
+    Measure("regret.mean", "Regret",
+            "Chips that an exact solver would allocate to the pending jobs besides, as "
+            "a share of what it would allocate.", DOWN, share, "regret"),
     Measure("faults.chip_hours_lost_to_faults", "Chip-hours lost to faults",
-            "Work that had to be done again because something broke.", DOWN, number,
+            "Work that is done again after a fault.", DOWN, number,
             "chip-hours lost to faults"),
-    Measure("faults.recovery_s.mean", "Time to recover",
-            "From a fault to when the job is whole again.", DOWN, duration,
-            "time to recover"),
+    Measure("faults.recovery_s.mean", "Recovery time (mean)",
+            "From a fault to when the job has all its pods again.", DOWN, duration,
+            "mean recovery time"),
     Measure("faults.share_in_place", "Pods restored in place",
-            "Share of the pods that a fault took that returned to their node.", UP,
+            "Share of the pods lost to faults that returned to their node.", UP,
             share, "pods restored in place"),
     Measure("faults.evictions", "Evictions",
-            "Jobs that were asked to end for others.", DOWN, number, "evictions"),
-    Measure("jobs.unstarted", "Jobs that never started",
-            "Jobs that still wait at the end.", DOWN, number,
-            "jobs that never started"),
+            "Jobs that were evicted for other jobs.", DOWN, number, "evictions"),
+    Measure("jobs.unstarted", "Jobs never started",
+            "Jobs that are still pending at the end.", DOWN, number,
+            "jobs never started"),
 )  # fmt: skip
 """What tables tell, in this order; docs/measures.md defines each."""
 
@@ -263,7 +274,7 @@ class Table:
         return self._differences.get((key, policy))
 
     def tells(self, measure: Measure) -> bool:
-        """Whether a measure says anything here: not if it is 0 for everybody."""
+        """Whether a measure says anything here: not if it is 0 for every policy."""
         values = [self.value(measure.key, p) for p in self.results.policies]
         return any(value is not None and value.mean for value in values)
 

@@ -287,15 +287,16 @@ def axis_of(runs: Sequence[Run]) -> chart.Axis:
 
 
 _LINES: Final = (
-    ("utilisation", "Chips in use", "share of all chips", 1.0, tick),
-    ("queue_length", "Queue", "jobs that wait", None, number),
-    ("waiting_chips", "Chips that are waited for", "chips", None, number),
-    ("fragmentation", "Chips that are free in vain",
-     "free chips that the usual pods cannot use, share of all chips", None, tick),
+    ("utilisation", "Utilization", "share of all chips", 1.0, tick),
+    ("queue_length", "Queue length", "pending jobs", None, number),
+    ("waiting_chips", "Queued demand (chips)", "chips that pending jobs ask for", None,
+     number),
+    ("fragmentation", "Stranded chips",
+     "free chips that no usual pod can use, share of all chips", None, tick),
     ("conflicts", "Spine conflicts",
      "jobs that use a leaf's links to the spine beyond the first, over all leaves",
      None, number),
-    ("largest_gang_nodes", "Room for a large gang",
+    ("largest_gang_nodes", "Largest schedulable gang",
      "nodes of the largest gang that could start under the network rules", None,
      number),
 )  # fmt: skip
@@ -304,13 +305,13 @@ _LINES: Final = (
 _CAPTIONS: Final = {
     "utilisation": "How much of the cluster jobs hold. Higher is better, as far as "
     "jobs are not slowed down for it.",
-    "queue_length": "How many jobs wait for their places. Lower is better.",
-    "waiting_chips": "How many chips the jobs that wait ask for: one gang of 1,024 "
-    "weighs as much as 1,024 small jobs.",
-    "fragmentation": "Free chips that stand where no usual pod fits. Lower is better.",
+    "queue_length": "Pending jobs. Lower is better.",
+    "waiting_chips": "Chips that pending jobs ask for: one gang of 1,024 weighs as "
+    "much as 1,024 small jobs.",
+    "fragmentation": "Free chips where no usual pod fits. Lower is better.",
     "conflicts": "Gangs that meet on a leaf's links to the spine slow each other "
     "down. Lower is better; 0 is what switch affinity 1.0 promises.",
-    "largest_gang_nodes": "The largest job that could start at once if it came now.",
+    "largest_gang_nodes": "The largest job that would start at once if it came now.",
 }
 
 
@@ -555,7 +556,7 @@ def _table(results: Results) -> Iterator[str]:
             f"<small>{escape(about.strip())}.</small></th>{cells}</tr>"
         )
     idle = [m.noun for m in table.measures if not table.tells(m)]
-    silent = f"<p>0 for everybody: {escape(listed(idle))}.</p>" if idle else ""
+    silent = f"<p>0 for every policy: {escape(listed(idle))}.</p>" if idle else ""
     told = "".join(
         f"<li><b>{escape(bound.name)}</b>, {escape(_limit(bound))}. "
         f"{escape(bound.title)}</li>"
@@ -589,13 +590,13 @@ def _read_as(results: Results) -> str:
         told += f", and the difference to {reference}. "
         return told + (
             alike(results)
-            or "There are no intervals: nothing is known of chance, and nothing is "
-            "coloured."
+            or "With one seed there are no intervals: no difference is significant, "
+            "and nothing is coloured."
         )
     return (
         f"Means over seeds, with the {results.confidence:.0%} confidence interval "
         f"below; then the difference to {reference}, paired by seed, with its own. "
-        f"Coloured words tell where that is beyond chance. {alike(results)}"
+        f"Colours mark significant differences. {alike(results)}"
     ).strip()
 
 

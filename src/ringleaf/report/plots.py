@@ -127,12 +127,12 @@ def _written(axis: Any, write: Callable[[float], str]) -> None:  # noqa: ANN401
 
 
 def plot_over_time(results: Results) -> "Figure | None":
-    """Chips in use and the queue over time, of the lowest seed."""
+    """Utilization and queue length over time, of the lowest seed."""
     return _lines(
         results,
         [
-            ("utilisation", "Chips in use", "share of all chips", tick, 1.0),
-            ("queue_length", "Queue", "jobs that wait", number, None),
+            ("utilisation", "Utilization", "share of all chips", tick, 1.0),
+            ("queue_length", "Queue length", "pending jobs", number, None),
         ],
     )
 
@@ -240,7 +240,9 @@ def plot_waiting(results: Results) -> "Figure | None":
         range(len(sizes)),
         [f"{size}\n{n:,.0f} jobs" for size, n in zip(sizes, counts, strict=True)],
     )
-    axis.set(title="Waiting by size of job", ylabel="waiting", xlabel="chips of a job")
+    axis.set(
+        title="Wait time by size of job", ylabel="wait time", xlabel="chips of a job"
+    )
     axis.grid(axis="y", color=LINE, linewidth=0.7)
     _legend(figure, axis)
     return figure
@@ -250,7 +252,7 @@ def plot_waiting(results: Results) -> "Figure | None":
 
 
 def plot_conflicts(results: Results) -> "Figure | None":
-    """Spine conflicts, and chips in use before and after what they cost."""
+    """Spine conflicts, utilization and effective utilization."""
     table, policies = Table(results), results.policies
     conflicts = _values(table, "leaves.conflicts", policies)
     if not any(value.mean for value in conflicts.values()):
@@ -272,7 +274,7 @@ def plot_conflicts(results: Results) -> "Figure | None":
             right.barh(i, held[policy].mean, 0.6, color=_colour(i), alpha=0.3)
     effective = _values(table, "use.effective_utilisation", policies)
     _bars(right, policies, effective, share, most=1.0)
-    right.set(title="Chips in use: pale all, dark effective", xlabel="share of chips")
+    right.set(title="Utilization: pale all, dark effective", xlabel="share of chips")
     right.set_xlim(0, 1.2)
     right.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1])
     _written(right.xaxis, tick)

@@ -85,7 +85,7 @@ class Estimate(Struct, frozen=True):
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is above 0, or below, beyond chance."""
+        """Whether it is above 0, or below, significantly."""
         if self.low is None or self.high is None:
             return False
         return self.low > 0 or self.high < 0

@@ -21,7 +21,7 @@ SAME: Final = 0.005
 """Differences below this part of a value are called none, however sure they are."""
 
 FAR: Final = 0.1
-"""Differences above this part of a value are told even if chance may have made them."""
+"""Differences above this part of a value are told even if not significant."""
 
 _TELLING: Final = (
     "leaves.conflicts",
@@ -47,7 +47,7 @@ class Standing(StrEnum):
 
     BETTER = "better"
     WORSE = "worse"
-    EVEN = "no clear difference"
+    EVEN = "no significant difference"
 
 
 class Finding(Struct, frozen=True):
@@ -58,7 +58,7 @@ class Finding(Struct, frozen=True):
         text: What was found.
         standing: How the reference stands by it.
         about: What the measure means.
-        is_sure: Whether that standing is beyond chance.
+        is_sure: Whether that standing is significant.
 
     """
 
@@ -72,7 +72,7 @@ class Finding(Struct, frozen=True):
 def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
     """How the reference stands against *policy*; None where one of them has no value.
 
-    With several seeds only what is beyond chance counts; with one, or where all seeds
+    With several seeds only what is significant counts; with one, or where all seeds
     come to the same, what is seen.
     """
     own = table.value(measure.key, table.results.reference)
@@ -90,7 +90,7 @@ def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
 
 
 def is_sure(table: Table, key: str, policy: str) -> bool:
-    """Whether the difference of *policy* has an interval, so that it can be clear."""
+    """Whether the difference of *policy* has an interval: it can be significant."""
     gap = table.difference(key, policy)
     return gap is not None and gap.low is not None
 
@@ -114,30 +114,30 @@ def relative(own: float, other: float) -> str:
 
 
 def findings(results: Results) -> list[Finding]:
-    """The verdict, the most telling first; then what is known of chance."""
+    """The verdict, the most telling first; then how significant it is."""
     table = Table(results)
     others = [p for p in results.policies if p != results.reference]
     if results.reference not in results.policies or not others:
-        return [*_alone(table), _chance(results)]
+        return [*_alone(table), _significance(results)]
     return [
         _in_short(table, others),
         *headlines(results),
         _worse(table, others),
         *(_tally(table, other) for other in others),
-        _chance(results),
+        _significance(results),
     ]
 
 
 _SHORT: Final = (
-    ("leaves.conflicts", "{} jobs beyond the first on links to the spine"),
-    ("wait_s.by_size.>64.mean", "{} of waiting for gangs above 64 chips"),
-    ("use.utilisation", "{} of the chips in use"),
-    ("use.effective_utilisation", "{} after what contention costs"),
+    ("leaves.conflicts", "{} spine conflicts"),
+    ("wait_s.by_size.>64.mean", "gangs > 64 chips wait {}"),
+    ("use.utilisation", "{} utilization"),
+    ("use.effective_utilisation", "{} effective utilization"),
 )
 
 
 def _in_short(table: Table, others: list[str]) -> Finding:
-    """The reference beside the range of the others, in one sentence."""
+    """The reference beside the range of the baselines, in one sentence."""
     told = {measure.key: measure for measure in _telling(table)}
     parts = []
     for key, words in _SHORT:
@@ -148,7 +148,7 @@ def _in_short(table: Table, others: list[str]) -> Finding:
             written = told[key].written
             ends = dict.fromkeys([written(means[0]), written(means[-1])])
             range_ = " to ".join(ends)
-            parts.append(f"{words.format(written(own.mean))} (others {range_})")
+            parts.append(f"{words.format(written(own.mean))} (baselines {range_})")
     text = "; ".join(parts) or "nothing to compare"
     worst = _worst(table, others)
     told_worst = f" At its worst: {'; '.join(worst)}." if worst else ""
@@ -170,10 +170,10 @@ def _worst(table: Table, others: list[str]) -> list[str]:
         if own is None or best is None:
             continue
         far = abs(own.mean - known[best]) / max(abs(own.mean), abs(known[best]))
-        is_chance = standing_of(table, measure, best) is Standing.EVEN
+        is_even = standing_of(table, measure, best) is Standing.EVEN
         text = (
             f"{measure.noun} {measure.written(own.mean)}, {best} "
-            f"{measure.written(known[best])}{' (within chance)' if is_chance else ''}"
+            f"{measure.written(known[best])}{' (not significant)' if is_even else ''}"
         )
         found.append((far, text))
     found.sort(key=lambda each: -each[0])
@@ -208,7 +208,7 @@ HEADLINES: Final = (
 
 
 def headlines(results: Results, keys: Sequence[str] = HEADLINES) -> list[Finding]:
-    """The reference against the best of the others, by the measures that tell most."""
+    """The reference against the best baseline, by the measures that tell most."""
     table = Table(results)
     others = [p for p in results.policies if p != results.reference]
     told = {measure.key: measure for measure in _telling(table)}
@@ -233,28 +233,29 @@ def _headline(table: Table, measure: Measure, others: list[str]) -> Finding | No
     standing = standing_of(table, measure, best) or Standing.EVEN
     written = measure.written
     text = f"{results.reference} {written(own.mean)}; "
-    text += f"the best of the others, {best}, {written(known[best])}"
+    text += f"best baseline {best} {written(known[best])}"
     if measure.written is share:
         points = 100 * (own.mean - known[best])
-        text += f" ({points:+.1f} points)" if abs(points) >= 0.05 else " (the same)"  # noqa: PLR2004
+        text += f" ({points:+.1f} points)" if abs(points) >= 0.05 else ""  # noqa: PLR2004
     elif own.mean and own.mean != known[best]:
         text += f" ({results.reference}: {relative(own.mean, known[best])})"
     if last != best:
-        text += f"; the last, {last}, {written(known[last])}"
+        text += f"; worst {last} {written(known[last])}"
     sure = is_sure(table, measure.key, best)
-    clearly = "clearly " if sure else ""
+    how = "Significantly better" if sure else "Better"
     gap = table.difference(measure.key, best)
-    alike = ", the same with every seed" if gap and not sure and gap.n > 1 else ""
+    alike = ", by the same with every seed" if gap and not sure and gap.n > 1 else ""
+    tied = [other for other in ranked if known[other] == own.mean]
     text += {
-        Standing.BETTER: f". {results.reference} is {clearly}the best{alike}.",
-        Standing.WORSE: f". {best} is {clearly}better{alike}.",
-        Standing.EVEN: _unclear(table, measure, best),
+        Standing.BETTER: f". {how}: {results.reference}{alike}.",
+        Standing.WORSE: f". {how}: {best}{alike}.",
+        Standing.EVEN: _unclear(table, measure, best, tied),
     }[standing]
     return Finding(measure.title, text, standing, measure.about, sure)
 
 
-def _unclear(table: Table, measure: Measure, other: str) -> str:
-    """That there is no clear difference, and in how many seeds there is one."""
+def _unclear(table: Table, measure: Measure, other: str, tied: Sequence[str]) -> str:
+    """A tie, nearly one, or a difference that is not significant."""
     results = table.results
     values = [
         {
@@ -270,11 +271,11 @@ def _unclear(table: Table, measure: Measure, other: str) -> str:
     ]
     sign = -1 if measure.better is Better.UP else 1
     good, bad = sum(sign * g > 0 for g in gaps), sum(sign * g < 0 for g in gaps)
-    if not any(gaps):
-        return f". {results.reference} and {other} are the same."
-    if len({*gaps}) == 1:
-        return f". {results.reference} and {other} are nearly the same."
-    told = f". Against {other} the difference is within chance"
+    if tied and not any(gaps):
+        return f". A tie with {listed(tied)}."
+    if len({*gaps}) <= 1:
+        return f". Nearly a tie with {other}."
+    told = f". The difference to {other} is not significant"
     if max(good, bad) == len(gaps) > 1:
         who = results.reference if good else other
         told += f", though {who} is better with every seed"
@@ -282,7 +283,7 @@ def _unclear(table: Table, measure: Measure, other: str) -> str:
 
 
 def _worse(table: Table, others: list[str]) -> Finding:
-    """Where the reference is worse than anybody: clearly, or within chance."""
+    """Where the reference is worse than a baseline, significantly or not."""
     clear: list[str] = []
     seen: list[str] = []
     likely: list[str] = []
@@ -292,8 +293,7 @@ def _worse(table: Table, others: list[str]) -> Finding:
             continue
         values = {other: table.value(measure.key, other) for other in others}
         known = {other: value.mean for other, value in values.items() if value}
-        title = f"{measure.title[0].lower()}{measure.title[1:]}"
-        head = f"{title} {measure.written(own.mean)}"
+        head = f"{measure.noun} {measure.written(own.mean)}"
         better = {
             other: f"{other} {measure.written(mean)}"
             for other, mean in known.items()
@@ -310,13 +310,13 @@ def _worse(table: Table, others: list[str]) -> Finding:
             likely.append(f"{head} ({best} {measure.written(known[best])})")
     n_seeds = len({run.spec.seed for run in table.results.runs})
     alike = "The same with every seed" if n_seeds > 1 else "In this run"
-    told = f"Clearly: {'; '.join(clear)}." if clear else ""
+    told = f"Significantly: {'; '.join(clear)}." if clear else ""
     if seen:
         told += f"{' ' * bool(told)}{alike}: {'; '.join(seen)}."
-    told = told or "By no measure beyond chance."
+    told = told or "By no measure significantly."
     if likely:
         told += (
-            f" Within chance, but by more than {FAR:.0%} of the mean: "
+            f" Not significantly, but by more than {FAR:.0%} of the mean: "
             f"{'; '.join(likely)}."
         )
     head = f"Where {table.results.reference} is worse"
@@ -349,7 +349,7 @@ def _tally(table: Table, other: str) -> Finding:
         if nouns and each is not Standing.EVEN
     ]
     if even := words[Standing.EVEN]:
-        parts.append(f"no clear difference in {listed(even)}")
+        parts.append(f"no significant difference in {listed(even)}")
     n_better, n_worse = len(words[Standing.BETTER]), len(words[Standing.WORSE])
     standing = (
         Standing.BETTER
@@ -364,23 +364,23 @@ def _tally(table: Table, other: str) -> Finding:
     return Finding(head, f"{text[0].upper()}{text[1:]}.", standing, is_sure=sure)
 
 
-def _chance(results: Results) -> Finding:
-    """What is known of chance."""
+def _significance(results: Results) -> Finding:
+    """How significant differences are."""
     seeds = {run.spec.seed for run in results.runs}
     if len(seeds) <= 1:
         return Finding(
-            "Chance",
-            "There is one seed only, so nothing is known of chance: differences are "
-            "those of this run. Run with several seeds before you decide anything.",
+            "Significance",
+            "There is one seed, so no difference is significant: figures are those of "
+            "this run. Run several seeds before you decide anything.",
         )
     if len(results.fixed) == len(results.policies):
-        return Finding("Chance", alike(results))
+        return Finding("Significance", alike(results))
     told = f" {alike(results)}" if results.fixed else ""
     return Finding(
-        "Chance",
+        "Significance",
         f"Figures are means over {len(seeds)} seeds, every policy with the same jobs "
-        f"at the same times. A difference is called clear where its "
-        f"{results.confidence:.0%} confidence interval, paired by seed, leaves out 0, "
+        f"at the same times. A difference is significant where its "
+        f"{results.confidence:.0%} confidence interval, paired by seed, excludes 0, "
         f"and it is more than {SAME:.1%} of the value.{told}",
     )
 
@@ -392,8 +392,8 @@ def alike(results: Results) -> str:
         return ""
     who = "every policy" if len(fixed) == len(results.policies) else listed(fixed)
     return (
-        f"The same run for every seed: {who}. Nothing in it was drawn, so more seeds "
-        "tell no more, and differences between such runs have no interval: they are "
+        f"The same run for every seed: {who}. Nothing in it is random, so more seeds "
+        "add nothing, and differences between such runs have no interval: they are "
         "those of these jobs."
     )
 

@@ -6,9 +6,10 @@ of the run in the list.
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from importlib import import_module
-from multiprocessing import get_context
-from signal import SIG_DFL, SIGINT, signal
+from multiprocessing import active_children, get_context
+from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 from typing import Any, Final, TypeVar
 
 Asked = TypeVar("Asked")
@@ -34,22 +35,34 @@ def in_processes(
 ) -> Iterator[tuple[int, Answer]]:
     """Play the runs in so many processes; who stops listening ends them.
 
-    They are started anew, not forked: nothing of this process matters to them. Ctrl-C
-    ends them at once, as nothing of a run that is not over is kept.
+    They are started anew, not forked: nothing of this process matters to them. They do
+    not see Ctrl-C, which this process does: it ends them at once, as nothing of a run
+    that is not over is kept.
     """
     fresh = get_context("spawn")
-    with ProcessPoolExecutor(
-        min(workers, len(asked)),
-        mp_context=fresh,
-        initializer=signal,
-        initargs=(SIGINT, SIG_DFL),
-    ) as pool:
-        places = {pool.submit(play, each): n for n, each in enumerate(asked)}
+    before = active_children()
+    with ProcessPoolExecutor(min(workers, len(asked)), mp_context=fresh) as pool:
+        with _without_ctrl_c():  # what is started now inherits that
+            places = {pool.submit(play, each): n for n, each in enumerate(asked)}
         try:
             for done in as_completed(places):
                 yield places[done], done.result()
+        except BaseException:
+            for worker in active_children():
+                if worker not in before:
+                    worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    before = pthread_sigmask(SIG_BLOCK, {SIGINT})
+    try:
+        yield
+    finally:
+        pthread_sigmask(SIG_SETMASK, before)
 
 
 def on_dask(
