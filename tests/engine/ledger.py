@@ -160,8 +160,23 @@ class Ledger:
             self.quiet = {}
             for placement in event.placements:
                 if placement.node in self.nodes:
-                    self.pods[name, placement.replica] = _use(event.job, placement)
+                    self.pods[name, placement.replica] = self._use(event.job, placement)
         self.jobs[name] = event.job
+
+    def _use(self, job: Job, placement: Placement) -> Use:
+        """What a pod holds; it counts as what it asked for, if its node has that."""
+        chips = frozenset(placement.chips)
+        assert len(chips) == len(placement.chips)
+        role = job.role_by_pod.get(placement.replica, job)
+        counts = Counter(dict(_resources(job, placement.replica)))
+        n_chips = min(role.chips, self.nodes[placement.node].chips)
+        counts[job.product.resource] += 1000 * n_chips
+        return Use(
+            placement.node,
+            chips,
+            _resources(job, placement.replica),
+            tuple(sorted(counts.items())),
+        )
 
     def _forget(self, name: str) -> None:
         self.jobs.pop(name, None)
@@ -243,7 +258,7 @@ class Ledger:
             assert self._is_pod(pod), f"no such pod: {pod}"
             assert pod not in self.pods, f"bound twice: {pod}"
             assert pod not in self.done, f"bound after it ended: {pod}"
-            use = _use(job, placement)
+            use = self._use(job, placement)
             self._is_free(use)
             self.pods[pod] = use
         if not before:
@@ -472,20 +487,6 @@ class Ledger:
             for name, standing in engine.view.standings.items()
             if not standing.placements and standing.missing and name not in self.told
         ]
-
-
-def _use(job: Job, placement: Placement) -> Use:
-    chips = frozenset(placement.chips)
-    assert len(chips) == len(placement.chips)
-    counts = Counter(dict(_resources(job, placement.replica)))
-    if chips:
-        counts[job.product.resource] += 1000 * len(chips)
-    return Use(
-        placement.node,
-        chips,
-        _resources(job, placement.replica),
-        tuple(sorted(counts.items())),
-    )
 
 
 def _resources(job: Job, replica: int) -> tuple[tuple[str, int], ...]:

@@ -1,8 +1,12 @@
 """Two pods that say they hold the same chip, as a restart may find them."""
 
-from ringleaf.engine.event import JobArrived, JobGone
+import pytest
+
+from ringleaf.engine.event import JobArrived, JobGone, NodesChanged
 from ringleaf.framework.instruction import Report, Verdict
+from ringleaf.model.cluster import Node
 from ringleaf.model.placement import Placement
+from ringleaf.policies.products import PRODUCTS
 from tests.engine.story import PREEMPT, Story, at, conf, job
 
 
@@ -28,6 +32,40 @@ def test_a_chip_that_two_pods_claim_belongs_to_the_first_and_is_told() -> None:
 
     engine.handle(JobGone("second"), 1.0)
     assert engine.view.cluster.free.item(0) == 0b1111_1100
+
+
+@pytest.mark.parametrize(
+    ("asked", "named", "charged"),
+    [
+        pytest.param(2, (4, 5), 2, id="its chips"),
+        pytest.param(2, (), 2, id="no chips"),
+        pytest.param(2, (4,), 2, id="fewer"),
+        pytest.param(2, (2, 3, 4, 5, 6, 7), 2, id="all that no other pod holds"),
+        pytest.param(2, (0, 1), 2, id="those of another pod"),
+        pytest.param(16, (4, 5), 8, id="more requested than a node has"),
+    ],
+)
+def test_a_queue_is_charged_for_the_chips_that_its_pods_requested(
+    asked: int, named: tuple[int, ...], charged: int
+) -> None:
+    """Whatever chips a pod names, it has as many as it requested."""
+    story = Story("a")
+    engine = story.engine
+    node = engine.view.cluster.names[0]
+
+    def usage() -> int:
+        return engine.view.account("default").allocated["huawei.com/Ascend910"] // 1000
+
+    engine.handle(JobArrived(job("first", 2), (Placement(0, node, (0, 1)),)), 0.0)
+    engine.handle(JobArrived(job("second", asked), (Placement(0, node, named),)), 0.0)
+    assert usage() == 2 + charged
+
+    another = Node("another", PRODUCTS["atlas-800t-a2"], 8, 0xFF)
+    engine.handle(NodesChanged((another,)), 1.0)
+    assert usage() == 2 + charged
+
+    engine.handle(JobGone("second"), 2.0)
+    assert usage() == 2
 
 
 def test_pods_on_nodes_that_are_not_there_are_gone() -> None:

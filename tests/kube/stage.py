@@ -235,6 +235,7 @@ class Stage:
                 how = "delete at once" if each.force else "delete"
                 words.append(f"{how} {each.job}: {','.join(map(str, each.replicas))}")
             elif isinstance(each, Evict):
+                self.world.evicted(each.job, each.replicas)
                 words.append(f"evict {each.job}: {','.join(map(str, each.replicas))}")
             elif isinstance(each, Report):
                 words.append(f"{each.verdict.value} {each.job}")

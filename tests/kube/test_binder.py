@@ -68,9 +68,9 @@ class Known(World):
         del now, why
         self.outcomes.append(f"{uid} failed")
 
-    def stayed(self, job: str, now: float) -> None:
+    def stayed(self, job: str, uid: str, now: float) -> None:
         """A pod was not evicted."""
-        del now
+        del uid, now
         self.outcomes.append(f"{job} stayed")
 
 

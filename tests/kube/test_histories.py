@@ -343,6 +343,25 @@ class Histories(RuleBasedStateMachine):
             ]
             assert found == []
 
+    @invariant()
+    def queues_are_charged_for_what_pods_requested(self) -> None:
+        stage = self.stage
+        if not stage.decider.is_settled:
+            return
+        view, requested = stage.engine.view, Counter[str]()
+        for group in stage.world.groups.values():
+            standing = view.standings.get(group.name)
+            if standing is None:
+                continue
+            for pod in group.pods.values():
+                holds = pod.number in standing.placements
+                if holds and pod.number not in standing.terminating:
+                    requested[standing.job.queue] += 1000 * pod.asked
+        charged = {
+            name: each.allocated.get(NPU, 0) for name, each in view.accounts.items()
+        }
+        assert {n: c for n, c in charged.items() if c} == +requested
+
     def teardown(self) -> None:
         """When it is quiet, nothing is half done and a restart changes nothing."""
         while self.open:

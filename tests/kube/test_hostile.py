@@ -5,12 +5,31 @@ import json
 import msgspec
 import pytest
 
+from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.kube.objects import Budget
 from ringleaf.kube.pods import chips_named
 from ringleaf.kube.watch import Gone
 from tests.kube.stage import NPU, Plain, Stage, node
 
 REAL = "huawei.com/AscendReal"
+
+
+def _reclaim() -> Conf:
+    tiers = (
+        ["priority", "gang", "conformance", "affinity"],
+        ["drf", "predicates", "proportion"],
+    )
+    found = read_conf(
+        {
+            "actions": "enqueue, allocate, reclaim",
+            "tiers": [{"plugins": [{"name": n} for n in tier]} for tier in tiers],
+        }
+    )
+    assert isinstance(found, Conf)
+    return found
+
+
+RECLAIM = _reclaim()
 
 
 def chips(*numbers: int) -> str:
@@ -28,10 +47,12 @@ def annotate(stage: Stage, name: str, **changes: str | None) -> None:
     stage.put_pod(plain)
 
 
-def bound_elsewhere(stage: Stage, name: str, asked: int, text: str | None) -> None:
-    """Another scheduler has bound a pod to node a."""
+def bound_elsewhere(
+    stage: Stage, name: str, asked: int, text: str | None, where: str = "a"
+) -> None:
+    """Another scheduler has bound a pod to a node."""
     written = {} if text is None else {REAL: text}
-    spec = {"nodeName": "a"}
+    spec = {"nodeName": where}
     stage.pod(name, asked, scheduler="other", spec=spec, annotations=written)
 
 
@@ -107,6 +128,47 @@ def test_a_pod_whose_chips_are_unclear_keeps_them(
 
     annotate(stage, "first", **{REAL: chips(0, 1, 2, 3)})
     assert stage.cycle() == ["bind pod default/second: second on a 4567"]
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("label", ["null", "big"], ids=["readable", "unreadable"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_queue_is_charged_for_what_its_pods_requested(
+    edit: dict[str, str | None], label: str, *, restarts: bool
+) -> None:
+    """An annotation neither hides what a queue uses nor makes it more."""
+    stage = Stage("a")
+    stage.gang("first", 1, 4)
+    stage.cycle()
+    stage.group("first", 1, labels={"tor-affinity": label})
+    annotate(stage, "first-0", **edit)
+    if restarts:
+        stage.restart()
+    stage.cycle()
+
+    assert stage.engine.view.account("default").allocated[NPU] == 4000
+
+
+def test_reclaim_takes_nothing_for_chips_that_a_pod_only_names() -> None:
+    """A pod of one chip that names eight takes its queue above no share."""
+    stage = Stage("a b c d", conf=RECLAIM)
+    stage.queue("default", weight=1)
+    stage.queue("research", weight=1)
+    for name, where, own, priority in (
+        ("whole", "a", range(8), -10),
+        ("liar", "b", range(1), 0),
+        ("half", "c", range(4), 0),
+    ):
+        spec = {"nodeName": where, "priority": priority}
+        stage.pod(name, len(own), spec=spec, annotations={NPU: chips(*own)})
+    bound_elsewhere(stage, "other", 4, chips(4, 5, 6, 7), where="c")
+    stage.gang("one", 1, 8, queue="research")
+    assert stage.cycle() == ["bind default/one: one-0 on d 01234567"]
+
+    annotate(stage, "liar", **{REAL: chips(*range(8))})
+    stage.gang("two", 1, 8, queue="research")
+
+    assert stage.cycle(later=10) == ["waiting default/two"]
 
 
 def test_while_two_pods_name_one_chip_none_of_the_node_is_given() -> None:

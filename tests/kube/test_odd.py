@@ -148,7 +148,7 @@ def test_who_was_not_bound_and_not_evicted_is_looked_at_again_for_both() -> None
     stage = Stage("a b")
     stage.gang("g", 2, 4, least=1)
     stage.cycle(outcome=lambda pod, _place: "bound" if pod.name == "g-0" else "failed")
-    stage.world.stayed("default/g", stage.now)
+    stage.world.stayed("default/g", "none", stage.now)
     stage.cycle()
 
     assert stage.world.next_at == stage.now + 0.5

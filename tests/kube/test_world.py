@@ -453,13 +453,41 @@ def test_who_could_not_be_asked_to_end_runs_on() -> None:
     stage.pod("high", 8, spec={"priority": 100})
     assert "evict pod default/low: 0" in stage.cycle(later=10)
 
-    stage.world.stayed("pod default/low", stage.now)
+    uid = stage.pods["default/low"]["metadata"]["uid"]
+    stage.world.stayed("pod default/low", uid, stage.now)
     stage.cycle()
     standing = stage.engine.view.standings["pod default/low"]
     assert standing.placements
     assert not standing.terminating
     assert "evict pod default/low: 0" not in stage.cycle(later=59)
     assert "evict pod default/low: 0" in stage.cycle(later=1)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_pod_that_is_asked_to_end_is_not_asked_again_when_its_job_changes(
+    *, refused: bool
+) -> None:
+    """Its job is told anew before the API server says that the pod ends."""
+    stage = Stage("a", conf=PREEMPT)
+    stage.gang("low", 2, 4)
+    stage.cycle()
+    stage.pod("high", 8, spec={"priority": 100})
+    assert "evict default/low: 0,1" in stage.cycle(later=10)
+
+    if refused:
+        uid = stage.pods["default/low-0"]["metadata"]["uid"]
+        stage.world.stayed("default/low", uid, stage.now)
+    else:  # the device plugin gave the two pods each other's chips
+        for name, own in (("low-0", range(4, 8)), ("low-1", range(4))):
+            plain = stage.pods[f"default/{name}"]
+            names = ",".join(f"Ascend910-{n}" for n in own)
+            plain["metadata"]["annotations"]["huawei.com/AscendReal"] = names
+            stage.put_pod(plain)
+    said = stage.cycle()
+
+    assert not [each for each in said if each.startswith("evict ")]
+    standing = stage.engine.view.standings["default/low"]
+    assert standing.terminating == ({1} if refused else {0, 1})
 
 
 def test_a_gang_whose_podgroup_is_gone_is_not_evicted() -> None:

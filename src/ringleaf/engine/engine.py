@@ -396,14 +396,19 @@ class Engine:
         with Statement(cluster) as statement:
             for placement in event.placements:
                 if placement.node in cluster.index:
-                    role = roles.get(placement.replica)
+                    asked = roles.get(placement.replica, job)
+                    node = cluster.index[placement.node]
+                    own = self._own_chips(job, placement)
+                    # What is written on a pod may be other chips than it has, or none.
+                    charged = min(asked.chips, cluster.size.item(node))
                     statement.hold(
                         job.name,
-                        cluster.index[placement.node],
-                        self._own_chips(job, placement),
+                        node,
+                        own,
                         placement.replica,
                         placement.mark or NO_MARK,
-                        demand=job.demand if role is None else role.demand,
+                        demand=asked.demand,
+                        charged=None if charged == own.bit_count() else charged,
                     )
                     standing.placements[placement.replica] = placement
             statement.commit()
@@ -818,6 +823,7 @@ class Engine:
                         held.replica,
                         held.mark,
                         demand=held.demand,
+                        charged=held.charged,
                     )
             statement.commit()
         for name in self.cycle.asides.nodes:

@@ -52,13 +52,17 @@ class Statement:
         mark: Mark = NO_MARK,
         *,
         demand: Demand = NOTHING,
+        charged: int | None = None,
     ) -> None:
-        """*job* holds *chips* of *node*, whatever their health."""
+        """*job* holds *chips* of *node*, whatever their health.
+
+        Its queue is charged for *charged* chips, or for those.
+        """
         cluster = self._cluster
         taken = cluster.taken.item(node)
         cluster.fleet.use(node, demand, 1)
         cluster.take(node, taken | chips)
-        holding = Holding(node, chips, replica, mark, demand)
+        holding = Holding(node, chips, replica, mark, demand, charged)
         cluster.holdings.setdefault(job, []).append(holding)
         if cluster.leaves and _speaks(holding):
             cluster.spine.enter(job, cluster.leaf.item(node), mark)

@@ -270,7 +270,7 @@ class Binder:
         told = "no answer" if answer is None else _message(answer)
         self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
         refused()
-        self._world.stayed(pod.job, self._clock())
+        self._world.stayed(pod.job, pod.uid, self._clock())
         self._changed()
 
     async def _mark(self, pod: PodRecord, why: str) -> None:

@@ -70,6 +70,7 @@ class Group:
         "complete_at",
         "doomed",
         "ending",
+        "evicting",
         "is_alone",
         "is_finished",
         "is_outside",
@@ -110,6 +111,8 @@ class Group:
         """Number -> where the engine knows the pod to be."""
         self.ending: frozenset[int] = NONE_OF_THEM
         """Numbers of which the engine knows that they are asked to end."""
+        self.evicting: frozenset[str] = NO_NAMES
+        """Uids of pods that were asked to end for others."""
         self.ailing: tuple[Ailment, ...] = ()
         """What the engine knows to be wrong with its pods themselves."""
         self.record: Record | None = None
@@ -151,6 +154,10 @@ class Group:
     def is_doomed(self, pod: PodRecord) -> bool:
         """Whether whoever scheduled before was about to delete a pod."""
         return bool(self.doomed) and mark_of(pod.uid) in self.doomed
+
+    def is_ending(self, pod: PodRecord) -> bool:
+        """Whether a pod is asked to end, or is about to be."""
+        return pod.deleting or pod.uid in self.evicting or self.is_doomed(pod)
 
     @property
     def has_arrived(self) -> bool:
@@ -512,7 +519,7 @@ def held_job(group: Group, pods: list[PodRecord], product: Product) -> Job:
     shapes: dict[tuple[str, int, Demand], list[int]] = {}
     for pod in pods:
         assert pod.number is not None
-        chips = len(place.chips if (place := pod.assumed) else pod.chips or ())
+        chips = min(pod.asked, product.chips)
         shapes.setdefault(("", chips, pod.demand), []).append(pod.number)
     lead = min(pods, key=lambda pod: pod.order)
     roles = _roles(shapes, None)

@@ -865,8 +865,7 @@ class Scheduler:
         group = self.world.groups.get(each.job)
         if group is None:
             return
-        numbered = group.by_number()
-        pods = [numbered[n] for n in each.replicas if n in numbered]
+        pods = self.world.evicted(each.job, each.replicas)
         why = f"Pod is evicted by {each.action}, because of job {each.by!r}"
         self._say("evict", job=each.job, pods=len(pods), by=each.by, action=each.action)
         self.teller.on_group(group, "Evict", why)

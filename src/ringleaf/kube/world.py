@@ -511,7 +511,9 @@ class World:
             group.sent_at = group.backoff = group.spared_until = 0.0
             open_now = group.name in repairs
             self._forget_repair(group, is_open=open_now)
-            if open_now or group.name in sent or not _is_settled(group, view):
+            in_doubt = open_now or group.name in sent or bool(group.evicting)
+            group.evicting = NO_NAMES
+            if in_doubt or not _is_settled(group, view):
                 group.is_stale = group.told is not None
                 self._dirty[group.name] = None
 
@@ -952,13 +954,26 @@ class World:
         self._late[group.name] = pod.not_before
         self._dirty[group.name] = None
 
-    def stayed(self, job: str, now: float) -> None:
-        """Pods of *job* could not be asked to end: it is told anew as it is.
+    def evicted(self, job: str, replicas: Iterable[int]) -> list[PodRecord]:
+        """Pods are asked to end for others; until they do, they count as ending."""
+        group = self.groups.get(job)
+        if group is None:
+            return []
+        numbered = group.by_number()
+        pods = {n: numbered[n] for n in replicas if n in numbered}
+        group.ending |= pods.keys()
+        before = group.evicting.intersection(group.pods)
+        group.evicting = before | {pod.uid for pod in pods.values()}
+        return list(pods.values())
 
-        For a while nobody asks them again.
+    def stayed(self, job: str, uid: str, now: float) -> None:
+        """A pod of *job* could not be asked to end: the job is told anew as it is.
+
+        For a while none of its pods is asked again.
         """
         group = self.groups.get(job)
         if group is not None:
+            group.evicting -= {uid}
             group.spared_until = now + SPARE_S
             self._late.setdefault(job, group.spared_until)
             self._tell_anew(job)
@@ -1250,7 +1265,7 @@ class World:
         self._tell_misread(group, pods)
         self._note_watched(group)
         yield from self._tell_ailments(group, job)
-        ends = {pod.number for pod in pods if pod.deleting or group.is_doomed(pod)}
+        ends = {pod.number for pod in pods if group.is_ending(pod)}
         new = tuple(n for n in sorted(known) if n in ends and n not in group.ending)
         if new:
             yield PodsEnding(group.name, new)

@@ -64,13 +64,17 @@ class Node(Struct, frozen=True):
 
 
 class Holding(Struct, frozen=True):
-    """Chips of one node that one replica holds."""
+    """Chips of one node that one replica holds.
+
+    Its queue is charged for ``charged`` chips, or for those that it holds (None).
+    """
 
     node: int
     chips: int
     replica: int = 0
     mark: Mark = NO_MARK
     demand: Demand = NOTHING
+    charged: int | None = None
 
 
 Watcher = Callable[[str, Holding, int], None]
@@ -213,9 +217,11 @@ class Cluster:
     def amounts_of(self, holding: Holding) -> dict[str, int]:
         """What a pod uses: its chips, as its product counts them, and the rest."""
         amounts = dict(holding.demand.resources)
-        if holding.chips:
+        charged = holding.charged
+        n_chips = holding.chips.bit_count() if charged is None else charged
+        if n_chips:
             chips = self.product_of(holding.node).resource
-            amounts[chips] = amounts.get(chips, 0) + 1000 * holding.chips.bit_count()
+            amounts[chips] = amounts.get(chips, 0) + 1000 * n_chips
         return amounts
 
     def take(self, node: int, chips: int) -> None:
