@@ -1,4 +1,6 @@
-"""Every command of docs/install.md that needs no container is run, section by section.
+"""Every command of the pages on installing is run, section by section.
+
+Those that need a container are left out.
 
 Pods do not really run: KWOK says that they do.
 """
@@ -20,23 +22,27 @@ from ringleaf.testbed.cluster import Testbed
 from tests.deploy.helm import NAMESPACE, ROOT
 from tests.docs.pages import section, text_of
 
-PAGE: Final = "docs/install.md"
-BLOCK: Final = re.compile(r"^( *)```text\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+INSTALL, MIGRATE = "docs/install.md", "docs/migrate.md"
+UPGRADE: Final = "docs/upgrade.md"
+BLOCK: Final = re.compile(
+    r"^( *)```(?:bash|console)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE
+)
 ELSEWHERE: Final = ("DIGEST=", "podman ", "curl ", "ringleaf shadow report")
 """Commands that need an engine for containers, or pods that run."""
 INSIDE: Final = (" logs ", " port-forward ")
 
 WAY: Final = (
-    "From Volcano to Ringleaf",
-    "And back",
-    "Step by step",
-    "Job summaries",
-    "Upgrade",
-    "Its rights",
-    "Uninstall",
-    "Without Volcano",
-    "See that it is well",
-    "Without Helm",
+    (MIGRATE, "At once"),
+    (MIGRATE, "Back to Volcano"),
+    (MIGRATE, "In steps"),
+    (INSTALL, "Job summaries"),
+    (UPGRADE, "Upgrade"),
+    (UPGRADE, "Change the configuration"),
+    (INSTALL, "Rights"),
+    (INSTALL, "Uninstall"),
+    (INSTALL, "Without Volcano"),
+    (INSTALL, "Verify"),
+    (INSTALL, "Without Helm"),
 )
 """The sections, in an order in which one cluster can go through them."""
 
@@ -48,11 +54,9 @@ tiers:
 """
 
 
-def commands(heading: str) -> list[tuple[str, str | None]]:
+def commands(page: str, heading: str) -> list[tuple[str, str | None]]:
     """The command lines of a section, and what the page says that they print."""
-    text = section(PAGE, heading)
-    if heading == "From Volcano to Ringleaf":
-        text = text.partition("### And back")[0]
+    text = section(page, heading)
     found: list[tuple[str, str | None]] = []
     for indent, body in BLOCK.findall(text):
         plain = re.sub(rf"^{indent}", "", body, flags=re.MULTILINE)
@@ -156,24 +160,27 @@ class Shell:
         return found["status"].get("availableReplicas", 0) if status in OK else 0
 
 
-def test_every_command_of_the_page_is_in_a_section_of_the_way() -> None:
-    whole = ("What is needed", *(name for name in WAY if name != "And back"))
-    found = sum(len(BLOCK.findall(section(PAGE, name))) for name in whole)
+@pytest.mark.parametrize("page", [INSTALL, MIGRATE, UPGRADE])
+def test_every_command_of_a_page_is_in_a_section_of_the_way(page: str) -> None:
+    own = [heading for each, heading in WAY if each == page]
+    before = ["Before you begin"] if page == INSTALL else []
+    found = [len(BLOCK.findall(section(page, name))) for name in (*before, *own)]
 
-    assert found == len(BLOCK.findall(text_of(PAGE)))
-    assert [line for line, _out in commands("What is needed") if is_run(line)] == []
+    assert sum(found) == len(BLOCK.findall(text_of(page))) > 0
+    for name in before:
+        assert [line for line, _out in commands(page, name) if is_run(line)] == []
 
 
 def test_the_way_can_be_gone(shell: Shell) -> None:
     """From Volcano and back, in steps, and without it."""
     found: dict[str, tuple[int, int]] = {}
-    for heading in WAY:
-        if heading == "See that it is well":
+    for page, heading in WAY:
+        if heading == "Verify":
             shell.make_lease()
         if heading == "Without Helm":
             shell.run(f"helm uninstall ringleaf --namespace {NAMESPACE}")
             shell.run(f"kubectl delete namespace {NAMESPACE} --timeout=120s")
-        for line, output in commands(heading):
+        for line, output in commands(page, heading):
             if is_run(line):
                 said = shell.run(line)
                 assert output is None or said == output, line
@@ -183,8 +190,9 @@ def test_the_way_can_be_gone(shell: Shell) -> None:
             shell.replicas(NAMESPACE, "ringleaf"),
         )
 
-    assert found["From Volcano to Ringleaf"] == (0, 2)
-    assert found["And back"][1] == 0
+    assert found["At once"] == (0, 2)
+    assert found["Back to Volcano"][1] == 0
+    assert found["In steps"][1] == 2
     assert found["Job summaries"][1] == 2
     assert shell.told["Job summaries"] == 1
     assert found["Upgrade"][1] == 2
@@ -192,3 +200,13 @@ def test_the_way_can_be_gone(shell: Shell) -> None:
     assert found["Without Volcano"][1] == 2
     events, _version = shell.bed.client.list_all("/api/v1/events")
     assert [e["message"] for e in events if e["reason"] == "FailedScheduling"] == []
+
+
+def test_the_readme_installs_as_the_pages_do() -> None:
+    """Every command of its section stands on a page, where it is run."""
+    pages = [*WAY, (INSTALL, "Before you begin")]
+    known = {re.sub(r"\s+", " ", line) for w in pages for line, _out in commands(*w)}
+    own = [line for line, _out in commands("README.md", "Install")]
+
+    assert len(own) == 3
+    assert [line for line in own if line not in known] == []

@@ -21,5 +21,5 @@ def test_the_example_does_what_it_says(block: Block) -> None:
     assert result.failed == 0, "".join(lines)
 
 
-def test_the_readme_has_the_library_example() -> None:
-    assert [block.page for block in blocks("python")].count("README.md") == 1
+def test_the_tour_has_the_library_example() -> None:
+    assert [block.page for block in blocks("python")].count("docs/tour.md") == 1

@@ -136,7 +136,9 @@ def test_the_described_defaults_are_the_defaults(heading: str) -> None:
             ), key
 
 
-@pytest.mark.parametrize("block", blocks("yaml"), ids=lambda each: each.page)
+@pytest.mark.parametrize(
+    "block", [b for b in blocks("yaml") if b.page == PAGE], ids=lambda each: each.page
+)
 def test_a_scenario_in_a_page_is_decided(block: Block) -> None:
     (example,) = load(block.body.encode())
 
@@ -269,3 +271,9 @@ def test_every_reason_is_described(reason: Reason) -> None:
     (row,) = [row for row in rows if row[0] == f"`{reason}`"]
     assert row[1] == reason.words
     assert row[2]
+
+
+def test_the_tutorial_shows_the_file_that_it_names() -> None:
+    (block,) = [b for b in blocks("yaml") if b.page == "docs/first-scenario.md"]
+
+    assert block.body == (ROOT / "examples/first.yaml").read_text(encoding="utf-8")

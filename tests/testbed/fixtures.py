@@ -26,6 +26,7 @@ LANES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "asking": (
             "tests/summary",
             "tests/cli/test_dev.py",
+            "tests/cli/test_first_cluster.py",
             "tests/cli/test_live_cluster.py",
             "tests/kube/test_alerts.py",
             "tests/kube/test_leader.py",

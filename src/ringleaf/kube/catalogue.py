@@ -84,7 +84,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_differences_total",
         (),
-        "times that the books [differed](kubernetes.md#set-aside) from the objects",
+        "times that the books [differed](failures.md#quarantine) from the objects",
     ),
     (
         "ringleaf_evictions_total",
@@ -104,7 +104,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_failures_total",
         (),
-        "failures inside, whose culprit was [set aside](kubernetes.md#set-aside)",
+        "failures inside, whose culprit was [set aside](failures.md#quarantine)",
     ),
     (
         "ringleaf_held_back_repairs_total",
@@ -258,7 +258,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_set_aside",
         ("kind",),
-        "what is [set aside](kubernetes.md#set-aside) after a failure, by its kind",
+        "what is [set aside](failures.md#quarantine) after a failure, by its kind",
     ),
     (
         "ringleaf_spine_conflicts",

@@ -1,0 +1,85 @@
+"""The commands of docs/first-cluster.md, one after the other, show what it says."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ringleaf.testbed import build
+from ringleaf.testbed.cluster import Testbed
+from tests.docs.pages import ROOT, text_of
+
+PAGE = "docs/first-cluster.md"
+OMITTED = "…"
+UP = [sys.executable, "-m", "ringleaf", "dev", "up"]
+
+
+def steps() -> list[tuple[str, list[str]]]:
+    """Every command of the page, and the lines that its output has to have."""
+    found: list[tuple[str, list[str]]] = []
+    for block in re.findall(r"```text\n(\$ .*?)```", text_of(PAGE), re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            elif line != OMITTED:
+                found[-1][1].append(line)
+    return found
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of a terminal beside a cluster that is up."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(  # noqa: S603 - our own
+        UP,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as cluster:
+        try:
+            assert cluster.stdout is not None
+            first = cluster.stdout.readline().strip()
+            tools = [build.command("kubectl").parent, Path(sys.executable).parent]
+            path = os.pathsep.join([*map(str, tools), os.environ["PATH"]])
+            kubeconfig = first.removeprefix("export KUBECONFIG=")
+            yield {**environment, "PATH": path, "KUBECONFIG": kubeconfig}
+        finally:
+            cluster.send_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("binaries")
+def test_the_page_can_be_followed(shell: dict[str, str]) -> None:
+    typed = steps()
+
+    assert len(typed) >= 10
+    for command, expected in typed:
+        wanted = [plain(line) for line in expected]
+
+        def is_shown(command: str = command, wanted: list[str] = wanted) -> bool:
+            done = subprocess.run(  # noqa: S603 - a command of the page
+                ["bash", "-c", command],  # noqa: S607
+                cwd=ROOT,
+                env={**shell, "COLUMNS": "200"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            lines = [plain(line) for line in done.stdout.splitlines()]
+            return all(any(want in line for line in lines) for want in wanted)
+
+        changes = command.startswith(("kubectl create", "kubectl delete"))
+        if changes:
+            assert is_shown(), command
+        else:
+            Testbed.wait_for(is_shown, command, patience_s=90.0)
+
+
+def plain(line: str) -> str:
+    """A line without the width of its columns."""
+    return " ".join(line.split())
