@@ -17,7 +17,7 @@ import numpy as np
 
 from ringleaf import PRODUCTS, Cluster, Job, Node, Placed, Settings, Statement
 from ringleaf.baselines.engine import BaselineSession
-from ringleaf.baselines.registry import BASELINES
+from ringleaf.baselines.registry import BASELINES, DEPLOYED
 from ringleaf.framework.session import Session
 from ringleaf.model.job import Schema
 
@@ -33,7 +33,7 @@ WIDE = (1, 2, 4, 8, 16, 32, 64)
 """Nodes of gangs under leaves; every size asks for the same share of all nodes."""
 LEAF_SIZES = (4, 8, 16)
 
-CHIP_POLICIES = [name for name in BASELINES if name != "cp-sat"]
+CHIP_POLICIES = [name for name in BASELINES if name not in ("cp-sat", *DEPLOYED)]
 LEAF_POLICIES = [
     *("random", "best-fit", "volcano-hypernode", "kueue-tas", "hived"),
     *("vendor-2.0", "vendor-1.0", "ringleaf", "jigsaw", "whole-leaves"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import count
 
-from ringleaf.baselines.registry import baseline
+from ringleaf.baselines.registry import DEPLOYED, baseline
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobArrived, JobGone
 from ringleaf.framework.conf import DEFAULT, Conf
@@ -60,7 +60,7 @@ def under_leaves(*leaves: str, product: Product = A2, chips: int = 0) -> list[No
 
 
 class Stage:
-    """A baseline at work."""
+    """A baseline at work; in *order*, unless it has a queue of its own."""
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Stage:
         seed: int = 0,
         conf: Conf = DEFAULT,
     ) -> None:
+        order = None if name in DEPLOYED else order
         self.engine: Engine = baseline(name, order=order, seed=seed)(
             nodes, (), (), conf
         )

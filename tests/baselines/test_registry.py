@@ -47,6 +47,11 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
         baseline("?")
 
 
+def test_a_scheduler_as_deployed_takes_no_other_order() -> None:
+    with pytest.raises(UnknownName, match="'kueue' has a queue of its own, want no"):
+        baseline("kueue", order="easy")
+
+
 @pytest.mark.parametrize(
     ("policy", "nodes"),
     [("ringleaf", "a0 a1 c0"), ("ringleaf-guide", "a0 a1 b0")],

@@ -5,14 +5,15 @@ from pathlib import Path
 import pytest
 
 from ringleaf.baselines.order import ORDERS
-from ringleaf.baselines.registry import BASELINES, baseline
+from ringleaf.baselines.registry import BASELINES, DEPLOYED, baseline
 from ringleaf.simulator.bookmark import load, save
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.trial import Trial
 from tests.simulator.trials import Diary, busy, lines
 
 PAIRS = [
-    *((name, "fifo-skip") for name in BASELINES),
+    *((name, "fifo-skip") for name in BASELINES if name not in DEPLOYED),
+    *((name, None) for name in DEPLOYED),
     *(("best-fit", order) for order in ORDERS),
     *(("ringleaf", order) for order in ORDERS),
     ("best-fit", None),

@@ -47,6 +47,18 @@ def test_leaves_have_as_many_nodes_as_the_name_says(name: str, leaf: int) -> Non
     assert [each.name for each in made.leaves] == sorted(sizes)  # type: ignore[type-var]
 
 
+def test_uneven_leaves_have_the_sizes_that_are_said_and_the_last_the_rest() -> None:
+    made = site("leaf-spine-uneven")
+
+    sizes = [*Counter(node.leaf for node in made.nodes).values()]
+
+    assert sizes[:17] == [8, 7, 8, 6, 8, 8, 5, 8, 7, 8, 8, 6, 8, 7, 8, 3, 8]
+    assert sum(sizes) == len(made.nodes) == 512
+    assert sizes[17:-1] == (sizes[:17] * 4)[: len(sizes) - 18]
+    assert made.nodes[9].slot == 1
+    assert [each.name for each in made.leaves][:2] == ["leaf-00", "leaf-01"]
+
+
 def test_superpods_have_48_nodes_of_8_modules() -> None:
     made = site("superpod-48x8")
 
@@ -62,7 +74,10 @@ def test_options_vary_a_preset() -> None:
     assert len(site("superpod-48x8:superpods=2").nodes) == 96
 
 
-KNOWN = "superpod-48x8, leaf-spine-512, leaf-spine-512x8, leaf-spine-512x16, mixed"
+KNOWN = (
+    "superpod-48x8, leaf-spine-512, leaf-spine-512x8, leaf-spine-512x16, "
+    "leaf-spine-uneven, mixed"
+)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Everything else is Ringleaf's: events, instructions, queues, gangs, repairs, acc
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from ringleaf.baselines.floor import (
     LOOSE,
@@ -19,7 +20,7 @@ from ringleaf.baselines.floor import (
 )
 from ringleaf.baselines.order import Order
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import ConfChanged
+from ringleaf.engine.event import ConfChanged, JobArrived
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.session import Bars, Placing, Session
 from ringleaf.framework.statement import Statement
@@ -60,6 +61,7 @@ class Baseline(Engine):
         conf: The configuration.
         chooser: The rule for nodes and chips; None is Ringleaf's own.
         order: Who is next, and who may go before; None is as configured.
+        by_pods: Whether each pod starts by itself, whatever its gang needs.
 
     """
 
@@ -72,8 +74,9 @@ class Baseline(Engine):
         *,
         chooser: Chooser | None = None,
         order: Order | None = None,
+        by_pods: bool = False,
     ) -> None:
-        self.chooser, self.order = chooser, order
+        self.chooser, self.order, self.by_pods = chooser, order, by_pods
         if order is not None:
             self.verbs = {**Engine.verbs, "allocate": order.verb()}
             conf = order.configured(conf)
@@ -88,10 +91,29 @@ class Baseline(Engine):
             self.view.cluster, conf.settings, self.chooser, votes.predicate
         )
 
+    def _job_arrived(self, event: JobArrived) -> None:
+        if self.by_pods:
+            event = replace(event, job=pod_by_pod(event.job))
+        super()._job_arrived(event)
+
     def _conf_changed(self, event: ConfChanged) -> None:
         if self.order is not None:
             event = ConfChanged(self.order.configured(event.conf))
         super()._conf_changed(event)
+
+
+def pod_by_pod(job: Job) -> Job:
+    """*job* as a scheduler sees it that knows no gangs: any pod starts by itself.
+
+    A logical SuperPoD is one pod.
+
+    >>> from ringleaf.policies.products import PRODUCTS
+    >>> pod_by_pod(Job("train", PRODUCTS["atlas-800t-a2"], 8, replicas=4)).needed
+    1
+    """
+    blocks = job.chips if job.network is Network.SUPERPODS else job.sp_block
+    roles = tuple(replace(role, least=None) for role in job.roles)
+    return replace(job, least=1, roles=roles, sp_block=blocks)
 
 
 class BaselineSession(Session):

@@ -42,9 +42,11 @@ class Order(Struct, frozen=True):
         title: What it does, in one sentence.
         source: Where it comes from.
         verb: Makes its ``allocate`` for one engine.
-        by: The plugins that may tell jobs apart before their age does.
+        by: The plugins that may tell jobs apart before their age does; None is all.
         first: A plugin that tells jobs apart before those.
         reserves: Whether the first who waits gets a reservation at once.
+        admits: Whether ``enqueue`` admits jobs, as configured.
+        without: Plugins that the scheduler does not have.
 
     """
 
@@ -52,30 +54,37 @@ class Order(Struct, frozen=True):
     title: str
     source: str
     verb: Callable[[], Verb]
-    by: tuple[str, ...] = ()
+    by: tuple[str, ...] | None = ()
     first: type[Plugin] | None = None
     reserves: bool = False
+    admits: bool = False
+    without: tuple[str, ...] = ()
 
     def configured(self, conf: Conf) -> Conf:
-        """*conf* in this order; everybody is let in, so that it decides alone."""
-        tiers = [tuple(map(self._voting, tier)) for tier in conf.tiers]
+        """*conf* in this order; unless it *admits*, every job is admitted at once."""
+        tiers = [tuple(self._voting(tier)) for tier in conf.tiers]
         if self.first is not None:
             tiers.insert(0, (_plugin(self.name, self.title, self.first),))
         how = {"reservation": "strict" if self.reserves else "off"}
         allocate = {**conf.action_arguments.get("allocate", {}), **how}
         allocate["reservation-after-seconds"] = 0
+        dropped = () if self.admits else ("enqueue",)
         return replace(
             conf,
-            actions=tuple(each for each in conf.actions if each != "enqueue"),
+            actions=tuple(each for each in conf.actions if each not in dropped),
             tiers=tuple(tiers),
             action_arguments={**conf.action_arguments, "allocate": allocate},
         )
 
-    def _voting(self, plugin: PluginConf) -> PluginConf:
-        """*plugin*, which may tell jobs apart only if it is one of those who do."""
-        if plugin.name in self.by:
-            return plugin
-        return replace(plugin, enabled=plugin.enabled - {FLAG_OF["JobOrder"]})
+    def _voting(self, tier: Iterable[PluginConf]) -> Iterator[PluginConf]:
+        """The plugins of *tier* that the scheduler has, with the votes they have."""
+        for plugin in tier:
+            if plugin.name in self.without:
+                continue
+            if self.by is None or plugin.name in self.by:
+                yield plugin
+            else:
+                yield replace(plugin, enabled=plugin.enabled - {FLAG_OF["JobOrder"]})
 
 
 def _plugin(name: str, meaning: str, plugin: type[Plugin]) -> PluginConf:
@@ -140,6 +149,13 @@ class Easy:
                 continue  # who was left of it has started where it had a reservation
             if not cycle.attempt(line):
                 reserve(cycle)
+
+
+def in_turn(cycle: Cycle) -> None:
+    """Place admitted jobs in their order; a rejected job waits, even if it fits."""
+    rejected, cycle.turned_away = cycle.turned_away, []
+    VERBS["allocate"](cycle)
+    cycle.turned_away = rejected
 
 
 class Profile:
@@ -298,6 +314,10 @@ def _as_configured() -> Verb:
     return VERBS["allocate"]
 
 
+def _in_turn() -> Verb:
+    return in_turn
+
+
 def _table(*orders: Order) -> Mapping[str, Order]:
     return MappingProxyType({order.name: order for order in orders})
 
@@ -342,5 +362,24 @@ ORDERS: Final = _table(
         "Volcano pkg/scheduler/plugins/priority",
         _as_configured,
         by=("priority",),
+    ),
+    Order(
+        "volcano",
+        "Volcano's own queue: a job is admitted while the quota has room for all that "
+        "were; a job that does not fit is passed, and nothing is reserved for it.",
+        "Volcano 1.14.1, pkg/scheduler/actions/enqueue and allocate, "
+        "plugins/proportion",
+        _in_turn,
+        by=None,
+        admits=True,
+    ),
+    Order(
+        "kube",
+        "Higher priority first, then age; a job that does not fit is passed; there "
+        "are no queues and no quotas.",
+        "kube-scheduler, plugin PrioritySort",
+        _as_configured,
+        by=("priority",),
+        without=("gang", "drf", "proportion", "overcommit"),
     ),
 )

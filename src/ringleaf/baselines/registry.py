@@ -38,7 +38,7 @@ OURS: Final = "ringleaf"
 
 
 class UnknownName(ValueError):  # noqa: N818 - what was found, not an error of ours
-    """There is no baseline or order of this name."""
+    """There is no baseline or order of this name, or not both together."""
 
 
 class Entry(Struct, frozen=True):
@@ -51,6 +51,8 @@ class Entry(Struct, frozen=True):
         respects: What it heeds besides that no chip is held twice.
         chooser: Makes its rule from a seed; None is Ringleaf's own.
         leaf_choice: Which leaves Ringleaf takes, whatever is configured.
+        order: The queue it is deployed with; None is the one that is asked for.
+        by_pods: Whether it knows no gangs: pods hold chips while others wait.
 
     """
 
@@ -60,6 +62,8 @@ class Entry(Struct, frozen=True):
     respects: str
     chooser: Callable[[int], Chooser] | None = None
     leaf_choice: LeafChoice | None = None
+    order: str | None = None
+    by_pods: bool = False
 
 
 def _seedless(rule: Callable[[], Chooser]) -> Callable[[int], Chooser]:
@@ -209,7 +213,54 @@ BASELINES: Final = _table(
         "rings; leaves; at most one job crosses a leaf",
         _seedless(Optimum),
     ),
+    Entry(
+        "volcano-vendor-1.0",
+        "Volcano with the vendor's plugin as deployed, switch affinity 1.0.",
+        "Volcano 1.14.1; MindCluster ascend-for-volcano, `forceEnqueue: true`",
+        _LABELS,
+        _seedless(SwitchAffinity1),
+        order="priority",
+    ),
+    Entry(
+        "volcano-vendor-2.0",
+        "Volcano with the vendor's plugin as deployed, switch affinity 2.0.",
+        "Volcano 1.14.1; MindCluster ascend-for-volcano, `forceEnqueue: true`",
+        _LABELS,
+        _seedless(SwitchAffinity2),
+        order="priority",
+    ),
+    Entry(
+        "kueue",
+        "Kueue with topology-aware scheduling as deployed: BestEffortFIFO, the leaf "
+        "preferred.",
+        "Kueue, ClusterQueue queueingStrategy; topology-aware scheduling",
+        _TIERS,
+        _seedless(Tas),
+        order="priority",
+    ),
+    Entry(
+        "kube-scheduler",
+        "kube-scheduler as deployed: pod by pod; pods hold chips while their gang is "
+        "incomplete.",
+        "kube-scheduler, PrioritySort and NodeResourcesFit, LeastAllocated",
+        _COUNTS,
+        LeastAllocated,
+        order="kube",
+        by_pods=True,
+    ),
+    Entry(
+        "kube-coscheduling",
+        "kube-scheduler with the coscheduling plugin as deployed: whole gangs, spread.",
+        "kubernetes-sigs/scheduler-plugins, pkg/coscheduling",
+        _COUNTS,
+        LeastAllocated,
+        order="kube",
+    ),
 )
+
+
+DEPLOYED: Final = tuple(each.name for each in BASELINES.values() if each.order)
+"""Schedulers as they are deployed: each has a queue of its own."""
 
 
 class Factory(Protocol):
@@ -236,7 +287,7 @@ def baseline(name: str, *, order: str | None = None, seed: int = 0) -> Factory:
 
     """
     entry = entry_of(name)
-    queue_order = None if order is None else order_of(order)
+    queue_order = _order(entry, order)
 
     def made(
         nodes: Iterable[Node],
@@ -250,9 +301,29 @@ def baseline(name: str, *, order: str | None = None, seed: int = 0) -> Factory:
         chooser = None if entry.chooser is None else entry.chooser(seed)
         if chooser is None and queue_order is None:
             return Engine(nodes, leaves, queues, conf)
-        return Baseline(nodes, leaves, queues, conf, chooser=chooser, order=queue_order)
+        return Baseline(
+            nodes,
+            leaves,
+            queues,
+            conf,
+            chooser=chooser,
+            order=queue_order,
+            by_pods=entry.by_pods,
+        )
 
     return made
+
+
+def _order(entry: Entry, asked: str | None) -> Order | None:
+    """The queue order of *entry*: its own, or the one that is *asked* for."""
+    if entry.order is None:
+        return None if asked is None else order_of(asked)
+    if asked is not None:
+        raise UnknownName(
+            f"policy {entry.name!r} has a queue of its own, want no order but found "
+            f"{asked!r}"
+        )
+    return order_of(entry.order)
 
 
 def entry_of(name: str) -> Entry:

@@ -36,11 +36,13 @@ LEFT: Final = "left"
 
 
 class _Entry:
-    __slots__ = ("leaves", "lost_s", "nodes", "starts", "stops", "work")
+    __slots__ = ("leaves", "lost_s", "nodes", "places", "starts", "stops", "work")
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self.starts: float | None = None
+        self.places: dict[int, str] = {}
+        """Replica -> its node, until the job has the pods to start with."""
         self.stops = 0
         self.lost_s = 0.0
         self.nodes = self.leaves = 0
@@ -102,14 +104,21 @@ class Ledger:
     def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
         """Pods of a job are placed."""
         entry = self._entries[work.job.name]
-        if entry.starts is None:
+        if entry.starts is not None:
+            return
+        entry.places |= {place.replica: place.node for place in placements}
+        if len(entry.places) >= work.job.fewest:
             entry.starts = now
-            names = {place.node for place in placements}
+            names = {*entry.places.values()}
             entry.nodes = len(names)
             entry.leaves = len({self._leaf_of.get(name) for name in names} - {None})
+            entry.places = {}
 
     def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
-        """What is lost by it was told before."""
+        """Pods are gone; what is lost by it was told before."""
+        del why, now
+        for pod in pods:
+            self._entries[work.job.name].places.pop(pod, None)
 
     def loses(self, work: Work, seconds: float, now: float) -> None:
         """A job works no longer."""

@@ -7,6 +7,7 @@ and leaves have as many digits as they need, so that they sort as they count.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
+from itertools import cycle, islice
 from typing import Final
 
 from msgspec import Struct
@@ -54,6 +55,31 @@ def _leaf_spine(nodes: int, leaf: int, product: str) -> Iterator[Node]:
     name, under = _counted("node", nodes), _counted("leaf", -(-nodes // leaf))
     for i in range(nodes):
         yield _node(name(i), made_of, leaf=under(i // leaf), slot=i % leaf)
+
+
+UNEVEN: Final = (8, 7, 8, 6, 8, 8, 5, 8, 7, 8, 8, 6, 8, 7, 8, 3, 8)
+"""Nodes under one leaf after the other, over and over: as often each size as in
+Alibaba's Lingjun cluster, where 57 of 100 leaves have 8 nodes and the others fewer."""
+
+
+def _uneven(nodes: int, product: str) -> Iterator[Node]:
+    """Nodes under leaves of different sizes; the last leaf has what is left."""
+    made_of = _product(product)
+    places = list(islice(_places(), nodes))
+    name, under = _counted("node", nodes), _counted("leaf", places[-1][0] + 1)
+    for i, (leaf, slot) in enumerate(places):
+        yield _node(name(i), made_of, leaf=under(leaf), slot=slot)
+
+
+def _places() -> Iterator[tuple[int, int]]:
+    """The leaf and the slot of one node after the other, under uneven leaves.
+
+    >>> [leaf for leaf, _slot in islice(_places(), 16)]
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2]
+    """
+    for leaf, size in enumerate(cycle(UNEVEN)):
+        for slot in range(size):
+            yield leaf, slot
 
 
 def _superpods(superpods: int, nodes: int, product: str) -> Iterator[Node]:
@@ -129,6 +155,12 @@ _PRESETS: Final = (
         "the same nodes, 16 under a leaf",
         _LEAF_SPINE | {"leaf": 16},
         _leaf_spine,
+    ),
+    Preset(
+        "leaf-spine-uneven",
+        "512 nodes of 2 rings of 4 chips, 3 to 8 nodes under a leaf: 4,096 chips",
+        {"nodes": 512, "product": RINGS.key},
+        _uneven,
     ),
     Preset(
         "mixed",

@@ -69,6 +69,7 @@ LEVELS: Final = (
     *(f"{blame}_chips" for blame in BLAMES),
     *(f"x_free_{k}" for k in GANGS),
     *(f"x_one_leaf_{k}" for k in GANGS),
+    "incomplete",
 )
 """What is integrated over time, in this order."""
 _AT: Final = {name: i for i, name in enumerate(LEVELS)}
@@ -77,7 +78,8 @@ _SPINE: Final = slice(_AT["conflicts"], _AT["slowed_worst"] + 1)
 _SHORT: Final = _AT["short_superpods"]
 _WHY: Final = slice(_AT["frag_wait"], _AT["x_free_1"])
 _X_FREE: Final = slice(_AT["x_free_1"], _AT["x_one_leaf_1"])
-_X_ONE_LEAF: Final = slice(_AT["x_one_leaf_1"], len(LEVELS))
+_X_ONE_LEAF: Final = slice(_AT["x_one_leaf_1"], _AT["incomplete"])
+_INCOMPLETE: Final = _AT["incomplete"]
 
 SERIES: Final = (
     "time_s",
@@ -132,6 +134,8 @@ class Metrics:
         self._changed = True
         self._room_seen = -1
         self._crossing = 0
+        self._incomplete = 0
+        """Chips that jobs hold which lack pods to begin."""
         self._waiting = False
         self._samples = 0
         self._x_by_rule: Floats = self._areas.level[_X_FREE] * 0
@@ -173,6 +177,7 @@ class Metrics:
                 spine.slowed(self._communication),
                 spine.slowed(WORST_COMMUNICATION),
             )
+        level[_INCOMPLETE] = self._incomplete
         if self._superpods.known:
             level[_SHORT] = self._superpods.short
         if why.jobs:
@@ -245,6 +250,30 @@ class Metrics:
     def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
         """Pods of a job are placed."""
         life = self._lives[work.job.name]
+        held = life.held
+        self._take(life, placements)
+        self._changed = True
+        places, came = life.places, {each.replica for each in placements}
+        if life.started is None:
+            if len(places.keys() | came) < life.job.fewest:
+                self._incomplete += life.held - held
+                return
+            self._incomplete -= held
+        if life.away:
+            life.away -= came
+        if life.lost:
+            self._faults.starts(life, placements)
+        if not life.away:
+            self._why.stops_waiting(life)
+            if life.ended_by or life.out_since is not None:
+                self._faults.whole(life, now)
+        if len(places) > 1 or life.leaves:
+            self._spine.moved(life, self._lives)
+        if life.started is None and places:
+            self._begins(life, placements, now)
+
+    def _take(self, life: Life, placements: Sequence[Placement]) -> None:
+        """Pods of a job hold chips."""
         places, floor = life.places, self._floor
         for each in placements:
             node = floor.index.get(each.node)
@@ -258,19 +287,6 @@ class Metrics:
             life.held += len(each.chips)
             floor.take(node, mask)
             self._look_at_chips(node, each.chips)
-        if life.away:
-            life.away.difference_update(each.replica for each in placements)
-        if life.lost:
-            self._faults.starts(life, placements)
-        if not life.away:
-            self._why.stops_waiting(life)
-            if life.ended_by or life.out_since is not None:
-                self._faults.whole(life, now)
-        if len(places) > 1 or life.leaves:
-            self._spine.moved(life, self._lives)
-        if life.started is None and places:
-            self._begins(life, placements, now)
-        self._changed = True
 
     def _begins(self, life: Life, placements: Sequence[Placement], now: float) -> None:
         """A job starts for the first time."""
@@ -295,12 +311,15 @@ class Metrics:
         del why  # what the scheduler said is more exact
         life = self._lives[work.job.name]
         self._faults.stops(life, pods, now)
+        held = life.held
         for pod in pods:
             place = life.places.pop(pod, None)
             if place is not None:
                 self._floor.give(*place)
                 life.held -= place[1].bit_count()
                 life.away.add(pod)
+        if life.started is None:
+            self._incomplete -= held - life.held
         if life.leaves:
             self._spine.moved(life, self._lives)
         self._why.waits(life)
@@ -440,12 +459,14 @@ class Metrics:
     def _use(self, area: dict[str, float], span: float) -> dict[str, Any]:
         """Metrics 1 and 8."""
         all_chips = self._floor.chips * span
-        effective = area["used"] - area["slowed"]
-        worst = area["used"] - area["slowed_worst"]
+        working = area["used"] - area["incomplete"]
+        effective = working - area["slowed"]
+        worst = working - area["slowed_worst"]
         return {
             "chips": self._floor.chips,
             "utilisation": share(area["used"], all_chips),
             "healthy_utilisation": share(area["used"], area["healthy"]),
+            "held_by_incomplete": share(area["incomplete"], all_chips),
             "communication": self._communication,
             "effective_utilisation": share(effective, all_chips),
             "effective_utilisation_worst": share(worst, all_chips),
