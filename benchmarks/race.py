@@ -4,6 +4,9 @@ Run by ``make race``, on a real API server and etcd, which are new for each figu
 Nodes are of ``atlas-800t-a2`` with eight chips. Ringleaf decides exact chips; the
 others count them. The ceiling submits and binds without deciding anything.
 
+Where RINGLEAF_VENDOR_SCHEDULER names a folder with ``vc-scheduler`` and the vendor's
+plugin (docs/race.md says how to build them), it takes part as well and decides chips.
+
 A backlog is there before the scheduler starts, and the clock runs from the start of
 its process to the last bind. Live, the scheduler runs idle and then all pods are
 submitted; the clock runs from the first submit to the last bind. Binds are seen by a
@@ -45,13 +48,41 @@ from ringleaf.testbed.process import Child
 from ringleaf.testbed.source import TestbedError
 
 CEILING, RINGLEAF, VOLCANO, KUBE = "ceiling", "ringleaf", "volcano", "kube-scheduler"
-RIVALS: Final = (CEILING, RINGLEAF, VOLCANO, KUBE)
+VENDOR: Final = "volcano-vendor"
+RIVALS: Final = (CEILING, RINGLEAF, VENDOR, VOLCANO, KUBE)
+WITH_GROUPS: Final = (VOLCANO, VENDOR)
+"""Schedulers for which a single pod has a PodGroup, too."""
 SCHEDULER_NAMES: Final = {
     CEILING: "ceiling",
     RINGLEAF: "ringleaf",
+    VENDOR: "volcano",
     VOLCANO: "volcano",
     KUBE: "default-scheduler",
 }
+FOLDER: Final = "RINGLEAF_VENDOR_SCHEDULER"
+"""Names the folder of Volcano's scheduler with the vendor's plugin."""
+VENDOR_CONF: Final = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+  - name: {plugin}
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+configurations:
+- name: init-params
+  arguments: {{"grace-over-time": "900", "presetVirtualDevice": "true",
+    "nslb-version": "1.0", "shared-tor-num": "2", "useClusterInfoManager": "false",
+    "self-maintain-available-card": "true", "super-pod-size": "48",
+    "reserve-nodes": "2", "forceEnqueue": "true"}}
+"""
+"""As the vendor ships it, but that nodes report themselves: no ClusterD is there."""
 BACKLOG, LIVE = "backlog", "live"
 PRODUCT, CHIPS, LEAF = "atlas-800t-a2", 8, 10
 RESOURCE: Final = "huawei.com/Ascend910"
@@ -167,8 +198,30 @@ def cases() -> list[Case]:
 def rivals_of(case: Case) -> tuple[str, ...]:
     """Who can take part: kube-scheduler knows no gangs."""
     if case.affinity:
-        return RINGLEAF, VOLCANO
-    return RIVALS if case.size == 1 else (CEILING, RINGLEAF, VOLCANO)
+        return RINGLEAF, VENDOR, VOLCANO
+    return RIVALS if case.size == 1 else (CEILING, RINGLEAF, VENDOR, VOLCANO)
+
+
+def vendor_plugin() -> Path | None:
+    """The vendor's plugin in the folder that is named; None where none is.
+
+    Raises:
+        TestbedError: A folder is named that lacks something, in one line.
+
+    """
+    named = os.environ.get(FOLDER)
+    if not named:
+        return None
+    folder = Path(named)
+    plugins = sorted(folder.glob("*.so"))
+    is_there = (folder / "vc-scheduler").is_file()
+    if not is_there or len(plugins) != 1:
+        raise TestbedError(
+            f"{FOLDER} is {named!r}: {'a' if is_there else 'no'} vc-scheduler and "
+            f"{len(plugins)} plugins (*.so), want one of each; hint: docs/race.md says "
+            "how to build them"
+        )
+    return plugins[0].resolve()
 
 
 # Objects.
@@ -222,7 +275,7 @@ def pod(
 
 def pods(case: Case, rival: str) -> Iterator[dict[str, Any]]:
     """The pods of a case, job after job."""
-    grouped = case.size > 1 or rival == VOLCANO
+    grouped = case.size > 1 or rival in WITH_GROUPS
     for number in range(case.n_jobs):
         name = job_name(case, number)
         for i in range(case.size):
@@ -450,7 +503,24 @@ def start(bed: Testbed, rival: str) -> Child:
         where = ["--kubeconfig", str(bed.kubeconfig)]
         command = [str(BIN / "ringleaf"), "scheduler", *where]
         return bed.run("ringleaf", [*command, "--healthz-address", "127.0.0.1:0"])
+    if rival == VENDOR:
+        return start_vendor(bed)
     return bed.start({VOLCANO: "vc-scheduler", KUBE: "kube-scheduler"}[rival])
+
+
+def start_vendor(bed: Testbed) -> Child:
+    """Start Volcano's scheduler with the vendor's plugin."""
+    plugin = vendor_plugin()
+    assert plugin is not None
+    conf = bed.folder / "vendor.conf"
+    conf.write_text(VENDOR_CONF.format(plugin=plugin.stem))
+    return bed.start(
+        "vc-scheduler",
+        f"--plugins-dir={plugin.parent}",
+        f"--scheduler-conf={conf}",
+        "--percentage-nodes-to-find=100",
+        binary=plugin.parent / "vc-scheduler",
+    )
 
 
 def check(bed: Testbed, case: Case, rival: str) -> None:
@@ -474,7 +544,7 @@ def check(bed: Testbed, case: Case, rival: str) -> None:
 def run(stable: Stable, case: Case, rival: str) -> Figure:
     """Let one rival bind the pods of a case."""
     with stable.bed(case.n_nodes) as bed:
-        if case.size > 1 or rival == VOLCANO:
+        if case.size > 1 or rival in WITH_GROUPS:
             groups = (podgroup(case, number) for number in range(case.n_jobs))
             post(bed, (("POST", PODGROUPS, each) for each in groups))
         submits = (("POST", PODS, each) for each in pods(case, rival))
@@ -747,7 +817,7 @@ def race(asked: argparse.Namespace, console: Console) -> Results:
                 if case.mode != mode or (case.affinity and turn):
                     continue
                 for rival in rivals_of(case):
-                    later = turn and rival in (VOLCANO, KUBE)
+                    later = turn and rival not in (CEILING, RINGLEAF)
                     if later or rival not in asked.only:
                         continue
                     status.update(f"{case.key}, {rival}, round {turn + 1}")
@@ -808,7 +878,15 @@ def arguments() -> argparse.Namespace:
     for given, known in ((asked.only, RIVALS), (asked.case, keys)):
         if unknown := set(given or ()).difference(known):
             parser.error(f"no {', '.join(sorted(unknown))}; want {', '.join(known)}")
-    asked.only = asked.only or RIVALS
+    try:
+        there = vendor_plugin() is not None
+    except TestbedError as error:
+        parser.error(str(error))
+    if VENDOR in (asked.only or ()) and not there:
+        parser.error(
+            f"{VENDOR} wants {FOLDER}; hint: docs/race.md says how to build it"
+        )
+    asked.only = asked.only or [each for each in RIVALS if each != VENDOR or there]
     if asked.quick:
         asked.rounds = 1
         asked.case = asked.case or [f"4000x1-{BACKLOG}", f"4000x1-{LIVE}"]

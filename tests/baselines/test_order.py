@@ -187,8 +187,10 @@ def test_a_profile_finds_the_first_time_that_is_long_enough() -> None:
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_an_order_lets_everybody_in(name: str) -> None:
-    assert "enqueue" not in ORDERS[name].configured(DEFAULT).actions
+def test_every_order_but_volcanos_admits_all_jobs(name: str) -> None:
+    actions = ORDERS[name].configured(DEFAULT).actions
+
+    assert ("enqueue" in actions) == (name == "volcano")
 
 
 @pytest.mark.parametrize("name", ORDERS)

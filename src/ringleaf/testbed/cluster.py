@@ -252,10 +252,11 @@ class Testbed:
             raise TestbedError(f"{name} {' '.join(arguments)}: {said}")
         return done.stdout
 
-    def start(self, name: str, *arguments: str) -> Child:
+    def start(self, name: str, *arguments: str, binary: Path | None = None) -> Child:
         """Start a component beside the API server and wait until it is well.
 
-        *arguments* come last on its command line, so they win over those it has.
+        *arguments* come last on its command line, so they win over those it has;
+        *binary* takes the place of its own.
         """
         if name not in _ARGUMENTS:
             known = ", ".join(_ARGUMENTS)
@@ -263,7 +264,7 @@ class Testbed:
 
         def command(port: int) -> list[str | Path]:
             own = _ARGUMENTS[name](self, port)
-            return [build.command(name), *own, *arguments]
+            return [binary or build.command(name), *own, *arguments]
 
         _port, child = self._serve(name, command, is_listening)
         return child
