@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick test-long check testbed soak bench results race mutate accept manifests sbom docs site lock clean
+.PHONY: pictures demo test quick test-long check testbed soak bench results race mutate accept manifests sbom docs site lock clean
 
 demo: $(VENV)/.run
 	@$(BIN)/ringleaf demo
@@ -52,6 +52,9 @@ bench: $(VENV)/.dev
 results: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks.results
 	@$(BIN)/cog -r docs/results.md
+
+pictures: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks.pictures
 
 race: $(VENV)/.dev testbed
 	@$(BIN)/python -m benchmarks.race

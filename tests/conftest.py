@@ -7,6 +7,12 @@ but for a long one, which draws new ones.
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.browser import (
+    NO_BROWSER,
+    browser,
+    chromium,
+    leave_out_without_browser,
+)
 from tests.effort import EFFORT, Effort, effort, examples
 from tests.testbed.fixtures import (
     LEFT_OUT,
@@ -23,6 +29,8 @@ from tests.testbed.fixtures import (
 
 __all__ = [
     "binaries",
+    "browser",
+    "chromium",
     "namespace",
     "new_testbed",
     "promtool",
@@ -54,6 +62,7 @@ def pytest_collection_modifyitems(
     config.stash[LEFT_OUT] = {
         f"{EFFORT}={effort()}": leave_out_by_effort(items),
         f"{TESTBED}={read_testbed()}": leave_out_by_testbed(items),
+        NO_BROWSER: leave_out_without_browser(items),
     }
     gone = {*left_out(config)}
     if gone:

@@ -20,7 +20,7 @@ from ringleaf.study.compare import compared
 from tests.report.made import POLICIES, plain_run, real, renamed
 
 VOID = {"meta", "input", "br", "link", "img"}
-PARTS = ("simulated", "verdict", "time", "waiting", "reasons", "map", "table")
+PARTS = ("verdict", "map", "time", "waiting", "table", "simulated")
 
 
 class Reader(HTMLParser):
@@ -100,7 +100,10 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     for _tag, attrs in read.tags:
         assert not {"src", "srcset", "data", "poster", "action"} & attrs.keys()
         assert str(attrs.get("href") or "#").startswith("#")
-    assert not re.search(r"https?:|//[a-z]+\.|url\(|@import|\bfetch\(|import\(", text)
+    named = text.replace("http://www.w3.org/2000/svg", "").replace("url(#", "")
+    assert not re.search(
+        r"https?:|//[a-z]+\.|url\(|@import|\bfetch\(|import\(|XMLHttp", named
+    )
     (policy,) = [m["content"] for m in read.named("meta") if m.get("http-equiv")]
     assert str(policy).startswith("default-src 'none'")
 
@@ -225,10 +228,11 @@ def test_many_policies_are_drawn_and_some_are_hidden_at_first() -> None:
     text = page(Results(runs, reference="p0"))
     read = Reader(text)
 
-    (body,) = read.named("body")
-    assert body["class"] == " ".join(f"hide-{n}" for n in range(5, 12))
+    assert figures(text)["hidden"] == [*range(5, 12)]
     pressed = [a["aria-pressed"] for a in read.named("button") if "data-policy" in a]
-    assert pressed.count("true") == 5
+    assert pressed.count("true") == 2 * 5  # beside the verdict, and above charts
+    (table,) = [a for a in read.named("table") if "figures" in str(a.get("class"))]
+    assert table["class"] == "figures many"
     assert len(text) < 2_000_000
 
 
@@ -304,9 +308,66 @@ def test_the_map_opens_beside_the_policy_with_the_most_spine_conflicts() -> None
     assert [a["value"] for a in last.named("option") if "selected" in a] == ["0", "2"]
 
 
+def test_tiles_come_first_with_the_best_baseline_and_the_worst() -> None:
+    conflicts = {"ringleaf": 0.0, "a": 0.0, "b": 2.5}
+    runs = [
+        plain_run(
+            policy,
+            leaves={"conflicts": value},
+            use={"utilisation": 0.8, "effective_utilisation": 0.7 + value / 100},
+        )
+        for policy, value in conflicts.items()
+    ]
+
+    text = page(Results(runs, [*compared(runs, "ringleaf")]))
+
+    tiles = re.findall(r'<div class="tile">(.*?)</div>', text)
+    told = [re.sub("<[^>]+>", " ", tile).split() for tile in tiles]
+    assert " ".join(told[0]) == (
+        "Spine conflicts 0 tie with a best baseline 0 a worst 2.5 b"
+    )
+    assert " ".join(told[1]).startswith("Effective utilization 70.0 % worse than b")
+    assert len(tiles) == 2  # of what is not known there is no tile
+
+
+def test_dots_of_the_verdict_have_the_interval_of_the_difference() -> None:
+    given = wait_runs((60.0, 600.0), (61.0, 602.0))
+    gap = next(e.difference for e in given.comparison if e.policy == "other")
+    assert gap is not None
+    assert gap.low is not None
+    assert gap.high is not None
+
+    (contest,) = figures(page(given))["contests"]
+
+    own, other = contest["groups"][0]["values"]
+    assert (own["dot"], own["low"], own["high"]) == (60.5, None, None)
+    assert other["dot"] == 601.0
+    assert other["low"] == pytest.approx(60.5 + gap.low)
+    assert other["high"] == pytest.approx(60.5 + gap.high)
+    assert contest["csv"][0] == ["measure", "policy", "mean", "low", "high"]
+    assert [row[:3] for row in contest["csv"][1:]] == [
+        ["wait_s.all.mean", "ringleaf", 60.5],
+        ["wait_s.all.mean", "other", 601.0],
+    ]
+
+
+def test_wait_times_by_size_go_from_p50_to_p95() -> None:
+    spread = {"n": 3, "p50": 1.0, "mean": 20.0, "p95": 60.0}
+    runs = [plain_run("ringleaf", wait_s={"by_size": {"2-4": spread}})]
+
+    waits = figures(page(Results(runs)))["waits"]
+
+    (group,) = waits["groups"]
+    assert (group["title"], group["note"]) == ("2-4", "3 jobs")
+    (value,) = group["values"]
+    assert (value["low"], value["dot"], value["high"]) == (1.0, 20.0, 60.0)
+    assert waits["csv"][1] == ["2-4", "ringleaf", 3.0, 1.0, 20.0, 60.0]
+
+
 def test_what_nobody_waits_for_is_no_cause() -> None:
     why = {"jobs": {"capacity": {"seconds": 50.0}, "quota": {"seconds": 0.0}}}
     text = page(Results([plain_run("ringleaf", why=why)]))
 
-    assert "not enough chips free" in text
-    assert "its queue has its share" not in text
+    keys = text[: text.index('id="figures"')]
+    assert "not enough chips free" in keys
+    assert "the queue has its share" not in keys

@@ -91,7 +91,7 @@ def test_a_caption_tells_how_many_runs_a_figure_is_the_mean_of() -> None:
 
 
 def test_no_wait_is_drawn_as_none_and_whole() -> None:
-    none = {"n": 3, "mean": 0.0, "p95": 0.0}
+    none = {"n": 3, "p50": 0.0, "mean": 0.0, "p95": 0.0}
     figure = plot_waiting(Results([plain_run("a", wait_s={"by_size": {"1": none}})]))
 
     assert figure is not None
@@ -124,7 +124,7 @@ def test_without_matplotlib_one_line_says_what_to_install(
 
 
 def test_colours_are_those_of_the_page_in_the_light() -> None:
-    css = (files("ringleaf.report") / "page.css").read_text(encoding="utf-8")
+    css = (files("ringleaf.report") / "web" / "page.css").read_text(encoding="utf-8")
     light = css[: css.index("}")]
 
     assert re.findall(r"--p\d:(#\w+)", light) == [*PALETTE]

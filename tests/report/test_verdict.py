@@ -191,34 +191,42 @@ def test_one_policy_may_be_the_same_for_every_seed_and_another_not() -> None:
     assert "The same run for every seed: ringleaf." in told["Significance"].text
 
 
-def test_in_short_tells_where_the_reference_is_worst() -> None:
+def test_in_short_names_what_is_better_even_and_worse() -> None:
     given = results(
         *measured(UTILISATION, 0.8, 0.9),
-        *measured(WAIT, 466_560.0, 16_200.0),
-    )
-
-    short = findings(given)[0]
-
-    assert short.text == (
-        "ringleaf: 80.0 % utilization (baselines 90.0 %). "
-        "At its worst: mean wait time 5.4 d, other 4.5 h."
-    )
-
-
-def test_in_short_tells_two_where_another_has_nothing_of_the_worst() -> None:
-    given = results(
-        *measured("leaves.conflicts", 0.1, 0.0),
+        *measured("leaves.conflicts", 0.0, 2.0),
         *measured(WAIT, 7200.0, 3600.0, sure=9000.0),
     )
 
-    assert findings(given)[0].text.endswith(
-        "At its worst: spine conflicts 0.1, other 0; "
-        "mean wait time 2.0 h, other 1.0 h (not significant)."
+    assert findings(given)[0].text == (
+        "Against the best baseline by each measure, ringleaf is better in spine "
+        "conflicts; does not differ significantly in mean wait time; is worse in "
+        "utilization."
     )
 
 
-def test_in_short_tells_no_worst_where_nobody_is_better() -> None:
-    assert "worst" not in findings(results(*measured(WAIT, 1.0, 2.0)))[0].text
+def test_in_short_says_that_without_intervals_nothing_is_significant() -> None:
+    given = results(
+        *measured(UTILISATION, 0.9, 0.9, sure=None),
+        *measured(WAIT, 60.0, 90.0, sure=None),
+    )
+
+    assert findings(given)[0].text == (
+        "Against the best baseline by each measure, ringleaf is better in mean wait "
+        "time; ties in utilization. None of this is significant: there are no "
+        "intervals."
+    )
+    nothing = Results([plain_run("ringleaf"), plain_run("other")])
+    assert findings(nothing)[0].text == "There is nothing to compare."
+
+
+def test_less_than_a_second_or_a_twentieth_of_a_point_is_no_difference() -> None:
+    assert standing(WAIT, 0.9, 0.0) is Standing.EVEN
+    assert standing(WAIT, 1.1, 0.0) is Standing.WORSE
+    assert standing("chips.fragmentation", 0.0020, 0.0018) is Standing.EVEN
+    assert standing("chips.fragmentation", 0.0030, 0.0018) is Standing.WORSE
+    worse = findings(results(*measured(WAIT, 0.9, 0.0, sure=2.0)))[2]
+    assert worse.text == "By no measure significantly."
 
 
 def test_a_policy_alone_has_its_figures_told() -> None:

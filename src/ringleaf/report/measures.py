@@ -14,7 +14,7 @@ LARGE: Final = ">64"
 """A size that is told besides the buckets: gangs of more than 64 chips."""
 _LARGE: Final = ("65-256", ">256")
 NONE: Final = "\N{EN DASH}"
-SMALL, MANY = 0.1, 1000
+SMALL, MANY = 1.0, 1000
 """Below and above which numbers have other digits."""
 
 
@@ -29,13 +29,15 @@ class Better(StrEnum):
 def share(value: float) -> str:
     """A share in percent.
 
-    >>> share(0.8764), share(0.00012), share(0.0)
-    ('87.6 %', '0.012 %', '0 %')
+    >>> share(0.8764), share(0.002), share(0.00012), share(0.0)
+    ('87.6 %', '0.20 %', '0.012 %', '0 %')
     """
     percent = 100 * value
     if percent == 0:
         return "0 %"
-    return f"{percent:.1f} %" if abs(percent) >= SMALL else f"{percent:.2g} %"
+    if abs(percent) >= SMALL:
+        return f"{percent:.1f} %"
+    return f"{percent:.2f} %" if abs(percent) >= SMALL / 10 else f"{percent:.2g} %"
 
 
 def duration(seconds: float) -> str:

@@ -1,71 +1,72 @@
 """One HTML file that tells what was simulated and what it comes to.
 
-It needs nothing else: styles, script, drawings and figures are in it, and its own
-policy of content forbids it to load anything.
+It needs nothing else: styles, script and figures are in it, and its own policy of
+content forbids it to load anything. The script draws charts and maps; ``web`` has it,
+a module a file.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
+from msgspec import Struct
 
-from ringleaf.report import chart
+from ringleaf.report import figures
+from ringleaf.report.chart import axis_of
 from ringleaf.report.measures import (
     NONE,
     Better,
-    Measure,
     Table,
     duration,
     listed,
     measure_of,
-    number,
     share,
-    tick,
-    value_of,
 )
-from ringleaf.report.results import Bound, Estimate, Results, Run
+from ringleaf.report.results import Results, Run
 from ringleaf.report.scene import films_of
-from ringleaf.report.spread import Spread, SpreadChart
-from ringleaf.report.stack import StackChart
+from ringleaf.report.table import table_of
 from ringleaf.report.verdict import (
+    MAIN,
+    Contest,
     Finding,
     Standing,
-    alike,
+    contest_of,
     findings,
-    is_sure,
-    standing_of,
     summary,
 )
-from ringleaf.simulator.metrics import SERIES
 
 MOST_LINES: Final = 5
-"""Policies whose lines are shown at first; the others are a click away."""
-AFTER_ARRIVALS: Final = 1.1
-"""How far charts go, by the time in which jobs arrive."""
-MANY_TIMES: Final = 3
-"""From here on percentages are hard to read."""
-SIZES: Final = ("1", "2-4", "5-8", "9-64", "65-256", ">256")
+"""Policies that charts show at first; the others are a click away."""
 
-BLAMES: Final = {
-    "capacity": "not enough chips free",
-    "fragmentation": "enough free, but scattered",
-    "rule": "a wiring or network rule",
-    "quota": "its queue has its share",
-    "order": "others before it",
-}
-"""Why jobs wait, in words; docs/measures.md defines each."""
-
-USUAL_ORDER: Final = "none named: the configured plugins decide"
+USUAL_ORDER: Final = "as the plugins decide"
 """What is said of runs without an order of their own."""
 
 POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:"
 )
+SCRIPTS: Final = (
+    "tools.js",
+    "linechart.js",
+    "rangechart.js",
+    "barchart.js",
+    "clustermap.js",
+    "report.js",
+)
+"""The modules of the script, those that others need first."""
+
+PARTS: Final = {
+    "verdict": "Verdict",
+    "map": "Map",
+    "time": "Over time",
+    "waiting": "Wait time",
+    "table": "All measures",
+    "simulated": "Set-up",
+}
+"""The sections, and what links to them are called."""
 
 
 def write_report(path: Path, results: Results) -> None:
@@ -76,19 +77,16 @@ def write_report(path: Path, results: Results) -> None:
 def page(results: Results) -> str:
     """The page of *results*, which has at least one run."""
     assert results.runs
-    data: dict[str, Any] = {"policies": results.policies}
+    data = _data(results)
     sections = [
-        *_simulated(results),
         *_verdict(results),
-        *_over_time(results, data),
-        *_waiting(results),
-        *_reasons(results),
-        *_map(results, data),
-        *_table(results),
+        *_map(results, data.get("films", ())),
+        *_over_time(results, data["lines"]),
+        *_waiting(data),
+        *_section("table", "All measures", *table_of(results)),
+        *_simulated(results),
     ]
-    shown = "".join(
-        f" hide-{i}" for i in range(len(results.policies)) if i >= MOST_LINES
-    )
+    script = "".join(_part(name) for name in SCRIPTS)
     return "\n".join(
         [
             "<!doctype html>",
@@ -99,14 +97,14 @@ def page(results: Results) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             f"<title>{escape(results.title)}</title>",
-            f"<style>\n{_part('page.css')}{_hiding(len(results.policies))}</style>",
+            f"<style>\n{_part('page.css')}</style>",
             "</head>",
-            f'<body class="{shown.strip()}">',
+            "<body>",
             *_header(results),
             f"<main>\n{chr(10).join(sections)}\n</main>",
             *_footer(results),
             f'<script type="application/json" id="figures">{_json(data)}</script>',
-            f"<script>\n{_part('page.js')}</script>",
+            f'<script>\n"use strict";\n(() => {{\n{script}}})();\n</script>',
             "</body>",
             "</html>",
             "",
@@ -115,7 +113,27 @@ def page(results: Results) -> str:
 
 
 def _part(name: str) -> str:
-    return (files("ringleaf.report") / name).read_text(encoding="utf-8")
+    return (files("ringleaf.report") / "web" / name).read_text(encoding="utf-8")
+
+
+def _data(results: Results) -> dict[str, Any]:
+    """What the script reads."""
+    policies, table = results.policies, Table(results)
+    axis = axis_of([results.of(policy)[0] for policy in policies])
+    found = {
+        "policies": policies,
+        "reference": 0,
+        "hidden": list(range(MOST_LINES, len(policies))),
+        "end": axis.end,
+        "warm": axis.warm,
+        "last": axis.last,
+        "lines": figures.lines_of(results, axis),
+        "waits": figures.waits_of(results),
+        "causes": figures.causes_of(results),
+        "contests": [figures.contest_plain(table, each) for each in contests(table)],
+    }
+    films = films_of(results)
+    return found | {"films": films} if films else found
 
 
 def _json(data: Mapping[str, Any]) -> str:
@@ -126,139 +144,201 @@ def _json(data: Mapping[str, Any]) -> str:
     return text
 
 
-def _hiding(n: int) -> str:
-    return "".join(f".hide-{i} .s-{i}{{display:none}}\n" for i in range(n))
-
-
 def _header(results: Results) -> Iterator[str]:
     yield '<header><a class="skip" href="#verdict">Skip to the verdict</a>'
-    yield f"<h1>{escape(results.title)}</h1>"
-    yield f'<p class="lead">{escape(summary(results))}</p>'
-    yield (
-        '<button id="theme" type="button" aria-label="Light or dark">'
-        "Light / dark</button>"
-    )
-    links = (
-        ("simulated", "What was simulated"),
-        ("verdict", "Verdict"),
-        ("time", "Over time"),
-        ("waiting", "Waiting"),
-        ("reasons", "Why"),
-        ("map", "Map"),
-        ("table", "Table"),
-    )
-    listed_links = "".join(f'<a href="#{key}">{words}</a>' for key, words in links)
-    yield f'<nav aria-label="Parts of this page">{listed_links}</nav></header>'
+    yield '<div class="top">'
+    yield f'<div><h1>{escape(results.title)}</h1><p class="lead">'
+    yield f"{escape(summary(results))}</p></div>"
+    yield '<button id="theme" type="button" aria-label="Light or dark">Dark</button>'
+    yield "</div>"
+    links = "".join(f'<a href="#{key}">{name}</a>' for key, name in PARTS.items())
+    yield f'<nav aria-label="Parts of this page">{links}</nav></header>'
 
 
 def _section(key: str, title: str, *parts: str) -> Iterator[str]:
-    yield f'<section id="{key}" aria-labelledby="{key}-title">'
+    yield f'<section id="{key}" aria-labelledby="{key}-title" tabindex="-1">'
     yield f'<h2 id="{key}-title">{escape(title)}</h2>'
     yield from parts
     yield "</section>"
 
 
-def _figure(drawing: str, caption: str, more: str = "") -> str:
-    return f"<figure>{drawing}<figcaption>{caption}</figcaption>{more}</figure>"
-
-
-# What was simulated.
-
-
-def _simulated(results: Results) -> Iterator[str]:
-    spec = results.runs[0].spec
-    seeds = sorted({run.spec.seed for run in results.runs})
-    groups = [f"{spec.leaves:,} leaf switches"] if spec.leaves else []
-    if spec.superpods:
-        groups.append(f"{spec.superpods:,} SuperPoDs")
-    size = listed([f"{spec.nodes:,} nodes", f"{spec.chips:,} chips", *groups])
-    orders = dict.fromkeys(run.spec.order or USUAL_ORDER for run in results.runs)
-    facts = [
-        ("Cluster", escape(spec.site), escape(size)),
-        ("Workload", f"{escape(spec.workload)}, {spec.jobs:,} jobs",
-         escape(spec.about)),
-        ("Load", share(spec.load),
-         "what the jobs ask for, by what the cluster has while they arrive"),
-        ("Seeds", escape(", ".join(map(str, seeds))),
-         "every policy had the same jobs at the same times"),
-        ("Queue order", escape(", ".join(orders)), "who is looked at first"),
-        ("Counted", escape(_window(results.runs[0])),
-         "from when a fifth of the jobs has come to the last arrival"),
-    ]  # fmt: skip
-    cards = "".join(
-        f"<div><dt>{name}</dt><dd><b>{value}</b><span>{about}</span></dd></div>"
-        for name, value, about in facts
-    )
-    notes = dict.fromkeys(note for run in results.runs for note in run.spec.notes)
-    told = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    titles = {run.spec.policy: run.spec.title for run in results.runs}
-    rules = "".join(
-        f"<tr><th scope='row'>{_swatch(i)}{escape(policy)}</th>"
-        f"<td>{escape(titles[policy]) or NONE}</td></tr>"
-        for i, policy in enumerate(results.policies)
-    )
-    yield from _section(
-        "simulated",
-        "What was simulated",
-        f'<dl class="cards">{cards}</dl>',
-        f"<ul>{told}</ul>" if told else "",
-        "<h3>Who placed the jobs</h3>",
-        '<div class="scroll"><table class="rules">'
-        f"<tbody>{rules}</tbody></table></div>",
+def _figure(title: str, unit: str, caption: str, data: str, more: str = "") -> str:
+    """A chart that the script draws, with its tools."""
+    small = f" <small>{escape(unit)}</small>" if unit else ""
+    return (
+        f'<figure class="chart" {data}><div class="head"><h3>{escape(title)}{small}'
+        f'</h3><span class="tools"></span></div>{more}<div class="plot"></div>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 
-def _window(run: Run) -> str:
-    window = run.metrics.get("window", {})
-    start, stop = window.get("from_s", 0.0), window.get("to_s", 0.0)
-    return f"{duration(start)} to {duration(stop)}"
+NO_SCRIPT: Final = (
+    "<noscript><p>Charts and maps need JavaScript; the page loads nothing. All figures "
+    'are in <a href="#table">the table</a>.</p></noscript>'
+)
 
 
 # The verdict.
 
 
+class Tile(Struct, frozen=True):
+    """A figure that stands first, by the first of its measures that is known."""
+
+    title: str
+    keys: tuple[str, ...]
+
+
+TILES: Final = (
+    Tile("Spine conflicts", ("leaves.conflicts", "superpods.split_blocks")),
+    Tile("Wait time, gangs > 64 chips", ("wait_s.by_size.>64.mean", "wait_s.all.mean")),
+    Tile("Effective utilization", ("use.effective_utilisation", "use.utilisation")),
+    Tile("Stranded chips", ("chips.fragmentation",)),
+)
+MORE: Final = (
+    "wait_s.all.p95",
+    "wait_s.by_size.1.mean",
+    "bounded_slowdown.all.mean",
+    "chips.ring_violations_per_1000_pods",
+    "superpods.split_blocks",
+    "faults.chip_hours_lost_to_faults",
+    "faults.recovery_s.mean",
+    "jobs.unstarted",
+)
+"""Rows of the verdict that are a click away."""
+
+
+def contests(table: Table) -> list[Contest]:
+    """The rows of the verdict."""
+    keys = [key for key in (*MAIN, *MORE) if table.tells(measure_of(key))]
+    found = [contest_of(table, key) for key in keys]
+    return [each for each in found if each is not None]
+
+
 def _verdict(results: Results) -> Iterator[str]:
+    table = Table(results)
     told = findings(results)
+    short = [each for each in told if each.head == "In short"]
     against = [each for each in told if each.head.startswith("Against ")]
-    first = [each for each in told if each not in against]
-    more = "".join(map(_finding, against))
-    details = (
-        f"<details><summary>Policy by policy</summary>"
-        f'<ul class="findings">{more}</ul></details>'
-        if against
-        else ""
-    )
+    known = contests(table)
+    heads = {each.measure.title for each in known} | {"In short"}
+    rest = [e for e in told if e not in against and e.head not in heads]
     yield from _section(
         "verdict",
         "Verdict",
-        f'<ul class="findings">{"".join(map(_finding, first))}</ul>',
-        details,
+        "".join(f'<p class="short">{escape(each.text)}</p>' for each in short),
+        f'<div class="tiles">{"".join(_tile(table, tile) for tile in TILES)}</div>',
+        NO_SCRIPT,
+        *_rows(results, known),
+        f'<ul class="findings">{"".join(map(_finding, rest))}</ul>',
+        _policy_by_policy(against),
     )
 
 
-_MARKS: Final = {Standing.BETTER: "better", Standing.WORSE: "worse", Standing.EVEN: ""}
+def _tile(table: Table, tile: Tile) -> str:
+    reference = table.results.reference
+    keys = [key for key in tile.keys if table.value(key, reference) is not None]
+    if not keys:
+        return ""
+    measure = measure_of(keys[0])
+    title = tile.title if keys[0] == tile.keys[0] else measure.title
+    own, contest = table.value(keys[0], reference), contest_of(table, keys[0])
+    assert own is not None
+    beside = _beside(contest) if contest is not None else ""
+    return (
+        f'<div class="tile"><h3>{escape(title)}</h3>'
+        f'<p class="big">{escape(measure.written(own.mean))}</p>{beside}</div>'
+    )
+
+
+def _beside(contest: Contest) -> str:
+    """How a contest ends, then the best baseline and the worst."""
+    written, known = contest.measure.written, contest.known
+    rows = [("best baseline", contest.best)]
+    if known[contest.worst] != known[contest.best]:
+        rows.append(("worst", contest.worst))
+    told = "".join(
+        f"<dt>{name}</dt><dd>{escape(written(known[policy]))} "
+        f"<small>{escape(policy)}</small></dd>"
+        for name, policy in rows
+    )
+    return f"{_outcome(contest)}<dl>{told}</dl>"
+
+
+def _outcome(contest: Contest) -> str:
+    """How a contest ends, in a few words; coloured only where it is significant."""
+    if contest.tied and contest.standing is Standing.EVEN:
+        n = len(contest.tied)
+        words = f"tie with {contest.best}" if n == 1 else f"tie with {n} baselines"
+        return f'<p><span class="badge">{escape(words)}</span></p>'
+    if contest.standing is Standing.EVEN:
+        words = "not significant" if contest.is_sure else "nearly a tie"
+        return f'<p><span class="badge">{words}</span></p>'
+    kind = contest.standing.value if contest.is_sure else ""
+    words = f"{contest.standing.value} than {contest.best}"
+    more = ", ".join(
+        filter(None, [contest.gap, "significant" if contest.is_sure else ""])
+    )
+    told = f" <small>{escape(more)}</small>" if more else ""
+    return f'<p><span class="badge {kind}">{escape(words)}</span>{told}</p>'
+
+
+def _rows(results: Results, known: Sequence[Contest]) -> Iterator[str]:
+    if not known:
+        return
+    reference = results.reference
+    sure = any(
+        each.difference is not None and each.difference.low is not None
+        for each in results.comparison
+    )
+    caption = (
+        f"A dot is a policy; the upright line is {reference}. "
+        + (
+            f"A horizontal line is the {results.confidence:.0%} confidence interval of "
+            f"the difference to {reference}, paired by seed: where it crosses the "
+            "upright line, the difference is not significant."
+            if sure
+            else "There are no intervals, so no difference is significant."
+        )
+        + " Axes are logarithmic where values differ by hundreds."
+    )
+    yield f'<div class="bar">{_legend(results)}<span class="tools"></span></div>'
+    rows = [_contest(i, contest) for i, contest in enumerate(known)]
+    n_main = sum(each.measure.key in MAIN for each in known)
+    yield f'<div class="contests">{"".join(rows[:n_main])}</div>'
+    if rows[n_main:]:
+        yield f"<details><summary>{len(rows) - n_main} more measures</summary>"
+        yield f'<div class="contests">{"".join(rows[n_main:])}</div></details>'
+    yield f'<p class="caption">{escape(caption)}</p>'
+
+
+def _contest(i: int, contest: Contest) -> str:
+    wish = "higher" if contest.measure.better is Better.UP else "lower"
+    return (
+        f'<div class="contest" title="{escape(contest.measure.about)}">'
+        f"<div><b>{escape(contest.measure.title)}</b>"
+        f"<small>{wish} is better</small></div>"
+        f'<div data-contest="{i}"></div>'
+        f'<div class="said">{_outcome(contest)}</div></div>'
+    )
 
 
 def _finding(each: Finding) -> str:
-    mark = _MARKS[each.standing]
-    kind = f"badge {mark}" if each.is_sure else "badge"
-    badge = f'<span class="{kind}">{mark}</span>' if mark else ""
     about = f" <small>{escape(each.about)}</small>" if each.about else ""
-    return f"<li><b>{escape(each.head)}</b>{badge} {escape(each.text)}{about}</li>"
+    return f"<li><b>{escape(each.head)}</b> {escape(each.text)}{about}</li>"
 
 
-# Over time.
-
-
-def _swatch(i: int) -> str:
+def _policy_by_policy(against: Sequence[Finding]) -> str:
+    if not against:
+        return ""
+    told = "".join(map(_finding, against))
     return (
-        f'<svg class="swatch" viewBox="0 0 30 10" aria-hidden="true"><path '
-        f'class="line {chart.colour_of(i)}{"" if i else " own"}" d="M1 5L29 5"'
-        f"{chart.dashes_of(i)}/></svg>"
+        "<details><summary>Policy by policy</summary>"
+        f'<ul class="findings">{told}</ul></details>'
     )
 
 
 def _legend(results: Results) -> str:
+    """A button for every policy; the script draws its line."""
     keys = "".join(
         f'<button type="button" class="key" data-policy="{i}" '
         f'aria-pressed="{"true" if i < MOST_LINES else "false"}">'
@@ -268,205 +348,31 @@ def _legend(results: Results) -> str:
     return f'<div class="legend" role="group" aria-label="Policies shown">{keys}</div>'
 
 
-def _keys(results: Results) -> str:
-    """What is drawn how, where nothing can be hidden."""
-    keys = "".join(
-        f"<span>{_swatch(i)}{escape(policy)}</span>"
-        for i, policy in enumerate(results.policies)
+COLOURS: Final = 8
+"""Colours of policies; the ninth has the first again, with other dashes."""
+DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 2 2")
+"""As ``web/tools.js`` has them."""
+
+
+def _swatch(i: int) -> str:
+    dashes = DASHES[(i + i // COLOURS) % len(DASHES)] if i else ""
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return (
+        f'<svg class="swatch" viewBox="0 0 30 10" aria-hidden="true"><path '
+        f'class="line p{i % COLOURS}{"" if i else " own"}" d="M1 5L29 5"{dashed}/>'
+        "</svg>"
     )
-    return f'<div class="keys">{keys}</div>'
-
-
-def axis_of(runs: Sequence[Run]) -> chart.Axis:
-    """Time as charts show it: all arrivals, and a little after them."""
-    window = runs[0].metrics.get("window", {})
-    ends = [run.series[-1][0] for run in runs if run.series]
-    last = float(window.get("to_s", 0.0)) or max(ends, default=1.0)
-    end = min(max(ends, default=last), last * AFTER_ARRIVALS)
-    return chart.Axis(end, float(window.get("from_s", 0.0)), last)
-
-
-_LINES: Final = (
-    ("utilisation", "Utilization", "share of all chips", 1.0, tick),
-    ("queue_length", "Queue length", "pending jobs", None, number),
-    ("waiting_chips", "Queued demand (chips)", "chips that pending jobs ask for", None,
-     number),
-    ("fragmentation", "Stranded chips",
-     "free chips that no usual pod can use, share of all chips", None, tick),
-    ("conflicts", "Spine conflicts",
-     "jobs that use a leaf's links to the spine beyond the first, over all leaves",
-     None, number),
-    ("largest_gang_nodes", "Largest schedulable gang",
-     "nodes of the largest gang that could start under the network rules", None,
-     number),
-)  # fmt: skip
-"""Column of the rows over time, title, unit, top of the axis, how it is written."""
-
-_CAPTIONS: Final = {
-    "utilisation": "How much of the cluster jobs hold. Higher is better, as far as "
-    "jobs are not slowed down for it.",
-    "queue_length": "Pending jobs. Lower is better.",
-    "waiting_chips": "Chips that pending jobs ask for: one gang of 1,024 weighs as "
-    "much as 1,024 small jobs.",
-    "fragmentation": "Free chips where no usual pod fits. Lower is better.",
-    "conflicts": "Gangs that meet on a leaf's links to the spine slow each other "
-    "down. Lower is better; 0 is what switch affinity 1.0 promises.",
-    "largest_gang_nodes": "The largest job that would start at once if it came now.",
-}
-
-
-def _over_time(results: Results, data: dict[str, Any]) -> Iterator[str]:
-    runs = [results.of(policy)[0] for policy in results.policies]
-    axis = axis_of(runs)
-    seed = runs[0].spec.seed
-    data["end"], data["last"] = axis.end, axis.last
-    data["charts"] = {}
-    figures = []
-    for key, title, unit, most, written in _LINES:
-        column = SERIES.index(key)
-        lines = {
-            run.spec.policy: chart.binned(run.series, column, axis.end) for run in runs
-        }
-        if not any(np.nansum(values) for values in lines.values()):
-            continue
-        drawn = chart.LineChart(key, title, unit, axis, lines, most, written)
-        data["charts"][key] = {
-            "share": written is tick,
-            "lines": [_rounded(values) for values in lines.values()],
-        }
-        heading = f"<h3>{title} <small>{escape(unit)}</small></h3>"
-        figures.append(heading + _figure(drawn.svg(), escape(_CAPTIONS[key])))
-    note = (
-        f"<p>One run each, seed {seed}. Grey spans are not counted: the cluster fills "
-        "up at first, and empties when no more jobs come. Where lines coincide, the "
-        "thick one is below.</p>"
-    )
-    yield from _section("time", "Over time", note, _legend(results), *figures)
-
-
-def _rounded(values: chart.Floats) -> list[float | None]:
-    return [float(f"{v:.4g}") if np.isfinite(v) else None for v in values.tolist()]
-
-
-# Waiting.
-
-
-def mean_of(runs: Iterable[Run], key: str) -> float | None:
-    """The mean over runs of a value of their metrics."""
-    found = [value_of(run.metrics, key) for run in runs]
-    values = [value for value in found if value is not None]
-    return sum(values) / len(values) if values else None
-
-
-def spreads(results: Results) -> dict[tuple[str, str], Spread]:
-    """Size and policy -> how long such jobs wait, means over seeds."""
-    found = {}
-    for policy in results.policies:
-        runs = results.of(policy)
-        for size in SIZES:
-            head = f"wait_s.by_size.{size}"
-            n, mean, p95 = (mean_of(runs, f"{head}.{k}") for k in ("n", "mean", "p95"))
-            if n and mean is not None and p95 is not None:
-                found[size, policy] = Spread(n, mean, p95)
-    return found
-
-
-def _waiting(results: Results) -> Iterator[str]:
-    found, policies = spreads(results), results.policies
-    sizes = [size for size in SIZES if any(key[0] == size for key in found)]
-    drawing = SpreadChart("Waiting by size of job", sizes, policies, found).svg()
-    head = "".join(f"<th scope='col'>{escape(p)}</th>" for p in policies)
-    rows = "".join(
-        f"<tr><th scope='row'>{escape(size)}</th>"
-        + "".join(_wait_cell(found.get((size, policy))) for policy in policies)
-        + "</tr>"
-        for size in sizes
-    )
-    numbers = (
-        "<details><summary>The numbers</summary><div class='scroll'><table>"
-        f"<thead><tr><th scope='col'>chips</th>{head}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div></details>"
-    )
-    caption = (
-        "From submission to start, by the chips that a job asks for. The dot is the "
-        "mean, the line ends at the 95th percentile; means over seeds. To the left is "
-        "better. Jobs that never start are in no dot: the table counts them."
-    )
-    yield from _section(
-        "waiting", "Waiting by size of job", _keys(results),
-        _figure(drawing, caption, numbers),
-    )  # fmt: skip
-
-
-def _wait_cell(own: Spread | None) -> str:
-    if own is None:
-        return f"<td>{NONE}</td>"
-    return f"<td>{duration(own.mean)}<small>95 %: {duration(own.p95)}</small></td>"
-
-
-def blames(results: Results) -> dict[str, dict[str, float]]:
-    """Policy -> cause -> jobs that wait for it on average, means over seeds."""
-    found = {}
-    for policy in results.policies:
-        runs = results.of(policy)
-        parts = {}
-        for blame, words in BLAMES.items():
-            values = []
-            for run in runs:
-                window = run.metrics.get("window", {})
-                span = window.get("to_s", 0.0) - window.get("from_s", 0.0)
-                seconds = value_of(run.metrics, f"why.jobs.{blame}.seconds") or 0.0
-                values.append(seconds / span if span > 0 else 0.0)
-            parts[words] = sum(values) / len(values)
-        found[policy] = parts
-    return found
-
-
-def _reasons(results: Results) -> Iterator[str]:
-    bars = blames(results)
-    causes = [
-        (i, words)
-        for i, words in enumerate(BLAMES.values())
-        if any(parts[words] for parts in bars.values())
-    ]
-    unit = "jobs that wait, on average over time"
-    drawing = StackChart("Why jobs waited", unit, bars, number).svg()
-    keys = "".join(
-        f'<span><i class="b{i}"></i>{escape(words)}</span>' for i, words in causes
-    )
-    head = "".join(f"<th scope='col'>{escape(p)}</th>" for p in bars)
-    rows = "".join(
-        f"<tr><th scope='row'>{escape(words)}</th>"
-        + "".join(f"<td>{number(parts[words])}</td>" for parts in bars.values())
-        + "</tr>"
-        for _i, words in causes
-    )
-    numbers = (
-        "<details><summary>The numbers</summary><div class='scroll'><table>"
-        f"<thead><tr><th scope='col'>because of</th>{head}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div></details>"
-    )
-    caption = (
-        "What held back the jobs that waited, from what each scheduler said of them "
-        "and from what was free. Baselines say less than Ringleaf: what they do not "
-        "say counts as scattered for the job that came first, and as others before "
-        "it for the rest."
-    )
-    yield from _section(
-        "reasons", "Why jobs waited", f'<div class="parts">{keys}</div>',
-        _figure(drawing, caption, numbers),
-    )  # fmt: skip
 
 
 # The map.
 
 
-def _map(results: Results, data: dict[str, Any]) -> Iterator[str]:
-    filmed = films_of(results)
+def _map(results: Results, filmed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    link = '<a id="link" href="#map">Link to this view</a>'
     if not filmed:
-        yield from _section("map", "Map of the cluster", "<p>No run was filmed.</p>")
+        told = f"<p>No run was filmed. {link}</p>"
+        yield from _section("map", "Map of the cluster", told)
         return
-    data["films"] = filmed
     policies = results.policies
     n_panels = min(2, len(filmed))
     first = [0, _most_conflicts(results, filmed)][:n_panels]
@@ -476,19 +382,18 @@ def _map(results: Results, data: dict[str, Any]) -> Iterator[str]:
         '<button type="button" id="play" aria-label="Play">Play</button>'
         '<input type="range" id="moment" min="0" max="1" value="0" step="1" '
         'aria-label="Time in the run">'
-        '<output id="clock" for="moment">start</output></div>'
+        f'<output id="clock" for="moment">start</output>{link}</div>'
     )
     caption = (
-        "Every cell is a node, filled as far as its chips are in use; nodes of a leaf "
-        "or a SuperPoD stand together. A colour is a gang, the same on both maps; grey "
-        "are jobs inside one node. A leaf is framed in red where two gangs that "
-        "cross leaves share its links. Crossed out: a node that is down; a red corner: "
-        "chips that are broken. Space plays, arrows move, a cell tells its job."
+        "A cell is a node, filled as far as its chips are in use; nodes of a leaf or a "
+        "SuperPoD stand together. A colour is a gang, the same on both maps; grey is "
+        "jobs inside one node. A red frame is a leaf whose links to the spine several "
+        "gangs share. Crossed out: a node that is down; red corner: broken chips. "
+        "Space plays, arrows move."
     )
     yield from _section(
         "map",
         "Map of the cluster over time",
-        "<noscript><p>The map needs JavaScript; it loads nothing.</p></noscript>",
         controls,
         f'<figure><div class="panels n{n_panels}">{panels}</div>'
         f"<figcaption>{caption}</figcaption></figure>",
@@ -524,143 +429,108 @@ def _panel(
     )
 
 
-# The table.
+# Charts.
 
 
-def _table(results: Results) -> Iterator[str]:
-    table = Table(results)
-    policies = results.policies
-    bounds = {bound.measure: bound for bound in results.bounds}
-    head = "".join(
-        f"<th scope='col'>{_swatch(i)}{escape(p)}</th>" for i, p in enumerate(policies)
+def _over_time(results: Results, lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    seed = results.of(results.policies[0])[0].spec.seed
+    note = (
+        f"<p>One run each, seed {seed}. Grey spans are not counted: the cluster fills "
+        "up at first, and empties after the last arrival. Click to move the maps to a "
+        "time, drag to zoom.</p>"
     )
-    head = f"<th scope='col'>bound</th>{head}" if bounds else head
-    rows = []
-    for measure in table.measures:
-        if not table.tells(measure):
-            continue
-        cells = "".join(_cell(table, measure, policy) for policy in policies)
-        if bounds:
-            bound = bounds.get(measure.key)
-            limit = (
-                f"<td>{NONE}</td>"
-                if bound is None
-                else f'<td title="{escape(bound.title)}">'
-                f"{measure.written(bound.value)}<small>{escape(bound.name)}</small></td>"
-            )
-            cells = limit + cells
-        wish = {Better.UP: "more is better", Better.DOWN: "less is better"}
-        about = f"{measure.about} {wish.get(measure.better, '').capitalize()}"
-        rows.append(
-            f'<tr><th scope="row">{escape(measure.title)}'
-            f"<small>{escape(about.strip())}.</small></th>{cells}</tr>"
-        )
-    idle = [m.noun for m in table.measures if not table.tells(m)]
-    silent = f"<p>0 for every policy: {escape(listed(idle))}.</p>" if idle else ""
-    told = "".join(
-        f"<li><b>{escape(bound.name)}</b>, {escape(_limit(bound))}. "
-        f"{escape(bound.title)}</li>"
-        for bound in results.bounds
+    charts = "".join(
+        _figure(line["title"], line["unit"], line["about"], f'data-line="{i}"')
+        for i, line in enumerate(lines)
+    )
+    whole = '<button type="button" id="all-time" hidden>Show all time</button>'
+    bar = f'<div class="bar sticky">{_legend(results)}{whole}</div>'
+    yield from _section(
+        "time", "Over time", note, bar, f'<div class="charts">{charts}</div>'
+    )
+
+
+def _waiting(data: Mapping[str, Any]) -> Iterator[str]:
+    used = [
+        any(values[i] for values in data["causes"]["values"])
+        for i in range(len(figures.BLAMES))
+    ]
+    keys = "".join(
+        f'<span><i class="b{i}"></i>{escape(name)}</span>'
+        for i, name in enumerate(figures.BLAMES.values())
+        if used[i]
+    )
+    waits = _figure(
+        "Wait time by size of job",
+        "logarithmic",
+        "From submission to start, by the chips of a job. The dot is the mean, the "
+        "line goes from p50 to p95; means over seeds. Lower is better. Jobs that never "
+        "start are not in it: the table counts them.",
+        "data-waits",
+    )
+    causes = _figure(
+        "Why jobs wait",
+        "pending jobs, mean over time",
+        "From the reasons that each scheduler gives and from what is free. Baselines "
+        "give fewer reasons than Ringleaf: without one, the oldest pending job counts "
+        "as scattered, and the others as behind it.",
+        "data-causes",
+        f'<div class="parts">{keys}</div>',
     )
     yield from _section(
-        "table",
-        "Every policy and bound",
-        f"<p>{escape(_read_as(results))}</p>",
-        '<div class="scroll box" tabindex="0" role="region" '
-        'aria-label="Table of measures">'
-        f'<table class="figures"><thead><tr><th scope="col">measure</th>{head}</tr>'
-        f"</thead><tbody>{''.join(rows)}</tbody></table></div>",
-        silent,
-        f"<h3>Bounds</h3><ul>{told}</ul>" if told else "",
+        "waiting", "Wait time", f'<div class="charts">{waits}{causes}</div>'
     )
 
 
-def _limit(bound: Bound) -> str:
-    """Of what a bound is, and its value."""
-    measure = measure_of(bound.measure)
-    return f"{measure.noun}: {measure.written(bound.value)}"
+# What was simulated.
 
 
-def _read_as(results: Results) -> str:
-    """How the table is read: with intervals and colours only where there are some."""
-    reference = results.reference
-    if not any(each.value.low is not None for each in results.comparison):
-        runs = max(len(results.of(policy)) for policy in results.policies)
-        told = f"Means over {runs} seeds" if runs > 1 else "One run each"
-        told += f", and the difference to {reference}. "
-        return told + (
-            alike(results)
-            or "With one seed there are no intervals: no difference is significant, "
-            "and nothing is coloured."
-        )
-    return (
-        f"Means over seeds, with the {results.confidence:.0%} confidence interval "
-        f"below; then the difference to {reference}, paired by seed, with its own. "
-        f"Colours mark significant differences. {alike(results)}"
-    ).strip()
+def _simulated(results: Results) -> Iterator[str]:
+    spec = results.runs[0].spec
+    seeds = sorted({run.spec.seed for run in results.runs})
+    groups = [f"{spec.leaves:,} leaf switches"] if spec.leaves else []
+    if spec.superpods:
+        groups.append(f"{spec.superpods:,} SuperPoDs")
+    size = listed([f"{spec.nodes:,} nodes", f"{spec.chips:,} chips", *groups])
+    orders = dict.fromkeys(run.spec.order or USUAL_ORDER for run in results.runs)
+    facts = [
+        ("Cluster", spec.site, size),
+        ("Workload", f"{spec.workload}, {spec.jobs:,} jobs", spec.about),
+        ("Load", share(spec.load),
+         "what the jobs ask for, over what the cluster has while they arrive"),
+        ("Seeds", ", ".join(map(str, seeds)),
+         "every policy has the same jobs at the same times"),
+        ("Queue order", ", ".join(orders), "which job is tried first"),
+        ("Counted", _window(results.runs[0]),
+         "from when a fifth of the jobs has arrived to the last arrival"),
+    ]  # fmt: skip
+    cards = "".join(
+        f"<div><dt>{name}</dt><dd><b>{escape(value)}</b>"
+        f"<span>{escape(about)}</span></dd></div>"
+        for name, value, about in facts
+    )
+    notes = dict.fromkeys(note for run in results.runs for note in run.spec.notes)
+    told = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    titles = {run.spec.policy: run.spec.title for run in results.runs}
+    rules = "".join(
+        f"<tr><th scope='row'>{_swatch(i)}{escape(policy)}</th>"
+        f"<td>{escape(titles[policy]) or NONE}</td></tr>"
+        for i, policy in enumerate(results.policies)
+    )
+    yield from _section(
+        "simulated",
+        "What was simulated",
+        f'<dl class="cards">{cards}</dl>',
+        f"<ul>{told}</ul>" if told else "",
+        "<h3>Policies</h3>",
+        f'<table class="rules"><tbody>{rules}</tbody></table>',
+    )
 
 
-def _cell(table: Table, measure: Measure, policy: str) -> str:
-    value = table.value(measure.key, policy)
-    if value is None:
-        return f"<td>{NONE}</td>"
-    parts = [f"<b>{measure.written(value.mean)}</b>", _interval(measure, value)]
-    reference = table.results.reference
-    own = table.value(measure.key, reference)
-    if policy != reference and own is not None:
-        standing = standing_of(table, measure, policy)
-        gap = table.difference(measure.key, policy)
-        if gap is not None:
-            parts.append(_gap(measure, gap))
-        if standing in (Standing.BETTER, Standing.WORSE):
-            # The reference being better makes the other policy worse.
-            word = "worse" if standing is Standing.BETTER else "better"
-            sure = is_sure(table, measure.key, policy)
-            kind = f' class="{word}"' if sure else ""
-            parts.append(f"<small{kind}>{_ratio(own, value)}{word}</small>")
-    kind = ' class="own"' if policy == reference else ""
-    return f"<td{kind}>{''.join(parts)}</td>"
-
-
-def _ratio(own: Estimate, value: Estimate) -> str:
-    """How much larger or smaller *value* is than *own*."""
-    if not own.mean:
-        return ""
-    ratio = value.mean / own.mean
-    if ratio >= MANY_TIMES:
-        return f"{ratio:,.1f} times: "
-    return f"{100 * (ratio - 1):+.3g} %: "
-
-
-def _gap(measure: Measure, gap: Estimate) -> str:
-    """The difference to the reference, with its interval."""
-    if not gap.mean and gap.low == gap.high:
-        return "<small>no difference</small>"
-    told = f"difference {_signed(measure, gap.mean)}"
-    if gap.low is not None and gap.high is not None:
-        ends = [_signed(measure, each) for each in (gap.low, gap.high)]
-        told += f"</small><small>({' to '.join(ends).replace(' points', '')})"
-    elif gap.n > 1:
-        told += "</small><small>(the same with every seed)"
-    return f"<small>{told}</small>"
-
-
-def _signed(measure: Measure, value: float) -> str:
-    if measure.written is share:
-        points = 100 * value
-        return f"{points:+.1f} points" if abs(points) >= 1 else f"{points:+.2g} points"
-    return f"{'+' if value > 0 else ''}{measure.written(value)}"
-
-
-def _interval(measure: Measure, value: Estimate) -> str:
-    """Where the mean is likely to be; no measure is below 0, no share above 1."""
-    if value.low is None or value.high is None:
-        return ""
-    low, high = max(0.0, value.low), value.high
-    if measure.written is share:
-        high = min(1.0, high)
-    told = [measure.written(each) for each in (low, high)]
-    return "" if told[0] == told[1] else f"<small>{' to '.join(told)}</small>"
+def _window(run: Run) -> str:
+    window = run.metrics.get("window", {})
+    start, stop = window.get("from_s", 0.0), window.get("to_s", 0.0)
+    return f"{duration(start)} to {duration(stop)}"
 
 
 def _footer(results: Results) -> Iterator[str]:

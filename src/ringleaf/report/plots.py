@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ringleaf.report import chart
+from ringleaf.report.figures import SIZES, spreads
 from ringleaf.report.measures import DAY_S, HOUR_S, MINUTE_S, Table, number, share, tick
-from ringleaf.report.page import SIZES, axis_of, spreads
 from ringleaf.report.results import Estimate, Results
 from ringleaf.report.verdict import summary
 from ringleaf.simulator.metrics import SERIES
@@ -144,7 +144,7 @@ def _lines(
     runs = [results.of(policy)[0] for policy in results.policies]
     if not any(run.series for run in runs):
         return None
-    span = axis_of(runs)
+    span = chart.axis_of(runs)
     seconds, unit = span.unit
     caption = (
         f"{summary(results)}; one run each, seed {runs[0].spec.seed}. "
@@ -204,14 +204,14 @@ _TIMES: Final = {
 
 
 def plot_waiting(results: Results) -> "Figure | None":
-    """Waiting by size of job: means, and lines to the 95th percentile."""
+    """Wait time by size of job: means, and lines from p50 to p95."""
     found, policies = spreads(results), results.policies
     sizes = [size for size in SIZES if any(key[0] == size for key in found)]
     if not sizes:
         return None
     caption = (
         f"{summary(results)}; {_played(results)}. The dot is the mean of the "
-        "wait from submission to start, the line ends at the 95th percentile. "
+        "wait time from submission to start, the line goes from p50 to p95. "
         "Lower is better; the axis is logarithmic."
     )
     figure, (axis,) = _sheet(4.4, caption)
@@ -221,8 +221,9 @@ def plot_waiting(results: Results) -> "Figure | None":
                if (size, policy) in found]  # fmt: skip
         at = [j + step * (i - (len(policies) - 1) / 2) for j, _spread in own]
         means = [max(FLOOR_S, spread.mean) for _j, spread in own]
+        starts = [max(FLOOR_S, spread.p50) for _j, spread in own]
         ends = [max(FLOOR_S, spread.p95) for _j, spread in own]
-        axis.vlines(at, np.minimum(means, ends), ends, color=_colour(i), linewidth=1.6)
+        axis.vlines(at, starts, ends, color=_colour(i), linewidth=1.6)
         axis.plot(
             at, means, "o", color=_colour(i), markersize=5 if i else 7, label=policy
         )

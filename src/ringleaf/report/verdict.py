@@ -12,6 +12,7 @@ from ringleaf.report.measures import (
     Table,
     duration,
     listed,
+    measure_of,
     share,
     value_of,
 )
@@ -19,6 +20,11 @@ from ringleaf.report.results import Estimate, Results
 
 SAME: Final = 0.005
 """Differences below this part of a value are called none, however sure they are."""
+
+SAME_S: Final = 1.0
+"""Differences of times below this, in seconds, are called none."""
+SAME_SHARE: Final = 0.0005
+"""Differences of shares below this are called none: a twentieth of a point."""
 
 FAR: Final = 0.1
 """Differences above this part of a value are told even if not significant."""
@@ -80,13 +86,19 @@ def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
     if own is None or other is None or measure.better is Better.NEITHER:
         return None
     gap = table.difference(measure.key, policy) or Estimate(other.mean - own.mean)
-    if abs(gap.mean) <= SAME * max(abs(own.mean), abs(other.mean)):
+    if _is_slight(measure, gap.mean, own.mean, other.mean):
         return Standing.EVEN
     if gap.low is not None and not gap.is_clear:
         return Standing.EVEN
     less = gap.mean > 0
     good = less if measure.better is Better.DOWN else not less
     return Standing.BETTER if good else Standing.WORSE
+
+
+def _is_slight(measure: Measure, gap: float, *values: float) -> bool:
+    """Whether a difference is called none: small beside the value, or in itself."""
+    least = {duration: SAME_S, share: SAME_SHARE}.get(measure.written, 0.0)
+    return abs(gap) < least or abs(gap) <= SAME * max(map(abs, values))
 
 
 def is_sure(table: Table, key: str, policy: str) -> bool:
@@ -120,7 +132,7 @@ def findings(results: Results) -> list[Finding]:
     if results.reference not in results.policies or not others:
         return [*_alone(table), _significance(results)]
     return [
-        _in_short(table, others),
+        _in_short(table),
         *headlines(results),
         _worse(table, others),
         *(_tally(table, other) for other in others),
@@ -128,57 +140,42 @@ def findings(results: Results) -> list[Finding]:
     ]
 
 
-_SHORT: Final = (
-    ("leaves.conflicts", "{} spine conflicts"),
-    ("wait_s.by_size.>64.mean", "gangs > 64 chips wait {}"),
-    ("use.utilisation", "{} utilization"),
-    ("use.effective_utilisation", "{} effective utilization"),
+MAIN: Final = (
+    "leaves.conflicts",
+    "wait_s.by_size.>64.mean",
+    "wait_s.all.mean",
+    "use.effective_utilisation",
+    "use.utilisation",
+    "chips.fragmentation",
 )
+"""The measures that a verdict in a sentence is about."""
 
 
-def _in_short(table: Table, others: list[str]) -> Finding:
-    """The reference beside the range of the baselines, in one sentence."""
-    told = {measure.key: measure for measure in _telling(table)}
-    parts = []
-    for key, words in _SHORT:
-        values = [table.value(key, other) for other in others]
-        means = sorted(value.mean for value in values if value is not None)
-        own = table.value(key, table.results.reference)
-        if key in told and own is not None and means:
-            written = told[key].written
-            ends = dict.fromkeys([written(means[0]), written(means[-1])])
-            range_ = " to ".join(ends)
-            parts.append(f"{words.format(written(own.mean))} (baselines {range_})")
-    text = "; ".join(parts) or "nothing to compare"
-    worst = _worst(table, others)
-    told_worst = f" At its worst: {'; '.join(worst)}." if worst else ""
-    return Finding("In short", f"{table.results.reference}: {text}.{told_worst}")
-
-
-def _worst(table: Table, others: list[str]) -> list[str]:
-    """Where the reference is worst beside another, by the part of a value.
-
-    Where that other has nothing of it no part tells how much that is, so that the worst
-    of the rest is told as well.
-    """
-    found: list[tuple[float, str]] = []
-    for measure in _telling(table):
-        own = table.value(measure.key, table.results.reference)
-        values = {other: table.value(measure.key, other) for other in others}
-        known = {other: value.mean for other, value in values.items() if value}
-        best = None if own is None else _far_ahead(measure, own, known, SAME)
-        if own is None or best is None:
-            continue
-        far = abs(own.mean - known[best]) / max(abs(own.mean), abs(known[best]))
-        is_even = standing_of(table, measure, best) is Standing.EVEN
-        text = (
-            f"{measure.noun} {measure.written(own.mean)}, {best} "
-            f"{measure.written(known[best])}{' (not significant)' if is_even else ''}"
-        )
-        found.append((far, text))
-    found.sort(key=lambda each: -each[0])
-    n = 1 + sum(far >= 1 for far, _text in found[:1])
-    return [text for _far, text in found[:n]]
+def _in_short(table: Table) -> Finding:
+    """How the reference stands against the best baselines, in one sentence or two."""
+    nouns: dict[Standing, list[str]] = {each: [] for each in Standing}
+    any_sure = False
+    for key in MAIN:
+        contest = contest_of(table, key)
+        if contest is not None and table.tells(contest.measure):
+            nouns[contest.standing].append(contest.measure.noun)
+            any_sure |= contest.is_sure
+    words = (
+        ("is better in", nouns[Standing.BETTER]),
+        (
+            "does not differ significantly in" if any_sure else "ties in",
+            nouns[Standing.EVEN],
+        ),
+        ("is worse in", nouns[Standing.WORSE]),
+    )
+    parts = [f"{verb} {listed(own)}" for verb, own in words if own]
+    if not parts:
+        return Finding("In short", "There is nothing to compare.")
+    reference = table.results.reference
+    text = f"Against the best baseline by each measure, {reference} {'; '.join(parts)}."
+    if not any_sure:
+        text += " None of this is significant: there are no intervals."
+    return Finding("In short", text)
 
 
 def _alone(table: Table) -> list[Finding]:
@@ -210,48 +207,88 @@ HEADLINES: Final = (
 def headlines(results: Results, keys: Sequence[str] = HEADLINES) -> list[Finding]:
     """The reference against the best baseline, by the measures that tell most."""
     table = Table(results)
-    others = [p for p in results.policies if p != results.reference]
     told = {measure.key: measure for measure in _telling(table)}
-    found = []
-    for key in keys:
-        measure = told.get(key)
-        if measure is not None and (one := _headline(table, measure, others)):
-            found.append(one)
-    return found
+    found = [_headline(table, told[key]) for key in keys if key in told]
+    return [each for each in found if each is not None]
 
 
-def _headline(table: Table, measure: Measure, others: list[str]) -> Finding | None:
-    results = table.results
-    own = table.value(measure.key, results.reference)
-    values = {other: table.value(measure.key, other) for other in others}
+class Contest(Struct, frozen=True):
+    """The reference against the baselines by one measure.
+
+    Args:
+        measure: By which.
+        own: What the reference comes to.
+        known: What baselines come to.
+        best: The best baseline.
+        worst: The worst one.
+        standing: How the reference stands against the best.
+        is_sure: Whether that has an interval, so that it can be significant.
+        tied: The baselines with exactly the value of the reference.
+
+    """
+
+    measure: Measure
+    own: float
+    known: Mapping[str, float]
+    best: str
+    worst: str
+    standing: Standing
+    is_sure: bool
+    tied: Sequence[str]
+
+    @property
+    def gap(self) -> str:
+        """How far the reference is from the best baseline; empty where it is not.
+
+        A share is told in points, anything else in parts of the baseline's value.
+        """
+        best = self.known[self.best]
+        if self.measure.written is share:
+            points = 100 * (self.own - best)
+            return f"{points:+.1f} points" if abs(points) >= 0.05 else ""  # noqa: PLR2004
+        return relative(self.own, best) if self.own and self.own != best else ""
+
+
+def contest_of(table: Table, key: str) -> Contest | None:
+    """The contest by *key*; None where the reference or all baselines have no value."""
+    reference = table.results.reference
+    own = table.value(key, reference)
+    values = {p: table.value(key, p) for p in table.results.policies if p != reference}
     known = {other: value.mean for other, value in values.items() if value is not None}
     if own is None or not known:
         return None
+    measure = measure_of(key)
     sign = -1 if measure.better is Better.UP else 1
     ranked = sorted(known, key=lambda other: (sign * known[other], other))
-    best, last = ranked[0], ranked[-1]
+    best, worst = ranked[0], ranked[-1]
     standing = standing_of(table, measure, best) or Standing.EVEN
-    written = measure.written
-    text = f"{results.reference} {written(own.mean)}; "
-    text += f"best baseline {best} {written(known[best])}"
-    if measure.written is share:
-        points = 100 * (own.mean - known[best])
-        text += f" ({points:+.1f} points)" if abs(points) >= 0.05 else ""  # noqa: PLR2004
-    elif own.mean and own.mean != known[best]:
-        text += f" ({results.reference}: {relative(own.mean, known[best])})"
-    if last != best:
-        text += f"; worst {last} {written(known[last])}"
-    sure = is_sure(table, measure.key, best)
-    how = "Significantly better" if sure else "Better"
-    gap = table.difference(measure.key, best)
-    alike = ", by the same with every seed" if gap and not sure and gap.n > 1 else ""
     tied = [other for other in ranked if known[other] == own.mean]
+    sure = is_sure(table, key, best)
+    return Contest(measure, own.mean, known, best, worst, standing, sure, tied)
+
+
+def _headline(table: Table, measure: Measure) -> Finding | None:
+    found = contest_of(table, measure.key)
+    if found is None:
+        return None
+    reference, written = table.results.reference, measure.written
+    text = f"{reference} {written(found.own)}; "
+    text += f"best baseline {found.best} {written(found.known[found.best])}"
+    if found.gap:
+        whose = "" if measure.written is share else f"{reference}: "
+        text += f" ({whose}{found.gap})"
+    if found.worst != found.best:
+        text += f"; worst {found.worst} {written(found.known[found.worst])}"
+    how = "Significantly better" if found.is_sure else "Better"
+    gap = table.difference(measure.key, found.best)
+    repeated = gap is not None and not found.is_sure and gap.n > 1
+    alike = ", by the same with every seed" if repeated else ""
     text += {
-        Standing.BETTER: f". {how}: {results.reference}{alike}.",
-        Standing.WORSE: f". {how}: {best}{alike}.",
-        Standing.EVEN: _unclear(table, measure, best, tied),
-    }[standing]
-    return Finding(measure.title, text, standing, measure.about, sure)
+        Standing.BETTER: f". {how}: {reference}{alike}.",
+        Standing.WORSE: f". {how}: {found.best}{alike}.",
+        Standing.EVEN: _unclear(table, measure, found.best, found.tied),
+    }[found.standing]
+    return Finding(measure.title, text, found.standing, measure.about, found.is_sure)
 
 
 def _unclear(table: Table, measure: Measure, other: str, tied: Sequence[str]) -> str:
@@ -325,15 +362,17 @@ def _worse(table: Table, others: list[str]) -> Finding:
 
 
 def _far_ahead(
-    measure: Measure, own: Estimate, known: Mapping[str, float], part: float = FAR
+    measure: Measure, own: Estimate, known: Mapping[str, float]
 ) -> str | None:
-    """Who is best, if that is better than the reference by *part* of the value."""
+    """The best baseline, if it is better than the reference by a good part."""
     if not known or measure.better is Better.NEITHER:
         return None
     sign = -1 if measure.better is Better.UP else 1
     best = min(known, key=lambda other: (sign * known[other], other))
-    far = part * max(abs(own.mean), abs(known[best]))
-    return best if sign * (own.mean - known[best]) > far else None
+    gap = sign * (own.mean - known[best])
+    is_slight = _is_slight(measure, gap, own.mean, known[best])
+    is_far = gap > FAR * max(abs(own.mean), abs(known[best]))
+    return best if is_far and not is_slight else None
 
 
 def _tally(table: Table, other: str) -> Finding:

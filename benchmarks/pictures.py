@@ -1,0 +1,59 @@
+"""Takes the pictures of the docs from the report of ``ringleaf demo``.
+
+``python -m benchmarks.pictures [REPORT]``; without a report the demo is run. It wants
+Chromium on the path.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from ringleaf.testbed.browser import browsing
+from ringleaf.testbed.source import TestbedError
+
+DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
+WIDTH, HEIGHT = 1280, 900
+
+
+def take(report: Path, folder: Path) -> list[Path]:
+    """Write the pictures of *report* to *folder*; where they are."""
+    taken = {}
+    with browsing() as page:
+        for name, dark in (("maps", False), ("maps-dark", True)):
+            page.resize(WIDTH, HEIGHT, dark=dark)
+            page.open(report.resolve().as_uri())
+            page.run("document.querySelector('#map figcaption').hidden = true")
+            taken[name] = page.picture(".panels", margin=14)
+        page.resize(WIDTH, HEIGHT)
+        page.open(report.resolve().as_uri())
+        taken["report"] = page.picture("header", "#map", scale=0.75)
+        if page.errors:
+            raise TestbedError(f"{report}: {page.errors[0]}")
+    written = []
+    for name, data in taken.items():
+        path = folder / f"{name}.png"
+        path.write_bytes(data)
+        written.append(path)
+    return written
+
+
+def main() -> int:
+    """Take them; the exit status."""
+    with TemporaryDirectory() as folder:
+        report = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder, "report.html")
+        try:
+            if len(sys.argv) == 1:
+                command = (sys.executable, "-m", "ringleaf", "demo", "--out", folder)
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+            for path in take(report, DOCS):
+                print(f"{path.name}: {path.stat().st_size:,} bytes")
+        except (TestbedError, subprocess.CalledProcessError) as error:
+            print(f"pictures: {error}", file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
