@@ -336,7 +336,7 @@ def test_a_running_job_that_lacks_pods_says_how_many_run() -> None:
 
 
 def test_a_running_job_that_could_never_be_placed_says_how_many_run() -> None:
-    story = Story("a b")
+    story = Story("a b c")
     odd = job("j", 9, 2)
 
     story.hears(JobArrived(odd, at("a 01")))
