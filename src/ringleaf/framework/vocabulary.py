@@ -159,21 +159,21 @@ _EVICTING: Final = (
     ),
     _switch(
         "preview",
-        "Whether it is only said who would be evicted, and nobody is.",
+        "Whether victims are only reported, and none is evicted.",
         default=False,
     ),
 )
 
 ACTIONS: Final = _named(
-    Action("enqueue", "Lets waiting jobs in, queue by queue, while no plugin objects.",
+    Action("enqueue", "Admits pending jobs, queue by queue, while no plugin objects.",
            _keyed()),
     Action("allocate", "Places jobs whose pods request something, all pods or none.",
            _keyed(
                _CACHE,
                Argument("reservation", Kind.CHOICE, "fair",
-                        "Who gets the next place where it fits, once it has waited too "
-                        "long: one job of each queue (fair), one job in all (strict), "
-                        "nobody (off).", choices=("off", "fair", "strict")),
+                        "Which jobs that have waited too long get a reservation: one "
+                        "of each queue (fair), one in all (strict), none (off).",
+                        choices=("off", "fair", "strict")),
                _whole("reservation-after-seconds", 300,
                       "Seconds of waiting that are too long."),
            )),
@@ -221,7 +221,7 @@ _FIRST: Final = "the first plugin with a preference decides"
 _ALL: Final = "every plugin must agree"
 _ANY: Final = "one plugin suffices"
 _VICTIMS: Final = (
-    "victims on whom a tier's plugins agree; the first tier that names some decides"
+    "victims that a tier's plugins agree on; the first tier that names some decides"
 )
 _PERMIT: Final = "one objection refuses; a permit ends the round after its tier"
 _TIER: Final = "all plugins of the first tier that has an opinion must agree"
@@ -243,13 +243,13 @@ VOTES: Final = _named(
     Question("Allocatable", "whether the queue may take this pod", _ALL),
     Question("Preemptive", "whether the queue may evict for this pod", _ALL),
     Question("Overused", "whether the queue has more than its share", _ANY),
-    Question("Victim", "whom to evict without a successor", _ANY),
-    Question("Preemptable", "whom to evict in the same queue", _VICTIMS),
-    Question("Reclaimable", "whom to evict in other queues", _VICTIMS),
+    Question("Victim", "what to evict without a successor", _ANY),
+    Question("Preemptable", "what to evict in the same queue", _VICTIMS),
+    Question("Reclaimable", "what to evict in other queues", _VICTIMS),
     Question("JobPipelined", "whether enough pods have or await a place", _PERMIT),
     Question("SubJobPipelined", "the same for a group of pods", _PERMIT),
-    Question("JobEnqueueable", "whether to let a job in", _PERMIT),
-    Question("JobEnqueued", "that a job was let in", _TOLD),
+    Question("JobEnqueueable", "whether to admit a job", _PERMIT),
+    Question("JobEnqueued", "that a job was admitted", _TOLD),
     Question("JobStarving", "whether a job may evict", _TIER),
     Question("NodeOrder", "how well a node suits", _SUM),
     Question("HyperNodeOrder", "how well a part of the network suits", _SUM),
@@ -329,11 +329,11 @@ PLUGINS: Final = _named(
            )),
     Voter("drf", "The job with the smallest dominant share first.",
            ("JobOrder", "Preemptable"), _keyed()),
-    Voter("overcommit", "Lets jobs in up to a multiple of what the cluster has.",
+    Voter("overcommit", "Admits jobs up to a multiple of what the cluster has.",
            ("JobEnqueueable",),
            _keyed(
                Argument("overcommit-factor", Kind.NUMBER, 1.2,
-                        "Multiple of the cluster that may be let in.", 1),
+                        "Multiple of the cluster that may be admitted.", 1),
                Argument("overcommit-factor.<resource>", Kind.NUMBER, None,
                         "The same for one resource.", 1, without="overcommit-factor"),
            )),
@@ -485,7 +485,7 @@ PARAMETERS: Final = _keyed(
         _switch("self-maintain-available-card",
                 "Whether the scheduler counts free chips itself.", default=True),
         _switch("forceEnqueue",
-                "Whether jobs with chips are always let in.", default=True),
+                "Whether jobs with chips are always admitted.", default=True),
         _switch("prefer-previous-node",
                 "Whether a job that comes back prefers its old nodes.", default=False),
         Argument("resource-level-config", Kind.TEXT, None,

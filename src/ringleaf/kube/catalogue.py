@@ -134,7 +134,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_rebuilds_total",
         (),
-        "times that the engine began anew from the objects",
+        "times that the engine started again from the objects",
     ),
     (
         "ringleaf_releases_total",
@@ -168,7 +168,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_bad_objects",
         ("kind",),
-        "objects with a problem that nobody has mended, by their kind",
+        "objects with an open problem, by their kind",
     ),
     (
         "ringleaf_bindings_in_flight",
@@ -506,12 +506,12 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
 
 STATES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "free": "nobody holds it, on a node that takes pods",
+        "free": "no pod holds it, on a node that takes pods",
         "used": "a pod holds it",
         "used-faulty": "a pod holds it, and it is reported faulty",
         "reserved": "held back for a job that waits",
-        "faulty": "nobody holds it, and it is reported faulty or not listed",
-        "unavailable": "nobody holds it, and its node takes no pods",
+        "faulty": "no pod holds it, and it is reported faulty or not listed",
+        "unavailable": "no pod holds it, and its node takes no pods",
         "unclear": "a pod of the node holds chips and does not say which",
     }
 )
