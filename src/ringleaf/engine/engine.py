@@ -383,8 +383,9 @@ class Engine:
         lost = {p.replica: p for p in event.placements if p.node not in known}
         if lost:
             repairs.lost(standing.job.name, lost)
-        here = {p.replica for p in event.placements} - lost.keys()
-        repairs.running(standing.job.name, here)
+        if repairs.vanished:
+            here = {p.replica for p in event.placements} - lost.keys()
+            repairs.running(standing.job.name, here)
         nodes = {placement.node for placement in event.placements}
         if self.cycle.bookings:
             self._give_up(nodes)
@@ -392,7 +393,7 @@ class Engine:
         for repair in meets:
             repair.drop(self.view.cluster)
         cluster, job = self.view.cluster, standing.job
-        roles = job.role_by_pod
+        roles = standing.role_by_pod
         with Statement(cluster) as statement:
             for placement in event.placements:
                 if placement.node in cluster.index:
@@ -467,12 +468,13 @@ class Engine:
         strip = (
             plugin.effective if isinstance(plugin, Predicates) else without_predicates
         )
-        roles = tuple(replace(role, demand=strip(role.demand)) for role in job.roles)
-        demand = strip(job.demand)
+        demand, roles = strip(job.demand), job.roles
+        if any(strip(role.demand) != role.demand for role in roles):
+            roles = tuple(replace(role, demand=strip(role.demand)) for role in roles)
         repair = self.cycle.repairs.get(job.name)
         if repair is not None and repair.reach is Reach.JOB and repair.deleted:
             job = replace(job, previous=repair.previous)
-        if demand != job.demand or roles != job.roles:
+        if demand != job.demand or roles is not job.roles:
             job = replace(job, demand=demand, roles=roles)
         return with_defaults(job, self.view.settings, held)
 
@@ -856,6 +858,8 @@ class Engine:
 
     def _conf_changed(self, event: ConfChanged) -> None:
         cycle, conf = self.cycle, event.conf
+        before = cycle.conf
+        same_rules = (conf.settings, conf.tiers) == (before.settings, before.tiers)
         invalid = list(self._invalid)
         if not cycle.conf.actions:
             self._invalid.clear()  # who kept the books told nobody
@@ -869,6 +873,8 @@ class Engine:
         for booking in list(cycle.bookings.values()):
             cycle.give_up(booking)
         for standing in list(self.view.standings.values()):
+            if same_rules and self._is_complete(standing):
+                continue
             held = standing.placements.values()
             job = self._effective(self._given[standing.job.name], held)
             cycle.stop_waiting(job.name)
@@ -888,6 +894,12 @@ class Engine:
         cycle.structure += 1
         cycle.moves += 1
         cycle.relief = True
+
+    def _is_complete(self, standing: Standing) -> bool:
+        """Whether a job runs with all its pods, and nothing is wrong with it."""
+        repaired = standing.job.name in self.cycle.repairs
+        runs = standing.phase is Phase.RUNNING and not standing.terminating
+        return runs and not repaired and not standing.missing
 
     def _woke(self, _event: Woke) -> None:
         """An hour that is due is asked for anew if it was too early."""

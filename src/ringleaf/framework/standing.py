@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ringleaf.model.amounts import add, scaled
+from ringleaf.model.amounts import add, plus, scaled
 from ringleaf.model.cache import Cache
 from ringleaf.model.job import Job, Role
 from ringleaf.model.placement import Placement
@@ -14,6 +14,20 @@ from ringleaf.model.placement import Placement
 NO_NAMES: Final[frozenset[str]] = frozenset()
 NONE_OF_THEM: Final[frozenset[int]] = frozenset()
 """No pods; most jobs have none of most kinds, and share it."""
+THE_FIRST: Final[frozenset[int]] = frozenset({0})
+"""The first pod; most jobs have no other, and share it."""
+
+
+def with_pods(known: frozenset[int], more: Iterable[int]) -> frozenset[int]:
+    """*known* and *more* pods.
+
+    >>> with_pods(NONE_OF_THEM, [0]) is with_pods(THE_FIRST, [0])
+    True
+    >>> sorted(with_pods(THE_FIRST, [1]))
+    [0, 1]
+    """
+    found = known.union(more)
+    return THE_FIRST if found == THE_FIRST else found
 
 
 class Phase(StrEnum):
@@ -73,8 +87,9 @@ class Standing:
         self.n_pods = shape.n_pods
         self.min_pods = shape.min_pods
         """Pods it starts with at least."""
-        self.total = dict(shape.total)
-        """What all its pods ask that have not ended."""
+        self.role_by_pod = shape.role_by_pod
+        self.total = shape.total
+        """What all its pods ask that have not ended; shared, not to be written to."""
         self.rest = job
         """The job without its pods that ended well."""
         self.least = shape.least
@@ -100,7 +115,7 @@ class Standing:
             done = sum(replica in new for replica in own)
             add(asked, scaled(pod_amounts(self.job, role), done))
         self.finished |= new
-        add(self.total, asked, -1)
+        self.total = plus(self.total, scaled(asked, -1))
         self.rest = self._rest()
         self.least = min_amounts(self.rest)
         return asked
@@ -165,12 +180,15 @@ class _Shape(NamedTuple):
 
     ask: Job
     crew: tuple[tuple[Role, tuple[int, ...]], ...]
+    role_by_pod: Mapping[int, Role]
     n_pods: int
     min_pods: int
     total: Mapping[str, int]
     least: Mapping[str, int]
 
 
+POD: Final = 128
+"""Bytes of one pod in what is kept of a shape, roughly."""
 _shapes: Final[Cache[Job, _Shape]] = Cache(4096, 8 << 20)
 
 
@@ -180,8 +198,9 @@ def _shape(ask: Job) -> _Shape:
     if found is None:
         crew, amounts = ask.crew, job_amounts(ask)
         n_pods = sum(len(own) for _role, own in crew)
-        found = _Shape(ask, crew, n_pods, ask.fewest, amounts, min_amounts(ask))
-        _shapes.put(ask, found, ask.weight)
+        fewest, least = ask.fewest, min_amounts(ask)
+        found = _Shape(ask, crew, ask.role_by_pod, n_pods, fewest, amounts, least)
+        _shapes.put(ask, found, ask.weight + POD * n_pods)
     return found
 
 

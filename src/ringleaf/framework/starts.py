@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from math import inf
 
-from ringleaf.framework.standing import NONE_OF_THEM
+from ringleaf.framework.standing import NONE_OF_THEM, with_pods
 
 FIRST_S, MOST_S = 10.0, 600.0
 """How long a job rests after its first release, then twice so long; and at most."""
@@ -112,7 +112,7 @@ class Starts:
     ) -> Start:
         """Pods of *job* run; since when others are bound, if that is known."""
         start = self._of.setdefault(job, Start(None))
-        start.runs |= {*replicas}
+        start.runs = with_pods(start.runs, replicas)
         if not start.is_watched or start.since is None:
             start.is_watched = True
             if start.since is None:

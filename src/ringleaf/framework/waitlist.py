@@ -249,11 +249,13 @@ class Waitlist:
 
     def pods_came(self) -> bool:
         """Pods are there that were not; whether somebody may have waited for them."""
+        if not self._lonely:
+            return False
         lonely, self._lonely = self._lonely, {}
         for line in lonely:
             self._forget(line)
         self._reopen(lonely)
-        return bool(lonely)
+        return True
 
     def reopen_others(self, queue: str) -> None:
         """More is asked in *queue*: who waits in others may take back from it."""

@@ -26,7 +26,7 @@ from ringleaf.kube.pods import (
     State,
     seconds_of,
 )
-from ringleaf.kube.products import alike, wanted_product
+from ringleaf.kube.products import TYPE, alike, wanted_product
 from ringleaf.kube.quantity import COUNTED, BadQuantity, resources, whole_number
 from ringleaf.kube.records import mark_of
 from ringleaf.kube.recovery import recovery_of, sees_to_faults
@@ -59,6 +59,7 @@ MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
 _LABELS: Final = frozenset(JOB_LABELS)
 _alone: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
+_outside: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
 
 
 class Group:
@@ -346,7 +347,7 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         pod.demand,
         *(pod.asked, pod.resource, pod.priority),
         *(pod.preemptable, pod.preempts, pod.critical),
-        pod.node_selector.get(names.ACCELERATOR_TYPE),
+        pod.accelerator,
         tuple(sorted([*labels, *pod.annotations.items()])),
         recovery_of(pod, pods, None),
         facts.has_defaults and pod.owned,
@@ -515,7 +516,25 @@ def held_job(group: Group, pods: list[PodRecord], product: Product) -> Job:
 
     Other schedulers placed them, or what is said of their job cannot be read any more.
     """
+    if group.is_alone and len(group.pods) == 1 and not pods[0].ours:
+        return _held_alone(group, pods[0], product)
     number(group, pods)
+    return _held(group, pods, product)
+
+
+def _held_alone(group: Group, pod: PodRecord, product: Product) -> Job:
+    """The job of a pod that another scheduler placed; those that are alike share it."""
+    if pod.number is None:
+        pod.number = pod.rank or 0
+    like = pod.demand, pod.asked, pod.number, product
+    known = _outside.get(like)
+    if known is None:
+        known = _held(group, [pod], product)
+        _outside.put(like, known, known.weight)
+    return replace(known, name=group.name)
+
+
+def _held(group: Group, pods: list[PodRecord], product: Product) -> Job:
     shapes: dict[tuple[str, int, Demand], list[int]] = {}
     for pod in pods:
         assert pod.number is not None
@@ -592,7 +611,8 @@ def _product(
     if len(several) > 1:
         told = " and ".join(several)
         raise BadPod(f"job {quoted(name)} asks for {told}, want chips of one kind")
-    return wanted_product(traits, lead.node_selector, lead.resource)
+    selected = {} if lead.accelerator is None else {TYPE: lead.accelerator}
+    return wanted_product(traits, selected, lead.resource)
 
 
 def _strategy(traits: Mapping[str, str]) -> Strategy | None:

@@ -41,7 +41,9 @@ class Selected:
 
     def add(self, pod: Demand) -> set[str]:
         """*pod* is there; the namespaces where more labels count now."""
-        news = set()
+        news = set[str]()
+        if not selects_pods(pod):
+            return news
         for namespace, key, values in _asked(pod):
             known = self._keys.setdefault(namespace, {}).get(key)
             if known is None:

@@ -118,6 +118,7 @@ class PodRecord:
     """One pod; the world alone writes to it."""
 
     __slots__ = (
+        "accelerator",
         "annotations",
         "asked",
         "assumed",
@@ -138,7 +139,6 @@ class PodRecord:
         "name",
         "namespace",
         "node",
-        "node_selector",
         "not_before",
         "number",
         "operated",
@@ -199,8 +199,7 @@ class PodRecord:
             self.namespace == names.KUBE_SYSTEM
             or spec.priority_class_name in names.CRITICAL_CLASSES
         )
-        asked = (spec.node_selector or _NONE).get(names.ACCELERATOR_TYPE)
-        self.node_selector = {} if asked is None else {names.ACCELERATOR_TYPE: asked}
+        self.accelerator = (spec.node_selector or _NONE).get(names.ACCELERATOR_TYPE)
         """Of the labels it selects nodes by, the one that says what product it is."""
         self.claims = tuple(_claims(pod)) if spec.volumes else ()
         self.problem = ""
@@ -208,6 +207,8 @@ class PodRecord:
         self.asked, self.resource = 0, ""
         self.base = self.demand = NOTHING
         self._ask(pod)
+        if self.base.namespace == self.namespace:
+            self.namespace = self.base.namespace  # one text for all pods alike
         self.problem = self.problem or _too_much(pod)
         self.update(pod)
 
@@ -248,11 +249,7 @@ class PodRecord:
         """What may change of a pod while it lives."""
         metadata, spec = pod.metadata, pod.spec
         annotations = metadata.annotations or _NONE
-        self.annotations = {
-            key: value[:MAX_TEXT]
-            for key, value in annotations.items()
-            if key in KEPT_ANNOTATIONS
-        }
+        self.annotations = _kept(annotations)
         one, other = names.GROUP_NAMES
         self.group = _text(annotations, one) or _text(annotations, other)
         self.deleting = metadata.deletion_timestamp is not None
@@ -323,6 +320,17 @@ class PodRecord:
             return False
         self.demand = the_one(replace(self.base, labels=kept)) if kept else self.base
         return True
+
+
+def _kept(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of *annotations* that are looked at later."""
+    if KEPT_ANNOTATIONS.isdisjoint(annotations):
+        return _NONE
+    return {
+        key: value[:MAX_TEXT]
+        for key, value in annotations.items()
+        if key in KEPT_ANNOTATIONS
+    }
 
 
 def _few(labels: Mapping[str, str]) -> Mapping[str, str]:

@@ -258,7 +258,7 @@ class Reflector(Generic[T]):
         return key
 
     def _pass_on_page(self, items: list[T], seen: set[str]) -> None:
-        fresh: list[T] = []
+        fresh: list[tuple[T, str]] = []
         replaced: list[str] = []
         for item in items:
             metadata = item.metadata
@@ -270,10 +270,10 @@ class Reflector(Generic[T]):
                     continue
                 if known.uid != metadata.uid:
                     replaced.append(key)
-            fresh.append(item)
+            fresh.append((item, key))
         self._vanish(replaced)
-        for item in fresh:
-            self._take(item, item.metadata.key)
+        for item, key in fresh:
+            self._take(item, key)
         self._flush()
 
     def _not_there(self) -> "_Again":

@@ -35,7 +35,7 @@ from ringleaf.engine.event import (
     RepairKnown,
 )
 from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM, Phase
+from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM, Phase, with_pods
 from ringleaf.framework.view import View
 from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
@@ -885,6 +885,9 @@ class World:
         Of one that fails it hears as little as possible.
         """
         try:
+            pod = self._found_bound(group, now)
+            if pod is not None:
+                return [], self._arrival(group, pod, now)
             found = list(self._refresh(group, now))
             ends = list(takewhile(_is_of_the_end, found))
             return ends, found[len(ends) :]
@@ -898,6 +901,34 @@ class World:
             self._close_all(group)
             group.reason = f"it is set aside: {told(error)}"
             return gone, []
+
+    def _found_bound(self, group: Group, now: float) -> PodRecord | None:
+        """The pod of a group that is one bound pod, well, and news to the engine.
+
+        After a start nearly all groups are, so what cannot be of them is not looked at.
+        """
+        is_new = group.is_alone and group.told is None and len(group.pods) == 1
+        if not is_new or group.podgroup is not None or now < group.spared_until:
+            return None
+        if group.reason or self._shut or self._canary or self.quarantine.asides:
+            return None
+        (pod,) = group.pods.values()
+        is_bound = pod.assumed is None and pod.holds and pod.node in self.nodes
+        is_well = pod.signs is WELL and not (pod.is_stranded or group.is_ending(pod))
+        return pod if is_bound and is_well else None
+
+    def _arrival(self, group: Group, pod: PodRecord, now: float) -> list[Event]:
+        """What ``_refresh`` tells of a group as ``_found_bound`` finds it."""
+        job, pods = self._job_with(group, [pod], now)
+        if job is None or group.reason:
+            return list(self._refresh(group, now))
+        placement = placement_of(pod, job)
+        group.told, group.placed = job, {placement.replica: placement}
+        if pod.ours:
+            self._started[group.name] = None
+            if self._told or words_of(pod):
+                self._tell_misread(group, pods)
+        return [JobArrived(job, (placement,), pod.started or None)]
 
     def _job_aside(
         self, group: Group, pods: list[PodRecord], why: str
@@ -1003,6 +1034,8 @@ class World:
 
         *about* parts what can be wrong with one object at the same time.
         """
+        if not (message or self._told):
+            return
         problem = Problem(kind, namespace, name, uid, message)
         known = self._told.get(problem.key, {})
         if known.get(about, "") == message:
@@ -1088,6 +1121,9 @@ class World:
         """A pod joins its group."""
         known = record.ours and record.group
         name = f"{record.namespace}/{record.group}" if known else f"pod {record.key}"
+        node = self._objects.get(record.node)
+        if node is not None:
+            record.node = node.metadata.name  # one text for all pods of a node
         group = self._group(name)
         group.pods[record.uid] = record
         record.job = name
@@ -1155,7 +1191,8 @@ class World:
         facts = self.nodes.get(record.node)
         unclear = record.is_unclear or (facts is not None and _is_astray(record, facts))
         known = facts is not None and (unclear or facts.is_unclear or facts.is_short)
-        if known or self._is_contested(record):
+        is_read_anew = record.node in self._dirty_nodes
+        if not is_read_anew and (known or self._is_contested(record)):
             self._dirty_nodes[record.node] = None
         said, found = "", quoted(record.chip_text[:60])
         if unclear:
@@ -1408,16 +1445,11 @@ class World:
         for group in filter(None, map(self.groups.get, started)):
             if group.told is None or not group.placed or not _is_own(group):
                 continue
-            ran = {
-                pod.number
-                for pod in group.pods.values()
-                if pod.runs and pod.number in group.placed and pod.assumed is None
-            }
-            new = tuple(sorted(n for n in ran - group.running if n is not None))
+            new = _begun(group)
             if new or not group.is_watched:
                 since = None if group.is_watched else _last_bound(group)
                 out.append(PodsRun(group.name, new, since))
-                group.running |= {*new}
+                group.running = with_pods(group.running, new)
                 group.is_watched = True
 
     def _tell_ailments(self, group: Group, job: Job) -> Iterator[Event]:
@@ -1703,6 +1735,16 @@ def _is_own(group: Group) -> bool:
     """Whether it is on us to see that its pods run."""
     pods = group.pods.values()
     return not (group.is_outside or group.unreadable) and all(p.ours for p in pods)
+
+
+def _begun(group: Group) -> tuple[int, ...]:
+    """The pods of a group that run, and of which the engine does not know it."""
+    numbers = [
+        pod.number
+        for pod in group.pods.values()
+        if pod.runs and pod.assumed is None and pod.number in group.placed
+    ]
+    return tuple(sorted(n for n in numbers if n is not None and n not in group.running))
 
 
 def _last_bound(group: Group) -> float | None:

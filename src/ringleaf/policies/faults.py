@@ -60,6 +60,8 @@ def cause_of(
 
     *own* is what is wrong with the pod itself; *node* is None where it is gone.
     """
+    if not own and node is not None and not is_sick(node):
+        return None
     chips = mask_of(placement.chips)
     found = (cause for cause, test in CAUSES if test(node, chips, own, recovery))
     return next(found, None)
