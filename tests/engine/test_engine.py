@@ -742,6 +742,28 @@ def test_without_predicates_labels_do_not_count() -> None:
     assert story.arrives(job("j", demand=X2)) == ["bind j: 0 on a 01234567"]
 
 
+def test_without_predicates_labels_do_not_count_for_pods_of_roles_either() -> None:
+    roles = Role("driver", 0, demand=X2), Role("worker", 8, demand=X2)
+    story = Story(
+        [node("a", labels={"x": "1"})], conf=conf(tiers=(("gang",), ("proportion",)))
+    )
+
+    (said,) = story.arrives(job("j", roles=roles))
+
+    assert said == "bind j: 0 on a 01234567, 1 on a"
+
+
+def test_a_complete_job_is_left_alone_where_only_the_actions_change() -> None:
+    story = Story("a b", conf=conf())
+    story.arrives(job("runs"), job("short", 8, 2, least=1))
+    before = story.engine.view.standings["runs"].job
+
+    story.hears(ConfChanged(conf("allocate")), now=1)
+
+    assert story.engine.view.standings["runs"].job is before
+    assert story.hears(JobGone("runs"), now=2) == ["bind short: 1 on a 01234567"]
+
+
 def test_what_counts_of_a_demand_is_seen_anew_by_a_new_configuration() -> None:
     story = Story([node("a", labels={"x": "1"})], conf=conf())
     story.arrives(job("j", demand=X2))

@@ -10,7 +10,7 @@ from ringleaf.kube.world import World
 from tests.kube.stage import NPU, Plain, Stage, node, pod
 
 LATER = 2_000_000_000.0
-OTHER = {"scheduler": "default-scheduler"}
+OTHER: dict[str, Any] = {"scheduler": "default-scheduler"}
 
 
 def bound(name: str, chips: int = 0, where: str = "a", **changes: Any) -> Plain:  # noqa: ANN401
