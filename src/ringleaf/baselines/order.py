@@ -254,7 +254,7 @@ class Outlook:
 
 
 class Conservative:
-    """Whoever waits has a time to start; others start if they delay nobody."""
+    """Whoever waits has a time to start; others start if they delay none."""
 
     def __call__(self, cycle: Cycle) -> None:
         """Place who can start now without delaying anybody before."""
@@ -325,40 +325,40 @@ def _table(*orders: Order) -> Mapping[str, Order]:
 ORDERS: Final = _table(
     Order(
         "fifo",
-        "The oldest job first; nobody passes him.",
+        "The oldest job first; no job passes it.",
         "Feitelson, Rudolph, Schwiegelshohn: Parallel Job Scheduling, JSSPP 2004",
         Strict,
     ),
     Order(
         "fifo-skip",
-        "The oldest job first; whoever does not fit is passed.",
+        "The oldest job first; a job that does not fit is passed.",
         "Volcano allocate without reservations; list scheduling, Graham 1969",
         _as_configured,
     ),
     Order(
         "easy",
-        "The oldest job has a reservation; others start if they do not delay him.",
+        "The oldest job has a reservation; others start if they do not delay it.",
         "Lifka: The ANL/IBM SP Scheduling System, JSSPP 1995",
         Easy,
         reserves=True,
     ),
     Order(
         "conservative",
-        "Every job has a time to start; others start if they delay nobody.",
+        "Every job has a time to start; others start if they delay none.",
         "Mu'alem, Feitelson: Utilization, Predictability, Workloads, and User Runtime "
         "Estimates, TPDS 2001",
         Conservative,
     ),
     Order(
         "sjf",
-        "The job that is sure to end soonest first; whoever does not fit is passed.",
+        "The job that is sure to end soonest first; a job that does not fit is passed.",
         "Conway, Maxwell, Miller: Theory of Scheduling, 1967",
         _as_configured,
         first=Shortest,
     ),
     Order(
         "priority",
-        "Higher priority first, then age; whoever does not fit is passed.",
+        "Higher priority first, then age; a job that does not fit is passed.",
         "Volcano pkg/scheduler/plugins/priority",
         _as_configured,
         by=("priority",),

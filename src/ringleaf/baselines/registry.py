@@ -208,7 +208,7 @@ BASELINES: Final = _table(
     ),
     Entry(
         "cp-sat",
-        "An exact solver chooses who starts, of 60 who wait, and where: most chips.",
+        "An exact solver chooses which of 60 pending jobs start where: most chips.",
         "docs/measures.md#bounds; OR-Tools, the extra `optimum`",
         "rings; leaves; at most one job crosses a leaf",
         _seedless(Optimum),
