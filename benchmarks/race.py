@@ -65,24 +65,31 @@ VENDOR_CONF: Final = """\
 actions: "enqueue, allocate, backfill"
 tiers:
 - plugins:
-  - name: priority
   - name: gang
-  - name: conformance
+    enableNodeOrder: false
   - name: {plugin}
+  - name: priority
+    enableNodeOrder: false
+  - name: conformance
+    enableNodeOrder: false
 - plugins:
   - name: drf
+    enableNodeOrder: false
   - name: predicates
+    enableNodeOrder: false
   - name: proportion
+    enableNodeOrder: false
   - name: nodeorder
   - name: binpack
+    enableNodeOrder: false
 configurations:
 - name: init-params
   arguments: {{"grace-over-time": "900", "presetVirtualDevice": "true",
-    "nslb-version": "1.0", "shared-tor-num": "2", "useClusterInfoManager": "false",
+    "nslb-version": "1.0", "shared-tor-num": "2", "useClusterInfoManager": "true",
     "self-maintain-available-card": "true", "super-pod-size": "48",
-    "reserve-nodes": "2", "forceEnqueue": "true"}}
+    "reserve-nodes": "2", "forceEnqueue": "true", "prefer-previous-node": "true"}}
 """
-"""As the vendor ships it, but that nodes report themselves: no ClusterD is there."""
+"""The configuration that the vendor ships; *plugin* is the name of its file."""
 BACKLOG, LIVE = "backlog", "live"
 PRODUCT, CHIPS, LEAF = "atlas-800t-a2", 8, 10
 RESOURCE: Final = "huawei.com/Ascend910"

@@ -22,18 +22,18 @@ from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.workloads import WORKLOADS
 
 WANTED: Final = Wanted(
-    "leaf-spine-512", workload="kalos", load=0.9, jobs=3000, seed=1, contention=0.3
+    "leaf-spine-uneven", workload="kalos", load=0.9, jobs=3000, seed=1, contention=0.3
 )
-"""The usual workload on the usual cluster, with so many jobs that it is full most of
-the time."""
+"""The usual workload on leaves of different sizes, with so many jobs that the cluster
+is full most of the time."""
 POLICIES: Final = (
     "ringleaf",
-    "vendor-1.0",
-    "kueue-tas",
-    "best-fit",
-    "volcano-binpack",
+    "volcano-vendor-1.0",
+    "kueue",
+    "kube-coscheduling",
+    "kube-scheduler",
 )
-"""The vendor's rule for leaves, Kueue's, a packer, and Volcano's packer."""
+"""Ringleaf, and other schedulers as they are deployed."""
 SHOWN: Final = (
     "leaves.conflicts",
     "wait_s.by_size.>64.mean",
@@ -55,11 +55,10 @@ WHERE: Final = (
     "published figures; load {load}, seed {seed})."
 )
 WHO: Final = (
-    "Ringleaf and {others} other schedulers get the same jobs at the same times, in "
-    "the same order of the queue. They differ in the nodes and chips they choose. "
-    "Gangs that meet on the links between a leaf and the spine, a spine conflict, slow "
-    "each other down and hold their chips longer: jobs communicate "
-    "{communication:.0f} % of their time."
+    "Ringleaf and {others} other schedulers, each as it is deployed with its own "
+    "queue, get the same jobs at the same times. Gangs that meet on the links between "
+    "a leaf and the spine, a spine conflict, slow each other down and hold their chips "
+    "longer: jobs communicate {communication:.0f} % of their time."
 )
 """What is simulated, in words."""
 
@@ -103,10 +102,12 @@ FIRST: Final = {
     "wait_s.all.mean": "Jobs",
 }
 """Of which jobs the wait time is told; where there are none, of the next."""
+USUAL: Final = "volcano-vendor-1.0"
+"""What runs on most Ascend clusters."""
 
 
 def in_a_sentence(table: measures.Table) -> str | None:
-    """The wait time of the reference, the worst and the best baseline."""
+    """The wait time of the reference, of what is usual, and of the best baseline."""
     reference = table.results.reference
     for key, who in FIRST.items():
         waits = {
@@ -117,13 +118,15 @@ def in_a_sentence(table: measures.Table) -> str | None:
         own = waits.pop(reference, None)
         if own is None or not waits:
             continue
-        best, *_between, last = sorted(
-            waits, key=lambda policy: (waits[policy], policy)
-        )
+        best = min(waits, key=lambda policy: (waits[policy], policy))
+        others = [
+            f"{_beside(waits[policy], own)} with {policy}"
+            for policy in dict.fromkeys((USUAL, best))
+            if policy in waits
+        ]
         return (
             f"{who} wait {measures.duration(own)} with {reference}, "
-            f"{_beside(waits[last], own)} with {last}, and {_beside(waits[best], own)} "
-            f"with {best}, the best baseline."
+            f"{' and '.join(others)}, the best baseline."
         )
     return None
 
@@ -155,6 +158,7 @@ def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> N
 def _again(wanted: Wanted, policies: Sequence[str] = POLICIES) -> str:
     """The same with several seeds, as a command."""
     return (
-        f"ringleaf compare --jobs {wanted.jobs} --contention {wanted.contention} "
-        f"--seed {wanted.seed} --seeds 5 --policies {','.join(policies)}"
+        f"ringleaf compare --cluster {wanted.cluster} --jobs {wanted.jobs} "
+        f"--contention {wanted.contention} --seed {wanted.seed} --seeds 5 "
+        f"--policies {','.join(policies)}"
     )
