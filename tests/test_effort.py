@@ -81,3 +81,29 @@ def test_an_unknown_effort_is_refused_in_one_line(tmp_path: Path) -> None:
 
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "RINGLEAF_EFFORT is 'fast', want quick, test or long" in done.stderr
+
+
+BROWSER = """
+def test_plain(): pass
+def test_page(browser): assert not browser.errors
+"""
+
+
+def test_without_chromium_its_tests_are_left_out_and_counted(tmp_path: Path) -> None:
+    names = "pytest_configure, pytest_collection_modifyitems, pytest_terminal_summary"
+    (tmp_path / "conftest.py").write_text(
+        f"from tests.conftest import browser, chromium, {names}\n"
+    )
+    (tmp_path / "test_some.py").write_text(BROWSER)
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "pytest", "-v", f"--rootdir={tmp_path}", tmp_path],
+        env={**os.environ, "PATH": str(tmp_path), "RINGLEAF_TESTBED": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "::test_plain PASS" in done.stdout
+    assert "::test_page" not in done.stdout
+    line = "no Chromium (hint: apt-get install chromium) left out 1 tests"
+    assert line in done.stdout.splitlines()
