@@ -427,10 +427,9 @@ def place_1(world: World, job: NetJob) -> list[str] | None:
     n, m = job.replicas, world.m
     free = open_nodes(world, job)
     compact = world.choice == "compact"
-    small = n < m or job.kind == "padding"
-    if small or compact:
+    if n < m or job.kind == "padding" or compact:
         crossed = [leaf for leaf in free if compact and is_crossed(world, leaf)]
-        inside = _fewest(free, n, job, last_listed=small, first=crossed)
+        inside = _fewest(free, n, job, last_listed=True, first=crossed)
         if inside is not None:
             return _names(inside)
         if job.kind == "padding":

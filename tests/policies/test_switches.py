@@ -94,6 +94,19 @@ def test_d36_leaf_choice_says_which_jobs_look_for_one_leaf(
     assert nodes_of(leaves("A ####", "B ###", "C ###"), large(4), settings) == nodes
 
 
+@pytest.mark.parametrize(
+    ("settings", "nodes"),
+    [
+        pytest.param(COMPACT, "C0 C1 C2 C3", id="compact: the last listed"),
+        pytest.param(GUIDE, "A0 A1 A2 A3", id="guide: from the beginning"),
+    ],
+)
+def test_d36_leaf_choice_says_which_of_equal_leaves_a_whole_one_is(
+    settings: Settings, nodes: str
+) -> None:
+    assert nodes_of(leaves("A ####", "B ####", "C ####"), large(4), settings) == nodes
+
+
 def test_d36_leaf_choice_guide_takes_complete_leaves_in_their_order() -> None:
     cluster = leaves("A ###.", "B ####", "C ####", "D ####")
 

@@ -261,14 +261,12 @@ def affinity_1(
     """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything.
 
     A job inside a leaf that another one crosses takes nodes there that are closed to
-    all that would cross it. Whole leaves are taken from the beginning, also one alone.
+    all that would cross it.
     """
     padding, compact = job_type is JobType.PADDING, choice is LeafChoice.COMPACT
-    small = n < ground.leaf_size or padding
-    if small or compact:
+    if n < ground.leaf_size or padding or compact:
         first = ground.crossed if compact else None
-        last_wins = LAST_LISTED_WINS and small
-        rows = one_leaf(ground, n, open_, last_wins=last_wins, first=first)
+        rows = one_leaf(ground, n, open_, last_wins=LAST_LISTED_WINS, first=first)
         if rows or padding:
             return rows
     whole = (compact_leaves if compact else whole_leaves)(ground, n, open_)
