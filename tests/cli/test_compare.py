@@ -370,3 +370,33 @@ def test_where_no_job_waits_that_is_said_with_what_to_try(ringleaf: Ringleaf) ->
         assert "warning: no job waited, so wait time and utilization say" in done.err
         assert "hint: a load above 0.90 as --load 1.2" in done.err
     assert "no job waited" not in busy.err
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("--demo --seeds 3", "--seeds"),
+        ("--demo --load 0.5", "--load"),
+        ("--demo --fill", "--fill"),
+        ("--demo --report x", "--report"),
+        ("--fill --out x", "--out"),
+        ("--fill --faults usual", "--faults"),
+        ("--fill --burst 1", "--burst"),
+        ("--fill --queues", "--queues"),
+    ],
+)
+def test_a_form_refuses_options_that_have_no_effect(
+    ringleaf: Ringleaf, words: str, option: str
+) -> None:
+    form = words.split(maxsplit=1)[0]
+    done = ringleaf("compare", *words.split())
+
+    assert (done.status, done.out) == (2, "")
+    assert f"ringleaf: {option} has no effect with {form}, want it without" in done.err
+
+
+def test_demand_goes_with_fill(ringleaf: Ringleaf) -> None:
+    done = ringleaf("compare", "--demand", "2")
+
+    assert done.status == 2
+    assert "--demand goes with --fill; hint: ringleaf compare --fill" in done.err

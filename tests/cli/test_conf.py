@@ -493,11 +493,12 @@ def test_the_explanation_fits_the_terminal(ringleaf: Ringleaf, columns: int) -> 
     assert max(map(len, done.lines[done.lines.index("") :])) <= columns
 
 
-def test_the_group_alone_shows_its_help(ringleaf: Ringleaf) -> None:
-    done = ringleaf("conf")
+@pytest.mark.parametrize("words", ["conf", "conf check", "check-conf"])
+def test_without_a_file_it_says_what_is_missing(ringleaf: Ringleaf, words: str) -> None:
+    done = ringleaf(*words.split())
 
-    assert done.status == 2
-    assert done.out == ringleaf("conf", "-h").out
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("ringleaf: FILE is missing, want volcano-scheduler.conf")
 
 
 @pytest.mark.parametrize("command", ["", "check"])
@@ -634,7 +635,7 @@ def test_output_is_for_fix(ringleaf: Ringleaf) -> None:
     done = ringleaf("conf", "check", "examples/conf/busy.conf", "--output", "x")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("ringleaf: --output is for --fix")
+    assert done.err.startswith("ringleaf: --output goes with --fix")
 
 
 SLIPPED: Final = """\

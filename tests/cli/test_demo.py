@@ -1,4 +1,4 @@
-"""``ringleaf demo``: what is simulated, what comes of it, and where the report is."""
+"""``ringleaf compare --demo``: what is simulated, its results, and the report."""
 
 import json
 import re

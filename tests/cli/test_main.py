@@ -1,6 +1,7 @@
 """The command line as a whole, much of it as real processes."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,15 +10,11 @@ from pathlib import Path
 import pytest
 
 import ringleaf
+from ringleaf.cli.main import COMMANDS
+from ringleaf.cli.registry import GROUPS, OLD_NAMES, PARENTS
 from tests.cli.conftest import Ringleaf
 from tests.docs.pages import ROOT
 
-COMMANDS = (
-    *("plan", "explain", "status", "faults", "dump", "replay", "simulate", "compare"),
-    "fill",
-    *("products", "workloads", "demo", "scheduler", "summary"),
-    *("topology", "conf", "shadow", "dev"),
-)
 TOUR = ROOT / "examples" / "tour.yaml"
 SCRIPT = Path(sys.executable).with_name("ringleaf")
 LARGE = b"nodes: [{name: 'n{i}', count: 9, product: atlas-300t}]\njobs:\n" + b"".join(
@@ -59,28 +56,111 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", [*COMMANDS, *PARENTS])
 def test_every_command_has_help_with_examples(
     ringleaf: Ringleaf, command: str, option: str
 ) -> None:
     done = ringleaf(*command.split(), option)
-    after = done.out.partition("Examples:\n")[2]
+    examples = done.out.partition("Examples:\n")[2].partition("\n\n")[0]
 
     assert (done.status, done.err) == (0, "")
-    assert after.lstrip().startswith(f"ringleaf {command or 'demo'}")
-    assert max(map(len, done.lines)) <= 88
+    assert f"ringleaf {command}" in examples
+    assert done.out.startswith(f"Usage: ringleaf {command} ")
 
 
-def test_the_help_lists_every_command(ringleaf: Ringleaf) -> None:
-    listed = ringleaf("--help").out.partition("Commands:\n")[2]
+@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.parametrize("command", ["", *COMMANDS, *PARENTS])
+def test_help_fits_80_columns_and_cuts_nothing(
+    ringleaf: Ringleaf, command: str, columns: int
+) -> None:
+    done = ringleaf(*command.split(), "--help", columns=columns)
+    own = [x for x in done.lines if not x.startswith(("  ringleaf ", "  kubectl "))]
+    prose = [line for line in own if len(line.split()) > 1]
 
-    assert [line.split()[0] for line in listed.splitlines()] == list(COMMANDS)
+    assert max(map(len, prose)) <= min(columns, 80)
+    assert max(map(len, done.lines)) <= 80 + len("  ")
+    assert "..." not in done.out.replace("COLUMN...", "")
+    assert "…" not in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_help_says_is_whole_sentences(command: str) -> None:
+    """They begin with a capital, or a word that is typed, and end with a full stop."""
+    known = COMMANDS[command]
+    said = [known.title, *known.body, *(each.form.help for each in known.parameters)]
+
+    assert all(text.endswith(".") for text in said)
+    assert all(
+        text[0].isupper() or text.split()[0].strip(",:") in TYPED for text in said
+    ), [text for text in said if text[0].islower()]
+
+
+TYPED = (
+    *("scenario", "none", "configmap", "bash", "fault-scheduling", "schedulerName"),
+    *("volcano-scheduler.conf", "volcano-scheduler.conf."),
+)
+
+
+def test_the_help_lists_every_command_in_its_group(ringleaf: Ringleaf) -> None:
+    text = ringleaf("--help").out
+    parts = dict(re.findall(r"^(\w[\w ]*):\n((?:  .*\n)+)", text, re.MULTILINE))
+    listed = {
+        group: [line.split()[0] for line in parts[group].splitlines()]
+        for group in GROUPS
+    }
+
+    assert [*parts] == [*GROUPS]
+    for name, command in COMMANDS.items():
+        assert name.split()[0] in listed[command.group]
+    assert listed["Try"][0] == "compare"
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *PARENTS])
+def test_help_of_a_command_is_its_help(ringleaf: Ringleaf, command: str) -> None:
+    asked = ringleaf("help", *command.split())
+
+    assert asked == ringleaf(*command.split(), "--help")
+
+
+def test_help_alone_is_the_help_of_all(ringleaf: Ringleaf) -> None:
+    assert ringleaf("help") == ringleaf("--help")
+
+
+@pytest.mark.parametrize("old", OLD_NAMES)
+def test_old_names_are_not_listed_and_still_work(ringleaf: Ringleaf, old: str) -> None:
+    new = OLD_NAMES[old].split(maxsplit=1)[0]
+    listed = [line.split()[:2] for line in ringleaf("--help").lines if line[:2] == "  "]
+
+    assert ringleaf(*old.split(), "--help") == ringleaf(new, "--help")
+    assert old == "dev up" or old.split(maxsplit=1)[0] not in {
+        each[0] for each in listed
+    }
 
 
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        ("nope", "No such command 'nope'; hint: ringleaf --help"),
+        (
+            "nope",
+            "unknown command 'nope'; hint: ringleaf --help lists the commands",
+        ),
+        ("statsu", "unknown command 'statsu'; hint: did you mean 'status'?"),
+        (
+            "topology chek",
+            "unknown command 'topology chek'; hint: did you mean 'topology check'?",
+        ),
+        (
+            "help nope",
+            "unknown command 'nope'; hint: ringleaf --help lists the commands",
+        ),
+        (
+            "--json",
+            (
+                "ringleaf has no option '--json'; hint: options follow the command, as "
+                "in ringleaf plan FILE --json"
+            ),
+        ),
         (
             "plan",
             (
@@ -90,15 +170,81 @@ def test_the_help_lists_every_command(ringleaf: Ringleaf) -> None:
         ),
         (
             "plan a b",
-            "Got unexpected extra argument(s) (b); hint: ringleaf plan --help",
+            "plan has the extra word 'b', want FILE; hint: ringleaf plan --help",
         ),
-        ("products --xyz", "No such option: --xyz; hint: ringleaf products --help"),
+        (
+            "status now",
+            (
+                "status has the extra word 'now', want only options; "
+                "hint: ringleaf status --help"
+            ),
+        ),
+        (
+            "products --xyz",
+            "products has no option '--xyz'; hint: ringleaf products --help",
+        ),
+        (
+            "plan --contxt 3",
+            "plan has no option '--contxt'; hint: did you mean '--context'?",
+        ),
         (
             "shadow report --from",
+            "--from has no value, want URL|FILE; hint: ringleaf shadow-report --help",
+        ),
+        (
+            "explain --job --json",
+            "--job has no value, want NAME; hint: ringleaf explain --help",
+        ),
+        (
+            "explain",
             (
-                "Option '--from' requires an argument; "
-                "hint: ringleaf shadow report --help"
+                "FILE|KIND/NAME is missing, want scenario file, - for standard input; "
+                "hint: ringleaf explain --help"
             ),
+        ),
+        (
+            "plan x --json=yes",
+            "--json is 'yes', want no value; hint: ringleaf plan --help",
+        ),
+        (
+            "topology convert x",
+            (
+                "--to is missing, want configmap, json, scenario or csv; "
+                "hint: ringleaf topology convert --help"
+            ),
+        ),
+        (
+            "simulate --recovery x",
+            (
+                "--recovery is 'x', want off, grace or force; "
+                "hint: ringleaf simulate --help"
+            ),
+        ),
+        (
+            "simulate --jobs x",
+            "--jobs is 'x', want a whole number; hint: ringleaf simulate --help",
+        ),
+        (
+            "simulate --load nan",
+            "--load is nan, want a number; hint: ringleaf simulate --help",
+        ),
+        (
+            "simulate --contention 3",
+            (
+                "--contention is 3, want a number from 0 to 1; "
+                "hint: ringleaf simulate --help"
+            ),
+        ),
+        (
+            "explain x --job y --top 0",
+            (
+                "--top is 0, want a whole number, at least 1; "
+                "hint: ringleaf explain --help"
+            ),
+        ),
+        (
+            "init nothing",
+            "WHAT is 'nothing', want scenario or conf; hint: ringleaf init --help",
         ),
         (
             "explain pod/x --job y",
@@ -221,9 +367,14 @@ def test_both_ways_to_start_do_the_same(command: list[str]) -> None:
     assert done.stdout.startswith(b'{"product":"atlas-300t"')
 
 
-@pytest.mark.parametrize("module", ["ringleaf", "ringleaf.cli.main"])
+@pytest.mark.parametrize(
+    "module", ["ringleaf", "ringleaf.cli.main", "ringleaf.cli.reference"]
+)
 def test_the_start_is_light(module: str) -> None:
-    heavy = ("numpy", "rich", "yaml", "msgspec", "ringleaf.simulator.scenario")
+    heavy = (
+        *("numpy", "rich", "yaml", "msgspec", "asyncio", "argparse", "dataclasses"),
+        *("ringleaf.simulator.scenario", "ringleaf.kube"),
+    )
     loaded = f"import {module}, sys; print([m for m in {heavy} if m in sys.modules])"
 
     assert python(loaded) == "[]\n"

@@ -220,4 +220,4 @@ def test_of_many_problems_the_first_is_told_and_where_the_others_are(
 
     told = str(caught.value)
     assert told.startswith(f"{file}: line 1: ")
-    assert told.endswith(f"; and 3 more: ringleaf conf check {file} tells them")
+    assert told.endswith(f"; and 3 more: ringleaf check-conf {file} tells them")

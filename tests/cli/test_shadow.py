@@ -1,4 +1,4 @@
-"""``ringleaf shadow report``, and the flags of a shadow."""
+"""``ringleaf shadow-report``, and the flags of a shadow."""
 
 import json
 import threading
@@ -193,7 +193,7 @@ def test_flags_of_a_shadow_want_a_shadow(ringleaf: Ringleaf, flags: list[str]) -
     done = ringleaf("scheduler", *flags)
 
     assert done.status == 2
-    assert "go with --shadow, which is not there" in done.err
+    assert "goes with --shadow, which is not there" in done.err
 
 
 def test_a_shadow_decides_nothing_that_could_be_recorded(ringleaf: Ringleaf) -> None:
@@ -242,5 +242,5 @@ def test_a_log_that_cannot_be_written_is_one_line(
 
 
 def test_help_has_examples(ringleaf: Ringleaf) -> None:
-    assert ringleaf("shadow").status == 2
-    assert "ringleaf shadow report --from" in ringleaf("shadow", "report", "-h").out
+    assert ringleaf("shadow", "-h") == ringleaf("shadow-report", "-h")
+    assert "ringleaf shadow-report --from" in ringleaf("shadow-report", "-h").out

@@ -167,7 +167,7 @@ def test_a_cluster_comes_from_a_dump_with_its_configuration(ringleaf: Ringleaf) 
         (("--order", "lifo"), "there is no queue order 'lifo'"),
         (("--faults", "often"), "--faults: 'often' is no rate, want usual, none, or"),
         (("--load", "0"), "--load is 0.0, want more than 0"),
-        (("--jobs", "0"), "--jobs is 0, want 1 or more"),
+        (("--jobs", "0"), "--jobs is 0, want 1 to 10,000,000"),
         (("--estimate", "-1"), "--estimate is -1.0, want 0 or more"),
         (("--order", "easi"), "--order: there is no queue order 'easi'"),
         (("--columns", "philly"), "--columns goes with --trace"),
@@ -409,3 +409,58 @@ def test_a_screen_is_drawn_on_a_terminal_now_and_then() -> None:
 def test_time_is_told_in_units_that_suit_it() -> None:
     assert lasting(59.4) == "59 s"
     assert lasting(86400 * 12.5) == "12 d"
+
+
+def test_a_scenario_gives_its_nodes_and_keys_that_are_not_used_are_named(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        "nodes: [{name: 'n{i}', count: 8, product: atlas-800t-a2, leaf: 'L{i/4}'}]\n"
+        "jobs: [{name: j, chips: 8}]\nthen: [{at: 5, ends: j}]\n"
+    )
+    options = ("--workload", "packing", "--jobs", "20", "--json")
+    done = ringleaf("simulate", str(file), *options)
+    told = json.loads(done.out)
+
+    assert done.status == 0
+    assert (told["cluster"]["nodes"], told["cluster"]["leaves"]) == (8, 2)
+    assert told["jobs"]["arrived"] == 20
+    assert (
+        f"{file}: jobs and then are not used, the jobs are those of the workload; "
+        f"hint: ringleaf plan {file} runs the jobs of the file"
+    ) in done.err
+
+
+def test_a_scenario_and_a_cluster_exclude_each_other(ringleaf: Ringleaf) -> None:
+    done = ringleaf("simulate", "a.yaml", "--cluster", "mixed")
+
+    assert (done.status, done.out) == (2, "")
+    assert "SCENARIO is 'a.yaml' and --cluster is 'mixed', want one" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ("--load", "90"),
+            "--load is 90.0, want more than 0 and at most 10; hint: 0.9",
+        ),
+        (("--load", "110"), "hint: 1.1 is 110 % of what the cluster can serve"),
+        (
+            ("--jobs", "1000000000000"),
+            (
+                "--jobs is 1,000,000,000,000, want 1 to 10,000,000; "
+                "hint: a study has 1,000 to 100,000 jobs"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["simulate", "compare", "fill"])
+def test_what_was_hardly_meant_is_questioned(
+    ringleaf: Ringleaf, command: str, arguments: tuple[str, str], line: str
+) -> None:
+    done = ringleaf(command, *arguments)
+
+    assert (done.status, done.out) == (2, "")
+    assert line in done.err

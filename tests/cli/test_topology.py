@@ -211,7 +211,8 @@ def drawn(ringleaf: Ringleaf, tmp_path: Path) -> Drawn:
         path = tmp_path / "out.svg"
         done = ringleaf("topology", "draw", file, *options, "--svg", str(path))
         assert done == ringleaf("topology", "draw", file, *options)
-        assert (done.status, done.err) == (0, "")
+        assert done.status == 0
+        assert all(": warning: " in line for line in done.err.splitlines())
         return ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314
 
     return draw
@@ -328,12 +329,13 @@ def test_an_svg_that_cannot_be_written_is_told(ringleaf: Ringleaf) -> None:
     assert (nul.status, nul.out) == (2, "")
 
 
-def test_csv_by_its_first_and_last_column(ringleaf: Ringleaf) -> None:
+def test_the_racks_of_two_rooms_are_leaves_of_their_own(ringleaf: Ringleaf) -> None:
     done = ringleaf("topology", "check", RACKS, "--json")
-    by_rack = json.loads(done.out)
+    found = json.loads(done.out)
 
-    assert [leaf["leaf"] for leaf in by_rack["topology"]] == ["1", "2"]
-    assert [len(leaf["nodes"]) for leaf in by_rack["topology"]] == [4, 2]
+    assert [leaf["leaf"] for leaf in found["topology"]] == ["A/1", "A/2", "B/1"]
+    assert [len(leaf["nodes"]) for leaf in found["topology"]] == [3, 2, 1]
+    assert found["warnings"] == []
 
 
 def test_csv_by_named_columns(ringleaf: Ringleaf) -> None:
@@ -609,15 +611,24 @@ def test_a_configmap_too_large_for_kubernetes_is_a_warning(
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        ("check", "Missing argument 'FILE'; hint: ringleaf topology check --help"),
-        (f"convert {SOUND}", "Missing option '--to'"),
-        (f"convert {SOUND} --to png", "Invalid value for '--to': "),
-        (f"convert {SOUND} --to csv --leaf-size 0", "Invalid value for '--leaf-size'"),
+        ("check", "FILE is missing, want ConfigMap basic-tor-node-cm"),
+        (
+            f"convert {SOUND}",
+            "--to is missing, want configmap, json, scenario or csv; hint: ",
+        ),
+        (
+            f"convert {SOUND} --to png",
+            "--to is 'png', want configmap, json, scenario or csv; hint: ",
+        ),
+        (
+            f"convert {SOUND} --to csv --leaf-size 0",
+            "--leaf-size is 0, want a whole number, at least 1",
+        ),
         (
             f"convert {SOUND} --to csv --product x",
             "--product is 'x', want a product of the catalogue; hint: see: ringleaf",
         ),
-        ("nope", "No such command 'nope'; hint: ringleaf topology --help"),
+        ("nope", "unknown command 'topology nope'; hint: ringleaf topology --help"),
     ],
 )
 def test_bad_use_is_one_line_and_status_2(
@@ -673,3 +684,82 @@ def test_a_real_cluster_is_checked_drawn_and_converted(
     assert max(map(len, checked.lines)) <= 88
     assert len(load(scenario.encode())[0].nodes) == 847
     assert ringleaf("plan", written(scenario)).status == 0
+
+
+ROOMS = "node,room,rack\na,A,1\nb,B,1\n"
+
+
+def leaves(
+    ringleaf: Ringleaf, file: Path, *options: str
+) -> tuple[list[str], list[str]]:
+    """The leaves of a CSV file, and the warnings about it."""
+    told = json.loads(ringleaf("topology", "check", str(file), *options, "--json").out)
+    return [leaf["leaf"] for leaf in told["topology"]], told["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "names", "warned"),
+    [
+        (ROOMS, (), ["A/1", "B/1"], ""),
+        (ROOMS, ("--leaf", "room,rack"), ["A/1", "B/1"], ""),
+        (
+            ROOMS,
+            ("--leaf", "rack"),
+            ["1"],
+            "",
+        ),
+        (
+            "node,hut,rack\na,A,1\nb,B,1\n",
+            (),
+            ["1"],
+            (
+                "column 'hut' is not used: the leaf is named by rack; "
+                "hint: --leaf hut,rack if the leaf is named by both"
+            ),
+        ),
+        (
+            "node,Room,serial,Rack\na,A,x,1\n",
+            (),
+            ["A/1"],
+            "column 'serial' is not used",
+        ),
+        ("node,rack,leaf\na,1,L\n", (), ["L"], "column 'rack' is not used"),
+        (
+            "node,a,b,leaf\nx,1,2,L\n",
+            (),
+            ["L"],
+            "columns 'a', 'b' are not used: the leaf is named by leaf",
+        ),
+        ("room,node,rack\nA,x,1\n", ("--node", "node"), ["A/1"], ""),
+    ],
+)
+def test_racks_are_named_with_the_places_around_them_and_the_rest_is_a_warning(
+    ringleaf: Ringleaf,
+    tmp_path: Path,
+    text: str,
+    *,
+    options: tuple[str, ...],
+    names: list[str],
+    warned: str,
+) -> None:
+    file = tmp_path / "racks.csv"
+    file.write_text(text)
+    found, warnings = leaves(ringleaf, file, *options)
+
+    assert found == names
+    assert [line[: len(warned)] for line in warnings if "used" in line] == (
+        [warned] if warned else []
+    )
+
+
+def test_draw_and_convert_warn_of_unused_columns_too(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    file = tmp_path / "racks.csv"
+    file.write_text("node,serial,leaf\na,x,L\n")
+
+    for call in (("draw",), ("convert", "--to", "csv")):
+        done = ringleaf("topology", call[0], str(file), *call[1:])
+        assert done.status == 0
+        assert "warning: " in done.err
+        assert "column 'serial' is not used" in done.err

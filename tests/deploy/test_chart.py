@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import typer.main
 import yaml
 
 from ringleaf.cli.conf import read_file
-from ringleaf.cli.main import app
+from ringleaf.cli.main import COMMANDS
 from ringleaf.framework.conf import DEFAULT
 from ringleaf.testbed.cluster import CRDS, Testbed
 from tests.deploy import manifests
@@ -170,8 +169,8 @@ def test_the_manifests_are_taken_as_they_are(bed: Testbed) -> None:
         (["healthPort=80"], "at '/healthPort': minimum: got 80, want 1,024"),
         (["extraArgs={--scheduler-name=volcano}"], "extraArgs has --scheduler-name,"),
         (["extraArgs={--no-leader-elect}"], "extraArgs has --no-leader-elect,"),
-        (["configuration=garbage"], "hint: ringleaf conf check FILE"),
-        (["configuration=a: [b"], "hint: ringleaf conf check FILE"),
+        (["configuration=garbage"], "hint: ringleaf check-conf FILE"),
+        (["configuration=a: [b"], "hint: ringleaf check-conf FILE"),
         (["serviceAccount.create=false"], "hint: or serviceAccount.create=true"),
         (
             ["summary.enabled=true", "summary.withScheduler=true"],
@@ -281,9 +280,7 @@ def test_every_flag_is_one_of_the_scheduler() -> None:
 
 
 def _options_of(name: str) -> set[str]:
-    group = typer.main.get_command(app)
-    (command,) = [c for n, c in group.commands.items() if n == name]  # type: ignore[attr-defined]
-    return {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+    return {*COMMANDS[name].by_name}
 
 
 # Job summaries.
@@ -304,8 +301,8 @@ def test_summaries_have_pods_an_account_and_a_role_of_their_own() -> None:
     (words,) = [container("summary", *values)["args"]]
     named = {word.partition("=")[0] for word in words[1:]}
 
-    assert words[0] == "summary"
-    assert named <= _options_of("summary")
+    assert words[0] == "summary-controller"
+    assert named <= _options_of("summary-controller")
     assert "--leader-elect-resource-name=ringleaf-summary" in words
     assert subjects(*values) == {
         ("ringleaf-system-ringleaf", "ringleaf"),

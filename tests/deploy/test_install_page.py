@@ -27,7 +27,7 @@ UPGRADE: Final = "docs/upgrade.md"
 BLOCK: Final = re.compile(
     r"^( *)```(?:bash|console)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE
 )
-ELSEWHERE: Final = ("DIGEST=", "podman ", "curl ", "ringleaf shadow report")
+ELSEWHERE: Final = ("DIGEST=", "podman ", "curl ", "ringleaf shadow-report")
 """Commands that need an engine for containers, or pods that run."""
 INSIDE: Final = (" logs ", " port-forward ")
 

@@ -10,14 +10,15 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from itertools import takewhile
 from textwrap import dedent
-from typing import Any, Final
+from typing import Final
 
-import typer.main
 import yaml
 
-from ringleaf.cli.main import app
+from ringleaf.cli.command import HELP
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.main import find
 from tests.docs.pages import PAGES, text_of
 
 FENCE: Final = re.compile(
@@ -78,33 +79,25 @@ def wrong_call(line: str) -> Iterator[str]:
     """What is wrong with a line that calls Ringleaf.
 
     >>> list(wrong_call("$ ringleaf plann FILE"))
-    ["there is no command 'ringleaf plann'"]
+    ["there is no command 'ringleaf plann FILE'"]
     >>> list(wrong_call("ringleaf topology check FILE --json"))
     []
     """
     call = _CALL.match(line)
     if call is None:
         return
-    command, name = root(), "ringleaf"
-    for word in call[1].split():
-        below = getattr(command, "commands", {})
-        if not below or word.startswith("-") or word.isupper():
-            break
-        name = f"{name} {word}"
-        if word not in below:
-            yield f"there is no command {name!r}"
-            return
-        command = below[word]
-    known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
-    for option in _OPTION.findall(call[1].partition(" | ")[0]):
-        if option not in known and option != "--help":
-            yield f"{name!r} has no option {option!r}"
-
-
-@cache
-def root() -> Any:  # noqa: ANN401 - Typer brings its own Click
-    """The command with all its commands."""
-    return typer.main.get_command(app)
+    words = call[1].partition(" | ")[0].split()
+    typed = [*takewhile(lambda word: not word.startswith("-"), words)]
+    try:
+        found, _rest = find(typed)
+    except BadUse:
+        yield f"there is no command {'ringleaf ' + ' '.join(typed[:2])!r}"
+        return
+    if isinstance(found, str):
+        return
+    for option in _OPTION.findall(" ".join(words)):
+        if option not in found.by_name and option not in HELP:
+            yield f"{'ringleaf ' + found.name!r} has no option {option!r}"
 
 
 def main() -> int:

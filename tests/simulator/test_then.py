@@ -372,7 +372,7 @@ def test_leaves_are_all_of_them() -> None:
             "configuration: {actions: alocate, tires: []}",
             (
                 "configuration.tires: the configuration has the unknown key 'tires' "
-                "(and 1 more: ringleaf conf check tells them); "
+                "(and 1 more: ringleaf check-conf tells them); "
                 "hint: did you mean 'tiers'?"
             ),
         ),

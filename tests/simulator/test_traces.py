@@ -314,7 +314,7 @@ def test_what_is_no_trace_is_told_in_one_line(
         ({"factor": 0.0}, "factor is 0.0, want more than 0"),
         ({"times": 0}, "times is 0, want 1 to 1000"),
         ({"load": -1.0}, "load is -1.0, want more than 0"),
-        ({"jobs": 0}, "jobs is 0, want 1 or more"),
+        ({"jobs": 0}, "jobs is 0, want 1 to 10,000,000"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_one_line(

@@ -258,8 +258,8 @@ def test_blocks_in_superpods_are_16_nodes() -> None:
     ("name", "given", "line"),
     [
         ("kalso", {}, "did you mean 'kalos'?"),
-        ("kalos", {"load": 0.0}, "load is 0.0, want more than 0 and at most 1000"),
-        ("kalos", {"jobs": 0}, "jobs is 0, want 1 or more"),
+        ("kalos", {"load": 0.0}, "load is 0.0, want more than 0 and at most 10"),
+        ("kalos", {"jobs": 0}, "jobs is 0, want 1 to 10,000,000"),
         ("kalos", {"seed": -1}, "seed is -1, want a whole number, 0 or more"),
         ("kalos", {"knobs": Knobs(amplitude=1.0)}, "amplitude is 1.0, want 0 to below"),
         (

@@ -1,4 +1,4 @@
-"""``ringleaf summary``: once, in turns, and with bad use."""
+"""``ringleaf summary-controller``: once, in turns, and with bad use."""
 
 import json
 import re
@@ -23,13 +23,15 @@ RINGLEAF = (sys.executable, "-m", "ringleaf")
 
 def run(bed: Testbed, *words: str, who: Path | None = None) -> "CompletedProcess[str]":
     """What comes of a command, with the kubeconfig *who* or that of the admin."""
-    return run_inside("summary", f"--kubeconfig={who or bed.kubeconfig}", *words)
+    return run_inside(
+        "summary-controller", f"--kubeconfig={who or bed.kubeconfig}", *words
+    )
 
 
 @contextmanager
 def running(bed: Testbed, name: str, *words: str) -> Iterator[Child]:
     """A writer that runs until the end."""
-    command = [*RINGLEAF, "summary", f"--kubeconfig={bed.kubeconfig}"]
+    command = [*RINGLEAF, "summary-controller", f"--kubeconfig={bed.kubeconfig}"]
     command += ["--healthz-address=127.0.0.1:0", *words]
     child = bed.run(name, command)
     try:

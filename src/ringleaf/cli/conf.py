@@ -1,4 +1,4 @@
-"""``ringleaf conf``: a scheduler configuration, checked, explained and mended."""
+"""``ringleaf check-conf``: a scheduler configuration, checked, explained and mended."""
 
 import re
 import sys
@@ -140,7 +140,7 @@ def read_file(file: str) -> tuple[Conf, list[str]]:
     conf = read_conf(read.document, installed_plugins())
     if isinstance(conf, Refused):
         first, *others = _told(read, conf.problems)
-        more = f"; and {len(others)} more: ringleaf conf check {file} tells them"
+        more = f"; and {len(others)} more: ringleaf check-conf {file} tells them"
         raise BadUse(f"{shown}: {first}{more if others else ''}")
     return conf, _told(read, conf.warnings)
 

@@ -1,4 +1,4 @@
-"""``ringleaf demo``: Ringleaf and others on the same jobs, and what comes of it."""
+"""``ringleaf compare --demo``: Ringleaf and other schedulers on the same jobs."""
 
 from collections.abc import Sequence
 from pathlib import Path

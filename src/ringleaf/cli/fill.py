@@ -1,4 +1,4 @@
-"""``ringleaf fill``: how much is allocated when more is asked than there is."""
+"""``ringleaf compare --fill``: how many chips policies allocate to too many jobs."""
 
 from collections.abc import Sequence
 from contextlib import redirect_stderr
@@ -205,7 +205,7 @@ def _show(console: Console, told: dict[str, Any]) -> None:
     else:
         warn(
             "one seed shows no significance, so nothing is coloured; "
-            f"hint: {program()} fill --seeds 10"
+            f"hint: {program()} compare --fill --seeds 10"
         )
 
 

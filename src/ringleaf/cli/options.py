@@ -1,179 +1,345 @@
-"""Options of the commands that simulate, the same for all of them."""
+"""Options that several commands have, each written once.
 
+The docstring of a tuple is the heading of its options in the help.
+"""
+
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
-import typer
+from ringleaf.cli.command import Argument, Option
+
+if TYPE_CHECKING:
+    from ringleaf.cli.lead import Candidacy
+    from ringleaf.cli.live import Cluster
+    from ringleaf.cli.simulate import Wanted
 
 COMPARED: Final = "ringleaf,best-fit,first-fit,random"
 """The policies that are compared where none is named."""
 
 
+def known_clusters() -> Sequence[str]:
+    """The presets of clusters."""
+    from ringleaf.simulator.sites import SITES
+
+    return [*SITES]
+
+
+def known_workloads() -> Sequence[str]:
+    """The presets of workloads."""
+    from ringleaf.simulator.workloads import WORKLOADS
+
+    return [*WORKLOADS]
+
+
+def known_policies() -> Sequence[str]:
+    """The policies that can be simulated."""
+    from ringleaf.baselines.registry import BASELINES
+
+    return [*BASELINES]
+
+
+def known_orders() -> Sequence[str]:
+    """The queue orders of policies."""
+    from ringleaf.baselines.order import ORDERS
+
+    return [*ORDERS]
+
+
+Json = Annotated[bool, Option("", "Print JSON instead of tables.")]
+Top = Annotated[int, Option("N", "Show the N best nodes.", least=1)]
+Seeds = Annotated[int, Option("N", "Number of seeds, each of them one run.", least=1)]
+Namespace = Annotated[
+    str | None,
+    Option(
+        "NAME",
+        "Namespace of the objects.",
+        short="-n",
+        default="that of the context",
+    ),
+]
+Watch = Annotated[
+    bool, Option("", "Keep the screen up to date; q ends it.", short="-w")
+]
+
+
+class Live(NamedTuple):
+    """Live cluster."""
+
+    kubeconfig: Annotated[
+        str | None,
+        Option(
+            "FILE",
+            "Credentials of the API server.",
+            default="$KUBECONFIG, the pod's service account, or ~/.kube/config",
+        ),
+    ] = None
+    context: Annotated[str | None, Option("NAME", "Context of the kubeconfig.")] = None
+    scheduler_name: Annotated[
+        list[str] | None,
+        Option(
+            "NAME",
+            "schedulerName of the pods to consider. Repeatable.",
+            default="ringleaf, volcano",
+        ),
+    ] = None
+    scheduler_conf: Annotated[
+        str | None,
+        Option(
+            "FILE",
+            "The volcano-scheduler.conf that decides.",
+            default="the built-in one",
+        ),
+    ] = None
+
+    def cluster(self) -> "Cluster":
+        """The cluster that is asked."""
+        from ringleaf.cli.live import Cluster
+
+        names = self.scheduler_name
+        if names:
+            return Cluster(self.kubeconfig, self.context, names, self.scheduler_conf)
+        return Cluster(self.kubeconfig, self.context, conf_file=self.scheduler_conf)
+
+
+HealthAddress = Annotated[str, Option("HOST:PORT", "Address of probes and metrics.")]
+LeaderElect = Annotated[
+    bool, Option("", "Work only while holding the Lease.", default="on")
+]
+LeaseDuration = Annotated[
+    int,
+    Option(
+        "S",
+        "Seconds after which another replica takes over from a leader that is gone.",
+        least=3,
+        most=3600,
+    ),
+]
+LeaseName = Annotated[str, Option("NAME", "Name of the Lease.")]
+LeaseNamespace = Annotated[
+    str | None,
+    Option(
+        "NAME",
+        "Namespace of the Lease and of repair records.",
+        default="the pod's own, else kube-system",
+    ),
+]
+
+
+def candidacy(name: str, namespace: str | None, duration_s: int) -> "Candidacy":
+    """The Lease under which a service runs."""
+    from ringleaf.cli.lead import Candidacy
+
+    return Candidacy(name, namespace, duration_s)
+
+
 class Recovering(StrEnum):
-    """What jobs want that say nothing themselves."""
+    """What happens to a job with faulty pods that does not say it itself."""
 
     off = "off"
     grace = "grace"
     force = "force"
 
 
-ClusterName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="A preset (leaf-spine-512, superpod-48x8, mixed), a topology file, or "
-        "what ringleaf dump wrote.",
-    ),
-]
-
-NodesAre = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Of a topology file: what its nodes are."),
-]
-
-WorkloadName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="kalos, seren, llm-superpod, adversarial, helios-gang, philly, packing, "
-        "pai.",
-    ),
-]
-
-Trace = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Jobs of a CSV or SWF file instead."),
-]
-
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MAPPING",
-        help="Of a CSV file: philly, helios, or submit=...,duration=...,chips=....",
-    ),
-]
-
 Load = Annotated[
     float | None,
-    typer.Option(
-        metavar="SHARE",
-        help="Offered load: chip-seconds asked by those there are; presets 0.9, "
-        "traces as they are.",
+    Option(
+        "SHARE",
+        "Offered load: requested chip-seconds as a share of those of the cluster; "
+        "0.9 is 90 %.",
+        default="0.9; a trace is not changed",
     ),
 ]
-
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="How many jobs, of a trace the first; else as usual, of a trace all.",
+    Option(
+        "N",
+        "Number of jobs; of a trace, the first N.",
+        default="as many as the workload has",
     ),
 ]
+Seed = Annotated[int, Option("N", "Random seed.", least=0)]
 
-Burst = Annotated[
-    float, typer.Option(metavar="CV", help="How uneven arrivals are; 1 is Poisson.")
-]
 
-Amplitude = Annotated[
-    float, typer.Option(metavar="SHARE", help="How much more comes by day.")
-]
+class Trace(NamedTuple):
+    """Trace."""
 
-Common = Annotated[
-    float,
-    typer.Option(metavar="SHARE", help="Share of gangs that are common jobs."),
-]
+    columns: Annotated[
+        str | None,
+        Option(
+            "MAPPING",
+            "Columns of a CSV trace: philly, helios, helios-log, openb, plain, or "
+            "submit=NAME,duration=NAME,chips=NAME.",
+            default="found by the header",
+            known=("philly", "helios", "helios-log", "openb", "plain"),
+        ),
+    ] = None
+    chips_each: Annotated[
+        int,
+        Option(
+            "N",
+            "Chips for each GPU or processor that the trace counts.",
+            least=1,
+            most=1000,
+        ),
+    ] = 1
+    queues: Annotated[bool, Option("", "Use the queues that the trace names.")] = False
+    skip_bad: Annotated[
+        bool, Option("", "Skip rows that cannot be read, and say how many.")
+    ] = False
 
-EstimateBy = Annotated[
-    float,
-    typer.Option(
-        metavar="FACTOR",
-        help="Jobs tell their running time, times this; 0 for not at all.",
-    ),
-]
 
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of all that is drawn.")]
+class Workload(NamedTuple):
+    """Cluster and workload."""
 
-ConfFile = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="volcano-scheduler.conf; else the default."),
-]
+    cluster: Annotated[
+        str,
+        Option(
+            "NAME|FILE",
+            "A preset (see ringleaf workloads), a topology file, or a scenario, such "
+            "as ringleaf dump writes.",
+            known=known_clusters,
+        ),
+    ] = "leaf-spine-512"
+    product: Annotated[
+        str | None,
+        Option(
+            "NAME", "Product of the nodes of a topology file.", default="atlas-800t-a2"
+        ),
+    ] = None
+    workload: Annotated[
+        str,
+        Option(
+            "NAME", "A workload preset (see ringleaf workloads).", known=known_workloads
+        ),
+    ] = "kalos"
+    trace: Annotated[
+        str | None, Option("FILE", "Take the jobs of a CSV or SWF file instead.")
+    ] = None
+    load: Load = None
+    jobs: Jobs = None
+    burst: Annotated[
+        float,
+        Option("CV", "Coefficient of variation of arrivals; 1 is a Poisson process."),
+    ] = 2.0
+    amplitude: Annotated[
+        float, Option("SHARE", "Amplitude of the daily cycle of arrivals.")
+    ] = 0.6
+    common: Annotated[
+        float, Option("SHARE", "Share of multi-node jobs that are common jobs.")
+    ] = 0.25
+    estimate: Annotated[
+        float,
+        Option(
+            "FACTOR",
+            "Jobs state a running time: the true one times FACTOR. With 0 they state "
+            "none.",
+        ),
+    ] = 0.0
+    seed: Seed = 0
 
-QueueOrder = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Who is next: fifo, easy; else as configured."),
-]
 
-FaultRates = Annotated[
-    str,
-    typer.Option(
-        metavar="RATES",
-        help="none, usual, or hours between faults of one part: chip=80000,node=20000,"
-        "leaf=40000,node-repair=4; 0 is never.",
-    ),
-]
+class Rules(NamedTuple):
+    """Policy."""
 
-Recovers = Annotated[
-    Recovering, typer.Option(help="What jobs want when their pods are faulty.")
-]
+    conf: Annotated[
+        str | None,
+        Option("FILE", "volcano-scheduler.conf.", default="the built-in one"),
+    ] = None
+    order: Annotated[
+        str | None,
+        Option(
+            "NAME",
+            "Queue order: fifo or easy (see ringleaf policies).",
+            default="as configured",
+            known=known_orders,
+        ),
+    ] = None
 
-Contention = Annotated[
-    float,
-    typer.Option(
-        metavar="SHARE",
-        min=0,
-        max=1,
-        help="Share of their time that jobs communicate: those that share links "
-        "slow each other down. 0 for not at all.",
-    ),
-]
 
-CheckpointSeconds = Annotated[
-    float,
-    typer.Option(metavar="S", min=0, help="How often jobs save their work; 0: always."),
-]
+class Faults(NamedTuple):
+    """Faults and contention."""
 
-GraceSeconds = Annotated[
-    float, typer.Option(metavar="S", min=0, help="How long pods take to end.")
-]
+    faults: Annotated[
+        str,
+        Option(
+            "RATES",
+            "none, usual, or mean hours between faults of one part, such as "
+            "chip=80000,node=20000,leaf=40000,node-repair=4; 0 is never.",
+            known=("none", "usual"),
+        ),
+    ] = "none"
+    recovery: Annotated[
+        Recovering,
+        Option("MODE", "fault-scheduling of jobs: off, grace or force."),
+    ] = Recovering.grace
+    contention: Annotated[
+        float,
+        Option(
+            "SHARE",
+            "Share of their time that jobs communicate; jobs that share links slow "
+            "each other down.",
+            least=0,
+            most=1,
+        ),
+    ] = 0.0
+    checkpoint_seconds: Annotated[
+        float, Option("S", "Seconds between checkpoints of a job.", least=0)
+    ] = 1800.0
+    grace_seconds: Annotated[
+        float, Option("S", "Seconds that a pod takes to end.", least=0)
+    ] = 30.0
+    regret: Annotated[
+        int,
+        Option(
+            "N",
+            "At every Nth time at which a job is pending, let an exact solver say how "
+            "many chips could be in use. Needs the extra optimum; 0 is never.",
+            least=0,
+        ),
+    ] = 0
 
-ChipsEach = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        min=1,
-        max=1000,
-        help="Of a trace: chips for each GPU or processor that it counts.",
-    ),
-]
-TraceQueues = Annotated[
-    bool, typer.Option("--queues", help="Of a trace: jobs wait in the queues it names.")
-]
-SkipBad = Annotated[
-    bool,
-    typer.Option("--skip-bad", help="Of a trace: leave out rows that cannot be read."),
-]
 
-Compared = Annotated[
+def wanted_of(
+    jobs: Workload, trace: Trace, rules: Rules, faults: Faults, policy: str
+) -> "Wanted":
+    """What is to be simulated."""
+    from ringleaf.cli.simulate import Wanted
+    from ringleaf.simulator.preset import Knobs
+
+    return Wanted(
+        cluster=jobs.cluster,
+        product=jobs.product,
+        workload=jobs.workload,
+        trace=jobs.trace,
+        **trace._asdict(),
+        load=jobs.load,
+        jobs=jobs.jobs,
+        seed=jobs.seed,
+        **rules._asdict(),
+        faults=faults.faults,
+        recovery=faults.recovery.value,
+        contention=faults.contention,
+        checkpoint_s=faults.checkpoint_seconds,
+        grace_s=faults.grace_seconds,
+        knobs=Knobs(jobs.amplitude, jobs.burst, jobs.common, jobs.estimate),
+        regret=faults.regret,
+        policy=policy,
+    )
+
+
+ScenarioFile = Annotated[
+    str, Argument("FILE", "Scenario file, YAML or JSON; - reads standard input.")
+]
+Policies = Annotated[
     list[str] | None,
-    typer.Option(
-        "--policies",
-        metavar="NAMES",
-        help="Who is compared, by commas, with the first; best-fit+easy has an "
-        f"order of its own.  [default: {COMPARED}]",
+    Option(
+        "NAMES",
+        "Policies to compare, separated by commas (see ringleaf policies). The first "
+        "is the reference. best-fit+easy sets the queue order of one policy.",
+        default=COMPARED,
     ),
 ]
-
 Workers = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Processes; else one a core.")
-]
-
-RegretEvery = Annotated[
-    int,
-    typer.Option(
-        "--regret",
-        metavar="N",
-        min=0,
-        help="At every Nth moment at which somebody waits, let an exact solver say how "
-        "much could be held; wants the extra optimum. 0 for never.",
-    ),
+    int | None, Option("N", "Number of processes.", least=1, default="one per core")
 ]

@@ -106,7 +106,7 @@ def run(asked: Run) -> int:
         if asked.with_summary:
             raise BadUse(
                 "--with-summary goes with a scheduler that leads, and --shadow does "
-                "not; hint: ringleaf summary"
+                "not; hint: ringleaf summary-controller"
             )
         if list(asked.schedulers) != [names.SCHEDULER]:
             told = "--scheduler-name has no effect on a shadow without a canary"

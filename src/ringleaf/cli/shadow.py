@@ -1,4 +1,4 @@
-"""``ringleaf scheduler --shadow`` and ``ringleaf shadow report``."""
+"""``ringleaf scheduler --shadow`` and ``ringleaf shadow-report``."""
 
 import asyncio
 import re

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 
 import ringleaf
@@ -22,7 +23,7 @@ from ringleaf.cli.file import check_folder, one_line
 from ringleaf.cli.output import print_json, progress
 from ringleaf.cli.simulated import lasting, print_summary
 from ringleaf.cli.simulating import Screen, paced
-from ringleaf.cli.site import find_place
+from ringleaf.cli.site import find_place, warn_of_unused
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.model.fault import Mode, Recovery
@@ -257,8 +258,11 @@ def trial_of(wanted: Wanted) -> Trial:
         check(wanted.seed, wanted.load, wanted.jobs, wanted.knobs)
     place = find_place(wanted.cluster, wanted.product)
     conf = _conf(wanted.conf)
-    if wanted.conf is None and place.scenario is not None:
-        conf = place.scenario.conf or conf
+    if place.scenario is not None:
+        warn_of_unused(wanted.cluster, place.scenario)
+        if wanted.conf is None:
+            own = replace(conf, settings=place.scenario.settings)
+            conf = place.scenario.conf or own
     with one_line("--faults", BadInput):
         rates = read_rates(wanted.faults)
     if rates.is_never and wanted.faults != "none":

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.cli.failure import BadUse, warn
+from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import STDIN, bytes_of, name_of, one_line
 from ringleaf.cli.output import progress
 from ringleaf.cli.topology import BAD, DEFAULT_PRODUCT, Columns, read_bytes
@@ -75,6 +75,25 @@ def _from_scenario(data: bytes, shown: str) -> Place:
     if len(scenarios) > 1:
         raise BadInput(f"{len(scenarios)} scenarios, want one")
     return Place(site_of_scenario(scenarios[0], Path(shown).name), scenarios[0])
+
+
+def warn_of_unused(file: str, scenario: Scenario) -> None:
+    """Name the keys of a scenario that a simulation has no use for."""
+    given = {
+        "running": scenario.running,
+        "jobs": scenario.jobs,
+        "then": scenario.then,
+        "until": scenario.until > max((each.at for each in scenario.then), default=0),
+        "grace-seconds": scenario.grace_s,
+    }
+    unused = [key for key, value in given.items() if value]
+    if unused:
+        *most, last = unused
+        listed = f"{', '.join(most)} and {last} are" if most else f"{last} is"
+        warn(
+            f"{name_of(file)}: {listed} not used, the jobs are those of the workload; "
+            f"hint: {program()} plan {file} runs the jobs of the file"
+        )
 
 
 def _from_topology(data: bytes, file: str, product: str, columns: Columns) -> Place:

@@ -1,4 +1,4 @@
-"""``ringleaf summary``: writes job summaries for the fabric controller."""
+"""``ringleaf summary-controller``: writes job summaries for the fabric controller."""
 
 import asyncio
 import socket

@@ -17,7 +17,7 @@ from rich.text import Text
 from ringleaf.cli.draw import chip_words
 from ringleaf.cli.failure import BadUse, report, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
-from ringleaf.cli.output import print_json, print_line, progress, so_many
+from ringleaf.cli.output import print_json, print_line, progress, shortened, so_many
 from ringleaf.cli.svg import drawing
 from ringleaf.kube.topology import (
     DOUBLE,
@@ -54,6 +54,15 @@ MAX_LEAVES: Final = 32
 
 MAX_INDENT: Final = 28
 """Columns of a leaf's address at most."""
+
+MAX_COLUMNS: Final = 5
+"""Unused columns of a CSV file that are named."""
+
+PLACES: Final = (
+    *("region", "zone", "site", "datacenter", "building", "floor", "hall", "room"),
+    *("row", "rack"),
+)
+"""Columns of a CSV file that say where a node stands, the wider place first."""
 
 EMPTY: Final = "·"
 
@@ -94,7 +103,9 @@ def check_file(file: str, columns: Columns, *, as_json: bool) -> int:
 
 def draw_file(file: str, columns: Columns, svg: str | None) -> int:
     """Draw a topology on the terminal and, if asked, into a file; the exit status."""
-    _shown, topology, _noted = _read(file, columns)
+    shown, topology, noted = _read(file, columns)
+    for line in noted:
+        warn(f"{shown}: {line}")
     if svg is not None:
         _write(svg, drawing(topology, _summary(topology)))
     console = Console(highlight=False)
@@ -156,7 +167,7 @@ def read_bytes(
     """
     text = _text(data)
     if _is_csv(file, text, columns):
-        return _from_csv(text, columns, leaf_size, chips), []
+        return _from_csv(text, columns, leaf_size, chips)
     topology, warnings = read_topology(_document(text))
     if leaf_size is not None:
         topology = msgspec.structs.replace(topology, leaf_size=leaf_size)
@@ -186,24 +197,58 @@ def _is_csv(file: str, text: str, columns: Columns) -> bool:
 
 def _from_csv(
     text: str, columns: Columns, leaf_size: int | None, chips: int | None
-) -> Topology:
+) -> tuple[Topology, list[str]]:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        return topology_of(_pairs(rows, columns), leaf_size, chips)
+        header: list[str] = next((row for row in rows if row), [])
+        node, leaf = _used(header, columns)
+        topology = topology_of(_pairs(rows, header, node, leaf), leaf_size, chips)
     except csv.Error as error:
         raise BadTopology(f"line {rows.line_num}: no CSV: {error}") from None
+    return topology, [] if columns.leaf else [*_unused(header, node, leaf)]
 
 
-def _pairs(rows: Any, columns: Columns) -> Iterator[tuple[str, tuple[str, ...]]]:  # noqa: ANN401 - csv's reader has no name
-    """Node and leaf of every row, blank rows left out."""
-    header: list[str] = next((row for row in rows if row), [])
+def _used(header: Sequence[str], columns: Columns) -> tuple[int, list[int]]:
+    """The column of the node, and those that together name its leaf."""
     if len(header) < 2:  # noqa: PLR2004 - a node and a leaf
         raise BadTopology(f"the header is {header}, want columns for node and leaf")
     node = _column(header, "--node", columns.node or header[0])
-    leaf = [
-        _column(header, "--leaf", name)
-        for name in (columns.leaf.split(",") if columns.leaf else header[-1:])
-    ]
+    if columns.leaf:
+        names = columns.leaf.split(",")
+        return node, [_column(header, "--leaf", name) for name in names]
+    last = _column(header, "--leaf", header[-1])
+    return node, [*_around(header, node, last), last]
+
+
+def _around(header: Sequence[str], node: int, last: int) -> list[int]:
+    """Columns of places around the last: rack 1 of room A is not rack 1 of room B."""
+    if header[last].lower() not in PLACES:
+        return []
+    wider = PLACES[: PLACES.index(header[last].lower())]
+    found = [i for i, name in enumerate(header[:last]) if name.lower() in wider]
+    return [i for i in found if i != node]
+
+
+def _unused(header: Sequence[str], node: int, leaf: Sequence[int]) -> Iterator[str]:
+    """A warning of the columns that neither node nor leaf is taken from."""
+    unused = [name for i, name in enumerate(header) if i not in (node, *leaf)]
+    if unused:
+        names = shortened([quoted(name) for name in unused], MAX_COLUMNS)
+        listed = f"columns {names} are" if unused[1:] else f"column {names} is"
+        named = ",".join(header[i] for i in leaf)
+        yield (
+            f"{listed} not used: the leaf is named by {named}; "
+            f"hint: --leaf {unused[0]},{named} if the leaf is named by both"
+        )
+
+
+def _pairs(
+    rows: Any,  # noqa: ANN401 - csv's reader has no name
+    header: Sequence[str],
+    node: int,
+    leaf: Sequence[int],
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Node and leaf of every row, blank rows left out."""
     for row in rows:
         if not row:
             continue

@@ -66,7 +66,7 @@ class Plugin:
     """
 
     meaning: ClassVar[str] = "A plugin of somebody else."
-    """What it does, in one sentence, for ``ringleaf conf check``."""
+    """What it does, in one sentence, for ``ringleaf check-conf``."""
     arguments: ClassVar[Mapping[str, Argument]] = MappingProxyType({})
     """The arguments it takes, by key; others are refused."""
     per_job: ClassVar[frozenset[str]] = frozenset()

@@ -486,7 +486,7 @@ SUMMARY: Final = (
         ),
     ),
 )
-"""Served by ``ringleaf summary``, and with ``--with-summary``."""
+"""Served by ``ringleaf summary-controller``, and with ``--with-summary``."""
 
 CATALOGUE: Final = (*OWN_COUNTERS, *OWN_GAUGES, *OWN_HISTOGRAMS, *VOLCANO)
 

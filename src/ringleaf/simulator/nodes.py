@@ -1,8 +1,13 @@
 """The nodes and leaves of a scenario, at its start or later."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.model.cluster import Node
 from ringleaf.model.mask import full_mask, mask_of
@@ -31,7 +36,39 @@ def groups_of(path: str, entries: Sequence[NodeEntry]) -> list[Group]:
     _check_total(path, entries)
     groups = [_group(f"{path}[{i}]", entry) for i, entry in enumerate(entries)]
     _check_names(groups)
-    return groups
+    return [part for group in groups for part in _by_leaf(group)]
+
+
+def _by_leaf(group: Group) -> Iterator[Group]:
+    """The nodes of an entry by the leaf that its template names for each."""
+    template = group.entry.leaf
+    if template is None or group.entry.count is None or not _NUMBER.search(template):
+        yield group
+        return
+    leaves = [filled(template, i) for i in range(len(group.names))]
+    for leaf, nodes in groupby(zip(leaves, group.names, strict=True), itemgetter(0)):
+        entry = replace(group.entry, leaf=good_name(f"{group.path}.leaf", leaf))
+        yield replace(group, entry=entry, names=[name for _leaf, name in nodes])
+
+
+_NUMBER: Final = re.compile(r"\{i(?:([/%])([1-9][0-9]{0,5}))?\}")
+"""The number of a node in a template: as it is, divided, or what is left over."""
+
+
+def filled(template: str, number: int) -> str:
+    """A template with the number of a node in it.
+
+    >>> [filled("L{i/4}", 7), filled("L{i%4}", 7), filled("L{i}", 7)]
+    ['L1', 'L3', 'L7']
+    """
+
+    def of(found: re.Match[str]) -> str:
+        sign, by = found.groups()
+        if sign is None:
+            return str(number)
+        return str(number // int(by) if sign == "/" else number % int(by))
+
+    return _NUMBER.sub(of, template)
 
 
 def _group(path: str, entry: NodeEntry) -> Group:

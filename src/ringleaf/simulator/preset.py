@@ -11,8 +11,12 @@ from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Site, Workload
 
 USUAL_JOBS: Final = 10_000
-MOST_LOAD: Final = 1000
+MOST_LOAD: Final = 10
+"""Ten times what a cluster can serve."""
+MOST_JOBS: Final = 10_000_000
+"""More than any published trace has."""
 MOST_BURST: Final = 100
+PERCENT: Final = 100
 
 
 class Knobs(Struct, frozen=True):
@@ -76,17 +80,32 @@ def stream(seed: int, purpose: str) -> np.random.Generator:
 def check(seed: int, load: float | None, jobs: int | None, knobs: Knobs) -> None:
     """Refuse what no workload can be asked for."""
     wanted_load = load is None or 0 < load <= MOST_LOAD
-    for what, given, good, want in (
-        ("seed", seed, seed >= 0, "a whole number, 0 or more"),
-        ("load", load, wanted_load, f"more than 0 and at most {MOST_LOAD}"),
-        ("jobs", jobs, jobs is None or jobs > 0, "1 or more"),
-        ("amplitude", knobs.amplitude, 0 <= knobs.amplitude < 1, "0 to below 1"),
+    wanted_jobs = jobs is None or 0 < jobs <= MOST_JOBS
+    for what, given, good, want, hint in (
+        ("seed", seed, seed >= 0, "a whole number, 0 or more", None),
+        (
+            *("load", load, wanted_load, f"more than 0 and at most {MOST_LOAD}"),
+            _load_hint(load),
+        ),
+        (
+            *("jobs", jobs, wanted_jobs, f"1 to {MOST_JOBS:,}"),
+            "a study has 1,000 to 100,000 jobs",
+        ),
+        ("amplitude", knobs.amplitude, 0 <= knobs.amplitude < 1, "0 to below 1", None),
         (
             *("burst", knobs.burst, 0 < knobs.burst <= MOST_BURST),
             f"more than 0 and at most {MOST_BURST}",
+            None,
         ),
-        ("common", knobs.common, 0 <= knobs.common <= 1, "0 to 1"),
-        ("estimate", knobs.estimate, knobs.estimate >= 0, "0 or more"),
+        ("common", knobs.common, 0 <= knobs.common <= 1, "0 to 1", None),
+        ("estimate", knobs.estimate, knobs.estimate >= 0, "0 or more", None),
     ):
         if not good:
-            raise BadInput(f"{what} is {given}, want {want}")
+            raise BadInput(f"{what} is {given:,}, want {want}", hint)
+
+
+def _load_hint(load: float | None) -> str:
+    """What was meant, where it may have been percent."""
+    meant = load is not None and MOST_LOAD < load <= MOST_LOAD * PERCENT
+    share = load / PERCENT if load is not None and meant else 0.9
+    return f"{share:g} is {PERCENT * share:g} % of what the cluster can serve"

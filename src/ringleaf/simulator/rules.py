@@ -101,7 +101,7 @@ def conf_of(
     conf = read_conf(plain, others)
     if isinstance(conf, Refused):
         first, more = conf.problems[0], len(conf.problems) - 1
-        also = f" (and {more} more: ringleaf conf check tells them)" if more else ""
+        also = f" (and {more} more: ringleaf check-conf tells them)" if more else ""
         hint = first.hint if first.hint is None else first.hint[:MAX_HINT]
         raise BadInput(f"{_placed(path, first)}{also}", hint)
     warnings += _told(path, conf.warnings)

@@ -29,6 +29,7 @@ from ringleaf.model.spine import Leaf
 from ringleaf.policies.admission import is_legal
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.repair import survivors
+from ringleaf.simulator.changes import completed
 from ringleaf.simulator.format import (
     JobEntry,
     RoleEntry,
@@ -142,7 +143,7 @@ def load(data: bytes, others: Others = NO_OTHERS) -> list[Scenario]:
     for number, document in enumerate(found, 1):
         where = f"document {number}: " if len(found) > 1 else ""
         try:
-            scenarios.append(build(read_entry(document), others))
+            scenarios.append(build(read_entry(completed(document)), others))
         except BadInput as error:
             raise BadInput(f"{where}{error}") from None
     return scenarios

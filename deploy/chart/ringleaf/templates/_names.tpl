@@ -160,6 +160,6 @@ shadow.schedulerName=volcano
 {{- end -}}
 {{- end -}}
 {{- if and (not .Values.existingConfigMap) (hasKey (fromYaml .Values.configuration) "Error") -}}
-{{- fail "configuration is no YAML mapping, want actions and tiers; hint: ringleaf conf check FILE, then --set-file configuration=FILE" -}}
+{{- fail "configuration is no YAML mapping, want actions and tiers; hint: ringleaf check-conf FILE, then --set-file configuration=FILE" -}}
 {{- end -}}
 {{- end -}}

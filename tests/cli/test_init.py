@@ -1,0 +1,93 @@
+"""``ringleaf init``: what it writes is accepted by the commands that read it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ringleaf.cli.conf import read_file
+from ringleaf.framework.conf import DEFAULT
+from tests.cli.conftest import Ringleaf
+
+READERS = {"scenario": "plan", "conf": "check-conf"}
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_what_is_written_is_accepted(
+    ringleaf: Ringleaf, tmp_path: Path, what: str
+) -> None:
+    file = tmp_path / "new"
+    done = ringleaf("init", what, "--output", str(file))
+    read = ringleaf(READERS[what], str(file))
+
+    assert done == (0, f"wrote {file}; next: ringleaf {READERS[what]} {file}\n", "")
+    assert (read.status, read.err) == (0, "")
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_it_is_printed_where_no_file_is_named(
+    ringleaf: Ringleaf, tmp_path: Path, what: str
+) -> None:
+    file = tmp_path / "new"
+    ringleaf("init", what, "-o", str(file))
+    text = file.read_text(encoding="utf-8")
+
+    assert ringleaf("init", what) == (0, text, "")
+    assert json.loads(ringleaf("init", what, "--json").out) == {
+        "what": what,
+        "text": text,
+    }
+    comments = [line for line in text.splitlines() if "#" in line]
+    assert len(comments) > 10
+
+
+def test_the_scenario_shows_what_it_says(ringleaf: Ringleaf) -> None:
+    text = ringleaf("init", "scenario").out
+    done = ringleaf("plan", "-", "--json", stdin=text)
+    found = json.loads(done.out)["decisions"]
+
+    assert {each["job"]: each["verdict"] for each in found} == {
+        "train": "placed",
+        "infer": "placed",
+    }
+
+
+def test_what_is_commented_out_can_be_turned_on(ringleaf: Ringleaf) -> None:
+    text = ringleaf("init", "scenario").out
+    head, _colon, tail = text.partition("virtual time:\n#\n")
+    later = "".join(line.removeprefix("# ") + "\n" for line in tail.splitlines())
+
+    assert later.startswith("queues:")
+    done = ringleaf("plan", "-", "--json", stdin=f"{head}virtual time:\n{later}")
+    assert (done.status, done.err) == (0, "")
+
+
+def test_the_configuration_is_the_default(ringleaf: Ringleaf, tmp_path: Path) -> None:
+    file = str(tmp_path / "new")
+    ringleaf("init", "conf", "--output", file)
+    conf, warnings = read_file(file)
+
+    assert warnings == []
+    assert (conf.actions, conf.tiers) == (DEFAULT.actions, DEFAULT.tiers)
+    assert conf.settings == DEFAULT.settings
+
+
+def test_a_file_that_is_there_is_left_alone(ringleaf: Ringleaf, tmp_path: Path) -> None:
+    file = tmp_path / "mine"
+    file.write_text("mine")
+    done = ringleaf("init", "conf", "--output", str(file))
+
+    assert (done.status, done.out) == (2, "")
+    assert f"--output is '{file}', which exists, want a new file; hint:" in done.err
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/x", "a\0b"])
+def test_a_file_that_cannot_be_written_is_one_line(
+    ringleaf: Ringleaf, name: str
+) -> None:
+    done = ringleaf("init", "conf", "--output", name)
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("ringleaf: --output is ")
+    assert done.err.count("\n") == 1
