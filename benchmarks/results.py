@@ -300,6 +300,9 @@ SEREN: Final = (
     "--workload seren --jobs 1500 --load 1.0 --cluster leaf-spine-512:nodes=64"
 )
 TURNS: Final = "ringleaf,best-fit,ringleaf+fifo-skip"
+DEPLOYED: Final = (
+    "--workload kalos --jobs 3000 --load 0.9 --contention 0.3 --seed 1 --seeds 5"
+)
 KALOS: Final = "--workload kalos --load 0.9 --jobs 20000"
 STUDIES: Final[Sequence[Compared | Own]] = (
     Own("fills", fills),
@@ -329,6 +332,15 @@ STUDIES: Final[Sequence[Compared | Own]] = (
         "kalos-links",
         f"{KALOS} --contention 0.3 --seeds 3 --policies ringleaf,best-fit",
         plots=("waiting", "conflicts"),
+    ),
+    Compared(
+        "deployed-uneven",
+        f"--cluster leaf-spine-uneven {DEPLOYED} "
+        "--policies ringleaf,volcano-vendor-1.0,kueue",
+    ),
+    Compared(
+        "deployed-even",
+        f"--cluster leaf-spine-512 {DEPLOYED} --policies ringleaf,volcano-vendor-1.0",
     ),
     Compared(
         "philly",

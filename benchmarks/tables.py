@@ -80,6 +80,28 @@ def _cell(found: Plain | None, key: str) -> str:
     return f"**{text}**" if apart.is_clear and is_much else text
 
 
+SHORT: Final = {
+    LARGE: "wait time, gangs > 64 chips",
+    "wait_s.all.mean": "wait time, all jobs",
+    WORK: "effective utilization",
+    "leaves.conflicts": "spine conflicts",
+}
+"""Measures of the table of schedulers as they are deployed."""
+
+
+def deployed(**studies: Plain) -> str:
+    """Schedulers by measures on each cluster, by the word for its leaves."""
+
+    def cells() -> Iterator[list[str]]:
+        for leaves, study in studies.items():
+            known = {(e["measure"], e["policy"]): e for e in study["measures"]}
+            for policy in study["policies"]:
+                found = [_cell(known.get((key, policy)), key) for key in SHORT]
+                yield [leaves, f"`{policy}`", *found]
+
+    return _rows(["leaves", "scheduler", *SHORT.values()], cells())
+
+
 def about(study: Plain) -> str:
     """How much was played, in a sentence."""
     seeds = len(study["seeds"])

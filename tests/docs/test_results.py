@@ -133,6 +133,18 @@ def measured(policy: str, value: float, low: float | None = None) -> dict[str, A
     }
 
 
+def test_schedulers_as_deployed_have_a_row_for_each_cluster() -> None:
+    one = {"policies": ["ringleaf"], "measures": [measured("ringleaf", 1.0)]}
+    two = {"policies": ["kueue"], "measures": [measured("kueue", 9.0, 3.0)]}
+
+    lines = tables.deployed(even=one, uneven=two).splitlines()
+
+    assert lines[2:] == [
+        "| even | `ringleaf` | \N{EN DASH} | \N{EN DASH} | \N{EN DASH} | 1 |",
+        "| uneven | `kueue` | \N{EN DASH} | \N{EN DASH} | \N{EN DASH} | **9** |",
+    ]
+
+
 def test_what_is_beyond_chance_and_not_slight_is_bold() -> None:
     study = {
         "policies": ["ringleaf", "near", "far", "slight", "silent"],
