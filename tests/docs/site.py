@@ -32,6 +32,7 @@ OUTSIDE: Final = {
 """Pages that are not in ``docs``, and where the site has them."""
 
 FILES: Final = "files"
+STYLES: Final = "wide.css"
 _FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 _LINK: Final = re.compile(r"(!?\[)((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
@@ -89,6 +90,8 @@ def stage(folder: Path = BUILD) -> None:
     """Write all pages, and the files that they link to, below *folder*."""
     pages = folder / "pages"
     shutil.rmtree(pages, ignore_errors=True)
+    pages.mkdir(parents=True)
+    shutil.copyfile(ROOT / "docs" / STYLES, pages / STYLES)
     for page in PAGES:
         text, named = staged(page, text_of(page))
         target = pages / place_of(page)
