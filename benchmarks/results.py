@@ -22,6 +22,9 @@ import numpy as np
 from msgspec import Struct
 from rich.console import Console
 
+from benchmarks import slots
+from benchmarks.choices import Gang, below_free, came
+from benchmarks.online import CLUSTERS, WITH_SLOTS, solve
 from benchmarks.optimum import Case, largest, optimum
 from benchmarks.tables import LARGE, TOLD
 from ringleaf.baselines.registry import baseline
@@ -43,7 +46,7 @@ CODE: Final = (
 )
 """Rooms of the package on which results depend."""
 
-SOME: Final = "ringleaf,best-fit,kueue-tas,vendor-1.0,vendor-2.0"
+SOME: Final = "ringleaf,ringleaf-guide,best-fit,kueue-tas,vendor-1.0,vendor-2.0"
 """Who plays the long studies."""
 KEYS: Final = (
     *TOLD,
@@ -235,7 +238,7 @@ def filled(  # noqa: PLR0917 - what a fill depends on
 
 BEST_LEAVES: Final = (32, 64)
 BEST_MIXES: Final = ("doublings", "any size", "helios-gang")
-BEST_OF: Final = ("ringleaf", "vendor-1.0", "whole-leaves")
+BEST_OF: Final = ("ringleaf", "ringleaf-guide", "vendor-1.0", "whole-leaves")
 
 
 def best(kept: Path) -> Plain:
@@ -290,6 +293,42 @@ def _demanded(works: Sequence[Work], nodes: float) -> Iterator[Work]:
         yield work
 
 
+# The best choice of leaves.
+
+
+def online(_kept: Path) -> Plain:
+    """The best choice on small clusters, and other choices in a model of the churn."""
+    small = [
+        cluster._asdict() | {"allocated": how(cluster)}
+        for clusters, how in ((CLUSTERS, solve), (WITH_SLOTS, slots.solve))
+        for cluster in clusters
+    ]
+    rows = [
+        {"mix": mix, "leaf": leaf, "below": _below(mix, leaf)}
+        for mix in ("any size", "doublings")
+        for leaf in LEAF_SIZES
+    ]
+    return {"small": small, "seeds": SEEDS, "rows": rows}
+
+
+def _below(mix: str, leaf: int) -> dict[str, Any]:
+    """Below free packing by choice, over many seeds."""
+    on = site(f"leaf-spine-512:leaf={leaf}")
+    found = [
+        below_free(churned(mix, on, seed), len(on.nodes) // leaf, leaf)
+        for seed in range(SEEDS)
+    ]
+    return {name: mean_of([each[name] for each in found]) for name in found[0]}
+
+
+def churned(mix: str, on: Site, seed: int) -> list[Gang]:
+    """The gangs that come in a churn fill with this seed."""
+    works = mixed(mix, on, seed)
+    sizes = [work.job.replicas for work in works]
+    runs = [work.runs_s for work in works]
+    return came(sizes, runs, nodes=len(on.nodes), seed=seed, jobs=CHURN_JOBS)
+
+
 # All of them.
 
 NASA: Final = (
@@ -306,6 +345,7 @@ DEPLOYED: Final = (
 KALOS: Final = "--workload kalos --load 0.9 --jobs 20000"
 STUDIES: Final[Sequence[Compared | Own]] = (
     Own("fills", fills),
+    Own("online", online),
     Own("optimum", best),
     Compared(
         "helios",

@@ -13,7 +13,7 @@ from ringleaf.report.measures import duration, measure_of, share
 from ringleaf.report.results import Estimate
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "results"
-OURS, FREE = "ringleaf", "best-fit"
+OURS, GUIDE, FREE = "ringleaf", "ringleaf-guide", "best-fit"
 NONE: Final = "\N{EN DASH}"
 YES, NO = "yes", "**no**"
 LARGE: Final = "wait_s.by_size.>64.mean"
@@ -172,6 +172,85 @@ def best(study: Plain) -> str:
     return _rows(["jobs", "leaves", *(f"`{p}`" for p in policies), "proven"], cells())
 
 
+# The best choice of leaves.
+
+CHURN_GOALS: Final = {
+    ("any size", 4): 1.5,
+    ("any size", 8): 2.0,
+    ("doublings", 4): 0.3,
+    ("doublings", 8): 0.3,
+}
+"""Points below free packing in a churn, at most, by jobs and nodes of a leaf."""
+
+
+def churned(study: Plain) -> str:
+    """Both choices of leaves in the churn, and whether the goals hold."""
+
+    def cells() -> Iterator[list[str]]:
+        for row in study["rows"]:
+            if row["way"] != "churn":
+                continue
+            goal = CHURN_GOALS[row["mix"], row["leaf"]]
+            own = [row["policies"][name] for name in (FREE, GUIDE, OURS)]
+            free, *others = (f"{100 * each['allocated']['mean']:.2f} %" for each in own)
+            below = [_between(each["below"]) for each in own[1:]]
+            found = [each for pair in zip(others, below, strict=True) for each in pair]
+            holds = 100 * own[-1]["below"]["mean"] <= goal
+            about = [row["mix"], str(row["leaf"]), free]
+            yield [*about, *found, str(goal), YES if holds else NO]
+
+    head = ["jobs", "leaves of", "free packing", f"`{GUIDE}`", "points below"]
+    return _rows([*head, f"`{OURS}`", "points below", "goal", "holds"], cells())
+
+
+def small(study: Plain) -> str:
+    """The best online choice on small clusters, in points below free packing."""
+    ways = {
+        "moved": "jobs that move",
+        "best": "best choice",
+        "best compact": "best choice of `compact`",
+        "compact": "`compact`",
+    }
+
+    def cells() -> Iterator[list[str]]:
+        for row in study["small"]:
+            own = row["allocated"]
+            below = {name: own["free"] - own[name] for name in ways if name in own}
+            told = [_points(below[name]) if name in below else NONE for name in ways]
+            closed = [
+                f"{1 - below[name] / below['compact']:.0%}".replace("%", " %")
+                for name in ("best", "best compact")
+            ]
+            slots = "without" if "moved" in own else "with"
+            about = f"{row['leaves']} of {row['leaf']}, {slots} slots"
+            yield [row["mix"], about, f"{100 * own['free']:.2f} %", *told, *closed]
+
+    head = ["jobs", "leaves", "free packing", *ways.values()]
+    closed = ["best choice gains", "best of `compact` gains"]
+    return _rows([*head, *closed], cells())
+
+
+def choices(study: Plain) -> str:
+    """Other choices of leaves in the churn, in points below free packing."""
+    names = [*study["rows"][0]["below"]]
+
+    def cells() -> Iterator[list[str]]:
+        for name in names:
+            own = [_between(row["below"][name]) for row in study["rows"]]
+            yield [name, *own]
+
+    where = [f"{row['mix']}, leaves of {row['leaf']}" for row in study["rows"]]
+    return _rows(["choice", *where], cells())
+
+
+def _between(below: Plain) -> str:
+    """Points below, with the error that the interval leaves."""
+    text = _points(below["mean"])
+    if below["low"] is None:
+        return text
+    return f"{text} ± {_points((below['high'] - below['low']) / 2)}"
+
+
 # Goals.
 
 
@@ -202,10 +281,7 @@ def _goal_of_fills(study: Plain) -> Iterator[list[str]]:
     for row in study["rows"]:
         ours = row["policies"][OURS]
         below, conflicts = ours["below"], ours["conflicts"]["mean"]
-        found = (
-            f"{conflicts:.3g} conflicts, {_points(below['mean'])} points below "
-            f"({_points(below['low'])} to {_points(below['high'])})"
-        )
+        found = f"{conflicts:.3g} conflicts, {_between(below)} points below"
         holds = conflicts == 0 and below["mean"] <= ONE_POINT
         where = f"{row['way']} fill, {row['mix']}, leaves of {row['leaf']}"
         yield [where, found, YES if holds else NO]

@@ -70,7 +70,7 @@ def test_an_unknown_study_is_refused_in_one_line(
         results.main(["philyl"])
 
     assert ended.value.code == 2
-    assert "no study 'philyl', want some of fills, optimum" in capsys.readouterr().err
+    assert "no study 'philyl', want some of fills, online" in capsys.readouterr().err
 
 
 def test_a_study_that_cannot_be_played_ends_as_its_command_does(
@@ -221,6 +221,47 @@ def test_goals_are_met_by_the_figures_alone(tmp_path: Path) -> None:
     no = tables.NO
     assert met == ["yes", no, no, "yes", no, "yes", no]
     assert "11.7 min against 16.7 min, -30 % (seed by seed -50, +17 %)" in lines[3]
+
+
+def test_goals_of_the_churn_are_met_by_the_figures_alone() -> None:
+    def row(way: str, mix: str, leaf: int, ours: float) -> dict[str, Any]:
+        policies = {
+            name: {"allocated": {"mean": 0.8 - below}, "below": estimate(below)}
+            for name, below in (("best-fit", 0), ("ringleaf-guide", 0.04))
+        }
+        own = {"allocated": {"mean": 0.8 - ours}, "below": estimate(ours)}
+        about = {"way": way, "mix": mix, "leaf": leaf}
+        return about | {"policies": policies | {"ringleaf": own}}
+
+    rows = [
+        row("static", "kalos", 4, 0.5),
+        row("churn", "any size", 4, 0.015),
+        row("churn", "doublings", 8, 0.0031),
+    ]
+
+    _head, _line, *told = tables.churned({"rows": rows}).splitlines()
+
+    same = "80.00 % | 76.00 % | 4.00 ± 0.10"
+    assert told == [
+        f"| any size | 4 | {same} | 78.50 % | 1.50 ± 0.10 | 1.5 | yes |",
+        f"| doublings | 8 | {same} | 79.69 % | 0.31 ± 0.10 | 0.3 | **no** |",
+    ]
+
+
+def estimate(mean: float) -> dict[str, Any]:
+    return {"mean": mean, "low": mean - 0.001, "high": mean + 0.001}
+
+
+def test_what_a_choice_gains_is_a_part_of_what_the_rule_costs() -> None:
+    own = {"free": 0.7, "best": 0.69, "best compact": 0.685, "compact": 0.68}
+    about = {"mix": "doublings", "leaves": 3, "leaf": 4}
+
+    (*_head, told) = tables.small({"small": [about | {"allocated": own}]}).splitlines()
+
+    assert told == (
+        f"| doublings | 3 of 4, with slots | 70.00 % | {tables.NONE} | 1.00 | 1.50 "
+        "| 2.00 | 50 % | 25 % |"
+    )
 
 
 # The page.
