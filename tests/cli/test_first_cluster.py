@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,7 +49,7 @@ def shell(tmp_path: Path) -> Iterator[dict[str, str]]:
             kubeconfig = first.removeprefix("export KUBECONFIG=")
             yield {**environment, "PATH": path, "KUBECONFIG": kubeconfig}
         finally:
-            cluster.send_signal(signal.SIGINT)
+            cluster.terminate()
 
 
 @pytest.mark.usefixtures("binaries")
