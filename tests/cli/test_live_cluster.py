@@ -281,7 +281,7 @@ def test_a_dump_can_be_planned_and_explained(
 def test_kubectl_finds_it_as_a_plugin(bed: Testbed) -> None:
     done = ask(bed, "explain", "pod/runs", plugin=True)
     usage = ask(bed, "status", "--help", plugin=True)
-    bad = ask(bed, "explain", "pod/nobody", "--nonsense", plugin=True)
+    bad = ask(bed, "explain", "pod/nobody", "--quux", plugin=True)
 
     assert done.returncode == 0, done.stderr
     assert "job 'pod default/runs'" in done.stdout
