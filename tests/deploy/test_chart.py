@@ -475,5 +475,5 @@ def test_the_notes_say_what_to_do_next(bed: Testbed) -> None:
     lease = f"ringleaf status --leader-elect-resource-namespace {NAMESPACE}-notes"
     assert f"{lease}\n" in notes()
     assert f"{lease} --leader-elect-resource-name x\n" in notes("fullnameOverride=x")
-    assert "shadow report" in notes("shadow.enabled=true")
+    assert "shadow-report" in notes("shadow.enabled=true")
     assert ACCOUNT.replace(NAMESPACE, f"{NAMESPACE}-notes") in notes()
