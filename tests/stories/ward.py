@@ -88,7 +88,8 @@ class Witness:
         with suppress(OSError, HTTPException):  # at the end, in the middle of a line
             for line in self._watch:
                 told = msgspec.json.decode(line)
-                if told["object"]["kind"] == "Pod":
+                is_pod = told["object"]["kind"] == "Pod"
+                if is_pod and told["type"] != "BOOKMARK":
                     self._seen.append((told["type"], told["object"]))
 
     def has_seen(self, pods: Iterable[Object]) -> bool:
