@@ -90,7 +90,7 @@ def test_a_queue_that_has_its_share_is_passed_over() -> None:
 
     assert story.arrives(job("p1", 4, queue="p"), now=1)[0] == "waiting p1"
     (told,) = story.told
-    assert told == "job 'p1' waits: wants 1 x 4 chips; queue 'p' has its share"
+    assert told == "job 'p1' waits: needs 1 x 4 chips; queue 'p' uses its share"
 
 
 def test_who_stands_behind_others_is_told_so_and_they_are_told_why() -> None:
@@ -142,7 +142,7 @@ def test_a_job_with_fewer_pods_than_it_must_have_waits() -> None:
     story.arrives(job("j", 8, 1, least=2))
 
     assert story.told == [
-        "job 'j' waits: wants 1 x 8 chips; the job has 1 pods, needs 2"
+        "job 'j' waits: needs 1 x 8 chips; the job has 1 pods, needs 2"
     ]
     assert story.arrives(job("j", 8, 2, least=2), now=1) == [
         "bind j: 0 on A 01234567, 1 on B 01234567"

@@ -95,7 +95,10 @@ def test_who_is_not_let_in_is_told_why_once() -> None:
 
     story.arrives(job("a"), job("b"))
     assert story.told == [
-        "job 'b' waits: wants 1 x 8 chips; queue 'default' has no room for it"
+        (
+            "job 'b' waits: needs 1 x 8 chips; not admitted: queue 'default' has too "
+            "little quota left"
+        )
     ]
     assert story.hears(QueueChanged(queue("default", 8, weight=2))) == []
 
@@ -107,8 +110,20 @@ def test_in_a_queue_without_limits_the_cluster_is_what_is_full() -> None:
 
     said = [each for each in story.said if isinstance(each, Report)]
     assert [(each.message, each.behind) for each in said] == [
-        ("job 'b' waits: wants 1 x 8 chips; no room beside the jobs before it", True),
-        ("job 'c' waits: wants 1 x 8 chips; no room beside the jobs before it", True),
+        (
+            (
+                "job 'b' waits: needs 1 x 8 chips; not admitted: running and admitted "
+                "jobs fill the cluster"
+            ),
+            True,
+        ),
+        (
+            (
+                "job 'c' waits: needs 1 x 8 chips; not admitted: running and admitted "
+                "jobs fill the cluster"
+            ),
+            True,
+        ),
     ]
 
 
@@ -119,7 +134,10 @@ def test_a_queue_from_which_others_are_guaranteed_a_part_is_full_itself() -> Non
     story.arrives(job("one", queue="a"), job("two", queue="a"))
 
     assert story.told == [
-        "job 'two' waits: wants 1 x 8 chips; queue 'a' has no room for it"
+        (
+            "job 'two' waits: needs 1 x 8 chips; not admitted: queue 'a' has too "
+            "little quota left"
+        )
     ]
 
 

@@ -103,7 +103,7 @@ def test_it_is_said_who_goes_and_what_is_lost() -> None:
 
     assert story.told[1:] == [
         "job 'high' will evict 1 pod of 'low'; 80 chip-seconds are lost",
-        "job 'high' has a reservation: a, free when 'low' has ended",
+        "job 'high' has a reservation: a; it waits for 'low' to end",
     ]
 
 

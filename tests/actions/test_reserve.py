@@ -47,7 +47,7 @@ def test_who_has_waited_too_long_gets_a_reservation_of_the_whole_job() -> None:
     assert story.wakes(9) == []
     assert story.wakes(10) == ["reserved big"]
     assert story.told == [
-        "job 'big' has a reservation: a, b, free when 'one', 'half' have ended"
+        "job 'big' has a reservation: a, b; it waits for 'one', 'half' to end"
     ]
 
 
@@ -201,7 +201,7 @@ def test_the_place_is_where_the_job_can_start_soonest() -> None:
     story.arrives(job("j"))
 
     assert story.wakes(10) == ["reserved j"]
-    assert story.told == ["job 'j' has a reservation: b, free when 'early' has ended"]
+    assert story.told == ["job 'j' has a reservation: b; it waits for 'early' to end"]
 
 
 def test_jobs_that_say_nothing_are_thought_to_end_last() -> None:
@@ -256,8 +256,8 @@ def test_a_reservation_has_the_shape_of_the_topology() -> None:
     assert story.engine.bookings["pair"].nodes == {"B0", "B1"}
     assert story.told == [
         (
-            "job 'pair' has a reservation: leaf 'B' (2 pods), "
-            "free when 'b0', 'b1' have ended"
+            "job 'pair' has a reservation: leaf 'B' (2 pods); "
+            "it waits for 'b0', 'b1' to end"
         )
     ]
 
@@ -381,7 +381,7 @@ def test_pods_without_chips_are_reserved_too() -> None:
     story.arrives(job("one", 4, demand=cpu), job("two", 4, demand=cpu))
 
     assert story.wakes(10) == ["reserved two"]
-    assert story.told == ["job 'two' has a reservation: a, free when 'one' has ended"]
+    assert story.told == ["job 'two' has a reservation: a; it waits for 'one' to end"]
     assert story.hears(JobGone("one"), now=11) == ["bind two: 0 on a 0123"]
 
 
@@ -411,8 +411,8 @@ def test_more_than_three_in_the_way_are_counted() -> None:
 
     assert story.told == [
         (
-            "job 'big' has a reservation: a, "
-            "free when 'j0', 'j1', 'j2' and 5 more have ended"
+            "job 'big' has a reservation: a; "
+            "it waits for 'j0', 'j1', 'j2' and 5 more to end"
         )
     ]
 

@@ -68,7 +68,10 @@ def test_who_fits_starts_although_a_job_was_promised_all_there_is() -> None:
         "waiting large",
     ]
     assert story.told == [
-        "job 'large' waits: wants 1 x 4 chips; no room beside the jobs before it"
+        (
+            "job 'large' waits: needs 1 x 4 chips; not admitted: running and "
+            "admitted jobs fill the cluster"
+        )
     ]
 
 

@@ -53,7 +53,7 @@ def test_volcano_rejects_what_the_quota_has_no_room_for_beside_admitted_jobs() -
     stage = stage_of("worst-fit", 2, "volcano")
 
     assert half_nodes(stage) == []
-    assert "no room beside the jobs before it" in stage.why("b")
+    assert "not admitted: running and admitted jobs fill the cluster" in stage.why("b")
     assert stage.goes("x", now=4) == ["a", "b"]
 
 

@@ -39,7 +39,7 @@ def test_a_waiting_job_is_told_how_many_nodes_lack_what() -> None:
     stage.comes(Job("j", OLD, 8, 2))
 
     assert stage.why("j") == (
-        "job 'j' waits: wants 2 x 8 chips, 1 short; "
+        "job 'j' waits: needs 2 x 8 chips, 1 pod has no node; "
         "nodes: 2 with too few free chips, 1 fitting"
     )
 

@@ -68,23 +68,19 @@ def test_a_waiting_job(ringleaf: Ringleaf, scenario: Write) -> None:
     assert (done.status, done.err) == (1, "")
     assert done.lines == [
         "job 'ring' (atlas-800-9000, 1 x 4 chips): waiting",
+        "  needs 1 x 4 chips, 1 pod has no node",
         (
-            "  job 'ring' waits: wants 1 x 4 chips, 1 short; nodes: 1 not ready, "
-            "2 with too few free chips, 1 with enough free chips, "
-            "but not wired"
+            "  nodes: 1 not ready, 2 with too few free chips, 1 with enough free "
+            "chips, but not wired together"
         ),
-        "  together",
-        (
-            "  hint: enough would be 4 free chips in one ring; "
-            "1 x 2 chips would be placed now"
-        ),
+        "  hint: needs 4 free chips in one ring; 1 x 2 chips would be placed now",
         "",
         "Refused nodes:",
         "  1 not ready (not-ready): d",
         "  2 with too few free chips (too-few-chips): a, b",
         "  1 with enough free chips, but not wired together (not-wired-together): c",
         "",
-        "The end of no single job known here would be enough.",
+        "Would not start if any single job ended.",
     ]
 
 
@@ -92,7 +88,7 @@ def test_a_job_whose_end_would_be_enough(ringleaf: Ringleaf, scenario: Write) ->
     text = CLUSTER.replace("  - {name: pair, chips: 2}\n", "")
     done = ringleaf("explain", scenario(text), "--job", "ring")
 
-    assert done.lines[-1] == "The end of any one of these jobs would be enough: r"
+    assert done.lines[-1] == "Would start if any one of these jobs ended: r"
 
 
 def test_an_earlier_job_of_the_file_may_be_the_one_to_end(
@@ -100,7 +96,7 @@ def test_an_earlier_job_of_the_file_may_be_the_one_to_end(
 ) -> None:
     done = ringleaf("explain", scenario(GANG), "--job", "more")
 
-    assert done.lines[-1] == "The end of any one of these jobs would be enough: gang"
+    assert done.lines[-1] == "Would start if any one of these jobs ended: gang"
 
 
 def test_an_invalid_job(ringleaf: Ringleaf, scenario: Write) -> None:
@@ -218,6 +214,7 @@ def test_one_node_as_json(ringleaf: Ringleaf, scenario: Write) -> None:
     assert json.loads(fits.out) == {
         "job": "small",
         "fits": True,
+        "fits-one-pod": True,
         "place": 1,
         "node": "a",
         "rank": [
@@ -227,12 +224,14 @@ def test_one_node_as_json(ringleaf: Ringleaf, scenario: Write) -> None:
         ],
         "chips": [3],
     }
-    assert json.loads(refuses.out) | {"rule": ""} == {
+    assert json.loads(refuses.out) | {"rule": "", "waits": {}} == {
         "job": "ring",
         "fits": False,
+        "fits-one-pod": False,
         "node": "c",
         "reason": "not-wired-together",
         "rule": "",
+        "waits": {},
     }
     assert (fits.status, refuses.status) == (0, 1)
 
@@ -343,8 +342,16 @@ def test_a_job_is_explained_at_the_end_of_the_run(ringleaf: Ringleaf) -> None:
         in done.lines
     )
     assert (
-        "  reserved: n0 [0-7]; n1 [0-7]; n2 [0-7]; n3 [0-7], from 3600 s" in done.lines
-    )
+        "  reserved: n0 [0-7]; n1 [0-7]; n2 [0-7]; n3 [0-7], waits for earlier, short "
+        "to end (by 3600 s)"
+    ) in done.lines
+    assert done.lines[-2:] == [
+        "Would not start if any single job ended.",
+        (
+            "Its reservation waits for earlier, short to end: by the estimates that is "
+            "soonest, at 3600 s."
+        ),
+    ]
 
 
 def test_the_reservations_of_others_are_told(ringleaf: Ringleaf) -> None:
@@ -353,7 +360,9 @@ def test_the_reservations_of_others_are_told(ringleaf: Ringleaf) -> None:
 
     assert "  place 1 of 1 among the waiting jobs of its queue" in done.lines
     assert any(line.startswith("  for 'big' reserved: n0") for line in done.lines)
-    assert not any("would be enough:" in line for line in done.lines)
+    assert done.lines[-1] == (
+        "Nodes that become free go to the reservation of 'big' first."
+    )
     assert told["at"] == 500
     assert told["place"] == {"place": 1, "of": 1}
     assert [each["job"] for each in told["other-reservations"]] == ["big"]
@@ -376,7 +385,10 @@ def test_a_node_is_looked_at_as_the_job_finds_it(ringleaf: Ringleaf) -> None:
     reserved = ringleaf("explain", RUN, "--job", "long", "--node", "n3")
     nowhere = ringleaf("explain", RUN, "--job", "long", "--node", "n9")
 
-    assert (mine.status, mine.lines[0]) == (0, "node 'n3' fits job 'big': choice 1")
+    assert (mine.status, mine.lines[0]) == (
+        1,
+        "node 'n3' has room for a pod of job 'big', but the job waits",
+    )
     assert (reserved.status, reserved.lines[0]) == (
         1,
         "node 'n3' refuses job 'long': too-few-chips",
@@ -430,7 +442,7 @@ def test_a_node_that_is_set_aside_is_explained(
     done = ringleaf("explain", scenario(REFUSED), "--job", "j", columns=140)
 
     told = " ".join(done.lines)
-    assert "1 set aside because they refused pods" in told
+    assert "1 quarantined because they refused pods" in told
     assert "(set-aside): a" in told
 
 
@@ -459,17 +471,17 @@ def test_a_job_under_repair_says_what_happened_and_why_it_finds_no_place(
     done = ringleaf("explain", scenario(LOST), "--job", "train", columns=300)
 
     assert done.status == 1
-    assert done.lines[1:4] == [
+    assert done.lines[1:6] == [
+        "  needs 4 x 8 chips, 1 pod has no node",
         (
-            "  job 'train' waits: wants 4 x 8 chips, 1 short; nodes: 1 not ready, 3 "
-            "with a pod of this job already, 1 fitting; 1 pod must be replaced in the "
-            "SuperPoD of the block: SuperPoD 1 has no other fitting nodes; 3 pods of "
-            "it run"
+            "  1 pod must be replaced in the SuperPoD of the block: SuperPoD 1 has no "
+            "other fitting nodes; 3 pods of it run"
         ),
+        "  nodes: 1 fitting, 1 not ready, 3 with a pod of this job already",
         "  hint: restarting the whole job would not place it now either",
         "  at 600 s: running since 0 s",
     ]
-    assert done.lines[6:8] == [
+    assert done.lines[8:10] == [
         (
             "  it is being repaired (faulty pods): pod 3 deleted; waits for a place "
             "for its pods, for 0 s; then its logical SuperPoD is deleted, in 6 s"
@@ -488,7 +500,9 @@ def test_the_nodes_of_its_own_pods_refuse_a_pod_of_a_job_under_repair(
     other = ringleaf("explain", file, "--job", "train", "--node", "c")
 
     assert own.lines[0] == "node 'a0' refuses job 'train': own-pod"
-    assert other.lines[0] == "node 'c' fits job 'train': choice 1"
+    assert other.lines[0] == (
+        "node 'c' has room for a pod of job 'train', but the job waits"
+    )
 
 
 HELD = """
@@ -528,3 +542,186 @@ def test_how_long_places_are_held_is_open_while_pods_end(
     held = [line for line in done.lines if "held for it" in line]
     assert held == ["  1 place on a3 held for it until its pods are back"]
     assert "waits for 3 pods to end, by force in 900 s" in " ".join(done.lines)
+
+
+HALF = """
+settings: {nodes-per-leaf: 4}
+nodes:
+  - {name: a0, product: atlas-800t-a2, leaf: A, free: []}
+  - {name: "a1{i}", count: 3, product: atlas-800t-a2, leaf: A}
+  - {name: b0, product: atlas-800t-a2, leaf: B, free: [0, 1]}
+  - {name: "b1{i}", count: 3, product: atlas-800t-a2, leaf: B}
+  - {name: c0, product: atlas-800t-a2, leaf: C, ready: false}
+  - {name: "c1{i}", count: 3, product: atlas-800t-a2, leaf: C}
+  - {name: d0, product: atlas-800t-a2, leaf: D}
+jobs:
+  - {name: eight, replicas: 8, chips: 8, tor-affinity: large-model-schema}
+  - {name: small, replicas: 3, chips: 8, tor-affinity: large-model-schema}
+"""
+
+BLOCKS = """
+settings: {super-pod-size: 16, reserve-nodes: 2}
+nodes:
+  - {name: "p{i}", count: 10, product: atlas-900-a3, superpod: 0}
+  - {name: "q{i}", count: 3, product: atlas-900-a3, superpod: 0, free: []}
+  - {name: "r{i}", count: 7, product: atlas-900-a3, superpod: 1}
+jobs:
+  - {name: hard, replicas: 16, chips: 16, sp-block: 128}
+  - {name: one, replicas: 8, chips: 16, sp-block: 128}
+"""
+
+
+def part(lines: list[str], start: str) -> list[str]:
+    """The lines from the one that begins so up to an empty one."""
+    first = next(i for i, line in enumerate(lines) if line.startswith(start))
+    rest = lines[first:]
+    return rest[: rest.index("")] if "" in rest else rest
+
+
+def test_a_gang_that_the_leaf_rule_keeps_waiting_sees_leaves_by_slots(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("explain", scenario(HALF), "--job", "eight", columns=80)
+
+    assert done.status == 1
+    assert part(done.lines, "Leaf rule") == [
+        "Leaf rule 1.0: foundation job of 8 nodes; 4 leaves",
+        "  leaf      0 1 2 3  free",
+        "  A         x · · ·     3",
+        "  B         - · · ·     3",
+        "  C         ! · · ·     3",
+        "  D         ·           1  complete",
+        "  per slot  1 3 3 3    10",
+        "  needed    2 2 2 2     8  short at slot 0",
+        "  · free  - partly free  x taken  ! faulty",
+        "  complete: all nodes of the leaf are free",
+    ]
+    assert not any(line.startswith("Nodes that fit") for line in done.lines)
+
+
+def test_a_node_of_such_a_gang_does_not_fit(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    arguments = ["explain", scenario(HALF), "--job", "eight", "--node", "a10"]
+    done = ringleaf(*arguments, columns=120)
+    told = json.loads(ringleaf(*arguments, "--json").out)
+
+    assert done.status == 1
+    assert done.lines[:4] == [
+        "node 'a10' has room for a pod of job 'eight', but the job waits",
+        "  it is at slot 1 of leaf A, which has 3 free nodes of 4",
+        "  needs 8 x 8 chips",
+        (
+            "  leaf rule 1.0: complete leaves have 1 of the 8 nodes, and no other leaf "
+            "has the remaining 7; spread evenly over the"
+        ),
+    ]
+    assert "> A         x · · ·     3" in done.lines
+    assert (told["fits"], told["fits-one-pod"]) == (False, True)
+    assert told["network-rule"]["slots"][0] == {"slot": 0, "free": 1, "needed": 2}
+    assert [slot["state"] for slot in told["leaf"]["slots"]] == [
+        "taken",
+        *["free"] * 3,
+    ]
+
+
+def test_a_node_of_a_closed_leaf_is_refused_with_a_drawing(
+    ringleaf: Ringleaf,
+) -> None:
+    busy = "examples/busy-leaves.yaml"
+    done = ringleaf("explain", busy, "--job", "big", "--node", "a1", columns=80)
+
+    assert done.lines[0] == "node 'a1' refuses job 'big': leaf-closed"
+    assert "> A     a · · · · · · ·     7  closed, crossed by a" in done.lines
+    assert "  · free  a job job-17  b job job-22" in done.lines
+
+
+def test_where_the_leaf_rule_placed_a_job_its_nodes_are_marked(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("explain", scenario(HALF), "--job", "small", columns=80)
+    other = ringleaf("explain", scenario(HALF), "--job", "small", "--node", "a10")
+
+    assert part(done.lines, "Leaf rule")[:2] == [
+        "Leaf rule 1.0: padding job of 3 nodes, all under one leaf; 4 leaves",
+        "  leaf  0 1 2 3  free",
+    ]
+    assert "  C     ! * * *     3  3 for this job" in done.lines
+    assert other.status == 0
+    assert other.lines[0].startswith(
+        "node 'a10' fits a pod of job 'small', and is none of the nodes"
+    )
+
+
+def test_superpods_are_drawn_as_blocks(ringleaf: Ringleaf, scenario: Write) -> None:
+    waits = ringleaf("explain", scenario(BLOCKS), "--job", "hard", columns=80)
+    placed = ringleaf("explain", scenario(BLOCKS), "--job", "one", columns=80)
+    node = ringleaf("explain", scenario(BLOCKS), "--job", "hard", "--node", "r0")
+
+    assert part(waits.lines, "SuperPoD rule") == [
+        "SuperPoD rule, hard: 2 blocks of 8 nodes, reserve 2; 2 SuperPoDs",
+        "  SuperPoD  free  blocks  nodes",
+        "  0           10       1  ········|rrxxx",
+        "  1            7       0  ·····rr",
+        "  · free  r free, kept in reserve  x taken  | end of a block",
+    ]
+    assert "  0           10       1  ********|rrxxx" in placed.lines
+    assert "  SuperPoD  free   visit  nodes" in placed.lines
+    assert node.lines[1] == (
+        "  it is in SuperPoD 1, which has 7 free nodes, room for 0 blocks of 8"
+    )
+    assert "> 1            7       0  ·····rr" in node.lines
+
+
+def test_a_job_is_explained_at_a_time_of_the_run(ringleaf: Ringleaf) -> None:
+    early = ringleaf("explain", RUN, "--job", "big", "--at", "250", columns=120)
+    late = ringleaf("explain", RUN, "--job", "big", "--at", "350", columns=120)
+
+    assert "  at 250 s: pending since 0 s" in early.lines
+    assert not any("reserved:" in line for line in early.lines)
+    assert any("  reserved:" in line for line in late.lines)
+
+
+def test_a_time_wants_a_run_and_a_job_that_has_arrived(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    still = ringleaf("explain", scenario(CLUSTER), "--job", "small", "--at", "1")
+    before = ringleaf("explain", RUN, "--job", "short", "--at", "20")
+    live = ringleaf("explain", "pod/x", "--at", "20")
+
+    assert (still.status, before.status, live.status) == (2, 2, 2)
+    assert "--at wants a scenario in time; hint:" in still.err
+    assert "--at is 20, and job 'short' arrives at 400 s" in before.err
+    assert "--at goes with a scenario; hint:" in live.err
+
+
+APART = """
+nodes: [{name: "n{i}", count: 4, product: atlas-800t-a2}]
+running:
+  - {name: a, chips: 8, placements: [{replica: 0, node: n0, chips: ALL}]}
+  - {name: b, chips: 8, placements: [{replica: 0, node: n1, chips: ALL}]}
+  - name: c
+    chips: 8
+    replicas: 2
+    placements:
+      - {replica: 0, node: n2, chips: ALL}
+      - {replica: 1, node: n3, chips: ALL}
+jobs: [{name: big, chips: 8, replicas: 2}]
+until: 400
+then: []
+""".replace("ALL", "[0, 1, 2, 3, 4, 5, 6, 7]")
+
+
+def test_what_would_help_and_what_a_reservation_waits_for_are_told_apart(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("explain", scenario(APART), "--job", "big", columns=120)
+
+    assert done.lines[-3:] == [
+        "Would start if any one of these jobs ended: c",
+        (
+            "Its reservation waits for a, b to end: no estimates tell which jobs end "
+            "first, so the order of arrival counts."
+        ),
+        "If another of the jobs above ends before that, the job starts then.",
+    ]

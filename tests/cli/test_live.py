@@ -209,8 +209,8 @@ def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
     status, out = explain(stage, "pod/new")
 
     assert status == 1
-    assert "job 'pod default/new' waits: wants 1 x 8 chips, 1 short" in out
-    assert "The end of any one of these jobs would be enough: pod default/old" in out
+    assert "job 'pod default/new' waits: needs 1 x 8 chips, 1 pod has no node" in out
+    assert "Would start if any one of these jobs ended: pod default/old" in out
     assert "it could start, for example on a [0-7], once 'pod default/old'" in out
 
 
@@ -360,7 +360,7 @@ def test_a_job_without_its_queue_is_told_which_queues_there_are() -> None:
     (found,) = asked(stage, group, *pods).outcomes
 
     assert found.decision.hint == (  # type: ignore[union-attr]
-        "make the queue 'nosuch', or take one that is there: default"
+        "create queue 'nosuch', or use one that exists: default"
     )
 
 

@@ -72,11 +72,14 @@ def test_what_people_see_of_jobs_that_are_not_placed(
     assert (done.status, done.err) == (1, "")
     assert done.lines == [
         "  job  product     wanted       verdict  where",
-        "  j    atlas-300t  1 x 1 chips  waiting  1 of 1 pods short",
+        "  j    atlas-300t  1 x 1 chips  waiting  1 of 1 pods have no node",
         "  k    atlas-300t  1 x 3 chips  invalid  never",
         "",
-        "job 'j' waits: wants 1 x 1 chips, 1 short; nodes: 1 with too few free chips",
-        "hint: enough would be 1 free chip on one node",
+        (
+            "job 'j' waits: needs 1 x 1 chips, 1 pod has no node; nodes: 1 with too "
+            "few free chips"
+        ),
+        "hint: needs 1 free chip on one node",
         "",
         "job 'k' is invalid: 3 chips in one pod are more than the 2 of atlas-300t",
         "hint: ask for 2 x 2 chips; atlas-300t takes 1 or 2 chips in each pod",
@@ -420,10 +423,10 @@ def test_a_run_is_told_as_a_table_a_timeline_and_a_drawing(
     assert done.lines[:6] == [
         "two queues",
         "",
-        "   job  queue    wanted       verdict  where",
-        "   a    day      1 x 8 chips  ended",
-        "A  b    night    2 x 8 chips  placed   n0 [0-7]; n1 [0-7]",
-        "   c    default  1 x 9 chips  invalid  never",
+        "   job  queue    wanted       verdict  waited  where",
+        "   a    day      1 x 8 chips  ended    0 s",
+        "A  b    night    2 x 8 chips  placed   60 s    n0 [0-7]; n1 [0-7]",
+        "   c    default  1 x 9 chips  invalid          never",
     ]
     times = [line for line in done.lines if re.match(r" *\d+ s  ", line)]
     assert times[0].split(maxsplit=3)[2:] == ["a", "arrives: 1 x 8 chips, queue day"]
@@ -504,6 +507,23 @@ def test_a_node_that_is_set_aside_is_drawn_so(
 ) -> None:
     done = ringleaf("plan", scenario(REFUSED))
 
-    assert "  a0  [0 1 2 3 4 5 6 7]  set aside" in done.lines
+    assert "  a0  [0 1 2 3 4 5 6 7]  quarantined" in done.lines
     assert any("pod 0 refused by the node: no device" in line for line in done.lines)
     assert any("node 'a0' refused a pod of job 'j'" in line for line in done.lines)
+
+
+def test_a_waiting_gang_sees_its_leaves(ringleaf: Ringleaf) -> None:
+    done = ringleaf("plan", "examples/busy-leaves.yaml", columns=80)
+
+    assert "Leaf rule 1.0: foundation job of 12 nodes; 4 leaves" in done.lines
+    assert "  D     · · · · · · · ·     8  complete" in done.lines
+
+
+def test_how_long_jobs_waited_is_told(ringleaf: Ringleaf) -> None:
+    file = "examples/big-job-waits.yaml"
+    done = ringleaf("plan", file, columns=120)
+    told = json.loads(ringleaf("plan", file, "--json").out)["decisions"]
+
+    assert any("waiting  500 s so far" in line for line in done.lines)
+    waited = {each["job"]: each.get("waited-seconds") for each in told}
+    assert waited == {"earlier": None, "big": 500, "short": 0, "long": 0}

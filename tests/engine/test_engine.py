@@ -227,7 +227,7 @@ def test_a_job_of_an_unknown_queue_waits_for_it() -> None:
     story = Story("a")
 
     assert story.arrives(job("j", queue="q")) == ["waiting j", "wake 300"]
-    assert story.told == ["job 'j' waits: wants 1 x 8 chips; there is no queue 'q'"]
+    assert story.told == ["job 'j' waits: needs 1 x 8 chips; queue 'q' does not exist"]
     assert story.hears(QueueChanged(queue("q"))) == ["bind j: 0 on a 01234567"]
 
 
@@ -341,7 +341,9 @@ def test_a_running_job_that_could_never_be_placed_says_how_many_run() -> None:
 
     story.hears(JobArrived(odd, at("a 01")))
 
-    assert story.told == ["job 'j' waits: wants 2 x 9 chips, 1 short; 1 pod of it runs"]
+    assert story.told == [
+        "job 'j' waits: needs 2 x 9 chips, 1 pod has no node; 1 pod of it runs"
+    ]
 
 
 def test_chips_of_a_pod_that_is_ending_are_held_until_it_is_gone() -> None:
@@ -351,7 +353,7 @@ def test_chips_of_a_pod_that_is_ending_are_held_until_it_is_gone() -> None:
     story.hears(PodsEnding("old", (0,)))
 
     assert story.arrives(job("new"), now=1) == ["waiting new", "reserved new"]
-    assert story.told[1] == "job 'new' has a reservation: a, free when 'old' has ended"
+    assert story.told[1] == "job 'new' has a reservation: a; it waits for 'old' to end"
     assert story.hears(JobGone("old"), now=2) == ["bind new: 0 on a 01234567"]
 
 
@@ -640,14 +642,14 @@ def test_a_closed_queue_starts_nobody_where_everybody_is_let_in() -> None:
     story = Story("a", queues=[queue("q", is_open=False)], conf=conf("allocate"))
 
     assert story.arrives(job("j", queue="q"))[0] == "waiting j"
-    assert story.told == ["job 'j' waits: wants 1 x 8 chips; queue 'q' is closed"]
+    assert story.told == ["job 'j' waits: needs 1 x 8 chips; queue 'q' is closed"]
 
 
 def test_a_queue_that_is_gone_starts_nobody_where_everybody_is_let_in() -> None:
     story = Story("a", conf=conf("allocate"))
 
     assert story.arrives(job("j", queue="q"))[0] == "waiting j"
-    assert story.told == ["job 'j' waits: wants 1 x 8 chips; there is no queue 'q'"]
+    assert story.told == ["job 'j' waits: needs 1 x 8 chips; queue 'q' does not exist"]
 
 
 def test_jobs_of_a_queue_that_is_gone_run_on_and_start_no_more() -> None:
@@ -831,7 +833,7 @@ def test_an_explanation_says_what_the_queue_said() -> None:
     found = story.engine.explain("j")
 
     assert isinstance(found, Waiting)
-    assert found.because == "queue 'q' has no room for it"
+    assert found.because == "not admitted: queue 'q' has too little quota left"
 
 
 @pytest.mark.parametrize("node_is_free", [True, False])
@@ -840,22 +842,22 @@ def test_an_explanation_says_what_the_queue_said() -> None:
     [
         pytest.param(
             [],
-            "make the queue 'q', or take one that is there: default",
+            "create queue 'q', or use one that exists: default",
             id="the queue is missing",
         ),
         pytest.param(
             [queue(name) for name in "fedcba"],
-            "make the queue 'q', or take one that is there: a, b, c, d and 3 more",
+            "create queue 'q', or use one that exists: a, b, c, d and 3 more",
             id="the queue is missing among many",
         ),
         pytest.param(
             [queue("q", is_open=False)],
-            "open the queue 'q', or take another one",
+            "open queue 'q', or use another one",
             id="the queue is closed",
         ),
         pytest.param(
             [queue("q", 4)],
-            "jobs of queue 'q' that were let in must end first",
+            "admitted jobs of queue 'q' must end first",
             id="the queue is full",
         ),
     ],

@@ -251,7 +251,7 @@ def test_the_rest_of_a_job_is_deleted_too_where_pods_find_no_place() -> None:
     story.wakes(14)
 
     assert story.told[0].endswith(
-        "no place for pod 1 within 12 s; the rest of it is deleted too, 2 pods"
+        "no node for pod 1 within 12 s; the rest of it is deleted too, 2 pods"
     )
 
 
@@ -263,9 +263,9 @@ def test_a_job_whose_pod_finds_no_place_is_told_why_by_node() -> None:
     story.hears(PodsGone("j", (1,)), now=2)
 
     why = (
-        "job 'j' waits: wants 3 x 8 chips, 1 short; nodes: 1 held back by faulty chips "
-        "even when empty, 2 with too few free chips; 1 pod must be replaced, each "
-        "wants 8 free chips on one node; 2 pods of it run"
+        "job 'j' waits: needs 3 x 8 chips, 1 pod has no node; 1 pod must be replaced, "
+        "each needs 8 free chips on one node; 2 pods of it run; nodes: 1 with too few "
+        "healthy chips, 2 with too few free chips"
     )
     assert story.told == [why]
     found = story.engine.explain("j")
@@ -301,9 +301,9 @@ def test_a_role_that_lacks_a_pod_is_named() -> None:
 
     assert story.told == [
         (
-            "job 'j' waits: wants 'driver' 1 x 0 and 'worker' 2 x 8 chips, 1 short; "
-            "nodes: 1 held back by faulty chips even when empty, 1 with too few free "
-            "chips; a pod of role 'worker' finds no node; 2 pods of it run"
+            "job 'j' waits: needs 'driver' 1 x 0 and 'worker' 2 x 8 chips, 1 pod has "
+            "no node; a pod of role 'worker' finds no node; 2 pods of it run; nodes: 1 "
+            "with too few healthy chips, 1 with too few free chips"
         )
     ]
 
@@ -1067,7 +1067,7 @@ def test_a_job_whose_time_is_over_waits_like_the_others() -> None:
 
     said = story.wakes(52)
     assert "forget j" in said
-    assert story.told[0].endswith("held for 50 s, and are for everybody now")
+    assert story.told[0].endswith("held for 50 s and are free for other jobs now")
     assert story.hears(ill("a"), now=60)[0].startswith("bind j: 0 on a")
 
 
@@ -1302,8 +1302,8 @@ def test_a_storm_stops_at_the_brake_says_so_and_goes_on() -> None:
     storm = NodesChanged(tuple(node(n, faulty=1, unhealthy=1) for n in nodes[:6]))
     story.hears(storm, now=10)
     assert len(told(story, "delete")) == 2
-    assert len([t for t in story.told if "waits for the brake" in t]) == 4
-    assert "2 of 40 were in the last 60 s, at most 5 % may be" in story.told[-1]
+    assert len([t for t in story.told if "waits for the eviction rate limit" in t]) == 4
+    assert "2 of 40 were deleted in the last 60 s, the limit is 5 %" in story.told[-1]
     assert story.engine.cycle.repairs.braked
     assert story.wakes(69.9)[-1] == "wake 70"
 
@@ -1484,7 +1484,7 @@ def test_a_pod_that_comes_back_with_an_impossible_request_gets_a_reason() -> Non
     roles = (Role("small", 8, 1, ranks=(0,)), Role("large", 16, 1, ranks=(1,)))
 
     story.hears(PodsGone("j", (1,)), JobArrived(replace(one, roles=roles)), now=2)
-    assert "'small' 1 x 8 and 'large' 1 x 16 chips, 1 short" in story.told[0]
+    assert "'small' 1 x 8 and 'large' 1 x 16 chips, 1 pod has no node" in story.told[0]
     story.hears(NodesChanged((node("d"),)), now=3)
     story.hears(JobArrived(one), now=5)
     assert story.engine.view.standings["j"].placements.keys() == {0, 1}

@@ -316,7 +316,7 @@ def test_in_a_closed_queue_no_job_starts_whoever_votes(actions: str) -> None:
     story = Story("a", queues=[closed], conf=conf(actions, [["gang"]]))
     story.arrives(job("j", queue="q"))
 
-    assert story.told == ["job 'j' waits: wants 1 x 8 chips; queue 'q' is closed"]
+    assert story.told == ["job 'j' waits: needs 1 x 8 chips; queue 'q' is closed"]
 
 
 @pytest.mark.parametrize("changed", [False, True])

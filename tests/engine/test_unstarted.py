@@ -67,7 +67,7 @@ def test_a_job_whose_pods_do_not_all_run_in_time_is_released() -> None:
         )
     ]
     (report,) = (said for said in story.said if isinstance(said, Report))
-    assert report.hint == "see the events of its pods on 'b'"
+    assert report.hint == "check the events of its pods on 'b'"
 
 
 def test_the_engine_asks_to_be_woken_when_the_time_is_over() -> None:
@@ -82,10 +82,10 @@ def test_a_released_job_is_placed_again_when_its_time_has_come() -> None:
     story.wakes(600.0)
 
     assert story.hears(PodsGone("j", (0, 1)), now=605.0) == ["waiting j", "wake 610"]
-    assert story.told[0].endswith("; it did not run, and is tried in 5 s")
+    assert story.told[0].endswith("; its pods did not run, it is retried in 5 s")
     found = story.engine.explain("j")
     assert isinstance(found, Waiting)
-    assert found.because == "it did not run, and is tried in 5 s"
+    assert found.because == "its pods did not run, it is retried in 5 s"
     assert story.arrives(job("other", chips=1), now=606.0)[0] == "bind other: 0 on a 0"
     story.hears(JobGone("other"))
 
@@ -233,7 +233,7 @@ def test_a_node_that_refuses_a_pod_is_set_aside_and_the_pod_goes_elsewhere() -> 
         "wake 305",
     ]
     assert story.told == [
-        f"node 'a' refused a pod of job 'j': {WHY}; it takes no pods for 300 s"
+        f"node 'a' refused a pod of job 'j': {WHY}; it is quarantined for 300 s"
     ]
     assert {n: each.until for n, each in story.engine.set_aside.items()} == {"a": 305.0}
 
@@ -244,7 +244,7 @@ def test_jobs_are_told_that_a_node_is_set_aside() -> None:
 
     story.hears(PodsRefused("j", (0,)), PodsGone("j", (0,)))
 
-    assert "nodes: 1 set aside because they refused pods" in story.told[-1]
+    assert "nodes: 1 quarantined because they refused pods" in story.told[-1]
     found = story.engine.explain("j")
     assert isinstance(found, Waiting)
     assert found.reasons == {Reason.SET_ASIDE: 1}
@@ -345,7 +345,9 @@ def test_a_gang_whose_pods_are_refused_again_and_again_rests_and_is_released() -
     assert story.running == {"j": [0]}
     found = story.engine.explain("j")
     assert isinstance(found, Waiting)
-    assert found.because == "1 pod of it runs; it did not run, and is tried in 10 s"
+    assert (
+        found.because == "1 pod of it runs; its pods did not run, it is retried in 10 s"
+    )
 
     assert story.wakes(111.0)[0] == "bind j: 1 on d 01234567"
     assert story.wakes(600.0)[0] == "delete j: 0,1 (NeverRan)"
@@ -362,8 +364,8 @@ def test_no_more_than_a_fifth_of_the_nodes_is_set_aside() -> None:
     assert [*story.engine.set_aside] == ["n2", "n3"]
     assert story.told == [
         (
-            "node 'n3' refused a pod of job 'j3'; it takes no pods for 300 s; "
-            "too many nodes refuse pods, 'n1' takes them again"
+            "node 'n3' refused a pod of job 'j3'; it is quarantined for 300 s; "
+            "too many nodes are quarantined, 'n1' is released"
         )
     ]
 

@@ -7,9 +7,7 @@ from tests.leaves import A2, A3, TWO, before, common, hold, large, leaves, super
 
 from ringleaf.framework.explain import (
     Candidate,
-    LeafView,
     Refused,
-    SuperpodView,
     enough_to_end,
     look_at,
     survey,
@@ -23,6 +21,21 @@ from ringleaf.model.placement import LeafState, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.model.spine import Leaf
 from ringleaf.policies.chips import Ints
+from ringleaf.policies.netview import LeafRule, LeafView, NodeState, SuperpodView
+
+
+def _summed(view: LeafView) -> tuple[object, ...]:
+    """A leaf in short."""
+    word = "closed" * view.closed + "complete" * view.complete
+    return view.leaf, view.fitting, view.state, view.crossed_by, word
+
+
+def _superpod(
+    number: int, free: int, *, queue: int, visited: int | None, blocks: int
+) -> SuperpodView:
+    """A SuperPoD of which all nodes are free."""
+    nodes = {NodeState.FREE: free}
+    return SuperpodView(number, free, queue, visited, blocks, nodes)
 
 
 def test_leaves_are_told_with_who_crosses_them() -> None:
@@ -32,11 +45,11 @@ def test_leaves_are_told_with_who_crosses_them() -> None:
     session, job = Session(cluster), large(5)
     found = survey(session, job, most=3)
 
-    assert found.leaves == (
-        LeafView("A", 3, "busy", ("other",), closed=True),
-        LeafView("B", 3, "busy", ("other",), closed=True),
-        LeafView("C", 4, "idle", (), closed=False),
-    )
+    assert [_summed(view) for view in found.leaves] == [
+        ("A", 3, "busy", ("other",), "closed"),
+        ("B", 3, "busy", ("other",), "closed"),
+        ("C", 4, "idle", (), "complete"),
+    ]
     assert found.superpods == ()
     assert found.refused[Reason.LEAF_CLOSED] == ("A1", "A2", "A3", "B1", "B2", "B3")
     assert enough_to_end(session, job) == ("other",)
@@ -65,10 +78,10 @@ def test_superpods_are_told_in_the_order_of_visits() -> None:
     found = survey(session, job, most=1)
 
     assert found.superpods == (
-        SuperpodView(1, 18, queue=1, visited=1),
-        SuperpodView(0, 26, queue=1, visited=2),
-        SuperpodView(2, 17, queue=1),
-        SuperpodView(3, 3, queue=3),
+        _superpod(1, 18, queue=1, visited=1, blocks=2),
+        _superpod(0, 26, queue=1, visited=2, blocks=3),
+        _superpod(2, 17, queue=1, visited=None, blocks=2),
+        _superpod(3, 3, queue=3, visited=None, blocks=0),
     )
 
 
@@ -79,9 +92,9 @@ def test_block_by_block_the_visits_are_told_until_nothing_is_wanted() -> None:
     found = survey(session, job, most=1)
 
     assert found.superpods == (
-        SuperpodView(2, 5, queue=1, visited=1),
-        SuperpodView(0, 9, queue=1, visited=2),
-        SuperpodView(1, 3, queue=3),
+        _superpod(2, 5, queue=1, visited=1, blocks=1),
+        _superpod(0, 9, queue=1, visited=2, blocks=2),
+        _superpod(1, 3, queue=3, visited=None, blocks=0),
     )
 
 
@@ -115,7 +128,8 @@ def test_a_closed_leaf_refuses_its_nodes_and_says_why() -> None:
     assert found == Refused(
         "A1",
         Reason.LEAF_CLOSED,
-        "the job would cross leaf A, which already carries a cross-leaf job: other",
+        "leaf A is closed to this job: 'other' crosses it, and a second job may not "
+        "cross it too",
     )
 
 
@@ -145,11 +159,13 @@ def test_a_repaired_job_finds_its_own_leaves_open() -> None:
 
     found = survey(session, job, most=1)
 
-    assert found.leaves == (
-        LeafView("A", 0, "idle", (), closed=False),
-        LeafView("B", 0, "idle", (), closed=False),
-        LeafView("C", 4, "idle", (), closed=False),
-    )
+    assert [_summed(view) for view in found.leaves] == [
+        ("A", 0, "idle", (), ""),
+        ("B", 0, "idle", (), ""),
+        ("C", 4, "idle", (), "complete"),
+    ]
+    assert isinstance(found.network_rule, LeafRule)
+    assert found.network_rule.slots == ()
     assert enough_to_end(session, job) == ()
 
 
@@ -164,7 +180,17 @@ def test_a_repaired_job_visits_no_superpods_in_order() -> None:
 
     found = survey(Session(cluster), job, most=1)
 
-    assert found.superpods == (SuperpodView(1, 3, queue=2),)
+    assert found.superpods == (
+        SuperpodView(
+            0,
+            0,
+            queue=3,
+            visited=None,
+            blocks=0,
+            nodes={NodeState.EXCLUDED: 1, NodeState.PARTLY_FREE: 1},
+        ),
+        _superpod(1, 3, queue=2, visited=None, blocks=1),
+    )
 
 
 def test_the_end_of_a_job_can_make_room_for_a_repair() -> None:
@@ -209,7 +235,7 @@ def test_a_job_of_pods_without_chips_likes_all_nodes_alike() -> None:
     found = survey(Session(leaves("A .#")), job, most=1)
 
     assert found.fitting == 2
-    assert found.best == (Candidate(1, "A0", ("any node is as good",), ()),)
+    assert found.best == (Candidate(1, "A0", ("all nodes are equally good",), ()),)
 
 
 def test_nodes_that_a_plugin_refuses_are_told() -> None:

@@ -377,7 +377,7 @@ def test_a_leaf_that_another_job_crosses_is_closed() -> None:
     found = judged(engine, large(4), on_leaves("A2 A3 C0 C1"))
 
     assert (found.match, found.rule) == (Match.RULE, "leaf-closed")
-    assert "already carries a cross-leaf job: other" in found.why
+    assert "leaf A is closed: job other crosses it" in found.why
 
 
 def test_nodes_of_a_leaf_that_suit_less_rank_behind() -> None:

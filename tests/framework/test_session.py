@@ -221,9 +221,9 @@ def test_an_elastic_job_waits_below_its_least() -> None:
 
     assert isinstance(decision, Waiting)
     assert (decision.missing, decision.fitting) == (1, 1)
-    assert "wants 5 x 8 chips (2 pods to start), 1 short" in decision.message
+    assert "needs 5 x 8 chips (2 pods to start), 1 pod has no node" in decision.message
     assert decision.hint == (
-        "enough would be room for 1 more pod: 8 free chips on one node; "
+        "needs room for 1 more pod: 8 free chips on one node; "
         "2 x 4 chips would be placed now"
     )
     assert not session.cluster.holdings
@@ -237,7 +237,7 @@ def test_a_quota_below_the_least_places_nothing() -> None:
 
     assert isinstance(decision, Waiting)
     assert (decision.missing, decision.fitting, decision.hint) == (1, 5, "")
-    assert decision.because == "its quota is 1 pod, it starts with 2"
+    assert decision.because == "its queue allows 1 pod, it needs 2 to start"
     assert session.preview(ELASTIC, limit=1) is None
     assert not session.cluster.changes
 
@@ -312,7 +312,7 @@ def test_an_elastic_job_that_a_network_rule_refuses_waits_for_its_least() -> Non
     smaller = session.decide(elastic(large(8), 5), hints=False)
 
     assert isinstance(decision, Waiting)
-    assert decision.because.startswith("a padding job stays under one leaf and wants 3")
+    assert "stays under one leaf, and none has 3 free nodes" in decision.because
     assert isinstance(smaller, Waiting)
     assert smaller.missing == 1
 
@@ -357,7 +357,7 @@ def test_an_elastic_job_in_superpods_is_told_of_the_blocks_it_needs() -> None:
     decision = Session(superpods(3)).decide(blocks(8, 3))
 
     assert isinstance(decision, Waiting)
-    assert decision.because.startswith("2 blocks of 2 nodes are wanted")
+    assert "needs 2 blocks of 2 nodes" in decision.because
     assert "2 x 16 chips with sp-block: 32 would be placed now" in decision.hint
 
 
@@ -581,7 +581,7 @@ def test_roles_are_placed_all_or_not_at_all() -> None:
     assert decision.reasons == {Reason.TOO_FEW_RESOURCES: 2}
     assert decision.because == "a pod of role 'driver' finds no node"
     assert decision.hint == (
-        "enough would be room for 1 more pod: a node that takes pods and 4m cpu"
+        "needs room for 1 more pod: a node that takes pods and 4m cpu"
     )
     assert not session.cluster.holdings
 
@@ -645,8 +645,8 @@ def test_a_limit_below_the_least_of_all_roles_places_nothing() -> None:
 
     assert isinstance(decision, Waiting)
     assert isinstance(rounded, Waiting)
-    assert decision.because == "its quota is 2 pods, it starts with 3"
-    assert rounded.because == "its quota is 3 pods, it starts with 4"
+    assert decision.because == "its queue allows 2 pods, it needs 3 to start"
+    assert rounded.because == "its queue allows 3 pods, it needs 4 to start"
     assert not session.cluster.holdings
 
 
@@ -938,12 +938,12 @@ def test_a_hint_for_roles_names_pods_with_chips_only() -> None:
     [
         pytest.param(
             [A3, A3],
-            "no node is atlas-800t-a2; enough would be 8 free chips on one node",
+            "no node has the product atlas-800t-a2; needs 8 free chips on one node",
             id="no node is of its product",
         ),
         pytest.param(
             [A3, A2],
-            "enough would be 8 free chips on one node",
+            "needs 8 free chips on one node",
             id="a node of its product is taken",
         ),
     ],
@@ -965,7 +965,9 @@ def test_an_elastic_job_is_told_what_of_its_least_would_be_placed() -> None:
     decision = session.decide(elastic(large(8), 4))
 
     assert isinstance(decision, Waiting)
-    assert decision.hint.startswith("as normal-schema it would be placed now")
+    assert decision.hint.startswith(
+        "with tor-affinity: normal-schema it would be placed now"
+    )
 
 
 def test_no_pods_join_a_job_that_could_not_be_placed() -> None:

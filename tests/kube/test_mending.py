@@ -915,7 +915,7 @@ def test_where_nobody_reads_nothing_is_made() -> None:
     said = carry_out(stage, server, [AskToExit(JOB, exits=True)])
 
     assert server.maps == {}
-    assert not any("not told" in line for line in said)
+    assert not any("status not written" in line for line in said)
 
 
 def test_the_name_of_an_owner_is_a_name_whatever_it_is() -> None:

@@ -209,7 +209,9 @@ def failing(times: list[str]) -> Wrap:
 def is_reported(stage: Stage) -> bool:
     """Whether the scheduler logs, counts and reports on an object what failed."""
     failures = [each for each in stage.world.failures if "Zero" in each.trace]
-    told = [p for p in stage.world.problems if "is set aside for a while" in p.message]
+    told = [
+        p for p in stage.world.problems if "is quarantined for a while" in p.message
+    ]
     counted = sum(stage.world.quarantine.failures.values())
     return bool(failures and told and counted >= len(failures))
 
@@ -282,7 +284,7 @@ def test_a_pod_that_fails_when_it_is_read_keeps_its_node_closed(
         asks = {"cpu": "77m"}  # pods alike are read once
         plain = stage.pod("odd", 1, spec={"nodeName": "a"}, asks=asks)
     assert stage.world.problems[0].kind == "Pod"
-    assert "is set aside for a while" in stage.world.problems[0].message
+    assert "is quarantined for a while" in stage.world.problems[0].message
     stage.pod("good", 8)
     assert stage.cycle() == ["bind pod default/good: good on b 01234567"]
 
@@ -362,7 +364,7 @@ def test_a_standby_logs_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     scheduler._keep_conflicts([], [])  # noqa: SLF001 - as while it stands by
 
-    assert log == ["set aside"]
+    assert log == ["quarantined"]
     assert scheduler.metrics.failures == 1
     assert stage.world.failures == []
 
@@ -409,7 +411,7 @@ def test_a_group_that_cannot_be_reported_does_not_end_the_leader(
 
     assert log == ["leads"]
     scheduler._log_failures()  # noqa: SLF001 - at the end of the next cycle
-    assert log == ["leads", "set aside"]
+    assert log == ["leads", "quarantined"]
     assert scheduler.teller.n_waiting == 2
     assert stage.endure() == []
 

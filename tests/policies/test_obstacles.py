@@ -30,6 +30,7 @@ from tests.leaves import (
     superpods,
 )
 
+PADDING = "a padding job (large-model-schema, below 4 pods)"
 EXCLUSIVE = Mark(JobType.FOUNDATION, LeafState.EXCLUSIVE)
 
 
@@ -44,10 +45,10 @@ def test_no_topology() -> None:
 
     found = waiting(cluster, common(2))
 
-    assert found.because == "no topology is known"
+    assert found.because == "no leaf switch is known"
     assert found.reasons == {Reason.NO_TOPOLOGY: 3}
     assert found.hint == (
-        "say under which leaf each node stands, or leave tor-affinity out"
+        "list the leaf of each node, or remove tor-affinity from the job"
     )
 
 
@@ -64,13 +65,13 @@ def test_closed_leaves_are_told_with_the_jobs_that_close_them() -> None:
     found = waiting(cluster, large(5))
 
     assert found.because == (
-        "4 leaves have 3 or more fitting nodes but already carry a cross-leaf job: "
-        "job-1, job-2"
+        "leaf rule 1.0: leaves A, B, C, D are closed: jobs job-1, job-2 cross them; "
+        "open leaves have no free nodes of the 5 needed"
     )
     assert found.reasons == {Reason.TOO_FEW_CHIPS: 4, Reason.LEAF_CLOSED: 12}
     assert (found.fitting, found.missing) == (0, 5)
     assert found.hint == (
-        "the end of job 'job-1' would be enough; 3 x 8 chips would be placed now"
+        "would start if job 'job-1' ended; 3 x 8 chips would be placed now"
     )
 
 
@@ -81,7 +82,8 @@ def test_one_closed_leaf_is_told_in_the_singular() -> None:
     found = waiting(cluster, large(6))
 
     assert found.because == (
-        "1 leaf has 4 fitting nodes but already carries a cross-leaf job"
+        "leaf rule 1.0: leaf A is closed: another job crosses it; "
+        "open leaves have 4 free nodes of the 6 needed"
     )
 
 
@@ -98,9 +100,9 @@ def test_the_end_of_no_single_job_need_be_enough() -> None:
 @pytest.mark.parametrize(
     ("settings", "who"),
     [
-        (Settings(), "a padding job"),
-        (TWO, "a padding job"),
-        (SINGLE, "a job in a single-layer network"),
+        (Settings(), f"leaf rule 1.0: {PADDING}"),
+        (TWO, f"leaf rule 2.0: {PADDING}"),
+        (SINGLE, "single-layer leaf rule: a job of a single-layer network"),
     ],
     ids=["1.0", "2.0", "single-layer"],
 )
@@ -108,8 +110,8 @@ def test_a_job_that_stays_inside_wants_one_leaf(settings: Settings, who: str) ->
     found = waiting(leaves("A ##..", "B ##.."), large(3), settings)
 
     assert found.because == (
-        f"{who} stays under one leaf and wants 3 nodes there; "
-        "leaf A has the most, 2 of at most 4"
+        f"{who} stays under one leaf, and none has 3 free nodes; "
+        "leaf A has the most, 2 free nodes"
     )
     assert (found.missing, found.fitting) == (1, 4)
 
@@ -118,7 +120,8 @@ def test_a_padding_job_that_would_pass_as_a_common_one_is_told_so() -> None:
     found = waiting(leaves("A ##..", "B ..##"), large(3))
 
     assert found.hint == (
-        "as normal-schema it would be placed now; 2 x 8 chips would be placed now"
+        "with tor-affinity: normal-schema it would be placed now; 2 x 8 chips would "
+        "be placed now"
     )
 
 
@@ -126,23 +129,30 @@ def test_uneven_slots() -> None:
     found = waiting(leaves("A ##..", "B ##..", "C ##.."), large(5))
 
     assert found.because == (
-        "5 nodes want complete leaves (there are 0) and the rest under one more leaf "
-        "or every slot loaded alike, and slot 2 has 0 of 1 nodes"
+        "leaf rule 1.0: no leaf is complete; spread evenly over the slots, slot 2 has "
+        "0 of the 1 free node needed, 1 more slot short too"
     )
-    assert found.hint.startswith("as normal-schema it would be placed now")
+    assert found.hint.startswith(
+        "with tor-affinity: normal-schema it would be placed now"
+    )
 
 
 @pytest.mark.parametrize(
-    ("drawn", "there"),
+    ("drawn", "there", "also"),
     [
         pytest.param(
-            ("A ####", "B ##", "C ##"), "there is 1", id="of the largest size"
+            ("A ####", "B ##", "C ##"), "there is 1", "", id="of the largest size"
         ),
-        pytest.param(("A ###.", "B ##.", "C ##."), "there are 0", id="none"),
+        pytest.param(
+            ("A ###.", "B ##.", "C ##."),
+            "there are 0",
+            ", 1 more slot short too",
+            id="none",
+        ),
     ],
 )
 def test_with_leaf_choice_guide_complete_leaves_are_all_of_one_size(
-    drawn: tuple[str, ...], there: str
+    drawn: tuple[str, ...], there: str, also: str
 ) -> None:
     """Slots 0 and 1 have three nodes, slot 2 has one; slot 3 has one or none."""
     guide = Settings(leaf_choice=LeafChoice.GUIDE)
@@ -150,8 +160,8 @@ def test_with_leaf_choice_guide_complete_leaves_are_all_of_one_size(
     found = waiting(leaves(*drawn), large(7), guide)
 
     assert found.because == (
-        f"7 nodes want 2 complete leaves ({there}) or every slot loaded alike, "
-        "and slot 2 has 1 of 2 nodes"
+        f"leaf rule 1.0: it needs 2 complete leaves, {there}; spread evenly over the "
+        f"slots, slot 2 has 1 of the 2 free nodes needed{also}"
     )
 
 
@@ -162,10 +172,11 @@ def test_too_few_nodes_at_all() -> None:
     found = waiting(cluster, large(8))
 
     assert found.because == (
-        "2 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x"
+        "leaf rule 1.0: leaves A, B are closed: job x crosses them; "
+        "open leaves have no free nodes of the 8 needed"
     )
     assert found.hint == (
-        "the end of job 'x' would be enough; at least 2 more nodes must have "
+        "would start if job 'x' ended; needs 2 more nodes with "
         "8 free chips; 3 x 8 chips would be placed now"
     )
 
@@ -184,9 +195,12 @@ def test_the_shared_budget() -> None:
     found = waiting(cluster, large(13), TWO)
 
     assert found.because == (
-        "idle leaves have 4 fitting nodes and the 2 best shared ones 8 more"
+        "leaf rule 2.0: idle leaves have 4 free nodes and the 2 best shared leaves 8, "
+        "together 12 of the 13 needed"
     )
-    assert found.hint.startswith("as normal-schema it would be placed now; 12 x 8")
+    assert found.hint.startswith(
+        "with tor-affinity: normal-schema it would be placed now; 12 x 8"
+    )
 
 
 def test_exclusive_and_unhealthy_leaves_are_closed_to_foundation_jobs() -> None:
@@ -198,8 +212,8 @@ def test_exclusive_and_unhealthy_leaves_are_closed_to_foundation_jobs() -> None:
 
     assert found.reasons[Reason.LEAF_CLOSED] == 10
     assert found.because == (
-        "2 leaves have 3 or more fitting nodes but already carry a cross-leaf job: x; "
-        "1 leaf has 4 fitting nodes but is unhealthy"
+        "leaf rule 2.0: leaves C, D are closed: job x crosses them; leaf B is closed: "
+        "it is unhealthy; open leaves have 4 free nodes of the 9 needed"
     )
 
 
@@ -209,7 +223,10 @@ def test_a_job_is_told_of_unhealthy_leaves_alone_where_no_job_crosses_one() -> N
 
     found = waiting(cluster, large(5), TWO)
 
-    assert found.because == "1 leaf has 4 fitting nodes but is unhealthy"
+    assert found.because == (
+        "leaf rule 2.0: leaf B is closed: it is unhealthy; "
+        "open leaves have 4 free nodes of the 5 needed"
+    )
     assert found.reasons == {Reason.LEAF_CLOSED: 4}
 
 
@@ -229,8 +246,8 @@ class TestSuperpods:
         found = waiting(superpods(3, 3, 3), Job("j", A3, 16, 8, sp_block=64))
 
         assert found.because == (
-            "2 blocks of 4 nodes are wanted, each in one SuperPoD, and there is room "
-            "for 0: SuperPoD 0 has 3, SuperPoD 1 has 3, SuperPoD 2 has 3"
+            "SuperPoD rule: needs 2 blocks of 4 nodes, each in one SuperPoD, there is "
+            "room for 0; SuperPoD 0 has 3, SuperPoD 1 has 3, SuperPoD 2 has 3 free"
         )
         assert found.hint == "8 x 16 chips with sp-block: 16 would be placed now"
         assert (found.missing, found.fitting) == (1, 9)
@@ -238,18 +255,20 @@ class TestSuperpods:
     def test_one_block(self) -> None:
         found = waiting(superpods(2, 2), Job("j", A3, 16, 3))
 
-        assert found.because.startswith("1 block of 3 nodes is wanted")
+        assert found.because.startswith(
+            "SuperPoD rule: needs 1 block of 3 nodes in one"
+        )
         assert found.hint == "3 x 16 chips with sp-block: 16 would be placed now"
 
     def test_fewer_blocks_where_nothing_smaller_helps(self) -> None:
         found = waiting(superpods(2, 2), Job("j", A3, 16, 6, sp_block=16))
 
         assert found.because == (
-            "6 blocks of 1 node are wanted, each in one SuperPoD, and there is room "
-            "for 4: SuperPoD 0 has 2, SuperPoD 1 has 2"
+            "SuperPoD rule: needs 6 blocks of 1 node, each in one SuperPoD, there is "
+            "room for 4; SuperPoD 0 has 2, SuperPoD 1 has 2 free"
         )
         assert found.hint == (
-            "at least 2 more nodes must have 8 completely free modules "
+            "needs 2 more nodes with 8 completely free modules "
             "with a healthy network; "
             "4 x 16 chips with sp-block: 16 would be placed now"
         )
@@ -356,7 +375,7 @@ class TestRepair:
         found = waiting(cluster, replace(common(2), previous=previous))
 
         assert found.because == (
-            "1 pod must be replaced, but a pod that stays is under no known leaf"
+            "1 pod must be replaced, but a pod that stays is under no known leaf switch"
         )
 
     def test_a_job_that_was_deleted_whole_is_told_as_a_new_one(self) -> None:
@@ -366,7 +385,9 @@ class TestRepair:
         found = waiting(cluster, replace(large(2), previous=previous))
 
         assert found.reasons == {Reason.FAILED_BEFORE: 2, Reason.TOO_FEW_CHIPS: 2}
-        assert found.because.startswith("a padding job stays under one leaf")
+        assert found.because.startswith(
+            f"leaf rule 1.0: {PADDING} stays under one leaf"
+        )
 
 
 def test_a_common_job_within_its_capacity_finds_no_leaf_closed() -> None:
@@ -393,9 +414,10 @@ def test_to_the_vendor_a_job_of_as_many_pods_as_a_leaf_has_finds_it_closed() -> 
     found = waiting(cluster, large(4, chips=4), guide)
 
     assert found.because == (
-        "2 leaves have 4 or more fitting nodes but already carry a cross-leaf job: x"
+        "leaf rule 2.0: leaves A, B are closed: job x crosses them; "
+        "open leaves have no free nodes of the 4 needed"
     )
-    assert found.hint.startswith("the end of job 'x' would be enough")
+    assert found.hint.startswith("would start if job 'x' ended")
 
 
 def test_a_smaller_block_is_offered_only_if_its_network_is_healthy() -> None:
@@ -407,9 +429,7 @@ def test_a_smaller_block_is_offered_only_if_its_network_is_healthy() -> None:
     found = waiting(Cluster(nodes), Job("j", A3, 16, 2))
 
     assert "sp-block: 16" not in found.hint
-    assert (
-        found.hint == "nothing smaller would be placed now; other jobs must end first"
-    )
+    assert found.hint == "no smaller job would be placed now; other jobs must end first"
 
 
 class Passes(list[int]):
@@ -449,4 +469,59 @@ def test_a_pod_lost_to_a_faulty_chip_names_its_superpod() -> None:
     assert found.because == (
         "1 pod must be replaced in the SuperPoD of the block: "
         "SuperPoD 0 has no other fitting nodes"
+    )
+
+
+def test_a_job_larger_than_every_leaf_of_a_single_layer_is_told_so() -> None:
+    found = waiting(leaves("A ####", "B ###"), large(6), SINGLE)
+
+    assert found.because == (
+        "single-layer leaf rule: a job of a single-layer network stays under one leaf, "
+        "and the largest leaf has 4 nodes only"
+    )
+
+
+def test_complete_leaves_that_hold_part_of_a_job_are_counted() -> None:
+    found = waiting(leaves("A ####", "B ##..", "C ##..", "D ##.."), large(8))
+
+    assert found.because == (
+        "leaf rule 1.0: complete leaves have 4 of the 8 nodes, and no other leaf has "
+        "the remaining 4; spread evenly over the slots, slot 2 has 1 of the 2 free "
+        "nodes needed, 1 more slot short too"
+    )
+
+
+def test_too_few_slots_for_a_job_smaller_than_a_leaf() -> None:
+    found = waiting(leaves("A ##....", "B ##....", "C ##...."), large(5))
+
+    assert found.because == (
+        "leaf rule 1.0: no leaf has 5 free nodes, and free nodes are at 2 different "
+        "slots only"
+    )
+
+
+def test_closed_leaves_come_before_the_slots_of_open_ones() -> None:
+    cluster = leaves("A ##..", "B ##..", "C ##..", "D ####", "E ####")
+    hold(cluster, "x", "D0 E0")
+
+    found = waiting(cluster, large(5))
+
+    assert found.because == (
+        "leaf rule 1.0: leaves D, E are closed: job x crosses them; open leaves have "
+        "6 free nodes of the 5 needed; no open leaf is complete; spread evenly over "
+        "the slots, slot 2 has 0 of the 1 free node needed, 1 more slot short too"
+    )
+
+
+def test_closed_leaves_come_before_the_budget_of_shared_ones() -> None:
+    known = tuple(Leaf(name, state=LeafState.SHARED) for name in "ABC")
+    cluster = leaves("A ##..", "B ##..", "C ##..", "D ####", "E ####", known=known)
+    hold(cluster, "x", "D0 E0", EXCLUSIVE)
+
+    found = waiting(cluster, large(5), TWO)
+
+    assert found.because == (
+        "leaf rule 2.0: leaves D, E are closed: job x crosses them; open leaves have "
+        "6 free nodes of the 5 needed; idle leaves have no free nodes and the 2 best "
+        "shared leaves 4, together 4 of the 5 needed"
     )

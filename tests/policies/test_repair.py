@@ -558,7 +558,7 @@ class TestPlain:
 
         assert isinstance(decision, Waiting)
         assert decision.because == (
-            "1 pod must be replaced, each wants 8 free chips on one node"
+            "1 pod must be replaced, each needs 8 free chips on one node"
         )
 
     def test_a_hint_does_not_count_on_failed_nodes(self) -> None:
@@ -571,7 +571,7 @@ class TestPlain:
 
         assert isinstance(decision, Waiting)
         assert decision.hint == (
-            "enough would be room for 1 more pod: 8 free chips on one node; "
+            "needs room for 1 more pod: 8 free chips on one node; "
             "2 x 4 chips would be placed now"
         )
 

@@ -262,8 +262,8 @@ def test_a_job_that_waits_is_told_what_is_left_of_its_blocks() -> None:
 
     assert isinstance(decision, Waiting)
     assert decision.because == (
-        "1 whole block of 2 nodes and, of blocks with pods that have ended well, "
-        "1 node are wanted, each block in one SuperPoD: SuperPoD 0 has 2"
+        "SuperPoD rule: needs 1 whole block of 2 nodes and, of blocks with pods that "
+        "have succeeded, 1 node, each block in one SuperPoD; SuperPoD 0 has 2 free"
     )
 
 

@@ -18,6 +18,7 @@ from ringleaf.model.demand import (
 )
 from ringleaf.model.job import Job
 from ringleaf.model.product import Term
+from ringleaf.model.spine import Leaf
 from ringleaf.policies.fit import REASONS, node_ranks, node_reasons, request_of
 from ringleaf.policies.words import groups_free, rank_words, refusal_words
 from tests.chips import a_job, a_node
@@ -283,7 +284,7 @@ REFUSALS: Final = {
     Reason.OTHER_PRODUCT: (
         a_job("atlas-800-9000", 2),
         a_node("n", "atlas-800t-a2", "01234567"),
-        "the job wants atlas-800-9000, the node is atlas-800t-a2",
+        "the job needs atlas-800-9000, the node is atlas-800t-a2",
     ),
     Reason.NOT_READY: (
         a_job("atlas-800-9000", 2),
@@ -293,7 +294,7 @@ REFUSALS: Final = {
     Reason.NO_SUPERPOD: (
         a_job("atlas-900-a3", 2),
         a_node("n", "atlas-900-a3", "01|23|45|67|89|ab|cd|ef", superpod=None),
-        "the job is placed in SuperPoDs, the node stands in none",
+        "the job is placed in SuperPoDs, the node is in none",
     ),
     Reason.TOO_SMALL: (
         a_job("atlas-310p", 5),
@@ -353,14 +354,15 @@ NETWORK_REFUSALS: Final = {
         "a job with tor-affinity needs a leaf switch, the node is under none"
     ),
     Reason.CORDONED: "the node is cordoned and takes no new pods",
-    Reason.SET_ASIDE: "the node refused a pod and takes no new ones for a while",
-    Reason.NOT_WELL: "the node works, but not well, and the job avoids such nodes",
-    Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
-    Reason.REFUSED: "a plugin refuses the node to the job",
+    Reason.SET_ASIDE: "the node refused a pod and is quarantined for a while",
+    Reason.NOT_WELL: "the node is sub-healthy, and the job avoids such nodes",
+    Reason.NOT_SELECTED: "the node lacks labels that the job selects",
+    Reason.REFUSED: "a plugin refuses the node for this job",
     Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",
     Reason.OWN_POD: "a pod of this job is here; under a network rule a node holds one",
     Reason.LEAF_CLOSED: (
-        "the job would cross leaf A, which already carries a cross-leaf job"
+        "leaf A is closed to this job: another job crosses it, and a second job may "
+        "not cross it too"
     ),
 }
 
@@ -390,8 +392,21 @@ def test_a_closed_leaf_is_told_with_the_jobs_that_close_it() -> None:
     )
 
     assert told == (
-        "the job would cross leaf A, which already carries a cross-leaf job: eta, zeta"
+        "leaf A is closed to this job: 'eta', 'zeta' cross it, and a second job may "
+        "not cross it too"
     )
+
+
+def test_an_unhealthy_leaf_is_told_as_such() -> None:
+    known = (Leaf("A", healthy=False),)
+    node = a_node("a", "atlas-800t-a2", "01234567")
+    cluster = Cluster([replace(node, leaf="A")], known)
+
+    told = refusal_words(
+        cluster, request_of(a_job("atlas-800t-a2", 8)), 0, Reason.LEAF_CLOSED
+    )
+
+    assert told == "leaf A is closed to this job: it is unhealthy"
 
 
 def demanding(node: Node, demand: Demand) -> str:

@@ -508,7 +508,7 @@ def test_a_hint_names_a_job_that_would_be_placed(case: Case) -> None:
             continue
         for hint in decision.hint.split("; "):
             words = hint.removesuffix(" would be placed now").split()
-            if hint == "as normal-schema it would be placed now":
+            if hint == "with tor-affinity: normal-schema it would be placed now":
                 other = replace_struct(decision.job, tor_affinity=Schema.NORMAL)
             elif words[1:2] + words[3:] == ["x", "chips"] and "would" in hint:
                 other = replace_struct(

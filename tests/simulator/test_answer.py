@@ -74,10 +74,11 @@ def ascend910(*chips: int) -> str:
             "jobs: [{name: big, product: atlas-800-9000, chips: 4}]",
             '{"job":"big","verdict":"waiting","wanted":"1 x 4 chips","missing":1,'
             '"reasons":{"other-product":1,"too-few-chips":1,"not-wired-together":1},'
-            '"message":"job \'big\' waits: wants 1 x 4 chips, 1 short; nodes: '
+            '"message":"job \'big\' waits: needs 1 x 4 chips, 1 pod has no node; '
+            "nodes: "
             "1 of another product, 1 with too few free chips, "
             '1 with enough free chips, but not wired together",'
-            '"hint":"enough would be 4 free chips in one ring; '
+            '"hint":"needs 4 free chips in one ring; '
             '1 x 2 chips would be placed now"}',
             id="waiting",
         ),
@@ -85,8 +86,10 @@ def ascend910(*chips: int) -> str:
             "nodes: []\njobs: [{name: j, chips: 1, product: atlas-300t}]",
             '{"job":"j","verdict":"waiting","wanted":"1 x 1 chips","missing":1,'
             '"reasons":{},'
-            '"message":"job \'j\' waits: wants 1 x 1 chips, 1 short; nodes: none",'
-            '"hint":"no node is atlas-300t; enough would be 1 free chip on one node"}',
+            '"message":"job \'j\' waits: needs 1 x 1 chips, 1 pod has no node; '
+            'nodes: none",'
+            '"hint":"no node has the product atlas-300t; needs 1 free chip on one '
+            'node"}',
             id="waiting for a cluster",
         ),
         pytest.param(
@@ -223,7 +226,7 @@ def test_the_reasons_and_the_fitting_nodes_account_for_every_node() -> None:
         "network-faulty": 1,
         "too-few-chips": 1,
     }
-    assert found["message"].endswith(", 3 fitting")
+    assert "; nodes: 3 fitting, 1 of another product" in found["message"]
     assert found["missing"] == 6
 
 

@@ -196,4 +196,4 @@ def test_what_running_jobs_use_is_gone() -> None:
     }
     assert told["big"]["reasons"] == {"too-few-resources": 1}
     assert told["two"]["missing"] == 1
-    assert told["big"]["hint"] == "enough would be 1 free chip on one node and 7 cpu"
+    assert told["big"]["hint"] == "needs 1 free chip on one node and 7 cpu"

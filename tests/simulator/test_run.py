@@ -161,7 +161,9 @@ def test_a_job_whose_pods_are_done_has_ended() -> None:
         "then: [{at: 9, pods-end: {job: j, replicas: [0], succeeded: true}}]"
     )
 
-    assert plain(found)["decisions"] == [{"job": "j", "verdict": "ended"}]
+    assert plain(found)["decisions"] == [
+        {"job": "j", "verdict": "ended", "waited-seconds": 0}
+    ]
 
 
 def test_pods_that_stayed_after_a_fault_are_there_when_the_job_arrives() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tests.soak.evictions import Eviction
 
-BUGS: Final = frozenset({"failed", "set aside", "books differ from the objects"})
+BUGS: Final = frozenset({"failed", "quarantined", "cache differs from the objects"})
 """Events that no input may cause: a part failed, a reader met what it does not know,
 or the scheduler's own accounts were wrong."""
 MAX_SHOWN: Final = 400

@@ -29,18 +29,20 @@ def line(event: str, **keys: object) -> str:
             id="a part that was started again",
         ),
         pytest.param(
-            line("set aside", culprit="Pod t/p", why="OverflowError: 9", trace="T"),
-            "set aside: Pod t/p; OverflowError: 9 | T",
+            line("quarantined", culprit="Pod t/p", why="OverflowError: 9", trace="T"),
+            "quarantined: Pod t/p; OverflowError: 9 | T",
             id="an object that a reader does not know",
         ),
         pytest.param(
-            line("books differ from the objects", what="Node n: 3 chips, not 4"),
-            "books differ from the objects: Node n: 3 chips, not 4",
+            line("cache differs from the objects", what="Node n: 3 chips, not 4"),
+            "cache differs from the objects: Node n: 3 chips, not 4",
             id="wrong accounts",
         ),
         pytest.param(
-            line("not told", object="Pod t/p", why="TypeError: no", trace="T"),
-            "not told: Pod t/p; TypeError: no | T",
+            line(
+                "status not written", object="Pod t/p", why="TypeError: no", trace="T"
+            ),
+            "status not written: Pod t/p; TypeError: no | T",
             id="any event with a trace",
         ),
         pytest.param(

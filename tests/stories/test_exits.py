@@ -46,7 +46,7 @@ def test_processes_are_asked_to_end_and_pods_deleted_that_have_not(ward: Ward) -
     assert asked["RankList"][0]["RankId"] == 8
     stage.wait(lambda: len(ward.told("train", "Faulty")) > 1, "both to be told")
     first, second = ward.told("train", "Faulty")
-    assert "is asked to end by itself within 2 s; faulty: pod 1 on" in first
+    assert "is asked to exit within 2 s; faulty: pod 1 on" in first
     assert f"pod 1 on {sick} (SubHealthFault)" in second
     assert uids(now[:1]) == uids(pods[:1])
     assert node_of(now[1]) != sick

@@ -408,7 +408,7 @@ def test_the_log_tells_the_story_of_a_job_that_waited(played: Played) -> None:
 
     assert told[0] == "arrived"
     assert told[-3:] == ["bind", "bound", "ended"]
-    assert {*told[1:-3]} <= {"report", "let in", "not ready"}
+    assert {*told[1:-3]} <= {"report", "admitted", "not ready"}
     assert "report" in told
 
 
@@ -438,7 +438,7 @@ def test_every_line_about_a_pod_names_its_job(played: Played) -> None:
 
 
 def test_every_line_about_a_job_has_its_one_name(played: Played) -> None:
-    words = ("arrived", "let in", "not ready", "bind", "bound", "evict", "release")
+    words = ("arrived", "admitted", "not ready", "bind", "bound", "evict", "release")
     lines = [
         each for each in played.log if each["event"] in (*words, "ended", "report")
     ]

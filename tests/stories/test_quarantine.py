@@ -104,11 +104,11 @@ def test_a_job_that_makes_it_fail_is_told_and_others_are_bound(
         gang(stage, "good", 2, 1)
         for i in range(2):
             stage.wait_until_runs(f"good-{i}")
-        stage.wait_for_condition("evil-0", "is set aside for a while")
+        stage.wait_for_condition("evil-0", "is quarantined for a while")
 
     scheduler = beside.run(story)
     assert scheduler.metrics.failures > 0
-    told = [*beside.lines("failed"), *beside.lines("set aside")]
+    told = [*beside.lines("failed"), *beside.lines("quarantined")]
     assert any("/evil" in line["culprit"] for line in told), told
     assert all("ZeroDivisionError" in line["trace"] for line in told)
 

@@ -296,7 +296,7 @@ def _is_asked(cycle: Cycle, standing: Standing, repair: Repair) -> bool:
         cycle.out.append(AskToExit(repair.name, exits=True))
         until = f"within {rules.grace_s} s"
         why = _faulty_words(repair.ailments)
-        told = f"job {repair.name!r} is asked to end by itself {until}; {why}"
+        told = f"job {repair.name!r} is asked to exit {until}; {why}"
         cycle.tell(standing, Verdict.REPAIRING, told)
     ended = standing.ready < standing.min_pods or standing.missing
     due = repair.asked_at + rules.grace_s
@@ -313,11 +313,11 @@ def _wait_for_brake(
     cycle.repairs.braked[repair.name] = None
     recent = brake.recent(cycle.now, rules)
     told = (
-        f"job {repair.name!r} is faulty and waits for the brake: "
-        f"{counted(pods, 'pod')} to be deleted, {recent} of {_total(cycle)} were in "
-        f"the last {rules.brake_s} s, at most {rules.brake_percent} % may be"
+        f"job {repair.name!r} is faulty and waits for the eviction rate limit: "
+        f"{counted(pods, 'pod')} to be deleted, {recent} of {_total(cycle)} were "
+        f"deleted in the last {rules.brake_s} s, the limit is {rules.brake_percent} %"
     )
-    hint = "fault-brake-percent and fault-brake-seconds say how many may be"
+    hint = "fault-brake-percent and fault-brake-seconds set the limit"
     if not known:
         cycle.tell(standing, Verdict.BRAKED, told, hint)
 
@@ -494,7 +494,7 @@ def _give_up(cycle: Cycle, standing: Standing | None, repair: Repair) -> None:
     _close(cycle, standing, repair)
     if standing is not None:
         held = cycle.view.settings.repairs.hold_s
-        told = f"its places were held for {held} s, and are for everybody now"
+        told = f"its nodes were held for {held} s and are free for other jobs now"
         cycle.tell(standing, Verdict.WAITING, f"job {repair.name!r} waits: {told}")
         if standing.missing:
             cycle.stop_waiting(repair.name)
@@ -516,5 +516,5 @@ def _escalate(cycle: Cycle, standing: Standing, repair: Repair) -> None:
     stranded = {n: repair.ailments.get(n, Ailment(n, cause)) for n in standing.missing}
     lacks = some_of([str(n) for n in sorted(stranded)], MAX_TOLD)
     noun = "pod" if len(stranded) == 1 else "pods"
-    because = f"no place for {noun} {lacks} within {after} s"
+    because = f"no node for {noun} {lacks} within {after} s"
     _delete(cycle, standing, repair, stranded, reach, because=because)

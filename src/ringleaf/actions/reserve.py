@@ -298,9 +298,8 @@ def book_what_ends(cycle: Cycle, line: Line) -> None:
 def tell_booking(cycle: Cycle, standing: Standing, booking: Booking) -> None:
     """Say where a job will start, and who is there still."""
     where = place_words(cycle.view.cluster, booking.job, booking.placements)
-    who = some_of(map(repr, booking.blockers), 3)
-    have = "has" if len(booking.blockers) == 1 else "have"
-    wait = f", free when {who} {have} ended" if who else ""
+    jobs = some_of(map(repr, booking.blockers), 3)
+    wait = f"; it waits for {jobs} to end" if jobs else ""
     cycle.tell(
         standing,
         Verdict.RESERVED,

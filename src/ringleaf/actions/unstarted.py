@@ -77,5 +77,5 @@ def _release(cycle: Cycle, standing: Standing, within_s: int) -> None:
     told = f"job {name!r} is released: {why}; it is placed again in {again_s:g} s"
     nodes = dict.fromkeys(standing.placements[replica].node for replica in late)
     where = some_of(map(repr, nodes), MAX_NAMES)
-    hint = f"see the events of its pods on {where}" if late else ""
+    hint = f"check the events of its pods on {where}" if late else ""
     cycle.out.append(Report(name, Verdict.RELEASED, told, hint))

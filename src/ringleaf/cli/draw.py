@@ -255,7 +255,7 @@ def _node(
     if name.cell_len > indent - 2:
         console.print(name, soft_wrap=True)
         name = Text()
-    for line in _packed(parts, room):
+    for line in packed(parts, room):
         name.append(" " * (indent - name.cell_len))
         console.print(name + line, soft_wrap=True)
         name = Text()
@@ -274,7 +274,7 @@ def _parts(cells: list[Text], width: int, room: int) -> Iterator[Text]:
             yield opening + Text(" ").join(group[at : at + per_part]) + closing
 
 
-def _packed(parts: list[Text], room: int) -> Iterator[Text]:
+def packed(parts: list[Text], room: int) -> Iterator[Text]:
     """*parts* on as few lines as hold them, one space apart."""
     line = parts[0].copy()
     for part in parts[1:]:
@@ -295,7 +295,7 @@ def _standing(cluster: Cluster, node: int) -> Text:
         "" if superpod == NOWHERE else f"SuperPoD {superpod}",
         "" if cluster.ready.item(node) else "not ready",
         "sub-healthy" if cluster.sub_healthy.item(node) else "",
-        "set aside" if cluster.aside.item(node) else "",
+        "quarantined" if cluster.aside.item(node) else "",
     ]
     told = ", ".join(filter(None, known))
     return Text(f" {told}" if told else "", style="dim")
@@ -317,7 +317,7 @@ def _legend(
     entries += other
     named = [Text.assemble((mark, style), f" {word}") for mark, style, word in entries]
     spaced = [Text(" ") + entry for entry in named]
-    for line in _packed(spaced, console.width - 1):
+    for line in packed(spaced, console.width - 1):
         console.print(Text(" ") + line, soft_wrap=True)
 
 

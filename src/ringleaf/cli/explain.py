@@ -1,10 +1,10 @@
 """``ringleaf explain``."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 from rich.padding import Padding
@@ -12,33 +12,47 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.output import counted, print_json, shortened
+from ringleaf.cli.netdraw import Focus, draw_network, superpods_by_node
+from ringleaf.cli.output import counted, print_json, shortened, so_many
 from ringleaf.cli.plan import VERDICT_STYLES, verdict
 from ringleaf.cli.scenario import read_scenarios
+from ringleaf.engine.event import JobArrived
 from ringleaf.framework.explain import (
     Candidate,
+    NetworkView,
     Refused,
     Survey,
     enough_to_end,
     look_at,
+    network_view,
     survey,
 )
 from ringleaf.framework.session import Session
 from ringleaf.kube.names import UID
-from ringleaf.model.decision import Decision, Placed, Waiting
+from ringleaf.model.decision import Decision, Placed, Reason, Waiting
 from ringleaf.model.job import Job
 from ringleaf.policies.admission import is_legal
-from ringleaf.simulator.answer import answer
+from ringleaf.policies.netview import LeafRule, LeafView, SuperpodRule
+from ringleaf.policies.obstacles import rule_name
+from ringleaf.simulator.answer import answer as answer_told
 from ringleaf.simulator.scenario import Scenario
 
 MAX_NAMES = 8
 
 
 def explain_job(
-    file: str, name: str, node: str | None, top: int, *, as_json: bool
+    file: str,
+    name: str,
+    node: str | None,
+    top: int,
+    *,
+    at: float | None = None,
+    as_json: bool,
 ) -> int:
     """Explain one job, or what it finds on one node; the exit status."""
     scenario = _holding(read_scenarios(file), file, name)
+    if at is not None:
+        scenario = _cut_off(scenario, name, at)
     if scenario.is_run:
         from ringleaf.cli.outlook import explain_run  # noqa: PLC0415 - with the engine
 
@@ -50,7 +64,9 @@ def explain_job(
     for earlier in counted(scenario.jobs[: scenario.jobs.index(job)], "deciding"):
         session.decide(earlier)
     if node is not None and is_legal(job, session.settings):
-        return explain_node(session, job, node, as_json=as_json)
+        answer = node_answer(session, job, node, None)
+        answer = replace(answer, fate=session.decide(job))
+        return print_node(session, job, answer, top, as_json=as_json)
     found = survey(session, job, top) if is_legal(job, session.settings) else None
     decision = session.decide(job)
     if found is not None and isinstance(decision, Waiting):
@@ -60,6 +76,24 @@ def explain_job(
     else:
         _print(Console(highlight=False), session, decision, found, top)
     return 0 if isinstance(decision, Placed) else 1
+
+
+def _cut_off(scenario: Scenario, name: str, at: float) -> Scenario:
+    """The scenario up to the time *at*, at which the job must have arrived."""
+    if not scenario.is_run:
+        raise BadUse(
+            "--at wants a scenario in time; "
+            "hint: one with queues, configuration or then"
+        )
+    later = (
+        each.at
+        for each in scenario.then
+        if isinstance(each.event, JobArrived) and each.event.job.name == name
+    )
+    first = min(later, default=0.0)
+    if first > at and name not in {job.name for job in scenario.jobs}:
+        raise BadUse(f"--at is {at:g}, and job {name!r} arrives at {first:g} s")
+    return replace(scenario, until=at)
 
 
 def _holding(scenarios: Sequence[Scenario], file: str, name: str) -> Scenario:
@@ -75,21 +109,143 @@ def _holding(scenarios: Sequence[Scenario], file: str, name: str) -> Scenario:
     raise BadUse(f"--job is {name!r}, want a job of {file}; hint: it has {has}")
 
 
-def explain_node(session: Session, job: Job, node: str, *, as_json: bool) -> int:
-    """What the job finds on one node; the exit status."""
-    found = look_at(session, job, node)
-    fits = isinstance(found, Candidate)
-    if as_json:
-        print_json({"job": job.name, "fits": fits, **msgspec.to_builtins(found)})
-    elif isinstance(found, Refused):
-        _say(f"node {node!r} refuses job {job.name!r}: {found.reason}", found.rule)
-    else:
-        _say(
-            f"node {node!r} fits job {job.name!r}: choice {found.place}",
-            f"rank: {'; '.join(found.rank)}",
-            f"chips: {', '.join(map(str, found.chips))}",
+class NodeAnswer(Struct, frozen=True):
+    """What a job finds on one node, and what became of the job."""
+
+    node: str
+    found: Candidate | Refused
+    view: NetworkView
+    fate: Decision | None
+
+    @property
+    def taken(self) -> bool:
+        """Whether a pod of the job is on the node."""
+        placements = self.fate.placements if isinstance(self.fate, Placed) else ()
+        return any(placement.node == self.node for placement in placements)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the node fits a pod, and nothing else keeps the job from it."""
+        return isinstance(self.found, Candidate) and not self.waits
+
+    @property
+    def waits(self) -> bool:
+        """Whether the job waits."""
+        return isinstance(self.fate, Waiting)
+
+    @property
+    def leaf(self) -> LeafView | None:
+        """The leaf of the node, if a leaf rule places the job."""
+        return next(
+            (
+                leaf
+                for leaf in self.view.leaves
+                if any(slot.node == self.node for slot in leaf.slots)
+            ),
+            None,
         )
-    return 0 if fits else 1
+
+
+def node_answer(
+    session: Session, job: Job, node: str, fate: Decision | None
+) -> NodeAnswer:
+    """What the job finds on one node, beside what became of it."""
+    found = look_at(session, job, node)
+    return NodeAnswer(node, found, network_view(session, job), fate)
+
+
+def print_node(
+    session: Session, job: Job, answer: NodeAnswer, top: int, *, as_json: bool
+) -> int:
+    """Print what the job finds on one node; the exit status."""
+    where = superpods_by_node(session.cluster)
+    if as_json:
+        print_json(_node_told(job, answer, where.get(answer.node)))
+        return 0 if answer.fits else 1
+    found, console = answer.found, Console(highlight=False)
+    if isinstance(found, Refused):
+        _say(
+            f"node {found.node!r} refuses job {job.name!r}: {found.reason}", found.rule
+        )
+    else:
+        _say_room(console, job, answer, found, where.get(answer.node))
+    closed = isinstance(found, Refused) and found.reason is Reason.LEAF_CLOSED
+    if closed or (answer.waits and isinstance(found, Candidate)):
+        draw_network(console, answer.view, Focus(node=answer.node, most=top), where)
+    return 0 if answer.fits else 1
+
+
+def _say_room(
+    console: Console,
+    job: Job,
+    answer: NodeAnswer,
+    found: Candidate,
+    superpod: int | None,
+) -> None:
+    """Say how well the node fits, or what keeps the job from it."""
+    node, fate = answer.node, answer.fate
+    if isinstance(fate, Waiting):
+        _say(
+            f"node {node!r} has room for a pod of job {job.name!r}, but the job waits",
+            *_unit_words(answer, superpod),
+            *fate.parts,
+        )
+        if fate.hint:
+            console.print(indented(f"hint: {fate.hint}", style="bold"))
+        return
+    fits = f"node {node!r} fits job {job.name!r}: choice {found.place}"
+    if answer.view.rule is not None:
+        chosen = "is one of the nodes" if answer.taken else "is none of the nodes"
+        fits = (
+            f"node {node!r} fits a pod of job {job.name!r}, and {chosen} that "
+            f"{_rule_words(answer.view)} chose"
+        )
+    _say(
+        fits,
+        f"rank: {'; '.join(found.rank)}",
+        f"chips: {', '.join(map(str, found.chips))}",
+    )
+
+
+def _rule_words(view: NetworkView) -> str:
+    rule = view.rule
+    return rule_name(rule.mode) if isinstance(rule, LeafRule) else "the SuperPoD rule"
+
+
+def _unit_words(answer: NodeAnswer, superpod: int | None) -> Iterator[str]:
+    """Where in the network the node is, and what is free beside it."""
+    if (leaf := answer.leaf) is not None:
+        slot = next(each.slot for each in leaf.slots if each.node == answer.node)
+        free = so_many(leaf.fitting, "free node")
+        yield (
+            f"it is at slot {slot} of leaf {leaf.leaf}, which has {free} of "
+            f"{len(leaf.slots)}"
+        )
+    elif isinstance(answer.view.rule, SuperpodRule):
+        own = next(each for each in answer.view.superpods if each.superpod == superpod)
+        free, blocks = so_many(own.fitting, "free node"), so_many(own.blocks, "block")
+        yield (
+            f"it is in SuperPoD {superpod}, which has {free}, room for {blocks} of "
+            f"{answer.view.rule.block_nodes}"
+        )
+
+
+def _node_told(job: Job, answer: NodeAnswer, superpod: int | None) -> dict[str, Any]:
+    """The answer as plain values."""
+    one = isinstance(answer.found, Candidate)
+    told = {"job": job.name, "fits": answer.fits, "fits-one-pod": one}
+    told |= msgspec.to_builtins(answer.found)
+    if isinstance(answer.fate, Waiting):
+        told["waits"] = {"message": answer.fate.message, "hint": answer.fate.hint}
+    view = answer.view
+    if view.rule is not None:
+        told["network-rule"] = msgspec.to_builtins(view.rule)
+    if answer.leaf is not None:
+        told["leaf"] = msgspec.to_builtins(answer.leaf)
+    for each in view.superpods:
+        if each.superpod == superpod:
+            told["superpod"] = msgspec.to_builtins(each)
+    return told
 
 
 def _say(head: str, *lines: str) -> None:
@@ -107,13 +263,13 @@ def indented(line: str, style: str = "") -> Padding:
 def _plain(
     session: Session, decision: Decision, found: Survey | None
 ) -> dict[str, Any]:
-    return {"decision": answer(session.cluster, decision), **survey_told(found)}
+    return {"decision": answer_told(session.cluster, decision), **survey_told(found)}
 
 
 def survey_told(found: Survey | None) -> dict[str, Any]:
     """A survey as plain values."""
     told = msgspec.to_builtins(found) if found is not None else {}
-    for key in ("leaves", "superpods"):
+    for key in ("network-rule", "leaves", "superpods"):
         if not told.get(key):
             told.pop(key, None)
     return told
@@ -128,8 +284,11 @@ def _print(
 ) -> None:
     print_decision(console, decision)
     if found is not None:
-        print_network(console, session, decision, found, top)
-        print_survey(console, found, waits=isinstance(decision, Waiting))
+        print_network(console, session, decision, found.network, top)
+        waits = isinstance(decision, Waiting)
+        print_survey(console, found, waits=waits)
+        if waits:
+            console.print(Text(f"\n{endings_words(found.enough_to_end)}"))
 
 
 def print_decision(console: Console, decision: Decision) -> None:
@@ -150,7 +309,11 @@ def print_decision(console: Console, decision: Decision) -> None:
         if more > 0:
             console.print(f"  … and {more} more pods")
     else:
-        console.print(indented(decision.message))
+        said = [decision.message]
+        if isinstance(decision, Waiting):
+            said = decision.parts
+        for line in said:
+            console.print(indented(line))
         if decision.hint:
             console.print(indented(f"hint: {decision.hint}", style="bold"))
     for warning in decision.warnings:
@@ -158,65 +321,23 @@ def print_decision(console: Console, decision: Decision) -> None:
 
 
 def print_network(
-    console: Console, session: Session, decision: Decision, found: Survey, top: int
+    console: Console, session: Session, decision: Decision, view: NetworkView, top: int
 ) -> None:
-    """The leaves or SuperPoDs the network rule chose among."""
-    cluster, taken = session.cluster, Counter[str | int]()
+    """The leaves or SuperPoDs the network rule chooses among, drawn."""
     placements = decision.placements if isinstance(decision, Placed) else ()
-    for placement in placements:
-        node = cluster.index[placement.node]
-        leaf = cluster.leaf_of(node) if found.leaves else None
-        taken[leaf.name if leaf else cluster.superpod.item(node)] += 1
-    if found.leaves:
-        views = sorted(found.leaves, key=lambda v: (-taken[v.leaf], -v.fitting))
-        rows = [
-            (
-                view.leaf,
-                str(view.fitting),
-                view.state,
-                shortened(view.crossed_by, MAX_NAMES) if view.crossed_by else "",
-                "closed" if view.closed else f"{taken[view.leaf] or ''}",
-            )
-            for view in views
-        ]
-        columns = ("leaf", "fitting", "state", "crossed by", "taken")
-        _network_table(console, "Leaves", columns, rows, top)
-    if found.superpods:
-        rows = [
-            (
-                str(view.visited or ""),
-                str(view.superpod),
-                str(view.fitting),
-                str(view.queue),
-                f"{taken[view.superpod] or ''}",
-            )
-            for view in found.superpods
-        ]
-        columns = ("visit", "SuperPoD", "fitting", "queue", "taken")
-        _network_table(console, "SuperPoDs", columns, rows, top)
-
-
-def _network_table(
-    console: Console,
-    what: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    top: int,
-) -> None:
-    shown = rows[:top]
-    of = f"{len(shown)} of {len(rows)}" if len(rows) > len(shown) else str(len(rows))
-    console.print(f"\n{what} with their fitting nodes: {of}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in shown:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    chosen = {placement.node for placement in placements}
+    draw_network(
+        console, view, Focus(chosen, most=top), superpods_by_node(session.cluster)
+    )
 
 
 def print_survey(console: Console, found: Survey, *, waits: bool) -> None:
-    """The best nodes, the refused ones, and whose end would be enough."""
-    if found.best:
+    """The best nodes, and the refused ones.
+
+    Of a job that *waits* for its network rule, the leaves or SuperPoDs say more than
+    the order of the nodes.
+    """
+    if found.best and not (waits and found.network_rule is not None):
         by = "by chip rank" if found.leaves or found.superpods else "in rank order"
         console.print(
             f"\nNodes that fit one pod: {found.fitting}; the best {len(found.best)} "
@@ -231,13 +352,13 @@ def print_survey(console: Console, found: Survey, *, waits: bool) -> None:
                 f"{len(names)} {reason.words} ({reason}): {shortened(names, MAX_NAMES)}"
             )
         )
-    if found.enough_to_end:
-        enough = shortened(found.enough_to_end, MAX_NAMES)
-        console.print(
-            Text(f"\nThe end of any one of these jobs would be enough: {enough}")
-        )
-    elif waits:
-        console.print("\nThe end of no single job known here would be enough.")
+
+
+def endings_words(enough: Sequence[str]) -> str:
+    """The jobs of which the end of any one would let a waiting job start."""
+    if not enough:
+        return "Would not start if any single job ended."
+    return f"Would start if any one of these jobs ended: {shortened(enough, MAX_NAMES)}"
 
 
 def _candidates(best: Sequence[Candidate]) -> Table:

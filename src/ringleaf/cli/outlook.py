@@ -6,21 +6,24 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
+from rich.text import Text
 
 from ringleaf.cli.damage import repair_lines, repair_of
 from ringleaf.cli.explain import (
-    explain_node,
+    MAX_NAMES,
+    endings_words,
     indented,
+    node_answer,
     print_decision,
     print_network,
+    print_node,
     print_survey,
     survey_told,
 )
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.output import print_json
+from ringleaf.cli.output import print_json, shortened
 from ringleaf.cli.plan import verdict
 from ringleaf.cli.timeline import reservation_words, run_scenario
-from ringleaf.engine.engine import Engine
 from ringleaf.framework.explain import Survey, enough_to_end, survey
 from ringleaf.framework.standing import Standing
 from ringleaf.framework.statement import Statement
@@ -32,9 +35,12 @@ from ringleaf.simulator.outcome import (
     Ended,
     Fate,
     Line,
+    asking,
     booking_told,
+    end_of,
     fate_of,
     fate_told,
+    let_go,
     line_of,
     queue_told,
 )
@@ -80,10 +86,7 @@ def explain_run(
         raise BadUse(f"--node is {node!r}, want the name of a node of the scenario")
     job = run.jobs[name]
     if node is not None and is_legal(job, engine.view.settings):
-        with Statement(engine.view.cluster) as statement:
-            let_go(engine, name, statement)
-            asks = asking(engine, name, job)
-            return explain_node(engine.cycle.session, asks, node, as_json=as_json)
+        return explain_node(run, name, node, top, as_json=as_json)
     outlook = outlook_of(run, name, top)
     repair = repair_of(engine, name, engine.view.now)
     if as_json:
@@ -94,24 +97,20 @@ def explain_run(
     return 0 if isinstance(outlook.fate, Placed | Ended) else 1
 
 
+def explain_node(run: Run, name: str, node: str, top: int, *, as_json: bool) -> int:
+    """What the job finds on one node; the exit status."""
+    engine, session = run.engine, run.engine.cycle.session
+    fate = fate_of(run, name)
+    with Statement(engine.view.cluster) as statement:
+        let_go(engine, name, statement)
+        asks = asking(engine, name, run.jobs[name])
+        known = None if isinstance(fate, Ended) else fate
+        answer = node_answer(session, asks, node, known)
+    return print_node(session, asks, answer, top, as_json=as_json)
+
+
 def _seconds(at: float) -> str:
     return f"{at:g} s"
-
-
-def let_go(engine: Engine, name: str, statement: Statement) -> None:
-    """What is reserved or held for the job is free to it."""
-    cluster = engine.view.cluster
-    if name in engine.bookings:
-        engine.bookings[name].let_go(statement, cluster)
-    engine.cycle.repairs.let_go(name, statement, cluster)
-
-
-def asking(engine: Engine, name: str, job: Job) -> Job:
-    """*job* as it looks for nodes: one that lacks pods, beside those that run."""
-    standing = engine.view.standings.get(name)
-    if standing is None or not standing.is_broken:
-        return job
-    return engine.cycle.asking(standing, job)
 
 
 def outlook_of(run: Run, name: str, top: int) -> Outlook:
@@ -126,7 +125,7 @@ def outlook_of(run: Run, name: str, top: int) -> Outlook:
     }
     return Outlook(
         fate=fate,
-        at=view.now,
+        at=end_of(run),
         standing=view.standings.get(name),
         queue=queue_told(engine, job.queue),
         line=line_of(run, name),
@@ -178,9 +177,43 @@ def print_outlook(
     for line in (*_lines(outlook, clock), *more):
         console.print(indented(line))
     if outlook.found is not None and not isinstance(fate, Ended):
-        print_network(console, run.engine.cycle.session, fate, outlook.found, top)
-        waits = isinstance(fate, Waiting) and not _others_first(run, fate.job)
-        print_survey(console, outlook.found, waits=waits)
+        session = run.engine.cycle.session
+        print_network(console, session, fate, outlook.found.network, top)
+        print_survey(console, outlook.found, waits=isinstance(fate, Waiting))
+    if isinstance(fate, Waiting) and outlook.found is not None:
+        for line in help_lines(outlook, clock, first=_others_first(run, fate.job)):
+            console.print(Text(f"{line}"))
+
+
+def help_lines(
+    outlook: Outlook, clock: Callable[[float], str], *, first: bool
+) -> Iterator[str]:
+    """What would let a waiting job start, and how that meets its reservation.
+
+    Where others are *first*, the end of a job would not be enough.
+    """
+    assert outlook.found is not None
+    if first:
+        jobs = [repr(other["job"]) for other in outlook.others]
+        if jobs:
+            named = shortened(jobs, MAX_NAMES)
+            yield ""
+            yield f"Nodes that become free go to the reservation of {named} first."
+        return
+    yield ""
+    enough = outlook.found.enough_to_end
+    yield endings_words(enough)
+    waits_for = (outlook.reservation or {}).get("held-by", [])
+    if not waits_for or (len(waits_for) == 1 and list(enough) == waits_for):
+        return
+    named = shortened(waits_for, MAX_NAMES)
+    ready = (outlook.reservation or {}).get("ready-at")
+    why = "no estimates tell which jobs end first, so the order of arrival counts"
+    if ready is not None:
+        why = f"by the estimates that is soonest, at {clock(ready)}"
+    yield f"Its reservation waits for {named} to end: {why}."
+    if {*enough} - {*waits_for}:
+        yield "If another of the jobs above ends before that, the job starts then."
 
 
 def _lines(outlook: Outlook, clock: Callable[[float], str]) -> Iterator[str]:

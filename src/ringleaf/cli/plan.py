@@ -12,16 +12,21 @@ from rich.text import Text
 from ringleaf.cli.draw import chip_words, draw, marks, unit_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import one_line
+from ringleaf.cli.netdraw import Focus, draw_network, superpods_by_node
 from ringleaf.cli.output import counted, print_json, shortened
 from ringleaf.cli.scenario import read_scenarios
+from ringleaf.framework.explain import NetworkView, network_view
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
-from ringleaf.model.job import Network
-from ringleaf.simulator.answer import decide_all, plain
+from ringleaf.model.job import Job, Network
+from ringleaf.model.spine import NOWHERE
+from ringleaf.simulator.answer import plain
 from ringleaf.simulator.scenario import Scenario
 
 MAX_PLACES: Final = 4
 """Places told in one cell of the table."""
+MAX_UNITS: Final = 8
+"""Leaves or SuperPoDs that are drawn for a waiting job; explain draws more."""
 
 VERDICT_STYLES: Final = {
     "placed": "green",
@@ -87,8 +92,15 @@ class Decided:
 
     def __init__(self, scenario: Scenario) -> None:
         self._about = scenario.about
-        jobs = counted(scenario.jobs, "deciding")
-        self._cluster, self._decisions = decide_all(scenario, jobs)
+        session = scenario.open()
+        self._cluster = session.cluster
+        self._decisions: list[Decision] = []
+        self._views: dict[str, NetworkView] = {}
+        for job in counted(scenario.jobs, "deciding"):
+            decision = session.decide(job)
+            self._decisions.append(decision)
+            if isinstance(decision, Waiting) and is_short(session.cluster, job):
+                self._views[job.name] = network_view(session, job)
 
     @property
     def satisfied(self) -> bool:
@@ -106,8 +118,21 @@ class Decided:
             console.print(_table(self._cluster, self._decisions))
             for decision in self._decisions:
                 print_reasons(console, decision)
+                if decision.job.name in self._views:
+                    view = self._views[decision.job.name]
+                    draw_network(
+                        console, view, Focus(), superpods_by_node(self._cluster)
+                    )
             console.print()
         draw(console, self._cluster, self._decisions)
+
+
+def is_short(cluster: Cluster, job: Job) -> bool:
+    """Whether the network of *job* is drawn in a few lines."""
+    if job.network is Network.SWITCHES:
+        return 0 < len(cluster.leaves) <= MAX_UNITS
+    units = {*cluster.superpod.tolist()} - {NOWHERE}
+    return job.network is Network.SUPERPODS and 0 < len(units) <= MAX_UNITS
 
 
 def print_about(console: Console, about: str | None) -> None:
@@ -157,7 +182,9 @@ def where(cluster: Cluster, decision: Decision) -> str:
     if isinstance(decision, Invalid):
         return "never"
     if isinstance(decision, Waiting):
-        return f"{decision.missing} of {decision.job.n_pods} pods short"
+        if decision.because and decision.fitting >= decision.job.needed:
+            return ""
+        return f"{decision.missing} of {decision.job.n_pods} pods have no node"
     network = decision.job.network is not Network.NONE
     if network and len(decision.placements) > MAX_PLACES:
         nodes = (cluster.index[p.node] for p in decision.placements)

@@ -46,7 +46,7 @@ TROUBLES: Final = frozenset(
         "problem",
         "bind failed",
         "eviction refused",
-        "not told",
+        "status not written",
         "warning",
         "configuration refused",
         "deposed",

@@ -11,15 +11,14 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.damage import repair_lines, repair_of
-from ringleaf.cli.explain import MAX_NAMES, explain_node, indented
+from ringleaf.cli.explain import MAX_NAMES, indented
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
-from ringleaf.cli.outlook import asking, let_go, outlook_of, print_outlook
+from ringleaf.cli.outlook import explain_node, outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.framework import explain
 from ringleaf.framework.explain import Candidate
-from ringleaf.framework.statement import Statement
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.look import Look, Observed, podless_words
@@ -237,11 +236,8 @@ class _Explained:
     def on_node(self, node: str, *, as_json: bool) -> int:
         """What the group finds on one node."""
         assert self.job is not None
-        engine, name = self._look.engine, self._group.name
-        with Statement(engine.view.cluster) as statement:
-            let_go(engine, name, statement)
-            job = asking(engine, name, self.job)
-            return explain_node(engine.cycle.session, job, node, as_json=as_json)
+        run, name = self._run(), self._group.name
+        return explain_node(run, name, node, self._top, as_json=as_json)
 
     def _places(self) -> Iterator[str]:
         """The rank of every node it is on, were the job not there."""

@@ -8,10 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.draw import chip_words, draw, marks
+from ringleaf.cli.netdraw import Focus, draw_network, superpods_by_node
 from ringleaf.cli.output import progress, shortened
 from ringleaf.cli.plan import (
     MAX_PLACES,
     VERDICT_STYLES,
+    is_short,
     new_table,
     print_about,
     print_reasons,
@@ -20,8 +22,18 @@ from ringleaf.cli.plan import (
 )
 from ringleaf.model.decision import Invalid, Placed, Waiting
 from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.policies.admission import is_legal
 from ringleaf.simulator.log import Recorder
-from ringleaf.simulator.outcome import Ended, Fate, booking_told, fates, happenings
+from ringleaf.simulator.outcome import (
+    Ended,
+    Fate,
+    Wait,
+    booking_told,
+    fates,
+    happenings,
+    network_of,
+    waits_of,
+)
 from ringleaf.simulator.outcome import plain as plain_of
 from ringleaf.simulator.run import Run, run
 from ringleaf.simulator.scenario import Scenario
@@ -75,10 +87,20 @@ class Timed:
             for fate in self._fates:
                 if isinstance(fate, Waiting | Invalid):
                     print_reasons(console, fate)
+                if isinstance(fate, Waiting):
+                    _print_network(console, run, fate)
             console.print()
         _print_timeline(console, run)
         placed = [fate for fate in self._fates if isinstance(fate, Placed)]
         draw(console, run.engine.view.cluster, placed, dict(_reserved(run)))
+
+
+def _print_network(console: Console, run: Run, fate: Waiting) -> None:
+    """The leaves or SuperPoDs that a waiting job finds, where there are few."""
+    cluster = run.engine.view.cluster
+    if is_short(cluster, fate.job) and is_legal(fate.job, run.engine.view.settings):
+        view = network_of(run, fate.job)
+        draw_network(console, view, Focus(), superpods_by_node(cluster))
 
 
 def _table(run: Run, found: Iterable[Fate]) -> Table:
@@ -88,7 +110,8 @@ def _table(run: Run, found: Iterable[Fate]) -> Table:
     queues = {fate.job.queue for fate in told} != {DEFAULT_QUEUE}
     products = len({fate.job.product for fate in told}) > 1
     optional = ["product"] * products + ["queue"] * queues
-    table = new_table("", "job", *optional, "wanted", "verdict", "where")
+    table = new_table("", "job", *optional, "wanted", "verdict", "waited", "where")
+    waits = waits_of(run)
     for fate in told:
         letter, style = given.get(fate.job.name, ("", ""))
         word = verdict(fate)
@@ -98,10 +121,18 @@ def _table(run: Run, found: Iterable[Fate]) -> Table:
         row += [
             Text(fate.job.wanted),
             Text(word, style=VERDICT_STYLES[word]),
+            Text(_waited(waits.get(fate.job.name))),
             Text(_where(run, fate)),
         ]
         table.add_row(*row)
     return table
+
+
+def _waited(wait: Wait | None) -> str:
+    """How long a job waited, or waits now."""
+    if wait is None:
+        return ""
+    return f"{wait.seconds:g} s{'' if wait.is_over else ' so far'}"
 
 
 def _where(run: Run, fate: Fate) -> str:
@@ -133,11 +164,11 @@ def reservation_words(
         else each["node"]
         for each in told["nodes"]
     ]
-    when = ""
+    when = f", from {clock(told['ready-at'])}" if "ready-at" in told else ""
     if told.get("held-by"):
-        when = f", when {shortened(told['held-by'], MAX_PLACES)} ended"
-    if "ready-at" in told:
-        when = f", from {clock(told['ready-at'])}"
+        jobs = shortened(told["held-by"], MAX_PLACES)
+        by = f" (by {clock(told['ready-at'])})" if "ready-at" in told else ""
+        when = f", waits for {jobs} to end{by}"
     return f"reserved: {shortened(places, MAX_PLACES, '; ')}{when}"
 
 

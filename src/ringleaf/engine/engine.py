@@ -283,11 +283,11 @@ class Engine:
         """What helps a job that its queue holds back; empty if that is not why."""
         if name not in self.view.queues:
             there = some_of(sorted(self.view.queues), MAX_QUEUES) or "none"
-            return f"make the queue {name!r}, or take one that is there: {there}"
+            return f"create queue {name!r}, or use one that exists: {there}"
         if self.cycle.door_words(name):
-            return f"open the queue {name!r}, or take another one"
+            return f"open queue {name!r}, or use another one"
         if why == self.cycle.full_words(name).lstrip("; "):
-            return f"jobs of queue {name!r} that were let in must end first"
+            return f"admitted jobs of queue {name!r} must end first"
         return ""
 
     @property
@@ -673,12 +673,12 @@ class Engine:
         cycle.structure += 1
         self._give_up({node})
         told = f"node {node!r} refused a pod of job {job!r}{f': {why}' * bool(why)}; "
-        told += f"it takes no pods for {found.lasts_s:g} s"
+        told += f"it is quarantined for {found.lasts_s:g} s"
         for other in cycle.asides.surplus(len(cluster)):
             cycle.take_back(other)
-            told += f"; too many nodes refuse pods, {other!r} takes them again"
+            told += f"; too many nodes are quarantined, {other!r} is released"
         if cycle.conf.actions:
-            hint = f"see whether the device plugin of {node!r} runs"
+            hint = f"check that the device plugin of {node!r} runs"
             report = Report(job, Verdict.SET_ASIDE, told, hint, node=node)
             cycle.out.append(report)
 

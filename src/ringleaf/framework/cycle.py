@@ -62,7 +62,7 @@ SEARCH: Final = 64
 in a trial; see ``actions.evict`` for what the rest of it costs."""
 PLAN_AGAIN_S: Final = 0.5
 """How long planning reservations rests after it has cost as much as it may."""
-CROWDED: Final = "; no room beside the jobs before it"
+CROWDED: Final = "; not admitted: running and admitted jobs fill the cluster"
 """Why a job of a queue that may use all there is, is not let in."""
 
 
@@ -296,7 +296,9 @@ class Cycle:
         name = standing.job.name
         self.resting[name] = standing
         again_s = ceil(self.starts.not_before(name) - self.now)
-        self.tell_waits(standing, f"; it did not run, and is tried in {again_s} s")
+        self.tell_waits(
+            standing, f"; its pods did not run, it is retried in {again_s} s"
+        )
 
     def admit(self, standing: Standing) -> None:
         """A job is let in."""
@@ -376,8 +378,9 @@ class Cycle:
         if not others:
             return found
         nodes = frozenset[str]().union(*(b.nodes for b in others.values()))
-        who = some_of(map(repr, others), 2)
-        said = f"{counted(len(nodes), 'node')} reserved for {who}"
+        jobs = some_of(map(repr, others), 2)
+        are = "is" if len(nodes) == 1 else "are"
+        said = f"{counted(len(nodes), 'node')} {are} reserved for {jobs}"
         because = "; ".join(filter(None, (found.because, said)))
         return replace(found, because=because)
 
@@ -410,7 +413,7 @@ class Cycle:
         _key, standing = line.front
         self.passed[standing.job.queue] = self.view.version
         self._fail(line)
-        self.tell_waits(standing, f"; queue {standing.job.queue!r} has its share")
+        self.tell_waits(standing, f"; queue {standing.job.queue!r} uses its share")
 
     def quota(self, standing: Standing, *, overdue: bool = False) -> int | None:
         """How many pods may run by the accounts of the queue; None when too few.
@@ -533,7 +536,7 @@ class Cycle:
         """Why no job of the queue *name* starts, whatever it asks; empty if some do."""
         queue = self.view.queues.get(name)
         if queue is None:
-            return f"; there is no queue {name!r}"
+            return f"; queue {name!r} does not exist"
         return "" if queue.is_open else f"; queue {name!r} is closed"
 
     def turn_away(self, line: Line, why: str) -> None:
@@ -559,7 +562,11 @@ class Cycle:
         limited = queues[name].capability or any(
             queue.guarantee for queue in queues.values() if queue.name != name
         )
-        return f"; queue {name!r} has no room for it" if limited else CROWDED
+        return (
+            f"; not admitted: queue {name!r} has too little quota left"
+            if limited
+            else CROWDED
+        )
 
     def place(self, standing: Standing, limit: int) -> tuple[Placement, ...] | Waiting:
         """Places for the pods of a job, held; what others reserved only as they may."""
@@ -1043,7 +1050,7 @@ class Cycle:
         if isinstance(why, str):
             if standing.why == why:
                 return
-            told = f"job {job.name!r} waits: wants {job.wanted}{why}"
+            told = f"job {job.name!r} waits: needs {job.wanted}{why}"
             behind = behind or why == CROWDED
             self.tell(standing, Verdict.WAITING, told, behind=behind)
             standing.why = why
@@ -1070,7 +1077,7 @@ class Cycle:
             if standing.told or standing.placements or name not in waitlist:
                 continue
             why = waitlist.line_of(name).why
-            others = f"; queue {standing.job.queue!r} has others before it"
+            others = f"; other jobs of queue {standing.job.queue!r} are ahead of it"
             self.tell_waits(standing, why or others, behind=not why)
         self.untold = {}
 

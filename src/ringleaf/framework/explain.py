@@ -4,7 +4,7 @@ Everything here reads the same ranks and reasons as ``Session.decide``; nothing 
 decided a second time.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,8 +15,6 @@ from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Reason
 from ringleaf.model.job import Job, Network
-from ringleaf.model.placement import LeafState
-from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.chips import NEVER, written_order
 from ringleaf.policies.fit import (
     FITS,
@@ -26,16 +24,21 @@ from ringleaf.policies.fit import (
     reach,
     request_of,
 )
-from ringleaf.policies.gang import Seat, cut_of
-from ringleaf.policies.obstacles import closed_leaves, job_reasons
-from ringleaf.policies.superpods import (
-    queue_of,
-    superpod_order,
-    superpods_of,
-    visit_order,
-    visits,
+from ringleaf.policies.gang import Seat
+from ringleaf.policies.netview import (
+    Asked,
+    LeafRule,
+    LeafView,
+    SuperpodRule,
+    SuperpodView,
+    leaf_rule,
+    leaf_views,
+    superpod_rule,
+    superpod_views,
 )
-from ringleaf.policies.switches import Ground, ground_of
+from ringleaf.policies.obstacles import job_reasons
+from ringleaf.policies.superpods import superpod_order, superpods_of
+from ringleaf.policies.switches import ground_of
 from ringleaf.policies.words import rank_words, refusal_words
 
 MAX_ENDINGS: Final = 200
@@ -59,23 +62,15 @@ class Refused(Struct, frozen=True):
     rule: str
 
 
-class LeafView(Struct, frozen=True, rename="kebab"):
-    """A leaf as the job finds it: fitting nodes, state, and who crosses it."""
-
-    leaf: str
-    fitting: int
-    state: str
-    crossed_by: tuple[str, ...]
-    closed: bool
+NetworkRule = LeafRule | SuperpodRule
 
 
-class SuperpodView(Struct, frozen=True, rename="kebab"):
-    """A SuperPoD as the job finds it, and when it was looked at, from 1."""
+class NetworkView(Struct, frozen=True):
+    """The network rule of a job, and what it finds; empty for a job without one."""
 
-    superpod: int
-    fitting: int
-    queue: int
-    visited: int | None = None
+    rule: NetworkRule | None = None
+    leaves: tuple[LeafView, ...] = ()
+    superpods: tuple[SuperpodView, ...] = ()
 
 
 class Survey(Struct, frozen=True, rename="kebab"):
@@ -85,8 +80,14 @@ class Survey(Struct, frozen=True, rename="kebab"):
     best: tuple[Candidate, ...]
     refused: Mapping[Reason, tuple[str, ...]]
     enough_to_end: tuple[str, ...] = ()
+    network_rule: NetworkRule | None = None
     leaves: tuple[LeafView, ...] = ()
     superpods: tuple[SuperpodView, ...] = ()
+
+    @property
+    def network(self) -> NetworkView:
+        """The network rule, and the leaves or SuperPoDs."""
+        return NetworkView(self.network_rule, self.leaves, self.superpods)
 
 
 def survey(session: Session, job: Job, most: int) -> Survey:
@@ -98,6 +99,7 @@ def survey(session: Session, job: Job, most: int) -> Survey:
         )
         order = _order(session, job, reasons)
         leaf = session.leaf_for(job)
+        found = _network(session, job, kept, reasons)
         return Survey(
             fitting=len(order),
             best=tuple(
@@ -109,62 +111,40 @@ def survey(session: Session, job: Job, most: int) -> Survey:
                 for i, reason in enumerate(REASONS)
                 if (reasons == i).any()
             },
-            leaves=tuple(_leaves(session, job, kept)),
-            superpods=tuple(_superpods(session, job, kept)),
+            network_rule=found.rule,
+            leaves=found.leaves,
+            superpods=found.superpods,
         )
 
 
-def _leaves(session: Session, job: Job, kept: Sequence[Seat]) -> Iterator[LeafView]:
-    """Every leaf, if the job is placed by them."""
-    if job.network is not Network.SWITCHES:
-        return
-    cluster, settings = session.cluster, session.settings
-    barred = session.barred(job, kept)
-    ranks = node_ranks(cluster, request_of(job), barred)
-    ground = ground_of(cluster, ranks, settings)
-    closed = closed_leaves(ground, job, settings)
-    crossings = cluster.spine.crossings()
-    for i, leaf in enumerate(cluster.leaves):
-        yield LeafView(
-            leaf=leaf.name,
-            fitting=ground.free.item(i),
-            state=_state(ground, i, settings),
-            crossed_by=tuple(crossings.get(i, ())),
-            closed=closed.item(i),
-        )
+def network_view(session: Session, job: Job) -> NetworkView:
+    """The network rule of *job*, and the leaves or SuperPoDs as it finds them."""
+    request = request_of(job)
+    with session.as_found_by(job) as kept:
+        barred = session.barred(job, kept)
+        settings = session.settings
+        reasons = job_reasons(session.cluster, request, job, settings, barred)
+        return _network(session, job, kept, reasons)
 
 
-def _state(ground: Ground, leaf: int, settings: Settings) -> str:
-    """What is known of a leaf's links to the spine."""
-    if settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
-        return "busy" if ground.crossed.item(leaf) else "idle"
-    state = LeafState(ground.state.item(leaf)).name.lower()
-    return f"{state}, unhealthy" if ground.sick.item(leaf) else state
-
-
-def _superpods(
-    session: Session, job: Job, kept: Sequence[Seat]
-) -> Iterator[SuperpodView]:
-    """Every SuperPoD with fitting nodes, if several pods are placed in them anew.
-
-    In the order in which they are looked at: those that hold the whole job and keep
-    their reserve, else block by block. Repairs look at the SuperPoD of the block.
-    """
-    if job.network is not Network.SUPERPODS or job.replicas == 1:
-        return
-    cluster = session.cluster
-    barred = session.barred(job, kept)
-    found = superpods_of(cluster, node_ranks(cluster, request_of(job), barred))
-    free, price = found.free, found.price
-    cut = cut_of(job, session.settings)
-    order = []
-    if not kept:
-        order = visit_order(free, cut, price)
-        order = order or [v.superpod for v in visits(free, cut, price)]
-    place = {superpod: i for i, superpod in enumerate(dict.fromkeys(order), 1)}
-    for superpod in sorted(free, key=lambda s: (place.get(s, len(free) + 1), s)):
-        nodes = free[superpod]
-        yield SuperpodView(superpod, nodes, queue_of(nodes, cut), place.get(superpod))
+def _network(
+    session: Session, job: Job, kept: Sequence[Seat], reasons: NDArray[np.int8]
+) -> NetworkView:
+    """The same, with the *reasons* of all nodes, beside pods that are *kept*."""
+    cluster, settings, request = session.cluster, session.settings, request_of(job)
+    leaves = job.network is Network.SWITCHES and bool(cluster.leaves)
+    if not leaves and (job.network is not Network.SUPERPODS or job.replicas == 1):
+        return NetworkView()
+    ranks = node_ranks(cluster, request, session.barred(job, kept))
+    asked = Asked(cluster, request, job, settings, reasons)
+    if leaves:
+        ground = ground_of(cluster, ranks, settings)
+        views = leaf_views(asked, ground)
+        rule = leaf_rule(ground, job, settings, new=not kept)
+        return NetworkView(rule, leaves=tuple(views))
+    found = superpods_of(cluster, ranks)
+    each = superpod_views(asked, found, new=not kept)
+    return NetworkView(superpod_rule(found, job, settings), superpods=tuple(each))
 
 
 def look_at(session: Session, job: Job, name: str) -> Candidate | Refused:

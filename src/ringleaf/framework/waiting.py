@@ -85,13 +85,14 @@ def beyond_quota(session: "Session", job: Job, limit: int) -> Waiting:
     """The decision on a job that may have too few pods to start."""
     cluster = session.cluster
     reasons = node_reasons(cluster, request_of(job), session.barred(job))
+    allows = f"its queue allows {counted(limit, 'pod')}"
     return Waiting(
         job=job,
         missing=job.fewest - limit,
         fitting=int((reasons == FITS).sum()),
         reasons=reason_counts(reasons),
         hint="",
-        because=f"its quota is {counted(limit, 'pod')}, it starts with {job.fewest}",
+        because=f"{allows}, it needs {job.fewest} to start",
         warnings=warnings_of(job, session.settings),
     )
 
@@ -115,7 +116,7 @@ def _role_waits(session: "Session", job: Job, *, runs: bool) -> Waiting | None:
         missing=max(1, job.min_pods - placed),
         fitting=int((reasons == FITS).sum()),
         reasons=reason_counts(reasons),
-        hint=f"enough would be room for {more}: {need_words(request)}{_used(role)}",
+        hint=f"needs room for {more}: {need_words(request)}{_used(role)}",
         because=f"a pod of role {role.name!r} finds no node",
         warnings=warnings_of(job, session.settings),
     )
@@ -170,7 +171,7 @@ def _endings(session: "Session", job: Job, obstacle: Obstacle) -> Iterator[str]:
         with Statement(session.cluster) as statement:
             statement.release(other)
             if session.fits_now(job):
-                yield f"the end of job {other!r} would be enough"
+                yield f"would start if job {other!r} ended"
                 return
 
 
@@ -200,13 +201,13 @@ def _ways_out(
     """What would have been enough, and what fits now instead."""
     request = request_of(job)
     if request.network is not Network.NONE and job.replicas > 1:
-        yield "nothing smaller would be placed now; other jobs must end first"
+        yield "no smaller job would be placed now; other jobs must end first"
         return
     if reasons.get(Reason.OTHER_PRODUCT, 0) == len(session.cluster):
-        yield f"no node is {job.product.key}"
+        yield f"no node has the product {job.product.key}"
     room = f"room for {counted(missing, 'more pod')}: " if job.replicas > 1 else ""
     network = " with a healthy network" if Reason.NETWORK_FAULTY in reasons else ""
-    yield f"enough would be {room}{need_words(request)}{_used(job)}{network}"
+    yield f"needs {room}{need_words(request)}{_used(job)}{network}"
     anew = replace(job, previous=without_pods(job), sp_block=None, least=None)
     anew = replace(anew, replicas=job.needed, finished=())
     smaller = (replace(anew, chips=n) for n in reversed(range(1, job.chips)))

@@ -282,7 +282,7 @@ class Api:
         """For how many seconds we may change something."""
         left = inf if self.fence is None else self.fence()
         if left <= 0.0:
-            told = f"{self.credentials.server}: not asked, we do not lead"
+            told = f"{self.credentials.server}: not sent, this replica does not lead"
             raise Unreachable(told, sent=False)
         return left
 

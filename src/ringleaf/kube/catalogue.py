@@ -46,7 +46,7 @@ AMOUNTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "allocated": "what pods of the queue use",
         "request": "what all pods of the queue ask that have not ended",
-        "inqueue": "what jobs that were let in still need to start",
+        "inqueue": "what admitted jobs still need to start",
         "deserved": "the part of the cluster that is the queue's now",
         "capacity": "the most it may use by its spec",
         "real_capacity": "the most it may use, with what is kept for others",
@@ -84,7 +84,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_differences_total",
         (),
-        "times that the books [differed](failures.md#quarantine) from the objects",
+        "times that the cache [differed](failures.md#quarantine) from the objects",
     ),
     (
         "ringleaf_evictions_total",
@@ -213,7 +213,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_jobs",
         ("phase",),
-        "jobs that are `pending` (not let in), `inqueue` or `running`",
+        "jobs that are `pending` (not admitted), `inqueue` or `running`",
     ),
     (
         "ringleaf_leader",
@@ -493,7 +493,7 @@ CATALOGUE: Final = (*OWN_COUNTERS, *OWN_GAUGES, *OWN_HISTOGRAMS, *VOLCANO)
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{reason.value: f"nodes {words}" for reason, words in REASON_WORDS.items()},
-        "queue": "its queue, which is full, closed or not there, or a plugin's veto",
+        "queue": "its queue, which is full, closed or missing, or a plugin's veto",
         "network": "nodes that may be used together: enough of them fit one by one",
         "reserved": "the pods that are where it has its reservation",
         "evicting": "pods that were asked to end for it",

@@ -364,9 +364,9 @@ class Elector:
         while True:
             self._changed.clear()
             if self.holder != self.identity:
-                return f"{self.holder or 'nobody'} holds the lease now"
+                return f"{self.holder or 'another replica'} holds the lease now"
             if not self.well():
-                return "nothing has been done for too long"
+                return "the scheduler did no work for too long"
             if not self.leads:
                 why = "the lease was not renewed in time"
                 return f"{why}; {self._trouble}" if self._trouble else why

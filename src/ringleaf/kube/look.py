@@ -185,9 +185,9 @@ def podless_words(look: Look, name: str) -> str:
     """Why a job waits whose pods are not made yet."""
     standing = look.engine.view.standings.get(name)
     if standing is None:
-        return "its pods are not made yet"
+        return "its pods are not created yet"
     why = standing.why.lstrip(",; ")
-    words = f"wants {standing.job.wanted}"
+    words = f"needs {standing.job.wanted}"
     return f"{words}; {why}" if why else words
 
 

@@ -267,7 +267,9 @@ class Mender:
             if before != status:
                 told = f"{ailment.cause.value} on node {ailment.node!r}"
                 self._say("faulty", job=each.job, pod=pod.key, why=told)
-                self._teller.on_pod(pod, "Faulty", f"{told}; others are to delete it")
+                self._teller.on_pod(
+                    pod, "Faulty", f"{told}; its controller is expected to delete it"
+                )
                 self._then(group.name, _Pointing(pod, status))
 
     def _repaired(self, group: Group, record: Record, told: str) -> None:

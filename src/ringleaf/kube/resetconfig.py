@@ -102,7 +102,7 @@ class ResetConfig:
                     break
             await asyncio.sleep(pause)
             pause *= 2
-        self._say("processes not told", object=path, why=why)
+        self._say("processes not notified", object=path, why=why)
 
     async def _try(
         self, path: str, record: Record | None, *, exits: bool | None

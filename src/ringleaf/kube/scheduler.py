@@ -672,7 +672,7 @@ class Scheduler:
                 return  # too much happens; the next time it is looked at again
             found = [*islice(look(world, self._engine), MAX_NAMED)]
             if found:
-                self._say("books differ from the objects", what="; ".join(found))
+                self._say("cache differs from the objects", what="; ".join(found))
                 self.metrics.differences += 1
                 self.decider.begin_anew()
                 self._follow()
@@ -829,7 +829,7 @@ class Scheduler:
             # Its pods are made when its phase says so; with pods it soon says more.
             waits = group is not None and len(group.pods) < group.need
             if waits:
-                self._say("let in", job=job)
+                self._say("admitted", job=job)
             self.teller.group_changed(job, is_urgent=waits)
 
     def _bind(self, each: Bind) -> None:
@@ -866,7 +866,7 @@ class Scheduler:
         if group is None:
             return
         pods = self.world.evicted(each.job, each.replicas)
-        why = f"Pod is evicted by {each.action}, because of job {each.by!r}"
+        why = f"Pod is evicted by {each.action} for job {each.by!r}"
         self._say("evict", job=each.job, pods=len(pods), by=each.by, action=each.action)
         self.teller.on_group(group, "Evict", why)
         refused = self.metrics.refused
@@ -916,8 +916,8 @@ class Scheduler:
         kept = [pod for pod in pods if not pod.owned]
         if kept:
             told = f"{_where(kept)}{each.why}"
-            told = f"{told}; it stays, because nobody would make it again"
-            hint = "delete it, and submit it anew"
+            told = f"{told}; it stays, because no controller would create it again"
+            hint = "delete it, and submit it again"
             self._say("not released", job=each.job, pods=len(kept), why=each.why)
             self.teller.on_job(group, "NotReleased", _with_hint(told, hint))
             pods = [pod for pod in pods if pod.owned] if refused else []
@@ -962,7 +962,9 @@ class Scheduler:
         """Log and count what failed while objects were read, leader or standby."""
         for failure in self.world.failures:
             where = f"{failure.culprit.kind} {failure.culprit.key}"
-            self._say("set aside", culprit=where, why=failure.why, trace=failure.trace)
+            self._say(
+                "quarantined", culprit=where, why=failure.why, trace=failure.trace
+            )
             self.metrics.failures += 1
         self.world.failures.clear()
 
@@ -1006,9 +1008,8 @@ class Scheduler:
         if any(pod.assumed is not None for pod in group.pods.values()):
             return  # others are on their way, and may make it whole
         pods = [pod for pod in group.pods.values() if pod.holds and not pod.deleting]
-        why = (
-            f"{len(pods)} of {group.need} pods were bound and no place found for others"
-        )
+        bound = f"{len(pods)} of {group.need} pods were bound"
+        why = f"{bound}, and there is no node for the others"
         self._say("release", job=name, pods=len(pods), why=why)
         self.metrics.releases += 1
         self.teller.on_group(group, "Released", why)

@@ -232,7 +232,12 @@ class Teller:
         except Exception as error:  # noqa: BLE001 - one message stops no other
             self.failed += 1
             about = " ".join(key)
-            self._say("not told", object=about, why=told(error), trace=trace_of(error))
+            self._say(
+                "status not written",
+                object=about,
+                why=told(error),
+                trace=trace_of(error),
+            )
             return False
         heard = found is None or await self._send(*found)
         if again and not heard and key[0] != "event":
@@ -309,7 +314,9 @@ class Teller:
         if self._refusals.get(kind) != answer.status:
             self._refusals[kind] = answer.status
             why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
-            self._say("not told", object=kind, method=method, path=path, why=why)
+            self._say(
+                "status not written", object=kind, method=method, path=path, why=why
+            )
 
     def _put(
         self,

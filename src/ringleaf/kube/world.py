@@ -804,7 +804,7 @@ class World:
     def _tell_aside(self, culprit: Culprit, uid: str, why: str) -> None:
         namespace, _slash, name = culprit.key.rpartition("/")
         line = (
-            f"{culprit.kind} {quoted(culprit.key)} is set aside for a while, because "
+            f"{culprit.kind} {quoted(culprit.key)} is quarantined for a while, because "
             f"it makes the scheduler fail ({why}); everything else goes on; hint: "
             "change or delete it, and report the trace in the scheduler's log"
         )
@@ -899,7 +899,7 @@ class World:
                 ends, others = self._heard_of(group, now)
                 return [*gone, *ends], others
             self._close_all(group)
-            group.reason = f"it is set aside: {told(error)}"
+            group.reason = f"it is quarantined: {told(error)}"
             return gone, []
 
     def _found_bound(self, group: Group, now: float) -> PodRecord | None:
@@ -935,7 +935,7 @@ class World:
     ) -> tuple[Job | None, list[PodRecord]]:
         """A group that is set aside: its pods hold what they hold, and that is all."""
         group.reason = (
-            f"it makes the scheduler fail ({why}) and is set aside for a while; "
+            f"it makes the scheduler fail ({why}) and is quarantined for a while; "
             "hint: change or delete it, and report the trace in the scheduler's log"
         )
         held = [pod for pod in pods if _is_held(pod) and pod.key not in self._shut]

@@ -47,8 +47,8 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.OTHER_PRODUCT: "of another product",
     Reason.NOT_READY: "not ready",
     Reason.CORDONED: "cordoned",
-    Reason.SET_ASIDE: "set aside because they refused pods",
-    Reason.NOT_WELL: "that do not work well, which the job avoids",
+    Reason.SET_ASIDE: "quarantined because they refused pods",
+    Reason.NOT_WELL: "sub-healthy, which the job avoids",
     Reason.NOT_SELECTED: "without the labels the job selects",
     Reason.TAINTED: "with a taint the job does not tolerate",
     Reason.REFUSED: "refused by a plugin",
@@ -57,11 +57,11 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.FAILED_BEFORE: "on which this job failed",
     Reason.OWN_POD: "with a pod of this job already",
     Reason.TOO_SMALL: "too small even when empty",
-    Reason.FAULTY_CHIPS: "held back by faulty chips even when empty",
-    Reason.NETWORK_FAULTY: "held back by network-faulty chips",
+    Reason.FAULTY_CHIPS: "with too few healthy chips",
+    Reason.NETWORK_FAULTY: "with too few chips whose network is healthy",
     Reason.TOO_FEW_CHIPS: "with too few free chips",
     Reason.NOT_WIRED_TOGETHER: "with enough free chips, but not wired together",
-    Reason.TOO_FEW_RESOURCES: "with the chips, but too few other resources",
+    Reason.TOO_FEW_RESOURCES: "with enough chips, but too few other resources",
     Reason.LEAF_CLOSED: "under a leaf that is closed to this job",
 }
 
@@ -90,15 +90,27 @@ class Waiting(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Who, verdict, wanted against found, causes."""
-        causes = [f"{count} {reason.words}" for reason, count in self.reasons.items()]
-        causes += [f"{self.fitting} fitting"] * (self.fitting > 0)
-        because = [self.because] if self.because else []
-        nodes = (
-            [f"nodes: {', '.join(causes) or 'none'}"] if causes or not because else []
-        )
-        found = "; ".join([f"{self.missing} short", *nodes, *because])
-        return f"job {self.job.name!r} waits: wants {self.job.wanted}, {found}"
+        """The job, its verdict, wanted and found, nodes by reason."""
+        return f"job {self.job.name!r} waits: {'; '.join(self.parts)}"
+
+    @property
+    def parts(self) -> list[str]:
+        """What is wanted and found, the rule that binds, nodes by reason."""
+        causes = [f"{self.fitting} fitting"] * (self.fitting > 0)
+        causes += [f"{count} {reason.words}" for reason, count in self.reasons.items()]
+        parts = [f"needs {self.job.wanted}{self._short}"]
+        parts += [self.because] * bool(self.because)
+        if causes or not self.because:
+            parts.append(f"nodes: {', '.join(causes) or 'none'}")
+        return parts
+
+    @property
+    def _short(self) -> str:
+        """How many pods have no node; nothing where a rule binds, not their number."""
+        if self.because and self.fitting >= self.job.needed:
+            return ""
+        one = self.missing == 1
+        return f", {self.missing} pod{' has' if one else 's have'} no node"
 
 
 class Invalid(Struct, frozen=True):
@@ -111,7 +123,7 @@ class Invalid(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Who, verdict, what is wrong."""
+        """The job, its verdict, what is wrong."""
         return f"job {self.job.name!r} is invalid: {self.problem}"
 
 

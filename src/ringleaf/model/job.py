@@ -191,7 +191,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         "'driver' 1 x 0 and 'w' 2 x 8 chips"
         >>> asks = Role("", 0, demand=Demand(resources=(("cpu", 4000),)))
         >>> Job("j", a2, 0, 0, roles=(asks,), podless=True).wanted
-        '4 cpu for pods that are not made yet'
+        '4 cpu for pods that are not created yet'
         """
         if self.podless:
             return _podless_words(self.roles[0].demand.resources if self.roles else ())
@@ -414,7 +414,7 @@ def _podless_words(asks: Iterable[tuple[str, int]]) -> str:
     """What pods ask that are not made yet; nothing twice under another name.
 
     >>> _podless_words([("count/pods", 2000), ("cpu", 4000), ("requests.cpu", 4000)])
-    '4 cpu for 2 pods that are not made yet'
+    '4 cpu for 2 pods that are not created yet'
     """
     told = {name: amount_words(n) for name, n in asks}
     counted = told.pop("count/pods", "")
@@ -428,4 +428,4 @@ def _podless_words(asks: Iterable[tuple[str, int]]) -> str:
     pods = {"": "pods that are", "1": "1 pod that is"}.get(
         n_pods, f"{n_pods} pods that are"
     )
-    return f"{rest} for {pods} not made yet"
+    return f"{rest} for {pods} not created yet"

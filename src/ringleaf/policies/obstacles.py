@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import Firmness, Job, Network, Schema
+from ringleaf.model.job import FOUNDATION_FROM, Firmness, Job, Network, Schema
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
 from ringleaf.model.spine import NOWHERE
@@ -106,19 +106,19 @@ def switch_obstacle(
     assert job.job_type is not None
     if not cluster.leaves:
         return Obstacle(
-            "no topology is known",
-            ("say under which leaf each node stands, or leave tor-affinity out",),
+            "no leaf switch is known",
+            ("list the leaf of each node, or remove tor-affinity from the job",),
         )
     ground = ground_of(cluster, ranks, settings)
     closed = closed_leaves(ground, job, settings)
-    because = _shape_words(cluster, ground, closed, job, settings)
+    because = _rule_words(cluster, ground, closed, job, settings)
     if not hints:
         return Obstacle(because)
     ways = []
     short = job.needed - len(ground.nodes)
     if short > 0 and not stays_inside(job, settings):
         more = counted(short, "more node")
-        ways.append(f"at least {more} must have {_need(request)}")
+        ways.append(f"needs {more} with {_need(request)}")
     ways += _smaller(ground, job, settings)
     jobs = _crossing(cluster, closed.nonzero()[0].tolist())
     return Obstacle(because, tuple(ways), tuple(jobs))
@@ -160,32 +160,36 @@ def stays_inside(job: Job, settings: Settings) -> bool:
 def _closed_words(
     cluster: Cluster, ground: Ground, closed: Flags, job: Job, settings: Settings
 ) -> str:
-    """How many leaves are closed to the job, and who closes them."""
+    """Which leaves are closed to the job, the jobs that close them, what is left."""
     common = job.job_type is JobType.COMMON
     second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
-    kind = "cross-leaf foundation" if common and second else "cross-leaf"
-    told = []
+    kind = "foundation job" if common and second else "job"
+    parts = []
     (crossed,) = (closed & ~ground.sick).nonzero()
     if len(crossed):
         jobs = _crossing(cluster, crossed.tolist())
-        carries = "carries" if len(crossed) == 1 else "carry"
-        named = f": {few(jobs)}" if jobs else ""
-        told.append(
-            f"{_room(ground, crossed)} but already {carries} a {kind} job{named}"
-        )
+        several = "s" * (len(jobs) > 1)
+        uses = f"{kind}{several} {few(jobs)}" if jobs else f"another {kind}"
+        verb = "cross" if several else "crosses"
+        them = "it" if len(crossed) == 1 else "them"
+        parts.append(f"{_closed(cluster, crossed)}: {uses} {verb} {them}")
     (sick,) = (closed & ground.sick).nonzero()
     if len(sick):
-        are = "is" if len(sick) == 1 else "are"
-        told.append(f"{_room(ground, sick)} but {are} unhealthy")
-    return "; ".join(told)
+        are = "it is" if len(sick) == 1 else "they are"
+        parts.append(f"{_closed(cluster, sick)}: {are} unhealthy")
+    left = int(ground.free[~closed].sum())
+    nodes = counted(left, "free node")
+    parts.append(f"open leaves have {nodes} of the {job.needed} needed")
+    if left >= job.needed:
+        parts.append(_open_words(ground, closed, job, settings))
+    return "; ".join(parts)
 
 
-def _room(ground: Ground, leaves: NDArray[np.intp]) -> str:
-    have = "has" if len(leaves) == 1 else "have"
-    fewest = counted(int(ground.free[leaves].min()), "fitting node")
-    if len(leaves) > 1:
-        fewest = f"{ground.free[leaves].min()} or more fitting nodes"
-    return f"{counted(len(leaves), 'leaf')} {have} {fewest}"
+def _closed(cluster: Cluster, leaves: NDArray[np.intp]) -> str:
+    """The names of *leaves*, and that they are closed."""
+    names = few([cluster.leaves[leaf].name for leaf in leaves.tolist()])
+    one = len(leaves) == 1
+    return f"leaf {names} is closed" if one else f"leaves {names} are closed"
 
 
 def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
@@ -193,75 +197,127 @@ def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
     return sorted({job for leaf in leaves for job in crossings.get(leaf, ())})
 
 
-def _shape_words(
+def rule_name(mode: SwitchMode) -> str:
+    """The switch affinity in force, for people."""
+    single = mode is SwitchMode.SINGLE_LAYER
+    return "single-layer leaf rule" if single else f"leaf rule {mode}"
+
+
+def _rule_words(
     cluster: Cluster, ground: Ground, closed: Flags, job: Job, settings: Settings
 ) -> str:
     """The rule that refuses; nothing where there are too few nodes for any rule."""
     if stays_inside(job, settings):
-        return _inside_words(cluster, ground, job, settings)
-    if closed.any():
-        return _closed_words(cluster, ground, closed, job, settings)
-    if len(ground.nodes) < job.needed:
+        words = _inside_words(cluster, ground, job, settings)
+    elif closed.any():
+        words = _closed_words(cluster, ground, closed, job, settings)
+    elif len(ground.nodes) < job.needed:
         return ""
+    else:
+        words = _open_words(ground, closed, job, settings)
+    return f"{rule_name(settings.switch_mode)}: {words}"
+
+
+def _open_words(ground: Ground, closed: Flags, job: Job, settings: Settings) -> str:
+    """Why the leaves that are not *closed* do not suffice, with enough nodes."""
     if settings.switch_mode is SwitchMode.SPINE_LEAF_2:
-        return _budget_words(ground, settings)
-    return _slot_words(ground, job, settings.leaf_choice)
+        return _budget_words(ground, job, settings)
+    return _slot_words(ground, job, settings, ~closed)
 
 
 def _inside_words(
     cluster: Cluster, ground: Ground, job: Job, settings: Settings
 ) -> str:
+    """The leaf that comes closest, for a job that stays under one leaf."""
     single = settings.switch_mode is SwitchMode.SINGLE_LAYER
-    who = "a job in a single-layer network" if single else "a padding job"
+    which = (
+        "a job of a single-layer network"
+        if single
+        else f"a padding job (large-model-schema, below {FOUNDATION_FROM} pods)"
+    )
+    stays = f"{which} stays under one leaf"
+    largest = int(ground.size.max())
+    if job.needed > largest:
+        return f"{stays}, and the largest leaf has {counted(largest, 'node')} only"
     most = int(ground.free.argmax())
+    has = counted(ground.free.item(most), "free node")
     return (
-        f"{who} stays under one leaf and wants {counted(job.needed, 'node')} there; "
-        f"leaf {cluster.leaves[most].name} has the most, {ground.free[most]} "
-        f"of at most {ground.leaf_size}"
+        f"{stays}, and none has {counted(job.needed, 'free node')}; "
+        f"leaf {cluster.leaves[most].name} has the most, {has}"
     )
 
 
-def _budget_words(ground: Ground, settings: Settings) -> str:
+def _budget_words(ground: Ground, job: Job, settings: Settings) -> str:
+    """2.0: the idle leaves and the shared ones that the job may use are too few."""
     idle = int(ground.free[ground.group(LeafState.IDLE)].sum())
     budget = settings.shared_leaves
-    best = "the best shared one" if budget == 1 else f"the {budget} best shared ones"
+    best = "the best shared leaf" if budget == 1 else f"the {budget} best shared leaves"
+    together = capacity_2(ground, budget)
     return (
-        f"idle leaves have {counted(idle, 'fitting node')} and {best} "
-        f"{capacity_2(ground, budget) - idle} more"
+        f"idle leaves have {counted(idle, 'free node')} and {best} {together - idle}, "
+        f"together {together} of the {job.needed} needed"
     )
 
 
-def _slot_words(ground: Ground, job: Job, choice: LeafChoice) -> str:
+def _slot_words(ground: Ground, job: Job, settings: Settings, open_: Flags) -> str:
     """1.0: neither whole leaves nor evenly loaded slots."""
-    positions = positions_of(ground, np.ones(len(ground.free), np.bool_))
+    needs = slot_needs(ground, job, open_)
     if job.needed < ground.leaf_size:
-        slots = int((positions.lengths > 0).sum())
+        slots = sum(free > 0 for _slot, free, _needed in needs)
         return (
-            f"no leaf has {counted(job.needed, 'fitting node')}, "
-            f"and nodes at different slots are only {slots}"
+            f"no {_open(open_)}leaf has {counted(job.needed, 'free node')}, and free "
+            f"nodes are at {slots} different slots only"
         )
-    full, rest = shape(job.needed, ground.leaf_size)
-    wanted = [full + 1] * rest + [full] * (ground.leaf_size - rest)
-    pairs = zip(
-        positions.slots.tolist(), positions.lengths.tolist(), wanted, strict=True
-    )
-    short = sorted((slot, has, want) for slot, has, want in pairs if has < want)
-    slot, has, want = short[0]
+    (slot, has, want), *more = [each for each in needs if each[1] < each[2]]
+    also = f", {counted(len(more), 'more slot')} short too" if more else ""
     return (
-        f"{job.needed} nodes want {_whole_words(ground, full + 1, choice)} or every "
-        f"slot loaded alike, and slot {slot} has {has} of {want} nodes"
+        f"{_whole_words(ground, job.needed, settings, open_)}; spread evenly over the "
+        f"slots, slot {slot} has {has} of the {counted(want, 'free node')} "
+        f"needed{also}"
     )
 
 
-def _whole_words(ground: Ground, leaves: int, choice: LeafChoice) -> str:
-    """The complete leaves that are wanted, and how many there are."""
-    compact = choice is LeafChoice.COMPACT
+def _open(open_: Flags) -> str:
+    """The word before leaves where some are closed."""
+    return "" if open_.all() else "open "
+
+
+def slot_needs(ground: Ground, job: Job, open_: Flags) -> list[tuple[int, int, int]]:
+    """Slot, free nodes there under open leaves, nodes needed there, by slot (1.0).
+
+    The slots with the most free nodes carry the nodes that are left over.
+    """
+    positions = positions_of(ground, open_)
+    full, rest = shape(job.needed, ground.leaf_size)
+    needed = [full + 1] * rest + [full] * (ground.leaf_size - rest)
+    slots, free = positions.slots.tolist(), positions.lengths.tolist()
+    return sorted(zip(slots, free, needed, strict=True))
+
+
+def complete_leaves(ground: Ground, settings: Settings) -> Flags:
+    """The leaves of which all nodes are free; to the vendor's guide, as many as M."""
+    compact = settings.leaf_choice is LeafChoice.COMPACT
     size = ground.size if compact else np.full_like(ground.size, ground.leaf_size)
-    complete = int(((ground.free == size) & (ground.free > 0)).sum())
-    there = f"there {'is' if complete == 1 else 'are'} {complete}"
-    if compact:
-        return f"complete leaves ({there}) and the rest under one more leaf"
-    return f"{counted(leaves, 'complete leaf')} ({there})"
+    return np.equal(ground.free, size) & np.greater(ground.free, 0)
+
+
+def _whole_words(ground: Ground, n: int, settings: Settings, open_: Flags) -> str:
+    """How far complete leaves get with *n* nodes."""
+    complete = complete_leaves(ground, settings) & open_
+    if settings.leaf_choice is not LeafChoice.COMPACT:
+        full, _rest = shape(n, ground.leaf_size)
+        found = int(complete.sum())
+        leaves = counted(full + 1, "complete leaf")
+        return f"it needs {leaves}, there {'is' if found == 1 else 'are'} {found}"
+    left = n
+    for size in sorted(ground.free[complete].tolist(), reverse=True):
+        left -= size * (size <= left)
+    if left == n:
+        return f"no {_open(open_)}leaf is complete"
+    return (
+        f"complete leaves have {n - left} of the {n} nodes, and no other leaf has the "
+        f"remaining {left}"
+    )
 
 
 def _passes(ground: Ground, job: Job, settings: Settings) -> bool:
@@ -275,7 +331,7 @@ def _smaller(ground: Ground, job: Job, settings: Settings) -> Iterator[str]:
     job = replace(job, finished=())
     common = replace(job, tor_affinity=Schema.NORMAL)
     if job.tor_affinity is not Schema.NORMAL and _passes(ground, common, settings):
-        yield "as normal-schema it would be placed now"
+        yield "with tor-affinity: normal-schema it would be placed now"
     for n in _fewer(job.replicas):
         fewer = replace(job, replicas=n)
         if is_legal(fewer, settings) and _passes(ground, fewer, settings):
@@ -316,28 +372,30 @@ def superpod_obstacle(
     if (short := cut.nodes - sum(free.values())) > 0:
         healthy = " with a healthy network" * request.heeds_network
         more = counted(short, "more node")
-        ways.append(f"at least {more} must have {_need(request)}{healthy}")
+        ways.append(f"needs {more} with {_need(request)}{healthy}")
     cuts = islice(_other_cuts(job, settings), MAX_TRIES)
     others = tuple((_cut_words(other), other) for other in cuts)
     return Obstacle(because, tuple(ways), others=others)
 
 
 def _room_for_blocks(free: Mapping[int, int], cut: Cut) -> str:
-    has = sum(nodes // cut.size for nodes in free.values())
+    """The blocks that are needed, and the room for them (hard)."""
+    room = sum(nodes // cut.size for nodes in free.values())
     most = sorted(free, key=lambda s: (-free[s], s))
-    shown = few([f"SuperPoD {s} has {free[s]}" for s in most]) or "none has any"
+    shown = few([f"SuperPoD {s} has {free[s]}" for s in most])
+    shown = f"{shown} free" if shown else "no SuperPoD has a free node"
+    size = counted(cut.size, "node")
     if cut.rests:
         left = few([counted(nodes, "node") for nodes in cut.rests])
         return (
-            f"{counted(cut.blocks, 'whole block')} of {counted(cut.size, 'node')} and, "
-            f"of blocks with pods that have ended well, {left} are wanted, each block "
-            f"in one SuperPoD: {shown}"
+            f"SuperPoD rule: needs {counted(cut.blocks, 'whole block')} of {size} and, "
+            f"of blocks with pods that have succeeded, {left}, each block in one "
+            f"SuperPoD; {shown}"
         )
+    each = ", each" * (cut.blocks > 1)
     return (
-        f"{counted(cut.blocks, 'block')} of {counted(cut.size, 'node')} "
-        f"{'is' if cut.blocks == 1 else 'are'} wanted{', each' * (cut.blocks > 1)} "
-        "in one SuperPoD, and "
-        f"there is room for {has}: {shown}"
+        f"SuperPoD rule: needs {counted(cut.blocks, 'block')} of {size}{each} in one "
+        f"SuperPoD, there is room for {room}; {shown}"
     )
 
 
@@ -380,11 +438,11 @@ def repair_obstacle(
     if job.network is Network.SUPERPODS:
         return Obstacle(f"{lost}{_block_words(cluster, job, ranks, missing)}")
     if job.network is not Network.SWITCHES:
-        return Obstacle(f"{lost}, each wants {need_words(request)}")
+        return Obstacle(f"{lost}, each needs {need_words(request)}")
     ground = ground_of(cluster, ranks, settings)
     leaves = cluster.leaf[[seat.node for seat in kept]]
     if NOWHERE in leaves:
-        return Obstacle(f"{lost}, but a pod that stays is under no known leaf")
+        return Obstacle(f"{lost}, but a pod that stays is under no known leaf switch")
     home = np.unique(leaves).tolist()
     names = few([cluster.leaves[leaf].name for leaf in home])
     has = int(ground.free[home].sum())

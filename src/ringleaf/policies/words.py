@@ -16,7 +16,10 @@ from ringleaf.policies.fit import (
     need_words,
     plural,
     reach,
+    some_of,
 )
+
+MAX_NAMES: Final = 5
 
 
 def groups_free(request: Request, usable: int, n_chips: int) -> tuple[int, ...]:
@@ -37,7 +40,7 @@ def groups_free(request: Request, usable: int, n_chips: int) -> tuple[int, ...]:
 def rank_words(cluster: Cluster, request: Request, node: int, rank: int) -> list[str]:
     """The rank of a fitting node, term by term in the order in which they weigh."""
     if request.row is NO_CHIPS:
-        return ["any node is as good"]
+        return ["all nodes are equally good"]
     healthy = cluster.healthy.item(node).bit_count()
     words = ["sub-healthy"] * cluster.sub_healthy.item(node)
     words.append(f"{healthy} of {cluster.size.item(node)} chips healthy")
@@ -76,10 +79,10 @@ def _holder_words(request: Request, value: int) -> str:
 SAME_EVERYWHERE: Final[Mapping[Reason, str]] = {
     Reason.NOT_READY: "the node is not ready and takes no pods",
     Reason.CORDONED: "the node is cordoned and takes no new pods",
-    Reason.SET_ASIDE: "the node refused a pod and takes no new ones for a while",
-    Reason.NOT_WELL: "the node works, but not well, and the job avoids such nodes",
-    Reason.NOT_SELECTED: "the labels of the node are not those the job selects",
-    Reason.REFUSED: "a plugin refuses the node to the job",
+    Reason.SET_ASIDE: "the node refused a pod and is quarantined for a while",
+    Reason.NOT_WELL: "the node is sub-healthy, and the job avoids such nodes",
+    Reason.NOT_SELECTED: "the node lacks labels that the job selects",
+    Reason.REFUSED: "a plugin refuses the node for this job",
     Reason.NO_TOPOLOGY: "a job with tor-affinity needs a leaf switch, "
     "the node is under none",
     Reason.FAILED_BEFORE: "the job ran here and failed; its pods go to other nodes",
@@ -105,9 +108,9 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
     match reason:
         case Reason.OTHER_PRODUCT:
             found = cluster.product_of(node).key
-            return f"the job wants {product.key}, the node is {found}"
+            return f"the job needs {product.key}, the node is {found}"
         case Reason.NO_SUPERPOD:
-            return "the job is placed in SuperPoDs, the node stands in none"
+            return "the job is placed in SuperPoDs, the node is in none"
         case Reason.TOO_SMALL:
             return f"a pod needs {need}, the node has {counted(size, 'chip')} in all"
         case Reason.FAULTY_CHIPS:
@@ -153,14 +156,15 @@ def _taint_words(cluster: Cluster, request: Request, node: int) -> str:
 
 
 def _closed_words(cluster: Cluster, _request: Request, node: int) -> str:
-    """Who keeps the leaf of *node* closed."""
+    """Why the leaf of *node* is closed, and the jobs that cross it."""
     leaf = cluster.leaf.item(node)
     jobs = cluster.spine.jobs_crossing(leaf)
-    named = f": {', '.join(jobs)}" if jobs else ""
-    return (
-        f"the job would cross leaf {cluster.leaves[leaf].name}, "
-        f"which already carries a cross-leaf job{named}"
-    )
+    closed = f"leaf {cluster.leaves[leaf].name} is closed to this job"
+    if cluster.spine.sick.item(leaf):
+        return f"{closed}: it is unhealthy"
+    named = some_of(map(repr, jobs), MAX_NAMES) if jobs else "another job"
+    verb = "cross" if len(jobs) > 1 else "crosses"
+    return f"{closed}: {named} {verb} it, and a second job may not cross it too"
 
 
 _OF_THE_NODE: Final[Mapping[Reason, Callable[[Cluster, Request, int], str]]] = {

@@ -9,8 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import JobArrived
 from ringleaf.framework.booking import Booking
+from ringleaf.framework.explain import NetworkView, network_view
+from ringleaf.framework.instruction import Bind
 from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
 from ringleaf.model.job import Job
@@ -29,6 +33,13 @@ class Ended(Struct, frozen=True):
 
     job: Job
     warnings: tuple[str, ...] = ()
+
+
+class Wait(Struct, frozen=True):
+    """How long a job waited before it first started, or waits now."""
+
+    seconds: float
+    is_over: bool
 
 
 Fate = Decision | Ended
@@ -64,13 +75,21 @@ def plain(run: Run) -> Plain:
     """The run as plain values, as ``plan --json`` prints it."""
     bookings = run.engine.bookings.values()
     cluster = run.engine.view.cluster
+    waits = waits_of(run)
     return {
-        "decisions": [fate_told(run, fate) for fate in fates(run)],
+        "decisions": [
+            fate_told(run, fate) | _wait_told(waits.get(fate.job.name))
+            for fate in fates(run)
+        ],
         "instructions": [
             {"at": whole(step.at)} | told for step in run.steps for told in step.told
         ],
         "reservations": [booking_told(cluster, each) for each in bookings],
     }
+
+
+def _wait_told(wait: Wait | None) -> Plain:
+    return {} if wait is None else {"waited-seconds": whole(wait.seconds)}
 
 
 def fate_told(run: Run, fate: Fate) -> Plain:
@@ -95,6 +114,56 @@ def fate_told(run: Run, fate: Fate) -> Plain:
         found["ending"] = sorted(standing.terminating)
     if fate.warnings:
         found["warnings"] = list(fate.warnings)
+    return found
+
+
+def let_go(engine: Engine, name: str, statement: Statement) -> None:
+    """Release what is reserved or held for the job, until *statement* ends."""
+    cluster = engine.view.cluster
+    if name in engine.bookings:
+        engine.bookings[name].let_go(statement, cluster)
+    engine.cycle.repairs.let_go(name, statement, cluster)
+
+
+def asking(engine: Engine, name: str, job: Job) -> Job:
+    """*job* as it looks for nodes: one that lacks pods, beside those that run."""
+    standing = engine.view.standings.get(name)
+    if standing is None or not standing.is_broken:
+        return job
+    return engine.cycle.asking(standing, job)
+
+
+def network_of(run: Run, job: Job) -> NetworkView:
+    """The network rule of *job*, and what it finds at the end of the run."""
+    engine = run.engine
+    with Statement(engine.view.cluster) as statement:
+        let_go(engine, job.name, statement)
+        asks = asking(engine, job.name, job)
+        return network_view(engine.cycle.session, asks)
+
+
+def end_of(run: Run) -> float:
+    """The time at which the run was left: its last event, or its ``until``."""
+    now, until = run.engine.view.now, run.scenario.until
+    return now if until == inf else max(now, until)
+
+
+def waits_of(run: Run) -> dict[str, Wait]:
+    """Job -> how long it waited; jobs that ran from the beginning are left out."""
+    since: dict[str, float] = {}
+    found: dict[str, Wait] = {}
+    for step in run.steps:
+        for event in step.events:
+            if isinstance(event, JobArrived) and not event.placements:
+                start = event.waiting_since
+                since.setdefault(event.job.name, step.at if start is None else start)
+        for each in step.instructions:
+            if isinstance(each, Bind) and each.job in since and each.job not in found:
+                found[each.job] = Wait(step.at - since[each.job], is_over=True)
+    for name, standing in run.engine.view.standings.items():
+        if standing.phase is not Phase.RUNNING and not is_over(standing):
+            waited = end_of(run) - standing.waiting_since
+            found[name] = Wait(waited, is_over=False)
     return found
 
 

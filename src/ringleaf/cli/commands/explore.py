@@ -138,6 +138,7 @@ def _refuse(options: dict[str, object], wanted: str) -> None:
     TRY,
     "ringleaf explain examples/why-waiting.yaml --job big",
     "ringleaf explain examples/why-waiting.yaml --job big --node n2",
+    "ringleaf explain examples/big-job-waits.yaml --job big --at 400",
     "ringleaf explain pod/infer-0 -n research",
     "ringleaf explain job/train --node n2",
     forms=[(ASK, "explain KIND/NAME", "Explain why a pod or job is pending.")],
@@ -158,6 +159,12 @@ def explain(
     node: Annotated[
         str | None, Option("NAME", "Explain this node: its rank, or why it is refused.")
     ] = None,
+    at: Annotated[
+        float | None,
+        Option(
+            "SECONDS", "Look at this time of a scenario in time.", default="its end"
+        ),
+    ] = None,
     top: Top = 10,
     json: Json = False,
     namespace: Namespace = None,
@@ -166,10 +173,11 @@ def explain(
     """Explain where a job goes and why, or why it is pending.
 
     Shows the best nodes by rank, the refused nodes by reason and, for a pending job,
-    what it needs. On the live cluster it explains pods, PodGroups and jobs (Volcano's
-    and those of batch/v1).
+    what it needs; for a job under a network rule it draws the leaves or SuperPoDs. On
+    the live cluster it explains pods, PodGroups and jobs (Volcano's and those of
+    batch/v1).
 
-    Exit status 0 when the job is placed (with --node: when the node fits), else 1.
+    Exit status 0 when the job is placed (with --node: when the node fits too), else 1.
     """
     is_file = file == "-" or Path(file).is_file()
     if job is None or not is_file:
@@ -177,6 +185,8 @@ def explain(
 
         target = target_of(file, namespace or "")
         if job is None and target is not None:
+            if at is not None:
+                raise BadUse("--at goes with a scenario; hint: FILE --job NAME --at 60")
             return explain_target(target, live.cluster(), node, top, as_json=json)
         _refuse_target(file, job, is_file=is_file, is_target=target is not None)
     _refuse(
@@ -185,7 +195,7 @@ def explain(
     )
     from ringleaf.cli.explain import explain_job
 
-    return explain_job(file, job or "", node, top, as_json=json)
+    return explain_job(file, job or "", node, top, at=at, as_json=json)
 
 
 def _refuse_target(
