@@ -123,7 +123,7 @@ def test_without_estimates_it_says_that_nobody_knows_when() -> None:
 
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
-    assert "once 'pod default/old' has ended; nobody knows when" in found.later
+    assert "once 'pod default/old' has ended; the time is not known" in found.later
     assert "'pod default/old' has no estimate (ringleaf.io/estimate-seconds)" in (
         found.later
     )
@@ -136,7 +136,7 @@ def test_one_for_which_there_are_too_few_nodes_is_told_so() -> None:
     (found,) = asked(stage, *gang("big", 2)).outcomes
 
     assert found.verdict == "waiting"
-    assert found.later == "the end of no job that runs would be enough for it to start"
+    assert found.later == "would not start if every running job ended"
 
 
 def test_one_that_can_never_run_is_invalid() -> None:
@@ -209,7 +209,8 @@ def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
     status, out = explain(stage, "pod/new")
 
     assert status == 1
-    assert "job 'pod default/new' waits: needs 1 x 8 chips, 1 pod has no node" in out
+    assert "job 'pod default/new' (atlas-800t-a2, 1 x 8 chips): waiting" in out
+    assert "  needs 1 x 8 chips, 1 pod has no node" in out
     assert "Would start if any one of these jobs ended: pod default/old" in out
     assert "it could start, for example on a [0-7], once 'pod default/old'" in out
 

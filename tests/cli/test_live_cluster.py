@@ -171,8 +171,8 @@ def test_nodes_that_are_set_aside_are_known_to_all_questions(
     planned = ask(bed, "plan", "-f", "-", stdin=json.dumps(pod("new", 8)))
     (product,) = json.loads(ask(bed, "status", "--json").stdout)["products"]
 
-    assert "1 set aside" in explained.stdout
-    assert "1 set aside" in planned.stdout
+    assert "1 quarantined" in explained.stdout
+    assert "1 quarantined" in planned.stdout
     assert product["set-aside"] == 1
 
 

@@ -10,6 +10,7 @@ from ringleaf.framework.explain import (
     Refused,
     enough_to_end,
     look_at,
+    network_view,
     survey,
 )
 from ringleaf.framework.session import Session
@@ -51,6 +52,7 @@ def test_leaves_are_told_with_who_crosses_them() -> None:
         ("C", 4, "idle", (), "complete"),
     ]
     assert found.superpods == ()
+    assert found.network == network_view(session, job)
     assert found.refused[Reason.LEAF_CLOSED] == ("A1", "A2", "A3", "B1", "B2", "B3")
     assert enough_to_end(session, job) == ("other",)
 

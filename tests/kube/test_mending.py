@@ -915,7 +915,7 @@ def test_where_nobody_reads_nothing_is_made() -> None:
     said = carry_out(stage, server, [AskToExit(JOB, exits=True)])
 
     assert server.maps == {}
-    assert not any("status not written" in line for line in said)
+    assert not any("not notified" in line for line in said)
 
 
 def test_the_name_of_an_owner_is_a_name_whatever_it_is() -> None:
@@ -964,7 +964,7 @@ def test_what_cannot_be_told_is_a_line_of_the_log(
 
     said = carry_out(stage, server, [AskToExit(JOB, exits=True)])
 
-    assert [line for line in said if line.startswith("processes not told")]
+    assert [line for line in said if line.startswith("processes not notified")]
 
 
 def test_a_right_that_is_missing_in_a_namespace_is_told_once() -> None:
@@ -972,8 +972,8 @@ def test_a_right_that_is_missing_in_a_namespace_is_told_once() -> None:
 
     said = carry_out(stage, server, [AskToExit(JOB, exits=e) for e in (True, False)])
 
-    lines = [line for line in said if line.startswith("processes not told")]
-    assert lines == ["processes not told 403 refused"]
+    lines = [line for line in said if line.startswith("processes not notified")]
+    assert lines == ["processes not notified 403 refused"]
     assert len(server.asked) == 2
 
 

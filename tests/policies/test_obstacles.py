@@ -525,3 +525,17 @@ def test_closed_leaves_come_before_the_budget_of_shared_ones() -> None:
         "6 free nodes of the 5 needed; idle leaves have no free nodes and the 2 best "
         "shared leaves 4, together 4 of the 5 needed"
     )
+
+
+def test_a_message_counts_pods_without_a_node_only_where_nodes_are_too_few() -> None:
+    bound = waiting(leaves("A ##..", "B ##.."), large(3))
+    few = waiting(leaves("A ##..", "B ...."), large(3))
+
+    assert bound.message == (
+        f"job 'j' waits: needs 3 x 8 chips; {bound.because}; "
+        "nodes: 4 fitting, 4 with too few free chips"
+    )
+    assert few.message.startswith(
+        "job 'j' waits: needs 3 x 8 chips, 1 pod has no node; leaf rule 1.0: "
+    )
+    assert bound.parts[0] == "needs 3 x 8 chips"

@@ -26,7 +26,7 @@ def start_of(look: Look, standing: Standing) -> tuple[str, Plain | None]:
     is_booked = name in engine.bookings
     booking = engine.bookings.get(name) or soonest_start(engine.cycle, standing)
     if booking is None:
-        return "the end of no job that runs would be enough for it to start", None
+        return "would not start if every running job ended", None
     told = booking_told(look.engine.view.cluster, booking)
     if not is_booked:
         told.pop("since", None)
@@ -48,7 +48,7 @@ def start_of(look: Look, standing: Standing) -> tuple[str, Plain | None]:
         some = shortened([repr(known_as(world, n)) for n in unknown], MAX_NAMES)
         have = "has" if len(unknown) == 1 else "have"
         words = (
-            f"could start, for example on {places}, once {who}; nobody knows when: "
+            f"could start, for example on {places}, once {who}; the time is not known: "
             f"{some} {have} no estimate ({names.ESTIMATE})"
         )
     elif ready <= look.now:

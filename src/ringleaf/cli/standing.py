@@ -329,6 +329,5 @@ class _Explained:
         if self.job.queue == OUTSIDE:
             yield "another scheduler placed it, or its labels cannot be read any more"
         if self._later:
-            is_it = not self._later.startswith("the ")
-            yield f"it {self._later}" if is_it else self._later
+            yield f"it {self._later}"
         yield from self._ranks

@@ -291,7 +291,7 @@ def _more(each: Outcome) -> Iterator[str]:
     if each.held:
         yield f"\njob {each.name!r} waits: {each.held}"
     if each.later:
-        yield f"it {each.later}" if not each.later.startswith("the ") else each.later
+        yield f"it {each.later}"
 
 
 def _evictions(evicted: Iterable[Evict]) -> Iterator[str]:
