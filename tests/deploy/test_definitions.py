@@ -94,7 +94,7 @@ def test_a_gang_that_waits_says_why_on_its_podgroup(bare: Testbed) -> None:
         return [each["message"] for each in found if each["type"] == "Unschedulable"]
 
     bare.wait_for(
-        lambda: any("there is no queue" in each for each in reasons()), "the reason"
+        lambda: any("does not exist" in each for each in reasons()), "the reason"
     )
 
 

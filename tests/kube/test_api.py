@@ -581,7 +581,7 @@ def test_who_does_not_lead_changes_nothing_and_may_look() -> None:
         async with talking(agreeing) as (api, server):
             api.fence = lambda: 0.0
             for method in ("POST", "PUT", "PATCH", "DELETE"):
-                with pytest.raises(Unreachable, match="we do not lead") as refused:
+                with pytest.raises(Unreachable, match="does not lead") as refused:
                     await api.call(method, "/pods", b"{}")
                 assert not refused.value.sent
             await api.call("GET", "/pods")
@@ -603,7 +603,7 @@ def test_a_request_that_came_too_late_leaves_its_connection_to_others() -> None:
             for _late in range(3):
                 left = iter([1.0])
                 api.fence = lambda left=left: next(left, 0.0)
-                with pytest.raises(Unreachable, match="we do not lead"):
+                with pytest.raises(Unreachable, match="does not lead"):
                     await api.call("POST", "/pods", b"{}")
             await api.call("GET", "/pods")
 

@@ -211,7 +211,7 @@ def test_a_deleted_lease_is_nobody_elses_for_a_while(testbed: Testbed) -> None:
         async with started(a.keep()) as keeping, started(b.acquire()) as wanting:
             election.bed.client.ask("DELETE", election.path)
 
-            assert await within(keeping) == "nobody holds the lease now"
+            assert await within(keeping) == "no replica holds the lease now"
             assert await is_waiting(wanting)
             election.now += DURATION_S
             b._changed.set()  # noqa: SLF001 - its timer reads another clock
@@ -390,7 +390,7 @@ def test_a_scheduler_that_loses_the_lead_stands_by_and_leads_again(
                 election.bed.client.ask("PATCH", election.path, stolen)
                 await until(lambda: elector.identity == "a.2")
                 stood_by = not scheduler.leads and not scheduler.led.is_set()
-                with pytest.raises(Unreachable, match="we do not lead"):
+                with pytest.raises(Unreachable, match="does not lead"):
                     await api.call("POST", "/api/v1/namespaces/default/pods", b"{}")
                 given_up = {"spec": {"holderIdentity": ""}}
                 election.bed.client.ask("PATCH", election.path, given_up)

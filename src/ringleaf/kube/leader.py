@@ -364,7 +364,7 @@ class Elector:
         while True:
             self._changed.clear()
             if self.holder != self.identity:
-                return f"{self.holder or 'another replica'} holds the lease now"
+                return f"{self.holder or 'no replica'} holds the lease now"
             if not self.well():
                 return "the scheduler did no work for too long"
             if not self.leads:
