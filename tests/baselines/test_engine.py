@@ -40,7 +40,7 @@ def test_a_waiting_job_is_told_how_many_nodes_lack_what() -> None:
 
     assert stage.why("j") == (
         "job 'j' waits: needs 2 x 8 chips, 1 pod has no node; "
-        "nodes: 2 with too few free chips, 1 fitting"
+        "nodes: 1 fitting, 2 with too few free chips"
     )
 
 

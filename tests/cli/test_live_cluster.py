@@ -144,7 +144,8 @@ def test_explain_says_where_a_pod_is_and_why_one_waits(bed: Testbed) -> None:
     told = json.loads(first.stdout)
     assert (first.returncode, told["bound"]) == (1, False)
     assert second.returncode == 1
-    assert "job 'pod default/waits-too' waits: needs 1 x 8 chips" in second.stdout
+    waits = "job 'pod default/waits-too' (atlas-800t-a2, 1 x 8 chips): waiting"
+    assert waits in second.stdout
 
 
 @pytest.fixture

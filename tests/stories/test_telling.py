@@ -348,7 +348,7 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
         )
         told = condition(stage.pod("prey"), "DisruptionTarget")
         said = stage.wait_for_event("prey", "Evict")
-        stage.wait_for_condition("urgent", "prey-group' has ended")
+        stage.wait_for_condition("urgent", "prey-group' to end")
         held = node_of(stage.pod("urgent"))
         let_go(stage, "prey")
         (found,) = stage.wait_until_runs("urgent")
