@@ -189,7 +189,7 @@ def test_d20_chips_of_a_pod_that_ends_are_held_until_it_is_gone(stage: Stage) ->
 
     stage.bed.client.ask("DELETE", stage.pod_path("old"), {"gracePeriodSeconds": 0})
     stage.create(pod("new", 8, selector=here))
-    stage.wait_for_condition("new", "/old' has ended")
+    stage.wait_for_condition("new", "/old' to end")
     assert node_of(stage.pod("new")) == ""
     stage.bed.client.ask(
         "PATCH", stage.pod_path("old"), {"metadata": {"finalizers": None}}

@@ -51,10 +51,10 @@ def test_a_storm_of_reports_stops_at_the_brake(ward: Ward) -> None:
 
     for name in ("b", "c"):
         why = " ".join(ward.told(name, "Braked"))
-        assert "waits for the brake: 2 pods to be deleted, 2 of" in why
+        assert "waits for the eviction rate limit: 2 pods to be deleted, 2 of" in why
     assert ward.deleted() == names("a", 0, 1)
     assert scheduler.says('"verdict": "braked"') or scheduler.says(
-        "waits for the brake"
+        "waits for the eviction rate limit"
     )
     full = [stage.group_of(name)["metadata"]["name"] for name in ("b", "c")]
     held = [f"{stage.namespace}/{name}" for name in full]
@@ -70,7 +70,7 @@ def test_a_storm_of_reports_stops_at_the_brake(ward: Ward) -> None:
 
     ward.stop()
     scheduler = ward.start(BRAKED)
-    scheduler.wait_until(lambda: scheduler.says("waits for the brake"))
+    scheduler.wait_until(lambda: scheduler.says("waits for the eviction rate limit"))
     assert ward.deleted() == names("a", 0, 1)
     ward.actor.recover_chips(node_of(jobs["b"][1]))
     file = Path(scheduler.command[scheduler.command.index("--scheduler-conf") + 1])
