@@ -80,9 +80,7 @@ def test_process_2_0_step_by_step(stage: Stage) -> None:
     assert leaves_of(padding) == [0]
     assert marks_of(padding) == [("0", "0")]
     stage.wait(lambda: len(stage.pods("second")) == 4, "the pods of second")
-    said = stage.wait_for_condition(
-        "second-worker-0", "already carries a cross-leaf job"
-    )
+    said = stage.wait_for_condition("second-worker-0", "nodes: 3 fitting")
     assert said["reason"] == "Unschedulable"
     assert nodes_of(stage.pods("second")) == [""] * 4
 
