@@ -58,6 +58,15 @@ Namespace = Annotated[
         default="that of the context",
     ),
 ]
+Kubeconfig = Annotated[
+    str | None,
+    Option(
+        "FILE",
+        "Credentials of the API server.",
+        default="$KUBECONFIG, the pod's service account, or ~/.kube/config",
+    ),
+]
+Context = Annotated[str | None, Option("NAME", "Context of the kubeconfig.")]
 Watch = Annotated[
     bool, Option("", "Keep the screen up to date; q ends it.", short="-w")
 ]
@@ -66,15 +75,8 @@ Watch = Annotated[
 class Live(NamedTuple):
     """Live cluster."""
 
-    kubeconfig: Annotated[
-        str | None,
-        Option(
-            "FILE",
-            "Credentials of the API server.",
-            default="$KUBECONFIG, the pod's service account, or ~/.kube/config",
-        ),
-    ] = None
-    context: Annotated[str | None, Option("NAME", "Context of the kubeconfig.")] = None
+    kubeconfig: Kubeconfig = None
+    context: Context = None
     scheduler_name: Annotated[
         list[str] | None,
         Option(

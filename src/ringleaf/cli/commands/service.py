@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from ringleaf.cli.command import Option, either, given
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.options import (
+    Context,
     HealthAddress,
+    Kubeconfig,
     LeaderElect,
     LeaseDuration,
     LeaseName,
@@ -23,15 +25,8 @@ PATIENCE_S = 10.0
 class Access(NamedTuple):
     """API server."""
 
-    kubeconfig: Annotated[
-        str | None,
-        Option(
-            "FILE",
-            "Credentials of the API server.",
-            default="$KUBECONFIG, the pod's service account, or ~/.kube/config",
-        ),
-    ] = None
-    context: Annotated[str | None, Option("NAME", "Context of the kubeconfig.")] = None
+    kubeconfig: Kubeconfig = None
+    context: Context = None
 
 
 class Shadow(NamedTuple):
