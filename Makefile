@@ -2,8 +2,7 @@
 # that is named, as in make test PYTHON=python3.13, in .venv-python3.13.
 VENV := .venv$(if $(findstring command,$(origin PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PYTHONS := python3.13 python3.12 python3.11 python3 python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: pictures demo test quick test-long check testbed soak bench results race mutate accept manifests sbom docs site lock clean
@@ -87,11 +86,23 @@ lock:
 clean:
 	rm -rf .venv .venv-* build/demo build/docs build/tests .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-# A Python that pyenv has installed is found by its name, also where it is not active.
+# The shims of pyenv are slow: the Python that is active is taken from its folder, and one
+# that is named (PYTHON=python3.13) even if it is not active. Shims come last.
 $(BIN)/python:
-	@found=$$($(PYTHON) -c 'import sys; print(sys.executable)' 2>/dev/null \
-		|| pyenv whence --path "$(PYTHON)" 2>/dev/null | tail -1); \
-	"$$found" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	@echo "looking for Python 3.11 or later ..."
+	@pyenv="$${PYENV_ROOT:-$$HOME/.pyenv}"; \
+	active=$(if $(PYTHON),'*',"$${PYENV_VERSION:-$$(cat .python-version "$$pyenv/version" 2>/dev/null | head -1)}"); \
+	found=; for name in $(or $(PYTHON),$(PYTHONS)) $(or $(PYTHON),$(PYTHONS)); do \
+		path=$$(command -v "$$name"); \
+		case "$$tried$$path" in ""|/*/shims/*) \
+			path=$$(ls -d "$$pyenv"/versions/$$active/bin/"$${name##*/}" 2>/dev/null | tail -1) ;; \
+		esac; \
+		test "$$name" = "$(lastword $(or $(PYTHON),$(PYTHONS)))" && tried=1; \
+		test -n "$$path" \
+			&& "$$path" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+			&& { found=$$path; break; }; \
+	done; \
+	test -n "$$found" \
 		|| { echo "make: $(if $(PYTHON),$(PYTHON) is not,found no) Python 3.11 or later; hint: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2; }; \
 	echo "setting up $(VENV) with $$("$$found" --version) ..."; \
 	"$$found" -m venv $(VENV)

@@ -19,7 +19,7 @@ from ringleaf import PRODUCTS, Cluster, Job, Node, Placed, Settings, Statement
 from ringleaf.baselines.engine import BaselineSession
 from ringleaf.baselines.registry import BASELINES, DEPLOYED
 from ringleaf.framework.session import Session
-from ringleaf.model.job import Schema
+from ringleaf.model.job_labels import Schema
 
 LOAD = 1.1
 WARM_UP = 0.2
@@ -81,7 +81,7 @@ class Loss:
         leaves = np.unique(self.cluster.leaf[at])
         if len(leaves) > 1:
             self.crossing += 1
-            self.conflicts += bool((self.cluster.spine.crossing[leaves] > 1).any())
+            self.conflicts += bool((self.cluster.uplinks.crossing[leaves] > 1).any())
         return True
 
     def goes(self, name: str) -> None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ringleaf.model.job import FOUNDATION_FROM
+from ringleaf.model.job_labels import FOUNDATION_FROM
 from ringleaf.simulator.bounds import WARM_UP
 from ringleaf.simulator.saturation import LOAD
 

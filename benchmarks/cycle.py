@@ -17,7 +17,7 @@ from rich.table import Table
 from ringleaf import PRODUCTS, Job, Node
 from ringleaf.cli.main import COLLECT_AFTER
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import JobArrived, NodesChanged, Woke
+from ringleaf.engine.event import JobArrived, NodesChanged, TimerFired
 from ringleaf.framework.instruction import Bind
 from ringleaf.model.demand import Demand
 
@@ -135,7 +135,7 @@ def bench_idle(console: Console) -> float:
         engine = full(n_nodes)
         for i in range(100):
             engine.handle(JobArrived(Job(f"w{i}", BOX, 16, 2)), 0.0)
-        costs.append(timed(lambda: engine.handle(Woke(), 1.0), IDLE))  # noqa: B023
+        costs.append(timed(lambda: engine.handle(TimerFired(), 1.0), IDLE))  # noqa: B023
     table.add_row("idle cycle, 100 jobs wait", *(f"{c * 1e3:.0f} us" for c in costs))
     console.print(table)
     return max(costs)

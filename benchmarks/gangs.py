@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ringleaf import Cluster, Job, Node, Placed, Session, Settings, Statement
-from ringleaf.model.job import Firmness, Schema
+from ringleaf.model.job_labels import Firmness, Schema
 from ringleaf.model.settings import SwitchMode
 from ringleaf.policies.products import PRODUCTS
 

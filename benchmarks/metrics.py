@@ -80,7 +80,7 @@ def scheduler() -> Scheduler:
     now = found.now()
     said = engines[0].handle_all(world.events(now), now, inf)
     view = found.view
-    found.metrics.decided(said, view.standings, len(view.cluster), 0.1)
+    found.metrics.decided(said, view.job_states, len(view.cluster), 0.1)
     return found
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ringleaf.model.job import FOUNDATION_FROM
+from ringleaf.model.job_labels import FOUNDATION_FROM
 from ringleaf.simulator.saturation import LOAD
 
 Leaf = tuple[int, tuple[int, ...]]

@@ -24,7 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 from ringleaf import Cluster, Job, Node, Placed, Session, Settings
-from ringleaf.model.job import FOUNDATION_FROM, Schema
+from ringleaf.model.job_labels import FOUNDATION_FROM, Schema
 from ringleaf.policies.products import PRODUCTS
 
 CLUSTERS = 200

@@ -15,6 +15,8 @@ from ringleaf.testbed.source import TestbedError
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 WIDTH, HEIGHT = 1280, 900
+BESIDE: Final = "#right=kube-coscheduling"
+"""The map beside Ringleaf's: a scheduler that scatters gangs over leaves."""
 
 
 def take(report: Path, folder: Path) -> list[Path]:
@@ -23,10 +25,12 @@ def take(report: Path, folder: Path) -> list[Path]:
     with browsing() as page:
         for name, dark in (("maps", False), ("maps-dark", True)):
             page.resize(WIDTH, HEIGHT, dark=dark)
-            page.open(report.resolve().as_uri())
+            page.open("about:blank")  # the same address is not loaded twice
+            page.open(report.resolve().as_uri() + BESIDE)
             page.run("document.querySelector('#map figcaption').hidden = true")
             taken[name] = page.picture(".panels", margin=14)
         page.resize(WIDTH, HEIGHT)
+        page.open("about:blank")
         page.open(report.resolve().as_uri())
         taken["report"] = page.picture("header", "#map", scale=0.75)
         if page.errors:

@@ -28,7 +28,8 @@ from benchmarks.online import CLUSTERS, WITH_SLOTS, solve
 from benchmarks.optimum import Case, largest, optimum
 from benchmarks.tables import LARGE, TOLD
 from ringleaf.baselines.registry import baseline
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from ringleaf.report.measures import value_of
 from ringleaf.simulator.saturation import Fill, churn_fill, static_fill
 from ringleaf.simulator.sites import site
@@ -41,7 +42,7 @@ PAGES: Final = ROOT / "docs" / "results"
 KEPT: Final = ROOT / "build" / "results"
 TRACES: Final = "../shared/traces"
 CODE: Final = (
-    *("model", "policies", "framework", "plugins", "actions", "engine"),
+    *("model", "policies", "config", "framework", "plugins", "actions", "engine"),
     *("baselines", "simulator", "study"),
 )
 """Rooms of the package on which results depend."""
@@ -362,8 +363,8 @@ STUDIES: Final[Sequence[Compared | Own]] = (
         f"{NASA} --contention 0.3 --seeds 1 "
         "--policies ringleaf,ringleaf-guide,ringleaf+easy,best-fit,kueue-tas",
     ),
-    Compared("seren", f"{SEREN} --seeds 2 --policies {TURNS}"),
-    Compared("seren-told", f"{SEREN} --estimate 1.5 --seeds 2 --policies {TURNS}"),
+    Compared("seren", f"{SEREN} --seeds 5 --policies {TURNS}"),
+    Compared("seren-told", f"{SEREN} --estimate 1.5 --seeds 5 --policies {TURNS}"),
     Compared(
         "kalos",
         f"{KALOS} --seeds 2 --policies ringleaf,best-fit",

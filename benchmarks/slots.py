@@ -11,7 +11,7 @@ from functools import cache
 from itertools import combinations, product
 
 from benchmarks.online import Small, best, drawn, free_packing, mean_busy, process
-from ringleaf.model.job import FOUNDATION_FROM
+from ringleaf.model.job_labels import FOUNDATION_FROM
 
 Leaf = tuple[int, tuple[int, ...]]
 Part = tuple[Leaf, ...]

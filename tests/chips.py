@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
-from ringleaf.model.job import Job, Strategy
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Strategy
 from ringleaf.model.mask import mask_of
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.chips import NEVER
@@ -44,7 +45,7 @@ def a_job(
     pods: int = 1,
     strategy: str | None = None,
     distributed: bool = False,
-    least: int | None = None,
+    min_available: int | None = None,
 ) -> Job:
     """A job called ``j``."""
     return Job(
@@ -54,7 +55,7 @@ def a_job(
         pods,
         None if strategy is None else Strategy(strategy),
         distributed,
-        least=least,
+        min_available=min_available,
     )
 
 

@@ -11,11 +11,13 @@ from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
-from ringleaf.model.job import Job, Keep, Previous, Schema
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job, Previous
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.mask import chips_of, full_mask
-from ringleaf.model.placement import NO_MARK, Mark, Placement
+from ringleaf.model.placement import NO_MARK, LeafAnnotation, Placement
 from ringleaf.model.settings import Settings, SwitchMode
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
 
 A2, A3 = PRODUCTS["atlas-800t-a2"], PRODUCTS["atlas-900-a3"]
@@ -64,7 +66,10 @@ def common(pods: int, name: str = "j", chips: int = 8) -> Job:
 
 
 def before(
-    nodes: str, failed: str = "", keep: Keep = Keep.PODS, mark: Mark | None = None
+    nodes: str,
+    failed: str = "",
+    keep: RestartScope = RestartScope.POD,
+    mark: LeafAnnotation | None = None,
 ) -> Previous:
     """Whole nodes in rank order, separated by blanks, and those that failed."""
     chips = chips_of(full_mask(8))
@@ -78,7 +83,9 @@ def before(
     )
 
 
-def hold(cluster: Cluster, job: str, nodes: str, mark: Mark = NO_MARK) -> None:
+def hold(
+    cluster: Cluster, job: str, nodes: str, mark: LeafAnnotation = NO_MARK
+) -> None:
     """Let *job* hold all of *nodes*."""
     with Statement(cluster) as statement:
         for rank, name in enumerate(nodes.split()):

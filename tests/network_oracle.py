@@ -1007,7 +1007,7 @@ LEGAL: Mapping[str, Callable[[World, NetJob, Sequence[Spot]], bool]] = {
 
 
 def legal_sets(
-    world: World, job: NetJob, fixed: Sequence[Spot] = (), barred: Sequence[str] = ()
+    world: World, job: NetJob, fixed: Sequence[Spot] = (), excluded: Sequence[str] = ()
 ) -> Iterator[list[Spot]]:
     """Every legal set of nodes that has the fixed ones; for small clusters only.
 
@@ -1024,7 +1024,7 @@ def legal_sets(
     others = [
         spot
         for spot in world.spots
-        if spot.name not in held and spot.name not in barred and fits(spot, job)
+        if spot.name not in held and spot.name not in excluded and fits(spot, job)
     ]
     for more in combinations(others, job.replicas - len(fixed)):
         spots = [*fixed, *more]
@@ -1033,12 +1033,12 @@ def legal_sets(
 
 
 def exists_legal(
-    world: World, job: NetJob, fixed: Sequence[Spot] = (), barred: Sequence[str] = ()
+    world: World, job: NetJob, fixed: Sequence[Spot] = (), excluded: Sequence[str] = ()
 ) -> bool:
     """Whether any set of nodes is legal: brute force."""
     if world.mode == "superpods":
         return _blocks_exist(world, job)
-    return next(legal_sets(world, job, fixed, barred), None) is not None
+    return next(legal_sets(world, job, fixed, excluded), None) is not None
 
 
 def _blocks_exist(world: World, job: NetJob) -> bool:

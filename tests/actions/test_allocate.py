@@ -4,7 +4,7 @@ import pytest
 
 from ringleaf.engine.event import JobGone, PodsGone, QueueChanged
 from ringleaf.framework.instruction import Report
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
@@ -111,7 +111,9 @@ def test_a_queue_takes_no_more_than_it_deserves() -> None:
 
     assert said[0] == "bind p0: 0 on A 0123"
     assert "waiting q0" in said
-    assert story.told[-1].endswith("more than queue 'q' may use now")
+    assert story.told[-1].endswith(
+        "queue 'q' has no room: 0 of 12 chips used, job wants 16"
+    )
 
 
 def test_what_a_queue_deserves_counts_only_in_what_is_asked() -> None:
@@ -139,21 +141,21 @@ def test_all_pods_that_must_start_together_are_placed_or_none() -> None:
 def test_a_job_with_fewer_pods_than_it_must_have_waits() -> None:
     """JobValid: not enough pods."""
     story = Story("A B", conf=ALLOCATE)
-    story.arrives(job("j", 8, 1, least=2))
+    story.arrives(job("j", 8, 1, min_available=2))
 
     assert story.told == [
         "job 'j' waits: needs 1 x 8 chips; the job has 1 pods, needs 2"
     ]
-    assert story.arrives(job("j", 8, 2, least=2), now=1) == [
+    assert story.arrives(job("j", 8, 2, min_available=2), now=1) == [
         "bind j: 0 on A 01234567, 1 on B 01234567"
     ]
 
 
 def test_a_role_with_too_few_pods_holds_its_job_back() -> None:
     """JobValid: not enough pods of a task."""
-    roles = (Role("driver", 0, 1), Role("worker", 8, 1, least=2))
+    roles = (Role("driver", 0, 1), Role("worker", 8, 1, min_available=2))
     story = Story("A B", conf=ALLOCATE)
-    story.arrives(job("j", 8, 1, roles=roles, least=3))
+    story.arrives(job("j", 8, 1, roles=roles, min_available=3))
 
     assert "needs 2" in story.told[0]
 
@@ -161,7 +163,7 @@ def test_a_role_with_too_few_pods_holds_its_job_back() -> None:
 def test_surplus_pods_are_placed_with_the_job() -> None:
     story = Story("A B C", conf=ALLOCATE)
 
-    said = story.arrives(job("j", 8, 3, least=1))
+    said = story.arrives(job("j", 8, 3, min_available=1))
 
     assert said == ["bind j: 0 on A 01234567, 1 on B 01234567, 2 on C 01234567"]
 
@@ -169,7 +171,7 @@ def test_surplus_pods_are_placed_with_the_job() -> None:
 def test_surplus_pods_that_come_later_go_through_the_order_again() -> None:
     """Fairness is looked at again for every extra pod."""
     story = Story("A B", conf=conf("allocate", TIERS))
-    story.arrives(job("old"), job("j", 8, 2, least=1))
+    story.arrives(job("old"), job("j", 8, 2, min_available=1))
     story.arrives(job("new"), now=1)
 
     said = story.hears(JobGone("old"), now=2)
@@ -179,7 +181,7 @@ def test_surplus_pods_that_come_later_go_through_the_order_again() -> None:
 
 def test_jobs_that_lack_pods_go_before_jobs_that_have_enough() -> None:
     story = Story("A B", conf=ALLOCATE)
-    story.arrives(job("old"), job("j", 8, 2, least=1))
+    story.arrives(job("old"), job("j", 8, 2, min_available=1))
     story.arrives(job("new", created=99.0), now=1)
 
     story.hears(JobGone("old"), now=2)
@@ -191,11 +193,11 @@ def test_a_job_is_tried_again_only_when_something_is_free_that_was_not() -> None
     story = Story("A", conf=conf("allocate", (("gang",),)))
     story.arrives(job("old", 4, 2))
     story.arrives(job("j", 8), now=1)
-    waiting = story.engine.cycle.waiting
-    assert not waiting.has_open
+    waiting = story.engine.cycle.pending.waiting
+    assert not waiting.queues
 
     story.arrives(job("k", 3, queue="default"), now=2)
-    assert not waiting.has_open
+    assert not waiting.queues
     story.hears(PodsGone("old", (0,), succeeded=True), now=3)
     assert story.running == {"old": [1], "k": [0]}
 
@@ -238,8 +240,8 @@ def test_a_job_that_is_passed_over_is_tried_when_its_queue_deserves_more() -> No
 
 def test_a_started_job_is_running() -> None:
     story = Story("A", conf=ALLOCATE)
-    story.arrives(job("j", 8, 2, least=1), now=4)
+    story.arrives(job("j", 8, 2, min_available=1), now=4)
 
     assert story.phase("j") is Phase.RUNNING
-    assert story.engine.view.standings["j"].started == 4
+    assert story.engine.view.job_states["j"].started == 4
     assert story.engine.view.account("default").inqueue.get(NPU, 0) == 0

@@ -60,7 +60,9 @@ def test_who_finds_no_node_is_told_and_placed_when_one_comes() -> None:
 def test_all_pods_of_a_job_or_none() -> None:
     story = Story("a")
 
-    assert story.arrives(modest("m", 3, least=3)) == ["bind m: 0 on a, 1 on a, 2 on a"]
+    assert story.arrives(modest("m", 3, min_available=3)) == [
+        "bind m: 0 on a, 1 on a, 2 on a"
+    ]
     assert story.hears(JobGone("m"), now=1) == []
     assert story.running == {}
 

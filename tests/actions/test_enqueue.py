@@ -4,7 +4,7 @@ import pytest
 
 from ringleaf.engine.event import JobGone, QueueChanged
 from ringleaf.framework.instruction import Report
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.framework.votes import Votes
 from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
@@ -27,7 +27,7 @@ SENTENCES = [
     ),
     pytest.param(
         (queue("default", 8),),
-        (job("a", 8, 4, least=1), job("b", 8)),
+        (job("a", 8, 4, min_available=1), job("b", 8)),
         "a",
         id="of an elastic job what must start together counts",
     ),
@@ -96,8 +96,8 @@ def test_who_is_not_let_in_is_told_why_once() -> None:
     story.arrives(job("a"), job("b"))
     assert story.told == [
         (
-            "job 'b' waits: needs 1 x 8 chips; not admitted: queue 'default' has too "
-            "little quota left"
+            "job 'b' waits: needs 1 x 8 chips; not admitted: queue 'default' has no "
+            "room: 0 of 8 chips used, 8 kept for other jobs, job wants 8"
         )
     ]
     assert story.hears(QueueChanged(queue("default", 8, weight=2))) == []
@@ -135,8 +135,8 @@ def test_a_queue_from_which_others_are_guaranteed_a_part_is_full_itself() -> Non
 
     assert story.told == [
         (
-            "job 'two' waits: needs 1 x 8 chips; not admitted: queue 'a' has too "
-            "little quota left"
+            "job 'two' waits: needs 1 x 8 chips; not admitted: queue 'a' has no room: "
+            "0 of 8 chips used, 8 kept for other jobs, job wants 8"
         )
     ]
 

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ringleaf.actions import evict
+from ringleaf.actions import candidates
 from ringleaf.actions.evict import evictors
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import (
     ConfChanged,
     Event,
@@ -20,15 +22,18 @@ from ringleaf.engine.event import (
     NodesChanged,
     NodesGone,
     PodsGone,
-    Woke,
+    TimerFired,
 )
-from ringleaf.framework.booking import Booking
-from ringleaf.framework.conf import Conf, read_conf
-from ringleaf.framework.instruction import Evict
+from ringleaf.framework.instruction import Evict, Report
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import Plugin, Victim
-from ringleaf.framework.standing import Standing
-from ringleaf.model.job import Job
+from ringleaf.framework.quota import Quota
+from ringleaf.framework.reasons import QueueReason
+from ringleaf.framework.reservation import Reservation
+from ringleaf.model.demand import Demand
+from ringleaf.model.job import Job, Role
 from ringleaf.plugins.proportion import Proportion
+from ringleaf.policies.products import NO_NPU
 from tests.effort import assert_reached, examples
 from tests.engine.story import (
     BOTH,
@@ -120,6 +125,31 @@ def test_jobs_that_come_while_it_is_searched_are_placed_meanwhile() -> None:
     assert story.engine.is_cut_short
 
 
+def plain(name: str, **changes: Any) -> Job:  # noqa: ANN401 - fields of Job
+    """A job of one pod that asks for a processor and no chips."""
+    role = Role("", 0, demand=Demand(resources=(("cpu", 1000),)))
+    return Job(name, NO_NPU, 0, 0, roles=(role,), queue="p", **changes)
+
+
+@pytest.mark.parametrize("actions", [PREEMPT, RECLAIM])
+def test_a_job_that_fits_is_bound_in_the_call_in_which_it_arrives(actions: str) -> None:
+    """Whatever is left of a search that was cut into slices."""
+    story = full(40, conf(actions))
+    rank = {"priority": 5} if actions == PREEMPT else {"queue": "q"}
+    high = highs(100, **rank)
+    comes = [replace(each, estimate_s=100.0 + i) for i, each in enumerate(high)]
+    story.hears(*arriving(*comes), now=1, most=1)
+
+    n_calls = 0
+    while story.engine.is_cut_short:
+        name = f"plain{n_calls:03}"
+        said = story.hears(JobArrived(plain(name)), now=1, most=2)
+        assert any(line.startswith(f"bind {name}:") for line in said)
+        n_calls += 1
+
+    assert n_calls > 4
+
+
 def test_jobs_that_come_while_it_is_searched_have_their_turn() -> None:
     """At once who goes before the others of its queue, the rest when it is over."""
     story = full(6, conf(PREEMPT))
@@ -154,8 +184,8 @@ def test_an_action_that_is_done_waits_for_one_that_is_not() -> None:
     story = full(6, conf(BOTH))
     comes = arriving(*(job(f"q{i}", queue="q") for i in range(3)))
     first = evictions(story.hears(*comes, now=1, most=ONE))
-    assert story.engine.cycle.search is not None
-    assert story.engine.cycle.search.action == "reclaim"
+    assert story.engine.cycle.eviction.resume is not None
+    assert story.engine.cycle.eviction.resume.action == "reclaim"
 
     calls = [first, *in_slices(story, *arriving(*highs(1)), now=2)]
 
@@ -173,9 +203,9 @@ def test_who_is_gone_when_the_search_goes_on_is_left_out() -> None:
     story.arrives(*(job(f"low-{name}", queue=name) for name in "abc"))
     story.arrives(*(job(f"high-{n}", queue=n, priority=5) for n in "abc"), now=1)
     story.wakes(11)
-    assert {*story.engine.bookings} == {"high-a", "high-b", "high-c"}
+    assert {*story.engine.reservations} == {"high-a", "high-b", "high-c"}
 
-    first = evictions(story.hears(Woke(), now=60, most=ONE))
+    first = evictions(story.hears(TimerFired(), now=60, most=ONE))
     assert story.engine.is_cut_short
     rest = in_slices(story, JobGone("high-b"), now=60)
 
@@ -233,8 +263,8 @@ def evicted_in(actions: str, old: Asks, new: Asks, most: float) -> list[str]:
 @pytest.mark.parametrize(
     ("actions", "few"),
     [
-        pytest.param("allocate, preempt", evict.FEW, id="preempt"),
-        pytest.param("allocate, reclaim", evict.FEW, id="reclaim"),
+        pytest.param("allocate, preempt", candidates.FEW_CANDIDATES, id="preempt"),
+        pytest.param("allocate, reclaim", candidates.FEW_CANDIDATES, id="reclaim"),
         pytest.param("allocate, reclaim", 0, id="as of many candidates"),
     ],
 )
@@ -242,7 +272,7 @@ def test_the_same_pods_go_however_long_a_slice_is(
     actions: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each slice looks at all candidates anew; within one they are remembered."""
-    monkeypatch.setattr(evict, "FEW", few)
+    monkeypatch.setattr(candidates, "FEW_CANDIDATES", few)
     seen: Counter[str] = Counter()
 
     @settings(max_examples=examples(200))
@@ -261,13 +291,13 @@ def test_nobody_is_looked_at_again_before_the_next_one() -> None:
     story = full(2, conf("allocate, preempt"))
     story.arrives(*highs(1), now=1)
     cycle = story.engine.cycle
-    (booking,) = cycle.bookings.values()
-    standing = story.engine.view.standings["high000"]
-    line = cycle.waiting.add(standing, cycle.key_of(standing))
-    cycle.failed = [line]
+    (booking,) = cycle.reservations
+    job_state = story.engine.view.job_states["high000"]
+    line = cycle.pending.waiting.add(job_state, cycle.pending.key_of(job_state))
+    cycle.eviction.failed = {line: None}
 
     assert booking.job.name == "high000"
-    assert [*islice(evictors(cycle, "preempt"), 9)] == [standing]
+    assert [*islice(evictors(cycle, "preempt"), 9)] == [job_state]
 
 
 def test_who_may_go_no_more_once_another_went_stays() -> None:
@@ -288,11 +318,11 @@ def test_a_gang_that_lost_a_pod_leaves_to_others_what_pods_end_for() -> None:
     story = Story("a b c", conf=conf(PREEMPT, allocate=strict))
     story.arrives(job("gang", 8, 2, priority=9), job("low", priority=1))
     story.arrives(job("high", priority=5), now=1)
-    assert "high" in story.engine.bookings
+    assert "high" in story.engine.reservations
 
     story.hears(NodesGone(("b",)), now=2)
 
-    assert "high" in story.engine.bookings
+    assert "high" in story.engine.reservations
     assert story.running["gang"] == [0]
 
 
@@ -325,13 +355,81 @@ def test_a_trial_moves_no_more_pods_in_a_large_cluster(
     assert costs[1] <= 1.2 * costs[0]
 
 
+def test_a_trial_moves_no_pods_that_hold_no_chips() -> None:
+    """However many of them may go, and are cheaper."""
+    costs = []
+    for n_plain in (0, 100):
+        story = full(20, conf(PREEMPT))
+        story.arrives(*(plain(f"plain{i}") for i in range(n_plain)), now=1)
+        telling = Telling(story)
+        said = story.arrives(*highs(4), now=2)
+        assert len(evictions(said)) == 4
+        costs.append(telling.count)
+
+    assert costs[0] == costs[1]
+
+
+def test_pods_that_hold_no_chips_go_where_a_job_needs_their_resources() -> None:
+    story = Story(
+        [node("n", resources={"cpu": 20_000})], queues=[queue("p")], conf=conf(PREEMPT)
+    )
+    story.arrives(job("low", queue="p"), *(plain(f"plain{i:02}") for i in range(20)))
+    asks = Demand(resources=(("cpu", 19_000),))
+
+    said = story.arrives(job("high", queue="p", priority=5, demand=asks), now=1)
+
+    assert len(evictions(said)) == 20
+    assert any(line.startswith("evict low:") for line in said)
+
+
+def test_a_search_in_vain_is_made_once_for_jobs_that_ask_the_same_however_long() -> (
+    None
+):
+    asks = Demand(resources=(("cpu", 9000),))
+    costs = []
+    for n_jobs in (1, 10):
+        nodes = [node(f"n{i:02}", resources={"cpu": 8000}) for i in range(20)]
+        story = Story(nodes, queues=[queue("p")], conf=conf(PREEMPT))
+        story.arrives(*(job(f"low{i:02}", queue="p") for i in range(20)))
+        telling = Telling(story)
+        high = highs(n_jobs, demand=asks)
+        comes = [replace(each, estimate_s=9.0 + i) for i, each in enumerate(high)]
+        assert not evictions(story.arrives(*comes, now=1))
+        costs.append(telling.count)
+
+    assert costs[0] == costs[1] > 0
+
+
+def test_the_quota_is_asked_once_for_jobs_that_ask_the_same_however_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    no_room = Quota.no_room
+
+    def count(quota: Quota, job_state: JobState) -> QueueReason:
+        asked.append(job_state.job.name)
+        return no_room(quota, job_state)
+
+    monkeypatch.setattr(Quota, "no_room", count)
+    rules = conf("allocate, preempt")
+    story = Story([node("n"), node("m")], queues=[queue("p", 8)], conf=rules)
+    story.arrives(job("first", 4, queue="p"))
+    late = [job(f"late{i}", queue="p", estimate_s=9.0 + i) for i in range(10)]
+
+    story.arrives(*late, now=1)
+
+    told = [each.message for each in story.said if isinstance(each, Report)]
+    assert asked == ["late0"]
+    assert sum("queue 'p' has no room" in message for message in told) == 10
+
+
 class Asked(Plugin):
     """Spares nobody, and counts how often it is asked."""
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
     times: ClassVar[int] = 0
 
-    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Everybody."""
         del evictor
         Asked.times += 1
@@ -341,7 +439,7 @@ class Asked(Plugin):
 class AskedAlways(Asked):
     """The same, and does not say that it judges each job by itself."""
 
-    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Everybody."""
         return super().preemptable(evictor, victims)
 
@@ -379,11 +477,15 @@ def test_a_pod_that_ends_concerns_only_the_reservation_that_waits_for_it(
     gone = [PodsGone(e.job, e.replicas) for e in story.said if isinstance(e, Evict)]
     told: list[str] = []
 
-    def unblock(booking: Booking, nodes: object, rest: Any = Booking.unblock) -> None:  # noqa: ANN401
+    def unblock(
+        booking: Reservation,
+        nodes: object,
+        rest: Any = Reservation.unblock,  # noqa: ANN401
+    ) -> None:
         told.append(booking.job.name)
         rest(booking, nodes)
 
-    monkeypatch.setattr(Booking, "unblock", unblock)
+    monkeypatch.setattr(Reservation, "unblock", unblock)
     said = story.hears(gone[0], now=2)
 
     assert any(line.startswith("bind ") for line in said)
@@ -395,7 +497,7 @@ class Counting(Proportion):
 
     times: ClassVar[int] = 0
 
-    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def reclaimable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """As before."""
         Counting.times += 1
         return super().reclaimable(evictor, victims)
@@ -404,7 +506,7 @@ class Counting(Proportion):
 def test_shares_are_counted_again_only_where_they_may_matter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(evict, "FEW", 8)
+    monkeypatch.setattr(candidates, "FEW_CANDIDATES", 8)
     names = (("gang", "conformance"), ("fair",))
     tiers = [{"plugins": [{"name": name} for name in tier]} for tier in names]
     rules = read_conf(
@@ -425,7 +527,7 @@ class ByRank(Asked):
 
     by_rank: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
 
-    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Everybody."""
         return super().preemptable(evictor, victims)
 
@@ -506,7 +608,7 @@ def test_sharing_what_is_known_of_candidates_changes_no_decision(
 
     shared = play()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evict.Candidates, "serves", lambda *_evictor: False)
+        patch.setattr(candidates.Candidates, "serves", lambda *_evictor: False)
         apart = play()
 
     assert shared == apart

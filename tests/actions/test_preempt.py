@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from ringleaf.actions.evict import add_outranking
+from ringleaf.config.conf import RefusedConf
+from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import (
     JobArrived,
     JobGone,
@@ -13,9 +16,10 @@ from ringleaf.engine.event import (
     PodsGone,
     QueueGone,
 )
-from ringleaf.framework.conf import Refused, read_conf
+from ringleaf.framework.budget import Search
 from ringleaf.model.demand import Demand, Operator, Requirement
-from ringleaf.model.job import Job, Role, Schema
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Schema
 from tests.engine.story import PREEMPT, Story, at, conf, job, node, queue
 
 CONF = conf(PREEMPT)
@@ -126,7 +130,7 @@ def test_a_gang_goes_whole() -> None:
 
 def test_pods_beyond_those_that_must_run_together_go_first() -> None:
     story = Story("a b", conf=CONF)
-    story.arrives(job("low", 8, 2, least=1, priority=1))
+    story.arrives(job("low", 8, 2, min_available=1, priority=1))
 
     said = story.arrives(HIGH, now=1)
 
@@ -184,7 +188,7 @@ def test_a_preview_says_who_would_go_and_nobody_goes() -> None:
     assert said[:2] == ["waiting high", "would-evict high"]
     assert "would evict 1 pod of 'low'" in story.told[1]
     assert not any(line.startswith("evict ") for line in said)
-    assert not story.engine.bookings
+    assert not story.engine.reservations
 
 
 def test_a_preview_is_told_once() -> None:
@@ -205,7 +209,7 @@ def test_a_preview_is_told_once_though_it_is_looked_for_anew() -> None:
 
 def test_a_preview_of_other_pods_of_the_same_job_is_no_news() -> None:
     story = Story("a b c", conf=conf(PREEMPT, preempt={"preview": True}))
-    story.arrives(job("low", 8, 3, least=1))
+    story.arrives(job("low", 8, 3, min_available=1))
     assert "would-evict high" in story.arrives(HIGH, now=10)
 
     said = story.hears(NodesGone(("c",)), now=10)
@@ -248,7 +252,7 @@ def test_who_is_ending_anyway_is_counted_before_others_go() -> None:
     said = story.arrives(job("high2", priority=5), now=3)
 
     assert not any(line.startswith("evict ") for line in said)
-    assert "high2" in story.engine.bookings
+    assert "high2" in story.engine.reservations
 
 
 def test_a_reservation_elsewhere_stays_when_a_higher_job_evicts() -> None:
@@ -268,7 +272,7 @@ def test_a_reservation_elsewhere_stays_when_a_higher_job_evicts() -> None:
     said = story.arrives(job("high", priority=5, demand=there), now=11)
 
     assert evictions(said) == ["evict low: 0 for high (preempt)"]
-    assert {*story.engine.bookings} == {"mid", "high"}
+    assert {*story.engine.reservations} == {"mid", "high"}
 
 
 def test_a_job_of_a_queue_that_is_gone_evicts_nobody() -> None:
@@ -315,7 +319,7 @@ def test_an_elastic_job_that_has_enough_pods_evicts_nobody() -> None:
     """Starving: fewer pods than must start together."""
     story = Story("a b", conf=CONF)
     story.arrives(LOW)
-    story.arrives(job("high", 8, 2, least=1, priority=5))
+    story.arrives(job("high", 8, 2, min_available=1, priority=5))
 
     assert not any(line.startswith("evict ") for line in story.wakes(5))
     assert story.running == {"low": [0], "high": [0]}
@@ -360,7 +364,7 @@ def test_without_a_plugin_that_knows_starving_jobs_nobody_goes() -> None:
     story.arrives(LOW)
 
     assert story.arrives(HIGH, now=1)[0] == "waiting high"
-    assert not story.engine.bookings
+    assert not story.engine.reservations
 
 
 def test_a_job_that_asks_for_nothing_evicts_nobody() -> None:
@@ -377,14 +381,14 @@ def test_a_job_that_asks_for_nothing_evicts_nobody() -> None:
 def test_volcanos_other_actions_are_refused() -> None:
     for action in ("gangpreempt", "gangreclaim", "shuffle"):
         found = read_conf({"actions": f"enqueue, allocate, {action}"})
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedConf)
         assert action in found.problems[0].text
 
 
 def test_an_unknown_plugin_is_an_error() -> None:
     found = read_conf({"tiers": [{"plugins": [{"name": "gnag"}]}]})
 
-    assert isinstance(found, Refused)
+    assert isinstance(found, RefusedConf)
 
 
 def evictions(said: list[str]) -> list[str]:
@@ -407,7 +411,7 @@ def test_who_is_in_the_way_of_another_reservation(mode: str, goes: bool) -> None
 
     gone = evictions(story.arrives(job("high", priority=5), now=12))
     assert gone == ["evict low: 0 for high (preempt)"] * goes
-    assert ("equal" in story.engine.bookings) is not goes
+    assert ("equal" in story.engine.reservations) is not goes
 
 
 def test_who_waits_long_for_its_place_still_evicts_when_it_may() -> None:
@@ -424,9 +428,12 @@ def test_who_waits_long_for_its_place_still_evicts_when_it_may() -> None:
 
 
 def test_pods_that_a_role_cannot_do_without_stay_unless_all_go() -> None:
-    roles = (Role("chief", 4, 1, least=1), Role("worker", 4, 3, least=1))
+    roles = (
+        Role("chief", 4, 1, min_available=1),
+        Role("worker", 4, 3, min_available=1),
+    )
     story = Story("a b", conf=CONF)
-    story.arrives(job("low", 4, 4, roles=roles, least=2, priority=1))
+    story.arrives(job("low", 4, 4, roles=roles, min_available=2, priority=1))
     story.hears(NodesChanged((node("b"),)), now=1)
 
     said = story.arrives(job("high", 8, priority=5), now=2)
@@ -455,7 +462,7 @@ def test_the_next_of_a_line_waits_for_others_that_are_ending() -> None:
     said = story.arrives(HIGH, job("high2", priority=5), now=2)
 
     assert evictions(said) == []
-    assert {*story.engine.bookings} == {"high", "high2"}
+    assert {*story.engine.reservations} == {"high", "high2"}
 
 
 def test_who_starts_below_somebody_that_waits_is_looked_at_as_prey() -> None:
@@ -469,3 +476,20 @@ def test_who_starts_below_somebody_that_waits_is_looked_at_as_prey() -> None:
     said = story.hears(NodesChanged((node("b"),)), now=4)
 
     assert evictions(said) == ["evict low: 0 for high (preempt)"]
+
+
+def test_a_search_that_was_interrupted_goes_on_with_those_that_were_found_since() -> (
+    None
+):
+    story = Story("a", conf=conf(PREEMPT, (("priority", "gang"), ("predicates",))))
+    story.arrives(job("rock", preemptable=False, priority=9))
+    story.arrives(HIGH)
+    cycle = story.engine.cycle
+    (line,) = cycle.pending.waiting.lines
+    cycle.eviction.resume = Search("preempt", [], set())
+    cycle.eviction.outranked_now(LOW)
+
+    add_outranking(cycle)
+
+    assert [*cycle.eviction.failed_since] == [line]
+    assert not cycle.eviction.outranked

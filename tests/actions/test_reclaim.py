@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ringleaf.engine.event import QueueChanged, QueueGone
+from ringleaf.engine.event import JobGone, QueueChanged, QueueGone
 from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
 from tests.engine.story import PLAIN, RECLAIM, Story, conf, job, queue
@@ -103,7 +103,7 @@ def test_the_place_is_kept_for_the_queue_that_took_it_back() -> None:
 
 def test_a_gang_gives_its_surplus_or_all_of_its_pods() -> None:
     story = Story("a b c d", queues=[queue("p"), queue("q")], conf=CONF)
-    story.arrives(job("p", 8, 4, least=3, queue="p"))
+    story.arrives(job("p", 8, 4, min_available=3, queue="p"))
 
     said = story.arrives(job("q", queue="q"), now=1)
 
@@ -157,7 +157,7 @@ def test_an_elastic_job_that_has_enough_takes_nothing_back() -> None:
     """Starving: fewer pods than must start together."""
     story = Story("a b c d", queues=[queue("p"), queue("q")], conf=CONF)
     story.arrives(*greedy()[:3])
-    story.arrives(job("q", 8, 2, least=1, queue="q"), now=1)
+    story.arrives(job("q", 8, 2, min_available=1, queue="q"), now=1)
 
     assert not any(line.startswith("evict ") for line in story.wakes(2))
     assert len(story.running["q"]) == 1
@@ -183,3 +183,18 @@ def test_guaranteed_shares_are_taken_back() -> None:
     said = story.arrives(job("q", 8, 2, queue="q"), now=3)
 
     assert sum(line.startswith("evict p") for line in said) == 2
+
+
+def test_victims_are_searched_for_again_when_a_pending_job_ends() -> None:
+    """The end of a job moves the shares of all queues, though nothing is freed."""
+    queues = [queue(name) for name in ("large", "other", "small")]
+    rules = conf(RECLAIM, allocate={"reservation": "off"})
+    story = Story("a b", queues=queues, conf=rules)
+    story.arrives(job("victim", 8, 2, min_available=1, queue="large"))
+    story.arrives(job("pending", 8, 2, queue="other"), now=1)
+    story.arrives(job("evictor", 8, queue="small"), now=2)
+    assert story.running.keys() == {"victim"}
+
+    said = story.hears(JobGone("pending"), now=3)
+
+    assert "evict victim: 1 for evictor (reclaim)" in said

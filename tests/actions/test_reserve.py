@@ -6,6 +6,7 @@ import pytest
 
 from ringleaf.actions import reserve
 from ringleaf.actions.reserve import soonest_start
+from ringleaf.config.conf import Conf
 from ringleaf.engine.event import (
     JobArrived,
     JobGone,
@@ -14,19 +15,20 @@ from ringleaf.engine.event import (
     PodsEnding,
     PodsGone,
     QueueChanged,
-    Woke,
+    TimerFired,
 )
-from ringleaf.framework.conf import Conf
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.model.demand import Demand
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
+from ringleaf.model.owner import Hold
 from tests.engine.story import NPU, PLAIN, Story, at, conf, job, node, queue
 
 
 def soon(mode: str = "fair", **changes: Any) -> Conf:  # noqa: ANN401
-    """A configuration in which ten seconds are too long."""
+    """A configuration in which ten seconds are too long, whatever it costs."""
     own = {"reservation": mode, "reservation-after-seconds": 10}
-    return conf(allocate={**own, **changes})
+    return conf(allocate={**own, "reservation-idle-budget": 1, **changes})
 
 
 BIG = job("big", 8, 2)
@@ -113,17 +115,17 @@ def test_others_in_a_reservation(
     story.arrives(small, now=11)
 
     assert (small.name in story.running) == backfilled
-    assert "big" in story.engine.bookings
+    assert "big" in story.engine.reservations
 
 
 def test_who_uses_a_reservation_is_in_its_way_until_it_ends() -> None:
     story = ending("fair", 20.0)
     story.arrives(SHORT, now=11)
-    booking = story.engine.bookings["big"]
+    booking = story.engine.reservations["big"]
     assert [*booking.blockers] == ["one", "half", "short"]
 
     story.hears(JobGone("one"), JobGone("half"), now=12)
-    assert "big" in story.engine.bookings
+    assert "big" in story.engine.reservations
     assert booking.ready_at == 16.0
     assert "bind big: 0 on a 01234567, 1 on b 01234567" in story.hears(
         JobGone("short"), now=13
@@ -138,7 +140,7 @@ def test_fair_is_one_reservation_a_queue() -> None:
 
     story.wakes(10)
 
-    assert [*story.engine.bookings] == ["p1", "q1"]
+    assert [*story.engine.reservations] == ["p1", "q1"]
 
 
 def test_of_two_reservations_on_one_node_the_other_stays() -> None:
@@ -146,11 +148,11 @@ def test_of_two_reservations_on_one_node_the_other_stays() -> None:
     story.arrives(job("p0", 4, queue="p"), job("q0", 4, queue="q"))
     story.arrives(job("p1", 4, queue="p"), job("q1", 4, queue="q"))
     story.wakes(10)
-    assert [*story.engine.bookings] == ["p1", "q1"]
+    assert [*story.engine.reservations] == ["p1", "q1"]
 
     story.hears(JobGone("p1"), now=11)
 
-    assert [*story.engine.bookings] == ["q1"]
+    assert [*story.engine.reservations] == ["q1"]
     assert story.hears(JobGone("q0"), now=12) == ["bind q1: 0 on a 4567"]
 
 
@@ -162,14 +164,14 @@ def test_strict_is_one_reservation_in_all() -> None:
 
     story.wakes(10)
 
-    assert len(story.engine.bookings) == 1
+    assert len(story.engine.reservations) == 1
 
 
 def test_off_is_no_reservation() -> None:
     story = busy("off")
 
     assert story.wakes(10_000) == []
-    assert not story.engine.bookings
+    assert not story.engine.reservations
 
 
 def test_among_those_that_waited_too_long_the_job_order_decides() -> None:
@@ -179,7 +181,7 @@ def test_among_those_that_waited_too_long_the_job_order_decides() -> None:
 
     story.wakes(10)
 
-    assert [*story.engine.bookings] == ["high"]
+    assert [*story.engine.reservations] == ["high"]
 
 
 def test_who_has_not_waited_too_long_gets_none_and_is_looked_at_in_time() -> None:
@@ -212,7 +214,7 @@ def test_jobs_that_say_nothing_are_thought_to_end_last() -> None:
 
     story.wakes(10)
 
-    assert story.engine.bookings["j"].nodes == {"b"}
+    assert story.engine.reservations["j"].nodes == {"b"}
 
 
 def test_jobs_that_are_ending_are_thought_to_end_first() -> None:
@@ -224,7 +226,7 @@ def test_jobs_that_are_ending_are_thought_to_end_first() -> None:
 
     story.wakes(11)
 
-    assert [*story.engine.bookings["big"].blockers] == ["other", "early"]
+    assert [*story.engine.reservations["big"].blockers] == ["other", "early"]
 
 
 @pytest.mark.parametrize("n_nodes", [1, 2, 3, 5, 8])
@@ -239,7 +241,7 @@ def test_the_fewest_that_must_end_are_found(n_nodes: int) -> None:
 
     story.wakes(10)
 
-    booking = story.engine.bookings["big"]
+    booking = story.engine.reservations["big"]
     assert [*booking.blockers] == [f"j{i}" for i in range(n_nodes)]
 
 
@@ -253,7 +255,7 @@ def test_a_reservation_has_the_shape_of_the_topology() -> None:
 
     story.wakes(10)
 
-    assert story.engine.bookings["pair"].nodes == {"B0", "B1"}
+    assert story.engine.reservations["pair"].nodes == {"B0", "B1"}
     assert story.told == [
         (
             "job 'pair' has a reservation: leaf 'B' (2 pods); "
@@ -278,7 +280,7 @@ def test_a_job_that_would_fit_nowhere_is_in_nobodys_way() -> None:
 
     story.wakes(10)
 
-    assert [*story.engine.bookings] == ["small"]
+    assert [*story.engine.reservations] == ["small"]
 
 
 def test_a_capability_that_is_too_small_gives_none_until_it_grows() -> None:
@@ -311,7 +313,7 @@ def test_a_reservation_on_a_node_that_changes_is_made_anew() -> None:
 
     said = story.hears(NodesChanged((node("b", cordoned=True),)), now=11)
 
-    assert not story.engine.bookings
+    assert not story.engine.reservations
     assert said[0] == "waiting big"
     assert "reserved big" in story.hears(NodesChanged((node("b"),)), now=12)
 
@@ -319,10 +321,10 @@ def test_a_reservation_on_a_node_that_changes_is_made_anew() -> None:
 def test_a_reservation_elsewhere_stays_when_a_node_changes() -> None:
     story = busy()
     story.wakes(10)
-    before = story.engine.bookings["big"]
+    before = story.engine.reservations["big"]
 
     assert story.hears(NodesChanged((node("c", cordoned=True),)), now=11) == []
-    assert story.engine.bookings["big"] is before
+    assert story.engine.reservations["big"] is before
 
 
 def test_a_reservation_on_a_node_that_goes_is_no_more() -> None:
@@ -331,7 +333,7 @@ def test_a_reservation_on_a_node_that_goes_is_no_more() -> None:
 
     story.hears(NodesGone(("b",)), now=11)
 
-    assert not story.engine.bookings
+    assert not story.engine.reservations
 
 
 def test_a_job_with_a_reservation_that_is_gone_frees_it() -> None:
@@ -349,7 +351,7 @@ def test_a_reservation_that_is_free_and_does_not_help_is_given_up() -> None:
 
     story.hears(JobGone("one"), JobGone("half"), now=12)
 
-    assert not story.engine.bookings
+    assert not story.engine.reservations
     assert story.hears(QueueChanged(queue("default", 16)), now=13) == [
         "bind big: 0 on a 01234567, 1 on b 01234567"
     ]
@@ -371,7 +373,7 @@ def test_who_is_in_the_way_of_one_reservation_ends_for_that_one() -> None:
 
     story.wakes(10)
 
-    assert len(story.engine.bookings) == 1
+    assert len(story.engine.reservations) == 1
 
 
 def test_pods_without_chips_are_reserved_too() -> None:
@@ -387,21 +389,21 @@ def test_pods_without_chips_are_reserved_too() -> None:
 
 def test_a_running_job_that_lacks_pods_gets_no_reservation() -> None:
     story = Story("a b", conf=soon())
-    story.arrives(job("one"), job("j", 8, 2, least=1))
+    story.arrives(job("one"), job("j", 8, 2, min_available=1))
 
     story.wakes(100)
 
-    assert not story.engine.bookings
+    assert not story.engine.reservations
 
 
 def test_an_elastic_job_is_reserved_the_pods_it_may_have() -> None:
     story = Story("a b", queues=[queue("q", 8)], conf=soon())
     story.arrives(job("one"), job("two"))
-    story.arrives(job("j", 8, 2, least=1, queue="q"))
+    story.arrives(job("j", 8, 2, min_available=1, queue="q"))
 
     story.wakes(10)
 
-    assert len(story.engine.bookings["j"].placements) == 1
+    assert len(story.engine.reservations["j"].placements) == 1
 
 
 def test_more_than_three_in_the_way_are_counted() -> None:
@@ -417,12 +419,14 @@ def test_more_than_three_in_the_way_are_counted() -> None:
     ]
 
 
-def test_the_names_of_reservations_are_nobodys() -> None:
+def test_a_reservation_and_a_job_of_its_name_are_two_owners() -> None:
     story = Story("a", conf=soon())
     story.arrives(job("one"), job("two"), job("two (reserved)", 4))
     story.wakes(10)
 
-    assert story.engine.bookings["two"].holder == "two (reserved)'"
+    owner = story.engine.reservations["two"].owner
+    assert str(owner) == "two (reserved)"
+    assert isinstance(owner, Hold)
 
 
 def test_a_reservation_is_given_when_a_job_ends_though_nobody_woke() -> None:
@@ -430,23 +434,23 @@ def test_a_reservation_is_given_when_a_job_ends_though_nobody_woke() -> None:
     story.arrives(job("one"), job("two"))
 
     assert story.arrives(job("three", 4), now=50)[-1] != "wake 10"
-    assert "two" in story.engine.bookings
+    assert "two" in story.engine.reservations
 
 
 def test_waking_without_anything_to_do_says_nothing() -> None:
     story = busy()
     story.wakes(10)
 
-    assert story.hears(Woke(), now=20) == []
-    assert story.hears(Woke(), now=2000) == []
+    assert story.hears(TimerFired(), now=20) == []
+    assert story.hears(TimerFired(), now=2000) == []
 
 
 def test_a_pod_of_a_job_in_the_way_that_ends_makes_room() -> None:
     story = Story("a b", conf=soon())
-    story.arrives(job("two", 8, 2, least=1))
+    story.arrives(job("two", 8, 2, min_available=1))
     story.arrives(job("j"))
     story.wakes(10)
-    (node_name,) = story.engine.bookings["j"].nodes
+    (node_name,) = story.engine.reservations["j"].nodes
     replica = next(
         n for (_j, n), use in story.ledger.pods.items() if use.node == node_name
     )
@@ -463,7 +467,10 @@ def test_small_jobs_do_not_starve_a_big_one(mode: str) -> None:
     story.arrives(BIG)
     for n in range(4, 200):
         story.hears(
-            JobGone(f"s{n - 4}"), JobArrived(job(f"s{n}", 4)), Woke(), now=10.0 * n
+            JobGone(f"s{n - 4}"),
+            JobArrived(job(f"s{n}", 4)),
+            TimerFired(),
+            now=10.0 * n,
         )
         if "big" in story.running:
             break
@@ -492,7 +499,7 @@ def test_who_is_in_the_way_of_a_quota_is_in_the_way() -> None:
     story.arrives(job("j", 8, queue="q"))
 
     assert story.wakes(10) == ["reserved j"]
-    booking = story.engine.bookings["j"]
+    booking = story.engine.reservations["j"]
     assert booking.nodes == {"a"}
     assert [*booking.blockers] == ["own"]
     assert story.hears(JobGone("own"), now=11) == ["bind j: 0 on a 01234567"]
@@ -503,11 +510,11 @@ def test_a_reservation_elsewhere_is_not_touched_by_who_ends_here() -> None:
     story.arrives(job("p0", queue="p"), job("q0", queue="q"))
     story.arrives(job("p1", queue="p"), job("q1", queue="q"))
     story.wakes(10)
-    assert len(story.engine.bookings) == 2
+    assert len(story.engine.reservations) == 2
 
     said = story.hears(JobGone("p0"), now=11)
 
-    assert len(story.engine.bookings) == 1
+    assert len(story.engine.reservations) == 1
     assert sum(line.startswith("bind") for line in said) == 1
 
 
@@ -531,7 +538,7 @@ def test_one_that_has_waited_before_it_was_heard_of_is_overdue_at_once() -> None
     said = story.hears(JobArrived(BIG, waiting_since=-20.0))
 
     assert "reserved big" in said
-    assert story.engine.view.standings["big"].waiting_since == -20.0
+    assert story.engine.view.job_states["big"].waiting_since == -20.0
 
 
 def test_nobody_has_waited_since_later_than_now() -> None:
@@ -539,31 +546,31 @@ def test_nobody_has_waited_since_later_than_now() -> None:
 
     story.hears(JobArrived(BIG, waiting_since=99.0), now=5.0)
 
-    assert story.engine.view.standings["big"].waiting_since == 5.0
+    assert story.engine.view.job_states["big"].waiting_since == 5.0
 
 
 def test_where_one_could_start_soonest_is_found_without_reserving_it() -> None:
     story = busy()
-    standing = story.engine.view.standings["big"]
+    job_state = story.engine.view.job_states["big"]
     free = story.engine.view.cluster.free.tolist()
 
-    found = soonest_start(story.engine.cycle, standing)
+    found = soonest_start(story.engine.cycle, job_state)
 
     assert found is not None
     assert found.nodes == {"a", "b"}
     assert list(found.blockers) == ["one", "half"]
-    assert not story.engine.bookings
+    assert not story.engine.reservations
     assert story.engine.view.cluster.free.tolist() == free
-    assert not standing.promised
+    assert not job_state.promised
 
 
 def test_one_whom_no_end_would_help_could_start_nowhere() -> None:
     story = Story("a", conf=soon())
     story.arrives(BIG)
 
-    standing = story.engine.view.standings["big"]
+    job_state = story.engine.view.job_states["big"]
 
-    assert soonest_start(story.engine.cycle, standing) is None
+    assert soonest_start(story.engine.cycle, job_state) is None
 
 
 def test_nothing_is_planned_for_jobs_of_queues_that_do_not_exist(
@@ -571,7 +578,7 @@ def test_nothing_is_planned_for_jobs_of_queues_that_do_not_exist(
 ) -> None:
     planned: list[str] = []
     monkeypatch.setattr(
-        reserve, "_plan", lambda _cycle, standing: planned.append(standing.job.name)
+        reserve, "_plan", lambda _cycle, job_state: planned.append(job_state.job.name)
     )
     story = Story("a", conf=soon())
     story.arrives(job("one"))
@@ -582,7 +589,7 @@ def test_nothing_is_planned_for_jobs_of_queues_that_do_not_exist(
         story.hears(JobGone(f"j{i}"))
 
     assert planned == []
-    assert 0 < len(story.engine.cycle.barren) < 80
+    assert 0 < len(story.engine.cycle.pending.none_overdue) < 80
 
 
 def hopeless(count: int, **changes: Any) -> list[Job]:  # noqa: ANN401 - fields of Job
@@ -602,21 +609,21 @@ def test_reservations_are_planned_a_few_in_each_call(
     planned: list[str] = []
     real = reserve._plan  # noqa: SLF001
 
-    def plan(cycle: Any, standing: Any) -> Any:  # noqa: ANN401
-        planned.append(standing.job.name)
-        return real(cycle, standing)
+    def plan(cycle: Any, job_state: Any) -> Any:  # noqa: ANN401
+        planned.append(job_state.job.name)
+        return real(cycle, job_state)
 
     monkeypatch.setattr(reserve, "_plan", plan)
 
-    said = story.hears(Woke(), now=20, most=1)
+    said = story.hears(TimerFired(), now=20, most=1)
     first = len(planned)
     assert 0 < first < 50
     assert said == ["wake 20.5"]
-    assert story.hears(Woke(), now=20.1, most=1) == ["wake 20.5"]
+    assert story.hears(TimerFired(), now=20.1, most=1) == ["wake 20.5"]
     assert len(planned) == first
 
     for turn in range(1, 10):
-        story.hears(Woke(), now=20 + turn / 2, most=1)
+        story.hears(TimerFired(), now=20 + turn / 2, most=1)
     assert sorted(planned) == sorted(f"j{i}" for i in range(50))
 
 
@@ -627,7 +634,7 @@ def test_a_queue_of_hopeless_jobs_leaves_reservations_to_others() -> None:
     story.arrives(job("one"), *hopeless(50))
     story.arrives(job("late", queue="q"))
 
-    said = story.hears(Woke(), now=20, most=1)
+    said = story.hears(TimerFired(), now=20, most=1)
     assert "reserved late" not in said
     for turn in range(1, 3):
         changed = node("a", resources={"cpu": 9 + turn})

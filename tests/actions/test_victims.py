@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ringleaf.actions.victims import Choice, Prey, Ranking, choices_of
+from ringleaf.actions.victims import Choice, EvictionCandidate, Ranking, choices_of
 
 
 def prey(
@@ -15,9 +15,11 @@ def prey(
     whole: bool = True,
     loss: float = 1.0,
     kept: Sequence[int] = (),
-) -> Prey:
+) -> EvictionCandidate:
     pods = tuple(reversed(range(n_pods)))
-    return Prey(job, pods, surplus, whole, (loss,) * n_pods, frozenset(kept))
+    return EvictionCandidate(
+        job, pods, surplus, whole, (loss,) * n_pods, frozenset(kept)
+    )
 
 
 def going(chosen: Sequence[Choice]) -> dict[str, tuple[int, ...]]:
@@ -49,7 +51,9 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("one", "want"), CHOICES)
-def test_what_a_job_can_give_up(one: Prey, want: list[tuple[int, ...]]) -> None:
+def test_what_a_job_can_give_up(
+    one: EvictionCandidate, want: list[tuple[int, ...]]
+) -> None:
     assert [choice.pods for choice in choices_of(one)] == want
 
 
@@ -79,7 +83,9 @@ FEWEST = [
 
 @pytest.mark.parametrize(("several", "enough", "want"), FEWEST)
 def test_fewest(
-    several: list[Prey], enough: int, want: dict[str, tuple[int, ...]] | None
+    several: list[EvictionCandidate],
+    enough: int,
+    want: dict[str, tuple[int, ...]] | None,
 ) -> None:
     found = Ranking(several).fewest(
         lambda gone: True if sum(c.n_pods for c in gone) >= enough else None
@@ -187,10 +193,10 @@ def test_nobody_goes_where_no_choice_is_enough() -> None:
     assert found is None
 
 
-def crowd(n_jobs: int) -> list[Prey]:
+def crowd(n_jobs: int) -> list[EvictionCandidate]:
     """Jobs of one pod of eight chips, the first of which lose most."""
     return [
-        Prey(f"j{n:04}", (0,), 0, True, (float(n_jobs - n),), chips=(8,))  # noqa: FBT003
+        EvictionCandidate(f"j{n:04}", (0,), 0, True, (float(n_jobs - n),), chips=(8,))  # noqa: FBT003
         for n in range(n_jobs)
     ]
 
@@ -242,3 +248,15 @@ def test_of_many_those_between_stay_that_can() -> None:
 
     assert found is not None
     assert [*going(found[0])] == ["j0003", "j0030"]
+
+
+def test_jobs_that_may_give_up_too_few_of_their_pods_are_not_tried() -> None:
+    """Each holds 16 chips, half of which may go; 13 jobs have 8,192 choices."""
+    parts = [
+        EvictionCandidate(f"j{n:02}", (1, 0), 1, False, (1.0, 1.0), chips=(8, 8))  # noqa: FBT003
+        for n in range(13)
+    ]
+    trials = Trials(13 * 8 + 1)
+
+    assert Ranking(parts).fewest(trials, 13 * 8 + 1) is None
+    assert trials.pods == 0

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from itertools import count
 
 from ringleaf.baselines.registry import DEPLOYED, baseline
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobArrived, JobGone
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Instruction, Report
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job
@@ -96,12 +97,12 @@ class Stage:
 
     def nodes_of(self, name: str) -> list[str] | None:
         """Where a job is, in the order of ranks."""
-        held = self.engine.view.standings[name].placements
+        held = self.engine.view.job_states[name].placements
         return [held[rank].node for rank in sorted(held)] or None
 
     def chips_of(self, name: str) -> list[tuple[int, ...]]:
         """The chips of a job, in the order of ranks."""
-        held = self.engine.view.standings[name].placements
+        held = self.engine.view.job_states[name].placements
         return [held[rank].chips for rank in sorted(held)]
 
     def why(self, name: str) -> str:

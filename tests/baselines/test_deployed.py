@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ringleaf.baselines.registry import baseline
-from ringleaf.engine.event import ConfChanged, JobArrived, NodesGone, Woke
-from ringleaf.framework.conf import DEFAULT
+from ringleaf.config.reader import DEFAULT
+from ringleaf.engine.event import ConfChanged, JobArrived, NodesGone, TimerFired
 from ringleaf.framework.instruction import Bind, Report, Verdict
 from ringleaf.model.job import Job
 from ringleaf.simulator.clock import play as play_trial
@@ -83,7 +83,7 @@ def test_only_ringleaf_reserves_for_a_job_that_has_waited_long(
     stage = stage_of(policy, 4, order)
 
     assert play(stage, gang("a", 3), gang("b", 4)) == ["a"]
-    stage.happens(Woke(), now=300)
+    stage.happens(TimerFired(), now=300)
     assert play(stage, gang("c", 1), now=600) == starts
     told = [each.verdict for each in stage.said if isinstance(each, Report)]
     assert (Verdict.RESERVED in told) == (not starts)

@@ -4,12 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from ringleaf.baselines.registry import BASELINES
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import ConfChanged, NodesChanged, PodsGone
-from ringleaf.framework.conf import DEFAULT
 from ringleaf.model.cluster import Node
 from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.demand import Demand
-from ringleaf.model.job import Job, Role, Schema
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.mask import full_mask
 from ringleaf.policies.products import PRODUCTS
 from tests.baselines.stage import A2, A3, OLD, Stage, drawn, under_leaves
@@ -94,8 +95,8 @@ def test_resources_besides_chips_count() -> None:
 def test_an_elastic_job_gets_as_many_pods_as_fit() -> None:
     stage = Stage("best-fit", drawn(FULL, FULL, FULL, product=A2))
 
-    assert stage.comes(Job("j", A2, 8, 8, least=2)) == ["n00", "n01", "n02"]
-    assert stage.comes(Job("k", A2, 8, 8, least=2)) is None
+    assert stage.comes(Job("j", A2, 8, 8, min_available=2)) == ["n00", "n01", "n02"]
+    assert stage.comes(Job("k", A2, 8, 8, min_available=2)) is None
 
 
 def test_pods_of_other_roles_come_along() -> None:
@@ -138,7 +139,7 @@ def test_the_rule_stays_when_the_configuration_or_the_nodes_change() -> None:
     stage.happens(ConfChanged(DEFAULT), NodesChanged((more,)))
 
     assert stage.comes(Job("a", OLD, 1)) == ["n00"]
-    allocate = stage.engine.cycle.conf.action_arguments["allocate"]
+    allocate = stage.engine.cycle.framework.conf.action_arguments["allocate"]
     assert allocate["reservation"] == "off"
 
 

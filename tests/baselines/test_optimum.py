@@ -16,9 +16,10 @@ from ringleaf.baselines.optimum import (
 )
 from ringleaf.baselines.registry import baseline
 from ringleaf.baselines.tiers import Taken
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobArrived
-from ringleaf.framework.conf import DEFAULT
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from tests.baselines.stage import A2, Stage, started, under_leaves
 
 

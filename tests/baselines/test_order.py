@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ringleaf.baselines.order import DEPTH, ORDERS, Profile
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobArrived, NodesChanged
-from ringleaf.framework.conf import DEFAULT
 from ringleaf.model.job import Job
 from tests.baselines.stage import A2, Stage, drawn, started
 

@@ -9,7 +9,8 @@ from ringleaf.baselines.order import ORDERS
 from ringleaf.baselines.registry import BASELINES
 from ringleaf.framework.instruction import Bind, Instruction
 from ringleaf.model.cluster import Node
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.mask import full_mask
 from tests.baselines.stage import A3, OLD, Stage
 

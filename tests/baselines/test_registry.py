@@ -5,12 +5,13 @@ import pytest
 from ringleaf.baselines.engine import Baseline
 from ringleaf.baselines.order import ORDERS
 from ringleaf.baselines.registry import BASELINES, UnknownName, baseline
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import JobArrived
-from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Bind
 from ringleaf.model.cluster import Node
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from ringleaf.policies.products import PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -39,9 +40,13 @@ def test_ringleaf_without_an_order_is_the_engine_itself() -> None:
 
 
 def test_an_unknown_name_is_told_the_nearest() -> None:
-    with pytest.raises(UnknownName, match=r"'bestfit'; did you mean 'best-fit'\?"):
+    with pytest.raises(
+        UnknownName, match=r"'bestfit'; hint: did you mean 'best-fit'\?"
+    ):
         baseline("bestfit")
-    with pytest.raises(UnknownName, match=r"queue order 'fif'; did you mean 'fifo'\?"):
+    with pytest.raises(
+        UnknownName, match=r"queue order 'fif'; hint: did you mean 'fifo'\?"
+    ):
         baseline("random", order="fif")
     with pytest.raises(UnknownName, match="there are ringleaf, ringleaf-guide, random"):
         baseline("?")

@@ -5,9 +5,10 @@ Sources: spec/network.md 3.1 and 3.2, steps in brackets.
 
 from msgspec.structs import replace
 
-from ringleaf.framework.conf import DEFAULT
-from ringleaf.model.job import Job, Schema
-from ringleaf.model.placement import JobType, LeafState, Mark
+from ringleaf.config.reader import DEFAULT
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState
 from ringleaf.model.settings import Settings, SwitchMode
 from tests.baselines.stage import A2, Stage, drawn, under_leaves
 
@@ -20,8 +21,8 @@ def common(pods: int, name: str = "j", chips: int = 8) -> Job:
     return Job(name, A2, chips, pods, tor_affinity=Schema.NORMAL)
 
 
-def marks(stage: Stage, name: str) -> list[Mark | None]:
-    held = stage.engine.view.standings[name].placements
+def marks(stage: Stage, name: str) -> list[LeafAnnotation | None]:
+    held = stage.engine.view.job_states[name].placements
     return [held[rank].mark for rank in sorted(held)]
 
 
@@ -91,7 +92,7 @@ def test_1_writes_no_state_on_pods() -> None:
 
     stage.comes(large(6))
 
-    assert set(marks(stage, "j")) == {Mark(JobType.FOUNDATION)}
+    assert set(marks(stage, "j")) == {LeafAnnotation(JobType.FOUNDATION)}
 
 
 def test_1_refuses_what_ringleaf_refuses() -> None:

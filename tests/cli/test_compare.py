@@ -68,6 +68,26 @@ def use_of(*seeds: tuple[float, float, float]) -> Results:
     return Results(runs, [*compared(runs, "ringleaf")])
 
 
+def test_only_marks_that_occur_are_explained() -> None:
+    worse = shown(use_of((0.5, 0.5, 0.3), (0.51, 0.51, 0.309)))
+    none = shown(use_of((0.5, 0.5, 0.5), (0.51, 0.51, 0.51)))
+
+    assert "\n! worse than ringleaf: significant, 95 %" in worse
+    assert "better" not in worse
+    assert "no significant difference from ringleaf (95 %, paired by seed)" in none
+
+
+def test_jobs_that_never_start_are_counted_below_the_tables() -> None:
+    runs = [
+        plain_run(policy, jobs={"unstarted": n}, use={"utilisation": 0.5})
+        for policy, n in {"ringleaf": 0, "a": 7}.items()
+    ]
+    told = shown(Results(runs, [*compared(runs, "ringleaf")]))
+
+    assert "\nWait times leave out jobs that never start: 7 with a (of " in told
+    assert "leave out" not in shown(use_of((0.5, 0.5, 0.3)))
+
+
 def test_marks_stand_where_there_is_no_colour() -> None:
     given = use_of((0.5, 0.7, 0.3), (0.51, 0.711, 0.309))
 
@@ -204,7 +224,7 @@ def test_what_could_be_held_is_told_where_it_is_asked(
     assert row.endswith(measure_of("regret.mean").written(told["mean"]))
     for done in refused:
         assert done.status == 2
-        assert "--regret wants the extra optimum; hint: pip install" in done.err
+        assert "--regret needs the extra optimum; hint: pip install" in done.err
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -252,7 +272,10 @@ def test_without_the_solver_one_line_says_what_to_install(
 
 def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:
     for words, told in (
-        (("--policies=best",), "there is no policy 'best'; did you mean 'best-fit'?"),
+        (
+            ("--policies=best",),
+            "there is no policy 'best'; hint: did you mean 'best-fit'?",
+        ),
         (("--policies=random+fif",), "there is no queue order 'fif'"),
         (("--policies=random,random",), "want every policy once"),
         (("--workers=2", "--dask=tcp://127.0.0.1:1"), "exclude each other"),
@@ -323,7 +346,7 @@ def test_plots_without_matplotlib_are_refused_before_the_first_run(
     done = ringleaf("compare", *SMALL, "--plots", str(tmp_path / "plots"))
 
     assert done.status == 2
-    assert "--plots wants matplotlib" in done.err
+    assert "--plots needs matplotlib" in done.err
     assert "hint: pip install 'ringleaf[plots]'" in done.err
     assert not (tmp_path / "plots").exists()
 
@@ -358,6 +381,19 @@ def test_ctrl_c_says_what_was_kept_and_what_was_not(
     assert len([*(tmp_path / "runs").iterdir()]) == 1
 
 
+def test_ctrl_c_before_the_first_run_is_complete_keeps_none(
+    ringleaf: Ringleaf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_asked: object, **_words: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare, "run", interrupted)
+    done = ringleaf("compare", *SMALL, "--jobs=10", "--seeds=2", f"--out={tmp_path}")
+
+    assert done.status == 130
+    assert done.err.endswith("runs; no run is complete, so none was kept\n")
+
+
 def test_where_no_job_waits_that_is_said_with_what_to_try(ringleaf: Ringleaf) -> None:
     words = ("--cluster=leaf-spine-512", "--workload=philly", "--jobs=10")
     idle = [
@@ -368,7 +404,7 @@ def test_where_no_job_waits_that_is_said_with_what_to_try(ringleaf: Ringleaf) ->
 
     for done in idle:
         assert "warning: no job waited, so wait time and utilization say" in done.err
-        assert "hint: a load above 0.90 as --load 1.2" in done.err
+        assert "hint: a higher load, as --load 1.2" in done.err
     assert "no job waited" not in busy.err
 
 

@@ -64,7 +64,7 @@ def test_the_screen_tells_how_every_policy_stands() -> None:
     assert found[0].startswith("small on small   0:")
     assert found[1:] == [
         "",
-        "          arrived                          utilized  conflicts  waiting",
+        "          arrived                          utilized  conflicts  pending",
         "ringleaf  ████████████ 100%  means           75.0 %        0.5",
         "best-fit  █████████░░░  75%  day 2, 02:00    75.0 %          2   3 jobs",
         "random    ░░░░░░░░░░░░   0%",

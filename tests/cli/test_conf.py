@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from ringleaf.cli.plugins import GROUP
-from ringleaf.framework.vocabulary import FLAGS, PARAMETERS
+from ringleaf.config.parameters import PARAMETERS
+from ringleaf.config.vocabulary import FLAGS
 from tests.cli.conftest import Ringleaf
 from tests.cli.test_examples import commands_of
 
@@ -69,42 +70,43 @@ configurations:
 """
 EXPLAINED: Final = """\
 warning: line 16: action 'preempt': argument 'minCandidateNodesAbsolute' has no \
-effect: all nodes are looked at
-warning: line 17: configurations for 'theirs' belong to others and have no effect
-warning: line 19: init-params: argument 'forceEnqueue' has no effect: there is no \
-such choice in Ringleaf
+effect: all nodes are candidates
+warning: line 17: configurations for 'theirs' have no effect: they are not read
+warning: line 19: init-params: argument 'forceEnqueue' has no effect: Ringleaf has no \
+such option
 standard input: no problems, 3 warnings
 
 Actions, in this order
  1  allocate  Places jobs whose pods request something, all pods or none.
-              by default: reservation fair, reservation-after-seconds 300
+              by default: reservation fair, reservation-after-seconds 300,
+              reservation-idle-budget 0.05
  2  preempt   Evicts pods of the same queue for a starving job that outranks
               them.
-              min-run-seconds: 600 (default 0). Seconds that a job runs at least
+              min-run-seconds: 600 (default 0). Seconds that a job must have run
               before its pods may be evicted.
               by default: preview false
 
 Tier 1
-   affinity  Chips that are wired together, nodes under one leaf, blocks in one
-             SuperPoD.
+   affinity  Places pods on chips that are wired together, gangs under leaf
+             switches, blocks in SuperPoDs.
              written 'topology910' in the file
              votes: JobValid, Predicate, NodeOrder
              by default: sum-scores false
-   gang      All pods of a job or none.
+   gang      Starts all required pods of a job, or none.
              votes: JobValid, JobReady, JobPipelined, Preemptable, Reclaimable,
              JobStarving
              enableJobOrder: false (default true)
              enableNodeOrder: false (default true), which changes nothing here
 
 Tier 2
-   binpack  Fills nodes that are in use before others.
+   binpack  Fills nodes in use before empty ones.
             votes: NodeOrder
             binpack.weight: 5 (default 1). Weight of the whole plugin; 0 turns
             it off.
             binpack.resources: huawei.com/Ascend910 (default none). Further
-            resources to pack by; chips only if they are listed.
+            resources to pack by; chips count only if listed.
             binpack.resources.huawei.com/Ascend910: 2 (default 1). Weight of one
-            of them.
+            of these resources.
             by default: binpack.cpu 1, binpack.memory 1
 
 init-params
@@ -112,39 +114,44 @@ init-params
    shared-tor-num               2 (default): Shared leaves that one foundation
                                 job may use in 2.0.
    nodes-per-leaf               4 (default the size of the largest leaf): Nodes
-                                that one leaf connects.
-   leaf-choice                  compact (default): Which leaves a job takes in
-                                1.0 (D36).
+                                per leaf.
+   leaf-choice                  compact (default): How leaves are chosen for a
+                                job in 1.0 (D36).
    share-common-leaves          false (default): Whether common jobs may cross
                                 leaves that carry common jobs only (D12).
-   super-pod-size               8 (default 48): Nodes of a SuperPoD.
-   reserve-nodes                2 (default): Nodes of a SuperPoD that are kept
-                                back for repairs.
-   job-requests                 strict (default): How atlas-800-9000 reads the
-                                rule for jobs of several pods (D1).
-   default-tor-affinity         none (default): What jobs of several nodes
-                                without the label tor-affinity count as (D38).
-   default-fault-scheduling     off (default): What counts for jobs without the
-                                label fault-scheduling (D39).
+   super-pod-size               8 (default 48): Nodes per SuperPoD.
+   reserve-nodes                2 (default): Nodes per SuperPoD in reserve for
+                                repairs.
+   job-requests                 strict (default): Which requests jobs of several
+                                pods may make on atlas-800-9000 (D1).
+   default-tor-affinity         none (default): Switch affinity of jobs of
+                                several nodes without the label tor-affinity
+                                (D38).
+   default-fault-scheduling     off (default): Fault handling of jobs without
+                                the label fault-scheduling (D39).
    useClusterInfoManager        true (default): Whether reports of the cluster
-                                daemon count first.
-   grace-over-time              900 (default): Seconds that pods of a faulty job
-                                have to end by themselves.
-   superpod-escalation-seconds  6 (default): Seconds that faulty pods find no
-                                place before their logical SuperPoD is deleted.
-   job-escalation-seconds       12 (default): Seconds that faulty pods find no
-                                place before all of their job is deleted.
-   repair-hold-seconds          300 (default): Seconds that its places are held
-                                for a job whose faulty pods were deleted.
-   fault-brake-percent          5 (default): Percent of all pods that may be
-                                deleted because of faults at once.
-   fault-brake-seconds          60 (default): Seconds that count as at once.
-   run-within-seconds           600 (default): Seconds in which all pods of a
-                                job that was bound must run; 0: any time.
-   set-aside-seconds            300 (default): Seconds that a node is set aside
-                                that refused a pod; 0: never.
+                                daemon take precedence.
+   grace-over-time              900 (default): Grace period of a faulty job's
+                                pods, in seconds.
+   superpod-escalation-seconds  6 (default): Seconds after which faulty pods
+                                without a place have the rest of their logical
+                                SuperPoD deleted.
+   job-escalation-seconds       12 (default): Seconds after which faulty pods
+                                without a place have the rest of their job
+                                deleted.
+   repair-hold-seconds          300 (default): Seconds for which the places of a
+                                job are held while its faulty pods are replaced.
+   fault-brake-percent          5 (default): Eviction rate limit: percent of all
+                                pods that may be deleted for faults in
+                                fault-brake-seconds.
+   fault-brake-seconds          60 (default): Window of the eviction rate limit,
+                                in seconds.
+   run-within-seconds           600 (default): Seconds within which all pods of
+                                a bound job must run; 0 is no limit.
+   set-aside-seconds            300 (default): Seconds for which a node that
+                                refused a pod is quarantined; 0 is never.
 
-docs/configuration.md says what every part means.
+docs/configuration.md describes every key.
 """
 
 
@@ -160,19 +167,19 @@ problem: line 2: unknown action 'backfil'; hint: did you mean 'backfill'?
 problem: line 7: tiers[0].plugins[1] has the unknown flag 'enabledJobOrder'; \
 hint: did you mean 'enableJobOrder'?
 problem: line 9: plugin 'sla' is Volcano's and not in Ringleaf; hint: \
-leave it out: waiting times do not change the order
+remove it: wait times do not change the order
 problem: line 10: 'drf' with enableHierarchy and 'proportion' are in one tier, \
 want one; hint: both would share the cluster between queues
 problem: line 16: plugin 'nodeorder': argument 'leastrequested.weight' is '5', \
 want a whole number from 0 to 1000000; hint: write 5 without quotes; Volcano \
-would pass over it
+would ignore it
 problem: line 17: plugin 'nodeorder': unknown argument 'leastrequest.weight'; \
 hint: did you mean 'leastrequested.weight'?
 problem: line 18: unknown plugin 'binpak'; hint: did you mean 'binpack'?
 problem: line 22: init-params: argument 'super-pod-size' is 0, want a whole \
 number from 1 to 1000000
 problem: line 23: init-params: unknown argument 'tor-level'; hint: tor_level \
-stands in the ConfigMap basic-tor-node-cm
+is a key of the ConfigMap basic-tor-node-cm
 examples/conf/broken.conf: 9 problems
 """
 
@@ -219,7 +226,7 @@ def test_the_check_as_json(ringleaf: Ringleaf) -> None:
     assert found == {
         "problems": [],
         "warnings": [
-            "line 3: configurations for 'theirs' belong to others and have no effect"
+            "line 3: configurations for 'theirs' have no effect: they are not read"
         ],
         "actions": [
             {
@@ -228,6 +235,7 @@ def test_the_check_as_json(ringleaf: Ringleaf) -> None:
                     "predicateErrorCacheEnable": True,
                     "reservation": "fair",
                     "reservation-after-seconds": 300,
+                    "reservation-idle-budget": 0.05,
                 },
             }
         ],
@@ -312,7 +320,7 @@ def test_the_guides_go_literal_names_the_bad_line(ringleaf: Ringleaf) -> None:
     assert done.err == (
         "ringleaf: examples/conf/guide-default.go: line 8, column 1: neither YAML nor "
         "JSON: did not find expected <document start>; hint: line 8 starts 1 column "
-        "further left than the rest; this is Go source: keep only what stands between "
+        "further left than the rest; this is Go source: keep only the text between "
         "the backquotes\n"
     )
 
@@ -334,7 +342,7 @@ def test_a_sound_go_literal_is_refused_all_the_same(ringleaf: Ringleaf) -> None:
     assert ringleaf("conf", "check", "-", stdin=text).err == (
         "ringleaf: standard input: line 1: no YAML, want a configuration, or a "
         "ConfigMap with volcano-scheduler.conf; hint: this is Go source: keep only "
-        "what stands between the backquotes\n"
+        "the text between the backquotes\n"
     )
 
 
@@ -403,7 +411,7 @@ def test_of_two_keys_the_first_counts(ringleaf: Ringleaf) -> None:
         ("null\n", "the file is empty, want a configuration, or a ConfigMap wi"),
         ("# only\n---\n", "the file is empty, want a configuration, or a ConfigMap wi"),
         ("a: [", "line 2, column 1: neither YAML nor JSON: while parsing a flow"),
-        ("a: 1\na: 2", "line 2, column 1: the key 'a' stands twice in one mapping"),
+        ("a: 1\na: 2", "line 2, column 1: the key 'a' is twice in one mapping"),
         ("a: 1\n---\nb: 2", "2 documents, want one"),
         (
             "kind: ConfigMap",
@@ -448,7 +456,13 @@ def test_what_cannot_be_read_is_one_line(
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("nope.conf", "nope.conf: No such file or directory"),
+        (
+            "nope.conf",
+            (
+                "nope.conf: No such file or directory; hint: this folder has no .conf "
+                "file; ringleaf init conf writes one"
+            ),
+        ),
         ("", "'': Is a directory"),
         ("a\0b", r"'a\x00b': embedded null byte"),
     ],
@@ -586,9 +600,9 @@ def test_the_guides_go_literal_is_mended(ringleaf: Ringleaf) -> None:
 
     assert (done.status, done.out) == (0, GUIDE)
     assert done.err.splitlines() == [
-        "mended: line 1: took out the Go before the backquote",
-        "mended: lines 8 to 12: moved 1 column right",
-        "mended: line 13: took out the backquote and what follows",
+        "fixed: line 1: took out the Go before the backquote",
+        "fixed: lines 8 to 12: moved 1 column right",
+        "fixed: line 13: took out the backquote and what follows",
         "examples/conf/guide-default.go: no problems",
     ]
     again = ringleaf("conf", "check", "-", "--json", stdin=done.out)
@@ -671,9 +685,9 @@ def test_a_configuration_inside_a_configmap_is_mended(ringleaf: Ringleaf) -> Non
     assert before.status == 2
     assert done.status == 0, done.err
     assert done.err.splitlines()[:3] == [
-        "mended: lines 11 to 13: moved 2 columns right",
-        "mended: lines 14 to 15: moved 1 column left",
-        "mended: lines 16 to 19: moved 1 column right",
+        "fixed: lines 11 to 13: moved 2 columns right",
+        "fixed: lines 14 to 15: moved 1 column left",
+        "fixed: lines 16 to 19: moved 1 column right",
     ]
     found = json.loads(ringleaf("conf", "check", "-", "--json", stdin=done.out).out)
     assert [[p["plugin"] for p in tier] for tier in found["tiers"]] == [
@@ -701,7 +715,7 @@ def test_what_can_be_read_is_written_as_it_is(ringleaf: Ringleaf) -> None:
     done = ringleaf("conf", "check", "examples/conf/busy.conf", "--fix")
 
     assert (done.status, done.out) == (0, text)
-    assert done.err.splitlines()[-1] == "nothing was to be mended"
+    assert done.err.splitlines()[-1] == "nothing to fix"
 
 
 def test_a_mended_configuration_with_problems_is_not_written(
@@ -715,7 +729,7 @@ def test_a_mended_configuration_with_problems_is_not_written(
 
     assert (done.status, done.out, new.exists()) == (1, "", False)
     assert "problem: line 1: unknown action 'nope'" in done.err
-    assert done.err.endswith("nothing is written: mend these first\n")
+    assert done.err.endswith("nothing is written: fix these first\n")
     assert told.status == 1
     assert list(json.loads(told.out)) == ["mended", "problems", "warnings"]
 

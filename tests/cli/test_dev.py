@@ -65,24 +65,19 @@ def test_a_scheduler_that_is_killed_is_started_again_and_ctrl_c_ends_everything(
     ) as cluster:
         try:
             assert cluster.stdout is not None
-            printed = [cluster.stdout.readline() for _ in range(12)]
+            printed = [cluster.stdout.readline() for _ in range(13)]
             pids = started(str(tmp_path))
             assert re.fullmatch(r"export KUBECONFIG=\S+/kubeconfig\n", printed[0])
-            assert printed[1:3] == ["ringleaf status\n", "ringleaf explain pod/infer\n"]
-            assert printed[3].endswith("kubectl get pods -o wide\n")
-            assert printed[11].startswith("Ctrl-C ends it")
-            metrics = printed[9].removeprefix("curl -s ").strip()
+            assert re.fullmatch(r"export PATH=\S+:\$PATH\n", printed[1])
+            assert printed[2:4] == ["ringleaf status\n", "ringleaf explain pod/infer\n"]
+            assert printed[7] == "ringleaf explain job/big\n"
+            assert printed[12].startswith("Ctrl-C ends it")
+            metrics = printed[11].removeprefix("curl -s ").strip()
             assert len(pids) >= 6
 
-            assert printed[7] == "ringleaf faults\n"
-            subprocess.run(  # noqa: S603 - our own, as it was printed
-                [
-                    *printed[6].split(),
-                    f"--kubeconfig={printed[0].split('=')[1].strip()}",
-                ],
-                check=True,
-                capture_output=True,
-            )
+            assert printed[9] == "ringleaf faults\n"
+            typed = "".join([*printed[:2], "which ringleaf\n", printed[8]])
+            subprocess.run(["bash", "-ec", typed], check=True, capture_output=True)  # noqa: S603, S607 - as it was printed
             assert cluster.stderr is not None
             said = iter(cluster.stderr.readline, "")
             assert any(line == "broken of a3-11: 3\n" for line in said)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT, read_conf
 from ringleaf.engine.engine import Engine
-from ringleaf.framework.conf import DEFAULT, Conf, read_conf
 from ringleaf.kube.look import Look
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.simulator.anonymous import Names, anonymous
@@ -54,7 +55,7 @@ def told(engine: Engine, names: Names | None = None, *, in_words: bool) -> Told:
     """
     jobs: Mapping[str, str] = {} if names is None else names.jobs
     nodes: Mapping[str, str] = {} if names is None else names.nodes
-    known = {**engine.view.standings, **engine._invalid}  # noqa: SLF001
+    known = {**engine.view.job_states, **engine.invalid}
     return {
         jobs.get(name, name): verdict(engine.explain(name), nodes, in_words=in_words)
         for name in known
@@ -315,7 +316,7 @@ reached: Counter[str] = Counter()
 
 def check_that_a_dump_decides_the_same(stage: Stage, hidden: bool) -> None:  # noqa: FBT001
     look = Look(stage.world, stage.now)
-    before = {name for name, s in look.engine.view.standings.items() if s.placements}
+    before = {name for name, s in look.engine.view.job_states.items() if s.placements}
     found, names, data = from_dump(look, hidden=hidden)
     look.decide()
 
@@ -328,9 +329,9 @@ def check_that_a_dump_decides_the_same(stage: Stage, hidden: bool) -> None:  # n
         assert not any(word in text for word in ("acme", "zoo", *RACKS))
     for name, what in told(look.engine, in_words=False).items():
         reached[f"{what[0]} {'before' if name in before else 'now'}"] += 1
-    reached["reserved"] += len(look.engine.bookings)
+    reached["reserved"] += len(look.engine.reservations)
     cluster = look.engine.view.cluster
-    reached["crossed"] += len(cluster.spine.crossings())
+    reached["crossed"] += len(cluster.uplinks.crossings())
     reached["evicted"] += len(look.evicted)
 
 

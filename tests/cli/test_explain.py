@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ringleaf.cli.outlook import help_lines
 from tests.cli.conftest import Ringleaf
 
 Write = Callable[[str], str]
@@ -70,14 +71,14 @@ def test_a_waiting_job(ringleaf: Ringleaf, scenario: Write) -> None:
         "job 'ring' (atlas-800-9000, 1 x 4 chips): waiting",
         "  needs 1 x 4 chips, 1 pod has no node",
         (
-            "  nodes: 1 not ready, 2 with too few free chips, 1 with enough free "
+            "  nodes: 2 with too few free chips, 1 not ready, 1 with enough free "
             "chips, but not wired together"
         ),
         "  hint: needs 4 free chips in one ring; 1 x 2 chips would be placed now",
         "",
         "Refused nodes:",
-        "  1 not ready (not-ready): d",
         "  2 with too few free chips (too-few-chips): a, b",
+        "  1 not ready (not-ready): d",
         "  1 with enough free chips, but not wired together (not-wired-together): c",
         "",
         "Would not start if any single job ended.",
@@ -88,7 +89,7 @@ def test_a_job_whose_end_would_be_enough(ringleaf: Ringleaf, scenario: Write) ->
     text = CLUSTER.replace("  - {name: pair, chips: 2}\n", "")
     done = ringleaf("explain", scenario(text), "--job", "ring")
 
-    assert done.lines[-1] == "Would start if any one of these jobs ended: r"
+    assert done.lines[-1] == "Would start if this job ended: r"
 
 
 def test_an_earlier_job_of_the_file_may_be_the_one_to_end(
@@ -96,7 +97,7 @@ def test_an_earlier_job_of_the_file_may_be_the_one_to_end(
 ) -> None:
     done = ringleaf("explain", scenario(GANG), "--job", "more")
 
-    assert done.lines[-1] == "Would start if any one of these jobs ended: gang"
+    assert done.lines[-1] == "Would start if this job ended: gang"
 
 
 def test_an_invalid_job(ringleaf: Ringleaf, scenario: Write) -> None:
@@ -291,11 +292,8 @@ def test_an_unknown_job_among_many(ringleaf: Ringleaf, scenario: Write) -> None:
 def test_an_unknown_node(ringleaf: Ringleaf, scenario: Write, job: str) -> None:
     done = ringleaf("explain", scenario(CLUSTER), "--job", job, "--node", "e")
 
-    assert done == (
-        2,
-        "",
-        "ringleaf: --node is 'e', want the name of a node of the scenario\n",
-    )
+    told = "--node is 'e', want a node of the scenario; hint: it has a, b, c, d"
+    assert done == (2, "", f"ringleaf: {told}\n")
 
 
 def test_a_bad_file(ringleaf: Ringleaf, scenario: Write) -> None:
@@ -331,6 +329,18 @@ def test_warnings_of_the_decision_are_shown(
 RUN = "examples/big-job-waits.yaml"
 
 
+SPARING = """
+configuration: |
+  actions: "enqueue, allocate"
+  configurations:
+  - {name: allocate, arguments: {reservation-idle-budget: 0.01}}
+nodes: [{name: "n{i}", count: 2, product: atlas-800t-a2}]
+jobs: [{name: one, chips: 8}, {name: big, replicas: 2, chips: 8}]
+then: []
+until: 4000
+"""
+
+
 def test_a_job_is_explained_at_the_end_of_the_run(ringleaf: Ringleaf) -> None:
     done = ringleaf("explain", RUN, "--job", "big", columns=200)
 
@@ -338,7 +348,7 @@ def test_a_job_is_explained_at_the_end_of_the_run(ringleaf: Ringleaf) -> None:
     assert done.lines[0] == "job 'big' (atlas-800t-a2, 4 x 8 chips): waiting"
     assert "  at 500 s: pending since 0 s" in done.lines
     assert (
-        "  queue 'default': weight 1, uses 24 huawei.com/Ascend910 and deserves 32"
+        "  queue 'default': weight 1, uses 24 Ascend910 chips (deserves 32)"
         in done.lines
     )
     assert (
@@ -348,8 +358,8 @@ def test_a_job_is_explained_at_the_end_of_the_run(ringleaf: Ringleaf) -> None:
     assert done.lines[-2:] == [
         "Would not start if any single job ended.",
         (
-            "Its reservation waits for earlier, short to end: by the estimates that is "
-            "soonest, at 3600 s."
+            "Its reservation waits for earlier, short to end: by the estimates this is "
+            "the earliest start, at 3600 s."
         ),
     ]
 
@@ -358,8 +368,8 @@ def test_the_reservations_of_others_are_told(ringleaf: Ringleaf) -> None:
     done = ringleaf("explain", RUN, "--job", "long", columns=200)
     told = json.loads(ringleaf("explain", RUN, "--job", "long", "--json").out)
 
-    assert "  place 1 of 1 among the waiting jobs of its queue" in done.lines
-    assert any(line.startswith("  for 'big' reserved: n0") for line in done.lines)
+    assert "  place 1 of 1 among the pending jobs of its queue" in done.lines
+    assert any(line.startswith("  reserved for 'big': n0") for line in done.lines)
     assert done.lines[-1] == (
         "Nodes that become free go to the reservation of 'big' first."
     )
@@ -414,10 +424,10 @@ def test_a_job_that_is_never_possible_is_explained(
     assert never.lines[0].endswith("invalid")
     assert (closed.status, lost.status) == (1, 1)
     assert (
-        "  queue 'q': weight 1, uses 0 huawei.com/Ascend910 and deserves 8, closed"
+        "  queue 'q': weight 1, uses 0 Ascend910 chips (deserves 8), closed"
         in closed.lines
     )
-    assert "  queue 'x': there is none" in lost.lines
+    assert "  queue 'x' does not exist" in lost.lines
 
 
 def test_only_jobs_of_the_run_can_be_asked_for(ringleaf: Ringleaf) -> None:
@@ -443,7 +453,7 @@ def test_a_node_that_is_set_aside_is_explained(
 
     told = " ".join(done.lines)
     assert "1 quarantined because they refused pods" in told
-    assert "(set-aside): a" in told
+    assert "(quarantined): a" in told
 
 
 LOST = """
@@ -477,7 +487,7 @@ def test_a_job_under_repair_says_what_happened_and_why_it_finds_no_place(
             "  1 pod must be replaced in the SuperPoD of the block: SuperPoD 1 has no "
             "other fitting nodes; 3 pods of it run"
         ),
-        "  nodes: 1 fitting, 1 not ready, 3 with a pod of this job already",
+        "  nodes: 1 fitting, 3 with a pod of this job already, 1 not ready",
         "  hint: restarting the whole job would not place it now either",
         "  at 600 s: running since 0 s",
     ]
@@ -633,7 +643,7 @@ def test_a_node_of_a_closed_leaf_is_refused_with_a_drawing(
 
     assert done.lines[0] == "node 'a1' refuses job 'big': leaf-closed"
     assert "> A     a · · · · · · ·     7  closed, crossed by a" in done.lines
-    assert "  · free  a job job-17  b job job-22" in done.lines
+    assert "  · free  > the node is here  a job job-17  b job job-22" in done.lines
 
 
 def test_where_the_leaf_rule_placed_a_job_its_nodes_are_marked(
@@ -682,6 +692,23 @@ def test_a_job_is_explained_at_a_time_of_the_run(ringleaf: Ringleaf) -> None:
     assert any("  reserved:" in line for line in late.lines)
 
 
+def test_it_is_said_when_reservations_are_made_again(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    """A hundredth of 16 chips for a day is 8 chips for 29 minutes."""
+    file = scenario(SPARING)
+    words = ("explain", file, "--job", "big")
+    before, after = (ringleaf(*words, "--at", at) for at in ("400", "4000"))
+    told = json.loads(ringleaf(*words, "--json").out)
+    until = told["reservations-suspended-until"]
+
+    assert any("  reserved:" in line for line in before.lines)
+    assert not any("idle budget" in line for line in before.lines)
+    assert until > 86_400
+    line = f"  reservations have used up their idle budget; the next at {until:g} s"
+    assert line in after.lines
+
+
 def test_a_time_wants_a_run_and_a_job_that_has_arrived(
     ringleaf: Ringleaf, scenario: Write
 ) -> None:
@@ -690,7 +717,7 @@ def test_a_time_wants_a_run_and_a_job_that_has_arrived(
     live = ringleaf("explain", "pod/x", "--at", "20")
 
     assert (still.status, before.status, live.status) == (2, 2, 2)
-    assert "--at wants a scenario in time; hint:" in still.err
+    assert "--at needs a scenario in virtual time; hint:" in still.err
     assert "--at is 20, and job 'short' arrives at 400 s" in before.err
     assert "--at goes with a scenario; hint:" in live.err
 
@@ -718,10 +745,61 @@ def test_what_would_help_and_what_a_reservation_waits_for_are_told_apart(
     done = ringleaf("explain", scenario(APART), "--job", "big", columns=120)
 
     assert done.lines[-3:] == [
-        "Would start if any one of these jobs ended: c",
+        "Would start if this job ended: c",
         (
-            "Its reservation waits for a, b to end: no estimates tell which jobs end "
-            "first, so the order of arrival counts."
+            "Its reservation waits for a, b to end: without estimates, the oldest jobs "
+            "are expected to end first."
         ),
-        "If another of the jobs above ends before that, the job starts then.",
+        "If another of these jobs ends earlier, the job starts then.",
     ]
+
+
+def test_of_what_a_start_waits_for_only_what_was_not_named_yet_is_named() -> None:
+    start = {"held-by": ["infer", "train"]}
+
+    assert [*help_lines(["train"], start, str, False)] == [  # noqa: FBT003
+        "\nWould start if this job ended: train",
+        (
+            "The start above also waits for infer to end: without estimates, the "
+            "oldest jobs are expected to end first."
+        ),
+    ]
+
+
+UID = "52ae36c2-1232-4865-998a-44e65f3c2e9f"
+DUMPED = f"""
+nodes: [{{name: n, product: atlas-800t-a2}}]
+running:
+  - name: ml/old-{UID}
+    chips: 8
+    placements: [{{replica: 0, node: n, chips: [0, 1, 2, 3, 4, 5, 6, 7]}}]
+jobs: [{{name: ml/new-{UID}, chips: 8}}]
+"""
+
+
+def test_jobs_of_a_dump_are_known_without_the_uid_that_volcano_adds(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    file = scenario(DUMPED)
+
+    found = ringleaf("explain", file, "--job", "ml/new")
+    one = ringleaf("explain", file, "--job", "ml/new", "--node", "n")
+
+    assert found.lines[0] == "job 'ml/new' (atlas-800t-a2, 1 x 8 chips): waiting"
+    assert found.lines[-1] == "Would start if this job ended: ml/old"
+    assert one.lines[0] == "node 'n' refuses job 'ml/new': too-few-chips"
+    for shown in (found, one, ringleaf("plan", file)):
+        assert UID not in shown.out
+
+
+def test_a_name_without_its_uid_that_two_jobs_have_is_not_enough(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    other = UID.replace("5", "6")
+    jobs = f"jobs: [{{name: ml/new-{other}, chips: 8}}, "
+    file = scenario(DUMPED.replace("jobs: [", jobs))
+
+    done = ringleaf("explain", file, "--job", "ml/new")
+
+    assert done.status == 2
+    assert "hint: it has ml/new-" in done.err

@@ -12,6 +12,7 @@ from rich.console import Console
 from ringleaf.cli.damage import Damage, adopt
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.faults import Faults, Wanted, faults_in, rows_of
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
     ConfChanged,
@@ -22,23 +23,22 @@ from ringleaf.engine.event import (
     PodsEnding,
     RepairKnown,
 )
-from ringleaf.framework.conf import DEFAULT
-from ringleaf.framework.faultbook import FaultBook
-from ringleaf.framework.repairs import Repair
+from ringleaf.framework.fault_log import FaultLog
+from ringleaf.framework.repair import Repair
 from ringleaf.kube.faultbook import BRAKED, DELETED, LIVES
 from ringleaf.kube.lives import Lives, lives_of
 from ringleaf.kube.look import Look
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import (
-    Ailment,
     Cause,
     Deletion,
     Down,
     Fault,
-    Mode,
-    Reach,
+    FaultMode,
+    PodFault,
     Record,
     Recovery,
+    RestartScope,
     SubHealth,
 )
 from ringleaf.model.job import Job
@@ -54,7 +54,7 @@ A2 = PRODUCTS["atlas-800t-a2"]
 A3 = PRODUCTS["atlas-900-a3"]
 N0, N1 = (Node(name, A2, 8, 0xFF) for name in ("n0", "n1"))
 ILL = replace(N0, faulty=0b1000, unhealthy=0b1000)
-FORCED = Recovery(mode=Mode.FORCE, retries=2)
+FORCED = Recovery(mode=FaultMode.FORCE, retries=2)
 
 
 def engine_with(*jobs: Job, nodes: tuple[Node, ...] = (N0, N1)) -> Engine:
@@ -74,14 +74,17 @@ def repair_in(engine: Engine, name: str = "a", **more: Any) -> Repair:  # noqa: 
     record = Record(1.0, deleted=(0,), placements=(Placement(0, "n1", (0,)),))
     engine.handle_all([RepairKnown(name, record)], 1.0)
     repair = engine.repairs[name]
+    if "deleted" in more:
+        repair.deletion.pods = more.pop("deleted")
     for key, value in more.items():
+        assert hasattr(repair, key)
         setattr(repair, key, value)
     return repair
 
 
 def told_of(engine: Engine, fault: Fault) -> list[str]:
     """What one fault means for pods."""
-    engine.book.known([fault], 5.0)
+    engine.fault_log.known([fault], 5.0)
     (told,) = Damage(engine, 5.0).plain()["faults"]
     lines: list[str] = told["means"]
     return lines
@@ -102,18 +105,18 @@ A = Job("a", A2, 8, recovery=FORCED)
             "to be deleted, fault-scheduling is force",
         ),
         (
-            Recovery(mode=Mode.EXTERNAL_GRACE),
+            Recovery(mode=FaultMode.EXTERNAL_GRACE),
             CHIP,
-            "left to others, fault-scheduling is external-grace",
+            "left to its controller, fault-scheduling is external-grace",
         ),
-        (FORCED, replace(CHIP, cause=Cause.NETWORK), "stays, nobody is moved"),
+        (FORCED, replace(CHIP, cause=Cause.NETWORK), "stays, no pod is moved"),
         (FORCED, replace(CHIP, cause=Cause.SUB_HEALTH), "stays, subHealthyStrategy"),
         (
             replace(FORCED, sub_health=SubHealth.FORCE_EXIT),
             replace(CHIP, cause=Cause.SUB_HEALTH),
             "to be deleted, ",
         ),
-        (FORCED, Fault("a", Cause.POD, "pod 0"), "to be tried again, 2 retries left"),
+        (FORCED, Fault("a", Cause.POD, "pod 0"), "to be restarted, 2 retries left"),
         (
             FORCED,
             Fault("n0", Cause.REFUSAL, seen=1.0, until=99.0),
@@ -125,7 +128,7 @@ def test_what_becomes_of_a_pod_follows_from_the_labels_of_its_job(
     recovery: Recovery, fault: Fault, lot: str
 ) -> None:
     engine = engine_with(replace(A, recovery=recovery), nodes=(N0,))
-    book = engine.cycle.repairs.book = FaultBook()
+    book = engine.cycle.repairs.fault_log = FaultLog()
 
     told = told_of(engine, fault)
 
@@ -157,8 +160,8 @@ def test_a_job_that_is_repaired_says_so_and_one_that_is_held_back_why() -> None:
     repair = repair_in(engine)
 
     assert told_of(engine, CHIP) == ["pod 0 of a: is being repaired"]
-    repair.braked = True
-    assert told_of(engine, CHIP) == ["pod 0 of a: waits for the brake"]
+    repair.rate_limited = True
+    assert told_of(engine, CHIP) == ["pod 0 of a: waits for the eviction rate limit"]
 
 
 def test_retries_that_are_used_up_are_counted() -> None:
@@ -167,11 +170,11 @@ def test_retries_that_are_used_up_are_counted() -> None:
 
     used["a"] = 1
     told = told_of(engine, fault)
-    assert told == ["pod 0 of a: to be tried again, 1 retry left"]
+    assert told == ["pod 0 of a: to be restarted, 1 retry left"]
     used["a"] = 2
     assert told_of(engine, fault) == ["pod 0 of a: stays, all 2 retries used"]
     gone = told_of(engine_with(A), replace(fault, where="b"))
-    assert gone == ["pod 0 of b: the job is not there"]
+    assert gone == ["pod 0 of b: the job is gone"]
 
 
 def test_only_pods_that_hold_the_chip_are_on_its_fault() -> None:
@@ -181,7 +184,7 @@ def test_only_pods_that_hold_the_chip_are_on_its_fault() -> None:
 
     first, second = Damage(engine, 5.0).plain()["faults"]
     assert (first["part"], first["pods"]) == ("chip 1", {"a": [0]})
-    assert second["means"] == ["no pod is on it"]
+    assert second["means"] == ["no pod is affected"]
 
 
 def stage_of(job: Job = A, now: float = 10.0, **more: Any) -> tuple[str, str]:  # noqa: ANN401
@@ -193,7 +196,7 @@ def stage_of(job: Job = A, now: float = 10.0, **more: Any) -> tuple[str, str]:  
 
 def test_a_repair_says_how_far_it_is_and_what_it_waits_for() -> None:
     assert stage_of(deleted=set()) == ("found", "its pods to be deleted")
-    assert stage_of(braked=True) == ("braked", "the brake")
+    assert stage_of(rate_limited=True) == ("rate-limited", "the eviction rate limit")
     assert stage_of() == ("placed", "")
     assert stage_of(deleted={0, 1}) == ("placing", "places for 1 pod")
     gone = Engine((N0,), conf=DEFAULT.quiet)
@@ -210,8 +213,8 @@ def test_one_that_finds_no_place_says_what_is_deleted_next() -> None:
     )
     stays = replace(A, recovery=Recovery(escalates=False))
     assert stage_of(stays, stuck_at=6.0) == ("stuck", stuck)
-    assert stage_of(stuck_at=6.0, reach=Reach.JOB) == ("stuck", stuck)
-    off = replace(A, recovery=Recovery(Mode.EXTERNAL_GRACE))
+    assert stage_of(stuck_at=6.0, scope=RestartScope.JOB) == ("stuck", stuck)
+    off = replace(A, recovery=Recovery(FaultMode.EXTERNAL_GRACE))
     assert stage_of(off, deleted={0, 1}, stuck_at=6.0) == ("stuck", stuck)
     nodes = tuple(Node(f"n{n}", A3, 16, 0xFFFF, superpod=0) for n in range(2))
     for block, next_one in ((16, "its logical SuperPoD"), (32, "all of it")):
@@ -225,7 +228,7 @@ def test_one_that_finds_no_place_says_what_is_deleted_next() -> None:
 
 
 def test_one_whose_pods_end_says_when_they_are_made_to() -> None:
-    engine = engine_with(replace(A, recovery=Recovery(mode=Mode.GRACE)))
+    engine = engine_with(replace(A, recovery=Recovery(mode=FaultMode.GRACE)))
     repair_in(engine)
     engine.handle_all([PodsEnding("a", (0,))], 1.0)
 
@@ -241,7 +244,7 @@ def test_the_brake_counts_what_was_deleted_a_while_ago() -> None:
         record = Record(1.0, deleted=(0,), deleted_at=at)
         engine.handle_all([RepairKnown(name, record)], 60.0)
 
-    brake = Damage(engine, 70.0).plain()["brake"]
+    brake = Damage(engine, 70.0).plain()["rate-limit"]
 
     assert brake == {
         "engaged": False,
@@ -255,15 +258,15 @@ def test_the_brake_counts_what_was_deleted_a_while_ago() -> None:
 
 def test_what_a_look_does_not_show_has_recovered() -> None:
     engine = engine_with(A)
-    ails = PodsAil("a", (Ailment(0, Cause.POD),))
+    ails = PodsAil("a", (PodFault(0, Cause.POD),))
     engine.handle_all([NodesChanged((ILL,)), ails], 8.0)
     ailing = Fault("a", Cause.POD, "pod 0", seen=1.0)
     gone = Fault("gone", Cause.POD, "pod 0", seen=1.0)
 
     adopt(engine, [CHIP, replace(CHIP, part="chip 4"), ailing, gone], 9.0)
 
-    assert {*engine.book.open.values()} == {CHIP, ailing}
-    assert [each.where for each in engine.book.recent] == ["n0", "gone"]
+    assert {*engine.fault_log.open.values()} == {CHIP, ailing}
+    assert [each.where for each in engine.fault_log.recent] == ["n0", "gone"]
 
 
 def test_lives_are_read_as_they_were_written() -> None:
@@ -309,10 +312,10 @@ def test_jobs_that_wait_for_the_brake_are_named() -> None:
 
     found = look_of(stage, Lives(is_there=True, braked=("default/g", "default/gone")))
 
-    assert found["brake"]["engaged"]
-    assert found["brake"]["held"] == ["default/g"]
-    assert [each["stage"] for each in found["repairs"]] == ["braked"]
-    assert "it holds back default/g" in " ".join(" ".join(shown(found)).split())
+    assert found["rate-limit"]["engaged"]
+    assert found["rate-limit"]["held"] == ["default/g"]
+    assert [each["stage"] for each in found["repairs"]] == ["rate-limited"]
+    assert "held back: default/g" in " ".join(" ".join(shown(found)).split())
 
 
 def test_a_cluster_without_lives_has_faults_since_nobody_knows_when() -> None:
@@ -324,7 +327,7 @@ def test_a_cluster_without_lives_has_faults_since_nobody_knows_when() -> None:
     assert (fault["where"], fault["words"], fault["seen"]) == ("b", "not ready", None)
     lines = shown(found)
     assert lines[0].endswith("UTC  1 fault on 1 node")
-    assert lines[1].startswith("since when is not known: no scheduler has written")
+    assert lines[1].startswith("the history of faults is not known: no scheduler has")
 
 
 def test_without_faults_nobody_is_told_that_lives_are_not_known() -> None:
@@ -347,7 +350,7 @@ def test_lives_that_were_written_down_are_shown() -> None:
 
     lines = shown(look_of(stage, lives, Wanted(recovered=True)))
 
-    assert "2 faults on 2 nodes, 1 recovered, 1 node set aside" in lines[0]
+    assert "2 faults on 2 nodes, 1 recovered, 1 node quarantined" in lines[0]
     text = "\n".join(lines)
     assert "b      not ready         5 min ago  1 s later             x/j" in text
     assert "a      chip 1 unhealthy  9 s ago               4 s later" in text
@@ -368,11 +371,11 @@ def test_faults_of_one_node_or_one_job_can_be_asked_for() -> None:
 
     found = look_of(stage, lives, Wanted(node=other))
     assert [each["where"] for each in found["faults"]] == [other]
-    assert [each["node"] for each in found["set-aside"]] == [other]
+    assert [each["node"] for each in found["quarantined"]] == [other]
     for name in ("p", "job/p", "default/p", "pod default/p"):
         found = look_of(stage, lives, Wanted(job=name, namespace="default"))
         assert [each["where"] for each in found["faults"]] == [where]
-        assert not found["set-aside"]
+        assert not found["quarantined"]
 
 
 @pytest.mark.parametrize(
@@ -399,7 +402,7 @@ def test_a_job_that_ends_while_somebody_looks_is_not_refused() -> None:
 def test_what_could_not_be_read_is_said() -> None:
     found = look_of(Stage("a"), Lives(trouble="not allowed"))
 
-    assert shown(found)[1] == "lives are not known: not allowed"
+    assert shown(found)[1] == "the history of faults is not known: not allowed"
     late = shown(found | {"trouble": "status 500"}, now=found["at"] + 60)
     assert late[:2] == [
         "1970-01-01 00:17:40 UTC  no faults",
@@ -419,25 +422,25 @@ def test_a_storm_is_one_row_for_each_node_and_the_brake_says_so() -> None:
     ill = replace(N0, unhealthy=0xFF, faulty=0xFF)
     bad = replace(N1, down=Down.SWITCH, ready=False)
     engine.handle_all([NodesChanged((ill, bad))], 4.0)
-    repair_in(engine, since=4.0, deleted=set(), braked=True)
+    repair_in(engine, since=4.0, deleted=set(), rate_limited=True)
 
     lines = screen_of(engine)
 
     assert lines[0].endswith("9 faults on 2 nodes, 1 job being repaired")
-    assert lines[1].startswith("the brake is on: no more than 5 % of 1 pod are deleted")
-    assert lines[1].endswith("in 60 s; it holds back A")
+    limit = "eviction rate limit: one job (5 % of 1 is below 1) in 60 s"
+    assert lines[1] == f"{limit}; held back: A"
     assert "n0     chips 0-7 unhealthy      6 s ago" in lines
     assert "n1     its switch is unhealthy  6 s ago" in lines
-    assert "  pod 0 of a, on n0: waits for the brake" in lines
-    assert "  A: faulty pods, found 6 s ago; nothing deleted" in lines
-    assert "    waits for: the brake" in lines
+    assert "  pod 0 of a, on n0: waits for the eviction rate limit" in lines
+    assert "  A: faulty pods, found 6 s ago; no pod deleted" in lines
+    assert "    waits for: the eviction rate limit" in lines
 
 
 def test_a_job_being_repaired_shows_what_is_held_for_it() -> None:
     engine = engine_with()
     record = Record(
         4.0,
-        reach=Reach.JOB,
+        scope=RestartScope.JOB,
         deleted=(0, 1, 2),
         deleted_at=5.0,
         placements=(Placement(0, "n1", (0,)), Placement(1, "n1", (1,))),
@@ -446,9 +449,10 @@ def test_a_job_being_repaired_shows_what_is_held_for_it() -> None:
 
     lines = screen_of(engine)
 
-    assert "3 pods deleted in the last 60 s; the brake is at 5 % of 3 pods" in lines
+    limit = "rate limit: one job (5 % of 3 is below 1)"
+    assert f"3 pods deleted in the last 60 s; {limit}" in lines
     assert "  A: the whole job, found 6 s ago; pods 0-2 deleted" in lines
-    assert "    waits for: its pods to be made again" in lines
+    assert "    waits for: its pods to be created again" in lines
     assert "    2 places held for it, for 4 min more" in lines
 
 
@@ -524,8 +528,8 @@ def test_a_scenario_is_looked_at_after_its_last_event(
         "n0     network of chip 0 unhealthy  at 12 s",
         "n1     chips 6-7 unhealthy          at 10 s            at 30 s",
         "",
-        "Pods that are on them:",
-        "  pod 0 of infer, on n0: stays, nobody is moved for the network of a chip",
+        "Affected pods:",
+        "  pod 0 of infer, on n0: stays, no pod is moved for the network of a chip",
     ]
 
 
@@ -557,7 +561,7 @@ def test_d39_where_the_default_counts_it_is_named() -> None:
     given = {"default-fault-scheduling": "force"}
     plain = replace(A, recovery=Recovery())
     engine = engine_with(plain, nodes=(N0,))
-    engine.cycle.repairs.book = FaultBook()
+    engine.cycle.repairs.fault_log = FaultLog()
     changed = conf("allocate", PLAIN, **{"init-params": given})
     engine.handle_all([ConfChanged(changed.quiet)], 1.0)
 

@@ -26,11 +26,11 @@ def test_every_policy_is_told_with_its_interval_and_the_bounds(
     done = ringleaf("fill", *SMALL, "--seeds=3", "--policies=ringleaf,worst-fit")
 
     assert done.status == 0
-    told = "packing asks for more than leaf-spine-512:nodes=16 has; 3 seeds each"
+    told = "allocated chips, packing in excess on leaf-spine-512:nodes=16; 3 seeds"
     assert told in done.lines[0]
     assert done.lines[2].split() == ["static", "fill", "churn", "fill"]
     first = [re.split("  +", line)[0] for line in done.lines[3:7]]
-    bounds = ["bound: capacity", "bound: rule for leaves"]
+    bounds = ["bound: capacity", "bound: leaf rule"]
     assert first == ["ringleaf", "worst-fit", *bounds]
     assert all(line.count("±") == 2 for line in done.lines[3:5])
 
@@ -80,7 +80,7 @@ def test_one_seed_tells_little(ringleaf: Ringleaf) -> None:
 
 def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:
     for words, told in (
-        (("--policies=best",), "there is no policy 'best'; did you mean 'best-fit'?"),
+        (("--policies=best",), "there is no policy 'best'; hint: did you mean"),
         (("--workload=kalo",), "did you mean 'kalos'?"),
         (("--demand=x",), "--demand"),
     ):

@@ -44,7 +44,8 @@ def shell(tmp_path: Path) -> Iterator[dict[str, str]]:
         try:
             assert cluster.stdout is not None
             first = cluster.stdout.readline().strip()
-            tools = [build.command("kubectl").parent, Path(sys.executable).parent]
+            built = [build.command(name).parent for name in ("kubectl", "helm")]
+            tools = [*built, Path(sys.executable).parent]
             path = os.pathsep.join([*map(str, tools), os.environ["PATH"]])
             kubeconfig = first.removeprefix("export KUBECONFIG=")
             yield {**environment, "PATH": path, "KUBECONFIG": kubeconfig}

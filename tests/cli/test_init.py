@@ -1,15 +1,34 @@
 """``ringleaf init``: what it writes is accepted by the commands that read it."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from ringleaf.cli.conf import read_file
-from ringleaf.framework.conf import DEFAULT
+from ringleaf.config.reader import DEFAULT
+from ringleaf.simulator.scenario import load
+from ringleaf.simulator.sites import site_of_scenario
 from tests.cli.conftest import Ringleaf
 
-READERS = {"scenario": "plan", "conf": "check-conf"}
+READERS = {
+    "scenario": ("plan",),
+    "cluster": (
+        "compare",
+        "--jobs=20",
+        "--seeds=1",
+        "--policies=ringleaf",
+        "--cluster",
+    ),
+    "conf": ("check-conf",),
+}
+NEXT = {
+    "scenario": "plan",
+    "cluster": "compare --workload helios-gang --jobs 1000 --seeds 5 "
+    "--policies ringleaf,volcano-vendor-1.0 --cluster",
+    "conf": "check-conf",
+}
 
 
 @pytest.mark.parametrize("what", READERS)
@@ -18,10 +37,11 @@ def test_what_is_written_is_accepted(
 ) -> None:
     file = tmp_path / "new"
     done = ringleaf("init", what, "--output", str(file))
-    read = ringleaf(READERS[what], str(file))
+    read = ringleaf(*READERS[what], str(file))
 
-    assert done == (0, f"wrote {file}; next: ringleaf {READERS[what]} {file}\n", "")
-    assert (read.status, read.err) == (0, "")
+    assert done == (0, f"wrote {file}; next: ringleaf {NEXT[what]} {file}\n", "")
+    assert read.status == 0
+    assert "not used" not in read.err
 
 
 @pytest.mark.parametrize("what", READERS)
@@ -50,6 +70,22 @@ def test_the_scenario_shows_what_it_says(ringleaf: Ringleaf) -> None:
         "train": "placed",
         "infer": "placed",
     }
+
+
+def test_the_cluster_has_the_leaves_that_it_says(ringleaf: Ringleaf) -> None:
+    text = ringleaf("init", "cluster").out
+    with_queues = text.replace("# queues:", "queues:").replace("# - {", "- {")
+    (found,) = load(with_queues.encode())
+    leaves = Counter(node.leaf for node in site_of_scenario(found, "x").nodes)
+
+    assert {**leaves} == {
+        "leaf-a0": 4,
+        "leaf-a1": 4,
+        "leaf-b": 6,
+        "leaf-c": 3,
+        "leaf-d": 3,
+    }
+    assert sorted(queue.name for queue in found.queues) == ["product", "research"]
 
 
 def test_what_is_commented_out_can_be_turned_on(ringleaf: Ringleaf) -> None:

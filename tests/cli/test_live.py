@@ -10,7 +10,7 @@ import pytest
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import recalled
 from ringleaf.cli.standing import explain_in, target_of
-from ringleaf.cli.submitted import Answer, submit
+from ringleaf.cli.submitted import Answer, plain_answer, print_answer, submit
 from ringleaf.engine.event import RepairKnown
 from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
@@ -181,6 +181,40 @@ def test_a_reservation_of_one_who_waits_long_keeps_its_room() -> None:
     assert "reserved for 'default/big'" in found.decision.message  # type: ignore[union-attr]
 
 
+def test_plan_names_the_jobs_to_wait_for_that_explain_names(
+    explain: Explain, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stage = Stage("a b")
+    stage.pod("one")
+    stage.pod("two")
+    stage.cycle()
+
+    print_answer(asked(stage, manifest("new", 8)))
+    planned = capfd.readouterr().out
+    stage.pod("new")
+    stage.cycle()
+    _status, explained = explain(stage, "pod/new")
+
+    for line in (
+        "Would start if any one of these jobs ended: pod default/one, pod default/two",
+        "The start above waits for pod default/one to end: without estimates",
+        "If another of these jobs ends earlier, the job starts then.",
+    ):
+        assert line in " ".join(planned.split())
+        assert line in " ".join(explained.split())
+
+
+def test_plan_in_json_names_the_jobs_of_which_the_end_of_one_is_enough() -> None:
+    stage = Stage("a b")
+    stage.pod("one")
+    stage.pod("two")
+    stage.cycle()
+
+    (found,) = plain_answer(asked(stage, manifest("new", 8)))["decisions"]
+
+    assert found["enough-to-end"] == ("pod default/one", "pod default/two")
+
+
 # Explain.
 
 
@@ -211,7 +245,7 @@ def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
     assert status == 1
     assert "job 'pod default/new' (atlas-800t-a2, 1 x 8 chips): waiting" in out
     assert "  needs 1 x 8 chips, 1 pod has no node" in out
-    assert "Would start if any one of these jobs ended: pod default/old" in out
+    assert "Would start if this job ended: pod default/old" in out
     assert "it could start, for example on a [0-7], once 'pod default/old'" in out
 
 
@@ -222,7 +256,7 @@ def test_one_that_could_start_now_is_not_called_bound(explain: Explain) -> None:
     status, out = explain(stage, "pod/new")
 
     assert status == 1
-    assert "it is not bound yet: this is where a scheduler would put it now" in out
+    assert "it is not bound yet: a scheduler would place it here now" in out
 
 
 def test_a_gang_that_lacks_pods_is_told_what_is_missing(explain: Explain) -> None:
@@ -248,7 +282,8 @@ def test_a_volcano_job_is_found_by_its_own_name(explain: Explain) -> None:
     status, out = explain(stage, "job/train")
 
     assert status == 0
-    assert f"job 'default/train-{uid}'" in out
+    assert "job 'default/train' (" in out
+    assert uid not in out
 
 
 def test_of_a_job_of_many_pods_the_one_that_waits_is_explained(
@@ -337,7 +372,7 @@ def test_explain_takes_the_name_that_status_shows(
 
     _status, out = explain(stage, asked_for)
 
-    assert "job 'default/six-52ae36c2" in out
+    assert "job 'default/six' (" in out
 
 
 def test_who_must_end_is_called_as_people_know_it() -> None:
@@ -404,7 +439,7 @@ def test_the_brake_counts_what_was_deleted_also_where_is_asked_what_would_be(
     look = recalled(stage.world, Lives((STRUCK,), deletions=deleted), stage.now)
     look.decide()
 
-    assert look.engine.repairs["default/g"].braked is bool(deleted)
+    assert look.engine.repairs["default/g"].rate_limited is bool(deleted)
 
 
 def test_that_lives_cannot_be_read_is_told_with_all_that_is_not_known(
@@ -414,6 +449,7 @@ def test_that_lives_cannot_be_read_is_told_with_all_that_is_not_known(
 
     told = " ".join(capfd.readouterr().err.split())
     assert (
-        "nodes that are set aside and jobs that the brake holds back are not known: "
+        "quarantined nodes and jobs that wait for the eviction rate limit are not "
+        "known: "
         "status 500"
     ) in told

@@ -15,7 +15,7 @@ import pytest
 
 from ringleaf.kube import records
 from ringleaf.kube.recordstore import LABEL, name_of
-from ringleaf.model.fault import Ailment, Cause, Record
+from ringleaf.model.fault import Cause, PodFault, Record
 from ringleaf.testbed import build
 from ringleaf.testbed.actor import Actor
 from ringleaf.testbed.cluster import Testbed
@@ -174,7 +174,7 @@ def test_nodes_that_are_set_aside_are_known_to_all_questions(
 
     assert "1 quarantined" in explained.stdout
     assert "1 quarantined" in planned.stdout
-    assert product["set-aside"] == 1
+    assert product["quarantined"] == 1
 
 
 def test_status_counts_chips_and_jobs(bed: Testbed) -> None:
@@ -187,7 +187,7 @@ def test_status_counts_chips_and_jobs(bed: Testbed) -> None:
     assert names == ["pod default/waits", "pod default/waits-too"]
     assert told["leader"]["state"] == "no lease"
     assert shown.returncode == 0
-    assert "2 jobs waiting, the oldest first:" in shown.stdout
+    assert "2 jobs pending, the oldest first:" in shown.stdout
 
 
 def test_status_knows_who_leads(bed: Testbed) -> None:
@@ -214,7 +214,7 @@ def test_repairs_are_known_by_their_records(bed: Testbed) -> None:
     made = {"metadata": {"name": "broken"}, "spec": spec}
     head = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
     uid = bed.client.ask("POST", groups, head | made)["metadata"]["uid"]
-    record = Record(1.0, ailments=(Ailment(0, Cause.CHIP, "n-10"),), deleted=(0,))
+    record = Record(1.0, ailments=(PodFault(0, Cause.CHIP, "n-10"),), deleted=(0,))
     name = name_of("default/broken", uid)
     data = {
         "job": "default/broken",
@@ -364,10 +364,10 @@ def test_a_screen_that_may_not_be_seen_ends_with_one_line(bed: Testbed) -> None:
 
 def test_the_screen_follows_the_cluster_until_q(bed: Testbed) -> None:
     with _Terminal(bed, "status", "--watch") as terminal:
-        terminal.wait_for(b"2 jobs waiting")
+        terminal.wait_for(b"2 jobs pending")
         submit(bed, pod("later", 8))
         try:
-            terminal.wait_for(b"3 jobs waiting")
+            terminal.wait_for(b"3 jobs pending")
         finally:
             path = "/api/v1/namespaces/default/pods/later"
             bed.client.ask("DELETE", path, {"gracePeriodSeconds": 0})
@@ -400,7 +400,7 @@ def test_the_screen_of_faults_follows_the_lives_that_are_written_down(
 
 def test_a_screen_that_is_ended_leaves_the_terminal_as_it_was(bed: Testbed) -> None:
     with _Terminal(bed, "status", "--watch") as terminal:
-        terminal.wait_for(b"2 jobs waiting")
+        terminal.wait_for(b"2 jobs pending")
         terminal.end()
 
         assert terminal.status() == 0

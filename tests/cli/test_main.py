@@ -164,7 +164,7 @@ def test_old_names_are_not_listed_and_still_work(ringleaf: Ringleaf, old: str) -
         (
             "plan",
             (
-                "plan wants a scenario, or a manifest with -f, one of the two; "
+                "plan needs a scenario, or a manifest with -f; "
                 "hint: ringleaf plan --help"
             ),
         ),
@@ -244,7 +244,10 @@ def test_old_names_are_not_listed_and_still_work(ringleaf: Ringleaf, old: str) -
         ),
         (
             "init nothing",
-            "WHAT is 'nothing', want scenario or conf; hint: ringleaf init --help",
+            (
+                "WHAT is 'nothing', want scenario, cluster or conf; "
+                "hint: ringleaf init --help"
+            ),
         ),
         (
             "explain pod/x --job y",
@@ -256,9 +259,9 @@ def test_old_names_are_not_listed_and_still_work(ringleaf: Ringleaf, old: str) -
         (
             "explain deploy/web",
             (
-                "'deploy/web' is no file, and of the live cluster explain wants "
+                "'deploy/web' is no file, and of the live cluster explain takes "
                 "pod/NAME, job/NAME or podgroup/NAME; "
-                "hint: of other kinds, one of their pods"
+                "hint: of other kinds, name one of their pods"
             ),
         ),
         (
@@ -279,8 +282,8 @@ def test_old_names_are_not_listed_and_still_work(ringleaf: Ringleaf, old: str) -
         (
             "explain x",
             (
-                "explain of the scenario 'x' wants --job NAME; of the live cluster it "
-                "wants pod/NAME, job/NAME or podgroup/NAME"
+                "explain of the scenario 'x' needs --job NAME; of the live cluster it "
+                "takes pod/NAME, job/NAME or podgroup/NAME"
             ),
         ),
     ],

@@ -60,7 +60,7 @@ def test_what_people_see(ringleaf: Ringleaf, scenario: Write) -> None:
         "",
         "atlas-800-9000: 2 HCCS rings of 4, PCIe between rings",
         "  n  [A 1 2 3] [4 5 6 7]",
-        "  A j  0 free  x held  ! faulty  ~ network-faulty",
+        "  A j  0-7 free",
     ]
 
 
@@ -72,7 +72,7 @@ def test_what_people_see_of_jobs_that_are_not_placed(
     assert (done.status, done.err) == (1, "")
     assert done.lines == [
         "  job  product     wanted       verdict  where",
-        "  j    atlas-300t  1 x 1 chips  waiting  1 of 1 pods have no node",
+        "  j    atlas-300t  1 x 1 chips  waiting  no node for 1 of 1 pods",
         "  k    atlas-300t  1 x 3 chips  invalid  never",
         "",
         (
@@ -86,7 +86,7 @@ def test_what_people_see_of_jobs_that_are_not_placed(
         "",
         "atlas-300t: 2 cards on PCIe",
         "  n  [x x]",
-        "  0 free  x held  ! faulty  ~ network-faulty",
+        "  x held",
     ]
 
 
@@ -97,6 +97,31 @@ def test_the_drawing_marks_the_state_of_every_chip(
 
     assert "  n     [A A 2 x] [x ~ ! x]  leaf L1, SuperPoD 3, sub-healthy" in lines
     assert "  down  [0 1 2 3] [4 5 6 7]  not ready" in lines
+    assert lines[-1].split("  ")[1:] == [
+        "A a",
+        "0-7 free",
+        "x held",
+        "! faulty",
+        "~ network-faulty",
+    ]
+
+
+def test_where_nodes_stand_is_a_heading_if_it_does_not_fit_beside_them(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    text = """
+nodes:
+  - {name: "a{i}", count: 2, product: atlas-900-a3, superpod: 0}
+  - {name: b, product: atlas-900-a3, superpod: 1}
+"""
+    lines = ringleaf("plan", scenario(text), columns=76).lines
+
+    assert [line for line in lines if "[" not in line][1:] == [
+        "  SuperPoD 0",
+        "  SuperPoD 1",
+        "  0-15 free",
+    ]
+    assert [line.split()[0] for line in lines[2:4]] == ["a0", "a1"]
 
 
 def test_nodes_without_chips_are_not_drawn(ringleaf: Ringleaf, scenario: Write) -> None:
@@ -184,10 +209,65 @@ def test_standard_input_is_a_file_too(ringleaf: Ringleaf, scenario: Write) -> No
     )
 
 
-def test_a_file_that_is_not_there(ringleaf: Ringleaf) -> None:
-    done = ringleaf("plan", "no/such/file.yaml")
+@pytest.mark.parametrize(
+    ("file", "hint"),
+    [
+        ("no/such/file.yaml", "there is no folder 'no'"),
+        ("examples/frist.yaml", "did you mean 'examples/first.yaml'?"),
+        ("exampels/first.yaml", "did you mean 'examples/first.yaml'?"),
+        ("exampels/none.yaml", "did you mean 'examples'?"),
+        ("examples/topology/none.csv", "examples/topology has racks.csv"),
+        ("x.toml", "this folder has pyproject.toml"),
+        ("examples/first.yml", "did you mean 'examples/first.yaml'?"),
+        ("examples/first", "did you mean 'examples/first.yaml'?"),
+    ],
+)
+def test_a_file_that_is_not_there_is_told_what_is(
+    ringleaf: Ringleaf, monkeypatch: pytest.MonkeyPatch, file: str, hint: str
+) -> None:
+    monkeypatch.chdir(ROOT)
 
-    assert done == (2, "", "ringleaf: no/such/file.yaml: No such file or directory\n")
+    done = ringleaf("plan", file)
+
+    told = f"ringleaf: {file}: No such file or directory; hint: {hint}\n"
+    assert done == (2, "", told)
+
+
+def test_of_many_files_beside_one_that_is_not_there_some_are_named(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    for name in "abcde":
+        (tmp_path / f"{name * 9}.yaml").touch()
+
+    done = ringleaf("plan", str(tmp_path / "x.yaml"))
+
+    files = "aaaaaaaaa.yaml, bbbbbbbbb.yaml, ccccccccc.yaml and 2 more"
+    assert done.err.endswith(f"; hint: {tmp_path} has {files}\n")
+
+
+def test_files_are_not_alike_because_they_end_alike(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    (tmp_path / "tour.yaml").touch()
+
+    done = ringleaf("plan", str(tmp_path / "nothere.yaml"))
+
+    assert done.err.endswith(f"; hint: {tmp_path} has tour.yaml\n")
+
+
+def test_a_file_that_is_not_there_beside_nothing_like_it(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    (tmp_path / "other.csv").touch()
+
+    for name, kind in (("x.yaml", ".yaml file"), ("x", "file 'x'")):
+        done = ringleaf("plan", str(tmp_path / name))
+
+        told = f"{tmp_path / name}: No such file or directory"
+        none = f"{tmp_path} has no {kind}"
+        assert done.err == (
+            f"ringleaf: {told}; hint: {none}; ringleaf init scenario writes one\n"
+        )
 
 
 def test_a_directory_is_no_file(ringleaf: Ringleaf, tmp_path: Path) -> None:
@@ -331,7 +411,7 @@ def test_groups_are_broken_between_lines_not_inside(
         "         [16 17 18 19] [20 21 22 23] [24 25 26 27] [28 29 30 31]",
         "         [32 33 34 35] [36 37 38 39] [40 41 42 43] [44 45 46 47]",
         "         [48 49 50 51] [52 53 54 55] [56 57 58 59] [60 61 62 63]",
-        "  0 free  x held  ! faulty  ~ network-faulty",
+        "  0-63 free",
     ]
 
 
@@ -431,8 +511,8 @@ def test_a_run_is_told_as_a_table_a_timeline_and_a_drawing(
     times = [line for line in done.lines if re.match(r" *\d+ s  ", line)]
     assert times[0].split(maxsplit=3)[2:] == ["a", "arrives: 1 x 8 chips, queue day"]
     assert times[1].split() == ["60", "s", "a", "ends"]
-    assert "nodes n2: new or changed" in map(str.strip, done.lines)
-    assert done.lines[-1].startswith("  A b  0 free")
+    assert "new or changed nodes: n2" in map(str.strip, done.lines)
+    assert done.lines[-1].startswith("  A b  0-7 free")
 
 
 def test_the_lines_of_a_run_fit_the_screen(ringleaf: Ringleaf) -> None:

@@ -45,4 +45,11 @@ def test_an_unknown_policy_is_one_line(ringleaf: Ringleaf) -> None:
     done = ringleaf("policies", "bestfit")
 
     assert (done.status, done.out) == (2, "")
-    assert "there is no policy 'bestfit'; did you mean 'best-fit'?" in done.err
+    assert "there is no policy 'bestfit'; hint: did you mean 'best-fit'?" in done.err
+
+
+def test_all_policies_that_begin_with_a_name_are_suggested(ringleaf: Ringleaf) -> None:
+    done = ringleaf("policies", "volcano-vendor")
+
+    assert done.status == 2
+    assert "did you mean 'volcano-vendor-1.0' or 'volcano-vendor-2.0'?" in done.err

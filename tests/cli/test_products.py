@@ -122,21 +122,21 @@ def test_every_product_has_a_table(ringleaf: Ringleaf, product: str) -> None:
             ["zzz"],
             (
                 "NAME is 'zzz', want a product of the catalogue; "
-                "hint: see: ringleaf products"
+                "hint: ringleaf products lists them"
             ),
         ),
         (
             ["no-npu"],
             (
                 "NAME is 'no-npu', want a product of the catalogue; "
-                "hint: see: ringleaf products"
+                "hint: ringleaf products lists them"
             ),
         ),
         (
             ["a\nb\x1b"],
             (
                 r"NAME is 'a\nb\x1b', want a product of the catalogue; "
-                "hint: see: ringleaf products"
+                "hint: ringleaf products lists them"
             ),
         ),
         (

@@ -30,7 +30,7 @@ def test_a_log_is_played_again(ringleaf: Ringleaf, log: Path) -> None:
     done = ringleaf("replay", str(log), columns=300)
 
     assert (done.status, done.err) == (0, "")
-    assert done.lines == [f"{log}: 2 steps, 4 instructions, all the same"]
+    assert done.lines == [f"{log}: 2 steps, 4 instructions, no difference"]
 
 
 def test_a_log_may_come_from_standard_input(ringleaf: Ringleaf, log: Path) -> None:
@@ -117,7 +117,10 @@ def test_a_log_that_is_not_there_is_one_line(ringleaf: Ringleaf) -> None:
     done = ringleaf("replay", "no/such.log")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == "ringleaf: no/such.log: No such file or directory\n"
+    assert done.err == (
+        "ringleaf: no/such.log: No such file or directory; hint: there is no folder "
+        "'no'\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_only_one_run_can_be_recorded(
     done = ringleaf("plan", scenario(text), "--record", str(path))
 
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("ringleaf: --record wants one scenario that is run")
+    assert done.err.startswith("ringleaf: --record needs one scenario in virtual")
     assert not path.exists()
 
 
@@ -145,4 +148,7 @@ def test_a_log_that_cannot_be_written_is_one_line(
     done = ringleaf("plan", scenario(WAITING), "--record", "no/such/run.log")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == "ringleaf: no/such/run.log: No such file or directory\n"
+    assert done.err == (
+        "ringleaf: no/such/run.log: No such file or directory; hint: there is no "
+        "folder 'no'\n"
+    )

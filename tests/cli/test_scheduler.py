@@ -12,7 +12,7 @@ import pytest
 from ringleaf.cli.conf import read_file
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.scheduler import MOST_BYTES, Watched, _follow, log_lines
-from ringleaf.framework.conf import Conf
+from ringleaf.config.conf import Conf
 
 
 class Terminal(io.StringIO):
@@ -220,4 +220,4 @@ def test_of_many_problems_the_first_is_told_and_where_the_others_are(
 
     told = str(caught.value)
     assert told.startswith(f"{file}: line 1: ")
-    assert told.endswith(f"; and 3 more: ringleaf check-conf {file} tells them")
+    assert told.endswith(f"; and 3 more: ringleaf check-conf {file} lists them")

@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ringleaf.framework.match import Match
+from ringleaf.explain.match import Agreement
 from ringleaf.kube.findings import Finding, Findings, Place
 from tests.cli.conftest import Ringleaf
 
-SAME = Finding(1.0, "team/even", Match.SAME, "1 x 8 chips")
-UNSAID = Finding(2.0, "team/silent", Match.CHIPS_UNSAID, "1 x 8 chips")
+SAME = Finding(1.0, "team/even", Agreement.SAME, "1 x 8 chips")
+UNSAID = Finding(2.0, "team/silent", Agreement.CHIPS_UNSAID, "1 x 8 chips")
 RULE = Finding(
     3.0,
     "default/podgroup-1",
-    Match.RULE,
+    Agreement.RULE,
     "1 x 2 chips",
     "not-wired-together",
     "a pod needs 2 free chips in one ring",
@@ -29,13 +29,13 @@ RULE = Finding(
 GANG = Finding(
     4.0,
     "team/gang",
-    Match.WAITS_HERE,
+    Agreement.WAITS_HERE,
     "6 x 8 chips",
     "queue",
-    "more than queue 'q' may use now",
+    "queue 'q' has no room",
     tuple(Place(f"n{i}") for i in range(6)),
 )
-LATE = Finding(5.0, "team/late", Match.WAITS_THERE, rule="not-bound", why="fits")
+LATE = Finding(5.0, "team/late", Agreement.WAITS_THERE, rule="not-bound", why="fits")
 
 
 def log_of(path: Path, *findings: Finding) -> str:
@@ -62,7 +62,7 @@ def test_a_log_is_told_by_verdict_and_rule_and_job(
         "team/gang (6 x 8 chips): waits-here, queue",
         "  theirs n0; n1; n2; n3; … 2 more",
         "  ours   nowhere",
-        "  why    more than queue 'q' may use now",
+        "  why    queue 'q' has no room",
         "",
         "default/train (1 x 2 chips): rule, not-wired-together",
         "  theirs n1 chips 1,4",
@@ -193,7 +193,7 @@ def test_flags_of_a_shadow_want_a_shadow(ringleaf: Ringleaf, flags: list[str]) -
     done = ringleaf("scheduler", *flags)
 
     assert done.status == 2
-    assert "goes with --shadow, which is not there" in done.err
+    assert "goes with --shadow, which is missing" in done.err
 
 
 def test_a_shadow_decides_nothing_that_could_be_recorded(ringleaf: Ringleaf) -> None:

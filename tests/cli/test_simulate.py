@@ -33,7 +33,7 @@ SMALL = (
 )
 IDLE = (
     "ringleaf: warning: no job waited, so wait time and utilization say nothing about "
-    "the policy; hint: a load above 0.90 as --load 1.2, or a smaller --cluster\n"
+    "the policy; hint: a higher load, as --load 1.2, or a smaller --cluster\n"
 )
 """What is said of the small cluster, on which there is room for all jobs."""
 RESULTS = ("jobs.csv", "series.csv", "summary.json")
@@ -56,7 +56,7 @@ def test_a_summary_tells_what_was_simulated_and_what_came_of_it(
     assert done.lines[0] == "philly on leaf-spine-512:nodes=32, ringleaf"
     assert done.lines[1].startswith("32 nodes, 256 chips, 8 leaves; 300 jobs in ")
     told = done.out
-    for word in ("jobs  300 over", "utilization", "wait time  mean", "stranded"):
+    for word in ("jobs  300 ended", "utilization", "wait time  mean", "stranded"):
         assert word in told
     assert "wait mean" in told
     assert done.err == IDLE
@@ -167,7 +167,7 @@ def test_a_cluster_comes_from_a_dump_with_its_configuration(ringleaf: Ringleaf) 
         (("--workload", "kalas"), "--workload: workload 'kalas' is unknown"),
         (
             ("--policy", "bestfit"),
-            "--policy: there is no policy 'bestfit'; did you mean",
+            "--policy: there is no policy 'bestfit'; hint: did you mean",
         ),
         (("--order", "lifo"), "there is no queue order 'lifo'"),
         (("--faults", "often"), "--faults: 'often' is no rate, want usual, none, or"),
@@ -187,7 +187,7 @@ def test_a_cluster_comes_from_a_dump_with_its_configuration(ringleaf: Ringleaf) 
         (("--contention", "2"), "--contention is 2, want a number from 0 to 1"),
         (
             ("--resume", "x/y.run", "--out", "z"),
-            "--out is 'z', and the run of --resume writes to 'x'; hint: leave --out",
+            "--out is 'z', and the run of --resume writes to 'x'; hint: without --out",
         ),
     ],
 )
@@ -250,14 +250,22 @@ def test_a_window_of_little_of_the_time_is_told(
     done = ringleaf("simulate", *options, "submit=submit,duration=duration,chips=chips")
 
     assert done.status == 0
-    assert " of the 12 d in which jobs come are counted" in done.err
+    assert " of the 12 d in which jobs arrive are counted" in done.err
 
 
 @pytest.mark.slow
 def test_jobs_that_wait_for_their_turn_while_chips_are_free_give_a_hint(
-    ringleaf: Ringleaf,
+    ringleaf: Ringleaf, tmp_path: Path
 ) -> None:
-    seren = ("--cluster=leaf-spine-512:nodes=128", "--workload=seren", "--jobs=2000")
+    """Reservations may keep any number of chips idle here."""
+    conf = tmp_path / "scheduler.conf"
+    conf.write_text(
+        'actions: "enqueue, allocate, backfill"\n'
+        "configurations:\n"
+        "- {name: allocate, arguments: {reservation-idle-budget: 1}}\n"
+    )
+    cluster = ("--cluster=leaf-spine-512:nodes=64", f"--conf={conf}")
+    seren = (*cluster, "--workload=seren", "--jobs=800")
     silent = ringleaf("simulate", *seren)
     told = ringleaf("simulate", *seren, "--estimate=1.5")
 
@@ -341,7 +349,7 @@ def test_a_run_of_other_options_is_refused(ringleaf: Ringleaf, tmp_path: Path) -
     )
 
     assert done.status == 2
-    assert "this run was begun with seed 0, not 7; hint: give seed as it" in done.err
+    assert "the run was started with seed 0, not 7; hint: give seed as it" in done.err
 
 
 def test_without_results_an_interrupted_run_is_not_kept(
@@ -359,7 +367,7 @@ def test_without_results_an_interrupted_run_is_not_kept(
     done = ringleaf("simulate", *SMALL)
 
     assert done.status == 130
-    assert "hint: with --out DIR a run can be taken up again" in done.err
+    assert "hint: with --out DIR a run can be continued" in done.err
 
 
 # The screen.

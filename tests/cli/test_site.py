@@ -64,7 +64,7 @@ def test_a_real_cluster_has_leaves_by_both_of_its_switches() -> None:
         ("leaf-spine-512:leaf=x", None, "leaf is 'x', want a whole number from 1 to"),
         ("a\0b", None, "want a file or one of superpod-48x8, "),
         ("mixed", "atlas-300t", "--product goes with a topology file, 'mixed' has a"),
-        (str(TOPOLOGIES / "broken.yaml"), None, "stands 2 times, with tor_id 0 and 4"),
+        (str(TOPOLOGIES / "broken.yaml"), None, "listed 2 times, with tor_id 0 and 4"),
         (str(TOPOLOGIES / "racks.csv"), "a3", "product is 'a3', want a product of the"),
         (str(TOPOLOGIES), None, "Is a directory"),
         (

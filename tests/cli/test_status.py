@@ -60,7 +60,7 @@ def test_chips_are_counted_by_product() -> None:
         "nodes": 4,
         "not-ready": 1,
         "cordoned": 0,
-        "set-aside": 0,
+        "quarantined": 0,
         "chips": 32,
         "used": 3,
         "free": 8 + 8 + 7 - 3,
@@ -135,7 +135,7 @@ def test_faults_are_counted_and_a_line_says_where_to_read_more() -> None:
     ill = Stage([node("a"), node("b", ready="False")])
 
     found = status(ill)
-    assert found["faults"] == {"open": 1, "nodes": 1, "repairs": 0, "braked": 0}
+    assert found["faults"] == {"open": 1, "nodes": 1, "repairs": 0, "rate-limited": 0}
     assert "1 fault on 1 node; hint: ringleaf faults" in shown(found)
     well = status(Stage("a"))
     assert not any("ringleaf faults" in line for line in shown(well))
@@ -158,7 +158,7 @@ def test_nobody_is_said_to_lead_no_more_while_the_api_server_is_silent() -> None
     told = found.plain(1016.0)
 
     assert told["state"] == "unknown"
-    assert told["why"] == "nothing was heard of the API server for 16 s"
+    assert told["why"] == "the API server has not answered for 16 s"
 
 
 def test_the_screen_says_it_all_in_80_columns() -> None:
@@ -188,7 +188,7 @@ def test_a_long_list_is_cut_with_how_many_there_are() -> None:
 
     lines = shown(status(stage), rows=4)
 
-    assert "9 jobs waiting, the oldest first:" in lines
+    assert "9 jobs pending, the oldest first:" in lines
     assert "… and 5 more" in lines
 
 
@@ -247,8 +247,8 @@ def test_chips_of_a_node_that_is_set_aside_are_shut() -> None:
     found = status(stage, Lives((fault,), is_there=True))
 
     (own,) = found["products"]
-    assert (own["free"], own["shut"], own["set-aside"]) == (8, 8, 1)
-    assert "2 (1 set aside)" in "\n".join(shown(found))
+    assert (own["free"], own["shut"], own["quarantined"]) == (8, 8, 1)
+    assert "2 (1 quarantined)" in "\n".join(shown(found))
 
 
 def test_jobs_that_wait_for_the_brake_are_counted() -> None:
@@ -258,8 +258,9 @@ def test_jobs_that_wait_for_the_brake_are_counted() -> None:
 
     found = status(stage, Lives(is_there=True, braked=("default/g", "default/gone")))
 
-    assert (found["faults"]["repairs"], found["faults"]["braked"]) == (1, 1)
-    assert "1 held back by the brake; hint: ringleaf faults" in "\n".join(shown(found))
+    assert (found["faults"]["repairs"], found["faults"]["rate-limited"]) == (1, 1)
+    told = "no faults, 1 job being repaired, 1 held back by the rate limit; hint: "
+    assert told in "\n".join(shown(found))
 
 
 def test_that_nobody_knows_who_waits_for_the_brake_is_told() -> None:
@@ -268,7 +269,7 @@ def test_that_nobody_knows_who_waits_for_the_brake_is_told() -> None:
     (told,) = found["problems"]
     assert told["object"] == "volcano-system/vcjob-fault-npu-cm"
     assert told["message"].endswith("is not known: not allowed to list configmaps")
-    assert found["faults"]["braked"] == 0
+    assert found["faults"]["rate-limited"] == 0
 
 
 def test_a_job_that_is_invalid_is_told_what_helps() -> None:

@@ -414,12 +414,21 @@ def test_what_cannot_be_read_is_one_line(
     assert done.err.count("\n") == 1
 
 
+IS_A_FOLDER: Final = (
+    "examples/topology: Is a directory; hint: it has basic-tor-node-cm.yaml, "
+    "broken.yaml, racks.csv"
+)
+
+
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("nope.yaml", "nope.yaml: No such file or directory"),
+        (
+            "nope.yaml",
+            "nope.yaml: No such file or directory; hint: this folder has no .yaml file",
+        ),
         ("", "'': Is a directory"),
-        ("examples", "examples: Is a directory"),
+        ("examples/topology", IS_A_FOLDER),
         ("a\0b", r"'a\x00b': embedded null byte"),
     ],
 )
@@ -626,7 +635,7 @@ def test_a_configmap_too_large_for_kubernetes_is_a_warning(
         ),
         (
             f"convert {SOUND} --to csv --product x",
-            "--product is 'x', want a product of the catalogue; hint: see: ringleaf",
+            "--product is 'x', want a product of the catalogue; hint: ringleaf",
         ),
         ("nope", "unknown command 'topology nope'; hint: ringleaf topology --help"),
     ],

@@ -11,7 +11,7 @@ import yaml
 
 from ringleaf.cli.conf import read_file
 from ringleaf.cli.main import COMMANDS
-from ringleaf.framework.conf import DEFAULT
+from ringleaf.config.reader import DEFAULT
 from ringleaf.testbed.cluster import CRDS, Testbed
 from tests.deploy import manifests
 from tests.deploy.helm import (

@@ -115,7 +115,7 @@ def test_a_binding_by_anybody_else_is_refused(fence: Fence, sender: str | None) 
     assert status == FORBIDDEN
     assert FENCED.decode() in told["message"]
     assert (
-        f"the leader is first, this Binding is by {sender or 'nobody'}"
+        f"the leader is first, this Binding is by {sender or 'no replica'}"
         in (told["message"])
     )
     pod = fence.bed.client.ask("GET", path.removesuffix("/binding"))
@@ -139,7 +139,7 @@ def test_a_lease_that_was_given_up_lets_nobody_bind(
 
     told = fence.wait_until(FORBIDDEN, "first")
 
-    assert "the leader is nobody" in told
+    assert "the leader is none" in told
     assert fence.bind(fence.path(), "")[0] == FORBIDDEN
 
 

@@ -139,7 +139,16 @@ def build(folder: Path = BUILD) -> str:
         check=False,
     )
     said = _COLOUR.sub("", f"{built.stdout}{built.stderr}")
-    return said.partition("Traceback")[0] if built.returncode else ""
+    if built.returncode:
+        return said.partition("Traceback")[0]
+    _index_without_server(folder / "site")
+    return ""
+
+
+def _index_without_server(site: Path) -> None:
+    """Write the index of the search as a script, which pages of a folder may load."""
+    index = (site / "search.json").read_text(encoding="utf-8")
+    (site / "search.js").write_text(f"var __index = {index};\n", encoding="utf-8")
 
 
 def main() -> int:

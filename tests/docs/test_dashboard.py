@@ -15,11 +15,11 @@ SHOWN: Final = [panel for panel in PANELS if panel["type"] != "row"]
 SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 ROWS: Final = [
     "Overview",
-    "Waiting, and why",
+    "Pending jobs and their reasons",
     "Chips, fragments and the network",
     "Faults and repairs",
-    "Speed",
-    "The API server and the watches",
+    "Latency and throughput",
+    "API server and watches",
     "Leadership, configuration, health",
 ]
 
@@ -102,7 +102,7 @@ def test_every_metric_of_our_own_is_shown() -> None:
 @pytest.mark.parametrize(
     ("title", "words"),
     [
-        ("Jobs that wait, by what for", CAUSES),
+        ("Pending jobs, by reason", CAUSES),
         ("Chips, by state", STATES),
     ],
 )

@@ -25,12 +25,13 @@ def links() -> list[Link]:
 
 
 def anchors(page: str) -> set[str]:
-    """The anchors a page's headings get where Markdown is shown."""
-    headings = re.findall(r"^#+ (.+)$", prose_of(page), re.MULTILINE)
+    """Anchors of headings, and those that a page has for old links."""
+    text = prose_of(page)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         for heading in headings
-    }
+    } | {*re.findall(r'^<a id="([\w-]+)"></a>$', text, re.MULTILINE)}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from benchmarks.online import Small, ends, free_packing, jobs_of, legal, packs, 
 from benchmarks.results import churned
 
 from ringleaf import Cluster, Job, Node, Placed, Session, Settings, Statement
-from ringleaf.model.job import Schema
+from ringleaf.model.job_labels import Schema
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.sites import site
 

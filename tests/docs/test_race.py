@@ -6,7 +6,8 @@ import pytest
 import yaml
 from benchmarks.race import FOLDER, VENDOR_CONF, vendor_plugin
 
-from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.testbed.source import TestbedError
 from tests.docs.pages import text_of
 

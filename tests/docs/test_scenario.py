@@ -13,15 +13,15 @@ from ringleaf.engine.event import Event
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
-    Point,
-    Remember,
+    PersistRepair,
     Repaired,
+    ReportFaultyPods,
     Verdict,
 )
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed, Reason
-from ringleaf.model.fault import Ailment, Cause, Reach, Record
-from ringleaf.model.placement import Mark, Placement
+from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
+from ringleaf.model.placement import LeafAnnotation, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import format as form
@@ -198,13 +198,13 @@ def run_answers() -> list[dict[str, Any]]:
 
 def said_of_faults() -> list[dict[str, Any]]:
     """What the engine says of faults, with every key."""
-    ailments = (Ailment(0, Cause.CHIP, "a"),)
-    where = (Placement(0, "a", (0,), mark=Mark()),)
-    record = Record(1, Reach.JOB, ailments, where, (0,), 2, 3, 1, is_over=True)
+    ailments = (PodFault(0, Cause.CHIP, "a"),)
+    where = (Placement(0, "a", (0,), mark=LeafAnnotation()),)
+    record = Record(1, RestartScope.JOB, ailments, where, (0,), 2, 3, 1, is_over=True)
     said = (
         Delete("j", (0,), Cause.CHIP, "chip 0 is unhealthy", force=True),
-        Point("j", ailments),
-        Remember("j", record),
+        ReportFaultyPods("j", ailments),
+        PersistRepair("j", record),
         AskToExit("j", exits=False),
         Repaired("j", record),
     )

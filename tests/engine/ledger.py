@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ringleaf.actions.unstarted import NEVER_RAN
+from ringleaf.config.conf import Conf
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
     BindFailed,
@@ -26,7 +27,6 @@ from ringleaf.engine.event import (
     QueueChanged,
     QueueGone,
 )
-from ringleaf.framework.conf import Conf
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import (
     AskToExit,
@@ -34,15 +34,15 @@ from ringleaf.framework.instruction import (
     Delete,
     Evict,
     Instruction,
-    Point,
-    Remember,
+    PersistRepair,
     Repaired,
     Report,
+    ReportFaultyPods,
     WakeAt,
 )
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause, Mode, Recovery
+from ringleaf.model.fault import Cause, FaultMode, Recovery
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
@@ -99,7 +99,9 @@ class Ledger:
         A default deletes no pods without chips, and none of the system's.
         """
         job, default = self.jobs[name], self.conf.settings.default_fault_scheduling
-        says = job.recovery.mode is not Mode.OFF or "fault-scheduling" in job.declined
+        says = (
+            job.recovery.mode is not FaultMode.OFF or "fault-scheduling" in job.declined
+        )
         if says or job.critical or not job.chips:
             return job.recovery
         return replace(job.recovery, mode=default)
@@ -226,13 +228,13 @@ class Ledger:
                     pods = {(said.job, n) for n in said.replicas}
                     self.ending |= pods & self.pods.keys()
                 self.counts["deleted"] += 1
-            case Remember():
+            case PersistRepair():
                 self.wards.remember(said, self)
             case AskToExit():
                 self.wards.ask(said, self)
                 self.unasked |= set() if said.exits else {said.job}
                 self.counts["asked"] += 1
-            case Point():
+            case ReportFaultyPods():
                 recovery = self.recovery(said.job)
                 assert recovery.mode.is_external, f"not for others: {said}"
                 found = {each.replica: each.cause for each in said.ailments}
@@ -351,7 +353,7 @@ class Ledger:
 
     def compare(self, engine: Engine) -> None:
         """Recount what *engine* keeps."""
-        self.refused = self.invalid - engine.view.standings.keys()
+        self.refused = self.invalid - engine.view.job_states.keys()
         self.wards.settle()
         self._compare_chips(engine)
         self._compare_accounts(engine)
@@ -361,7 +363,7 @@ class Ledger:
     def _compare_chips(self, engine: Engine) -> None:
         cluster = engine.view.cluster
         assert cluster.names == sorted(self.nodes)
-        repairs = {each.holder: each for each in engine.repairs.values()}
+        repairs = {each.held.owner: each for each in engine.repairs.values()}
         found = {
             (name, held.replica): (cluster.names[held.node], held.chips)
             for name, holdings in cluster.holdings.items()
@@ -374,10 +376,10 @@ class Ledger:
             assert found.pop((name, replica)) == (use.node, mask)
             taken[use.node] |= mask
         held_twice = Counter[tuple[str, int]]()
-        for booking in engine.bookings.values():
+        for booking in engine.reservations.values():
             for placement in booking.placements:
                 mask = sum(1 << chip for chip in placement.chips)
-                where, kept = found.pop((booking.holder, placement.replica))
+                where, kept = found.pop((booking.owner, placement.replica))
                 assert where == placement.node
                 assert kept & ~mask == 0
                 held_twice.update((where, c) for c in range(64) if kept >> c & 1)
@@ -388,7 +390,7 @@ class Ledger:
             }
             for held in cluster.holdings.get(holder, ()):
                 where = cluster.names[held.node]
-                assert held.replica in repair.deleted - alive, "held for nobody"
+                assert held.replica in repair.deletion.pods - alive, "held for nobody"
                 held_twice.update((where, c) for c in range(64) if held.chips >> c & 1)
                 assert held.chips & taken[where] == 0, "held for repair and by a pod"
         assert not found, f"somebody holds what nobody was given: {found}"
@@ -414,8 +416,8 @@ class Ledger:
                 used = self._used_by(job.name)
                 least = least_of(job)
                 if any(other == job.name for other, _n in self.done):
-                    least = Counter(view.standings[job.name].least)
-                if view.standings[job.name].phase is Phase.INQUEUE:
+                    least = Counter(view.job_states[job.name].min_resources)
+                if view.job_states[job.name].phase is Phase.INQUEUE:
                     owed.update({r: max(0, n - used[r]) for r, n in least.items()})
                 if job.is_elastic:
                     spare.update({r: max(0, n - least[r]) for r, n in used.items()})
@@ -431,7 +433,7 @@ class Ledger:
 
     def _compare_shares(self, engine: Engine) -> None:
         """All demand is met, or all of the cluster is given; never more than that."""
-        plugin = engine.cycle.votes.plugins.get("proportion")
+        plugin = engine.cycle.framework.votes.plugins.get("proportion")
         if not isinstance(plugin, Proportion):
             return
         total = Counter[str]()
@@ -458,39 +460,45 @@ class Ledger:
             assert not unmet or given > amount - len(names), (parts, unmet)
 
     def _compare_lists(self, cycle: Cycle) -> None:
-        standings = cycle.view.standings
-        assert standings.keys() == self.jobs.keys() - self.refused
-        for name, standing in standings.items():
+        job_states = cycle.view.job_states
+        assert job_states.keys() == self.jobs.keys() - self.refused
+        for name, job_state in job_states.items():
             lists = [
-                w for w in (cycle.pending, cycle.waiting, cycle.modest) if name in w
+                w
+                for w in (
+                    cycle.pending.gated,
+                    cycle.pending.waiting,
+                    cycle.pending.best_effort,
+                )
+                if name in w
             ]
             assert len(lists) <= 1, f"{name} waits twice"
-            booked = name in cycle.bookings
+            booked = name in cycle.reservations
             assert not (booked and lists), f"{name} waits and has a reservation"
             held = {n for other, n in self.pods if other == name}
             done = {n for other, n in self.done if other == name}
-            assert standing.placements.keys() == held, name
+            assert job_state.placements.keys() == held, name
             lacks = {*range(self.jobs[name].n_pods)} - held - done
-            assert {*standing.missing} == lacks, name
+            assert {*job_state.missing} == lacks, name
             if lists or booked:
                 assert lacks, f"{name} waits for nothing"
             if lists and held:
-                assert standing.phase is Phase.RUNNING, name
+                assert job_state.phase is Phase.RUNNING, name
             if booked:
-                whole = held and len(held) + len(done) >= self.jobs[name].fewest
+                whole = held and len(held) + len(done) >= self.jobs[name].effective_min
                 assert not whole, f"{name} runs whole and has a reservation"
 
     def untold(self, engine: Engine) -> list[str]:
         """Jobs that hold nothing, lack pods, and were never told why."""
         return [
             name
-            for name, standing in engine.view.standings.items()
-            if not standing.placements and standing.missing and name not in self.told
+            for name, job_state in engine.view.job_states.items()
+            if not job_state.placements and job_state.missing and name not in self.told
         ]
 
 
 def _resources(job: Job, replica: int) -> tuple[tuple[str, int], ...]:
-    for role, own in job.crew:
+    for role, own in job.role_ranks:
         if replica in own:
             return tuple(role.demand.resources)
     return ()
@@ -498,7 +506,7 @@ def _resources(job: Job, replica: int) -> tuple[tuple[str, int], ...]:
 
 def _counts(job: Job, replica: int) -> tuple[tuple[str, int], ...]:
     counts = Counter(dict(_resources(job, replica)))
-    for role, own in job.crew:
+    for role, own in job.role_ranks:
         if replica in own and role.chips:
             counts[job.product.resource] += 1000 * role.chips
     return tuple(counts.items())
@@ -510,11 +518,11 @@ def least_of(job: Job) -> Counter[str]:
     Of every role its least, then others, those with chips first.
     """
     total: Counter[str] = Counter()
-    numbers = {role.name: list(own) for role, own in job.crew}
+    numbers = {role.name: list(own) for role, own in job.role_ranks}
     first, then = [], []
-    for role, _own in job.crew:
+    for role, _own in job.role_ranks:
         own = numbers[role.name]
-        need = (role.least or 0) if job.roles else 0
+        need = (role.min_available or 0) if job.roles else 0
         first += own[:need]
         then += own[need:]
     for replica in (first + then)[: job.min_pods]:

@@ -10,29 +10,30 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT, read_conf
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import Event, JobArrived, PodsGone, Woke
-from ringleaf.framework.conf import DEFAULT, Conf, read_conf
+from ringleaf.engine.event import Event, JobArrived, PodsGone, TimerFired
 from ringleaf.framework.instruction import (
     AskToExit,
     Bind,
     Delete,
     Evict,
     Instruction,
-    Point,
-    Remember,
+    PersistRepair,
     Repaired,
     Report,
+    ReportFaultyPods,
     WakeAt,
 )
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Record
 from ringleaf.model.job import Job
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
 from tests.engine.ledger import Ledger
 
@@ -118,7 +119,7 @@ def words(said: Instruction) -> str:
 
 
 def words_of_faults(
-    said: Delete | Point | Remember | AskToExit | Repaired,
+    said: Delete | ReportFaultyPods | PersistRepair | AskToExit | Repaired,
 ) -> str:
     """What is said of faults, in one line."""
     match said:
@@ -126,10 +127,10 @@ def words_of_faults(
             pods = ",".join(map(str, said.replicas))
             how = " at once" if said.force else ""
             return f"delete {said.job}: {pods}{how} ({said.cause})"
-        case Point():
+        case ReportFaultyPods():
             pods = ", ".join(f"{each.replica} {each.cause}" for each in said.ailments)
             return f"point {said.job}: {pods}".rstrip()
-        case Remember():
+        case PersistRepair():
             return words_of_record(said.job, said.record)
         case AskToExit():
             return f"{'ask' if said.exits else 'unask'} {said.job}"
@@ -145,7 +146,7 @@ def words_of_record(name: str, record: Record | None) -> str:
     if record.is_over:
         return f"remember {name}: over{used}"
     pods = ",".join(map(str, record.deleted)) or "none"
-    return f"remember {name}: {record.reach} {pods}{used}"
+    return f"remember {name}: {record.scope} {pods}{used}"
 
 
 class Story:
@@ -189,7 +190,7 @@ class Story:
 
     def wakes(self, now: float) -> list[str]:
         """What is said when time has passed."""
-        return self.hears(Woke(), now=now)
+        return self.hears(TimerFired(), now=now)
 
     def carry_out(self, now: float | None = None) -> list[str]:
         """What is said when the pods that were just asked to end are gone."""
@@ -204,7 +205,7 @@ class Story:
 
     def phase(self, name: str) -> Phase:
         """How far a job has come."""
-        return self.engine.view.standings[name].phase
+        return self.engine.view.job_states[name].phase
 
     @property
     def running(self) -> dict[str, list[int]]:

@@ -6,11 +6,12 @@ from typing import Final
 import pytest
 import yaml
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT, read_conf
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import ConfChanged, JobArrived, JobGone, Woke
-from ringleaf.framework.conf import DEFAULT, Conf, read_conf
+from ringleaf.engine.event import ConfChanged, JobArrived, JobGone, TimerFired
 from ringleaf.framework.instruction import Report
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from tests.engine.story import Story, at, job, node
 
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "conf"
@@ -60,7 +61,7 @@ def test_d25_nothing_is_done_while_nothing_happens() -> None:
     cluster = story.engine.view.cluster
     before = cluster.version, list(cluster.changes), story.engine.view.version
 
-    assert story.hears(Woke(), now=1) == []
+    assert story.hears(TimerFired(), now=1) == []
     after = cluster.version, list(cluster.changes), story.engine.view.version
     assert after == before
 
@@ -91,7 +92,7 @@ def test_who_keeps_the_books_lets_nobody_in() -> None:
     story = Story("a", conf=DEFAULT.quiet)
     story.arrives(job("waits"))
 
-    assert story.engine.view.standings["waits"].phase is Phase.PENDING
+    assert story.engine.view.job_states["waits"].phase is Phase.PENDING
 
 
 def test_who_keeps_the_books_forgets_jobs_that_are_gone() -> None:
@@ -102,10 +103,10 @@ def test_who_keeps_the_books_forgets_jobs_that_are_gone() -> None:
         story.hears(JobGone(f"job-{i}"))
 
     cycle = story.engine.cycle
-    assert list(cycle.untold) == ["stays"]
-    since = cycle.pending._since  # noqa: SLF001 - nobody else sees what piles up
+    assert list(cycle.reports.unreported) == ["stays"]
+    since = cycle.pending.gated.since._since  # noqa: SLF001 - only this shows what piles up
     assert sum(map(len, since.values())) < 100
-    oldest = cycle.pending.oldest("default")
+    oldest = cycle.pending.gated.since.oldest("default")
     assert oldest is not None
     assert oldest.job.name == "stays"
 

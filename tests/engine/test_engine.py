@@ -16,10 +16,10 @@ from ringleaf.engine.event import (
     PodsGone,
     QueueChanged,
     QueueGone,
-    Woke,
+    TimerFired,
 )
 from ringleaf.framework.instruction import Bind, WakeAt
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.model.decision import Invalid, Placed, Waiting
 from ringleaf.model.demand import (
     Demand,
@@ -29,10 +29,12 @@ from ringleaf.model.demand import (
     Requirement,
     Taint,
 )
-from ringleaf.model.job import Job, Role, Schema
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import JobType
 from ringleaf.model.queue import Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
+from tests.engine.memos import drop_memos
 from tests.engine.story import (
     NPU,
     PLAIN,
@@ -92,7 +94,7 @@ def test_a_job_that_can_never_run_is_told_once_and_holds_nothing() -> None:
     assert isinstance(story.engine.explain("nine"), Invalid)
     assert story.arrives(job("eight", 8)) == ["bind eight: 0 on a 01234567"]
     assert story.hears(JobGone("nine")) == []
-    assert "nine" not in story.engine.view.standings
+    assert "nine" not in story.engine.view.job_states
 
 
 def test_an_invalid_job_that_is_mended_is_placed() -> None:
@@ -128,7 +130,9 @@ def test_pods_that_run_already_hold_what_they_hold() -> None:
 def test_pods_that_run_on_nodes_nobody_knows_hold_nothing_here() -> None:
     story = Story("a")
 
-    said = story.hears(JobArrived(job("old", 4, 2, least=1), at("x 0123", "a 0123")))
+    said = story.hears(
+        JobArrived(job("old", 4, 2, min_available=1), at("x 0123", "a 0123"))
+    )
 
     assert said == ["bind old: 0 on a 4567"]
 
@@ -138,14 +142,14 @@ def test_a_job_that_runs_already_started_when_it_says() -> None:
 
     story.hears(JobArrived(job("old"), at("a 01234567"), started=-50.0), now=9)
 
-    assert story.engine.view.standings["old"].started == -50.0
+    assert story.engine.view.job_states["old"].started == -50.0
 
 
 def test_an_elastic_job_starts_with_what_fits_and_gets_more_later() -> None:
     story = Story("a b")
     story.arrives(job("other"))
 
-    said = story.arrives(job("j", 8, 2, least=1))
+    said = story.arrives(job("j", 8, 2, min_available=1))
     assert said[0] == "bind j: 0 on b 01234567"
     assert story.hears(JobGone("other"), now=5) == ["bind j: 1 on a 01234567"]
     assert story.running == {"j": [0, 1]}
@@ -180,7 +184,7 @@ def test_a_running_job_that_could_use_more_pods_wakes_nobody() -> None:
     story = Story("a b")
     story.arrives(job("other"))
 
-    said = story.arrives(job("j", 8, 2, least=1))
+    said = story.arrives(job("j", 8, 2, min_available=1))
 
     assert not any(line.startswith("wake") for line in said)
 
@@ -188,7 +192,7 @@ def test_a_running_job_that_could_use_more_pods_wakes_nobody() -> None:
 def test_a_running_job_that_could_use_more_pods_is_told_what_is_so() -> None:
     story = Story("a b")
     story.arrives(job("other"))
-    story.arrives(job("j", 8, 2, least=1))
+    story.arrives(job("j", 8, 2, min_available=1))
 
     assert not any("others before it" in told for told in story.told)
 
@@ -274,7 +278,7 @@ TWICE = [
     pytest.param([job("j"), job("k")], QueueChanged(queue("default")), id="a queue"),
     pytest.param([job("j", queue="q")], QueueGone("q"), id="a queue is gone"),
     pytest.param([job("j"), job("k")], ConfChanged(conf()), id="a configuration"),
-    pytest.param([job("j"), job("k")], Woke(), id="time"),
+    pytest.param([job("j"), job("k")], TimerFired(), id="time"),
 ]
 
 
@@ -310,8 +314,8 @@ def test_a_job_whose_pods_all_ended_well_waits_for_nothing() -> None:
     said = story.hears(PodsGone("j", (1,), succeeded=True), now=2)
 
     assert said == []
-    assert not story.engine.cycle.waiting
-    assert not story.engine.cycle.pending
+    assert not story.engine.cycle.pending.waiting
+    assert not story.engine.cycle.pending.gated
 
 
 def test_a_pod_that_was_lost_is_placed_again_beside_the_others() -> None:
@@ -380,11 +384,11 @@ def test_what_is_ending_is_not_kept_for_who_does_not_fit_then() -> None:
 
 def test_a_job_waits_for_no_pods_while_some_of_its_own_are_ending() -> None:
     story = Story("a b")
-    story.arrives(job("j", 8, 3, least=1))
-    assert "j" in story.engine.cycle.waiting
+    story.arrives(job("j", 8, 3, min_available=1))
+    assert "j" in story.engine.cycle.pending.waiting
 
     story.hears(PodsEnding("j", (1,)), now=1)
-    assert "j" not in story.engine.cycle.waiting
+    assert "j" not in story.engine.cycle.pending.waiting
 
     assert story.hears(PodsGone("j", (1,)), now=2)[0] == "bind j: 1 on b 01234567"
 
@@ -401,9 +405,9 @@ def test_a_job_that_could_not_be_bound_at_all_waits_from_the_beginning() -> None
     story.arrives(job("j"))
     story.hears(BindFailed("j", (0,)), NodesChanged((node("a", ready=False),)), now=9)
 
-    standing = story.engine.view.standings["j"]
-    assert standing.started is None
-    assert standing.waiting_since == 9
+    job_state = story.engine.view.job_states["j"]
+    assert job_state.started is None
+    assert job_state.waiting_since == 9
     assert story.phase("j") is Phase.INQUEUE
 
 
@@ -432,7 +436,7 @@ def test_a_waiting_job_keeps_its_age_when_a_pod_of_it_is_gone_once_more() -> Non
 
     story.hears(PodsGone("two", (0,)), now=200)
 
-    assert story.engine.view.standings["two"].waiting_since == 0
+    assert story.engine.view.job_states["two"].waiting_since == 0
 
 
 def test_a_waiting_job_keeps_its_age_when_it_changes() -> None:
@@ -441,7 +445,7 @@ def test_a_waiting_job_keeps_its_age_when_it_changes() -> None:
 
     story.arrives(job("two", priority=3), now=200)
 
-    assert story.engine.view.standings["two"].waiting_since == 0
+    assert story.engine.view.job_states["two"].waiting_since == 0
 
 
 def test_the_rest_of_a_job_of_which_some_ended_well_is_placed_again() -> None:
@@ -454,7 +458,7 @@ def test_the_rest_of_a_job_of_which_some_ended_well_is_placed_again() -> None:
 
 def test_pods_that_ended_well_are_never_bound_again() -> None:
     story = Story("a b c")
-    story.arrives(job("j", 8, 3, least=1))
+    story.arrives(job("j", 8, 3, min_available=1))
     story.hears(PodsGone("j", (0,), succeeded=True))
 
     said = story.hears(PodsGone("j", (1, 2)), now=1)
@@ -468,7 +472,7 @@ def test_a_pod_that_the_job_does_not_have_cannot_end_well() -> None:
 
     story.hears(PodsGone("j", (7,), succeeded=True))
 
-    assert story.engine.view.standings["j"].ready == 1
+    assert story.engine.view.job_states["j"].ready == 1
 
 
 # Nodes
@@ -620,12 +624,12 @@ def test_a_pod_may_move_to_a_slot_that_no_full_leaf_has() -> None:
 def test_pods_keep_their_marks_when_leaves_change() -> None:
     story = Story(under("A", "B"))  # type: ignore[arg-type]
     story.arrives(job("j", 8, 3, tor_affinity=Schema.NORMAL))
-    crossing = story.engine.view.cluster.spine.crossing.tolist()
+    crossing = story.engine.view.cluster.uplinks.crossing.tolist()
     assert crossing == [1, 1]
 
     story.hears(LeavesChanged((Leaf("A", address="1.1.1.1"),)))
 
-    assert story.engine.view.cluster.spine.crossing.tolist() == crossing
+    assert story.engine.view.cluster.uplinks.crossing.tolist() == crossing
 
 
 # Queues
@@ -681,7 +685,7 @@ def test_a_capability_that_shrinks_evicts_nobody() -> None:
 def test_an_elastic_job_takes_no_more_than_its_queue_may_use() -> None:
     story = Story("a b c", queues=[queue("q", 16)])
 
-    said = story.arrives(job("j", 8, 3, least=1, queue="q"))
+    said = story.arrives(job("j", 8, 3, min_available=1, queue="q"))
 
     assert said[0] == "bind j: 0 on a 01234567, 1 on b 01234567"
     said = story.hears(QueueChanged(queue("q", 24)), now=1)
@@ -716,8 +720,8 @@ def test_a_reservation_is_made_anew_under_the_new_configuration() -> None:
     said = story.hears(ConfChanged(off), now=11)
 
     assert said == ["waiting two"]
-    assert not story.engine.bookings
-    assert story.engine.view.standings["two"].waiting_since == 0
+    assert not story.engine.reservations
+    assert story.engine.view.job_states["two"].waiting_since == 0
 
 
 def test_an_invalid_job_is_told_anew_only_if_the_words_are_new() -> None:
@@ -757,12 +761,12 @@ def test_without_predicates_labels_do_not_count_for_pods_of_roles_either() -> No
 
 def test_a_complete_job_is_left_alone_where_only_the_actions_change() -> None:
     story = Story("a b", conf=conf())
-    story.arrives(job("runs"), job("short", 8, 2, least=1))
-    before = story.engine.view.standings["runs"].job
+    story.arrives(job("runs"), job("short", 8, 2, min_available=1))
+    before = story.engine.view.job_states["runs"].job
 
     story.hears(ConfChanged(conf("allocate")), now=1)
 
-    assert story.engine.view.standings["runs"].job is before
+    assert story.engine.view.job_states["runs"].job is before
     assert story.hears(JobGone("runs"), now=2) == ["bind short: 1 on a 01234567"]
 
 
@@ -819,7 +823,7 @@ def test_any_job_can_be_explained(name: str, kind: type[object]) -> None:
     story.arrives(job("reserved", priority=1))
     story.wakes(300)
     story.arrives(job("waits", 4), now=301)
-    assert "reserved" in story.engine.bookings
+    assert "reserved" in story.engine.reservations
     free = story.engine.view.cluster.free.tolist()
 
     assert isinstance(story.engine.explain(name), kind)
@@ -833,7 +837,10 @@ def test_an_explanation_says_what_the_queue_said() -> None:
     found = story.engine.explain("j")
 
     assert isinstance(found, Waiting)
-    assert found.because == "not admitted: queue 'q' has too little quota left"
+    assert (
+        found.because
+        == "not admitted: queue 'q' has no room: 0 of 4 chips used, job wants 8"
+    )
 
 
 @pytest.mark.parametrize("node_is_free", [True, False])
@@ -882,7 +889,7 @@ def test_a_job_with_a_reservation_that_asks_for_less_is_placed() -> None:
     story = Story("a b")
     story.arrives(job("x"))
     story.arrives(job("big", 8, 2))
-    assert story.wakes(300) == ["reserved big"]
+    assert story.wakes(300) == ["reserved big", "wake 8940"]
 
     assert story.arrives(job("big"), now=301) == ["bind big: 0 on b 01234567"]
 
@@ -915,11 +922,11 @@ def test_nothing_is_left_undone_when_rounds_run_out() -> None:
 
 def test_a_job_of_which_some_pods_are_ending_still_waits_for_none() -> None:
     story = Story("a b c", conf=conf())
-    story.arrives(job("j", 8, 3, least=1))
+    story.arrives(job("j", 8, 3, min_available=1))
     story.hears(PodsEnding("j", (0, 1)), now=1)
 
     assert story.hears(PodsGone("j", (0,)), now=2) == []
-    assert "j" not in story.engine.cycle.waiting
+    assert "j" not in story.engine.cycle.pending.waiting
     assert story.hears(PodsGone("j", (1,)), now=3) == [
         "bind j: 0 on a 01234567, 1 on b 01234567"
     ]
@@ -930,7 +937,7 @@ def test_a_waiting_job_has_no_pods_that_end() -> None:
     story.arrives(job("one"), job("two"))
 
     assert story.hears(PodsEnding("two", (0,)), now=1) == []
-    assert not story.engine.cycle.ends
+    assert not story.engine.cycle.eviction.ending
 
 
 def test_a_helper_is_placed_again_when_all_others_ended_well() -> None:
@@ -955,7 +962,7 @@ def test_a_job_without_pods_is_let_in_and_placed_when_they_are_there() -> None:
     story = Story("a")
 
     assert story.arrives(podless("j", 8)) == []
-    assert story.engine.let_in == ["j"]
+    assert story.engine.admitted == ["j"]
     assert story.phase("j") is Phase.INQUEUE
     assert story.arrives(job("j")) == ["bind j: 0 on a 01234567"]
 
@@ -968,7 +975,7 @@ def test_a_job_without_pods_waits_at_the_door_of_a_full_queue() -> None:
     assert story.phase("two") is Phase.PENDING
     assert story.wakes(10_000) == []
     story.hears(JobGone("one"))
-    assert story.engine.let_in == ["two"]
+    assert story.engine.admitted == ["two"]
 
 
 def test_nobody_is_evicted_for_a_job_without_pods() -> None:
@@ -983,7 +990,7 @@ def test_without_enqueue_a_job_without_pods_is_let_in() -> None:
     story = Story("a", conf=conf("allocate"))
     story.arrives(podless("j", 8))
 
-    assert story.engine.let_in == ["j"]
+    assert story.engine.admitted == ["j"]
 
 
 def test_a_cycle_that_is_cut_short_goes_on_in_the_next() -> None:
@@ -1029,24 +1036,43 @@ def test_d38_a_default_label_is_for_jobs_that_come_and_for_those_that_wait() -> 
     plain = conf()
     story = Story(nodes, conf=plain)
     story.arrives(job("runs", 8, 2), job("waits", 8, 6))
-    standings = story.engine.view.standings
+    job_states = story.engine.view.job_states
 
     default = {"default-tor-affinity": "large-model-schema"}
     actions = "enqueue, allocate, backfill"
     story.hears(ConfChanged(conf(actions, PLAIN, **{"init-params": default})))
 
-    assert standings["runs"].job.tor_affinity is None
-    assert standings["waits"].job.tor_affinity is Schema.LARGE_MODEL
-    assert standings["waits"].job.assumed == ("tor-affinity",)
+    assert job_states["runs"].job.tor_affinity is None
+    assert job_states["waits"].job.tor_affinity is Schema.LARGE_MODEL
+    assert job_states["waits"].job.assumed == ("tor-affinity",)
 
     story.arrives(job("comes", 8, 3))
 
     assert story.running["comes"] == [0, 1, 2]
-    assert standings["comes"].job.tor_affinity is Schema.LARGE_MODEL
-    marks = [each.mark for each in standings["comes"].placements.values()]
+    assert job_states["comes"].job.tor_affinity is Schema.LARGE_MODEL
+    marks = [each.mark for each in job_states["comes"].placements.values()]
     assert {mark and mark.job_type for mark in marks} == {JobType.PADDING}
 
     story.hears(ConfChanged(plain))
 
-    assert standings["waits"].job.tor_affinity is None
-    assert standings["waits"].job.assumed == ()
+    assert job_states["waits"].job.tor_affinity is None
+    assert job_states["waits"].job.assumed == ()
+
+
+def test_it_is_known_which_jobs_are_invalid_and_when_others_arrived() -> None:
+    story = Story("a")
+    story.arrives(job("never", 9), job("now"), now=7)
+
+    assert [*story.engine.invalid] == ["never"]
+    assert story.engine.view.job_states["now"].arrived == 7
+
+
+def test_queues_that_had_their_share_can_be_forgotten() -> None:
+    story = Story("a", conf=conf(tiers=(("proportion",),)))
+    pending = story.engine.cycle.pending
+    pending._satisfied.add("default")  # noqa: SLF001 - a memo
+    assert pending.is_satisfied("default")
+
+    drop_memos(story.engine)
+
+    assert not pending.is_satisfied("default")

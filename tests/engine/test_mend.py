@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
@@ -25,31 +26,31 @@ from ringleaf.engine.event import (
     PodsGone,
     PodsRun,
     RepairKnown,
-    Woke,
+    TimerFired,
 )
-from ringleaf.framework.conf import Conf
-from ringleaf.framework.instruction import Bind, Delete, Remember
+from ringleaf.framework.instruction import Bind, Delete, PersistRepair
 from ringleaf.model.cluster import Node
 from ringleaf.model.decision import Reason, Waiting
 from ringleaf.model.demand import Demand
 from ringleaf.model.fault import (
     NO_RECOVERY,
-    Ailment,
     Cause,
     Deletion,
     Down,
     Fault,
-    Mode,
-    Reach,
+    FaultMode,
+    PodFault,
     Record,
     Recovery,
+    RestartScope,
     SubHealth,
 )
-from ringleaf.model.job import Job, Role, Schema
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import SwitchMode
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
 from tests.engine.story import (
     PLAIN,
@@ -85,7 +86,7 @@ def rules(actions: str = "enqueue, allocate, backfill", **params: object) -> Con
     return conf(actions, PLAIN, **{"init-params": given})
 
 
-def wants(mode: Mode = Mode.GRACE, **changes: Any) -> Recovery:  # noqa: ANN401
+def wants(mode: FaultMode = FaultMode.GRACE, **changes: Any) -> Recovery:  # noqa: ANN401
     """What a job wants done that wants its faulty pods deleted."""
     return Recovery(mode, **changes)
 
@@ -111,7 +112,7 @@ def down(name: str, why: Down | None = Down.NOT_READY) -> NodesChanged:
 
 def ails(name: str, *pods: int, cause: Cause = Cause.POD) -> PodsAil:
     """Pods with something wrong of their own."""
-    return PodsAil(name, tuple(Ailment(n, cause) for n in pods))
+    return PodsAil(name, tuple(PodFault(n, cause) for n in pods))
 
 
 def told(story: Story, *kinds: str) -> list[str]:
@@ -148,7 +149,7 @@ def runs(story: Story, **jobs: Any) -> None:  # noqa: ANN401
 )
 def test_the_first_cause_counts(event: Event, cause: str) -> None:
     story = Story("a b", conf=rules())
-    recovery = wants(Mode.FORCE, retries=1, sub_health=SubHealth.FORCE_EXIT)
+    recovery = wants(FaultMode.FORCE, retries=1, sub_health=SubHealth.FORCE_EXIT)
     story.arrives(job("j", recovery=recovery))
 
     story.hears(event, now=1)
@@ -161,7 +162,7 @@ def test_of_several_causes_of_one_pod_the_first_counts() -> None:
     story.arrives(job("j", recovery=wants(retries=1, sub_health=SubHealth.FORCE_EXIT)))
     several = (Cause.SUB_HEALTH, Cause.RELATION, Cause.POD)
 
-    story.hears(PodsAil("j", tuple(Ailment(0, c) for c in several)), weak("a", 1))
+    story.hears(PodsAil("j", tuple(PodFault(0, c) for c in several)), weak("a", 1))
 
     assert told(story, "delete") == ["delete j: 0 (pod-failed)"]
 
@@ -198,8 +199,8 @@ def test_a_chip_that_another_pod_holds_makes_nobody_else_faulty() -> None:
 # fault-scheduling
 
 
-@pytest.mark.parametrize("mode", [Mode.OFF])
-def test_a_job_that_wants_nothing_done_is_left_alone(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [FaultMode.OFF])
+def test_a_job_that_wants_nothing_done_is_left_alone(mode: FaultMode) -> None:
     story = Story("a b c", conf=rules())
     runs(story, j=wants(mode))
 
@@ -264,8 +265,8 @@ def test_a_job_whose_pod_finds_no_place_is_told_why_by_node() -> None:
 
     why = (
         "job 'j' waits: needs 3 x 8 chips, 1 pod has no node; 1 pod must be replaced, "
-        "each needs 8 free chips on one node; 2 pods of it run; nodes: 1 with too few "
-        "healthy chips, 2 with too few free chips"
+        "each needs 8 free chips on one node; 2 pods of it run; nodes: 2 with too few "
+        "free chips, 1 with too few healthy chips"
     )
     assert story.told == [why]
     found = story.engine.explain("j")
@@ -337,7 +338,7 @@ def test_who_waited_for_the_brake_has_all_the_time_to_end() -> None:
 
 def test_force_deletes_at_once_and_only_once() -> None:
     story = Story("a b c", conf=rules(grace_over_time=30))
-    runs(story, j=wants(Mode.FORCE))
+    runs(story, j=wants(FaultMode.FORCE))
 
     story.hears(ill("a", 3), now=1)
 
@@ -345,9 +346,9 @@ def test_force_deletes_at_once_and_only_once() -> None:
     assert story.wakes(100) == []
 
 
-@pytest.mark.parametrize("mode", [Mode.EXTERNAL_GRACE, Mode.EXTERNAL_FORCE])
+@pytest.mark.parametrize("mode", [FaultMode.EXTERNAL_GRACE, FaultMode.EXTERNAL_FORCE])
 def test_others_who_delete_are_told_which_pods_are_faulty_once_per_change(
-    mode: Mode,
+    mode: FaultMode,
 ) -> None:
     story = Story("a b c", conf=rules())
     runs(story, j=wants(mode))
@@ -386,8 +387,12 @@ def test_a_job_that_no_longer_wants_it_before_anything_was_deleted_is_left() -> 
     assert told(story, "delete") == []
 
 
-@pytest.mark.parametrize("mode", [Mode.OFF, Mode.EXTERNAL_GRACE, Mode.EXTERNAL_FORCE])
-def test_a_job_that_no_longer_wants_it_keeps_the_pods_that_it_has(mode: Mode) -> None:
+@pytest.mark.parametrize(
+    "mode", [FaultMode.OFF, FaultMode.EXTERNAL_GRACE, FaultMode.EXTERNAL_FORCE]
+)
+def test_a_job_that_no_longer_wants_it_keeps_the_pods_that_it_has(
+    mode: FaultMode,
+) -> None:
     story = Story("a b c", conf=rules())
     story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
     story.hears(ill("b", 0), now=1)
@@ -400,15 +405,15 @@ def test_a_job_that_no_longer_wants_it_keeps_the_pods_that_it_has(mode: Mode) ->
     assert told(story) == ["bind j: 1 on b 01234567", "repaired j", "forget j"]
 
 
-@pytest.mark.parametrize("mode", [Mode.OFF, Mode.EXTERNAL_FORCE])
+@pytest.mark.parametrize("mode", [FaultMode.OFF, FaultMode.EXTERNAL_FORCE])
 def test_a_repair_is_over_when_what_is_faulty_is_not_to_be_deleted_any_more(
-    mode: Mode,
+    mode: FaultMode,
 ) -> None:
     story = Story("a b c d e f", conf=rules(fault_brake_percent=5))
     story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
     story.hears(ill("b", 0), now=1)
     story.hears(PodsGone("j", (1,)), ill("c", 0), now=2)
-    assert story.engine.repairs["j"].braked
+    assert story.engine.repairs["j"].rate_limited
 
     story.arrives(job("j", 8, 3, recovery=wants(mode, pods_only=True)), now=3)
 
@@ -421,11 +426,11 @@ def test_a_repair_that_nobody_wants_any_more_does_not_wait_for_the_brake() -> No
     story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
     story.hears(ill("b", 0), now=1)
     story.hears(ill("c", 0), now=2)
-    assert story.engine.repairs["j"].braked
+    assert story.engine.repairs["j"].rate_limited
 
-    story.arrives(job("j", 8, 3, recovery=wants(Mode.OFF)), now=3)
+    story.arrives(job("j", 8, 3, recovery=wants(FaultMode.OFF)), now=3)
 
-    assert not story.engine.repairs["j"].braked
+    assert not story.engine.repairs["j"].rate_limited
 
 
 # fault-retry-times
@@ -608,7 +613,7 @@ def test_every_pod_of_a_job_with_roles_is_deleted_and_returns() -> None:
 
 def test_an_elastic_job_runs_on_with_the_pods_it_has() -> None:
     story = Story("a b c", conf=rules())
-    story.arrives(job("j", 8, 3, least=1, recovery=PODS_ONLY))
+    story.arrives(job("j", 8, 3, min_available=1, recovery=PODS_ONLY))
 
     story.hears(ill("c", 0), now=1)
     story.carry_out(now=2)
@@ -689,7 +694,7 @@ def test_pods_that_are_found_running_elsewhere_were_not_lost() -> None:
     runs(story, k=wants(), j=PODS_ONLY)
     story.hears(ill("a", 1), now=1)
     story.hears(NodesGone(("d",)), now=2)
-    assert story.engine.repairs["j"].braked
+    assert story.engine.repairs["j"].rate_limited
 
     one = job("j", 8, 2, recovery=PODS_ONLY)
     here = (Placement(1, "e", tuple(range(8))),)
@@ -817,7 +822,7 @@ def test_a_job_that_was_asked_and_gets_a_real_fault_is_deleted() -> None:
 
 def test_forced_exit_deletes_at_once_whatever_the_mode() -> None:
     story = Story("a b c", conf=rules())
-    runs(story, j=wants(Mode.GRACE, sub_health=SubHealth.FORCE_EXIT))
+    runs(story, j=wants(FaultMode.GRACE, sub_health=SubHealth.FORCE_EXIT))
 
     story.hears(weak("a", 0), now=1)
 
@@ -878,7 +883,7 @@ def test_a_stuck_pod_costs_the_job_after_twelve_seconds() -> None:
 
     assert story.wakes(13.9) == ["wake 14"]
     assert "delete j: 0 (CardUnhealthy)" in story.wakes(14)
-    assert story.engine.repairs["j"].reach is Reach.JOB
+    assert story.engine.repairs["j"].scope is RestartScope.JOB
 
 
 def superpods(*sizes: int) -> list[Node]:
@@ -991,7 +996,7 @@ def test_an_escalation_waits_for_the_brake_and_not_for_the_end_of_the_hold() -> 
     story.hears(ill("b", 0), now=1)
     story.carry_out(now=2)
 
-    assert story.wakes(14) == ["braked j", "wake 61"]
+    assert story.wakes(14) == ["rate-limited j", "wake 61"]
     assert story.wakes(40) == []
     story.wakes(61)
     assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
@@ -1228,12 +1233,12 @@ def test_a_recovery_before_anything_was_deleted_calls_it_off() -> None:
     story = Story("a b c d", conf=rules(fault_brake_percent=5))
     runs(story, j=wants(), k=wants())
     story.hears(ill("a", 1), now=1)
-    assert "braked k" in story.hears(ill("c", 1), now=2)
+    assert "rate-limited k" in story.hears(ill("c", 1), now=2)
 
     story.hears(ill("c"), now=3)
     assert told(story) == []
     assert [*story.engine.repairs] == ["j"]
-    assert not story.engine.cycle.repairs.braked
+    assert not story.engine.cycle.repairs.rate_limit.waiting
     story.wakes(100)
     assert told(story, "delete") == []
 
@@ -1278,12 +1283,12 @@ def test_what_is_wrong_with_other_pods_is_not_forgotten_when_one_is_placed() -> 
     story = Story("a b c d e", conf=rules(fault_brake_percent=5))
     story.arrives(job("k", 8, 2, recovery=wants()))
     both = wants(pods_only=True, master=None)
-    story.arrives(job("j", 8, 2, least=1, recovery=both))
+    story.arrives(job("j", 8, 2, min_available=1, recovery=both))
     story.hears(ill("a", 1), now=1)
     story.hears(ails("j", 1, cause=Cause.RELATION), PodsGone("j", (0,)), now=2)
-    assert "braked j" in [f"{r.split()[0]} j" for r in story.hears(Woke())] or (
-        story.engine.repairs["j"].braked
-    )
+    assert "rate-limited j" in [
+        f"{r.split()[0]} j" for r in story.hears(TimerFired())
+    ] or (story.engine.repairs["j"].rate_limited)
 
     story.wakes(61)
 
@@ -1297,21 +1302,21 @@ def test_a_storm_stops_at_the_brake_says_so_and_goes_on() -> None:
     nodes = [f"n{n:02}" for n in range(40)]
     story = Story(" ".join(nodes), conf=rules(fault_brake_percent=5))
     for n in range(40):
-        story.arrives(job(f"j{n:02}", recovery=wants(Mode.FORCE)))
+        story.arrives(job(f"j{n:02}", recovery=wants(FaultMode.FORCE)))
 
     storm = NodesChanged(tuple(node(n, faulty=1, unhealthy=1) for n in nodes[:6]))
     story.hears(storm, now=10)
     assert len(told(story, "delete")) == 2
     assert len([t for t in story.told if "waits for the eviction rate limit" in t]) == 4
     assert "2 of 40 were deleted in the last 60 s, the limit is 5 %" in story.told[-1]
-    assert story.engine.cycle.repairs.braked
+    assert story.engine.cycle.repairs.rate_limit.waiting
     assert story.wakes(69.9)[-1] == "wake 70"
 
     story.wakes(70)
     assert len(told(story, "delete")) == 2
     story.wakes(130)
     assert len(told(story, "delete")) == 2
-    assert not story.engine.cycle.repairs.braked
+    assert not story.engine.cycle.repairs.rate_limit.waiting
 
 
 def test_the_first_job_of_a_while_always_may() -> None:
@@ -1333,8 +1338,8 @@ def test_pods_that_ended_well_are_no_part_of_those_of_which_so_many_may_be() -> 
 
     said = story.hears(PodsGone("j", (1,)), ill("e", 0), now=3)
 
-    assert "braked k" in said
-    story.ledger.heed(Remember("k", Record(3, deleted=(0,))))
+    assert "rate-limited k" in said
+    story.ledger.heed(PersistRepair("k", Record(3, deleted=(0,))))
     with pytest.raises(AssertionError, match="the brake"):
         story.ledger.heed(Delete("k", (0,), Cause.CHIP, "a chip"))
 
@@ -1346,7 +1351,7 @@ def test_a_braked_job_that_is_gone_waits_for_nothing() -> None:
 
     story.hears(JobGone("k"), now=2)
 
-    assert not story.engine.cycle.repairs.braked
+    assert not story.engine.cycle.repairs.rate_limit.waiting
     assert "k" not in story.engine.repairs
 
 
@@ -1376,7 +1381,9 @@ def test_a_brake_that_is_let_go_holds_nobody_back() -> None:
 
 
 def record_of(story: Story) -> Record:
-    (found,) = [r for s in story.said if isinstance(s, Remember) and (r := s.record)]
+    (found,) = [
+        r for s in story.said if isinstance(s, PersistRepair) and (r := s.record)
+    ]
     return found
 
 
@@ -1387,14 +1394,14 @@ def after_restart(story: Story, *jobs: Job, **more: Any) -> Story:  # noqa: ANN4
     new.now = story.now
     new.ledger.wards = ledger.wards
     for each in jobs:
-        held = story.engine.view.standings.get(each.name)
+        held = story.engine.view.job_states.get(each.name)
         places = tuple(held.placements.values()) if held else ()
         ending = tuple(sorted(held.terminating)) if held else ()
         events: list[Event] = [JobArrived(each, places)]
         if ending:
             events.append(PodsEnding(each.name, ending))
         repair = story.engine.repairs.get(each.name)
-        if repair is not None and repair.deleted:
+        if repair is not None and repair.deletion.pods:
             events.insert(0, RepairKnown(each.name, repair.record))
         new.hears(*events)
     return new
@@ -1427,7 +1434,7 @@ def test_what_was_deleted_nobody_knows_when_has_its_grace_from_the_fault_on() ->
     one = job("j", 8, 2, recovery=wants())
     story.arrives(one)
     story.hears(ill("a", 1), now=1)
-    story.engine.repairs["j"].deleted_at = None
+    story.engine.repairs["j"].deletion.at = None
     other = after_restart(story, one)
 
     assert other.wakes(31)[0] == "delete j: 0,1 at once (CardUnhealthy)"
@@ -1437,7 +1444,12 @@ def test_a_repair_that_is_known_after_the_job_arrived_holds_too() -> None:
     story = Story("a b c", conf=rules())
     places = at("a 0123", "b 4567")
     known = Record(
-        0.0, Reach.JOB, (Ailment(0, Cause.CHIP, "a"),), places, (0, 1), deleted_at=0.0
+        0.0,
+        RestartScope.JOB,
+        (PodFault(0, Cause.CHIP, "a"),),
+        places,
+        (0, 1),
+        deleted_at=0.0,
     )
 
     story.hears(
@@ -1451,7 +1463,12 @@ def test_a_repair_is_known_before_its_job_is() -> None:
     story = Story("a b", conf=rules())
     places = at(f"a {EIGHT}", f"b {EIGHT}")
     known = Record(
-        0.0, Reach.JOB, (Ailment(0, Cause.CHIP, "a"),), places, (0, 1), deleted_at=0.0
+        0.0,
+        RestartScope.JOB,
+        (PodFault(0, Cause.CHIP, "a"),),
+        places,
+        (0, 1),
+        deleted_at=0.0,
     )
     story.hears(RepairKnown("j", known), now=1)
 
@@ -1466,14 +1483,14 @@ def test_a_job_that_comes_back_with_an_impossible_request_gets_a_reason() -> Non
     story.arrives(one)
     story.hears(ill("a", 1), now=1)
     story.hears(PodsGone("j", (0, 1)), JobGone("j", returns=True), now=2)
-    assert story.engine.repairs["j"].nodes == {"b", "c"}
+    assert story.engine.repairs["j"].held.nodes == {"b", "c"}
 
     story.hears(JobArrived(replace(one, chips=16)), now=3)
     assert "16 chips" in story.told[0]
     story.hears(NodesChanged((node("d"),)), now=4)
-    assert not story.engine.repairs["j"].nodes
+    assert not story.engine.repairs["j"].held.nodes
     story.hears(JobArrived(one), now=5)
-    assert story.engine.view.standings["j"].placements.keys() == {0, 1}
+    assert story.engine.view.job_states["j"].placements.keys() == {0, 1}
 
 
 def test_a_pod_that_comes_back_with_an_impossible_request_gets_a_reason() -> None:
@@ -1487,13 +1504,13 @@ def test_a_pod_that_comes_back_with_an_impossible_request_gets_a_reason() -> Non
     assert "'small' 1 x 8 and 'large' 1 x 16 chips, 1 pod has no node" in story.told[0]
     story.hears(NodesChanged((node("d"),)), now=3)
     story.hears(JobArrived(one), now=5)
-    assert story.engine.view.standings["j"].placements.keys() == {0, 1}
+    assert story.engine.view.job_states["j"].placements.keys() == {0, 1}
 
 
 def test_a_repair_is_known_of_a_job_with_an_impossible_request() -> None:
     story = Story("a b", conf=rules())
     places = at(f"a {EIGHT}")
-    known = Record(0.0, Reach.JOB, (), places, (0,), deleted_at=0.0)
+    known = Record(0.0, RestartScope.JOB, (), places, (0,), deleted_at=0.0)
     large = job("j", 16, recovery=wants())
 
     for events in (
@@ -1503,7 +1520,7 @@ def test_a_repair_is_known_of_a_job_with_an_impossible_request() -> None:
         story = Story("a b", conf=rules())
         story.hears(*events, now=1)
         story.hears(NodesChanged((node("c"),)), now=2)
-        assert not story.engine.repairs["j"].nodes
+        assert not story.engine.repairs["j"].held.nodes
 
 
 def test_retries_that_were_used_are_known_after_a_restart() -> None:
@@ -1520,10 +1537,10 @@ def test_who_leads_knows_better_than_what_was_written() -> None:
     runs(story, j=wants())
     story.hears(ill("a", 1), now=1)
 
-    stale = Record(0.0, Reach.PODS, (Ailment(1, Cause.POD),), (), (1,), 0.5)
+    stale = Record(0.0, RestartScope.POD, (PodFault(1, Cause.POD),), (), (1,), 0.5)
     story.hears(RepairKnown("j", stale), now=2)
 
-    assert story.engine.repairs["j"].deleted == {0, 1}
+    assert story.engine.repairs["j"].deletion.pods == {0, 1}
 
 
 def test_deletions_of_before_a_restart_count_once_for_the_brake() -> None:
@@ -1531,16 +1548,21 @@ def test_deletions_of_before_a_restart_count_once_for_the_brake() -> None:
     story = Story("a b c d", conf=own.quiet)
     places = at(f"a {EIGHT}")
     known = Record(
-        0.0, Reach.JOB, (Ailment(0, Cause.CHIP, "a"),), places, (0,), deleted_at=0.0
+        0.0,
+        RestartScope.JOB,
+        (PodFault(0, Cause.CHIP, "a"),),
+        places,
+        (0,),
+        deleted_at=0.0,
     )
     story.hears(RepairKnown("j", known), RepairKnown("j", known), now=1)
-    brake = story.engine.cycle.repairs.brake
+    brake = story.engine.cycle.repairs.rate_limit
     assert brake.recent(1.0, own.settings.repairs) == 1
 
     story.hears(ConfChanged(own), now=2)
     story.arrives(job("k", recovery=wants()), now=3)
     assert story.running == {"k": [0]}
-    assert "braked k" in story.hears(ill("b", 1), now=4)
+    assert "rate-limited k" in story.hears(ill("b", 1), now=4)
 
 
 def test_deletions_of_repairs_that_were_over_before_a_restart_count_too() -> None:
@@ -1557,7 +1579,7 @@ def test_deletions_of_repairs_that_were_over_before_a_restart_count_too() -> Non
     story = Story("b c d", conf=own)
     story.hears(DeletionsKnown(deletions), now=3)
     story.arrives(job("k", recovery=wants()), now=3)
-    assert "braked k" in story.hears(ill("b", *range(8)), now=4)
+    assert "rate-limited k" in story.hears(ill("b", *range(8)), now=4)
     assert "delete k: 0 (CardUnhealthy)" in story.wakes(61)
 
 
@@ -1567,7 +1589,7 @@ def test_a_job_that_was_asked_to_end_before_a_restart_is_not_asked_again() -> No
     story.arrives(one)
     story.hears(weak("a", 0), now=1)
     known = record_of(story)
-    places = tuple(story.engine.view.standings["j"].placements.values())
+    places = tuple(story.engine.view.job_states["j"].placements.values())
     other = Story([*story.ledger.nodes.values()], conf=story.ledger.conf)
     other.ledger.wards = story.ledger.wards
 
@@ -1620,7 +1642,7 @@ def test_a_standby_knows_what_the_leader_repairs() -> None:
     leader.hears(ill("a", 1), now=1)
     story = Story([*leader.ledger.nodes.values()], conf=rules().quiet)
     story.ledger.wards = leader.ledger.wards
-    places = tuple(leader.engine.view.standings["j"].placements.values())
+    places = tuple(leader.engine.view.job_states["j"].placements.values())
     story.hears(JobArrived(one, places), PodsEnding("j", (0, 1)), now=2)
     story.hears(RepairKnown("j", record_of(leader)), now=2)
     story.hears(PodsGone("j", (0, 1)), now=3)
@@ -1632,7 +1654,9 @@ def test_a_standby_knows_what_the_leader_repairs() -> None:
 
 def test_a_standby_forgets_what_the_leader_has_repaired() -> None:
     story = Story("a b", conf=rules().quiet)
-    known = Record(0.0, Reach.JOB, (Ailment(0, Cause.CHIP, "a"),), at("a 0"), (0,), 0.0)
+    known = Record(
+        0.0, RestartScope.JOB, (PodFault(0, Cause.CHIP, "a"),), at("a 0"), (0,), 0.0
+    )
     story.hears(RepairKnown("j", known), now=1)
 
     story.hears(RepairKnown("j", Record(0.0, is_over=True)), now=2)
@@ -1720,12 +1744,12 @@ def test_what_is_reserved_for_a_job_that_lost_pods_is_given_up_for_its_repair() 
     story.arrives(job("j", 8, 2, recovery=wants(retries=3)), job("k"))
     story.hears(PodsGone("j", (1,)), ill("b", cordoned=True), now=1)
     story.wakes(10)
-    assert "j" in story.engine.bookings
+    assert "j" in story.engine.reservations
 
     story.hears(ill("a", 0), now=11)
 
     assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
-    assert "j" not in story.engine.bookings
+    assert "j" not in story.engine.reservations
 
 
 def test_a_job_that_is_repaired_may_evict_others_for_its_place() -> None:
@@ -1763,7 +1787,7 @@ def test_what_was_deleted_at_once_is_not_deleted_at_once_again() -> None:
 
 def test_a_further_fault_of_a_job_that_was_deleted_whole_costs_the_faulty_pod() -> None:
     story = Story("a b c", conf=rules())
-    story.arrives(job("j", 8, 3, least=1, recovery=PODS_ONLY))
+    story.arrives(job("j", 8, 3, min_available=1, recovery=PODS_ONLY))
     story.hears(ill("a", 0), now=1)
     assert told(story, "delete") == ["delete j: 0,1,2 (CardUnhealthy)"]
     story.carry_out(now=2)
@@ -1780,7 +1804,7 @@ def test_a_braked_fault_outlives_the_repair_that_it_came_into() -> None:
     runs(story, j=wants(pods_only=True, escalates=False))
     story.hears(ill("b", 0), now=1)
     story.carry_out(now=2)
-    assert "braked j" in story.hears(ill("a", 0), now=3)
+    assert "rate-limited j" in story.hears(ill("a", 0), now=3)
     assert "forget j" in story.wakes(22)
 
     story.wakes(61)
@@ -1793,11 +1817,11 @@ def test_a_job_that_has_all_its_pods_waits_for_none_when_its_time_is_over() -> N
     story = Story("a b c", conf=own)
     runs(story, j=wants(pods_only=True, master=None))
     story.hears(ill("b", 0), now=1)
-    assert "braked j" in story.hears(PodsGone("j", (1,)), ill("a", 0), now=2)
+    assert "rate-limited j" in story.hears(PodsGone("j", (1,)), ill("a", 0), now=2)
 
     assert "forget j" in story.wakes(22)
 
-    assert "j" not in story.engine.cycle.waiting
+    assert "j" not in story.engine.cycle.pending.waiting
     story.wakes(61)
     assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
 
@@ -1809,7 +1833,7 @@ def test_the_places_of_pods_that_a_job_has_no_longer_are_held_too() -> None:
 
     story.hears(RepairKnown("j", Record(1, placements=places, deleted=(1,))), now=2)
 
-    assert story.engine.repairs["j"].nodes == {"b"}
+    assert story.engine.repairs["j"].held.nodes == {"b"}
 
 
 def test_faults_that_were_known_and_pods_of_nobody_change_nothing() -> None:
@@ -1875,7 +1899,7 @@ def test_d39_jobs_that_a_default_is_not_for(changes: dict[str, Any]) -> None:
 
 def test_d39_the_label_of_the_job_counts_before_the_default() -> None:
     story = Story("a b c", conf=rules(default_fault_scheduling="force"))
-    runs(story, j=wants(Mode.GRACE))
+    runs(story, j=wants(FaultMode.GRACE))
 
     story.hears(ill("a", 0), now=1)
 
@@ -1891,8 +1915,8 @@ def test_d39_a_new_configuration_counts_for_jobs_that_run() -> None:
     story.hears(ConfChanged(rules(default_fault_scheduling="grace")), now=2)
 
     assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
-    assert [*story.engine.view.standings["j"].job.assumed] == ["fault-scheduling"]
+    assert [*story.engine.view.job_states["j"].job.assumed] == ["fault-scheduling"]
 
     story.hears(ConfChanged(rules()), now=3)
 
-    assert not story.engine.view.standings["j"].job.assumed
+    assert not story.engine.view.job_states["j"].job.assumed

@@ -5,6 +5,8 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
     ConfChanged,
@@ -15,12 +17,11 @@ from ringleaf.engine.event import (
     PodsEnding,
     PodsGone,
     QueueGone,
-    Woke,
+    TimerFired,
 )
-from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.framework.instruction import Bind
+from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.plugin import Plugin
-from ringleaf.framework.standing import Phase, Standing
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
     Demand,
@@ -30,7 +31,8 @@ from ringleaf.model.demand import (
     Requirement,
     Taint,
 )
-from ringleaf.model.job import Job, Role, Schema
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.settings import JobRequests
 from ringleaf.policies.products import PRODUCTS
 from tests.engine.story import (
@@ -236,7 +238,7 @@ def test_who_uses_up_another_resource_is_in_the_way() -> None:
     story.hears(PodsEnding("e", (0,)), now=1)
     assert "reserved h" in story.arrives(job("h", 1, demand=cpu), now=2)
 
-    assert [*story.engine.bookings["h"].blockers] == ["e"]
+    assert [*story.engine.reservations["h"].blockers] == ["e"]
 
 
 def test_a_job_that_a_new_configuration_forbids_is_told_so() -> None:
@@ -279,7 +281,7 @@ def test_a_job_may_be_called_like_a_reservation() -> None:
     assert "reserved big" in story.wakes(61)
     story.arrives(job("big (reserved)", 8, 3), now=62)
 
-    assert story.engine.bookings["big"].holder == "big (reserved)'"
+    assert [*map(str, story.engine.view.cluster.holdings)] == ["s", "big (reserved)"]
     said = story.hears(JobGone("s"), now=63)
     assert said[0].startswith("bind big: ")
 
@@ -288,7 +290,7 @@ def test_a_queue_that_is_gone_and_an_idle_hour_say_nothing() -> None:
     story = Story("a", queues=[queue("q")], conf=conf())
     story.hears(QueueGone("q"))
 
-    assert story.hears(Woke(), now=9) == []
+    assert story.hears(TimerFired(), now=9) == []
     assert story.engine.view.account("q").allocated.get(NPU, 0) == 0
 
 
@@ -333,7 +335,7 @@ def test_pods_that_are_found_running_later_hold_what_they_hold(
 
     assert not any(isinstance(each, Bind) for each in said)
     assert engine.view.cluster.free.tolist() == [0, 0]
-    assert engine.view.standings["j"].phase is Phase.RUNNING
+    assert engine.view.job_states["j"].phase is Phase.RUNNING
 
 
 def test_a_gang_that_lost_a_pod_and_a_reservation_do_not_wait_for_each_other() -> None:
@@ -396,15 +398,15 @@ def test_a_job_that_is_over_needs_no_reservation() -> None:
     assert "reserved j" in story.wakes(61)
     story.hears(PodsGone("j", (0,), succeeded=True), now=62)
 
-    assert not story.engine.bookings
+    assert not story.engine.reservations
     assert story.hears(JobGone("h"), now=63) == []
 
 
 class Shy(Plugin):
     """Lets nobody start."""
 
-    def job_ready(self, standing: Standing) -> bool:
-        del standing
+    def job_ready(self, job_state: JobState) -> bool:
+        del job_state
         return False
 
 
@@ -421,9 +423,9 @@ def test_who_may_never_start_is_given_no_reservation_over_and_over() -> None:
     engine = Engine([node("a")], conf=found)
     engine.handle(JobArrived(job("j")), 0.0)
 
-    assert engine.handle(Woke(), 60.0) == []
-    assert not engine.bookings
-    assert engine.handle(Woke(), 61.0) == []
+    assert engine.handle(TimerFired(), 60.0) == []
+    assert not engine.reservations
+    assert engine.handle(TimerFired(), 61.0) == []
 
 
 def test_where_rounds_run_out_it_goes_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:

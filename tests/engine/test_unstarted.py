@@ -3,6 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
@@ -15,14 +17,13 @@ from ringleaf.engine.event import (
     PodsGone,
     PodsRefused,
     PodsRun,
-    Woke,
+    TimerFired,
 )
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Report
 from ringleaf.model.decision import Reason, Waiting
-from ringleaf.model.fault import Mode, Recovery
+from ringleaf.model.fault import FaultMode, Recovery
 from ringleaf.model.job import Job, Role
-from ringleaf.model.settings import Repairs
+from ringleaf.model.settings import RepairSettings
 from ringleaf.policies.products import NO_NPU
 from tests.engine.story import Story, at, conf, job, node, words
 
@@ -31,7 +32,7 @@ WHY = "UnexpectedAdmissionError: no device"
 
 def within(**repairs: int) -> Conf:
     """The default configuration, with other times."""
-    settings = replace(DEFAULT.settings, repairs=Repairs(**repairs))
+    settings = replace(DEFAULT.settings, repairs=RepairSettings(**repairs))
     return replace(DEFAULT, settings=settings)
 
 
@@ -100,7 +101,7 @@ def test_it_rests_twice_as_long_each_time_up_to_ten_minutes() -> None:
         now += 600.0
         story.wakes(now)
         assert story.said, now
-        rests.append(story.engine.cycle.starts.not_before("j") - now)
+        rests.append(story.engine.cycle.failures.starts.not_before("j") - now)
         story.hears(PodsGone("j", (0,)), now=now)
         now += rests[-1]
         assert story.wakes(now)[0] == "bind j: 0 on a 01234567"
@@ -142,14 +143,14 @@ def test_pods_that_succeeded_have_run() -> None:
 
 
 def test_an_elastic_job_may_do_without_its_surplus() -> None:
-    story = bound(3, "a b c", least=2)
+    story = bound(3, "a b c", min_available=2)
     story.hears(PodsRun("j", (0, 2)))
 
     assert story.wakes(600.0) == []
 
 
 def test_an_elastic_job_with_too_few_is_released_whole() -> None:
-    story = bound(3, "a b c", least=2)
+    story = bound(3, "a b c", min_available=2)
     story.hears(PodsRun("j", (1,)))
 
     assert story.wakes(600.0)[0] == "delete j: 0,1,2 (NeverRan)"
@@ -228,14 +229,16 @@ def test_a_node_that_refuses_a_pod_is_set_aside_and_the_pod_goes_elsewhere() -> 
 
     assert said == [
         "delete j: 0 (PodRefused)",
-        "set-aside j",
+        "quarantined j",
         "bind j: 0 on b 01234567",
         "wake 305",
     ]
     assert story.told == [
         f"node 'a' refused a pod of job 'j': {WHY}; it is quarantined for 300 s"
     ]
-    assert {n: each.until for n, each in story.engine.set_aside.items()} == {"a": 305.0}
+    assert {n: each.until for n, each in story.engine.quarantined.items()} == {
+        "a": 305.0
+    }
 
 
 def test_jobs_are_told_that_a_node_is_set_aside() -> None:
@@ -247,7 +250,7 @@ def test_jobs_are_told_that_a_node_is_set_aside() -> None:
     assert "nodes: 1 quarantined because they refused pods" in story.told[-1]
     found = story.engine.explain("j")
     assert isinstance(found, Waiting)
-    assert found.reasons == {Reason.SET_ASIDE: 1}
+    assert found.reasons == {Reason.QUARANTINED: 1}
 
 
 def test_a_node_takes_pods_again_when_its_time_is_over() -> None:
@@ -257,13 +260,13 @@ def test_a_node_takes_pods_again_when_its_time_is_over() -> None:
 
     assert story.wakes(299.0) == []
     assert story.wakes(300.0) == ["bind j: 0 on a 01234567"]
-    assert story.engine.set_aside == {}
+    assert story.engine.quarantined == {}
 
 
 def refused_at(story: Story, now: float, pods: int = 1) -> float:
     """How long the node is set aside after the pods of j were refused."""
     story.hears(*(PodsRefused("j", (n,)) for n in range(pods)), now=now)
-    (found,) = story.engine.set_aside.values()
+    (found,) = story.engine.quarantined.values()
     story.hears(PodsGone("j", tuple(range(pods))))
     return found.until - now
 
@@ -277,7 +280,7 @@ def test_a_node_that_refuses_again_soon_is_set_aside_twice_as_long() -> None:
         now += lasted[-1]
         story.wakes(now)
         if not story.running:
-            now = story.engine.cycle.starts.not_before("j")
+            now = story.engine.cycle.failures.starts.not_before("j")
             story.wakes(now)
 
     assert lasted == [300, 600, 1200, 2400, 3600, 3600]
@@ -305,7 +308,7 @@ def test_a_pod_that_comes_to_run_there_ends_it() -> None:
     story.hears(PodsRefused("j", (0,)), PodsGone("j", (0,)))
 
     assert story.hears(PodsRun("other", (0,)), now=9.0)[0] == "bind j: 0 on a 0123"
-    assert story.engine.set_aside == {}
+    assert story.engine.quarantined == {}
 
 
 def test_a_pod_that_ran_before_says_nothing() -> None:
@@ -324,7 +327,7 @@ def test_a_pod_without_chips_says_nothing_of_the_chips() -> None:
     story.hears(PodsRefused("j", (0,)), PodsGone("j", (0,)))
 
     assert story.hears(PodsRun("helper", (0,))) == []
-    assert [*story.engine.set_aside] == ["a"]
+    assert [*story.engine.quarantined] == ["a"]
 
 
 def test_only_the_refused_pod_of_a_gang_is_replaced() -> None:
@@ -361,7 +364,7 @@ def test_no_more_than_a_fifth_of_the_nodes_is_set_aside() -> None:
     for i in range(4):
         story.hears(PodsRefused(f"j{i}", (0,)), JobGone(f"j{i}"), now=float(i))
 
-    assert [*story.engine.set_aside] == ["n2", "n3"]
+    assert [*story.engine.quarantined] == ["n2", "n3"]
     assert story.told == [
         (
             "node 'n3' refused a pod of job 'j3'; it is quarantined for 300 s; "
@@ -414,35 +417,35 @@ def test_a_node_that_is_gone_is_forgotten() -> None:
 
     story.hears(NodesGone(("a",)))
 
-    assert story.engine.set_aside == {}
+    assert story.engine.quarantined == {}
 
 
 def test_a_node_stays_aside_after_a_restart() -> None:
     before = Story("a b")
     before.arrives(job("j"))
     before.hears(PodsRefused("j", (0,), WHY), PodsGone("j", (0,)))
-    written = before.engine.book.everything
+    written = before.engine.fault_log.everything
 
     story = Story("a b")
     story.hears(FaultsKnown(written), now=100.0)
 
     assert story.arrives(job("k"))[0] == "bind k: 0 on b 01234567"
     assert story.wakes(300.0) == []
-    assert story.engine.set_aside == {}
-    assert story.engine.book.everything[-1].recovered == 300.0
+    assert story.engine.quarantined == {}
+    assert story.engine.fault_log.everything[-1].recovered == 300.0
 
 
 def test_the_time_does_not_run_out_while_a_job_is_repaired() -> None:
     engine = Story("a b").engine  # the books of a story know nothing of repairs
-    recovery = Recovery(mode=Mode.GRACE, pods_only=True, escalates=False)
+    recovery = Recovery(mode=FaultMode.GRACE, pods_only=True, escalates=False)
     engine.handle(JobArrived(job("j", pods=2, recovery=recovery)), 0.0)
     engine.handle(PodsRun("j", (0,)), 0.0)
     said = engine.handle(NodesChanged((node("b", unhealthy=1, faulty=1),)), 500.0)
     assert "delete j: 1 (CardUnhealthy)" in map(words, said)
     engine.handle(PodsGone("j", (1,)), 510.0)
-    assert [*engine.view.standings["j"].placements] == [0]
+    assert [*engine.view.job_states["j"].placements] == [0]
 
-    said = engine.handle(Woke(), 600.0)
+    said = engine.handle(TimerFired(), 600.0)
 
     assert not [each for each in map(words, said) if "NeverRan" in each]
 
@@ -453,8 +456,8 @@ def test_what_is_reserved_on_a_node_that_is_set_aside_is_given_up() -> None:
     story.arrives(job("small", chips=4, estimate_s=100.0), job("x", chips=4))
     story.arrives(job("large", chips=8, pods=2))
     story.wakes(5.0)
-    assert "large" in story.engine.bookings
+    assert "large" in story.engine.reservations
 
     story.hears(PodsRefused("x", (0,)), PodsGone("x", (0,)), now=6.0)
 
-    assert all("a" not in b.nodes for b in story.engine.bookings.values())
+    assert all("a" not in b.nodes for b in story.engine.reservations.values())

@@ -16,8 +16,8 @@ from ringleaf.engine.event import (
     PodsAil,
     PodsGone,
 )
-from ringleaf.framework.instruction import AskToExit, Bind, Delete, Remember
-from ringleaf.model.fault import Cause, Down, Mode, Recovery, SubHealth
+from ringleaf.framework.instruction import AskToExit, Bind, Delete, PersistRepair
+from ringleaf.model.fault import Cause, Down, FaultMode, Recovery, SubHealth
 
 if TYPE_CHECKING:
     from tests.engine.ledger import Ledger
@@ -53,7 +53,7 @@ class Wards:
         """Job -> its faulty pods when some were deleted in this cycle."""
         self.tried: dict[str, None] = {}
         """Jobs of which pods that failed were deleted in this cycle."""
-        self.claims: dict[str, Remember] = {}
+        self.claims: dict[str, PersistRepair] = {}
         """Job -> what was remembered of it in this cycle, and is to be seen."""
         self.written: dict[str, set[int]] = {}
         """Job -> the deleted pods of its last record."""
@@ -125,7 +125,7 @@ class Wards:
         if all(name != said.job for name, _n in self.deleted):
             self.parted.discard(said.job)
 
-    def remember(self, said: Remember, ledger: "Ledger") -> None:
+    def remember(self, said: PersistRepair, ledger: "Ledger") -> None:
         """What was deleted is known to whoever comes after a restart."""
         record = said.record
         self.written[said.job] = set() if record is None else {*record.deleted}
@@ -165,7 +165,7 @@ class Wards:
             self._press(said, pods, ledger)
             return
         recovery = ledger.recovery(said.job)
-        assert recovery.mode in (Mode.GRACE, Mode.FORCE), f"not ours: {said}"
+        assert recovery.mode in (FaultMode.GRACE, FaultMode.FORCE), f"not ours: {said}"
         assert {*said.replicas} <= self.written.get(said.job, set()), (
             f"deleted before it was written down: {said}"
         )
@@ -261,9 +261,9 @@ class Wards:
         lost = [n for n in said.replicas if self._is_lost((said.job, n), ledger)]
         if said.force:
             all_lost = len(lost) == len(said.replicas)
-            assert recovery.mode is Mode.FORCE or all_lost, f"no grace: {said}"
+            assert recovery.mode is FaultMode.FORCE or all_lost, f"no grace: {said}"
         else:
-            assert recovery.mode is Mode.GRACE, f"not forced: {said}"
+            assert recovery.mode is FaultMode.GRACE, f"not forced: {said}"
             assert not lost, f"grace for nobody: {said}"
 
     def _is_lost(self, pod: Pod, ledger: "Ledger") -> bool:

@@ -3,14 +3,23 @@
 import pytest
 from tests.engine.story import NPU, PREEMPT, Story, at, conf, job, node, queue
 
+from ringleaf.actions.evict import VictimSearch
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsEnding, Woke
-from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.engine.event import (
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    PodsEnding,
+    TimerFired,
+)
 from ringleaf.framework.instruction import Bind, Report
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import Plugin, Vote
-from ringleaf.framework.standing import Standing
 from ringleaf.model.demand import Demand, PodTerm
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.queue import Queue
 
 QUOTAS = [
@@ -29,20 +38,20 @@ def test_how_many_pods_may_run(
     most: int, pods: int, least: int | None, want: int | None
 ) -> None:
     story = Story("a b", queues=[queue("q", most)], conf=conf("enqueue"))
-    story.arrives(job("j", 1, pods, least=least, queue="q"))
-    standing = story.engine.view.standings["j"]
+    story.arrives(job("j", 1, pods, min_available=least, queue="q"))
+    job_state = story.engine.view.job_states["j"]
 
-    assert story.engine.cycle.quota(standing) == want
+    assert story.engine.cycle.quota.limit(job_state) == want
 
 
 def test_pods_that_run_count_in_what_may_run() -> None:
     story = Story("a b", queues=[queue("q", 6)], conf=conf("enqueue"))
-    story.hears(JobArrived(job("j", 2, 6, least=1, queue="q"), at("a 01")))
-    standing = story.engine.view.standings["j"]
+    story.hears(JobArrived(job("j", 2, 6, min_available=1, queue="q"), at("a 01")))
+    job_state = story.engine.view.job_states["j"]
 
-    assert story.engine.cycle.quota(standing) == 3
+    assert story.engine.cycle.quota.limit(job_state) == 3
     story.hears(JobArrived(job("other", 4, queue="q"), at("b 0123")))
-    assert story.engine.cycle.quota(standing) is None
+    assert story.engine.cycle.quota.limit(job_state) is None
 
 
 def test_who_is_overdue_may_use_what_its_queue_may_ever_use() -> None:
@@ -51,11 +60,11 @@ def test_who_is_overdue_may_use_what_its_queue_may_ever_use() -> None:
     story.arrives(
         job("default", 8, 2), job("j", 8, queue="q"), job("k", 8, 2, queue="q")
     )
-    standings, cycle = story.engine.view.standings, story.engine.cycle
+    job_states, cycle = story.engine.view.job_states, story.engine.cycle
 
-    assert cycle.quota(standings["j"], overdue=True) == 1
-    assert cycle.quota(standings["k"]) is None
-    assert cycle.quota(standings["k"], overdue=True) is None
+    assert cycle.quota.limit(job_states["j"], overdue=True) == 1
+    assert cycle.quota.limit(job_states["k"]) is None
+    assert cycle.quota.limit(job_states["k"], overdue=True) is None
 
 
 class Strict(Plugin):
@@ -64,12 +73,12 @@ class Strict(Plugin):
     ready = True
     content = True
 
-    def job_ready(self, standing: Standing) -> bool:
-        del standing
+    def job_ready(self, job_state: JobState) -> bool:
+        del job_state
         return type(self).ready
 
-    def job_pipelined(self, standing: Standing) -> Vote:
-        del standing
+    def job_pipelined(self, job_state: JobState) -> Vote:
+        del job_state
         return Vote.PERMIT if type(self).content else Vote.REJECT
 
 
@@ -119,11 +128,11 @@ def test_no_place_is_kept_with_which_a_plugin_is_not_content(
     monkeypatch.setattr(Strict, "content", False)
 
     engine.handle(JobArrived(job("high", priority=5)), 1)
-    engine.handle(Woke(), 20)
+    engine.handle(TimerFired(), 20)
 
-    assert not engine.bookings
-    assert engine.view.standings["high"].promised == set()
-    assert engine.view.standings["low"].terminating == set()
+    assert not engine.reservations
+    assert engine.view.job_states["high"].promised == set()
+    assert engine.view.job_states["low"].terminating == set()
 
 
 def test_what_ends_is_kept_for_nobody_with_whom_a_plugin_is_not_content(
@@ -135,10 +144,10 @@ def test_what_ends_is_kept_for_nobody_with_whom_a_plugin_is_not_content(
     monkeypatch.setattr(Strict, "content", False)
 
     engine.handle(JobArrived(job("next")), 1)
-    assert not engine.bookings
+    assert not engine.reservations
     monkeypatch.setattr(Strict, "content", True)
     engine.handle(JobArrived(job("other")), 2)
-    assert not engine.view.standings["other"].placements
+    assert not engine.view.job_states["other"].placements
 
 
 FREELY = conf(
@@ -164,10 +173,10 @@ def test_what_others_reserved_may_not_be_enough() -> None:
     said = story.arrives(job("short", 8, estimate_s=1.0), now=11)
 
     assert said[0] == "waiting short"
-    assert "big" in story.engine.bookings
+    assert "big" in story.engine.reservations
 
 
-def test_who_says_when_it_ends_is_tried_though_nothing_seems_free() -> None:
+def test_a_job_that_states_its_end_is_tried_though_nothing_seems_free() -> None:
     """It may find room in what others reserved."""
     story = reserved()
     story.arrives(job("short", 8, estimate_s=1.0), now=11)
@@ -175,8 +184,8 @@ def test_who_says_when_it_ends_is_tried_though_nothing_seems_free() -> None:
 
     said = story.hears(JobGone("half"), now=12)
 
-    assert said == ["bind short: 0 on b 01234567"]
-    assert "big" in story.engine.bookings
+    assert said == ["bind short: 0 on b 01234567", "wake 8651"]
+    assert "big" in story.engine.reservations
 
 
 def test_what_ends_where_a_job_has_a_reservation_is_kept_for_no_other() -> None:
@@ -185,8 +194,9 @@ def test_what_ends_where_a_job_has_a_reservation_is_kept_for_no_other() -> None:
 
     story.arrives(job("next"), now=12)
 
-    assert [*story.engine.bookings] == ["big"]
-    assert story.engine.cycle.free_enders == []
+    assert [*story.engine.reservations] == ["big"]
+    cycle = story.engine.cycle
+    assert cycle.reservations.unclaimed(cycle.eviction.ending) == []
 
 
 def test_a_reservation_that_is_made_anew_where_it_was_is_no_news() -> None:
@@ -196,7 +206,7 @@ def test_a_reservation_that_is_made_anew_where_it_was_is_no_news() -> None:
     story.hears(NodesChanged((node("b", labels={"x": "1"}),)), now=12)
 
     assert story.told == []
-    assert [*story.engine.bookings] == ["big"]
+    assert [*story.engine.reservations] == ["big"]
 
 
 @pytest.mark.parametrize(
@@ -238,23 +248,46 @@ def test_a_job_keeps_its_reservation_while_free_nodes_are_under_several_leaves()
     assert "reserved pair" in story.wakes(10)
 
     assert story.hears(JobGone("two"), now=11) == []
-    assert story.engine.bookings["pair"].nodes == {"A0", "A1"}
+    assert story.engine.reservations["pair"].nodes == {"A0", "A1"}
     assert story.hears(JobGone("one"), now=12) == [
         "bind pair: 0 on A0 01234567, 1 on A1 01234567"
     ]
 
 
-def test_who_outranks_a_job_that_starts_is_tried_again() -> None:
-    """It may evict it, once it is bound."""
+def test_a_job_that_starts_on_free_chips_makes_no_other_search_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a job could not use with its victims before, it cannot use with these."""
+    searched: list[str] = []
+    evict_for = VictimSearch.evict_for
+
+    def noted(search: VictimSearch, job_state: JobState) -> bool:
+        searched.append(job_state.job.name)
+        return evict_for(search, job_state)
+
+    monkeypatch.setattr(VictimSearch, "evict_for", noted)
     tiers = (("priority", "gang"), ("predicates",))
     story = Story("a b", conf=conf(PREEMPT, tiers))
     story.arrives(job("rock", preemptable=False))
     story.arrives(job("high", 8, 2, priority=5), now=1)
-    line = story.engine.cycle.waiting.line_of("high")
-    assert not story.engine.cycle.waiting.is_open(line)
+    assert searched == ["high"]
 
     assert story.arrives(job("low"), now=2)[0] == "bind low: 0 on b 01234567"
-    assert story.engine.cycle.waiting.is_open(line)
+    story.wakes(3)
+    assert searched == ["high"]
+
+
+def test_a_job_that_outranks_pods_that_are_found_searches_again() -> None:
+    """Also where many have been tried since, and in the order of jobs."""
+    story = Story([node("a", ()), node("b", ())], conf=conf(PREEMPT))
+    ranks = {"x": 3, "y": 5, "z": 4}
+    story.arrives(*(job(name, priority=rank) for name, rank in ranks.items()), now=1)
+
+    found = [JobArrived(job(f"on-{n}"), at(f"{n} 01234567"), started=0.0) for n in "ab"]
+    said = story.hears(*found, now=2)
+
+    who = [line.split()[4] for line in said if line.startswith("evict ")]
+    assert who == ["y", "z"]
 
 
 def test_who_joins_others_it_likes_is_tried_when_they_come() -> None:
@@ -298,7 +331,7 @@ def test_who_is_overdue_may_use_nothing_that_no_node_has(
 ) -> None:
     story = Story([node("a", lists_all=lists_all)], conf=conf("enqueue"))
     story.arrives(job("j", 8, demand=Demand(resources=(("made-up", 1000),))))
-    standing = story.engine.view.standings["j"]
+    job_state = story.engine.view.job_states["j"]
 
-    quota = story.engine.cycle.quota(standing, overdue=True)
+    quota = story.engine.cycle.quota.limit(job_state, overdue=True)
     assert quota == (None if lists_all else 1)

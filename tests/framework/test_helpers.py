@@ -5,7 +5,8 @@ from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
 from ringleaf.model.demand import Demand
-from ringleaf.model.job import Job, Role, Schema
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Schema
 from ringleaf.policies.products import PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -24,8 +25,8 @@ def test_a_driver_under_another_leaf_does_not_make_its_job_cross_leaves() -> Non
 
     assert isinstance(decision, Placed)
     assert [placement.node for placement in decision.placements] == ["a", "b"]
-    assert cluster.spine.crossing.tolist() == [0, 0]
+    assert cluster.uplinks.crossing.tolist() == [0, 0]
 
     with Statement(cluster) as statement:
         statement.release("j")
-    assert cluster.spine.crossing.tolist() == [0, 0]
+    assert cluster.uplinks.crossing.tolist() == [0, 0]

@@ -20,19 +20,21 @@ from tests.leaves import (
     superpods,
 )
 
-from ringleaf.framework.preference import Score
-from ringleaf.framework.session import MANY, MAX_PREFERENCES, Session
+from ringleaf.framework.node_ranking import Score
+from ringleaf.framework.placement_attempt import MANY
+from ringleaf.framework.session import MAX_PREFERENCES, Session
 from ringleaf.framework.statement import Statement
+from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed, Reason, Waiting
 from ringleaf.model.demand import Demand
-from ringleaf.model.fleet import Flags
-from ringleaf.model.job import Firmness, Job, Keep, Previous, Role, Schema
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job, Previous, Role
+from ringleaf.model.job_labels import Firmness, Schema
 from ringleaf.model.mask import mask_of
-from ringleaf.model.placement import Mark, Placement
+from ringleaf.model.placement import LeafAnnotation, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.settings import Settings
-from ringleaf.policies.chips import Ints
 from ringleaf.policies.products import PRODUCTS
 
 # Product, chips asked, and two nodes of the same network status: the groups the pod
@@ -189,7 +191,7 @@ def release(cluster: Cluster, job: str) -> None:
         statement.commit()
 
 
-ELASTIC = Job("j", A2, 8, 5, least=2)
+ELASTIC = Job("j", A2, 8, 5, min_available=2)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,8 @@ def test_an_elastic_job_gets_as_many_pods_as_fit(
 ) -> None:
     session = Session(leaves(rows))
 
-    preview = session.preview(ELASTIC, limit)
+    with Statement(session.cluster):
+        preview = session.place(ELASTIC, limit)
     assert not session.cluster.holdings
     decision = session.decide(ELASTIC, limit)
 
@@ -227,7 +230,7 @@ def test_an_elastic_job_waits_below_its_least() -> None:
         "2 x 4 chips would be placed now"
     )
     assert not session.cluster.holdings
-    assert session.preview(ELASTIC) is None
+    assert session.place(ELASTIC) is None
 
 
 def test_a_quota_below_the_least_places_nothing() -> None:
@@ -238,12 +241,12 @@ def test_a_quota_below_the_least_places_nothing() -> None:
     assert isinstance(decision, Waiting)
     assert (decision.missing, decision.fitting, decision.hint) == (1, 5, "")
     assert decision.because == "its queue allows 1 pod, it needs 2 to start"
-    assert session.preview(ELASTIC, limit=1) is None
+    assert session.place(ELASTIC, limit=1) is None
     assert not session.cluster.changes
 
 
 def elastic(job: Job, least: int) -> Job:
-    return replace(job, least=least)
+    return replace(job, min_available=least)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +323,7 @@ def test_an_elastic_job_that_a_network_rule_refuses_waits_for_its_least() -> Non
 def blocks(pods: int, least: int | None = None, block: int | None = 2) -> Job:
     """A job in SuperPoDs, *block* nodes a block."""
     chips = None if block is None else 16 * block
-    return Job("j", A3, 16, pods, sp_block=chips, least=least)
+    return Job("j", A3, 16, pods, sp_block=chips, min_available=least)
 
 
 @pytest.mark.parametrize(
@@ -434,7 +437,7 @@ def test_pods_join_under_the_rule_of_their_job(
     rows: tuple[str, ...], held: str, job: Job, settings: Settings, joined: str
 ) -> None:
     cluster = leaves(*rows)
-    mark = Mark(job.job_type)
+    mark = LeafAnnotation(job.job_type)
     there = before(held, mark=mark).placements
     with Statement(cluster) as statement:
         for p in there:
@@ -566,7 +569,13 @@ def test_roles_are_placed_together_pods_with_chips_first() -> None:
     assert pods(decision) == "0w:A0 1w:A1 2d:A0"
     assert isinstance(decision, Placed)
     assert [len(p.chips) for p in decision.placements] == [8, 8, 0]
-    assert [session.cluster.fleet.room_of(n, "cpu") for n in range(3)] == [0, 4, 12]
+    assert [
+        session.cluster.node_table.resources.room_of(n, "cpu") for n in range(3)
+    ] == [
+        0,
+        4,
+        12,
+    ]
 
 
 def test_roles_are_placed_all_or_not_at_all() -> None:
@@ -597,25 +606,27 @@ def test_roles_may_ask_for_different_numbers_of_chips() -> None:
 
 
 def test_a_role_is_placed_down_to_its_least() -> None:
-    roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
+    roles = Role("worker", 8, 4, min_available=2), Role("driver", 8, 2, min_available=1)
     session = Session(leaves("A ####"))
 
-    assert pods(session.decide(team(*roles, least=3))) == "0w:A0 1w:A1 2w:A3 4d:A2"
+    assert (
+        pods(session.decide(team(*roles, min_available=3))) == "0w:A0 1w:A1 2w:A3 4d:A2"
+    )
 
 
 def test_what_roles_need_counts_only_within_what_the_job_needs() -> None:
     """As in Volcano: two pods may start, whatever their roles."""
-    roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
+    roles = Role("worker", 8, 4, min_available=2), Role("driver", 8, 2, min_available=1)
     session = Session(leaves("A ##"))
 
-    assert pods(session.decide(team(*roles, least=2))) == "0w:A0 1w:A1"
+    assert pods(session.decide(team(*roles, min_available=2))) == "0w:A0 1w:A1"
 
 
 def test_a_job_waits_while_a_role_has_less_than_its_least() -> None:
-    roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
+    roles = Role("worker", 8, 4, min_available=2), Role("driver", 8, 2, min_available=1)
     session = Session(leaves("A ##"))
 
-    decision = session.decide(team(*roles, least=3))
+    decision = session.decide(team(*roles, min_available=3))
 
     assert isinstance(decision, Waiting)
     assert decision.because == "a pod of role 'driver' finds no node"
@@ -626,21 +637,21 @@ def test_roles_together_must_reach_the_least_of_the_job() -> None:
     roles = Role("worker", 8, 3), Role("driver", 8, 3)
     session = Session(leaves("A ###"))
 
-    decision = session.decide(team(*roles, least=4))
+    decision = session.decide(team(*roles, min_available=4))
 
     assert isinstance(decision, Waiting)
     assert (decision.missing, decision.because) == (
         1,
         "a pod of role 'driver' finds no node",
     )
-    assert pods(session.decide(team(*roles, least=3))) == "0w:A0 1w:A1 2w:A2"
+    assert pods(session.decide(team(*roles, min_available=3))) == "0w:A0 1w:A1 2w:A2"
 
 
 def test_a_limit_below_the_least_of_all_roles_places_nothing() -> None:
-    roles = Role("worker", 8, 4, least=2), Role("driver", 8, 2, least=1)
+    roles = Role("worker", 8, 4, min_available=2), Role("driver", 8, 2, min_available=1)
     session = Session(leaves("A ####"))
 
-    decision = session.decide(team(*roles, least=3), limit=2)
+    decision = session.decide(team(*roles, min_available=3), limit=2)
     rounded = Session(superpods(8)).decide(blocks(8, 3), limit=3)
 
     assert isinstance(decision, Waiting)
@@ -664,7 +675,12 @@ def test_roles_under_a_network_rule_are_one_set() -> None:
     assert pods(decision) == "0m:A1 1w:A2 2w:A3 3d:A0"
     assert isinstance(decision, Placed)
     assert [p.mark is None for p in decision.placements] == [False, False, False, True]
-    assert [cluster.fleet.room_of(n, "cpu") for n in range(4)] == [4, 0, 8, 8]
+    assert [cluster.node_table.resources.room_of(n, "cpu") for n in range(4)] == [
+        4,
+        0,
+        8,
+        8,
+    ]
 
 
 def test_under_a_network_rule_pods_without_chips_may_hold_a_job_back() -> None:
@@ -686,16 +702,16 @@ def test_under_a_network_rule_pods_without_chips_may_hold_a_job_back() -> None:
 def test_an_elastic_gang_leaves_room_for_its_pods_without_chips() -> None:
     """A third worker would take the last CPUs, which the driver must have."""
     cluster = cpus("A ###", cpu=8)
-    driver = replace(DRIVER, least=1)
-    workers = replace(WORKERS, replicas=3, least=1)
-    job = team(driver, workers, least=2, tor_affinity=Schema.LARGE_MODEL)
+    driver = replace(DRIVER, min_available=1)
+    workers = replace(WORKERS, replicas=3, min_available=1)
+    job = team(driver, workers, min_available=2, tor_affinity=Schema.LARGE_MODEL)
 
     assert pods(Session(cluster).decide(job)) == "0w:A0 1w:A1 3d:A2"
 
 
 def test_under_a_network_rule_every_role_has_its_least() -> None:
-    roles = Role("worker", 8, 4, least=1), Role("master", 8, 2, least=1)
-    job = team(*roles, least=2, tor_affinity=Schema.NORMAL)
+    roles = Role("worker", 8, 4, min_available=1), Role("master", 8, 2, min_available=1)
+    job = team(*roles, min_available=2, tor_affinity=Schema.NORMAL)
 
     assert isinstance(Session(leaves("A #")).decide(job), Waiting)
     assert pods(Session(leaves("A ##")).decide(job)) == "0w:A0 4m:A1"
@@ -706,9 +722,9 @@ def test_pods_of_every_role_join() -> None:
     cluster = cpus("A ##.##", cpu=12)
     hold(cluster, "other", "A3 A4")
     session = Session(cluster)
-    drivers = replace(DRIVER, replicas=2, least=1)
-    workers = replace(WORKERS, replicas=4, least=1)
-    job = team(drivers, workers, least=2, tor_affinity=Schema.NORMAL)
+    drivers = replace(DRIVER, replicas=2, min_available=1)
+    workers = replace(WORKERS, replicas=4, min_available=1)
+    job = team(drivers, workers, min_available=2, tor_affinity=Schema.NORMAL)
     first = session.decide(job, limit=3)
     release(cluster, "other")
     assert isinstance(first, Placed)
@@ -726,7 +742,7 @@ def test_a_job_of_pods_without_chips_is_an_ordinary_one() -> None:
 
     assert pods(decision) == "0d:A0 1d:A1"
     assert isinstance(session.decide(Job("none", A2, 0)), Invalid)
-    assert session.preview(Job("none", A2, 0)) is None
+    assert session.place(Job("none", A2, 0)) is None
 
 
 @pytest.mark.parametrize("product", [A2, A3], ids=["switches", "superpods"])
@@ -793,9 +809,9 @@ def test_a_pod_without_chips_that_stays_is_in_no_block() -> None:
     assert [p.block for p in again.placements] == [0, 0, None]
 
 
-@pytest.mark.parametrize("keep", Keep)
+@pytest.mark.parametrize("keep", [RestartScope.POD, RestartScope.JOB])
 def test_roles_under_a_network_rule_return_to_their_nodes_after_a_fault(
-    keep: Keep,
+    keep: RestartScope,
 ) -> None:
     cluster = cpus("A ####", cpu=12)
     session = Session(cluster)
@@ -805,7 +821,7 @@ def test_roles_under_a_network_rule_return_to_their_nodes_after_a_fault(
     assert pods(first) == "4w:A0 6w:A1 0d:A0"
     assert isinstance(first, Placed)
 
-    previous = Previous(first.placements, failed_nodes=("A1",), keep=keep)
+    previous = Previous(first.placements, failed_nodes=("A1",), scope=keep)
     again = session.decide(replace(job, previous=previous))
 
     assert pods(again) == "4w:A0 6w:A2 0d:A0"
@@ -856,7 +872,7 @@ def test_nodes_that_a_plugin_refuses_are_no_part_of_a_network() -> None:
 def test_a_large_gang_with_bars_is_tried() -> None:
     session = Session(whole("a"), bars=lambda _job, _role: np.array([True]))
 
-    decision = session.decide(replace(Job("j", A2, 1, MANY), least=2))
+    decision = session.decide(replace(Job("j", A2, 1, MANY), min_available=2))
 
     assert isinstance(decision, Placed)
     assert len(decision.placements) == 8
@@ -882,7 +898,8 @@ def test_only_so_many_orders_of_nodes_are_kept() -> None:
     session = Session(whole("a"), scorer=scorer)
     for amount in (*range(MAX_PREFERENCES + 1), 1, 0):
         demand = Demand(resources=(("cpu", amount),))
-        session.preview(Job("j", A2, 1, demand=demand))
+        with Statement(session.cluster):
+            session.place(Job("j", A2, 1, demand=demand))
 
     assert asked == [*range(MAX_PREFERENCES + 1), 0]
 
@@ -1005,13 +1022,13 @@ def test_pods_that_a_job_no_longer_has_are_no_base_for_others(
 
 
 def test_a_job_that_may_start_with_no_pod_starts_with_one() -> None:
-    helpers = Job("j", A2, 0, 0, roles=(Role("h", 0, 2),), least=0)
+    helpers = Job("j", A2, 0, 0, roles=(Role("h", 0, 2),), min_available=0)
 
     found = Session(Cluster([Node("a", A2, 8, 0, ready=False)])).decide(helpers)
 
     assert isinstance(found, Waiting)
     assert found.missing == 1
-    assert (helpers.fewest, helpers.needed) == (1, 0)
+    assert (helpers.effective_min, helpers.min_chip_pods) == (1, 0)
 
 
 def test_d38_a_pod_that_is_placed_again_comes_to_the_leaf_of_the_others() -> None:

@@ -3,12 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
-from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.cluster import Cluster, Holding, Node
 from ringleaf.model.demand import Demand
-from ringleaf.model.job import Job
 from ringleaf.policies.products import PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -88,49 +85,6 @@ def test_the_version_moves_on_commit_of_a_change_only() -> None:
     assert cluster.free.item(0) == 0b1111_1110
 
 
-def test_d20_a_terminating_job_keeps_its_chips_until_it_is_gone() -> None:
-    session = Session(one_node())
-    old, new = Job("old", A2, 8), Job("new", A2, 1)
-    assert isinstance(session.decide(old), Placed)
-
-    with Statement(session.cluster) as statement:
-        statement.terminate("old")
-        statement.terminate("old")
-        statement.commit()
-    assert session.cluster.terminating == {"old"}
-    assert isinstance(session.decide(new), Waiting)
-
-    with Statement(session.cluster) as statement:
-        statement.release("old")
-        statement.commit()
-    assert not session.cluster.terminating
-    assert isinstance(session.decide(new), Placed)
-
-
-def test_taking_back_a_release_restores_that_the_job_was_terminating() -> None:
-    session = Session(one_node())
-    session.decide(Job("old", A2, 8))
-    with Statement(session.cluster) as statement:
-        statement.terminate("old")
-        statement.commit()
-
-    with Statement(session.cluster) as statement:
-        statement.release("old")
-
-    assert session.cluster.terminating == {"old"}
-    assert session.cluster.free.item(0) == 0
-
-
-def test_taking_back_a_termination_forgets_it() -> None:
-    session = Session(one_node())
-    session.decide(Job("old", A2, 8))
-
-    with Statement(session.cluster) as statement:
-        statement.terminate("old")
-
-    assert not session.cluster.terminating
-
-
 def test_two_nodes_of_one_name_are_no_cluster() -> None:
     with pytest.raises(ValueError, match="same name"):
         Cluster([Node("n", A2, 8, 0xFF), Node("n", A2, 8, 0xFF)])
@@ -158,3 +112,48 @@ def test_pods_get_other_labels_where_they_are() -> None:
     assert cluster.free.item(0) == 0xFC
     assert not Statement(cluster).relabel("one", {0: before})
     assert not Statement(cluster).relabel("none", {0: before})
+
+
+def test_many_pods_are_held_like_one_after_the_other_and_taken_back() -> None:
+    asks = Demand(resources=(("cpu", 1000),))
+    held = [
+        ("one", Holding(0, 0b1, 0, demand=asks)),
+        ("one", Holding(1, 0b1, 1)),
+        ("two", Holding(0, 0b10, demand=asks)),
+        ("three", Holding(1, 0)),
+    ]
+    both = [
+        Cluster(
+            [
+                Node(name, A2, 8, 0xF0, leaf=name, resources={"cpu": 4000})
+                for name in "ab"
+            ]
+        )
+        for _each in range(2)
+    ]
+    told: list[tuple[str, Holding, int]] = []
+    both[0].watchers.append(lambda *what: told.append(what))
+
+    with Statement(both[0]) as many, Statement(both[1]) as each:
+        many.hold_many(held)
+        for name, one in held:
+            each.hold(name, one.node, one.chips, one.replica, demand=one.demand)
+
+        assert both[0].free.tolist() == both[1].free.tolist() == [0xF0, 0xF0]
+        assert both[0].taken.tolist() == both[1].taken.tolist() == [0b11, 0b1]
+        assert both[0].pool.tolist() == both[1].pool.tolist() == [0xF3, 0xF1]
+        assert (
+            both[0].node_table.resources.room.tolist()
+            == both[1].node_table.resources.room.tolist()
+        )
+        assert both[0].holdings == both[1].holdings
+        assert both[0].changes == both[1].changes == [0, 1, 0, 1]
+        assert both[0].uplinks.crossings() == both[1].uplinks.crossings()
+        assert told == [(name, one, 1) for name, one in held]
+
+    assert both[0].holdings == {}
+    assert both[0].free.tolist() == both[1].free.tolist()
+    assert both[0].taken.tolist() == [0, 0]
+    assert both[0].node_table.resources.room.tolist() == [[4000, 4000]]
+    assert both[0].uplinks.crossings() == {}
+    assert told[len(held) :] == [(name, one, -1) for name, one in reversed(held)]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from tests.plugins.stage import A2, Stage, asks, pods, told
 
+from ringleaf.config.vocabulary import FLAG_OF
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import HOOKS, Nodes, Plugin, Victim, Vote
-from ringleaf.framework.standing import Standing
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.vocabulary import FLAG_OF
 from ringleaf.framework.votes import Votes
 from ringleaf.model.job import Job, Role
 from ringleaf.model.queue import Queue
@@ -43,8 +43,8 @@ def votes_of(hook: str, tiers: Sequence[Sequence[object]], stage: Stage) -> Vote
 def asked(hook: str, tiers: Sequence[Sequence[object]], *about: object) -> Any:  # noqa: ANN401
     """What such plugins come to, asked about a job or about *about*."""
     stage = Stage()
-    standing = stage.waits("j")
-    return getattr(votes_of(hook, tiers, stage), hook)(*(about or (standing,)))
+    job_state = stage.waits("j")
+    return getattr(votes_of(hook, tiers, stage), hook)(*(about or (job_state,)))
 
 
 @pytest.mark.parametrize(
@@ -175,29 +175,21 @@ def test_victims_are_those_on_whom_the_first_tier_agrees(
 class ByPriority(Plugin):
     """Orders everything by a number of its own."""
 
-    def job_order(self, standing: Standing) -> int:
-        return -standing.job.priority
+    def job_order(self, job_state: JobState) -> int:
+        return -job_state.job.priority
 
     def queue_order(self, queue: Queue) -> int:
         return -queue.priority
-
-    def task_order(self, standing: Standing, role: Role) -> int:
-        del standing
-        return -role.chips
 
 
 class ByName(Plugin):
     """Orders everything by its last letter."""
 
-    def job_order(self, standing: Standing) -> str:
-        return standing.job.name[-1]
+    def job_order(self, job_state: JobState) -> str:
+        return job_state.job.name[-1]
 
     def queue_order(self, queue: Queue) -> str:
         return queue.name[-1]
-
-    def task_order(self, standing: Standing, role: Role) -> str:
-        del standing
-        return role.name[-1]
 
 
 ORDERS: Final = {"by-priority": ByPriority, "by-name": ByName}
@@ -237,7 +229,7 @@ def test_among_jobs_of_one_age_the_order_of_arrival_counts() -> None:
 
 def test_jobs_that_tie_in_everything_else_are_ordered_by_name() -> None:
     stage = Stage()
-    jobs = [Standing(Job(name, A2, 8)) for name in "ba"]
+    jobs = [JobState(Job(name, A2, 8)) for name in "ba"]
     votes = stage.votes("")
 
     assert [each.job.name for each in sorted(jobs, key=votes.job_key)] == ["a", "b"]
@@ -262,32 +254,6 @@ def test_the_first_plugin_with_a_preference_orders_queues(
 
 
 @pytest.mark.parametrize(
-    ("tiers", "want"),
-    [
-        pytest.param("by-priority", "big small idle help", id="the first decides"),
-        pytest.param("by-name", "idle big small help", id="any plugin may"),
-        pytest.param("", "small big idle help", id="chips first, then as listed"),
-    ],
-)
-def test_the_first_plugin_with_a_preference_orders_roles(tiers: str, want: str) -> None:
-    roles = Role("idle", 0), Role("small", 4), Role("big", 8), Role("help", 0)
-    stage = Stage()
-    standing = stage.waits("j", roles=roles)
-    votes = stage.votes(tiers, ORDERS)
-
-    found = sorted(roles, key=lambda role: votes.role_key(standing, role))
-    assert " ".join(role.name for role in found) == want
-
-
-def test_a_job_without_roles_has_one() -> None:
-    stage = Stage()
-    standing = stage.waits("j")
-    role, _own = standing.crew[0]
-
-    assert stage.votes("").role_key(standing, role) == (False, 0)
-
-
-@pytest.mark.parametrize(
     ("answers", "want"),
     [
         pytest.param([], None, id="nobody asked: no opinion"),
@@ -304,7 +270,7 @@ def test_a_node_must_pass_every_predicate(
         for each in answers
     ]
     job = Job("j", A2, 8)
-    found = asked("predicate", tiers, job, job.crew[0][0])
+    found = asked("predicate", tiers, job, job.role_ranks[0][0])
 
     assert (None if found is None else "".join("01"[int(x)] for x in found)) == want
 
@@ -324,7 +290,7 @@ def test_scores_are_added_up(
     job = Job("j", A2, 8)
     tiers = [[None if each is None else np.array(each)] for each in answers]
     votes = votes_of("node_order", tiers, stage)
-    found = votes.node_scores(job, job.crew[0][0], np.array([0, 1]))
+    found = votes.node_scores(job, job.role_ranks[0][0], np.array([0, 1]))
 
     assert (None if found is None else found.tolist()) == want
 
@@ -334,32 +300,30 @@ def test_affinity_is_not_asked_about_nodes_because_sessions_do_that() -> None:
     job = Job("j", A2, 8)
     votes = stage.votes("affinity")
 
-    assert votes.predicate(job, job.crew[0][0]) is None
-    assert votes.node_scores(job, job.crew[0][0], np.array([0])) is None
+    assert votes.predicate(job, job.role_ranks[0][0]) is None
+    assert votes.node_scores(job, job.role_ranks[0][0], np.array([0])) is None
     assert votes.job_valid(stage.waits("k", chips=9)) is not None
 
 
-@pytest.mark.parametrize("vote", HOOKS)
+@pytest.mark.parametrize("vote", [each for each in HOOKS if each != "TaskOrder"])
 def test_a_flag_takes_a_vote_away(vote: str) -> None:
     hook = HOOKS[vote]
     answer = {"job_valid": "no", "predicate": np.array([False]), "job_order": 1}
     stage = Stage()
-    standing, role = stage.waits("j"), Role("", 8)
+    job_state, role = stage.waits("j"), Role("", 8)
     about: dict[str, tuple[object, ...]] = {
         "queue_key": (Queue("q"),),
-        "role_key": (standing, role),
-        "predicate": (standing.job, role),
-        "node_scores": (standing.job, role, np.array([0])),
+        "predicate": (job_state.job, role),
+        "node_scores": (job_state.job, role, np.array([0])),
         "overused": (Queue("q"),),
         "allocatable": (Queue("q"), {}),
         "preemptive": (Queue("q"), {}),
-        "preemptable": (standing, pods("j0")),
-        "reclaimable": (standing, pods("j0")),
+        "preemptable": (job_state, pods("j0")),
+        "reclaimable": (job_state, pods("j0")),
     }
     other = {
         "job_order": "job_key",
         "queue_order": "queue_key",
-        "task_order": "role_key",
         "node_order": "node_scores",
     }
     heard: list[str] = []
@@ -377,7 +341,7 @@ def test_a_flag_takes_a_vote_away(vote: str) -> None:
             {"actions": "allocate", "tiers": [{"plugins": [entry]}]}, ears
         )
         name = other.get(hook, hook)
-        getattr(votes, name)(*about.get(name, (standing,)))
+        getattr(votes, name)(*about.get(name, (job_state,)))
 
     assert len(heard) == (1 if vote in FLAG_OF else 2)
 
@@ -386,8 +350,8 @@ def test_everybody_is_told_of_a_job_that_is_let_in() -> None:
     heard: list[str] = []
 
     class Ear(Plugin):
-        def job_enqueued(self, standing: Standing) -> None:
-            heard.append(standing.job.name)
+        def job_enqueued(self, job_state: JobState) -> None:
+            heard.append(job_state.job.name)
 
     stage = Stage()
     votes = stage.votes("one | two", {"one": Ear, "two": type("Other", (Ear,), {})})
@@ -401,15 +365,15 @@ class Tally(Plugin):
 
     heard: Final[list[str]] = []
 
-    def pod_came(self, standing: Standing, holding: Any, amounts: Any) -> None:  # noqa: ANN401
-        self.heard.append(f"+{standing.job.name}{holding.replica} {amounts['cpu']}")
+    def pod_came(self, job_state: JobState, holding: Any, amounts: Any) -> None:  # noqa: ANN401
+        self.heard.append(f"+{job_state.job.name}{holding.replica} {amounts['cpu']}")
 
 
 class Both(Tally):
     """The same, for both."""
 
-    def pod_went(self, standing: Standing, holding: Any, amounts: Any) -> None:  # noqa: ANN401
-        self.heard.append(f"-{standing.job.name}{holding.replica} {amounts['cpu']}")
+    def pod_went(self, job_state: JobState, holding: Any, amounts: Any) -> None:  # noqa: ANN401
+        self.heard.append(f"-{job_state.job.name}{holding.replica} {amounts['cpu']}")
 
 
 @pytest.mark.parametrize(
@@ -470,7 +434,7 @@ def test_scores_are_asked_for_the_nodes_that_are_meant() -> None:
     stage = Stage()
     job = Job("j", A2, 8)
     votes = stage.votes("echo", {"echo": Echo})
-    found = votes.node_scores(job, job.crew[0][0], np.array([3, 1]))
+    found = votes.node_scores(job, job.role_ranks[0][0], np.array([3, 1]))
 
     assert found is not None
     assert found.tolist() == [3.0, 1.0]

@@ -11,15 +11,16 @@ from typing import Any, cast
 
 import msgspec
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import (
     Bind,
     Delete,
     Evict,
     Instruction,
-    Remember,
+    PersistRepair,
     Report,
 )
 from ringleaf.kube import encode, records
@@ -223,13 +224,13 @@ class Stage:
         self.now += later
         self.heard = self.decider.news(self.now)
         self.said = self.engine.handle_all(self.heard, self.now)
-        for name in self.engine.let_in:
+        for name in self.engine.admitted:
             self.world.let_in(name)
         words = []
         for each in self.said:
             if isinstance(each, Bind):
                 words.append(self._bind(each, outcome))
-            elif isinstance(each, Remember):
+            elif isinstance(each, PersistRepair):
                 self.remember(each)
             elif isinstance(each, Delete):
                 how = "delete at once" if each.force else "delete"
@@ -251,7 +252,7 @@ class Stage:
             later = 0.0
         raise AssertionError("it fails again and again")
 
-    def remember(self, each: Remember) -> None:
+    def remember(self, each: PersistRepair) -> None:
         """The record of a repair is written, or removed."""
         plain = self.groups.get(each.job.partition("/")[2])
         if plain is None:

@@ -42,34 +42,34 @@ STORIES: Final = (
     Fires(
         "RingleafDown",
         {"up": "0x240"},
-        "No Ringleaf scheduler is to be seen; no pod of its is scheduled.",
+        "Prometheus sees no Ringleaf scheduler; pods may not be scheduled.",
     ),
     Fires(
         "RingleafNoLeader",
         {f"ringleaf_leader{{{ONE}}}": "0x240", f"ringleaf_leader{{{TWO}}}": "0x240"},
-        "Ringleaf runs, and nobody decides.",
+        "Ringleaf runs without a leader; no pod is scheduled.",
     ),
     Fires(
         "RingleafTwoLeaders",
         {f"ringleaf_leader{{{ONE}}}": "1x240", f"ringleaf_leader{{{TWO}}}": "1x240"},
-        "2 Ringleaf schedulers decide at once.",
+        "2 replicas of Ringleaf are leaders at once.",
     ),
     Fires(
         "RingleafNotSynced",
         {f'ringleaf_synced{{{ONE}, kind="pods"}}': "0x240"},
-        "Ringleaf cannot list pods, and decides nothing until it can.",
+        "Ringleaf cannot list pods, and schedules nothing until it can.",
         {**HERE, "kind": "pods"},
     ),
     Fires(
         "RingleafWatchSilent",
         {f'ringleaf_watch_silence_seconds{{{ONE}, kind="nodes"}}': "0+60x240"},
-        "Ringleaf has heard nothing of nodes for 2h 0m 0s.",
+        "The watch of nodes has been silent for 2h 0m 0s.",
         {**HERE, "kind": "nodes"},
     ),
     Fires(
         "RingleafRelists",
         {f'ringleaf_lists_total{{{ONE}, kind="pods"}}': "1+1x240"},
-        "Ringleaf reads all pods again and again.",
+        "Ringleaf lists all pods again and again.",
         {**HERE, "kind": "pods"},
     ),
     Fires(
@@ -80,7 +80,7 @@ STORIES: Final = (
             f'ringleaf_api_requests_total{{{ONE}, verb="POST", code="none",'
             ' lane="bind"}': "0+20x240",
         },
-        "25% of requests for bind fail.",
+        "25% of API requests for bind fail.",
         {**HERE, "lane": "bind"},
     ),
     Fires(
@@ -114,7 +114,7 @@ STORIES: Final = (
     Fires(
         "RingleafInvalidJobs",
         {f'ringleaf_waiting_jobs{{{ONE}, reason="invalid"}}': "2x240"},
-        "2 jobs can never run as they are.",
+        "2 jobs are invalid and can never run as they are.",
     ),
     Fires(
         "RingleafHalfBoundGangs",
@@ -127,18 +127,18 @@ STORIES: Final = (
             f'ringleaf_evictions_total{{{ONE}, action="preempt",'
             ' result="refused"}': "0+1x240"
         },
-        "Pods that should make room for others are not let go.",
+        "The API server refuses evictions of pods that should make room.",
     ),
     Fires(
         "RingleafChipConflicts",
         {f"ringleaf_conflicts_total{{{ONE}}}": "0x110 1x100"},
-        "Two pods name the same chip.",
+        "Two pods claim the same chip.",
     ),
     Fires(
         "RingleafChipsUnclear",
         {f'ringleaf_chips{{{ONE}, {A2}, state="unclear"}}': "8x240"},
-        "8 chips of atlas-800t-a2 are not given, because a pod does not say which it"
-        " holds.",
+        "8 chips of atlas-800t-a2 stay unused, because a pod does not say which chips "
+        "it holds.",
         {"product": "atlas-800t-a2"},
     ),
     Fires(
@@ -160,9 +160,10 @@ STORIES: Final = (
         {"product": "atlas-800t-a2"},
     ),
     Fires(
-        "RingleafBrake",
+        "RingleafEvictionRateLimit",
         {f"ringleaf_brake_engaged{{{ONE}}}": "1x240"},
-        "The brake holds back jobs with faulty pods; more fails than may be deleted.",
+        "The eviction rate limit holds back repairs; more pods are faulty than may be "
+        "deleted.",
     ),
     Fires(
         "RingleafFaultStorm",
@@ -179,15 +180,15 @@ STORIES: Final = (
     Fires(
         "RingleafRepairStuck",
         {f"ringleaf_oldest_repair_seconds{{{ONE}}}": "0+60x240"},
-        "A job is being repaired for 2h 0m 0s.",
+        "A job has been in repair for 2h 0m 0s.",
     ),
     Fires(
-        "RingleafNodesSetAside",
+        "RingleafNodesQuarantined",
         {
-            f'ringleaf_nodes{{{ONE}, state="set-aside"}}': "2x240",
+            f'ringleaf_nodes{{{ONE}, state="quarantined"}}': "2x240",
             f'ringleaf_nodes{{{ONE}, state="ready"}}': "20x240",
         },
-        "2 nodes are set aside because they refuse pods.",
+        "2 nodes are quarantined because they refused pods.",
     ),
     Fires(
         "RingleafFragmented",
@@ -196,8 +197,8 @@ STORIES: Final = (
             f'ringleaf_chips{{{ONE}, {A2}, state="free"}}': "80x240",
             f'ringleaf_waiting_jobs{{{ONE}, reason="too-few-chips"}}': "1x240",
         },
-        "75% of the free chips of atlas-800t-a2 are of no use to pods of 8, and jobs"
-        " wait.",
+        "75% of the free chips of atlas-800t-a2 cannot be used by pods of 8 chips, "
+        "while jobs are pending.",
         {"product": "atlas-800t-a2"},
     ),
     Fires(
@@ -208,13 +209,13 @@ STORIES: Final = (
     Fires(
         "RingleafCheckCodes",
         {f"ringleaf_check_code_mismatches_total{{{ONE}}}": "0x110 1x100"},
-        "Reports on devices or nodes do not fit their check code, and are not heeded.",
+        "Reports on devices or nodes do not match their check code, and are ignored.",
         HERE,
     ),
     Fires(
         "RingleafBadObjects",
         {f'ringleaf_bad_objects{{{ONE}, kind="Node"}}': "1x240"},
-        "1 objects of kind Node have something in them that cannot be used.",
+        "1 objects of kind Node have an invalid field.",
         {"kind": "Node"},
     ),
     Fires(
@@ -223,13 +224,13 @@ STORIES: Final = (
             f"ringleaf_failures_total{{{ONE}}}": "0x110 1x100",
             f"ringleaf_differences_total{{{ONE}}}": "0x240",
         },
-        "The scheduler failed at something and has set it aside, or its books were "
-        "wrong and it began anew.",
+        "The scheduler quarantined what it failed on, or its cache differed from the "
+        "objects and was rebuilt.",
     ),
     Fires(
         "RingleafMessagesLost",
         {f'ringleaf_messages_total{{{ONE}, result="dropped"}}': "0x110 9x100"},
-        "People are not told everything; too many messages wait.",
+        "Events and conditions were dropped; too many are queued.",
     ),
     Fires(
         "RingleafMessagesRefused",
@@ -237,12 +238,12 @@ STORIES: Final = (
             f'ringleaf_messages_total{{{ONE}, result="refused"}}': "0+60x240",
             f'ringleaf_messages_total{{{ONE}, result="sent"}}': "0+60x240",
         },
-        "50% of what people should be told is refused.",
+        "50% of events and conditions are refused by the API server.",
     ),
     Fires(
         "RingleafBadConfiguration",
         {f"ringleaf_configuration_is_current{{{ONE}}}": "0x240"},
-        "The configuration is bad; the last good one is in force.",
+        "The configuration file is invalid; the last valid one is in effect.",
     ),
 )
 
@@ -275,7 +276,7 @@ WELL: Final = {
         "0x110 1x100"
     ),
     f"ringleaf_oldest_repair_seconds{{{ONE}}}": "0+60x20 0x240",
-    f'ringleaf_nodes{{{ONE}, state="set-aside"}}': "1x240",
+    f'ringleaf_nodes{{{ONE}, state="quarantined"}}': "1x240",
     f'ringleaf_nodes{{{ONE}, state="ready"}}': "30x240",
     f"ringleaf_spine_conflicts{{{ONE}}}": "0x240",
     f'ringleaf_messages_total{{{ONE}, result="sent"}}': "0+60x240",

@@ -693,6 +693,25 @@ def test_what_was_not_sent_is_forgotten() -> None:
     asyncio.run(story())
 
 
+def test_a_connection_that_is_just_closing_is_cut_as_well() -> None:
+    """TLS gives up its socket before the connection is told that it is lost."""
+
+    async def behaviour(_request: Request, reply: Reply) -> None:
+        await reply.answer(200)
+
+    async def story() -> None:
+        async with Server(behaviour, anonymous_tls(ssl.PROTOCOL_TLS_SERVER)) as server:
+            tls = anonymous_tls(ssl.PROTOCOL_TLS_CLIENT)
+            async with Api(Credentials(server.url, tls=tls)) as api:
+                for _turn in range(5):
+                    await api.call("POST", "/any")
+                    for _moment in range(5):
+                        api.cut()
+                        await asyncio.sleep(0)
+
+    asyncio.run(story())
+
+
 def test_every_request_is_told_of_with_its_outcome() -> None:
     told: list[tuple[str, str, int]] = []
 

@@ -195,6 +195,50 @@ def test_who_could_not_be_evicted_counts_as_running(
     assert world.outcomes == [f"{job} stayed" for job in stays]
 
 
+@pytest.mark.parametrize("how", ["evict", "delete"])
+def test_pods_are_bound_while_many_others_are_asked_to_end(how: str) -> None:
+    """Pods that end may be thousands; connections are left for those that begin."""
+    server = Lanes(workers=4)
+
+    async def run() -> None:
+        own = _binder(server, Known(), workers=4)
+        leaving = [_record(f"old-{i}", 0) for i in range(50)]
+        if how == "evict":
+            own.evict(leaving, "why", lambda _pod, _why: None)
+        else:
+            own.delete(leaving)
+        await asyncio.sleep(0)
+        own.bind([Bound(_record("new", 0), Placement(0, "a", ()), {})])
+        while "POST new" not in server.asked:  # noqa: ASYNC110 - others get no answer
+            await asyncio.sleep(0.001)
+        assert len(server.asked) <= 4
+        await own.abandoned()
+
+    asyncio.run(asyncio.wait_for(run(), 10))
+
+
+class Lanes(Server):
+    """Answers nothing, on so many connections."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(lambda _method, _name: None)
+        self._turns = asyncio.Semaphore(workers)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        kind: str = "application/json",
+    ) -> Answer:
+        del body, kind
+        async with self._turns:
+            self.asked.append(f"{method} {path.split('/')[6]}")
+            await asyncio.sleep(60)
+        raise Unreachable("away")
+
+
 def test_a_pod_at_which_the_binder_fails_is_told_and_bound_in_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -229,6 +273,7 @@ def _binder(
     server: Server,
     world: World,
     say: Callable[..., None] = lambda *_words, **_more: None,
+    workers: int = 32,
 ) -> Binder:
     return Binder(
         cast(Api, server),
@@ -237,6 +282,7 @@ def _binder(
         done=lambda _pod, _place: None,
         changed=lambda: None,
         say=say,
+        workers=workers,
     )
 
 

@@ -24,7 +24,7 @@ from ringleaf.kube.demand import (
 from ringleaf.kube.names import QUEUE_NAME
 from ringleaf.kube.nodes import MAX_RESOURCES as MAX_NODE_RESOURCES
 from ringleaf.kube.pods import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodRecord
-from ringleaf.model.fleet import Column
+from ringleaf.model.node_labels import Column
 from tests.kube.stage import NPU, Stage, node
 
 MUST = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -332,7 +332,11 @@ def test_a_resource_that_a_pod_makes_up_makes_no_node_be_read_again(
         stage.cycle()
 
     assert read == []
-    assert stage.engine.view.cluster.fleet.names == ["cpu", "memory", "pods"]
+    assert stage.engine.view.cluster.node_table.resources.names == [
+        "cpu",
+        "memory",
+        "pods",
+    ]
     assert stage.bound == {}
 
 
@@ -383,8 +387,8 @@ def test_labels_of_nodes_that_pods_make_up_are_not_kept() -> None:
         stage.pod(f"p{p}", 0, spec=node_affinity(keys))
     stage.cycle()
 
-    fleet = stage.engine.view.cluster.fleet
-    assert len(fleet._columns) == 0  # noqa: SLF001
+    fleet = stage.engine.view.cluster.node_table
+    assert len(fleet.labels._columns) == 0  # noqa: SLF001
 
 
 def test_node_affinity_is_not_looked_at_again_when_other_things_change(
@@ -605,7 +609,7 @@ def test_of_the_resources_of_a_node_the_first_are_counted() -> None:
     stage.put_node(node("a", allocatable=many))
     stage.cycle()
 
-    names = stage.engine.view.cluster.fleet.names
+    names = stage.engine.view.cluster.node_table.resources.names
     assert len(names) == MAX_NODE_RESOURCES
     assert {"cpu", "memory", "pods", "x.io/r000"} <= {*names}
     (told,) = [each.message for each in stage.world.problems]

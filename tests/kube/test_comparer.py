@@ -122,8 +122,6 @@ def test_a_new_engine_has_the_books_right(change: Callable[[Stage], None]) -> No
 
 def test_what_is_reserved_is_no_difference() -> None:
     stage = stage_of()
-    for holder in ("default/g (reserved)", "default/g (repair)"):
-        assert holder not in stage.engine.view.cluster.holdings
     stage.gang("big", 3)
     stage.cycle(1)
     stage.cycle(600)

@@ -24,7 +24,7 @@ from ringleaf.model.demand import (
     Taint,
     Toleration,
 )
-from ringleaf.model.fleet import Fleet
+from ringleaf.model.node_table import NodeTable
 
 NPU = "huawei.com/Ascend910"
 IGNORE = frozenset({NPU})
@@ -227,9 +227,9 @@ def test_terms_of_node_affinity() -> None:
 )
 def test_terms_that_say_nothing(terms: list[dict[str, Any]], want: list[bool]) -> None:
     labels = [{"a": "1", "metadata.name": "n0"}, {"metadata.name": "n1"}]
-    fleet = Fleet(labels, [(), ()], [{}, {}])
+    fleet = NodeTable(labels, [(), ()], [{}, {}])
 
-    assert fleet.selected(read(node_affinity(*terms))).tolist() == want
+    assert fleet.labels.selected(read(node_affinity(*terms))).tolist() == want
 
 
 def test_preferred_nodes() -> None:

@@ -13,7 +13,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.framework.instruction import Instruction, Report, WakeAt
 from ringleaf.kube.comparer import (
     jobs_that_differ,
@@ -350,13 +351,13 @@ class Histories(RuleBasedStateMachine):
             return
         view, requested = stage.engine.view, Counter[str]()
         for group in stage.world.groups.values():
-            standing = view.standings.get(group.name)
-            if standing is None:
+            job_state = view.job_states.get(group.name)
+            if job_state is None:
                 continue
             for pod in group.pods.values():
-                holds = pod.number in standing.placements
-                if holds and pod.number not in standing.terminating:
-                    requested[standing.job.queue] += 1000 * pod.asked
+                holds = pod.number in job_state.placements
+                if holds and pod.number not in job_state.terminating:
+                    requested[job_state.job.queue] += 1000 * pod.asked
         charged = {
             name: each.allocated.get(NPU, 0) for name, each in view.accounts.items()
         }

@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.kube.objects import Budget
 from ringleaf.kube.pods import chips_named
 from ringleaf.kube.watch import Gone
@@ -364,7 +365,7 @@ def test_names_of_quotas_in_min_resources_are_nothing_that_a_node_has() -> None:
     quotas = {"requests.cpu": "2", "limits.cpu": "2", "count/pods": "2"}
     stage.group("g", 2, minResources=asks | quotas)
     stage.cycle()
-    assert [*stage.engine.let_in] == ["default/g"]
+    assert [*stage.engine.admitted] == ["default/g"]
 
 
 # What a node says of itself
@@ -410,11 +411,11 @@ def test_a_budget_that_names_many_values_means_every_pod() -> None:
     put_budget(stage, "many", {"matchExpressions": [expression]}, 0)
     stage.cycle()
 
-    assert not stage.engine.view.standings["pod default/p"].job.preemptable
+    assert not stage.engine.view.job_states["pod default/p"].job.preemptable
 
     put_budget(stage, "many", {"matchExpressions": [expression]}, 1)
     stage.cycle()
-    assert stage.engine.view.standings["pod default/p"].job.preemptable
+    assert stage.engine.view.job_states["pod default/p"].job.preemptable
     stage.world.drop_budgets([Gone("default", "many", "")])
     stage.world.drop_budgets([Gone("default", "many", "")])
 
@@ -430,12 +431,12 @@ def test_budgets_without_number_are_held_against_few_pods(
         put_budget(stage, f"c{i}", {"matchLabels": {"app": f"other{i}"}}, 9)
     stage.pod("p", 1, labels={"app": "x"})
     stage.cycle()
-    assert stage.engine.view.standings["pod default/p"].job.preemptable
+    assert stage.engine.view.job_states["pod default/p"].job.preemptable
 
     monkeypatch.setattr("ringleaf.kube.budgets.MOST_WORK", 30)
     put_budget(stage, "late", {"matchLabels": {"app": "x"}}, 9)
     stage.cycle()
-    assert not stage.engine.view.standings["pod default/p"].job.preemptable
+    assert not stage.engine.view.job_states["pod default/p"].job.preemptable
 
 
 def put_budget(stage: Stage, name: str, selector: Plain, allowed: int) -> None:

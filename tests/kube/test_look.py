@@ -47,10 +47,10 @@ def test_an_engine_that_hears_everything_knows_what_the_other_one_knows() -> Non
 
     before = stage.engine.view
     assert known.cluster.free.tolist() == before.cluster.free.tolist()
-    assert known.standings.keys() == before.standings.keys()
-    for name, standing in before.standings.items():
-        assert known.standings[name].placements == standing.placements
-        assert known.standings[name].terminating == standing.terminating
+    assert known.job_states.keys() == before.job_states.keys()
+    for name, job_state in before.job_states.items():
+        assert known.job_states[name].placements == job_state.placements
+        assert known.job_states[name].terminating == job_state.terminating
 
 
 def test_looking_decides_nothing_until_it_is_asked_to() -> None:
@@ -58,12 +58,12 @@ def test_looking_decides_nothing_until_it_is_asked_to() -> None:
     stage.pod("w", 8)
     look = Look(stage.world, stage.now)
 
-    assert not look.engine.view.standings["pod default/w"].placements
+    assert not look.engine.view.job_states["pod default/w"].placements
     assert not look.binds
 
     look.decide()
 
-    assert look.engine.view.standings["pod default/w"].placements
+    assert look.engine.view.job_states["pod default/w"].placements
     assert list(look.binds) == ["pod default/w"]
 
 
@@ -84,9 +84,9 @@ def test_the_configuration_is_the_real_one_once_it_decides() -> None:
     (told,) = [each for each in look.events if isinstance(each, ConfChanged)]
 
     assert told.conf.actions
-    assert not look.engine.cycle.conf.actions
+    assert not look.engine.cycle.framework.conf.actions
     look.decide()
-    assert look.engine.cycle.conf.actions
+    assert look.engine.cycle.framework.conf.actions
 
 
 def unscheduled(message: str, **changes: Any) -> Pod:  # noqa: ANN401

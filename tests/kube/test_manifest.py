@@ -139,7 +139,7 @@ def test_lists_are_opened_and_what_brings_no_pods_is_passed_over() -> None:
     found = read({"apiVersion": "v1", "kind": "List", "items": [service, pod()]})
 
     assert len(found.pods) == 1
-    assert found.notes == ["Service 's' makes no difference here"]
+    assert found.notes == ["Service 's' has no effect here"]
 
 
 @pytest.mark.parametrize(

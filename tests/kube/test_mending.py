@@ -12,10 +12,10 @@ from ringleaf.engine.event import DeletionsKnown, RepairKnown
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
-    Point,
-    Remember,
+    PersistRepair,
     Repaired,
     Report,
+    ReportFaultyPods,
     Verdict,
 )
 from ringleaf.kube import (
@@ -43,7 +43,7 @@ from ringleaf.kube.recordstore import (
 )
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.resetconfig import Reset
-from ringleaf.model.fault import Ailment, Cause, Deletion, Fault, Reach, Record
+from ringleaf.model.fault import Cause, Deletion, Fault, PodFault, Record, RestartScope
 from ringleaf.model.placement import Placement
 from tests.kube.stage import NPU, Plain, Stage, teller_of
 
@@ -51,7 +51,7 @@ UID = "-01234567-89ab-cdef-0123-456789abcdef"
 PODS_ONLY = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 RECORD = Record(
     since=5.0,
-    ailments=(Ailment(1, Cause.CHIP, "b"),),
+    ailments=(PodFault(1, Cause.CHIP, "b"),),
     placements=(Placement(1, "b", tuple(range(8))),),
     deleted=(1,),
     deleted_at=6.0,
@@ -271,7 +271,7 @@ def delete(*replicas: int, force: bool = False) -> Delete:
 def test_a_repair_is_written_before_its_pods_are_deleted() -> None:
     stage, server = running(), Server()
 
-    carry_out(stage, server, [Remember(JOB, RECORD), delete(1, force=True)])
+    carry_out(stage, server, [PersistRepair(JOB, RECORD), delete(1, force=True)])
 
     assert server.asked == [WRITE, "DELETE pods/g-1"]
     (_what, note), (_then, options) = server.bodies
@@ -293,7 +293,7 @@ def test_a_deletion_is_told_on_the_pods_and_left_to_the_report_on_the_podgroup()
 
     async def run() -> None:
         edge = Edge(stage, server)
-        for each in (Remember(JOB, RECORD), two, three):
+        for each in (PersistRepair(JOB, RECORD), two, three):
             edge.mender.carry_out(each)
         await asyncio.wait_for(edge.mender.drained(), 30)
         await asyncio.wait_for(edge.binder.drained(), 30)
@@ -314,7 +314,7 @@ def test_only_pods_that_are_deleted_now_are_written_as_about_to_be() -> None:
     stage, server = running(), Server()
     both = msgspec.structs.replace(RECORD, deleted=(0, 1))
 
-    carry_out(stage, server, [Remember(JOB, both), delete(1)])
+    carry_out(stage, server, [PersistRepair(JOB, both), delete(1)])
 
     text = server.records[JOB]
     uid = stage.pods["default/g-1"]["metadata"]["uid"]
@@ -323,7 +323,7 @@ def test_only_pods_that_are_deleted_now_are_written_as_about_to_be() -> None:
 
 def test_pods_that_were_to_be_deleted_and_are_not_yet_stay_written() -> None:
     stage, server = running(), Server()
-    note = Remember(JOB, RECORD)
+    note = PersistRepair(JOB, RECORD)
 
     carry_out(stage, server, [note, delete(0), note, delete(1)])
 
@@ -337,7 +337,7 @@ def test_a_record_that_was_written_late_by_whoever_led_before_is_written_over() 
     server = Server()
     server.write_record(JOB, f"group-g{UID}", "late")
 
-    said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+    said = carry_out(stage, server, [PersistRepair(JOB, RECORD), delete(1)])
 
     assert server.asked == [WRITE, AGAIN, "DELETE pods/g-1"]
     assert records.read(server.records[JOB]) == RECORD
@@ -349,7 +349,7 @@ def test_a_record_is_written_for_the_version_that_is_known() -> None:
     stage, server = running(), Server()
     over = Record(since=5.0, retries_used=1, is_over=True)
 
-    carry_out(stage, server, [Remember(JOB, RECORD), Remember(JOB, over)])
+    carry_out(stage, server, [PersistRepair(JOB, RECORD), PersistRepair(JOB, over)])
 
     assert server.asked == [WRITE, AGAIN]
     assert server.bodies[1][1]["metadata"]["resourceVersion"] == "v1"
@@ -412,7 +412,9 @@ def test_while_a_repair_cannot_be_written_nothing_is_deleted(status: int) -> Non
     stage = running()
     server = Server(lambda _method, path: status if "/configmaps" in path else None)
 
-    said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)], ended=False)
+    said = carry_out(
+        stage, server, [PersistRepair(JOB, RECORD), delete(1)], ended=False
+    )
 
     assert WRITE in server.asked
     assert {*server.asked} <= {WRITE, AGAIN}
@@ -425,7 +427,7 @@ def test_that_no_record_may_be_written_is_told_once() -> None:
     stage.gang("other", 1)
     server = Server(lambda _method, _path: 403)
 
-    steps = [Remember(job, RECORD) for job in (JOB, "default/other")]
+    steps = [PersistRepair(job, RECORD) for job in (JOB, "default/other")]
     said = carry_out(stage, server, steps, ended=False)
 
     assert len(server.asked) > 5
@@ -438,7 +440,7 @@ def test_once_it_can_be_written_they_are() -> None:
         lambda _method, _path: 500 if len(server.asked) < 10 else None,
     )
 
-    carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+    carry_out(stage, server, [PersistRepair(JOB, RECORD), delete(1)])
 
     assert server.asked[-2:] == [WRITE, "DELETE pods/g-1"]
 
@@ -458,7 +460,7 @@ def test_where_the_podgroup_is_gone_nothing_is_deleted(*, returns: bool) -> None
         return None
 
     server = Server(gone)
-    said = carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+    said = carry_out(stage, server, [PersistRepair(JOB, RECORD), delete(1)])
 
     assert server.asked == [WRITE, REMOVE]
     assert server.records == {}
@@ -469,7 +471,7 @@ def test_where_it_is_known_to_be_gone_nobody_is_asked() -> None:
     stage, server = running(), Server()
     stage.drop_group(f"g{UID}")
 
-    carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+    carry_out(stage, server, [PersistRepair(JOB, RECORD), delete(1)])
 
     assert server.asked == []
 
@@ -480,7 +482,9 @@ def test_a_pod_alone_is_deleted_at_once() -> None:
     stage.cycle()
     job = "pod default/p"
 
-    carry_out(stage, server, [Remember(job, RECORD), Delete(job, (0,), "x", "why")])
+    carry_out(
+        stage, server, [PersistRepair(job, RECORD), Delete(job, (0,), "x", "why")]
+    )
 
     assert server.asked == ["DELETE pods/p"]
 
@@ -548,7 +552,7 @@ def test_the_pod_meant_is_the_one_that_was_there_when_it_was_said() -> None:
         return None
 
     server = Server(replaced)
-    carry_out(stage, server, [Remember(JOB, RECORD), delete(1)])
+    carry_out(stage, server, [PersistRepair(JOB, RECORD), delete(1)])
 
     assert server.bodies[-1][1]["preconditions"] == {"uid": before}
 
@@ -578,7 +582,7 @@ def test_of_a_record_that_is_too_large_where_pods_were_is_left_out_and_told(
     monkeypatch.setattr(records, "MOST_BYTES", 150)
     stage, server = running(), Server()
 
-    said = carry_out(stage, server, [Remember(JOB, RECORD)])
+    said = carry_out(stage, server, [PersistRepair(JOB, RECORD)])
 
     assert records.read(server.records[JOB]).placements == ()
     assert any(line.startswith("repair written in part") for line in said)
@@ -587,7 +591,7 @@ def test_of_a_record_that_is_too_large_where_pods_were_is_left_out_and_told(
 def test_what_is_forgotten_is_removed() -> None:
     stage, server = running(), Server()
 
-    carry_out(stage, server, [Remember(JOB, RECORD), Remember(JOB, None)])
+    carry_out(stage, server, [PersistRepair(JOB, RECORD), PersistRepair(JOB, None)])
 
     assert server.asked == [WRITE, REMOVE]
     assert server.bodies[-1][1]["preconditions"] == {"resourceVersion": "v1"}
@@ -597,7 +601,7 @@ def test_what_is_forgotten_is_removed() -> None:
 def test_what_was_never_written_is_not_removed() -> None:
     stage, server = running(), Server()
 
-    carry_out(stage, server, [Remember(JOB, None)])
+    carry_out(stage, server, [PersistRepair(JOB, None)])
 
     assert server.asked == []
 
@@ -607,7 +611,7 @@ def test_the_record_of_a_job_that_is_gone_is_removed() -> None:
 
     async def run() -> None:
         edge = Edge(stage, server)
-        edge.mender.carry_out(Remember(JOB, RECORD))
+        edge.mender.carry_out(PersistRepair(JOB, RECORD))
         await asyncio.wait_for(edge.mender.drained(), 30)
         stage.drop_group(f"g{UID}")
         edge.mender.remove_records()
@@ -697,7 +701,7 @@ def test_a_record_that_was_written_meanwhile_is_not_replaced_by_an_old_one() -> 
         edge = Edge(stage, server)
         found = await edge.store.read(lambda: False)
         stage.world.put_records(found or (), moves=True)
-        edge.mender.carry_out(Remember(JOB, RECORD))
+        edge.mender.carry_out(PersistRepair(JOB, RECORD))
         await asyncio.wait_for(edge.mender.run(), 30)
         await asyncio.wait_for(edge.mender.drained(), 30)
 
@@ -804,7 +808,7 @@ def test_a_configmap_that_is_no_record_of_its_name_is_passed_over() -> None:
 def test_whoever_deletes_pods_is_pointed_at_those_that_are_faulty() -> None:
     stage, server = running(), Server()
 
-    carry_out(stage, server, [Point(JOB, (Ailment(1, Cause.CHIP, "b"),))])
+    carry_out(stage, server, [ReportFaultyPods(JOB, (PodFault(1, Cause.CHIP, "b"),))])
 
     (what, body), *others = server.bodies
     assert (what, others) == ("PATCH g-1/status", [])
@@ -820,8 +824,8 @@ def test_a_pod_that_says_so_already_is_not_pointed_at_again() -> None:
     plain["metadata"]["annotations"][names.POD_STATUS] = "Unhealthy-CardUnhealthy"
     stage.put_pod(plain)
 
-    ailments = tuple(Ailment(n, Cause.CHIP, "b") for n in (0, 1))
-    carry_out(stage, server, [Point(JOB, ailments)])
+    ailments = tuple(PodFault(n, Cause.CHIP, "b") for n in (0, 1))
+    carry_out(stage, server, [ReportFaultyPods(JOB, ailments)])
 
     assert server.asked == ["PATCH g-0/status"]
 
@@ -833,7 +837,7 @@ def test_nobody_is_pointed_at_a_pod_that_is_well_again() -> None:
         plain["metadata"]["annotations"][names.POD_STATUS] = said
         stage.put_pod(plain)
 
-    carry_out(stage, server, [Point(JOB, ())])
+    carry_out(stage, server, [ReportFaultyPods(JOB, ())])
 
     ((what, body),) = server.bodies
     assert what == "PATCH g-0/status"
@@ -879,15 +883,17 @@ def test_processes_are_asked_to_exit_or_no_longer(
     assert "restartType" not in server.maps[RESET]["data"]
 
 
-@pytest.mark.parametrize(("reach", "times"), [(Reach.PODS, 3), (Reach.JOB, 0)])
+@pytest.mark.parametrize(
+    ("scope", "times"), [(RestartScope.POD, 3), (RestartScope.JOB, 0)]
+)
 def test_processes_are_told_that_all_pods_are_placed_again(
-    reach: Reach, times: int
+    scope: RestartScope, times: int
 ) -> None:
     stage, server = running(), Server()
     reset_config(server)
 
     carry_out(
-        stage, server, [Repaired(JOB, msgspec.structs.replace(RECORD, reach=reach))]
+        stage, server, [Repaired(JOB, msgspec.structs.replace(RECORD, scope=scope))]
     )
 
     found = told(server)
@@ -1057,7 +1063,7 @@ def test_what_has_not_changed_is_not_written_again() -> None:
     stage, server = running(), Server()
     sick(stage)
 
-    keep(stage, server, lambda edge: edge.book.heed([], [Remember(JOB, None)]))
+    keep(stage, server, lambda edge: edge.book.heed([], [PersistRepair(JOB, None)]))
     keep(stage, server)
 
     assert [each for each in server.asked if not each.startswith("GET")] == [
@@ -1073,7 +1079,7 @@ def test_d24_how_often_pods_may_still_fail_is_kept_and_read_back() -> None:
 
     def remember(edge: Edge) -> None:
         stage.world.remembered(JOB, record)
-        edge.book.heed([], [Remember(JOB, record)])
+        edge.book.heed([], [PersistRepair(JOB, record)])
 
     keep(stage, server, remember)
     kept = json.loads(server.maps[FAULTS]["data"]["remain-retry-times"])
@@ -1107,7 +1113,7 @@ def test_d24_the_lives_of_faults_are_kept_and_read_back() -> None:
 
     def seen(edge: Edge) -> None:
         edge.faults[fault.key] = fault
-        edge.book.heed([], [Remember(JOB, None)])
+        edge.book.heed([], [PersistRepair(JOB, None)])
 
     keep(stage, server, seen)
     stage.restart()
@@ -1122,7 +1128,7 @@ def test_who_waits_for_the_brake_is_written_down_until_nobody_does() -> None:
 
     def waits(edge: Edge) -> None:
         edge.braked += ["default/z", JOB]
-        edge.book.heed([], [Report(JOB, Verdict.BRAKED, "it waits")])
+        edge.book.heed([], [Report(JOB, Verdict.RATE_LIMITED, "it waits")])
 
     keep(stage, server, waits)
     assert server.maps[FAULTS]["data"]["ringleaf-braked"] == f'["{JOB}","default/z"]'
@@ -1154,12 +1160,12 @@ def test_who_looks_reads_what_was_written_once_no_fault_is_known_any_more() -> N
 
     def seen(edge: Edge) -> None:
         edge.faults[fault.key] = fault
-        edge.book.heed([], [Remember(JOB, None)])
+        edge.book.heed([], [PersistRepair(JOB, None)])
 
     def waits(edge: Edge) -> None:
         edge.braked.append(JOB)
         edge.deletions.append(Deletion(5.25, JOB, 2))
-        edge.book.heed([], [Report(JOB, Verdict.BRAKED, "it waits")])
+        edge.book.heed([], [Report(JOB, Verdict.RATE_LIMITED, "it waits")])
 
     keep(stage, server, seen)
     keep(stage, server, waits)
@@ -1314,12 +1320,33 @@ def test_one_book_does_not_wait_for_the_other() -> None:
         await asyncio.wait_for(silent.wait(), 30)
         sick(stage)
         stage.cycle()
-        edge.book.heed([], [Remember(JOB, None)])
+        edge.book.heed([], [PersistRepair(JOB, None)])
         await until(lambda: FAULTS in server.maps)
         task.cancel()
 
     asyncio.run(run())
     assert json.loads(server.maps[FAULTS]["data"]["fault-node"])
+
+
+def test_a_leader_that_ends_writes_what_it_has_not_written_yet() -> None:
+    stage, server = running(), Server()
+
+    async def run() -> None:
+        edge = Edge(stage, server)
+        await edge.book.read()
+        await edge.book.flush()
+        assert FAULTS not in server.maps, "one that does not lead writes nothing"
+        sick(stage)
+        stage.cycle()
+        task = asyncio.create_task(edge.book.run())
+        await until(lambda: FAULTS in server.maps)
+        fault = Fault("b", Cause.CHIP, "chip 3", 5.0, 6.0, None, ("default/g",))
+        edge.faults[fault.key] = fault
+        await edge.book.flush()
+        task.cancel()
+
+    asyncio.run(run())
+    assert '"acted":6.0' in server.maps[FAULTS]["data"]["ringleaf-faults"]
 
 
 def test_a_book_that_somebody_deletes_is_made_again_as_it_was() -> None:
@@ -1334,7 +1361,7 @@ def test_a_book_that_somebody_deletes_is_made_again_as_it_was() -> None:
         del server.maps[FAULTS]
         sick(stage)
         stage.cycle()
-        edge.book.heed([], [Remember(JOB, None)])
+        edge.book.heed([], [PersistRepair(JOB, None)])
         await until(lambda: FAULTS in server.maps)
         task.cancel()
 

@@ -23,8 +23,8 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import Effect, Taint
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import LeafState
-from ringleaf.model.spine import Leaf
 from ringleaf.model.topology import Server, Switch, Topology
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import NO_NPU, PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -240,7 +240,7 @@ def test_a_node_of_an_unknown_product_has_no_chips() -> None:
     assert found.problems[0] == (
         "Node 'n1': its labels (no accelerator, accelerator-type '850-Atlas-8p-8') "
         "name no product that is known; no chips are given; "
-        "hint: see: ringleaf products"
+        "hint: ringleaf products lists them"
     )
 
 
@@ -518,7 +518,7 @@ def test_a_node_offers_no_more_chips_than_kubernetes_counts() -> None:
     found = node_of(raw(allocatable={R: "5"}), NOTHING, held=0b11000000)
 
     assert found.is_short
-    assert found.node.offers == 0b11000111
+    assert (found.node.offers, found.node.allocatable) == (0b11000111, 5)
     assert only(found) == (
         "status.allocatable counts 5 huawei.com/Ascend910, annotation "
         "baseDeviceInfos lists more that are healthy; 3 are not given; "

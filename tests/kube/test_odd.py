@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import pytest
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import JobArrived
-from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.framework.instruction import Report
 from ringleaf.kube import jobs, teller
 from ringleaf.kube.api import Answer, Api
@@ -74,7 +75,7 @@ def test_pods_that_get_their_group_on_the_way_are_bound_once() -> None:
         stage.put_pod(plain)
 
     assert stage.cycle(outcome=sent) == []
-    placed = stage.engine.view.standings["default/g"].placements
+    placed = stage.engine.view.job_states["default/g"].placements
     assert {n: place.chips for n, place in placed.items()} == {
         0: (0, 1, 2, 3),
         1: (4, 5, 6, 7),
@@ -153,10 +154,10 @@ def test_who_was_not_bound_and_not_evicted_is_looked_at_again_for_both() -> None
 
     assert stage.world.next_at == stage.now + 0.5
     assert stage.cycle(later=0.5) == ["bind default/g: g-1 on a 4567"]
-    assert not stage.engine.view.standings["default/g"].job.preemptable
+    assert not stage.engine.view.job_states["default/g"].job.preemptable
     assert stage.world.next_at is not None
     stage.cycle(later=stage.world.next_at - stage.now)
-    assert stage.engine.view.standings["default/g"].job.preemptable
+    assert stage.engine.view.job_states["default/g"].job.preemptable
 
 
 def test_names_of_pods_are_remembered_in_bounds(
@@ -301,6 +302,50 @@ def test_only_a_podgroup_may_be_without_a_status_of_its_own(
     assert [f"{groups}/g/status", f"{groups}/g"] == told[:2]
     assert "/api/v1/namespaces/default/pods/g-0/status" in told
     assert "/api/v1/namespaces/default/pods/g-0" not in told
+
+
+UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [
+        ("no node", "no node; hint: ringleaf explain pod/g-0 -n default"),
+        ("no node; hint: ask for less", "no node; hint: ask for less"),
+        (
+            f"no node; hint: would start if job 'ml/bert-{UID}' ended",
+            "no node; hint: would start if job 'ml/bert' ended",
+        ),
+    ],
+)
+def test_the_event_of_a_waiting_pod_has_a_hint(
+    monkeypatch: pytest.MonkeyPatch, why: str, told: str
+) -> None:
+    monkeypatch.setattr(teller, "SETTLE_S", 0.0)
+    stage = Stage("a")
+    stage.group("g", 2)
+    stage.pod("g-0", 8, "g")
+    stage.cycle()
+    bodies: list[Any] = []
+
+    class Server:
+        async def call(self, _method: str, _path: str, body: bytes, **_: Any) -> Any:  # noqa: ANN401
+            bodies.append(json.loads(body))
+            return Answer(200, b"")
+
+    async def run() -> None:
+        own = teller_of(stage, Server(), lambda: 0.0)
+        own.waits("default/g", why)
+        await own.flush(5.0)
+
+    asyncio.run(run())
+    events = [each for each in bodies if each.get("reason") == "FailedScheduling"]
+    assert [each["message"] for each in events] == [told]
+    conditions = [
+        c for each in bodies for c in each.get("status", {}).get("conditions", ())
+    ]
+    assert conditions
+    assert not any(UID in each["message"] for each in conditions)
 
 
 def test_phases_are_told_before_conditions_however_many_there_are() -> None:

@@ -19,7 +19,8 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.kube.api import Api
 from ringleaf.kube.binder import Bound
 from ringleaf.kube.catalogue import CATALOGUE, CAUSES, PROCESS, STATES
@@ -66,7 +67,7 @@ class Scene:
         view = self.stage.engine.view
         said, n_nodes = self.stage.said, len(view.cluster)
         self.metrics.heard(self.stage.heard)
-        self.metrics.decided(said, view.standings, n_nodes, 0.002)
+        self.metrics.decided(said, view.job_states, n_nodes, 0.002)
         return words
 
     def values(self, name: str) -> dict[tuple[str, ...], float]:
@@ -231,13 +232,34 @@ def test_chips_that_are_reserved_are_neither_free_nor_used() -> None:
     scene.cycle()
     scene.stage.gang("large", 2)
     scene.cycle()
-    scene.stage.now += 10_000
+    scene.stage.now += 400
     scene.stage.pod("poke", 0)
 
     scene.cycle()
 
     assert scene.chips() == {"used": 1, "reserved": 15}
     assert scene.waiting() == {"reserved": 1}
+
+
+def test_what_reservations_keep_idle_is_counted() -> None:
+    scene = Scene("a b")
+    scene.scheduler.decider = scene.stage.decider
+    stage = scene.stage
+    stage.now = scene.scheduler.now() - 10_000
+    stage.pod("small", 1)
+    scene.cycle()
+    stage.gang("large", 2)
+    scene.cycle()
+    assert scene.waiting() == {"reserved": 1}
+    stage.now += 1000
+    stage.pod("poke", 0)
+    scene.cycle()
+
+    (used,) = scene.values("ringleaf_reservation_idle_budget_used").values()
+    (kept,) = scene.values("ringleaf_reservation_idle_chip_seconds_total").values()
+
+    assert used == 15 * 1000 / (0.05 * 16 * 86_400)
+    assert kept == pytest.approx(15 * 10_000, rel=0.01)
 
 
 def test_fragments_are_what_is_free_and_too_little() -> None:
@@ -257,14 +279,14 @@ def test_nodes_by_state() -> None:
     scene.stage.put_node(node("d", ready="False"))
     scene.cycle()
     cluster = scene.stage.engine.view.cluster
-    cluster.set_aside(cluster.index["b"])
+    cluster.quarantine(cluster.index["b"])
 
     found = scene.values("ringleaf_nodes")
 
     assert found == {
         ("ready",): 1,
         ("cordoned",): 1,
-        ("set-aside",): 1,
+        ("quarantined",): 1,
         ("not-ready",): 1,
     }
     assert scene.values("ringleaf_chips")["atlas-800t-a2", "free"] == 8

@@ -126,7 +126,7 @@ def test_a_job_names_its_product(
                 "nodeSelector accelerator-type is 'module-999', want module, half, "
                 "card, module-910b-8, module-910b-16, module-a3-16, "
                 "module-a3-16-super-pod or module-a3-8-super-pod; "
-                "hint: see: ringleaf products NAME"
+                "hint: ringleaf products NAME"
             ),
         ),
         (
@@ -147,7 +147,7 @@ def test_a_job_names_its_product(
             NPU,
             (
                 "annotation huawei.com/schedule_policy is missing, want chip4-node8 or "
-                "chip4-node16 for huawei.com/npu; hint: see: ringleaf products NAME"
+                "chip4-node16 for huawei.com/npu; hint: ringleaf products NAME"
             ),
         ),
         (

@@ -12,8 +12,10 @@ import msgspec
 import pytest
 
 from ringleaf import actions, engine, framework, kube, plugins, policies
-from ringleaf.framework.conf import Conf, read_conf
-from ringleaf.framework.view import View
+from ringleaf.actions.queue_iterator import QueueIterator
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
+from ringleaf.framework.state import SchedulerState
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.leader import Elector
@@ -22,7 +24,6 @@ from ringleaf.kube.quarantine import FIRST_S, MOST_S, Culprit, Quarantine
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.watch import Gone
 from ringleaf.model.queue import Queue
-from tests.effort import examples
 from tests.kube.stage import NPU, Stage, node
 
 EVIL = "evil"
@@ -238,9 +239,8 @@ def test_whatever_fails_for_one_object_the_others_are_bound(
     reached: list[tuple[object, str, FunctionType]],
 ) -> None:
     assert len(reached) > 150
-    step = -(-len(reached) // examples(len(reached)))
     stopped, twice, silent = [], [], []
-    for where, name, found in reached[::step]:
+    for where, name, found in reached:
         with pytest.MonkeyPatch.context() as patch:
             stage, times = cluster(), list[str]()
             put_everywhere(patch, where, name, found, failing(times))
@@ -252,6 +252,21 @@ def test_whatever_fails_for_one_object_the_others_are_bound(
             if times and not is_reported(stage):
                 silent.append(named(found))
     assert (stopped, twice, silent) == ([], [], [])
+
+
+def test_a_queue_whose_turn_always_fails_is_set_aside_with_its_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No function of the trace has a job or a queue, only the name of the queue."""
+    stage, times = cluster(), list[str]()
+    heap = cast("FunctionType", QueueIterator._heap)  # noqa: SLF001
+    monkeypatch.setattr(QueueIterator, "_heap", failing(times)(heap))
+    act(stage)
+
+    assert canary_is_bound(stage)
+    assert times
+    aside = stage.world.quarantine.asides
+    assert {Culprit("Queue", "evil-queue"), Culprit("Job", "default/evil")} <= {*aside}
 
 
 # What is set aside
@@ -319,7 +334,7 @@ def test_a_queue_that_fails_holds_up_its_own_jobs_only(
 ) -> None:
     stage = Stage("a b")
     with monkeypatch.context() as patch:
-        patch.setattr(View, "put", _fail_for(View.put, "odd"))
+        patch.setattr(SchedulerState, "put", _fail_for(SchedulerState.put, "odd"))
         stage.queue("odd", weight=1)
         stage.pod("good", 8)
         assert stage.endure() == ["bind pod default/good: good on a 01234567"]
@@ -420,8 +435,10 @@ def _fail(*_args: object, **_kwargs: object) -> None:
     raise ZeroDivisionError("for a test")
 
 
-def _fail_for(real: Callable[[View, Queue], None], name: str) -> Callable[..., None]:
-    def call(view: View, queue: Queue) -> None:
+def _fail_for(
+    real: Callable[[SchedulerState, Queue], None], name: str
+) -> Callable[..., None]:
+    def call(view: SchedulerState, queue: Queue) -> None:
         if queue.name == name:
             raise ZeroDivisionError
         real(view, queue)

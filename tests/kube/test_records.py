@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringleaf.kube import records
-from ringleaf.model.fault import Ailment, Cause, Reach, Record
-from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
 
 OF_PODS = [c for c in Cause if c not in (Cause.NETWORK, Cause.REFUSAL)]
 numbers = st.integers(0, 5000)
 times = st.floats(0, 4e9, allow_nan=False)
 nodes = st.sampled_from(["a", "node-é", 'q"uote', "worker-17"])
 marks = st.builds(
-    Mark,
+    LeafAnnotation,
     st.none() | st.sampled_from(list(JobType)),
     st.sampled_from(list(LeafState)),
     st.booleans(),
@@ -30,9 +30,9 @@ placements = st.builds(
 kept = st.builds(
     Record,
     since=times,
-    reach=st.sampled_from(list(Reach)),
+    scope=st.sampled_from(list(RestartScope)),
     ailments=st.lists(
-        st.builds(Ailment, numbers, st.sampled_from(OF_PODS), nodes | st.just(""))
+        st.builds(PodFault, numbers, st.sampled_from(OF_PODS), nodes | st.just(""))
     ).map(tuple),
     placements=st.lists(placements).map(tuple),
     deleted=st.lists(numbers).map(tuple),
@@ -55,14 +55,14 @@ def test_numbers_are_read_as_they_were_written(given_numbers: list[int]) -> None
 
 def large(n_pods: int, name: str) -> Record:
     """A job that loses all of its pods."""
-    mark = Mark(JobType.FOUNDATION, LeafState.SHARED)
+    mark = LeafAnnotation(JobType.FOUNDATION, LeafState.SHARED)
     places = [
         Placement(i, name.format(i * 7919 % n_pods), tuple(range(16)), i // 8, mark)
         for i in range(n_pods)
     ]
-    ailments = (Ailment(17, Cause.CHIP, places[17].node),)
+    ailments = (PodFault(17, Cause.CHIP, places[17].node),)
     everyone = tuple(range(n_pods))
-    return Record(1.7e9, Reach.JOB, ailments, tuple(places), everyone, 1.7e9)
+    return Record(1.7e9, RestartScope.JOB, ailments, tuple(places), everyone, 1.7e9)
 
 
 def test_a_job_of_4096_pods_fits_with_long_names_of_nodes() -> None:
@@ -96,7 +96,7 @@ def test_of_a_job_that_does_not_fit_where_its_pods_were_is_left_out() -> None:
         ('{"v":1,"since":1,"deleted":"x"}', "'x' is no run"),
         ('{"v":1,"since":1,"deleted":"0*999999999"}', "too long"),
         ('{"v":1,"since":1,"deleted":"5-1"}', "has no numbers"),
-        ('{"v":1,"since":1,"at":{"pods":"0"}}', "makes no sense"),
+        ('{"v":1,"since":1,"at":{"pods":"0"}}', "is inconsistent"),
         (
             '{"v":1,"since":1,"at":{"all_chips":["100000000000000000"]}}',
             "want numbers below 64",
@@ -104,7 +104,7 @@ def test_of_a_job_that_does_not_fit_where_its_pods_were_is_left_out() -> None:
         ('{"v":1,"since":1,"at":{"all_chips":["0*65"]}}', "too long"),
         (
             '{"v":1,"since":1,"ails":{"pods":"0","cause":"0","node":"0"}}',
-            "makes no sense",
+            "is inconsistent",
         ),
         (
             '{"v":1,"since":1,"ails":{"causes":["PodRefused"]}}',

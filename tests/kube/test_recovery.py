@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from ringleaf.config.conf import Conf
 from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsAil, PodsGone
-from ringleaf.framework.conf import Conf
 from ringleaf.framework.instruction import Delete
 from ringleaf.kube import recovery
 from ringleaf.kube.objects import Pod, PodGroup
@@ -15,10 +15,10 @@ from ringleaf.kube.recovery import recovery_of
 from ringleaf.kube.reports import check_code
 from ringleaf.model.fault import (
     NO_RECOVERY,
-    Ailment,
     Cause,
     Down,
-    Mode,
+    FaultMode,
+    PodFault,
     Recovery,
     SubHealth,
 )
@@ -43,19 +43,19 @@ def said(labels: dict[str, str], annotations: dict[str, str] | None = None) -> R
     return recovery_of(pods[0], pods, None)
 
 
-@pytest.mark.parametrize("word", list(Mode))
-def test_the_label_says_who_deletes_pods_and_how(word: Mode) -> None:
+@pytest.mark.parametrize("word", list(FaultMode))
+def test_the_label_says_who_deletes_pods_and_how(word: FaultMode) -> None:
     assert said({"fault-scheduling": word.value}) == Recovery(mode=word)
 
 
 @pytest.mark.parametrize("word", ["grace|force", "Force", "", "true"])
 def test_what_is_no_such_word_means_that_nobody_does(word: str) -> None:
-    assert said({"fault-scheduling": word}).mode is Mode.OFF
+    assert said({"fault-scheduling": word}).mode is FaultMode.OFF
 
 
 def test_without_labels_nothing_is_done() -> None:
     assert said({}) is NO_RECOVERY
-    assert NO_RECOVERY.mode is Mode.OFF
+    assert NO_RECOVERY.mode is FaultMode.OFF
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_the_strategy_for_what_works_but_not_well(word: SubHealth) -> None:
 def test_where_others_see_to_it_nothing_is_deleted() -> None:
     force = {"fault-scheduling": "force"}
 
-    assert said(force, {"ProcessRecoverStrategy": "retry"}).mode is Mode.OFF
-    assert said(force | {"elastic-scheduling": "on"}).mode is Mode.OFF
-    assert said(force | {"elastic-scheduling": "off"}).mode is Mode.FORCE
+    assert said(force, {"ProcessRecoverStrategy": "retry"}).mode is FaultMode.OFF
+    assert said(force | {"elastic-scheduling": "on"}).mode is FaultMode.OFF
+    assert said(force | {"elastic-scheduling": "off"}).mode is FaultMode.FORCE
 
 
 def test_pods_that_disagree_are_left_alone_unless_their_podgroup_decides() -> None:
@@ -136,8 +136,8 @@ def test_pods_that_disagree_are_left_alone_unless_their_podgroup_decides() -> No
         {"metadata": {"labels": {"fault-scheduling": "grace"}}}, PodGroup
     )
 
-    assert recovery_of(pods[0], pods, None).mode is Mode.OFF
-    assert recovery_of(pods[0], pods, group).mode is Mode.GRACE
+    assert recovery_of(pods[0], pods, None).mode is FaultMode.OFF
+    assert recovery_of(pods[0], pods, group).mode is FaultMode.GRACE
 
 
 def test_the_first_pod_is_the_master_unless_it_is_a_worker() -> None:
@@ -169,8 +169,8 @@ def complaints(stage: Stage) -> list[str]:
             "Grace",
             (
                 "label fault-scheduling is 'Grace', want off, grace, force, "
-                "external-grace or external-force; pods stay where they are, "
-                "whatever happens; hint: did you mean 'grace'?"
+                "external-grace or external-force; its faulty pods are not "
+                "replaced; hint: did you mean 'grace'?"
             ),
         ),
         (
@@ -178,7 +178,7 @@ def complaints(stage: Stage) -> list[str]:
             "-3",
             (
                 "label fault-retry-times is '-3', want a whole number; "
-                "pods that fail are not tried again"
+                "failed pods are not restarted"
             ),
         ),
         (
@@ -224,7 +224,7 @@ def test_an_annotation_that_means_nothing_is_told() -> None:
     (line,) = complaints(stage)
 
     assert "annotation huawei.com/recover_policy_path is 'job,pod', want pod" in line
-    assert line.endswith("want pod, pod,job or job; it counts as not there")
+    assert line.endswith("want pod, pod,job or job; it is ignored")
 
 
 def test_what_was_mended_is_told_again_when_it_is_bad_again() -> None:
@@ -329,7 +329,7 @@ def gang(stage: Stage, labels: dict[str, str], pods: int = 2) -> None:
     assert len(stage.bound) == pods
 
 
-def ailing(stage: Stage) -> list[tuple[Ailment, ...]]:
+def ailing(stage: Stage) -> list[tuple[PodFault, ...]]:
     """What is told to be wrong with pods, in the order in which it is."""
     events = stage.world.events(stage.now)
     return [each.ailments for each in events if isinstance(each, PodsAil)]
@@ -349,7 +349,7 @@ def test_a_job_says_what_it_wants_done_also_while_it_has_no_pods() -> None:
 
     assert first.job.podless
     assert first.job.recovery == second.job.recovery
-    assert second.job.recovery == Recovery(mode=Mode.FORCE, retries=3)
+    assert second.job.recovery == Recovery(mode=FaultMode.FORCE, retries=3)
 
 
 def test_pods_alone_that_differ_in_their_labels_alone_are_told_apart() -> None:
@@ -359,7 +359,7 @@ def test_pods_alone_that_differ_in_their_labels_alone_are_told_apart() -> None:
     events = stage.world.events(0.0)
     modes = [e.job.recovery.mode for e in events if isinstance(e, JobArrived)]
 
-    assert modes == [Mode.OFF, Mode.FORCE]
+    assert modes == [FaultMode.OFF, FaultMode.FORCE]
 
 
 def test_what_a_running_pod_begins_to_say_counts() -> None:
@@ -371,7 +371,7 @@ def test_what_a_running_pod_begins_to_say_counts() -> None:
     stage.put_pod(plain)
     (again,) = (e for e in stage.world.events(0.0) if isinstance(e, JobArrived))
 
-    assert again.job.recovery.mode is Mode.FORCE
+    assert again.job.recovery.mode is FaultMode.FORCE
     assert again.placements
 
 
@@ -391,7 +391,7 @@ def test_a_pod_that_failed_ails_until_another_has_its_place() -> None:
     where = changed(stage, "g-1")["spec"]["nodeName"]
     stage.ends("g-1", "Failed")
 
-    assert ailing(stage) == [(Ailment(1, Cause.POD, where),)]
+    assert ailing(stage) == [(PodFault(1, Cause.POD, where),)]
     assert ailing(stage) == []
     stage.drop_pod("g-1")
     stage.pod("g-1", 8, "g")
@@ -419,7 +419,7 @@ def test_a_container_that_ended_badly_makes_its_pod_ail(
     stage.put_pod(plain)
 
     where = plain["spec"]["nodeName"]
-    assert ailing(stage) == ([(Ailment(0, Cause.POD, where),)] if ails else [])
+    assert ailing(stage) == ([(PodFault(0, Cause.POD, where),)] if ails else [])
 
 
 def test_a_pod_that_somebody_found_faulty_ails_until_it_is_found_well() -> None:
@@ -430,7 +430,7 @@ def test_a_pod_that_somebody_found_faulty_ails_until_it_is_found_well() -> None:
     stage.put_pod(plain)
     where = plain["spec"]["nodeName"]
 
-    assert ailing(stage) == [(Ailment(0, Cause.RELATION, where),)]
+    assert ailing(stage) == [(PodFault(0, Cause.RELATION, where),)]
     plain["metadata"]["labels"]["fault-type"] = "software"
     stage.put_pod(plain)
     assert ailing(stage) == [()]
@@ -460,7 +460,7 @@ def test_a_pod_that_is_not_quite_well(
     stage.put_pod(plain)
 
     where = plain["spec"]["nodeName"]
-    found = [(Ailment(0, Cause.SUB_HEALTH, where),)] if ails else []
+    found = [(PodFault(0, Cause.SUB_HEALTH, where),)] if ails else []
     assert ailing(stage) == found
 
 
@@ -675,7 +675,7 @@ def test_d39_a_configuration_that_is_read_again_counts_for_running_jobs() -> Non
 
     assert stage.cycle(1)[:2] == GRACE
     assert lone["metadata"].get("ownerReferences") is None
-    assert stage.engine.view.standings["pod default/lone"].job.assumed == ()
+    assert stage.engine.view.job_states["pod default/lone"].job.assumed == ()
 
 
 def test_d39_a_new_leader_finishes_what_the_default_began() -> None:
@@ -708,7 +708,7 @@ def test_d38_what_gangs_without_the_label_count_as(
 
     stage.cycle()
 
-    job = stage.engine.view.standings["default/g"].job
+    job = stage.engine.view.job_states["default/g"].job
     assert job.tor_affinity == schema
     assert job.assumed == (("tor-affinity",) if not labels else ())
 
@@ -720,7 +720,7 @@ def test_d38_a_pod_of_its_own_and_one_of_another_scheduler_have_no_default() -> 
 
     stage.cycle()
 
-    jobs = [each.job for each in stage.engine.view.standings.values()]
+    jobs = [each.job for each in stage.engine.view.job_states.values()]
     assert len(jobs) == 2
     assert {job.tor_affinity for job in jobs} == {None}
 

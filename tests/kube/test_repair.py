@@ -7,22 +7,23 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import PodsEnding, RepairKnown
-from ringleaf.framework.conf import DEFAULT
-from ringleaf.framework.instruction import Delete, Remember, Report
+from ringleaf.framework.instruction import Delete, PersistRepair, Report
 from ringleaf.kube import names, records
 from ringleaf.kube.recovery import MAX_RETRIES
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.world import MOST_DELETED, NODE_HEARD_S, RetriesLeft
-from ringleaf.model.fault import Ailment, Cause, Reach, Record
+from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
 from ringleaf.model.placement import Placement
-from ringleaf.model.settings import Repairs
+from ringleaf.model.settings import RepairSettings
 from tests.kube.stage import NPU, Stage, node
 from tests.kube.test_unstarted import Hands
 
 PODS_ONLY = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 LOOSE = replace(
-    DEFAULT, settings=replace(DEFAULT.settings, repairs=Repairs(brake_percent=100))
+    DEFAULT,
+    settings=replace(DEFAULT.settings, repairs=RepairSettings(brake_percent=100)),
 )
 
 
@@ -155,8 +156,8 @@ def test_what_is_remembered_is_written_before_anything_is_deleted() -> None:
     report(stage, before["g-1"].split()[0], "Ascend910-3")
     stage.cycle()
 
-    kinds = [type(e) for e in stage.said if isinstance(e, Remember | Delete)]
-    assert kinds == [Remember, Delete]
+    kinds = [type(e) for e in stage.said if isinstance(e, PersistRepair | Delete)]
+    assert kinds == [PersistRepair, Delete]
     kept = records.read(stage.records["default/g"].text)
     assert kept.deleted == (1,)
     assert len(kept.placements) == 3
@@ -229,7 +230,7 @@ def test_d23_a_damaged_report_deletes_nothing() -> None:
     report(stage, place(stage, "g-1").split()[0], "Ascend910-3", code="0" * 64)
 
     assert stage.cycle() == []
-    assert not [e for e in stage.said if isinstance(e, Delete | Remember)]
+    assert not [e for e in stage.said if isinstance(e, Delete | PersistRepair)]
 
 
 def test_a_job_that_wants_nothing_done_stays() -> None:
@@ -292,7 +293,7 @@ def test_what_was_deleted_in_part_is_finished_by_the_next_scheduler() -> None:
     group = stage.world.groups["default/g"]
     doomed = [pod for pod in group.pods.values() if group.is_doomed(pod)]
     assert sorted(pod.name for pod in doomed) == ["g-0", "g-2"]
-    ending = stage.engine.view.standings["default/g"].terminating
+    ending = stage.engine.view.job_states["default/g"].terminating
     assert ending == {pod.number for pod in doomed}
 
     for name in ("g-0", "g-2"):
@@ -688,7 +689,7 @@ def test_who_begins_to_lead_goes_by_the_records_and_not_by_what_it_knew() -> Non
     stage.read_records()
     stage.world.put_conf(stage.conf)
     stage.cycle()
-    assert stage.engine.repairs["default/g"].deleted == {1, 2}
+    assert stage.engine.repairs["default/g"].deletion.pods == {1, 2}
 
     stage.world.put_conf(quiet)
     stage.cycle()
@@ -713,7 +714,7 @@ def test_who_wants_it_no_longer_loses_no_more_pods_to_a_restart() -> None:
 
     group = stage.world.groups["default/g"]
     assert not group.doomed
-    assert not stage.engine.view.standings["default/g"].terminating
+    assert not stage.engine.view.job_states["default/g"].terminating
     stage.pod("g-1", 8, "g")
     stage.cycle()
     assert len(stage.bound) == 3
@@ -724,8 +725,8 @@ def test_of_more_pods_than_there_can_be_some_are_believed() -> None:
     stage = Stage("a")
     numbers = tuple(range(3 * MOST_DELETED))
     places = tuple(Placement(n, "a", (0,)) for n in numbers)
-    ails = tuple(Ailment(n, Cause.CHIP, "a") for n in numbers)
-    record = Record(-5.0, Reach.JOB, ails, places, numbers, retries_used=10**12)
+    ails = tuple(PodFault(n, Cause.CHIP, "a") for n in numbers)
+    record = Record(-5.0, RestartScope.JOB, ails, places, numbers, retries_used=10**12)
     stage.group("g", 1, phase="Running")
     known(stage, records.write(record))
 
@@ -783,12 +784,12 @@ def any_record(dice: random.Random) -> Record:
         for _ in range(dice.randrange(5))
     ]
     ailments = [
-        Ailment(dice.randrange(6), dice.choice([*Cause]), dice.choice("abx"))
+        PodFault(dice.randrange(6), dice.choice([*Cause]), dice.choice("abx"))
         for _ in range(dice.randrange(3))
     ]
     return Record(
         since=dice.choice((*times, -5.0)),
-        reach=dice.choice([*Reach]),
+        scope=dice.choice([*RestartScope]),
         ailments=tuple(ailments),
         placements=tuple(places),
         deleted=tuple(dice.sample(range(7), dice.randrange(5))),

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from ringleaf.framework.conf import DEFAULT
-from ringleaf.framework.match import Match
+from ringleaf.config.reader import DEFAULT
+from ringleaf.explain.match import Agreement
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.findings import Finding
@@ -208,7 +208,7 @@ def test_jobs_that_left_between_the_pods_of_a_gang_are_told() -> None:
     show.later()
 
     assert show.told[1].meanwhile == 1
-    assert show.told[1].verdict is Match.TIE
+    assert show.told[1].verdict is Agreement.TIE
 
 
 def test_a_gang_that_stays_bound_in_part_would_wait_here() -> None:
@@ -233,11 +233,11 @@ def test_a_job_that_fits_here_and_waits_there_is_told_until_it_is_bound() -> Non
 
     assert show.later(2.0) == []
     (waits,) = show.shadow.findings.waiting.values()
-    assert (waits.verdict, waits.rule) == (Match.WAITS_THERE, "not-bound")
+    assert (waits.verdict, waits.rule) == (Agreement.WAITS_THERE, "not-bound")
     assert waits.why == "fits for 11 s and is not bound"
     assert [each.node for each in waits.ours] == ["a"]
     summary = show.shadow.findings.summary()
-    assert (summary.jobs, summary.verdicts[Match.WAITS_THERE]) == (0, 1)
+    assert (summary.jobs, summary.verdicts[Agreement.WAITS_THERE]) == (0, 1)
 
     show.bind("g-0", "a", "01234567")
     assert show.later() == ["g: same"]
@@ -426,5 +426,5 @@ def test_a_loop_tells_what_it_lacks_and_goes_by_the_last_good_configuration() ->
     assert "configuration" not in loop.ready()[1]
     assert loop.live()[0]
     loop.shadow.begin()
-    assert loop.shadow.engine.cycle.conf.actions == ()
+    assert loop.shadow.engine.cycle.framework.conf.actions == ()
     assert b'"jobs":0' in loop.page()

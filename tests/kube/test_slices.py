@@ -7,7 +7,7 @@ from itertools import pairwise
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
 from ringleaf.framework.instruction import Instruction
-from ringleaf.framework.view import View
+from ringleaf.framework.state import SchedulerState
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.scheduler import Options, Scheduler
@@ -24,7 +24,7 @@ class Slow:
         self.turns = 0
 
     @property
-    def view(self) -> View:
+    def view(self) -> SchedulerState:
         return self._engine.view
 
     @property
@@ -32,7 +32,7 @@ class Slow:
         return 0 < len(self.seen) < SLICES
 
     @property
-    def let_in(self) -> Iterable[str]:
+    def admitted(self) -> Iterable[str]:
         return ()
 
     def handle_all(

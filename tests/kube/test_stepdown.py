@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import JobGone
-from ringleaf.framework.conf import Conf, read_conf
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Answer, Unreachable
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.pods import PodRecord
@@ -27,7 +28,7 @@ def books(stage: Stage) -> Books:
     }
     jobs = {
         name: (each.phase, len(each.placements))
-        for name, each in sorted(view.standings.items())
+        for name, each in sorted(view.job_states.items())
     }
     return taken, jobs
 
@@ -112,7 +113,7 @@ def test_who_was_let_in_and_not_told_so_is_not_let_in() -> None:
 
     assert not stage.world.groups["default/g"].let_in
     assert books(stage) == newcomer(stage)
-    assert stage.engine.view.standings["default/g"].phase is Phase.PENDING
+    assert stage.engine.view.job_states["default/g"].phase is Phase.PENDING
     stage.lead()
     stage.cycle()
     assert stage.world.groups["default/g"].let_in

@@ -1,12 +1,18 @@
 """What faults cost, counted from what an engine says, and served as metrics."""
 
 from ringleaf.engine.event import JobGone, RepairKnown
-from ringleaf.framework.faultbook import FaultBook
-from ringleaf.framework.instruction import Delete, Remember, Repaired, Report, Verdict
-from ringleaf.framework.repairs import Repair
+from ringleaf.framework.fault_log import FaultLog
+from ringleaf.framework.instruction import (
+    Delete,
+    PersistRepair,
+    Repaired,
+    Report,
+    Verdict,
+)
+from ringleaf.framework.repair import Repair
 from ringleaf.kube.toll import NEVER_RAN, Toll
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause, Reach, Record
+from ringleaf.model.fault import Cause, Record, RestartScope
 from ringleaf.policies.products import PRODUCTS
 from tests.kube.test_page import Scene
 
@@ -17,7 +23,7 @@ FOUND = Record(10.0, deleted=(0,))
 
 
 def a_toll() -> Toll:
-    return Toll(FaultBook(), {})
+    return Toll(FaultLog(), {})
 
 
 def test_pods_are_counted_by_cause_and_force() -> None:
@@ -43,25 +49,32 @@ def test_pods_are_counted_by_cause_and_force() -> None:
 
 def test_a_repair_that_is_finished_counts_with_its_time() -> None:
     toll = a_toll()
-    wider = Record(10.0, reach=Reach.JOB)
+    wider = Record(10.0, scope=RestartScope.JOB)
 
-    toll.note([Remember("a", FOUND)], 10.0)
-    toll.note([Remember("a", wider), Remember("a", wider)], 12.0)
-    toll.note([Repaired("a", wider), Remember("a", None)], 25.0)
+    toll.note([PersistRepair("a", FOUND)], 10.0)
+    toll.note([PersistRepair("a", wider), PersistRepair("a", wider)], 12.0)
+    toll.note([Repaired("a", wider), PersistRepair("a", None)], 25.0)
 
-    assert toll.escalated == {Reach.JOB: 1}
-    assert toll.finished == {Reach.JOB: 1}
+    assert toll.escalated == {RestartScope.JOB: 1}
+    assert toll.finished == {RestartScope.JOB: 1}
     assert toll.repair_s.total == 15.0
 
 
 def test_a_job_that_is_repaired_another_time_was_not_escalated() -> None:
     toll = a_toll()
-    wider = Record(10.0, reach=Reach.JOB)
+    wider = Record(10.0, scope=RestartScope.JOB)
     over = Record(10.0, is_over=True)
-    toll.note([Remember("a", wider), Remember("a", over), Remember("a", FOUND)], 10.0)
-    toll.note([Remember("b", wider)], 10.0)
+    toll.note(
+        [
+            PersistRepair("a", wider),
+            PersistRepair("a", over),
+            PersistRepair("a", FOUND),
+        ],
+        10.0,
+    )
+    toll.note([PersistRepair("b", wider)], 10.0)
     toll.hear([JobGone("b"), RepairKnown("b", over)])
-    toll.note([Remember("b", FOUND)], 10.0)
+    toll.note([PersistRepair("b", FOUND)], 10.0)
 
     assert not toll.escalated
 
@@ -70,14 +83,14 @@ def test_a_repair_that_somebody_else_began_can_be_escalated() -> None:
     toll = a_toll()
     toll.hear([RepairKnown("a", FOUND), JobGone("a", returns=True)])
 
-    toll.note([Remember("a", Record(10.0, reach=Reach.BLOCK))], 12.0)
+    toll.note([PersistRepair("a", Record(10.0, scope=RestartScope.BLOCK))], 12.0)
 
-    assert toll.escalated == {Reach.BLOCK: 1}
+    assert toll.escalated == {RestartScope.BLOCK: 1}
 
 
 def test_the_brake_holds_back_a_job_once_until_its_pods_are_deleted() -> None:
     toll = a_toll()
-    held = Report("a", Verdict.BRAKED, "")
+    held = Report("a", Verdict.RATE_LIMITED, "")
 
     toll.note([held, held], 1.0)
     assert toll.held_back == 1
@@ -103,10 +116,10 @@ def test_it_is_all_served() -> None:
     toll = scene.scheduler.toll
     toll.book.nodes_changed(None, ILL, 1.0)
     toll.repairs = {"a": Repair.of("a", FOUND, None), "b": Repair("b", 20.0)}
-    toll.repairs["b"].braked = True
+    toll.repairs["b"].rate_limited = True
     toll.note(
         [
-            Report("b", Verdict.BRAKED, ""),
+            Report("b", Verdict.RATE_LIMITED, ""),
             Delete("a", (0, 1), Cause.CHIP, "", force=True),
         ],
         1.0,

@@ -5,8 +5,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import PodsAil, PodsRefused, PodsRun
-from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Delete, Report
 from ringleaf.kube.api import Api
 from ringleaf.kube.objects import Pod
@@ -159,12 +159,12 @@ def test_a_refused_pod_is_deleted_and_its_node_set_aside() -> None:
     stage.cycle()
     refuse(stage, "g-0")
 
-    assert stage.cycle() == ["delete default/g: 0", "set-aside default/g"]
+    assert stage.cycle() == ["delete default/g: 0", "quarantined default/g"]
 
     why = f"UnexpectedAdmissionError: {WORDS}"
     assert stage.heard[0] == PodsRefused("default/g", (0,), why)
     assert deleted(stage) == [("default/g", (0,), "PodRefused")]
-    assert [*stage.engine.set_aside] == ["a"]
+    assert [*stage.engine.quarantined] == ["a"]
 
 
 def test_the_successor_of_a_refused_pod_goes_elsewhere() -> None:
@@ -189,7 +189,7 @@ def test_a_refused_pod_without_a_group_is_deleted() -> None:
     stage.cycle()
 
     assert deleted(stage) == [("pod default/p", (0,), "PodRefused")]
-    assert [*stage.engine.set_aside] == ["a"]
+    assert [*stage.engine.quarantined] == ["a"]
 
 
 def test_a_refusal_is_told_once_and_to_whoever_leads_next() -> None:
@@ -293,7 +293,7 @@ def test_pods_that_are_made_again_are_deleted(monkeypatch: pytest.MonkeyPatch) -
     hands.carry_out()
 
     assert hands.deleted == ["g-0"]
-    assert hands.told == [("default/g", "Refused"), ("a", "SetAside")]
+    assert hands.told == [("default/g", "Refused"), ("a", "Quarantined")]
     assert (
         hands.messages[0] == f"pod 'g-0' on node 'a': UnexpectedAdmissionError: {WORDS}"
     )
@@ -313,7 +313,7 @@ def test_a_refused_pod_that_nobody_makes_again_stays(
     hands.carry_out()
 
     assert hands.deleted == []
-    assert hands.told == [("default/g", "NotReleased"), ("a", "SetAside")]
+    assert hands.told == [("default/g", "NotReleased"), ("a", "Quarantined")]
     assert hands.messages[0].startswith(
         f"pod 'g-0' on node 'a': UnexpectedAdmissionError: {WORDS}; it stays"
     )

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ringleaf.framework.conf import Conf
+from ringleaf.config.conf import Conf
 from ringleaf.framework.instruction import Bind, Report
 from ringleaf.kube.api import Answer, Api
 from ringleaf.kube.scheduler import Options, Scheduler

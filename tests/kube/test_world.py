@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT, read_conf
 from ringleaf.engine.event import JobArrived, JobGone, PodsGone
-from ringleaf.framework.conf import DEFAULT, Conf, read_conf
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.kube import records
 from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
 from ringleaf.kube.pods import seconds_of
@@ -300,7 +301,7 @@ def test_a_podgroup_without_pods_keeps_its_place_when_its_phase_is_written() -> 
     stage.put_group(plain)
 
     assert stage.cycle() == []
-    assert stage.engine.view.standings["default/g"].phase is Phase.INQUEUE
+    assert stage.engine.view.job_states["default/g"].phase is Phase.INQUEUE
 
 
 def test_bad_minimums_of_a_podgroup_are_told() -> None:
@@ -421,7 +422,7 @@ def test_a_running_gang_whose_labels_go_bad_stays() -> None:
     stage.put_group(plain)
 
     assert stage.cycle() == []
-    assert stage.engine.view.standings["default/g"].placements
+    assert stage.engine.view.job_states["default/g"].placements
 
 
 def test_a_job_has_the_priority_of_its_class() -> None:
@@ -456,9 +457,9 @@ def test_who_could_not_be_asked_to_end_runs_on() -> None:
     uid = stage.pods["default/low"]["metadata"]["uid"]
     stage.world.stayed("pod default/low", uid, stage.now)
     stage.cycle()
-    standing = stage.engine.view.standings["pod default/low"]
-    assert standing.placements
-    assert not standing.terminating
+    job_state = stage.engine.view.job_states["pod default/low"]
+    assert job_state.placements
+    assert not job_state.terminating
     assert "evict pod default/low: 0" not in stage.cycle(later=59)
     assert "evict pod default/low: 0" in stage.cycle(later=1)
 
@@ -486,8 +487,8 @@ def test_a_pod_that_is_asked_to_end_is_not_asked_again_when_its_job_changes(
     said = stage.cycle()
 
     assert not [each for each in said if each.startswith("evict ")]
-    standing = stage.engine.view.standings["default/low"]
-    assert standing.terminating == ({1} if refused else {0, 1})
+    job_state = stage.engine.view.job_states["default/low"]
+    assert job_state.terminating == ({1} if refused else {0, 1})
 
 
 def test_a_gang_whose_podgroup_is_gone_is_not_evicted() -> None:
@@ -519,7 +520,7 @@ def test_a_gang_whose_podgroup_is_gone_stays_in_its_queue() -> None:
     stage.gang("two", 1, queue="q")
     stage.cycle()
 
-    assert stage.engine.view.standings["default/one"].job.queue == "q"
+    assert stage.engine.view.job_states["default/one"].job.queue == "q"
     assert "two-0" not in stage.bound
 
 
@@ -1006,11 +1007,11 @@ def test_a_restart_does_not_change_since_when_a_job_waits() -> None:
     plain["metadata"]["creationTimestamp"] = "1970-01-01T00:10:00Z"
     stage.restart()
     stage.cycle()
-    before = stage.engine.view.standings["pod default/late"].waiting_since
+    before = stage.engine.view.job_states["pod default/late"].waiting_since
     stage.now += 1000
 
     stage.restart()
     stage.cycle()
 
-    after = stage.engine.view.standings["pod default/late"].waiting_since
+    after = stage.engine.view.job_states["pod default/late"].waiting_since
     assert before == after == 600

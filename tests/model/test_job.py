@@ -2,7 +2,8 @@
 
 import pytest
 
-from ringleaf.model.job import Job, Network, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Network, Schema
 from ringleaf.model.placement import JobType
 from ringleaf.policies.products import PRODUCTS
 

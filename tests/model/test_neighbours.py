@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ringleaf.framework.statement import Statement
-from ringleaf.model import neighbours
+from ringleaf.model import neighbours, pod_terms
+from ringleaf.model.arrays import Flags
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import (
     ANY_NAMESPACE,
@@ -19,13 +20,8 @@ from ringleaf.model.demand import (
     Selector,
     Spread,
 )
-from ringleaf.model.fleet import Flags
-from ringleaf.model.neighbours import (
-    HOSTNAME,
-    Neighbours,
-    Pick,
-    neighbours_of,
-)
+from ringleaf.model.neighbours import Neighbours, neighbours_of
+from ringleaf.model.pod_terms import HOSTNAME, Pick
 from ringleaf.policies.products import PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -118,7 +114,7 @@ def test_a_selector_means_pods(selector: Selector, meant: list[str]) -> None:
 def test_a_term_means_pods_of_namespaces(
     namespaces: tuple[str, ...], meant: list[Demand]
 ) -> None:
-    pick = neighbours.pick_of(PodTerm("zone", IS_WEB, namespaces), NOTHING)
+    pick = pod_terms.pick_of(PodTerm("zone", IS_WEB, namespaces), NOTHING)
 
     assert [pod for pod in (WEB, FAR_WEB) if pick.means(pod)] == meant
 
@@ -180,7 +176,7 @@ def test_a_term_means_pods_of_namespaces(
 def test_pods_that_need_neighbours(
     zones: str, pods: Pods, pod: Demand, refused: list[int] | None
 ) -> None:
-    assert those(index(zones, pods).lonely(pod)) == refused
+    assert those(index(zones, pods).affinity_unmet(pod)) == refused
 
 
 @pytest.mark.parametrize(
@@ -311,7 +307,7 @@ SELECT_AB = (Requirement("zone", Operator.IN, ("a", "b")),)
 def test_pods_that_are_spread(
     zones: str, pods: Pods, pod: Demand, refused: list[int] | None
 ) -> None:
-    assert those(index(zones, pods).lopsided(pod)) == refused
+    assert those(index(zones, pods).skew_exceeded(pod)) == refused
 
 
 def test_pods_on_nodes_that_are_not_selected_do_not_count_in_their_domain() -> None:
@@ -320,13 +316,18 @@ def test_pods_on_nodes_that_are_not_selected_do_not_count_in_their_domain() -> N
     hold(where, [(0, WEB)])
     ok = (Requirement("ok", Operator.EXISTS),)
 
-    assert those(neighbours_of(where).lopsided(spread(ON_ZONES, required=ok))) is None
+    assert (
+        those(neighbours_of(where).skew_exceeded(spread(ON_ZONES, required=ok))) is None
+    )
 
 
 def test_a_pod_that_selects_no_node_is_refused_none_by_its_spread() -> None:
     nowhere = (Requirement("zone", Operator.IN, ("x",)),)
 
-    assert index("ab", [(0, WEB)]).lopsided(spread(ON_ZONES, required=nowhere)) is None
+    assert (
+        index("ab", [(0, WEB)]).skew_exceeded(spread(ON_ZONES, required=nowhere))
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -484,7 +485,7 @@ def test_a_node_that_moves_to_another_zone_takes_its_pods_along() -> None:
     found = neighbours_of(where)
     before = those(found.repelled(apart(ZONE_WEB)))
 
-    where.fleet.change(0, {"zone": "b"}, (), {})
+    where.node_table.change(0, {"zone": "b"}, (), {})
 
     assert before == [0]
     assert those(found.repelled(apart(ZONE_WEB))) == [0, 1, 2]
@@ -554,7 +555,7 @@ def test_the_version_moves_when_a_pod_does_that_somebody_asked_for() -> None:
 def test_selectors_that_nobody_asks_for_any_more_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(neighbours, "MOST_KEPT", 2)
+    monkeypatch.setattr(neighbours, "MOST_KINDS", 2)
     where = cluster("a")
     found = neighbours_of(where)
     picks = [Pick(("default",), selector) for selector in (IS_WEB, IS_DB, ())]

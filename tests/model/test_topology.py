@@ -12,7 +12,7 @@ from ringleaf.model.topology import (
     quoted,
     seats,
     topology_of,
-    warnings_of,
+    topology_warnings,
 )
 
 
@@ -37,7 +37,7 @@ def test_full_and_irregular_leaves_are_sound() -> None:
     topology = Topology(4, switches=switches)
 
     assert problems_of(topology) == []
-    assert warnings_of(topology) == []
+    assert topology_warnings(topology) == []
     assert topology.n_nodes == 7
 
 
@@ -55,7 +55,7 @@ def test_a_leaf_size_that_holds_nothing_is_the_only_problem(size: int) -> None:
 def test_an_address_of_two_leaves() -> None:
     assert found(leaf(0, 0, address="same"), leaf(3, 0, address="same")) == [
         (
-            "leaf address 'same' (tor_ip) stands 2 times, with tor_id 0 and 3, "
+            "leaf address 'same' (tor_ip) is listed 2 times, with tor_id 0 and 3, "
             "want one leaf per address"
         )
     ]
@@ -65,7 +65,10 @@ def test_a_number_of_three_leaves() -> None:
     switches = [leaf(7, 0, address=name, prefix=name) for name in "abc"]
 
     assert found(*switches) == [
-        "tor_id 7 stands 3 times, at leaves 'a', 'b' and 'c', want one leaf per tor_id"
+        (
+            "tor_id 7 is listed 3 times, at leaves 'a', 'b' and 'c', want one leaf per "
+            "tor_id"
+        )
     ]
 
 
@@ -163,14 +166,14 @@ def test_an_empty_leaf_is_a_warning() -> None:
     topology = Topology(4, switches=(leaf(0, 0), leaf(1)))
 
     assert problems_of(topology) == []
-    assert warnings_of(topology) == ["leaf 1 'L1': no nodes"]
+    assert topology_warnings(topology) == ["leaf 1 'L1': no nodes"]
 
 
 def test_a_list_out_of_slot_order_is_a_warning() -> None:
     topology = Topology(4, switches=(leaf(0, 1, 0, 2),))
 
     assert problems_of(topology) == []
-    assert warnings_of(topology) == [
+    assert topology_warnings(topology) == [
         (
             "leaf 0 'L0': the nodes are listed by slot 1, 0 and 2, want ascending "
             "slots: the vendor's scheduler goes by their order in the list"
@@ -182,7 +185,7 @@ def test_a_list_out_of_slot_order_is_a_warning() -> None:
 def test_a_leaf_of_more_than_128_nodes_is_a_warning(size: int, n_warnings: int) -> None:
     topology = Topology(size, switches=(leaf(0, 0),))
 
-    assert len(warnings_of(topology)) == n_warnings
+    assert len(topology_warnings(topology)) == n_warnings
     assert problems_of(topology) == []
 
 
@@ -219,7 +222,8 @@ def test_leaves_whose_names_only_look_alike_stay_apart_and_are_told() -> None:
     topology = topology_of([("a", ("x/y", "z")), ("b", ("x", "y/z"))])
 
     assert len(topology.switches) == 2
-    assert problems_of(topology)[0].startswith("leaf address 'x/y/z' (tor_ip) stands 2")
+    told = problems_of(topology)[0]
+    assert told.startswith("leaf address 'x/y/z' (tor_ip) is listed 2")
 
 
 def test_seats_are_slots_and_what_is_left_is_out_of_place() -> None:

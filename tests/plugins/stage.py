@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
+from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.plugin import Victim
-from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.view import View
 from ringleaf.framework.votes import Votes
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import Demand
@@ -43,7 +44,7 @@ class Stage:
             Node(f"n{i}", A2, 8, 0xFF, resources=resources or {}, lists_all=lists_all)
             for i in range(nodes)
         )
-        self.view = View(self.cluster, Settings(), queues)
+        self.view = SchedulerState(self.cluster, Settings(), queues)
 
     def waits(
         self,
@@ -51,29 +52,29 @@ class Stage:
         chips: int = 8,
         replicas: int = 1,
         **job: Any,  # noqa: ANN401 - fields of Job
-    ) -> Standing:
+    ) -> JobState:
         """A job that holds nothing."""
         made = Job(name, A2, chips, replicas, **job)
-        standing = Standing(made, number=len(self.view.standings))
-        self.view.enter(standing)
-        return standing
+        job_state = JobState(made, number=len(self.view.job_states))
+        self.view.enter(job_state)
+        return job_state
 
-    def runs(self, name: str, nodes: str, chips: int = 8, **job: Any) -> Standing:  # noqa: ANN401
+    def runs(self, name: str, nodes: str, chips: int = 8, **job: Any) -> JobState:  # noqa: ANN401
         """A job with pods on *nodes*, one after the other: ``"0 0 1"``."""
         where = [int(node) for node in nodes.split()]
         job = {"replicas": len(where)} | job
-        standing = self.waits(name, chips, **job)
-        role_of = {n: role for role, own in standing.crew for n in own}
+        job_state = self.waits(name, chips, **job)
+        role_of = {n: role for role, own in job_state.role_ranks for n in own}
         with Statement(self.cluster) as statement:
             for replica, node in enumerate(where):
                 role = role_of[replica]
                 taken = self._free_chips(node, role.chips)
                 statement.allocate(name, node, taken, replica, demand=role.demand)
                 placement = Placement(replica, f"n{node}", chips_of(taken))
-                standing.placements[replica] = placement
+                job_state.placements[replica] = placement
             statement.commit()
-        self.view.move(standing, Phase.RUNNING)
-        return standing
+        self.view.move(job_state, Phase.RUNNING)
+        return job_state
 
     def _free_chips(self, node: int, chips: int) -> int:
         free = chips_of(self.cluster.free.item(node))

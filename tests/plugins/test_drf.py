@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.statement import Statement
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Role
@@ -77,23 +77,23 @@ def test_victims_have_no_less_without_them_than_the_evictor_with_its_pods(
     """Job a has all four nodes; the evictor asks for some of them."""
     stage = Stage()
     stage.runs("a", "0 1 2 3")
-    standing = stage.waits("j", replicas=evictor)
+    job_state = stage.waits("j", replicas=evictor)
 
-    found = stage.votes("drf").preemptable(standing, pods("a3 a2 a1 a0"))
+    found = stage.votes("drf").preemptable(job_state, pods("a3 a2 a1 a0"))
     assert told(found) == want
 
 
-def once_placed(standing: Standing, stage: Stage) -> str:
+def once_placed(job_state: JobState, stage: Stage) -> str:
     """Whose pods may go, of a job that has a half: tells the evictor's share."""
-    return told(stage.votes("drf").preemptable(standing, pods("a3 a2 a1 a0")))
+    return told(stage.votes("drf").preemptable(job_state, pods("a3 a2 a1 a0")))
 
 
 def test_what_the_evictor_has_counts_with_what_it_still_needs() -> None:
     stage = Stage(nodes=8)
     stage.runs("a", "0 1 2 3")
-    standing = stage.runs("j", "4", replicas=3, least=3)
+    job_state = stage.runs("j", "4", replicas=3, min_available=3)
 
-    assert once_placed(standing, stage) == "a3"
+    assert once_placed(job_state, stage) == "a3"
 
 
 def test_what_the_evictor_has_beyond_its_needs_counts_too() -> None:
@@ -101,39 +101,39 @@ def test_what_the_evictor_has_beyond_its_needs_counts_too() -> None:
     stage = Stage(nodes=8, resources={"cpu": 1000})
     stage.runs("a", "0 1 2 3")
     roles = Role("work", 8), Role("help", 0, 2, demand=asks(cpu=1000))
-    standing = stage.waits("j", replicas=1, roles=roles, least=1)
+    job_state = stage.waits("j", replicas=1, roles=roles, min_available=1)
     with Statement(stage.cluster) as statement:
         statement.hold("j", 4, 0, 1, demand=asks(cpu=1000))
         statement.hold("j", 5, 0, 2, demand=asks(cpu=1000))
         statement.commit()
 
-    assert once_placed(standing, stage) == "a3 a2"
+    assert once_placed(job_state, stage) == "a3 a2"
 
 
 def test_an_evictor_that_has_its_gang_evicts_for_one_more_pod() -> None:
     stage = Stage(nodes=8)
     stage.runs("a", "0 1 2 3")
-    standing = stage.runs("j", "4", replicas=3, least=1)
+    job_state = stage.runs("j", "4", replicas=3, min_available=1)
 
-    assert once_placed(standing, stage) == "a3 a2"
+    assert once_placed(job_state, stage) == "a3 a2"
 
 
 def test_the_next_pod_is_of_a_role_that_lacks_one() -> None:
     stage = Stage(nodes=8)
     stage.runs("a", "0 1 2 3")
     roles = Role("work", 8), Role("help", 1, 2)
-    standing = stage.runs("j", "4", replicas=1, roles=roles, least=1)
+    job_state = stage.runs("j", "4", replicas=1, roles=roles, min_available=1)
 
     # 9 of 64 chips, against 24, 16, 8 and 0 that would be left.
-    assert once_placed(standing, stage) == "a3 a2"
+    assert once_placed(job_state, stage) == "a3 a2"
 
 
 def test_an_evictor_that_lacks_nothing_has_what_it_has() -> None:
     stage = Stage(nodes=8)
     stage.runs("a", "0 1 2 3")
-    standing = stage.runs("j", "4")
+    job_state = stage.runs("j", "4")
 
-    assert once_placed(standing, stage) == "a3 a2 a1"
+    assert once_placed(job_state, stage) == "a3 a2 a1"
 
 
 def tree(*rows: str) -> list[Queue]:
@@ -275,20 +275,20 @@ def test_queues_give_back_while_they_stay_behind_the_evictors(
     """P has three of four nodes; each victim is looked at by itself."""
     stage = Stage(queues=tree("p root/p 1/1", "q root/q 1/1"))
     stage.runs("a", "0 1 2", queue="p", replicas=4)
-    standing = stage.waits("j", queue="q", replicas=asked, least=None)
+    job_state = stage.waits("j", queue="q", replicas=asked, min_available=None)
     stage.waits("more", queue="q", replicas=4)
 
-    found = stage.voting(HIERARCHY).reclaimable(standing, pods("a2 a1 a0"))
+    found = stage.voting(HIERARCHY).reclaimable(job_state, pods("a2 a1 a0"))
     assert told(found) == want
 
 
 def test_jobs_of_a_queue_that_is_gone_are_on_a_branch_of_their_own() -> None:
     stage = Stage(queues=tree("q root/q 1/1"))
     stage.runs("a", "0 1 2", queue="gone", replicas=4)
-    standing = stage.waits("j", queue="q", replicas=1)
+    job_state = stage.waits("j", queue="q", replicas=1)
     stage.waits("more", queue="q", replicas=4)
 
-    found = stage.voting(HIERARCHY).reclaimable(standing, pods("a2"))
+    found = stage.voting(HIERARCHY).reclaimable(job_state, pods("a2"))
     assert told(found) == "a2"
 
 

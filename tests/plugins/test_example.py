@@ -13,9 +13,10 @@ from ringleaf.cli.conf import check_file
 from ringleaf.cli.plan import plan_file
 from ringleaf.cli.plugins import installed_plugins
 from ringleaf.cli.replay import replay_file
-from ringleaf.framework.conf import Conf, read_conf
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.framework.session import Session
-from ringleaf.framework.view import View
+from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.votes import Votes
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
@@ -76,7 +77,7 @@ def test_its_vote_changes_where_a_job_goes(
         Node(name, A2, 8, 0xFF, labels={"zone": name[2:]})
         for name in ("a-dark", "b-light")
     )
-    view = View(cluster, Settings(), [Queue("night")])
+    view = SchedulerState(cluster, Settings(), [Queue("night")])
     votes = Votes(conf.tiers, view, {**PLUGINS, **others})
 
     decision = Session(cluster, bars=votes.predicate).decide(

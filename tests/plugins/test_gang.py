@@ -20,9 +20,9 @@ def test_a_job_must_have_the_pods_that_start_together(
     replicas: int, least: int | None, want: str | None
 ) -> None:
     stage = Stage()
-    standing = stage.waits("j", replicas=replicas, least=least)
+    job_state = stage.waits("j", replicas=replicas, min_available=least)
 
-    assert stage.votes("gang").job_valid(standing) == want
+    assert stage.votes("gang").job_valid(job_state) == want
 
 
 def roles(ps: int, worker: int, least: tuple[int, int]) -> tuple[Role, Role]:
@@ -47,16 +47,19 @@ def test_every_role_must_have_its_least(
     job_least: int, has: tuple[int, int], needs: tuple[int, int], want: str | None
 ) -> None:
     stage = Stage()
-    standing = stage.waits(
-        "j", replicas=has[1], roles=roles(*has, needs), least=job_least
+    job_state = stage.waits(
+        "j", replicas=has[1], roles=roles(*has, needs), min_available=job_least
     )
 
-    assert stage.votes("gang").job_valid(standing) == want
+    assert stage.votes("gang").job_valid(job_state) == want
 
 
 def test_jobs_that_lack_pods_go_before_jobs_that_have_enough() -> None:
     stage = Stage()
-    jobs = [stage.runs("runs", "0 1", replicas=3, least=2), stage.waits("waits")]
+    jobs = [
+        stage.runs("runs", "0 1", replicas=3, min_available=2),
+        stage.waits("waits"),
+    ]
     votes = stage.votes("gang")
 
     assert [s.job.name for s in sorted(jobs, key=votes.job_key)] == ["waits", "runs"]
@@ -81,18 +84,20 @@ def test_when_a_job_is_ready_pipelined_and_starving(
     """Pods run, end, finished, are promised a place; three must start together."""
     stage = Stage(nodes=6)
     nodes = " ".join(str(i) for i, each in enumerate(pods_of_it) if each in "re")
-    standing = stage.runs("j", nodes, replicas=6, least=3, roles=of_roles)
-    standing.terminating = frozenset(
+    job_state = stage.runs("j", nodes, replicas=6, min_available=3, roles=of_roles)
+    job_state.terminating = frozenset(
         i for i, each in enumerate(pods_of_it) if each == "e"
     )
-    standing.finished = frozenset(i for i, each in enumerate(pods_of_it) if each == "f")
-    standing.promised = frozenset(i for i, each in enumerate(pods_of_it) if each == "p")
+    job_state.finish(i for i, each in enumerate(pods_of_it) if each == "f")
+    job_state.promised = frozenset(
+        i for i, each in enumerate(pods_of_it) if each == "p"
+    )
     votes = stage.votes("gang")
 
     found = {
-        "ready": votes.job_ready(standing),
-        "pipelined": votes.job_pipelined(standing),
-        "starving": votes.job_starving(standing),
+        "ready": votes.job_ready(job_state),
+        "pipelined": votes.job_pipelined(job_state),
+        "starving": votes.job_starving(job_state),
     }
     assert " ".join(word for word, holds in found.items() if holds) == want
 
@@ -113,11 +118,11 @@ def test_a_job_is_ready_by_its_roles_too(
 ) -> None:
     """Workers are pods 0 to 2, parameter servers 3 and 4; three must start."""
     stage = Stage()
-    standing = stage.waits("j", replicas=3, roles=roles(2, 3, least), least=3)
+    job_state = stage.waits("j", replicas=3, roles=roles(2, 3, least), min_available=3)
     for replica in map(int, running.split()):
-        standing.placements[replica] = Placement(replica, "n0", ())
+        job_state.placements[replica] = Placement(replica, "n0", ())
 
-    assert stage.votes("gang").job_ready(standing) is want
+    assert stage.votes("gang").job_ready(job_state) is want
 
 
 @pytest.mark.parametrize(
@@ -129,14 +134,14 @@ def test_a_job_is_ready_by_its_roles_too(
 )
 def test_pods_that_can_start_anywhere(demand: Demand, want: bool) -> None:  # noqa: FBT001
     stage = Stage()
-    standing = stage.runs(
+    job_state = stage.runs(
         "j",
         "0",
         replicas=1,
         roles=(Role("worker", 8), Role("log", 0, 1, 1, demand)),
     )
 
-    assert stage.votes("gang").job_ready(standing) is want
+    assert stage.votes("gang").job_ready(job_state) is want
 
 
 @pytest.mark.parametrize(
@@ -153,7 +158,7 @@ def test_a_job_gives_what_it_can_spare_or_all_of_it(
     vote: str, least: int, candidates: str, want: str
 ) -> None:
     stage = Stage(nodes=6)
-    stage.runs("a", "0 1 2 3", least=least)
+    stage.runs("a", "0 1 2 3", min_available=least)
     stage.runs("b", "4")
     evictor = stage.waits("j")
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
+from ringleaf.config.arguments import Value
+from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.view import View
-from ringleaf.framework.vocabulary import Value
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import (
     NOTHING,
@@ -29,26 +30,26 @@ from ringleaf.model.demand import (
 from ringleaf.model.job import Job, Role
 from ringleaf.model.settings import Settings
 from ringleaf.plugins import nodeorder
-from ringleaf.plugins.nodeorder import DEFAULTS, FEW, NodeOrder
+from ringleaf.plugins.nodeorder import FEW_SCORED, NodeOrder, NodeOrderSettings
 from ringleaf.policies.products import PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
 GI = 2**30 * 1000
-OFF: dict[str, Value] = {f"{name}.weight": 0 for name in DEFAULTS}
+OFF: dict[str, Value] = {each.encode_name: 0 for each in fields(NodeOrderSettings)}
 
 
-def view(*nodes: Node) -> View:
-    return View(Cluster(nodes), Settings())
+def view(*nodes: Node) -> SchedulerState:
+    return SchedulerState(Cluster(nodes), Settings())
 
 
-def sized(*have: Mapping[str, int]) -> View:
+def sized(*have: Mapping[str, int]) -> SchedulerState:
     """Nodes n00, n01, ... with these resources."""
     return view(
         *(Node(f"n{i:02}", A2, 8, 0xFF, resources=own) for i, own in enumerate(have))
     )
 
 
-def zoned(zones: str) -> View:
+def zoned(zones: str) -> SchedulerState:
     """Nodes with zones of one letter, ``.`` for none."""
     labels: list[dict[str, str]] = [{} if z == "." else {"zone": z} for z in zones]
     return view(
@@ -60,14 +61,14 @@ def asks(**resources: int) -> Demand:
     return Demand(resources=tuple(resources.items()))
 
 
-def hold(where: View, node: int, demand: Demand) -> None:
+def hold(where: SchedulerState, node: int, demand: Demand) -> None:
     with Statement(where.cluster) as statement:
         statement.hold("running", node, 0, demand=demand)
         statement.commit()
 
 
 def scores(
-    where: View, pod: Demand, arguments: Mapping[str, Value] = OFF
+    where: SchedulerState, pod: Demand, arguments: Mapping[str, Value] = OFF
 ) -> list[float] | None:
     plugin, job = NodeOrder(where, arguments), Job("new", A2, 0)
     nodes = np.arange(len(where.cluster))
@@ -376,9 +377,9 @@ def test_scores_follow_pods_nodes_and_clusters() -> None:
     hold(where, 0, WEB)
     look()
     look()
-    where.cluster.fleet.change(1, {"zone": "a"}, (), {})
+    where.cluster.node_table.change(1, {"zone": "a"}, (), {})
     look()
-    where.cluster.fleet.change(0, {}, (), {})
+    where.cluster.node_table.change(0, {}, (), {})
     look()
     other = zoned("ab")
     hold(other, 1, WEB)
@@ -410,7 +411,7 @@ def test_resources_follow_nodes_and_clusters() -> None:
     role, nodes, seen = Role("", 0, demand=asks(cpu=1_000)), np.arange(1), []
     for step in range(3):
         if step == 1:
-            where.cluster.fleet.change(0, {}, (), {"cpu": 2_000})
+            where.cluster.node_table.change(0, {}, (), {"cpu": 2_000})
         if step == 2:
             where.watch(sized({"cpu": 4_000}).cluster)
         found = plugin.node_order(job, role, nodes)
@@ -436,8 +437,8 @@ def test_preferences_of_many_kinds_of_pods_are_kept_within_bounds(
 AMOUNT = st.integers(0, 3_000)
 SIZES = st.lists(
     st.tuples(AMOUNT, AMOUNT, st.lists(st.tuples(AMOUNT, AMOUNT), max_size=2)),
-    min_size=FEW + 1,
-    max_size=FEW + 3,
+    min_size=FEW_SCORED + 1,
+    max_size=FEW_SCORED + 3,
 )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from tests.plugins.stage import CHIPS, Stage, asks
 
 
@@ -43,17 +43,17 @@ def test_what_is_used_let_in_and_needed_is_within_the_cluster_times_the_factor(
     stage = Stage()
     stage.runs("runs", "0 1")
     stage.view.move(stage.waits("in"), Phase.INQUEUE)
-    standing = stage.waits("j", chips=1, replicas=chips)
+    job_state = stage.waits("j", chips=1, replicas=chips)
 
-    assert stage.voting(conf(arguments)).job_enqueueable(standing) is want
+    assert stage.voting(conf(arguments)).job_enqueueable(job_state) is want
 
 
 def test_only_what_must_start_together_is_needed() -> None:
     stage = Stage()
-    standing = stage.waits("j", chips=1, replicas=100, least=38)
+    job_state = stage.waits("j", chips=1, replicas=100, min_available=38)
     votes = stage.votes("overcommit")
 
-    assert votes.job_enqueueable(standing)
+    assert votes.job_enqueueable(job_state)
     assert not votes.job_enqueueable(stage.waits("k", chips=1, replicas=39))
 
 
@@ -68,9 +68,9 @@ def test_the_factor_counts_as_it_is_written() -> None:
 
 def test_a_resource_that_the_cluster_does_not_count_is_not_limited() -> None:
     stage = Stage()
-    standing = stage.waits("j", demand=asks(cpu=10**9))
+    job_state = stage.waits("j", demand=asks(cpu=10**9))
 
-    assert stage.votes("overcommit").job_enqueueable(standing)
+    assert stage.votes("overcommit").job_enqueueable(job_state)
 
 
 def test_what_a_job_needs_nothing_of_does_not_count() -> None:
@@ -83,12 +83,12 @@ def test_what_a_job_needs_nothing_of_does_not_count() -> None:
 
 def test_a_cluster_that_grows_lets_more_in() -> None:
     stage = Stage(nodes=1)
-    standing = stage.waits("j", replicas=2)
+    job_state = stage.waits("j", replicas=2)
     votes = stage.votes("overcommit")
-    assert not votes.job_enqueueable(standing)
+    assert not votes.job_enqueueable(job_state)
 
     stage.view.total = {CHIPS: 16_000}
-    assert votes.job_enqueueable(standing)
+    assert votes.job_enqueueable(job_state)
 
 
 @pytest.mark.parametrize("lists_all", [True, False])
@@ -96,10 +96,10 @@ def test_what_no_node_names_is_nothing_where_nodes_list_all(
     lists_all: bool,  # noqa: FBT001
 ) -> None:
     stage = Stage(lists_all=lists_all)
-    standing = stage.waits("j", chips=1, demand=asks(made_up=1))
+    job_state = stage.waits("j", chips=1, demand=asks(made_up=1))
 
     podless = stage.waits("k", chips=0, podless=True, demand=asks(quota=1))
 
     votes = stage.votes("overcommit")
-    assert votes.job_enqueueable(standing) is not lists_all
+    assert votes.job_enqueueable(job_state) is not lists_all
     assert votes.job_enqueueable(podless)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.view import View
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import (
     NOTHING,
@@ -51,9 +51,9 @@ EVERYTHING = Demand(
 FIELDS = Demand.__struct_fields__
 
 
-def view(zones: str) -> View:
+def view(zones: str) -> SchedulerState:
     """Nodes with zones of one letter; those of zone t are tainted."""
-    return View(
+    return SchedulerState(
         Cluster(
             Node(
                 f"n{i}",
@@ -69,13 +69,13 @@ def view(zones: str) -> View:
     )
 
 
-def hold(where: View, node: int, demand: Demand) -> None:
+def hold(where: SchedulerState, node: int, demand: Demand) -> None:
     with Statement(where.cluster) as statement:
         statement.hold("running", node, 0, demand=demand)
         statement.commit()
 
 
-def allowed(where: View, pod: Demand, *off: str) -> list[int] | None:
+def allowed(where: SchedulerState, pod: Demand, *off: str) -> list[int] | None:
     """The nodes that may take *pod*, with some conditions off."""
     plugin = Predicates(where, {f"predicate.{name}Enable": False for name in off})
     found = plugin.predicate(Job("new", A2, 1), Role("", 1, demand=pod))
@@ -176,7 +176,7 @@ def test_what_is_switched_off_is_stripped_and_nothing_else(
 ) -> None:
     plugin = Predicates(view("a"), {f"predicate.{switch}Enable": False})
 
-    found = plugin.effective(EVERYTHING)
+    found = plugin.effective_demand(EVERYTHING)
 
     for name in FIELDS:
         kept = getattr(EVERYTHING, name)
@@ -186,7 +186,7 @@ def test_what_is_switched_off_is_stripped_and_nothing_else(
 def test_without_spreading_only_soft_constraints_are_left() -> None:
     plugin = Predicates(view("a"), {"predicate.PodTopologySpreadEnable": False})
 
-    found = plugin.effective(EVERYTHING)
+    found = plugin.effective_demand(EVERYTHING)
 
     assert found.spread == (SOFTLY,)
     assert found.near == EVERYTHING.near
@@ -201,15 +201,17 @@ def test_without_taints_pods_go_to_any_node() -> None:
         return np.flatnonzero(eligible(where.cluster, request_of(job))).tolist()
 
     assert nodes(NOTHING) == [0]
-    assert nodes(plugin.effective(NOTHING)) == [0, 1]
-    assert plugin.effective(EVERYTHING).required == EVERYTHING.required
+    assert nodes(plugin.effective_demand(NOTHING)) == [0, 1]
+    assert plugin.effective_demand(EVERYTHING).required == EVERYTHING.required
 
 
 @pytest.mark.parametrize(
     "arguments", [{}, {"predicate.NodeAffinityEnable": True}], ids=["default", "true"]
 )
 def test_all_counts_unless_it_is_switched_off(arguments: dict[str, bool]) -> None:
-    assert Predicates(view("a"), {**arguments}).effective(EVERYTHING) == EVERYTHING
+    assert (
+        Predicates(view("a"), {**arguments}).effective_demand(EVERYTHING) == EVERYTHING
+    )
 
 
 def test_without_the_plugin_only_resources_and_preferences_count() -> None:

@@ -25,9 +25,9 @@ def test_victims_have_a_strictly_lower_priority(evictor: int, want: str) -> None
     stage = Stage()
     stage.runs("a", "0", priority=1)
     stage.runs("b", "1", priority=2)
-    standing = stage.waits("j", priority=evictor)
+    job_state = stage.waits("j", priority=evictor)
 
-    found = stage.votes("priority").preemptable(standing, pods("a0 b0"))
+    found = stage.votes("priority").preemptable(job_state, pods("a0 b0"))
     assert told(found) == want
 
 
@@ -46,7 +46,7 @@ def test_a_job_starves_until_all_its_pods_have_or_await_a_place(
     want: bool,  # noqa: FBT001
 ) -> None:
     stage = Stage()
-    standing = stage.runs("j", running, replicas=3, least=1)
-    standing.promised = frozenset(range(3 - promised, 3))
+    job_state = stage.runs("j", running, replicas=3, min_available=1)
+    job_state.promised = frozenset(range(3 - promised, 3))
 
-    assert stage.votes("priority").job_starving(standing) is want
+    assert stage.votes("priority").job_starving(job_state) is want

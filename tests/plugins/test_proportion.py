@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringleaf.framework.standing import Phase
+from ringleaf.framework.job_state import Phase
 from ringleaf.model.queue import Queue
-from ringleaf.plugins.proportion import Claim, Proportion, filled, parts_of
+from ringleaf.plugins.proportion import Claim, Proportion, filled, queue_shares
 from tests.plugins.stage import CHIPS, Stage, asks, pods, told
 
 TOTAL: Final = {"cpu": 12}
@@ -21,7 +21,7 @@ def deserved(
     """What queues deserve of the CPU when their jobs ask so much."""
     by_name = {queue.name: queue for queue in queues}
     asking = {q.name: {"cpu": n} for q, n in zip(queues, asked, strict=True)}
-    parts = parts_of(total, by_name, asking)
+    parts = queue_shares(total, by_name, asking)
     return [parts[queue.name].deserved["cpu"] for queue in queues]
 
 
@@ -116,7 +116,7 @@ def test_what_queues_deserve(
     ],
 )
 def test_the_real_capability(queues: list[Queue], want: list[int]) -> None:
-    parts = parts_of(TOTAL, {each.name: each for each in queues}, {})
+    parts = queue_shares(TOTAL, {each.name: each for each in queues}, {})
 
     assert [parts[each.name].capability["cpu"] for each in queues] == want
 
@@ -124,7 +124,7 @@ def test_the_real_capability(queues: list[Queue], want: list[int]) -> None:
 def test_resources_are_shared_one_by_one() -> None:
     queues = {"a": Queue("a", 3), "b": Queue("b")}
     asked = {"a": {"cpu": 99, "chips": 1}, "b": {"cpu": 99, "chips": 99}}
-    parts = parts_of({"cpu": 12, "chips": 8}, queues, asked)
+    parts = queue_shares({"cpu": 12, "chips": 8}, queues, asked)
 
     assert parts["a"].deserved == {"cpu": 9, "chips": 1}
     assert parts["b"].deserved == {"cpu": 3, "chips": 7}
@@ -134,14 +134,14 @@ def test_a_resource_that_the_cluster_does_not_count_is_limited_by_the_capability
     None
 ):
     queues = {"a": Queue("a", capability={"disk": 5}), "b": Queue("b")}
-    parts = parts_of(TOTAL, queues, {})
+    parts = queue_shares(TOTAL, queues, {})
 
     assert parts["a"].deserved["disk"] == parts["a"].capability["disk"] == 5
     assert "disk" not in parts["b"].deserved
 
 
 def test_a_queue_that_is_gone_deserves_nothing() -> None:
-    assert parts_of(TOTAL, {}, {"gone": {"cpu": 5}})["gone"].deserved == {"cpu": 0}
+    assert queue_shares(TOTAL, {}, {"gone": {"cpu": 5}})["gone"].deserved == {"cpu": 0}
 
 
 def test_queues_that_are_gone_share_one_part() -> None:
@@ -149,7 +149,7 @@ def test_queues_that_are_gone_share_one_part() -> None:
     queues = {"a": queue("a", least=5), "b": queue("b")}
     asked = {f"made up {i}": {"cpu": 9} for i in range(10)}
 
-    parts = parts_of(TOTAL, queues, asked | {"b": {"cpu": 99}})
+    parts = queue_shares(TOTAL, queues, asked | {"b": {"cpu": 99}})
 
     (gone,) = {id(parts[name]): parts[name] for name in asked}.values()
     assert gone.capability["cpu"] == TOTAL["cpu"] - 5
@@ -305,11 +305,11 @@ def test_jobs_are_let_in_within_the_real_capability(
 ) -> None:
     """Job a runs 16 pods of a chip and needs 12; job b was let in and needs 8."""
     stage = Stage()
-    stage.runs("a", "0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1", chips=1, least=12)
+    stage.runs("a", "0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1", chips=1, min_available=12)
     stage.view.move(stage.waits("b"), Phase.INQUEUE)
-    standing = stage.waits("j", chips=1, replicas=99, least=least)
+    job_state = stage.waits("j", chips=1, replicas=99, min_available=least)
 
-    assert stage.votes("proportion").job_enqueueable(standing) is want
+    assert stage.votes("proportion").job_enqueueable(job_state) is want
 
 
 def test_only_resources_that_the_job_needs_count_when_it_is_let_in() -> None:
@@ -332,15 +332,15 @@ def test_only_resources_that_the_job_needs_count_when_it_is_let_in() -> None:
 )
 def test_only_open_queues_let_jobs_in(name: str, want: bool) -> None:  # noqa: FBT001
     stage = Stage(queues=[Queue("open"), Queue("closed", is_open=False)])
-    standing = stage.waits("j", queue=name)
+    job_state = stage.waits("j", queue=name)
 
-    assert stage.votes("proportion").job_enqueueable(standing) is want
+    assert stage.votes("proportion").job_enqueueable(job_state) is want
 
 
 def test_victims_go_while_their_queue_uses_more_than_it_deserves() -> None:
     """P uses 3 nodes and deserves 2: one pod goes, the next would be of its own."""
     stage = Stage(queues=[Queue("p"), Queue("q")])
-    stage.runs("a", "0 1 2", queue="p", replicas=4, least=1)
+    stage.runs("a", "0 1 2", queue="p", replicas=4, min_available=1)
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("a2 a1 a0"))
@@ -356,7 +356,7 @@ def test_victims_go_while_their_queue_uses_more_than_it_deserves() -> None:
 )
 def test_a_gang_goes_whole_when_it_cannot_spare_a_pod(least: int, want: str) -> None:
     stage = Stage(queues=[Queue("p"), Queue("q")])
-    stage.runs("a", "0 1 2", queue="p", replicas=3, least=least)
+    stage.runs("a", "0 1 2", queue="p", replicas=3, min_available=least)
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("a2 a1 a0"))
@@ -366,7 +366,7 @@ def test_a_gang_goes_whole_when_it_cannot_spare_a_pod(least: int, want: str) -> 
 def test_a_gang_goes_whole_once_its_surplus_is_not_enough() -> None:
     """P uses 4 nodes and deserves 2; the gang spares one pod and needs three."""
     stage = Stage(queues=[Queue("p"), Queue("q")])
-    stage.runs("a", "0 1 2 3", queue="p", replicas=4, least=3)
+    stage.runs("a", "0 1 2 3", queue="p", replicas=4, min_available=3)
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("a3 a2 a1 a0"))

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
 from ringleaf.model.demand import Demand, Operator, Requirement
-from ringleaf.model.job import Firmness, Job, Role, Schema
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Firmness, Schema
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.admission import (
     admit,
@@ -158,7 +159,7 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
         pytest.param(
             a_job("atlas-800-9000", 4, pods=2),
             STRICT,
-            "2 x 4 chips: pods of 4 on atlas-800-9000 come alone, "
+            "2 x 4 chips: only a job of one pod may ask for 4 on atlas-800-9000, "
             "a job of several pods asks for more in each",
             f"ask for 1 x 8 chips; {NINE_THOUSAND}; job-requests: per-pod allows it",
             id="two of four: one of eight",
@@ -166,7 +167,7 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
         pytest.param(
             a_job("atlas-800-9000", 4, pods=4),
             STRICT,
-            "4 x 4 chips: pods of 4 on atlas-800-9000 come alone, "
+            "4 x 4 chips: only a job of one pod may ask for 4 on atlas-800-9000, "
             "a job of several pods asks for more in each",
             f"ask for 2 x 8 chips; {NINE_THOUSAND}; job-requests: per-pod allows it",
             id="four of four: two of eight",
@@ -225,7 +226,7 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
         pytest.param(
             a_job("atlas-800t-a3", 1, pods=2),
             STRICT,
-            "2 x 1 chips: pods of 1 on atlas-800t-a3 come alone, "
+            "2 x 1 chips: only a job of one pod may ask for 1 on atlas-800t-a3, "
             "a job of several pods asks for more in each",
             f"ask for 1 x 2 chips; atlas-800t-a3 {A3}",
             id="A3, two of one: one module",
@@ -233,7 +234,7 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
         pytest.param(
             a_job("atlas-900-a3", 14, pods=3),
             STRICT,
-            "3 x 14 chips: pods of 14 on atlas-900-a3 come alone, "
+            "3 x 14 chips: only a job of one pod may ask for 14 on atlas-900-a3, "
             "a job of several pods asks for more in each",
             "ask for 3 x 16 chips; atlas-900-a3 takes "
             "1, 2, 4, 6, 8, 10, 12, 14 or 16 chips in one pod, "
@@ -621,8 +622,8 @@ def test_roles_that_are_legal(job: Job) -> None:
     assert is_legal(job, STRICT)
 
 
-IN_SUPERPODS: Final = "but the SuperPoD rule places pods that are alike"
-SWITCHED: Final = "but switch affinity places pods that are alike"
+IN_SUPERPODS: Final = "but the SuperPoD rule places identical pods"
+SWITCHED: Final = "but switch affinity places identical pods"
 
 
 @pytest.mark.parametrize(

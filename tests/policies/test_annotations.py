@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job, Role
-from ringleaf.model.placement import LeafState, Mark, Placement
-from ringleaf.model.spine import Leaf
+from ringleaf.model.placement import LeafAnnotation, LeafState, Placement
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.annotations import chip_list, pod_annotations
 from ringleaf.policies.products import PRODUCTS
 from tests.chips import a_job
@@ -45,7 +45,7 @@ def test_halves_are_listed_pair_by_pair() -> None:
     ]
 
 
-def standing(key: str, **where: Any) -> Cluster:  # noqa: ANN401
+def job_state(key: str, **where: Any) -> Cluster:  # noqa: ANN401
     """A cluster of two nodes, n and m."""
     product = PRODUCTS[key]
     nodes = [Node(n, product, product.chips, 0, **where) for n in ("n", "m")]
@@ -56,7 +56,7 @@ def test_a_job_of_one_pod() -> None:
     placement = Placement(0, "n", (4, 5))
     placed = Placed(a_job("atlas-800-9000", 2), (placement,))
 
-    assert pod_annotations(standing("atlas-800-9000"), placed, placement) == {
+    assert pod_annotations(job_state("atlas-800-9000"), placed, placement) == {
         "huawei.com/Ascend910": "Ascend910-4,Ascend910-5",
         "distributed-job": "false",
         "hccl/rankIndex": "0",
@@ -67,7 +67,7 @@ def test_a_job_of_several_pods_tells_the_rank_of_each() -> None:
     placements = (Placement(0, "n", (0,)), Placement(1, "m", (3,)))
     placed = Placed(a_job("atlas-310p", 1, pods=2), placements)
 
-    assert pod_annotations(standing("atlas-310p"), placed, placements[1]) == {
+    assert pod_annotations(job_state("atlas-310p"), placed, placements[1]) == {
         "huawei.com/Ascend310P": "Ascend310P-3",
         "distributed-job": "true",
         "hccl/rankIndex": "1",
@@ -78,7 +78,7 @@ def test_a_job_in_a_superpod_tells_which_and_its_block() -> None:
     placement = Placement(0, "n", (2, 3), block=4)
     placed = Placed(a_job("atlas-900-a3", 2), (placement,))
 
-    found = pod_annotations(standing("atlas-900-a3", superpod=7), placed, placement)
+    found = pod_annotations(job_state("atlas-900-a3", superpod=7), placed, placement)
 
     assert found == {
         "huawei.com/Ascend910": "Ascend910-2,Ascend910-3",
@@ -92,36 +92,39 @@ def test_a_job_in_a_superpod_tells_which_and_its_block() -> None:
 @pytest.mark.parametrize(
     ("mark", "written"),
     [
-        (Mark(), {"isSharedTor": "0", "isHealthy": "0"}),
-        (Mark(state=LeafState.EXCLUSIVE), {"isSharedTor": "2", "isHealthy": "0"}),
+        (LeafAnnotation(), {"isSharedTor": "0", "isHealthy": "0"}),
         (
-            Mark(state=LeafState.SHARED),
+            LeafAnnotation(state=LeafState.EXCLUSIVE),
+            {"isSharedTor": "2", "isHealthy": "0"},
+        ),
+        (
+            LeafAnnotation(state=LeafState.SHARED),
             {"isSharedTor": "1", "isHealthy": "0", "sharedTorIp": "10.0.0.1"},
         ),
         (
-            Mark(state=LeafState.SHARED, healthy=False),
+            LeafAnnotation(state=LeafState.SHARED, healthy=False),
             {"isSharedTor": "1", "isHealthy": "1", "sharedTorIp": "10.0.0.1"},
         ),
     ],
     ids=["inside one leaf", "exclusive", "shared", "unhealthy"],
 )
 def test_a_job_under_leaves_tells_their_state(
-    mark: Mark, written: dict[str, str]
+    mark: LeafAnnotation, written: dict[str, str]
 ) -> None:
     placement = Placement(0, "n", (0,), mark=mark)
     placed = Placed(a_job("atlas-800t-a2", 1), (placement,))
 
-    found = pod_annotations(standing("atlas-800t-a2", leaf="L"), placed, placement)
+    found = pod_annotations(job_state("atlas-800t-a2", leaf="L"), placed, placement)
 
     plain = ("huawei.com/Ascend910", "distributed-job", "hccl/rankIndex")
     assert {k: v for k, v in found.items() if k not in plain} == written
 
 
 def test_a_shared_leaf_without_an_address_has_none_to_tell() -> None:
-    placement = Placement(0, "n", (0,), mark=Mark(state=LeafState.SHARED))
+    placement = Placement(0, "n", (0,), mark=LeafAnnotation(state=LeafState.SHARED))
     placed = Placed(a_job("atlas-800t-a2", 1), (placement,))
 
-    found = pod_annotations(standing("atlas-800t-a2", leaf="M"), placed, placement)
+    found = pod_annotations(job_state("atlas-800t-a2", leaf="M"), placed, placement)
 
     assert "sharedTorIp" not in found
 
@@ -134,7 +137,7 @@ def test_a_rank_that_was_given_is_not_written_and_helpers_get_nothing() -> None:
         Placement(4, "n", (0, 1), role="given"),
         Placement(1, "m", (), role="driver"),
     )
-    cluster = standing("atlas-800t-a2")
+    cluster = job_state("atlas-800t-a2")
 
     late, ranked, helper = (
         pod_annotations(cluster, Placed(job, pods), p) for p in pods

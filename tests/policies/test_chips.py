@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ringleaf.model.mask import mask_of
-from ringleaf.model.product import Mode, Row, Term
+from ringleaf.model.product import ProductMode, Row, Term
 from ringleaf.policies.chips import (
     BASE,
     MAX_RANK,
@@ -22,11 +22,11 @@ from ringleaf.policies.products import PRODUCTS
 from ringleaf.policies.rules import halves_row
 from tests.chips import chips
 
-RING: Final = PRODUCTS["atlas-800-9000"].rules[Mode.ANY]
+RING: Final = PRODUCTS["atlas-800-9000"].rules[ProductMode.ANY]
 BOX16: Final = PRODUCTS["atlas-200t-a2-box16"].rules
 CARDS: Final = PRODUCTS["atlas-300i"].rules
 DUO: Final = PRODUCTS["atlas-300i-duo"].rules
-PLAIN: Final = PRODUCTS["atlas-310p"].rules[Mode.ANY]
+PLAIN: Final = PRODUCTS["atlas-310p"].rules[ProductMode.ANY]
 
 
 def mask(drawing: str) -> int:
@@ -52,12 +52,12 @@ def test_many_masks_are_answered_at_once() -> None:
 @pytest.mark.parametrize(
     ("row", "n_chips"),
     [
-        *((CARDS[Mode.CARD][asked], 64) for asked in (1, 2, 3, 4)),
-        *((CARDS[Mode.CHIP][asked], 64) for asked in (1, 2, 5, 23, 64)),
-        *((CARDS[Mode.UNLABELLED][asked], 64) for asked in (1, 2, 3, 4, 5)),
-        *((DUO[Mode.CARD][asked], 32) for asked in (1, 2)),
-        *((DUO[Mode.CHIP][asked], 32) for asked in (1, 2, 3, 8, 15, 16)),
-        *((DUO[Mode.DISTRIBUTED][asked], 32) for asked in (1, 2, 3, 8, 15, 16)),
+        *((CARDS[ProductMode.CARD][asked], 64) for asked in (1, 2, 3, 4)),
+        *((CARDS[ProductMode.CHIP][asked], 64) for asked in (1, 2, 5, 23, 64)),
+        *((CARDS[ProductMode.UNLABELLED][asked], 64) for asked in (1, 2, 3, 4, 5)),
+        *((DUO[ProductMode.CARD][asked], 32) for asked in (1, 2)),
+        *((DUO[ProductMode.CHIP][asked], 32) for asked in (1, 2, 3, 8, 15, 16)),
+        *((DUO[ProductMode.DISTRIBUTED][asked], 32) for asked in (1, 2, 3, 8, 15, 16)),
         *((PLAIN[asked], 64) for asked in (1, 5, 17, 33, 64)),
     ],
 )
@@ -96,7 +96,7 @@ def test_how_many_pods_fit_into_every_mask_is_counted_pod_by_pod() -> None:
 
 
 def test_chips_above_the_sixteenth_are_read_too() -> None:
-    table = table_of(CARDS[Mode.CHIP][2], 64)
+    table = table_of(CARDS[ProductMode.CHIP][2], 64)
 
     assert table.taken(mask_of([3, 40, 41, 60])) == mask_of([3, 60])
     assert table.taken(mask_of([40, 41, 42, 61, 62])) == mask_of([61, 62])
@@ -104,7 +104,7 @@ def test_chips_above_the_sixteenth_are_read_too() -> None:
 
 def test_no_chip_is_taken_that_is_not_usable_and_as_many_as_asked() -> None:
     every = np.arange(1 << 16, dtype=np.uint64)
-    for asked, row in BOX16[Mode.ANY].items():
+    for asked, row in BOX16[ProductMode.ANY].items():
         found = read(row, 16, every)
         fits = found.rank != NEVER
 
@@ -123,19 +123,19 @@ def test_no_chip_is_taken_that_is_not_usable_and_as_many_as_asked() -> None:
             id="place in the walk, chips left",
         ),
         pytest.param(
-            BOX16[Mode.ANY][10],
+            BOX16[ProductMode.ANY][10],
             "0123456.|89abcdef",
             {Term.POSITION: 0, Term.SPARE: 2, Term.LEFT: 5},
             id="aligned, pairs left, chips left",
         ),
         pytest.param(
-            PRODUCTS["atlas-800t-a3"].rules[Mode.ANY][2],
+            PRODUCTS["atlas-800t-a3"].rules[ProductMode.ANY][2],
             "01|23|45|6.|..|..|..|..",
             {Term.POSITION: 0, Term.WHOLE: 2, Term.LEFT: 5},
             id="whole modules left, chips left",
         ),
         pytest.param(
-            PRODUCTS["atlas-350-4p-8"].rules[Mode.ANY][3],
+            PRODUCTS["atlas-350-4p-8"].rules[ProductMode.ANY][3],
             "012.|4567",
             {Term.SPARE: 1, Term.LEFT: 4},
             id="meshes that could serve it, chips left",
@@ -190,7 +190,7 @@ def test_a_table_is_made_once() -> None:
             id="k-th of one ring with k-th of the other",
         ),
         pytest.param(
-            BOX16[Mode.ANY][16],
+            BOX16[ProductMode.ANY][16],
             "01234567|89abcdef",
             tuple(range(16)),
             id="all sixteen ascending",

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.model.fault import Mode, Recovery
-from ringleaf.model.job import Job, Previous, Role, Schema
+from ringleaf.model.fault import FaultMode, Recovery
+from ringleaf.model.job import Job, Previous, Role
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import NO_MARK, JobType, Placement
 from ringleaf.model.settings import DefaultAffinity, Settings, SwitchMode
 from ringleaf.policies.admission import warnings_of
@@ -16,8 +17,8 @@ from ringleaf.policies.products import PRODUCTS
 A2, A3 = PRODUCTS["atlas-800t-a2"], PRODUCTS["atlas-900-a3"]
 NORMAL = Settings(default_tor_affinity=DefaultAffinity.NORMAL)
 LARGE = Settings(default_tor_affinity=DefaultAffinity.LARGE_MODEL)
-GRACE = Settings(default_fault_scheduling=Mode.GRACE)
-BOTH = replace(NORMAL, default_fault_scheduling=Mode.FORCE)
+GRACE = Settings(default_fault_scheduling=FaultMode.GRACE)
+BOTH = replace(NORMAL, default_fault_scheduling=FaultMode.FORCE)
 HELD = Placement(0, "a", (0, 1, 2, 3))
 
 
@@ -86,21 +87,23 @@ def test_d38_a_job_goes_on_by_the_rule_by_which_it_began() -> None:
 @pytest.mark.parametrize(
     ("given", "mode"),
     [
-        pytest.param(job(), Mode.GRACE, id="no label"),
-        pytest.param(job(chips=0, podless=True), Mode.GRACE, id="no pods any more"),
+        pytest.param(job(), FaultMode.GRACE, id="no label"),
         pytest.param(
-            job(recovery=Recovery(Mode.FORCE)), Mode.FORCE, id="its own label"
+            job(chips=0, podless=True), FaultMode.GRACE, id="no pods any more"
         ),
-        pytest.param(job(declined=("fault-scheduling",)), Mode.OFF, id="off"),
-        pytest.param(job(chips=0), Mode.OFF, id="no chips"),
-        pytest.param(job(critical=True), Mode.OFF, id="the system's"),
+        pytest.param(
+            job(recovery=Recovery(FaultMode.FORCE)), FaultMode.FORCE, id="its own label"
+        ),
+        pytest.param(job(declined=("fault-scheduling",)), FaultMode.OFF, id="off"),
+        pytest.param(job(chips=0), FaultMode.OFF, id="no chips"),
+        pytest.param(job(critical=True), FaultMode.OFF, id="the system's"),
     ],
 )
-def test_d39_what_counts_for_faults(given: Job, mode: Mode) -> None:
+def test_d39_what_counts_for_faults(given: Job, mode: FaultMode) -> None:
     found = with_defaults(given, GRACE)
 
     assert found.recovery.mode is mode
-    assert bool(found.assumed) == (mode is Mode.GRACE)
+    assert bool(found.assumed) == (mode is FaultMode.GRACE)
     assert warnings_of(found, GRACE) == ()
 
 
@@ -108,7 +111,7 @@ def test_d39_other_labels_of_the_job_mean_what_they_mean() -> None:
     given = job(recovery=Recovery(retries=3, pods_only=True))
 
     assert with_defaults(given, GRACE).recovery == Recovery(
-        Mode.GRACE, 3, pods_only=True
+        FaultMode.GRACE, 3, pods_only=True
     )
 
 

@@ -9,19 +9,19 @@ from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
-from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.demand import NOTHING, Demand, Toleration
 from ringleaf.model.job import Job, Role
 from ringleaf.policies.chips import NEVER
+from ringleaf.policies.counting import need_words
 from ringleaf.policies.fit import (
     BOUNDLESS,
     FITS,
     MAX_KNOWN,
     REASONS,
-    Barred,
+    Excluded,
     Request,
     capacity,
     eligible,
-    need_words,
     node_ranks,
     node_reasons,
     of_product,
@@ -171,7 +171,7 @@ def test_reasons_are_asked_in_this_order_and_read_so_after_a_count() -> None:
         ("other-product", "of another product"),
         ("not-ready", "not ready"),
         ("cordoned", "cordoned"),
-        ("set-aside", "quarantined because they refused pods"),
+        ("quarantined", "quarantined because they refused pods"),
         ("not-well", "sub-healthy, which the job avoids"),
         ("not-selected", "without the labels the job selects"),
         ("tainted", "with a taint the job does not tolerate"),
@@ -331,7 +331,7 @@ def test_what_was_found_of_nodes_is_found_anew_when_one_changes() -> None:
     cluster.change(0, replace(nodes[0], ready=False))
     assert capacity(cluster, request) == 1
     assert node_ranks(cluster, request)[0] == NEVER
-    cluster.set_aside(1)
+    cluster.quarantine(1)
     assert capacity(cluster, request) == 0
 
 
@@ -339,10 +339,21 @@ def test_only_so_many_requests_are_remembered() -> None:
     cluster = a_cluster("atlas-800t-a2", ["01234567"])
     for amount in range(2 * MAX_KNOWN):
         job = a_job("atlas-800t-a2", 8)
-        job = replace(job, demand=Demand(resources=(("cpu", amount),)))
+        job = replace(job, demand=Demand(tolerations=(Toleration(f"key-{amount}"),)))
         assert capacity(cluster, request_of(job)) == 1
 
     assert len(cluster.worked_out) == MAX_KNOWN
+
+
+def test_requests_that_differ_in_resources_and_labels_look_at_nodes_once() -> None:
+    cluster = a_cluster("atlas-800t-a2", ["01234567"])
+    for amount in range(8):
+        labels = (("app", str(amount)),)
+        demand = Demand(resources=(("cpu", 1000 * amount),), labels=labels)
+        job = replace(a_job("atlas-800t-a2", 8), demand=demand)
+        assert capacity(cluster, request_of(job)) == 1
+
+    assert len(cluster.worked_out) == 1
 
 
 def test_a_product_that_no_node_has_is_found_nowhere() -> None:
@@ -460,12 +471,12 @@ SMALL = {"a": 2, "b": 3, "c": 8}
 def test_a_plugin_refuses_before_the_network_and_after_taints() -> None:
     cluster = Cluster(a_node(name, "atlas-900-a3", PAIRS_16) for name in "abc")
     request = request_of(a_job("atlas-900-a3", 16))
-    barred: Barred = {
+    excluded: Excluded = {
         Reason.REFUSED: np.array([0, 1]),
         Reason.FAILED_BEFORE: [1, 2],
     }
 
-    assert reason_counts(node_reasons(cluster, request, barred)) == {
+    assert reason_counts(node_reasons(cluster, request, excluded)) == {
         Reason.REFUSED: 2,
         Reason.FAILED_BEFORE: 1,
     }

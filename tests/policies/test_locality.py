@@ -16,7 +16,7 @@ from ringleaf.model.decision import Reason
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job
 from ringleaf.policies.chips import NEVER
-from ringleaf.policies.fit import NOBODY, node_ranks, request_of
+from ringleaf.policies.fit import NOT_EXCLUDED, node_ranks, request_of
 from ringleaf.policies.locality import leaf_for
 from ringleaf.policies.products import PRODUCTS
 from tests.effort import examples
@@ -37,7 +37,7 @@ def leaves(*frees: Sequence[int], outside: Sequence[int] = ()) -> Cluster:
 
 
 def found(cluster: Cluster, chips: int, pods: int) -> str | None:
-    leaf = leaf_for(cluster, request_of(Job("j", A2, chips, pods)), pods, NOBODY)
+    leaf = leaf_for(cluster, request_of(Job("j", A2, chips, pods)), pods, NOT_EXCLUDED)
     return None if leaf is None else cluster.leaves[leaf].name
 
 
@@ -103,7 +103,7 @@ def test_d38_room_for_other_resources_counts() -> None:
     demand = Demand(resources=(("cpu", 1000),))
     request = request_of(Job("j", A2, 2, 3, demand=demand))
 
-    assert leaf_for(Cluster(nodes), request, 3, NOBODY) == 1
+    assert leaf_for(Cluster(nodes), request, 3, NOT_EXCLUDED) == 1
 
 
 def test_d38_nodes_that_are_barred_do_not_count() -> None:
@@ -157,7 +157,8 @@ def test_d38_no_pod_gets_a_worse_node_and_the_job_stays_in_one_leaf_if_it_can() 
         }
         possible = [leaf for leaf, ranks in under.items() if ranks == free]
 
-        placed = Session(cluster).preview(job)
+        with Statement(cluster):
+            placed = Session(cluster).place(job)
 
         if free is None:
             assert placed is None

@@ -2,13 +2,13 @@
 
 import pytest
 
-from ringleaf.model.placement import LeafState, Mark
+from ringleaf.model.placement import LeafAnnotation, LeafState
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.marks import implied_marks
 
-ALONE = Mark(state=LeafState.EXCLUSIVE)
-SHARED = Mark(state=LeafState.SHARED)
-SICK = Mark(state=LeafState.SHARED, healthy=False)
+ALONE = LeafAnnotation(state=LeafState.EXCLUSIVE)
+SHARED = LeafAnnotation(state=LeafState.SHARED)
+SICK = LeafAnnotation(state=LeafState.SHARED, healthy=False)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ SICK = Mark(state=LeafState.SHARED, healthy=False)
     ],
 )
 def test_a_shared_leaf_is_unhealthy_when_one_of_its_jobs_shares_too_many(
-    crossing: list[str], most: int, marks: dict[str, Mark]
+    crossing: list[str], most: int, marks: dict[str, LeafAnnotation]
 ) -> None:
     """Jobs by the leaves they cross, one letter each."""
     settings = Settings(switch_mode=SwitchMode.SPINE_LEAF_2, shared_leaves=most)

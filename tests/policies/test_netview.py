@@ -4,11 +4,12 @@ import pytest
 from msgspec import json
 from msgspec.structs import replace
 
-from ringleaf.framework.explain import NetworkView, network_view
+from ringleaf.explain.survey import NetworkView, network_view
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.job import Firmness, Job
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Firmness
 from ringleaf.model.placement import JobType
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
 from ringleaf.policies.netview import (

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.framework.explain import survey
+from ringleaf.explain.survey import survey
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason, Waiting
-from ringleaf.model.job import Firmness, Job, Keep, Previous
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job, Previous
+from ringleaf.model.job_labels import Firmness
 from ringleaf.model.mask import chips_of, full_mask
-from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
 from ringleaf.model.settings import LeafChoice, Settings
-from ringleaf.model.spine import Leaf
-from ringleaf.policies.obstacles import _block_words
+from ringleaf.model.uplinks import Leaf
+from ringleaf.policies.superpod_obstacles import _block_words
 from tests.leaves import (
     A2,
     A3,
@@ -31,7 +33,7 @@ from tests.leaves import (
 )
 
 PADDING = "a padding job (large-model-schema, below 4 pods)"
-EXCLUSIVE = Mark(JobType.FOUNDATION, LeafState.EXCLUSIVE)
+EXCLUSIVE = LeafAnnotation(JobType.FOUNDATION, LeafState.EXCLUSIVE)
 
 
 def waiting(cluster: Cluster, job: Job, settings: Settings | None = None) -> Waiting:
@@ -71,7 +73,8 @@ def test_closed_leaves_are_told_with_the_jobs_that_close_them() -> None:
     assert found.reasons == {Reason.TOO_FEW_CHIPS: 4, Reason.LEAF_CLOSED: 12}
     assert (found.fitting, found.missing) == (0, 5)
     assert found.hint == (
-        "would start if job 'job-1' ended; 3 x 8 chips would be placed now"
+        "would start if, for example, job 'job-1' ended; "
+        "3 x 8 chips would be placed now"
     )
 
 
@@ -321,7 +324,9 @@ class TestRepair:
     """Pods that find no place again."""
 
     def previous(self, nodes: str, failed: str) -> Previous:
-        return before(nodes, failed, Keep.PODS, Mark(JobType.FOUNDATION))
+        return before(
+            nodes, failed, RestartScope.POD, LeafAnnotation(JobType.FOUNDATION)
+        )
 
     def test_a_padding_job(self) -> None:
         cluster = leaves("A ###.", "B ####")
@@ -359,7 +364,7 @@ class TestRepair:
         cluster = leaves("A ##..", "B ##..")
         hold(cluster, "x", "B0 B1", EXCLUSIVE)
         hold(cluster, "j", "A0", EXCLUSIVE)
-        previous = before("A0 A1", "A1", Keep.PODS, EXCLUSIVE)
+        previous = before("A0 A1", "A1", RestartScope.POD, EXCLUSIVE)
 
         found = waiting(cluster, replace(common(2), previous=previous), TWO)
 
@@ -380,7 +385,7 @@ class TestRepair:
 
     def test_a_job_that_was_deleted_whole_is_told_as_a_new_one(self) -> None:
         cluster = leaves("A ##..")
-        previous = before("A0 A1", "A0 A1", Keep.JOB)
+        previous = before("A0 A1", "A0 A1", RestartScope.JOB)
 
         found = waiting(cluster, replace(large(2), previous=previous))
 

@@ -7,8 +7,9 @@ from typing import Final
 import msgspec
 import pytest
 
-from ringleaf.model.job import Job, Strategy
-from ringleaf.model.product import Mode, Product, Selector
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Strategy
+from ringleaf.model.product import LabelSelector, Product, ProductMode
 from ringleaf.policies.products import (
     A2_SELECTOR,
     NO_NPU,
@@ -40,7 +41,7 @@ class Row(msgspec.Struct, frozen=True):
     requests: Mapping[str, set[int]]
     resource: str
     chip_prefix: str
-    selector: Selector
+    selector: LabelSelector
     source: str
     other_names: tuple[str, ...] = ()
     sized: bool = False
@@ -74,7 +75,7 @@ CATALOGUE: Final = (
         switch_modes=("1.0",),
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module",),
             schedule_policy=("chip4-node8",),
             ring_controller="ascend-910",
@@ -92,7 +93,7 @@ CATALOGUE: Final = (
         switch_modes=("1.0",),
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("half",),
             schedule_policy=("chip4-node4",),
             ring_controller="ascend-910",
@@ -111,7 +112,7 @@ CATALOGUE: Final = (
         switch_modes=("1.0",),
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("card",),
             schedule_policy=("chip1-node2",),
             ring_controller="ascend-910",
@@ -129,7 +130,7 @@ CATALOGUE: Final = (
         switch_modes=("1.0", "2.0"),
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-910b-8",),
             schedule_policy=("chip8-node8",),
             ring_controller="ascend-910b",
@@ -147,7 +148,7 @@ CATALOGUE: Final = (
         switch_modes=("single-layer",),
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-910b-8",),
             schedule_policy=("chip8-node8",),
             ring_controller="ascend-910b",
@@ -165,7 +166,7 @@ CATALOGUE: Final = (
         switch_modes=("single-layer",),
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-910b-8",),
             schedule_policy=("chip8-node8",),
             ring_controller="ascend-910b",
@@ -187,7 +188,7 @@ CATALOGUE: Final = (
         switch_modes=("1.0", "2.0"),
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-910b-16",),
             schedule_policy=("chip8-node16",),
             ring_controller="ascend-910b",
@@ -207,7 +208,7 @@ CATALOGUE: Final = (
         blocks=True,
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-a3-16",),
             schedule_policy=("chip2-node16", "module-a3-16"),
             ring_controller="ascend-910b",
@@ -227,7 +228,7 @@ CATALOGUE: Final = (
         blocks=True,
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-a3-16-super-pod",),
             schedule_policy=("chip2-node16-sp",),
             ring_controller="ascend-910b",
@@ -246,7 +247,7 @@ CATALOGUE: Final = (
         blocks=True,
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-a3-16",),
             schedule_policy=("chip2-node8",),
             ring_controller="ascend-910b",
@@ -266,7 +267,7 @@ CATALOGUE: Final = (
         blocks=True,
         resource="huawei.com/Ascend910",
         chip_prefix="Ascend910",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-a3-8-super-pod",),
             schedule_policy=("chip2-node8-sp",),
             ring_controller="ascend-910b",
@@ -288,7 +289,7 @@ CATALOGUE: Final = (
         heeds_network=False,
         resource="huawei.com/Ascend310",
         chip_prefix="Ascend310",
-        selector=Selector(
+        selector=LabelSelector(
             npu_310_strategy=("card", "chip"), ring_controller="ascend-310"
         ),
         source="affinity table 1, row 4",
@@ -310,7 +311,7 @@ CATALOGUE: Final = (
         heeds_network=False,
         resource="huawei.com/Ascend310P",
         chip_prefix="Ascend310P",
-        selector=Selector(
+        selector=LabelSelector(
             npu_310_strategy=("card", "chip"),
             duo="true",
             distributed=("true", "false"),
@@ -330,7 +331,7 @@ CATALOGUE: Final = (
         heeds_network=False,
         resource="huawei.com/Ascend310P",
         chip_prefix="Ascend310P",
-        selector=Selector(ring_controller="ascend-310P"),
+        selector=LabelSelector(ring_controller="ascend-310P"),
         source="vendor handler base310p",
     ),
     Row(
@@ -343,7 +344,7 @@ CATALOGUE: Final = (
         requests={"any": UP_TO_8},
         resource="huawei.com/npu",
         chip_prefix="npu",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("350-Atlas-4p-8",),
             schedule_policy=("chip4-node8",),
             ring_controller="huawei.com.npu",
@@ -360,7 +361,7 @@ CATALOGUE: Final = (
         requests={"any": UP_TO_16},
         resource="huawei.com/npu",
         chip_prefix="npu",
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("350-Atlas-4p-16",),
             schedule_policy=("chip4-node16",),
             ring_controller="huawei.com.npu",
@@ -515,10 +516,10 @@ def test_an_unknown_name_finds_nothing(name: str) -> None:
         ("ATLAS-310", "did you mean 'atlas-310p'?"),
         ("box16", "did you mean 'atlas-200t-a2-box16'?"),
         ("800t", "did you mean 'atlas-800t-a2' or 'atlas-800t-a3'?"),
-        ("ascend910", "see: ringleaf products"),
-        ("800", "see: ringleaf products"),
-        ("H100", "see: ringleaf products"),
-        ("x" * 1000, "see: ringleaf products"),
+        ("ascend910", "ringleaf products lists them"),
+        ("800", "ringleaf products lists them"),
+        ("H100", "ringleaf products lists them"),
+        ("x" * 1000, "ringleaf products lists them"),
     ],
     ids=[
         "one letter too many",
@@ -595,8 +596,8 @@ def test_products_are_told_apart_by_their_keys() -> None:
     ],
 )
 def test_the_mode_of_a_job(job: Job, mode: str) -> None:
-    assert mode_of(job) is Mode(mode)
-    assert rule_for(job) is job.product.rules[Mode(mode)]
+    assert mode_of(job) is ProductMode(mode)
+    assert rule_for(job) is job.product.rules[ProductMode(mode)]
 
 
 def test_strategies_are_the_two_words_of_the_label() -> None:
@@ -604,7 +605,7 @@ def test_strategies_are_the_two_words_of_the_label() -> None:
 
 
 def test_misfit_is_the_place_in_the_walk_and_the_width_means_never() -> None:
-    row = PRODUCTS["atlas-800-9000"].rules[Mode.ANY][1]
+    row = PRODUCTS["atlas-800-9000"].rules[ProductMode.ANY][1]
 
     assert [misfit(row, free) for free in range(5)] == [4, 0, 2, 1, 3]
 

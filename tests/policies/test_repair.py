@@ -9,9 +9,11 @@ from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.demand import Demand, Effect, Taint
-from ringleaf.model.job import Firmness, Job, Keep, Previous
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job, Previous
+from ringleaf.model.job_labels import Firmness
 from ringleaf.model.mask import chips_of, full_mask
-from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
 from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.policies.products import PRODUCTS
 from tests.leaves import (
@@ -28,26 +30,31 @@ from tests.leaves import (
     superpods,
 )
 
-EXCLUSIVE = Mark(JobType.FOUNDATION, LeafState.EXCLUSIVE)
-SHARED = Mark(JobType.FOUNDATION, LeafState.SHARED)
+EXCLUSIVE = LeafAnnotation(JobType.FOUNDATION, LeafState.EXCLUSIVE)
+SHARED = LeafAnnotation(JobType.FOUNDATION, LeafState.SHARED)
 
 
 def repaired(
     cluster: Cluster, job: Job, previous: Previous, settings: Settings | None = None
 ) -> str | None:
     """The nodes of *job* after its repair; pods that stay hold their chips before."""
-    if previous.keep is Keep.PODS:
+    if previous.scope is RestartScope.POD:
         for placement in previous.placements:
             if placement.node not in previous.failed_nodes:
-                hold(cluster, job.name, placement.node, placement.mark or Mark())
+                hold(
+                    cluster,
+                    job.name,
+                    placement.node,
+                    placement.mark or LeafAnnotation(),
+                )
     return nodes_of(cluster, replace(job, previous=previous), settings)
 
 
 class TestSwitches1:
     """Switch affinity 1.0."""
 
-    @pytest.mark.parametrize("keep", Keep)
-    def test_a_pod_is_replaced_under_its_leaf(self, keep: Keep) -> None:
+    @pytest.mark.parametrize("keep", [RestartScope.POD, RestartScope.JOB])
+    def test_a_pod_is_replaced_under_its_leaf(self, keep: RestartScope) -> None:
         cluster = leaves("A ####", "B ####")
 
         found = repaired(cluster, large(3), before("A0 A1 A2", "A1", keep))
@@ -62,7 +69,7 @@ class TestSwitches1:
     def test_a_padding_job_that_was_deleted_whole_moves_whole(self) -> None:
         cluster = leaves("A ###.", "B ####")
 
-        found = repaired(cluster, large(3), before("A0 A1 A2", "A1", Keep.JOB))
+        found = repaired(cluster, large(3), before("A0 A1 A2", "A1", RestartScope.JOB))
 
         assert found == "B0 B1 B2"
 
@@ -129,13 +136,13 @@ class TestSwitches1:
     def test_a_job_that_was_deleted_whole_finds_its_leaf_taken(self) -> None:
         cluster = leaves("A ####", "B ####", "C ####", "D ####")
         hold(cluster, "other", "A3 C3")
-        previous = before("A0 A1 A2 B0 B1 B2", "B2", Keep.JOB)
+        previous = before("A0 A1 A2 B0 B1 B2", "B2", RestartScope.JOB)
 
         assert repaired(cluster, large(6), previous) == "D0 D1 D2 D3 B0 B1"
 
     def test_pods_say_that_the_job_crosses_leaves_now(self) -> None:
         cluster = leaves("A ####", "B ####")
-        job = replace(large(4), previous=before("A0 A1 A2 A3", "A3", Keep.JOB))
+        job = replace(large(4), previous=before("A0 A1 A2 A3", "A3", RestartScope.JOB))
 
         decision = Session(cluster).decide(job)
 
@@ -154,7 +161,9 @@ class TestSwitches1:
 
         waits = repaired(cluster, large(3), previous)
         hold_nothing = leaves("A ####")
-        moves = repaired(hold_nothing, large(3), before("A0 A1 A2", "A0", Keep.JOB))
+        moves = repaired(
+            hold_nothing, large(3), before("A0 A1 A2", "A0", RestartScope.JOB)
+        )
 
         assert waits is None
         assert moves == "A3 A1 A2"
@@ -208,8 +217,10 @@ class TestSwitches1:
 
         assert repaired(cluster, large(7), previous, guide) == "A0 A1 A2 B3 B0 B1 B2"
 
-    @pytest.mark.parametrize("keep", Keep)
-    def test_when_nothing_stays_the_job_is_placed_anew(self, keep: Keep) -> None:
+    @pytest.mark.parametrize("keep", [RestartScope.POD, RestartScope.JOB])
+    def test_when_nothing_stays_the_job_is_placed_anew(
+        self, keep: RestartScope
+    ) -> None:
         cluster = leaves("A ####", "B .###")
 
         found = repaired(cluster, large(3), before("A0 A1 A2", "A0 A1 A2", keep))
@@ -239,7 +250,7 @@ class TestSwitches2:
 
     def test_then_the_idle_leaf_with_the_fewest_sufficient_nodes(self) -> None:
         cluster = leaves("A ##..", "B #...", "C ####", "D ##..")
-        previous = before("A0 A1 B0", "B0", Keep.PODS, EXCLUSIVE)
+        previous = before("A0 A1 B0", "B0", RestartScope.POD, EXCLUSIVE)
 
         decision = self._decided(cluster, large(4), previous)
 
@@ -248,7 +259,7 @@ class TestSwitches2:
 
     def test_part_of_an_idle_leaf_is_shared_within_the_budget(self) -> None:
         cluster = leaves("A ##..", "B #...", "C ####")
-        previous = before("A0 A1 B0", "B0", Keep.PODS, EXCLUSIVE)
+        previous = before("A0 A1 B0", "B0", RestartScope.POD, EXCLUSIVE)
 
         decision = self._decided(cluster, large(4), previous)
 
@@ -257,7 +268,7 @@ class TestSwitches2:
 
     def test_part_of_an_idle_leaf_is_exclusive_without_a_budget(self) -> None:
         cluster = leaves("A ##..", "B #...", "C ####")
-        previous = before("A0 A1 B0", "B0", Keep.PODS, SHARED)
+        previous = before("A0 A1 B0", "B0", RestartScope.POD, SHARED)
         one = replace(TWO, shared_leaves=1)
 
         decision = self._decided(cluster, large(4), previous, one)
@@ -266,8 +277,8 @@ class TestSwitches2:
 
     def test_then_idle_leaves_whole_and_shared_ones_within_the_budget(self) -> None:
         cluster = leaves("A ##..", "B ###.", "C #...", "D ##..", "E #...")
-        hold(cluster, "x", "B0 E0", Mark(JobType.COMMON, LeafState.SHARED))
-        previous = before("A0 A1", "", Keep.PODS, EXCLUSIVE)
+        hold(cluster, "x", "B0 E0", LeafAnnotation(JobType.COMMON, LeafState.SHARED))
+        previous = before("A0 A1", "", RestartScope.POD, EXCLUSIVE)
 
         decision = self._decided(cluster, large(7), previous)
 
@@ -279,8 +290,8 @@ class TestSwitches2:
 
     def test_a_foundation_job_beyond_its_budget_waits(self) -> None:
         cluster = leaves("A ##..", "B ###.", "C #...")
-        hold(cluster, "x", "B0 C0", Mark(JobType.COMMON, LeafState.SHARED))
-        previous = before("A0 A1", "", Keep.PODS, SHARED)
+        hold(cluster, "x", "B0 C0", LeafAnnotation(JobType.COMMON, LeafState.SHARED))
+        previous = before("A0 A1", "", RestartScope.POD, SHARED)
         one = replace(TWO, shared_leaves=1)
 
         assert repaired(cluster, large(4), previous, one) is None
@@ -288,14 +299,14 @@ class TestSwitches2:
     @pytest.mark.parametrize("healthy", [True, False])
     def test_a_common_job_goes_beyond_it(self, *, healthy: bool) -> None:
         cluster = leaves("A ##..", "B ###.", "C #...")
-        hold(cluster, "x", "B0 C0", Mark(JobType.COMMON, LeafState.SHARED))
-        mark = Mark(JobType.COMMON, LeafState.SHARED, healthy)
-        previous = before("A0 A1", "", Keep.PODS, mark)
+        hold(cluster, "x", "B0 C0", LeafAnnotation(JobType.COMMON, LeafState.SHARED))
+        mark = LeafAnnotation(JobType.COMMON, LeafState.SHARED, healthy)
+        previous = before("A0 A1", "", RestartScope.POD, mark)
         one = replace(TWO, shared_leaves=1)
 
         decision = self._decided(cluster, common(4), previous, one)
 
-        sick = Mark(JobType.COMMON, LeafState.SHARED, healthy=False)
+        sick = LeafAnnotation(JobType.COMMON, LeafState.SHARED, healthy=False)
         assert [p.node for p in decision.placements] == ["A0", "A1", "B1", "B2"]
         assert decision.placements[3].mark == sick
 
@@ -303,16 +314,19 @@ class TestSwitches2:
         cluster = leaves("A ###.", "B ###.", "C #...")
         hold(cluster, "x", "A2 C0", SHARED)
         previous = before(
-            "A0 A1", "", Keep.PODS, Mark(JobType.COMMON, LeafState.SHARED)
+            "A0 A1",
+            "",
+            RestartScope.POD,
+            LeafAnnotation(JobType.COMMON, LeafState.SHARED),
         )
-        hold(cluster, "y", "B0", Mark(JobType.COMMON, LeafState.SHARED))
+        hold(cluster, "y", "B0", LeafAnnotation(JobType.COMMON, LeafState.SHARED))
         one = replace(TWO, shared_leaves=1)
 
         assert repaired(cluster, common(4), previous, one) is None
 
     def test_a_job_that_was_deleted_whole_has_its_budget_back(self) -> None:
         cluster = leaves("A ##..", "B ##..", "C ###.", "D #...")
-        hold(cluster, "x", "C0 D0", Mark(JobType.COMMON, LeafState.SHARED))
+        hold(cluster, "x", "C0 D0", LeafAnnotation(JobType.COMMON, LeafState.SHARED))
         previous = Previous(
             (
                 *before("A0 A1", mark=EXCLUSIVE).placements,
@@ -320,7 +334,7 @@ class TestSwitches2:
                 Placement(3, "B1", chips_of(0xFF), mark=SHARED),
             ),
             (),
-            Keep.JOB,
+            RestartScope.JOB,
         )
         one = replace(TWO, shared_leaves=1)
 
@@ -333,32 +347,34 @@ class TestSwitches2:
     def test_a_job_that_was_deleted_whole_finds_its_leaf_taken(self) -> None:
         cluster = leaves("A ####", "B ####", "C ####")
         hold(cluster, "x", "A3 B3", EXCLUSIVE)
-        previous = before("A0 A1 A2 B0", "B0", Keep.JOB, EXCLUSIVE)
+        previous = before("A0 A1 A2 B0", "B0", RestartScope.JOB, EXCLUSIVE)
 
         assert repaired(cluster, large(4), previous, TWO) == "C0 C1 C2 C3"
 
     def test_or_shared_by_one_that_has_it_alone_now(self) -> None:
         cluster = leaves("A ####", "B ####", "C ####")
         hold(cluster, "x", "A3 B3", EXCLUSIVE)
-        previous = before("A0 A1 A2 B0", "B0", Keep.JOB, SHARED)
+        previous = before("A0 A1 A2 B0", "B0", RestartScope.JOB, SHARED)
 
         assert repaired(cluster, large(4), previous, TWO) == "C0 C1 C2 C3"
 
     def test_a_job_that_ends_inside_one_leaf_says_nothing_of_it(self) -> None:
         cluster = leaves("A ####", "B ####")
-        previous = before("A0 A1 A2 B3", "B3", Keep.JOB, EXCLUSIVE)
+        previous = before("A0 A1 A2 B3", "B3", RestartScope.JOB, EXCLUSIVE)
 
         decision = self._decided(cluster, large(4), previous)
 
         assert [p.node for p in decision.placements] == ["A0", "A1", "A2", "A3"]
-        assert {p.mark for p in decision.placements} == {Mark(JobType.FOUNDATION)}
+        assert {p.mark for p in decision.placements} == {
+            LeafAnnotation(JobType.FOUNDATION)
+        }
 
     def test_a_common_job_returns_to_a_leaf_that_it_must_share_now(self) -> None:
         cluster = leaves("A ####", "B ####", "C ....")
-        sick = Mark(JobType.COMMON, LeafState.SHARED, healthy=False)
+        sick = LeafAnnotation(JobType.COMMON, LeafState.SHARED, healthy=False)
         hold(cluster, "x", "A3 B3", sick)
-        alone = Mark(JobType.COMMON, LeafState.EXCLUSIVE)
-        previous = before("A0 A1 A2 B0", "B0", Keep.JOB, alone)
+        alone = LeafAnnotation(JobType.COMMON, LeafState.EXCLUSIVE)
+        previous = before("A0 A1 A2 B0", "B0", RestartScope.JOB, alone)
 
         decision = self._decided(cluster, common(4), previous)
 
@@ -372,10 +388,15 @@ class TestSwitches2:
         previous: Previous,
         settings: Settings = TWO,
     ) -> Placed:
-        if previous.keep is Keep.PODS:
+        if previous.scope is RestartScope.POD:
             for placement in previous.placements:
                 if placement.node not in previous.failed_nodes:
-                    hold(cluster, job.name, placement.node, placement.mark or Mark())
+                    hold(
+                        cluster,
+                        job.name,
+                        placement.node,
+                        placement.mark or LeafAnnotation(),
+                    )
         decision = Session(cluster, settings).decide(replace(job, previous=previous))
         assert isinstance(decision, Placed)
         return decision
@@ -398,7 +419,7 @@ class TestSingleLayer:
         moves = repaired(
             leaves("A ####", "B ##"),
             common(2),
-            before("B0 B1", "B0", Keep.JOB),
+            before("B0 B1", "B0", RestartScope.JOB),
             SINGLE,
         )
 
@@ -416,7 +437,11 @@ class TestSuperpods:
     ALL = chips_of(full_mask(16))
 
     def previous(
-        self, nodes: str, failed: str, keep: Keep = Keep.PODS, blocks: str = ""
+        self,
+        nodes: str,
+        failed: str,
+        keep: RestartScope = RestartScope.POD,
+        blocks: str = "",
     ) -> Previous:
         written: list[int | None] = [int(block) for block in blocks.split()]
         written = written or [None] * len(nodes.split())
@@ -476,7 +501,7 @@ class TestSuperpods:
         assert repaired(superpods(2, 2), self.job(4, 2), previous) is None
 
     def test_a_block_without_room_moves_whole_when_the_job_was_deleted(self) -> None:
-        previous = self.previous("p0-00 p0-01 p1-00 p1-01", "p1-00", Keep.JOB)
+        previous = self.previous("p0-00 p0-01 p1-00 p1-01", "p1-00", RestartScope.JOB)
 
         found = repaired(superpods(2, 2, 4), self.job(4, 2), previous)
 
@@ -484,7 +509,7 @@ class TestSuperpods:
 
     def test_the_whole_job_moves_where_blocks_alone_find_no_room(self) -> None:
         """What a split block leaves behind makes room for the job as a whole."""
-        previous = self.previous("p0-00 p1-00", "p1-00", Keep.JOB, blocks="0 0")
+        previous = self.previous("p0-00 p1-00", "p1-00", RestartScope.JOB, blocks="0 0")
 
         found = repaired(superpods(1, 1, 2), self.job(2, 2), previous)
 
@@ -537,7 +562,9 @@ class TestPlain:
         cluster = leaves("A ####")
         hold(cluster, "thief", "A1")
 
-        found = repaired(cluster, Job("j", A2, 8, 2), before("A0 A1", "", Keep.JOB))
+        found = repaired(
+            cluster, Job("j", A2, 8, 2), before("A0 A1", "", RestartScope.JOB)
+        )
 
         assert found == "A0 A2"
 
@@ -546,7 +573,9 @@ class TestPlain:
             Node("a", A2, 8, 0xFF, ready=False),
             *(Node(name, A2, 8, 0xFF) for name in "bc"),
         ]
-        job = replace(Job("j", A2, 8, 2), previous=before("a gone", "gone", Keep.JOB))
+        job = replace(
+            Job("j", A2, 8, 2), previous=before("a gone", "gone", RestartScope.JOB)
+        )
 
         assert nodes_of(Cluster(nodes), job) == "b c"
 
@@ -563,7 +592,7 @@ class TestPlain:
 
     def test_a_hint_does_not_count_on_failed_nodes(self) -> None:
         cluster = leaves("A ###")
-        previous = before("A0 A1", "A0 A1", Keep.JOB)
+        previous = before("A0 A1", "A0 A1", RestartScope.JOB)
 
         decision = Session(cluster).decide(
             replace(Job("j", A2, 8, 2), previous=previous)
@@ -602,7 +631,7 @@ class TestPlain:
                 Placement(0, "A0", (0, 1)),
                 Placement(1, "A1", chips_of(0xFF)),
             ),
-            keep=Keep.JOB,
+            scope=RestartScope.JOB,
         )
 
         found = repaired(cluster, Job("j", A2, 8, 2), previous)
@@ -614,7 +643,7 @@ class TestPlain:
             Node("a", PRODUCTS["atlas-800-9000"], 8, 0xFF),
             Node("b", A2, 8, 0xFF),
         ]
-        job = replace(Job("j", A2, 8), previous=before("a", "", Keep.JOB))
+        job = replace(Job("j", A2, 8), previous=before("a", "", RestartScope.JOB))
 
         assert nodes_of(Cluster(nodes), job) == "b"
 
@@ -623,7 +652,7 @@ def test_2_0_a_job_without_a_label_takes_no_leaf_from_the_pods_that_run() -> Non
     """It crosses both leaves, but says nothing of them."""
     cluster = leaves("A ###.", "B .##.")
     hold(cluster, "unlabelled", "A2 B1")
-    exclusive = Mark(JobType.COMMON, LeafState.EXCLUSIVE)
+    exclusive = LeafAnnotation(JobType.COMMON, LeafState.EXCLUSIVE)
     job = replace(common(3), previous=before("A0 A1 gone", mark=exclusive))
 
     assert nodes_of(cluster, job, TWO) == "A0 A1 B2"
@@ -634,7 +663,7 @@ def test_a_pod_of_before_stays_once_and_so_do_its_chips() -> None:
     cluster = leaves("A ##")
     own, other = Placement(0, "A0", (0, 1)), Placement(0, "A1", (0, 1))
     overlaps, stranger = Placement(1, "A0", (1, 2)), Placement(7, "A1", (2, 3))
-    past = Previous((own, other, overlaps, stranger), keep=Keep.JOB)
+    past = Previous((own, other, overlaps, stranger), scope=RestartScope.JOB)
     job = replace(Job("j", A2, 2, 2), previous=past)
 
     decision = Session(cluster).decide(job)
@@ -647,7 +676,9 @@ def test_a_pod_of_before_stays_once_and_so_do_its_chips() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "found"), [(Keep.PODS, "a"), (Keep.JOB, "b")], ids=["stays", "is new"]
+    ("keep", "found"),
+    [(RestartScope.POD, "a"), (RestartScope.JOB, "b")],
+    ids=["stays", "is new"],
 )
 @pytest.mark.parametrize(
     "change",
@@ -659,7 +690,7 @@ def test_a_pod_of_before_stays_once_and_so_do_its_chips() -> None:
     ids=["cordoned", "tainted", "full"],
 )
 def test_a_node_that_takes_no_new_pods_keeps_those_it_has(
-    keep: Keep, found: str, change: dict[str, Any]
+    keep: RestartScope, found: str, change: dict[str, Any]
 ) -> None:
     nodes = [replace(Node("a", A2, 8, 0xFF), **change), Node("b", A2, 8, 0xFF)]
     job = Job("j", A2, 8, demand=Demand(resources=(("cpu", 2000),)))
@@ -671,7 +702,7 @@ def test_a_node_that_takes_no_new_pods_keeps_those_it_has(
 
 def test_a_pod_under_no_leaf_has_nothing_to_say_of_one() -> None:
     cluster = Cluster([Node("a", A2, 8, 0xFF)])
-    past = before("a gone", mark=Mark(JobType.COMMON, LeafState.EXCLUSIVE))
+    past = before("a gone", mark=LeafAnnotation(JobType.COMMON, LeafState.EXCLUSIVE))
 
     assert nodes_of(cluster, replace(common(2), previous=past), TWO) is None
 

@@ -14,7 +14,7 @@ from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.mask import mask_of
-from ringleaf.model.product import Mode, Row
+from ringleaf.model.product import ProductMode, Row
 from ringleaf.policies.fit import node_ranks, request_of
 from ringleaf.policies.products import PRODUCTS, misfit
 from ringleaf.policies.rules import best_fit, one_row
@@ -142,7 +142,7 @@ MESH_MISFITS: Final[Misfits] = {
 def test_the_walks_are_the_vendor_tables(
     product: str, mode: str, misfits: Misfits
 ) -> None:
-    rule, width = PRODUCTS[product].rules[Mode(mode)], PRODUCTS[product].width
+    rule, width = PRODUCTS[product].rules[ProductMode(mode)], PRODUCTS[product].width
 
     assert misfits == {
         asked: tuple(_misfit(rule.get(asked), width, free + 1) for free in range(width))
@@ -161,7 +161,7 @@ def _misfit(row: Row | None, width: int, free: int) -> int:
 def test_requests_that_are_no_meshes_see_the_node_as_one_group(
     product: str, asked: int
 ) -> None:
-    row, size = PRODUCTS[product].rules[Mode.ANY][asked], PRODUCTS[product].chips
+    row, size = PRODUCTS[product].rules[ProductMode.ANY][asked], PRODUCTS[product].chips
 
     assert row.width == size
     assert [misfit(row, free) for free in range(asked, size + 1)] == list(
@@ -172,7 +172,7 @@ def test_requests_that_are_no_meshes_see_the_node_as_one_group(
 
 @pytest.mark.parametrize("asked", [1, 13, 64])
 def test_a_node_without_links_is_one_group(asked: int) -> None:
-    row = PRODUCTS[PLAIN].rules[Mode.ANY][asked]
+    row = PRODUCTS[PLAIN].rules[ProductMode.ANY][asked]
 
     found = [misfit(row, free) for free in range(1, 65)]
 

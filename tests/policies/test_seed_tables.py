@@ -9,7 +9,7 @@ import pytest
 
 from ringleaf.framework.session import Session
 from ringleaf.model.decision import Placed
-from ringleaf.model.product import Mode
+from ringleaf.model.product import ProductMode
 from ringleaf.policies.products import PRODUCTS, misfit
 from tests.chips import a_cluster, a_job, given, is_the_order, ranks
 
@@ -180,7 +180,7 @@ def test_eight_times_n_chips_are_all_the_eight_of_n_nodes() -> None:
     ],
 )
 def test_policy_1_hccs_affinity(asked: int, order: tuple[int, ...]) -> None:
-    row = PRODUCTS["atlas-800-9000"].rules[Mode.ANY][asked]
+    row = PRODUCTS["atlas-800-9000"].rules[ProductMode.ANY][asked]
 
     fitting = [free for free in range(1, 5) if misfit(row, free) < 4]
 
@@ -218,7 +218,7 @@ def test_seed_000_node_a_with_one_chip_before_node_b_with_two_and_three() -> Non
 
 @pytest.mark.parametrize("asked", range(1, 9))
 def test_seed_000_aff_score_list(asked: int) -> None:
-    row = PRODUCTS["atlas-800t-a2"].rules[Mode.ANY][asked]
+    row = PRODUCTS["atlas-800t-a2"].rules[ProductMode.ANY][asked]
 
     assert tuple(misfit(row, free) for free in range(1, 9)) == AFF_SCORE_LIST[asked - 1]
 

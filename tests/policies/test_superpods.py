@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 
-from ringleaf.framework.explain import survey
+from ringleaf.explain.survey import survey
 from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed, Waiting
-from ringleaf.model.job import Firmness, Job, Previous, Role
+from ringleaf.model.job import Job, Previous, Role
+from ringleaf.model.job_labels import Firmness
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.policies.superpods import Cut, Part, choose_parts
+from ringleaf.policies.superpods import BlockLayout, BlockShare, choose_parts
 from tests.leaves import nodes_of, superpods
 
 A3 = PRODUCTS["atlas-900-a3"]
@@ -232,7 +233,7 @@ def blocks_in(cluster: Cluster, job: Job, reserve: int = 0) -> dict[str, str] | 
         ),
         pytest.param(
             (1, 2),
-            left_of(4, 2, 0, least=1),
+            left_of(4, 2, 0, min_available=1),
             0,
             {"p0": "1/0", "p1": "2/1 3/1"},
             id="elastic",
@@ -328,6 +329,6 @@ def test_d35_the_superpod_that_gives_fewer_blocks_may_be_the_cheapest_in_all() -
     def price(superpod: int, start: int, count: int) -> tuple[int, int]:
         return 0, sum(costs[superpod][start : start + count])
 
-    parts = choose_parts({0: 2, 1: 2}, Cut(blocks=3, size=1, reserve=0), price)
+    parts = choose_parts({0: 2, 1: 2}, BlockLayout(blocks=3, size=1, reserve=0), price)
 
-    assert parts == [Part(1, 1), Part(1, 1), Part(0, 1)]
+    assert parts == [BlockShare(1, 1), BlockShare(1, 1), BlockShare(0, 1)]

@@ -18,7 +18,7 @@ from ringleaf.model.demand import (
 )
 from ringleaf.model.job import Job
 from ringleaf.model.product import Term
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.fit import REASONS, node_ranks, node_reasons, request_of
 from ringleaf.policies.words import groups_free, rank_words, refusal_words
 from tests.chips import a_job, a_node
@@ -354,7 +354,7 @@ NETWORK_REFUSALS: Final = {
         "a job with tor-affinity needs a leaf switch, the node is under none"
     ),
     Reason.CORDONED: "the node is cordoned and takes no new pods",
-    Reason.SET_ASIDE: "the node refused a pod and is quarantined for a while",
+    Reason.QUARANTINED: "the node refused a pod and is quarantined for a while",
     Reason.NOT_WELL: "the node is sub-healthy, and the job avoids such nodes",
     Reason.NOT_SELECTED: "the node lacks labels that the job selects",
     Reason.REFUSED: "a plugin refuses the node for this job",

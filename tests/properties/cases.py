@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 from hypothesis import strategies as st
 
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.job import Job, Strategy
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Strategy
 from ringleaf.model.mask import mask_of
 from ringleaf.policies.products import PRODUCTS, rule_for
 from tests.oracle import OracleJob, OracleNode

@@ -67,7 +67,7 @@ def pods_of(job: NetJob, placed: Placed) -> list[Pod]:
 
 def arrays(cluster: Cluster) -> dict[str, bytes]:
     """Every array of the cluster and of its spine, bit by bit."""
-    spine = cluster.spine
+    spine = cluster.uplinks
     every = vars(cluster) | {
         f"spine {key}": value for key, value in vars(spine).items()
     }
@@ -77,7 +77,7 @@ def arrays(cluster: Cluster) -> dict[str, bytes]:
 
 def spine_of(cluster: Cluster) -> tuple[Counts, dict[str, tuple[int, bool]]]:
     """What the cluster keeps of every leaf: counts, then state and health."""
-    spine, names = cluster.spine, [leaf.name for leaf in cluster.leaves]
+    spine, names = cluster.uplinks, [leaf.name for leaf in cluster.leaves]
     counts = (spine.crossing, spine.foundation, spine.uncommon)
     rows = zip(names, *(count.tolist() for count in counts), strict=True)
     states = zip(spine.state.tolist(), (~spine.sick).tolist(), strict=True)

@@ -54,7 +54,11 @@ def test_resources_are_never_overdrawn_and_never_left_unused(
                 statement.release(running.pop(0))
                 statement.commit()
         for i in range(len(cpus)):
-            assert 0 <= cluster.fleet.room_of(i, "cpu") == left(cluster, cpus, i)
+            assert (
+                0
+                <= cluster.node_table.resources.room_of(i, "cpu")
+                == left(cluster, cpus, i)
+            )
 
 
 def left(cluster: Cluster, cpus: list[int], node: int) -> int:

@@ -141,7 +141,7 @@ def test_an_elastic_job_is_the_largest_that_its_rule_accepts(mode: str) -> None:
         job, least, limit = data.draw(stretched(case))
         assume(job.replicas > 1)
         game = play(replace(case, jobs=(job,)))
-        elastic = msgspec.structs.replace(game.jobs[job.name], least=least)
+        elastic = msgspec.structs.replace(game.jobs[job.name], min_available=least)
         world = heeding(case.world, job)
         sizes = sizes_of(world, job, least, limit)
         found = (nodes_by_rule(world, part(job, size)) for size in sizes)
@@ -218,7 +218,7 @@ def growths(draw: st.DrawFn, mode: str) -> Growth:
     job, least, _limit = draw(stretched(case))
     assume(job.replicas > 1)
     game = play(replace(case, jobs=(job, *case.jobs[1:])))
-    elastic = msgspec.structs.replace(game.jobs[job.name], least=least)
+    elastic = msgspec.structs.replace(game.jobs[job.name], min_available=least)
     limit = draw(st.integers(least, max(least, job.replicas - 1)))
     first = game.session.decide(elastic, limit)
     assume(isinstance(first, Placed) and len(first.placements) < job.replicas)
@@ -307,21 +307,22 @@ class Plain:
         chips does not start without any.
         """
         found: dict[int, int] = {}
-        counts = sum(role.least or 0 for role in job.roles) <= job.min_pods
-        least = {role.name: (role.least or 0) * counts for role in job.roles}
-        batches = [(role, own[: least[role.name]]) for role, own in job.crew]
-        batches += [(role, own[least[role.name] :]) for role, own in job.crew]
+        counts = sum(role.min_available or 0 for role in job.roles) <= job.min_pods
+        least = {role.name: (role.min_available or 0) * counts for role in job.roles}
+        batches = [(role, own[: least[role.name]]) for role, own in job.role_ranks]
+        batches += [(role, own[least[role.name] :]) for role, own in job.role_ranks]
         if not job.is_elastic:
-            batches = list(job.crew)
+            batches = list(job.role_ranks)
         for role, own in batches:
             for replica in own:
                 if len(found) == limit or (node := self.place(role)) is None:
                     break
                 found[replica] = node
         short = any(
-            sum(n in found for n in own) < least[role.name] for role, own in job.crew
+            sum(n in found for n in own) < least[role.name]
+            for role, own in job.role_ranks
         )
-        working = [n for role, own in job.crew if role.chips for n in own]
+        working = [n for role, own in job.role_ranks if role.chips for n in own]
         helpless = working and not any(n in found for n in working)
         return None if short or helpless or len(found) < job.min_pods else found
 
@@ -368,25 +369,28 @@ def test_roles_are_placed_like_plain_numbers_say() -> None:
         chips = max((role.chips for role in with_chips), default=0)
         n_pods = sum(role.replicas for role in parts)
         least = data.draw(st.sampled_from([None, *range(1, n_pods + 1)]))
-        job = Job("j", A2, chips, replicas, roles=parts, least=least)
+        job = Job("j", A2, chips, replicas, roles=parts, min_available=least)
         limit = data.draw(st.integers(job.min_pods, n_pods))
         plain = Plain([c for c, _ in nodes], [cpu for _, cpu in nodes])
         expected = plain.decide(job, limit)
-        before = arrays(cluster), cluster.fleet.room.tobytes()
+        before = arrays(cluster), cluster.node_table.resources.room.tobytes()
 
         decision = Session(cluster).decide(job, limit)
 
         if expected is None:
             assert isinstance(decision, Waiting)
-            assert (arrays(cluster), cluster.fleet.room.tobytes()) == before
+            assert (
+                arrays(cluster),
+                cluster.node_table.resources.room.tobytes(),
+            ) == before
         else:
             assert isinstance(decision, Placed)
             where = {p.replica: cluster.index[p.node] for p in decision.placements}
             assert where == expected
             taken = [(p.node, chip) for p in decision.placements for chip in p.chips]
             assert len(taken) == len(set(taken))
-            assert (cluster.fleet.room >= 0).all()
-            role = {n: role for role, own in job.crew for n in own}
+            assert (cluster.node_table.resources.room >= 0).all()
+            role = {n: role for role, own in job.role_ranks for n in own}
             for p in decision.placements:
                 assert (p.role, len(p.chips)) == (
                     role[p.replica].name,

@@ -25,6 +25,8 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
     BindFailed,
@@ -39,19 +41,20 @@ from ringleaf.engine.event import (
     PodsGone,
     QueueChanged,
     QueueGone,
-    Woke,
+    TimerFired,
 )
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Evict, Instruction, WakeAt
 from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import Demand
-from ringleaf.model.job import Job, Role, Schema
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.queue import Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
 from tests.effort import assert_reached, examples
 from tests.engine.ledger import Ledger, least_of
+from tests.engine.memos import drop_memos
 from tests.engine.story import BOTH, NPU, PREEMPT, RECLAIM, TIERS, conf, job, node
 
 A3 = PRODUCTS["atlas-900-a3"]
@@ -110,7 +113,7 @@ def job_of(name: str, shape: Shape) -> Job:
         name,
         chips,
         pods,
-        least=fewest,
+        min_available=fewest,
         tor_affinity=affinity if pods > 1 and fewest is None else None,
         queue=queue,
         priority=priority,
@@ -123,15 +126,17 @@ def job_of(name: str, shape: Shape) -> Job:
             return replace(plain, demand=CPU)
         case "driver":
             driver = Role("driver", 0, demand=CPU)
-            worker = Role("worker", chips, pods, least=fewest)
+            worker = Role("worker", chips, pods, min_available=fewest)
             more = None if fewest is None else fewest + 1
-            return replace(plain, roles=(driver, worker), least=more)
+            return replace(plain, roles=(driver, worker), min_available=more)
         case "modest":
             helper = (Role("helper", 0, pods),)
             return replace(plain, chips=0, replicas=0, roles=helper, tor_affinity=None)
         case "superpod":
             several = {"chips": 16, "replicas": 2} if pods > 1 else {}
-            return replace(plain, product=A3, tor_affinity=None, least=None, **several)
+            return replace(
+                plain, product=A3, tor_affinity=None, min_available=None, **several
+            )
     return plain
 
 
@@ -179,7 +184,7 @@ class World:
     def hears(self, *events: Event) -> list[Instruction]:
         booked = {
             name: {(p.node, c) for p in booking.placements for c in p.chips}
-            for name, booking in self.engine.bookings.items()
+            for name, booking in self.engine.reservations.items()
         }
         said = self.engine.handle_all(events, self.now)
         self.trace.append((events, self.now, msgspec.json.encode(said)))
@@ -213,7 +218,7 @@ class World:
         if self.wake is None:
             return False
         self.now, self.wake = max(self.now, self.wake), None
-        self.hears(Woke())
+        self.hears(TimerFired())
         return True
 
     def replays(self) -> None:
@@ -221,6 +226,14 @@ class World:
         conf, nodes, queues = self._given
         again = Engine(nodes, (), queues, conf)
         for events, now, said in self.trace:
+            assert msgspec.json.encode(again.handle_all(events, now)) == said
+
+    def replays_without_memos(self) -> None:
+        """What is tried again without need changes no instruction."""
+        conf, nodes, queues = self._given
+        again = Engine(nodes, (), queues, conf)
+        for events, now, said in self.trace:
+            drop_memos(again)
             assert msgspec.json.encode(again.handle_all(events, now)) == said
 
     @property
@@ -370,7 +383,7 @@ class Machine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1.0, 7.0, 25.0]))
     def time_passes(self, seconds: float) -> None:
         self.world.now += seconds
-        self.world.hears(Woke())
+        self.world.hears(TimerFired())
 
     @rule()
     def the_engine_is_woken(self) -> None:
@@ -381,6 +394,7 @@ class Machine(RuleBasedStateMachine):
             winds_down(self.world, [0])
             everybody_ran(self.world)
             self.world.replays()
+            self.world.replays_without_memos()
             type(self).counts.update(self.world.ledger.counts)
 
 
@@ -435,7 +449,7 @@ def fits_alone(world: World, one: Job) -> bool:
     most = min(
         queue.capability.get(NPU, total), total - kept + queue.guarantee.get(NPU, 0)
     )
-    alone = Session(Cluster(ledger.nodes.values())).preview(one)
+    alone = Session(Cluster(ledger.nodes.values())).place(one)
     return queue.is_open and least <= most and alone is not None
 
 
@@ -528,7 +542,7 @@ def test_a_stream_of_small_jobs_does_not_starve_a_big_one(
             number += 1
         if step == 3:
             events.append(JobArrived(job("big", *big)))
-        for said in world.hears(*events, Woke()):
+        for said in world.hears(*events, TimerFired()):
             if isinstance(said, Bind) and said.job != "big":
                 last = small[int(said.job[1:]) % len(small)][1]
                 started[said.job] = world.now, last
@@ -549,7 +563,7 @@ def digest() -> str:
         world.hears(JobArrived(job_of(f"j{n}", (*shape, True, True, kinds[n % 7]))))
         world.evictions_are_carried_out()
         if n % 3 == 0:
-            world.hears(JobGone(world.running[n % len(world.running)]), Woke())
+            world.hears(JobGone(world.running[n % len(world.running)]), TimerFired())
     winds_down(world, [0])
     return sha256(b"".join(said for _events, _now, said in world.trace)).hexdigest()
 

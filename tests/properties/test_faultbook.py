@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ringleaf.framework.faultbook import FaultBook
+from ringleaf.framework.fault_log import FaultLog
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Ailment, Cause, Down, Fault
+from ringleaf.model.fault import Cause, Down, Fault, PodFault
 from ringleaf.policies.products import PRODUCTS
 from tests.effort import assert_reached, examples
 
 A2 = PRODUCTS["atlas-800t-a2"]
-Told = Callable[[FaultBook, float], None]
+Told = Callable[[FaultLog, float], None]
 
 names = st.sampled_from(["n0", "n1", "job"])
 masks = st.integers(0, 3)
@@ -39,7 +39,7 @@ nodes = st.builds(
     st.none() | st.sampled_from(Down),
 )
 ailments = st.lists(
-    st.builds(Ailment, st.integers(0, 2), st.sampled_from(Cause), names), max_size=3
+    st.builds(PodFault, st.integers(0, 2), st.sampled_from(Cause), names), max_size=3
 )
 
 
@@ -65,7 +65,9 @@ events: st.SearchStrategy[Told] = st.one_of(
         lambda case: lambda book, now: book.pods_ail(*case, now)
     ),
     names.map(lambda job: lambda book, now: book.job_gone(job, now)),
-    names.map(lambda node: lambda book, now: book.set_aside(node, "no", now, 9.0)),
+    names.map(
+        lambda node: lambda book, now: book.node_quarantined(node, "no", now, 9.0)
+    ),
     names.map(lambda node: lambda book, now: book.taken_back(node, now)),
     names.map(lambda job: lambda book, now: book.acted([*book.open][:2], job, now)),
     st.lists(lives(), max_size=4).map(
@@ -81,7 +83,7 @@ reached: Counter[str] = Counter()
 @settings(max_examples=examples(400))
 @given(steps)
 def check_lives(told: list[tuple[Told, float]]) -> None:
-    book, now = FaultBook(), 10.0
+    book, now = FaultLog(), 10.0
     for event, later in told:
         now += later
         version, news = book.version, [*book.everything]

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
     DeletionsKnown,
@@ -32,22 +33,22 @@ from ringleaf.engine.event import (
     PodsEnding,
     PodsGone,
     RepairKnown,
-    Woke,
+    TimerFired,
 )
-from ringleaf.framework.conf import Conf
-from ringleaf.framework.instruction import Bind, Instruction, Remember, WakeAt
-from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.instruction import Bind, Instruction, PersistRepair, WakeAt
+from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import (
-    Ailment,
     Cause,
     Down,
-    Mode,
+    FaultMode,
+    PodFault,
     Record,
     Recovery,
     SubHealth,
 )
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import Placement
 from ringleaf.simulator.log import Recorder, replay
 from tests.effort import assert_reached, examples
@@ -80,7 +81,7 @@ def rules(percent: int) -> Conf:
 
 RECOVERIES = st.builds(
     Recovery,
-    mode=st.sampled_from([Mode.GRACE] * 4 + [Mode.FORCE] * 2 + [*Mode]),
+    mode=st.sampled_from([FaultMode.GRACE] * 4 + [FaultMode.FORCE] * 2 + [*FaultMode]),
     retries=st.sampled_from([0, 1, 3]),
     pods_only=st.booleans(),
     process=st.sampled_from([False, False, True]),
@@ -123,7 +124,7 @@ def job_of(name: str, shape: Shape, recovery: Recovery) -> Job:
     if kind == "leaves" and pods > 1:
         return job(name, 8, pods, tor_affinity=Schema.LARGE_MODEL, **given)
     fewest = None if least is None or least >= pods else least
-    return job(name, chips, pods, least=fewest, **given)
+    return job(name, chips, pods, min_available=fewest, **given)
 
 
 class World:
@@ -134,7 +135,7 @@ class World:
         self.now = 0.0
         self.wake: float | None = None
         self.records: dict[str, Record | None] = {}
-        self.ailing: dict[str, tuple[Ailment, ...]] = {}
+        self.ailing: dict[str, tuple[PodFault, ...]] = {}
         self.ledger = Ledger(NODES, (), conf)
         self.counts = self.ledger.counts
         self.begin(NODES)
@@ -165,7 +166,7 @@ class World:
             case WakeAt():
                 assert said.at > self.now
                 self.wake = said.at
-            case Remember():
+            case PersistRepair():
                 self.records[said.job] = said.record
             case Bind():
                 new = {p.replica for p in said.placements}
@@ -217,8 +218,8 @@ class World:
             record = self.records.get(name)
             if record is not None:
                 events.append(RepairKnown(name, record))
-            standing = old.view.standings.get(name)
-            held = {} if standing is None else standing.placements
+            job_state = old.view.job_states.get(name)
+            held = {} if job_state is None else job_state.placements
             listed: tuple[Placement, ...] = tuple(held[n] for n in sorted(held))
             events.append(JobArrived(one, listed))
             self._looks_again(name)
@@ -231,7 +232,7 @@ class World:
             if done:
                 events.append(PodsGone(name, done, succeeded=True))
         self._is_forgotten()
-        self.hears(*events, Woke())
+        self.hears(*events, TimerFired())
         self.counts["restarted"] += 1
 
     def _looks_again(self, name: str) -> None:
@@ -245,7 +246,7 @@ class World:
         gone = {n: node for n, node in lost.items() if node not in nodes}
         self._well(name, doomed | lost.keys())
         stranded = [
-            Ailment(n, Cause.NODE, gone[n]) for n in sorted(gone.keys() - doomed)
+            PodFault(n, Cause.NODE, gone[n]) for n in sorted(gone.keys() - doomed)
         ]
         self.ailing[name] = (*self.ailing[name], *stranded)
 
@@ -268,33 +269,35 @@ class World:
             if self.wake is None or self.wake > self.now + 200:
                 return
             self.now, self.wake = max(self.now, self.wake), None
-            self.hears(Woke())
+            self.hears(TimerFired())
         raise AssertionError("it never rests")
 
     def stranded(self) -> list[str]:
         """Jobs with faulty pods that nobody deals with, or that fit and do not run."""
         found = []
         for name, one in self.ledger.jobs.items():
-            if one.recovery.mode not in (Mode.GRACE, Mode.FORCE):
+            if one.recovery.mode not in (FaultMode.GRACE, FaultMode.FORCE):
                 continue
-            standing = self.engine.view.standings.get(name)
+            job_state = self.engine.view.job_states.get(name)
             faulty = self.ledger.wards.faulty(name, self.ledger)
             asked = name in self.ledger.wards.asked
             if faulty and not asked:
                 found.append(f"{name} is faulty: {faulty}")
-            if standing is None or not standing.missing or standing.terminating:
+            if job_state is None or not job_state.missing or job_state.terminating:
                 continue
-            if self._fits(standing):
+            if self._fits(job_state):
                 found.append(f"{name} fits and does not run")
         return found
 
-    def _fits(self, standing: Standing) -> bool:
+    def _fits(self, job_state: JobState) -> bool:
         """Whether a job that is let in could have more pods than it has."""
         cycle = self.engine.cycle
-        limit = cycle.quota(standing, overdue=cycle.is_stranded(standing))
-        if limit is None or standing.phase is Phase.PENDING:
+        limit = cycle.quota.limit(
+            job_state, overdue=cycle.pending.lost_min_available(job_state)
+        )
+        if limit is None or job_state.phase is Phase.PENDING:
             return False
-        placed = cycle.preview(standing, limit)
+        placed = cycle.placer.would_place(job_state, limit)
         return placed is not None and bool(placed.placements)
 
 
@@ -313,8 +316,8 @@ class Machine(RuleBasedStateMachine):
     )
     def begin(self, percent: int, jobs: list[tuple[Shape, Recovery]]) -> None:
         self.world = World(rules(percent))
-        gentle = Recovery(Mode.GRACE, sub_health=SubHealth.GRACE_EXIT)
-        external = Recovery(Mode.EXTERNAL_GRACE, sub_health=SubHealth.GRACE_EXIT)
+        gentle = Recovery(FaultMode.GRACE, sub_health=SubHealth.GRACE_EXIT)
+        external = Recovery(FaultMode.EXTERNAL_GRACE, sub_health=SubHealth.GRACE_EXIT)
         first = [
             ((8, 2, None, "plain", 0), gentle),
             ((4, 1, None, "plain", 0), external),
@@ -389,7 +392,7 @@ class Machine(RuleBasedStateMachine):
         pods = sorted(self.world.ledger.pods)
         name, replica = pods[pick % len(pods)]
         known = self.world.ailing.get(name, ())
-        new = Ailment(replica, cause, self.world.ledger.pods[name, replica].node)
+        new = PodFault(replica, cause, self.world.ledger.pods[name, replica].node)
         rest = tuple(a for a in known if a.replica != replica)
         self.world.ailing[name] = (*rest, new)
         self.world.hears(PodsAil(name, self.world.ailing[name]))
@@ -409,7 +412,7 @@ class Machine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1.0, 7.0, 25.0]))
     def time_passes(self, seconds: float) -> None:
         self.world.now += seconds
-        self.world.hears(Woke())
+        self.world.hears(TimerFired())
 
     @rule()
     def the_scheduler_restarts(self) -> None:
@@ -433,5 +436,5 @@ def test_only_pods_that_the_rules_name_are_deleted_whatever_happens() -> None:
     bounds = settings(max_examples=examples(160), stateful_step_count=20)
     run_state_machine_as_test(Counted, settings=bounds)
 
-    wanted = ("deleted", "repaired", "pointed", "asked", "braked", "restarted")
+    wanted = ("deleted", "repaired", "pointed", "asked", "rate-limited", "restarted")
     assert_reached(Counted.counts, *wanted)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.view import View
+from ringleaf.model.arrays import Flags
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import (
     Demand,
@@ -20,9 +21,9 @@ from ringleaf.model.demand import (
     Selector,
     Spread,
 )
-from ringleaf.model.fleet import Flags
 from ringleaf.model.job import Job, Role
-from ringleaf.model.neighbours import HOSTNAME, Neighbours, neighbours_of
+from ringleaf.model.neighbours import Neighbours, neighbours_of
+from ringleaf.model.pod_terms import HOSTNAME
 from ringleaf.model.settings import Settings
 from ringleaf.plugins.predicates import Predicates
 from ringleaf.policies.products import PRODUCTS
@@ -265,7 +266,7 @@ def fine(refused: Flags | None, size: int) -> list[bool]:
 @given(CASES)
 def test_a_pod_may_go_where_every_rule_holds(case: Case) -> None:
     where, nodes, pods = set_up(case)
-    plugin, pod = Predicates(View(where, Settings()), {}), case[2]
+    plugin, pod = Predicates(SchedulerState(where, Settings()), {}), case[2]
 
     allowed = plugin.predicate(Job("new", A2, 0), Role("", 0, demand=pod))
 
@@ -288,9 +289,9 @@ def test_each_rule_refuses_what_a_loop_over_pods_refuses(asked: str) -> None:
         apart = [apart_holds(nodes, pods, pod, node) for node in every]
         even = [spread_holds(nodes, pods, pod, node) for node in every]
         assert fine(index.port_taken(pod), len(nodes)) == ports
-        assert fine(index.lonely(pod), len(nodes)) == near
+        assert fine(index.affinity_unmet(pod), len(nodes)) == near
         assert fine(index.repelled(pod), len(nodes)) == apart
-        assert fine(index.lopsided(pod), len(nodes)) == even
+        assert fine(index.skew_exceeded(pod), len(nodes)) == even
         found = {"ports": ports, "near": near, "apart": apart, "spread": even}[asked]
         seen["all nodes"] += all(found)
         seen["some nodes"] += any(found) and not all(found)
@@ -366,9 +367,9 @@ def answers(index: Neighbours, pods: Iterable[Demand]) -> list[object]:
         crowd = index.crowding(pod)
         arrays = [
             index.port_taken(pod),
-            index.lonely(pod),
+            index.affinity_unmet(pod),
             index.repelled(pod),
-            index.lopsided(pod),
+            index.skew_exceeded(pod),
             index.liking(pod),
             *(crowd or ()),
             index.bare("cpu").counts,
@@ -387,7 +388,7 @@ def test_an_index_that_followed_is_one_that_was_made_just_now(
     where = cluster_of(labels)
     index = neighbours_of(where)
     for number, (step, node, pod) in enumerate(steps):
-        running = sorted(where.holdings)
+        running = sorted(where.holdings, key=str)
         with Statement(where) as statement:
             if step == "ask":
                 answers(index, [pod])

@@ -14,7 +14,7 @@ from msgspec.structs import replace as replace_struct
 
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Decision, Placed, Waiting
-from ringleaf.model.job import Schema
+from ringleaf.model.job_labels import Schema
 from ringleaf.simulator.answer import answer
 from ringleaf.simulator.format import read_entry
 from ringleaf.simulator.scenario import build

@@ -24,7 +24,7 @@ from tests.properties.cases import Case, cases, cluster_of, job_of, nodes_of
 EXAMPLES = examples(300)
 NOT_OF_CHIPS = {
     Reason.CORDONED,
-    Reason.SET_ASIDE,
+    Reason.QUARANTINED,
     Reason.NOT_WELL,
     Reason.NOT_SELECTED,
     Reason.TAINTED,
@@ -185,7 +185,6 @@ def test_a_statement_rolls_back_and_forward_bit_by_bit(case: Case) -> None:
                     decision.job.name, cluster.index[placement.node], mask
                 )
         if isinstance(first, Placed):
-            statement.terminate(first.job.name)
             statement.release(first.job.name)
         return statement, arrays(cluster)
 
@@ -193,7 +192,6 @@ def test_a_statement_rolls_back_and_forward_bit_by_bit(case: Case) -> None:
     statement.rollback()
     assert arrays(cluster) == before
     assert not cluster.holdings
-    assert not cluster.terminating
     assert cluster.version == version
     statement, again = apply()
     assert again == applied

@@ -13,13 +13,14 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringleaf.actions.victims import Choice, Prey, Ranking
+from ringleaf.actions.victims import Choice, EvictionCandidate, Ranking
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.instruction import Evict
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import Placement
 from tests.effort import assert_reached, examples
 from tests.engine.story import PREEMPT, Story, conf, job, node
@@ -29,7 +30,7 @@ Pods = frozenset[tuple[str, int]]
 Cost = tuple[int, int, float]
 
 
-def subsets(prey: Prey) -> Iterator[frozenset[int]]:
+def subsets(prey: EvictionCandidate) -> Iterator[frozenset[int]]:
     """What a job may give up, by the letter."""
     pods = frozenset(prey.pods)
     sizes = range(min(prey.surplus, len(pods)) + 1)
@@ -40,7 +41,7 @@ def subsets(prey: Prey) -> Iterator[frozenset[int]]:
         yield pods
 
 
-def cost(prey: Sequence[Prey], gone: Sequence[frozenset[int]]) -> Cost:
+def cost(prey: Sequence[EvictionCandidate], gone: Sequence[frozenset[int]]) -> Cost:
     """Pods, pods that were needed, chip-seconds."""
     needed, lost = 0, 0.0
     for one, pods in zip(prey, gone, strict=True):
@@ -53,7 +54,9 @@ def cost(prey: Sequence[Prey], gone: Sequence[frozenset[int]]) -> Cost:
     return sum(map(len, gone)), needed, lost
 
 
-def cheapest(prey: Sequence[Prey], fits: Callable[[Pods], bool]) -> Cost | None:
+def cheapest(
+    prey: Sequence[EvictionCandidate], fits: Callable[[Pods], bool]
+) -> Cost | None:
     """The cost of the cheapest way after which it fits."""
     ways = product(*(list(subsets(one)) for one in prey))
     for least, way in sorted(
@@ -66,7 +69,7 @@ def cheapest(prey: Sequence[Prey], fits: Callable[[Pods], bool]) -> Cost | None:
 
 
 @st.composite
-def preys(draw: st.DrawFn) -> list[Prey]:
+def preys(draw: st.DrawFn) -> list[EvictionCandidate]:
     """Up to twelve pods of a few jobs."""
     found, left = [], MOST
     for number in range(draw(st.integers(1, 4))):
@@ -75,7 +78,7 @@ def preys(draw: st.DrawFn) -> list[Prey]:
         pods = tuple(range(n_pods))[:: draw(st.sampled_from([1, -1]))]
         loss = draw(st.sampled_from([1.0, 2.0, 5.0]))
         found.append(
-            Prey(
+            EvictionCandidate(
                 f"j{number}",
                 pods,
                 draw(st.integers(0, n_pods)),
@@ -98,7 +101,7 @@ def pods_of(chosen: Sequence[Choice]) -> Pods:
 @settings(max_examples=examples(200))
 @given(preys(), st.data())
 def test_the_cheapest_choice_is_brute_forces(
-    prey: list[Prey], data: st.DataObject
+    prey: list[EvictionCandidate], data: st.DataObject
 ) -> None:
     """What fits is drawn: enough pods of some, or all of certain ones."""
     everybody = sorted((one.job, pod) for one in prey for pod in one.pods)
@@ -169,7 +172,7 @@ def cases(draw: st.DrawFn, style: Style, label: Schema | None) -> Case:
             f"j{len(old)}",
             4,
             n_pods,
-            least=least and min(least, n_pods),
+            min_available=least and min(least, n_pods),
             preemptable=draw(st.sampled_from(style.preemptable)),
         )
         places = tuple(
@@ -183,10 +186,10 @@ def cases(draw: st.DrawFn, style: Style, label: Schema | None) -> Case:
     return Case(old, new)
 
 
-def prey_of(case: Case) -> list[Prey]:
+def prey_of(case: Case) -> list[EvictionCandidate]:
     """Who may go, by what the jobs say of themselves."""
     return [
-        Prey(
+        EvictionCandidate(
             one.name,
             tuple(p.replica for p in places),
             one.n_pods - one.min_pods,
@@ -208,7 +211,7 @@ def fits_without(case: Case, gone: Pods) -> bool:
                     chips = sum(1 << chip for chip in p.chips)
                     statement.hold(one.name, cluster.index[p.node], chips, p.replica)
         statement.commit()
-    return Session(cluster).preview(case.new) is not None
+    return Session(cluster).place(case.new) is not None
 
 
 CONF = conf(PREEMPT, (("priority", "gang", "conformance"),))

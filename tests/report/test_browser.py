@@ -263,9 +263,11 @@ def test_a_page_fits_its_width_and_can_be_read(
     assert page.errors == []
 
 
+@pytest.mark.usefixtures("chromium")
 def test_pictures_of_the_docs_are_taken_from_a_report(
     report: str, tmp_path: Path
 ) -> None:
+    """It starts a browser of its own; without one it is left out as the others are."""
     taken = take(Path(report.removeprefix("file://")), tmp_path)
 
     assert [path.name for path in taken] == [

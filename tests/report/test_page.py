@@ -291,24 +291,33 @@ def test_what_is_beyond_chance_is_coloured() -> None:
     assert {*coloured(read)} == {"better", "worse"}  # the reference, and the other
 
 
-def test_the_map_opens_beside_the_policy_with_the_most_spine_conflicts() -> None:
-    runs = [
-        replace(run, metrics={**run.metrics, "leaves": {"conflicts": conflicts}})
-        for run in real().runs
-        if run.spec.seed == 0
-        for conflicts in [
-            {"ringleaf": 0.0, "best-fit": 9.0, "random": 4.0}[run.spec.policy]
-        ]
-    ]
-    read = Reader(page(Results(runs)))
+def test_the_maps_open_with_the_reference_and_the_scheduler_in_use() -> None:
+    read = Reader(page(real()))
 
     chosen = [a["value"] for a in read.named("option") if "selected" in a]
     assert chosen == ["0", "1"]
-    last = Reader(page(Results([replace(run, metrics={}) for run in runs])))
-    assert [a["value"] for a in last.named("option") if "selected" in a] == ["0", "2"]
+    assert real().baseline == POLICIES[1]
 
 
-def test_tiles_come_first_with_the_best_baseline_and_the_worst() -> None:
+def test_where_the_reference_is_worse_is_a_table() -> None:
+    waits = {"ringleaf": 90.0, "a": 60.0, "b": 30.0}
+    runs = [plain_run(p, wait_s={"all": {"mean": s}}) for p, s in waits.items()]
+    read = Reader(page(Results(runs, [*compared(runs, "ringleaf")])))
+
+    (head,) = [row for row in read.rows if row[-1].startswith("better")]
+    assert [cell.strip() for cell in head] == ["measure", "ringleaf", "better"]
+    row = read.rows[read.rows.index(head) + 1]
+    assert [" ".join(cell.split()) for cell in row] == [
+        "Wait time (mean)",
+        "90 s",
+        "60 s a 30 s b",
+    ]
+    none = page(Results([plain_run("ringleaf"), plain_run("a")]))
+    assert "Where ringleaf is worse</h3><p>By no measure significantly." in none
+    assert "is worse</h3>" not in page(Results([plain_run("ringleaf")]))
+
+
+def test_tiles_come_first_with_the_scheduler_in_use_the_best_and_the_worst() -> None:
     conflicts = {"ringleaf": 0.0, "a": 0.0, "b": 2.5}
     runs = [
         plain_run(
@@ -323,11 +332,44 @@ def test_tiles_come_first_with_the_best_baseline_and_the_worst() -> None:
 
     tiles = re.findall(r'<div class="tile">(.*?)</div>', text)
     told = [re.sub("<[^>]+>", " ", tile).split() for tile in tiles]
-    assert " ".join(told[0]) == (
-        "Spine conflicts 0 tie with a best baseline 0 a worst 2.5 b"
+    assert " ".join(told[0]) == ("Spine conflicts 0 tie with a a 0 worst 2.5 b")
+    assert " ".join(told[1]) == (
+        "Effective utilization 70.0 % tie with a a 70.0 % best baseline 72.5 % b"
     )
-    assert " ".join(told[1]).startswith("Effective utilization 70.0 % worse than b")
     assert len(tiles) == 2  # of what is not known there is no tile
+
+
+def test_a_tie_with_another_than_the_scheduler_in_use_is_none() -> None:
+    conflicts = {
+        "ringleaf": (2.0, 2.0, 2.0),
+        "a": (0.0, 3.0, 2.0),
+        "b": (2.0, 2.0, 2.0),
+    }
+    runs = [
+        plain_run(policy, seed, leaves={"conflicts": value})
+        for policy, values in conflicts.items()
+        for seed, value in enumerate(values)
+    ]
+
+    text = page(Results(runs, [*compared(runs, "ringleaf")]))
+
+    (tile,) = re.findall(r'<div class="tile">(.*?)</div>', text)
+    told = " ".join(re.sub("<[^>]+>", " ", tile).split())
+    assert told == "Spine conflicts 2 not significant a 1.67 worst 2 b"
+
+
+def test_what_one_seed_cannot_tell_apart_is_nearly_a_tie() -> None:
+    conflicts = {"ringleaf": 2.0, "a": 2.001, "b": 3.0}
+    runs = [
+        plain_run(policy, 0, leaves={"conflicts": value})
+        for policy, value in conflicts.items()
+    ]
+
+    text = page(Results(runs, [*compared(runs, "ringleaf")]))
+
+    (tile,) = re.findall(r'<div class="tile">(.*?)</div>', text)
+    told = " ".join(re.sub("<[^>]+>", " ", tile).split())
+    assert told == "Spine conflicts 2 nearly a tie a 2 worst 3 b"
 
 
 def test_dots_of_the_verdict_have_the_interval_of_the_difference() -> None:
@@ -370,4 +412,4 @@ def test_what_nobody_waits_for_is_no_cause() -> None:
 
     keys = text[: text.index('id="figures"')]
     assert "not enough chips free" in keys
-    assert "the queue has its share" not in keys
+    assert "the quota of the queue" not in keys

@@ -19,10 +19,11 @@ from ringleaf.engine.event import (
     PodsGone,
     RepairKnown,
 )
-from ringleaf.framework.instruction import Bind, Delete, Evict, Remember, Repaired
+from ringleaf.framework.instruction import Bind, Delete, Evict, PersistRepair, Repaired
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause, Mode, Reach, Recovery, SubHealth
-from ringleaf.model.job import Firmness, Job, Network
+from ringleaf.model.fault import Cause, FaultMode, Recovery, RestartScope, SubHealth
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Firmness, Network
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.settings import SwitchMode
 from ringleaf.simulator.run import Run, Step
@@ -43,7 +44,7 @@ class Books:
         self.ailing: dict[str, dict[int, Cause]] = {}
         self.lost: dict[str, set[int]] = {}
         """Pods whose nodes are gone."""
-        self.records: dict[str, Remember | RepairKnown] = {}
+        self.records: dict[str, PersistRepair | RepairKnown] = {}
         self.marks: dict[tuple[str, int], str] = {}
         """What was written on pods of the state of their leaf (``isSharedTor``)."""
         self.deleted: dict[str, set[int]] = {}
@@ -133,7 +134,7 @@ def _check(books: Books, step: Step) -> None:
     """Check what was said, in the order in which it was said."""
     for said in step.instructions:
         match said:
-            case Remember(job, record):
+            case PersistRepair(job, record):
                 if record is not None and not record.is_over:
                     books.records[job] = said
             case Delete():
@@ -184,7 +185,7 @@ def _wrong_deletion(books: Books, said: Delete) -> Iterator[str]:
     """What is wrong with deleting these pods."""
     job = books.jobs[said.job]
     recovery, alive = job.recovery, books.alive(said.job)
-    if recovery.mode not in (Mode.GRACE, Mode.FORCE):
+    if recovery.mode not in (FaultMode.GRACE, FaultMode.FORCE):
         yield f"its mode is {recovery.mode}"
     record = books.records.get(said.job)
     if record is None or record.record is None:
@@ -201,14 +202,14 @@ def _wrong_deletion(books: Books, said: Delete) -> Iterator[str]:
     victims = {*said.replicas} - books.ending.get(said.job, set()) - lost
     sick = {n for n, p in alive.items() if books.is_sick(said.job, n, p)} | lost
     sick |= {n for n, c in books.ailing.get(said.job, {}).items() if c}
-    may = _may_go(recovery, known.reach, sick, alive, books.deleted.get(said.job, ()))
+    may = _may_go(recovery, known.scope, sick, alive, books.deleted.get(said.job, ()))
     if not victims <= may:
         yield f"healthy pods {sorted(victims - may)} are deleted outside the rules"
 
 
 def _may_go(
     recovery: Recovery,
-    reach: Reach,
+    reach: RestartScope,
     sick: Collection[int],
     alive: Pods,
     earlier: Collection[int],
@@ -219,7 +220,7 @@ def _may_go(
         return {*alive, *sick}
     if recovery.escalates and recovery.master in sick:
         return {*alive, *sick}
-    if not recovery.escalates or not earlier or reach is Reach.PODS:
+    if not recovery.escalates or not earlier or reach is RestartScope.POD:
         return {*sick}
     return {*alive, *sick}  # faulty pods found no place, see the timeline
 

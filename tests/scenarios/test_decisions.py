@@ -1,15 +1,19 @@
 """One test per decision, named after it, and the scenarios that tell its story."""
 
+from collections.abc import Iterable
 from itertools import permutations
 
 import pytest
 
+from ringleaf.engine.engine import Engine
+from ringleaf.engine.event import JobArrived, PodsEnding, PodsGone
+from ringleaf.framework.instruction import Bind, Instruction
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
 from ringleaf.model.job import Job
-from ringleaf.model.product import Mode
+from ringleaf.model.product import ProductMode
 from ringleaf.model.settings import Settings
 from ringleaf.policies.admission import admit, is_legal
 from ringleaf.policies.products import PRODUCTS, misfit
@@ -96,7 +100,7 @@ def test_d37_a_larger_node_is_not_healthier_than_a_smaller_one() -> None:
 
 @pytest.mark.parametrize("asked", [1, 2, 4])
 def test_d3_the_ring_whose_remainder_is_even_is_preferred(asked: int) -> None:
-    row = PRODUCTS["atlas-800-9000"].rules[Mode.ANY][asked]
+    row = PRODUCTS["atlas-800-9000"].rules[ProductMode.ANY][asked]
     rings = range(asked, 5)
 
     by_misfit = sorted(rings, key=lambda ring: misfit(row, ring))
@@ -118,14 +122,14 @@ def test_d4_three_and_three_is_allowed_for_two_chips_and_last_of_group_c() -> No
 
 @pytest.mark.parametrize("asked", range(1, 9))
 def test_d5_misfit_is_free_minus_asked_and_8_is_never(asked: int) -> None:
-    row = PRODUCTS["atlas-800t-a2"].rules[Mode.ANY][asked]
+    row = PRODUCTS["atlas-800t-a2"].rules[ProductMode.ANY][asked]
 
     for free in range(1, 9):
         assert misfit(row, free) == (free - asked if free >= asked else 8)
 
 
 def test_d5_rows_4_and_6_are_the_seed() -> None:
-    rule = PRODUCTS["atlas-800t-a2"].rules[Mode.ANY]
+    rule = PRODUCTS["atlas-800t-a2"].rules[ProductMode.ANY]
 
     assert [misfit(rule[4], free) for free in range(1, 9)] == [8, 8, 8, 0, 1, 2, 3, 4]
     assert [misfit(rule[6], free) for free in range(1, 9)] == [8, 8, 8, 8, 8, 0, 1, 2]
@@ -264,38 +268,31 @@ def test_d18_a_job_that_waits_holds_nothing() -> None:
 
 def test_d20_chips_of_a_terminating_pod_are_held_until_it_is_gone() -> None:
     """Seed 004, concurrency considerations, 2: only the release frees them."""
-    cluster = a_cluster("atlas-800-9000", ["0123|...."])
-    session = Session(cluster)
+    engine = Engine([a_node("n", "atlas-800-9000", "0123|....")])
     old, new = Job("old", PRODUCTS["atlas-800-9000"], 4), a_job("atlas-800-9000", 4)
-    assert isinstance(session.decide(old), Placed)
+    assert bound(engine.handle(JobArrived(old), 0.0)) == {"old"}
 
-    with Statement(cluster) as statement:
-        statement.terminate("old")
-        statement.commit()
-    while_ending = session.decide(new)
-    with Statement(cluster) as statement:
-        statement.release("old")
-        statement.commit()
-    when_gone = session.decide(new)
+    engine.handle(PodsEnding("old", (0,)), 1.0)
+    while_ending = engine.handle(JobArrived(new), 2.0)
+    when_gone = engine.handle(PodsGone("old", (0,)), 3.0)
 
-    assert isinstance(while_ending, Waiting)
-    assert where(when_gone) == [("n00001", (0, 1, 2, 3))]
-    assert cluster.terminating == set()
+    assert bound(while_ending) == set()
+    assert new.name in bound(when_gone)
+
+
+def bound(instructions: Iterable[Instruction]) -> set[str]:
+    return {each.job for each in instructions if isinstance(each, Bind)}
 
 
 def test_d20_a_release_that_is_taken_back_frees_nothing() -> None:
     cluster = a_cluster("atlas-800-9000", ["0123|...."])
     session = Session(cluster)
     session.decide(Job("old", PRODUCTS["atlas-800-9000"], 4))
-    with Statement(cluster) as statement:
-        statement.terminate("old")
-        statement.commit()
 
     with Statement(cluster) as statement:
         statement.release("old")
 
     assert isinstance(session.decide(a_job("atlas-800-9000", 4)), Waiting)
-    assert cluster.terminating == {"old"}
 
 
 def test_d21_the_order_in_which_nodes_are_listed_decides_nothing() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.framework.instruction import Bind, Delete, Instruction, Remember
+from ringleaf.framework.instruction import Bind, Delete, Instruction, PersistRepair
 from ringleaf.simulator.run import Run, run
 from tests.scenarios.case import Case, cases, scenario_of
 from tests.scenarios.repair_checker import complaints
@@ -109,7 +109,7 @@ def test_the_checker_sees_healthy_pods_that_are_deleted() -> None:
 
 
 def test_the_checker_sees_what_was_not_written_down_before() -> None:
-    found = changed(story("no-network-rule", ONE), Remember)
+    found = changed(story("no-network-rule", ONE), PersistRepair)
 
     assert any("nothing was written down" in told for told in complaints(found))
 

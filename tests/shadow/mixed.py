@@ -1,10 +1,11 @@
-"""200 jobs of a mixed kind, and the machines on which there is room for all of them."""
+"""Jobs of mixed kinds, 200 in a long run, and machines with room for all of them."""
 
 import random
 from collections.abc import Iterator
 from typing import Any, Final
 
 from ringleaf.testbed.hardware import Machine, fleet
+from tests.effort import examples
 from tests.stories.stage import A3, pod, vcjob
 
 Object = dict[str, Any]
@@ -12,7 +13,6 @@ Object = dict[str, Any]
 PRO: Final = {"accelerator-type": "module"}
 R310: Final = "huawei.com/Ascend310"
 
-# kind -> jobs of it
 KINDS: Final = {
     "single": 80,
     "node": 10,
@@ -23,9 +23,10 @@ KINDS: Final = {
     "module": 10,
     "card": 26,
 }
+"""Kind -> jobs of it in a long run."""
 WHOLE: Final = ("node", "gang", "leaf", "superpod")
 """Kinds that want whole nodes."""
-N_JOBS: Final = sum(KINDS.values())
+N_JOBS: Final = sum(map(examples, KINDS.values()))
 
 
 def leaf_machines() -> list[Machine]:
@@ -52,7 +53,7 @@ def waves(seed: int) -> tuple[list[Object], list[Object]]:
     then: list[Object] = []
     for kind, count in KINDS.items():
         wave = first if kind in WHOLE else then
-        for number in range(count):
+        for number in range(examples(count)):
             wave += _job(kind, f"{kind}-{number}", dice)
     dice.shuffle(first)
     dice.shuffle(then)

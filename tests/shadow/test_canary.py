@@ -10,6 +10,13 @@ LOOKS = ("get", "list", "watch")
 LEADER = "ringleaf.io/leader"
 
 
+def bound_pods(beside: Beside) -> list[str]:
+    """The pods that are on a node."""
+    return [
+        name for name, each in beside.pods().items() if each["spec"].get("nodeName")
+    ]
+
+
 def test_a_canary_binds_its_queue_and_volcano_the_rest(beside: Beside) -> None:
     client = beside.bed.client
     status, _told = client.request(
@@ -28,6 +35,9 @@ def test_a_canary_binds_its_queue_and_volcano_the_rest(beside: Beside) -> None:
         mine = vcjob(f"mine-{number}", 2, 8)
         mine["spec"] |= {"schedulerName": "ringleaf", "queue": "research"}
         beside.submit(mine)
+    # Two schedulers that choose at the same moment may choose the same node.
+    beside.wait(lambda: len(bound_pods(beside)) == 8, "8 pods of the canary")
+    for number in range(4):
         beside.submit(vcjob(f"theirs-{number}", 2, 8))
     beside.submit(pod("outside", 1, scheduler="ringleaf"))
     left = vcjob("left", 2, 8)  # in the queue, and made before it was promoted
@@ -35,8 +45,7 @@ def test_a_canary_binds_its_queue_and_volcano_the_rest(beside: Beside) -> None:
     beside.submit(left)
 
     def done() -> bool:
-        pods = beside.pods()
-        bound = [name for name, each in pods.items() if each["spec"].get("nodeName")]
+        pods, bound = beside.pods(), bound_pods(beside)
         judged = answer_of(canary, "shadow")[1]["jobs"]
         told = (
             scheduled(pods["outside"]).get("message", "") if "outside" in pods else ""

@@ -86,6 +86,7 @@ TRAINING: Final[Document] = {
             "weak-switch": False,
             "offers": [0, 1, 2, 3, 4, 5, 6, 7],
             "lists-all": False,
+            "allocatable": 8,
             "down": "switch",
         },
         {"name": "a1", "product": "atlas-800t-a2", "leaf": "A", "slot": 1},

@@ -6,8 +6,9 @@ from typing import Final, TypeVar
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.engine import event as ev
-from ringleaf.framework.conf import Conf, read_conf
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
     Demand,
@@ -23,23 +24,24 @@ from ringleaf.model.demand import (
     Toleration,
 )
 from ringleaf.model.fault import (
-    Ailment,
     Cause,
     Deletion,
     Down,
     Fault,
-    Mode,
-    Reach,
+    FaultMode,
+    PodFault,
     Record,
     Recovery,
+    RestartScope,
     SubHealth,
 )
-from ringleaf.model.job import Firmness, Job, Keep, Previous, Role, Schema, Strategy
+from ringleaf.model.job import Job, Previous, Role
+from ringleaf.model.job_labels import Firmness, Schema, Strategy
 from ringleaf.model.mask import full_mask
-from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import JobRequests, LeafChoice, Settings, SwitchMode
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.jobs import lead_of
 
@@ -176,12 +178,13 @@ def nodes(draw: st.DrawFn) -> Node:
         down=None if ready else draw(st.none() | st.sampled_from(Down)),
         offers=draw(st.none() | masks),
         lists_all=draw(flags),
+        allocatable=draw(st.none() | st.integers(0, 8)),
     )
 
 
 @st.composite
 def placements(draw: st.DrawFn, kind: JobType | None) -> tuple[Placement, ...]:
-    marks = st.builds(Mark, st.just(kind), st.sampled_from(LeafState), flags)
+    marks = st.builds(LeafAnnotation, st.just(kind), st.sampled_from(LeafState), flags)
     return tuple(
         Placement(
             replica=rank,
@@ -205,7 +208,7 @@ def roles(draw: st.DrawFn) -> tuple[Role, ...]:
             name=name,
             chips=draw(st.sampled_from([0, 1, 8])),
             replicas=replicas,
-            least=draw(st.none() | st.integers(0, 3)) if name else None,
+            min_available=draw(st.none() | st.integers(0, 3)) if name else None,
             demand=draw(demands),
             ranks=tuple(next(given) for _ in range(replicas)) if ranked else (),
         )
@@ -220,7 +223,7 @@ def roles(draw: st.DrawFn) -> tuple[Role, ...]:
 def recoveries(draw: st.DrawFn, job: Job) -> Recovery:
     escalates = draw(flags)
     return Recovery(
-        mode=draw(st.sampled_from(Mode)),
+        mode=draw(st.sampled_from(FaultMode)),
         retries=draw(st.integers(0, 3)),
         pods_only=not escalates or draw(flags),
         process=draw(flags),
@@ -230,7 +233,7 @@ def recoveries(draw: st.DrawFn, job: Job) -> Recovery:
     )
 
 
-ailments = st.builds(Ailment, st.integers(0, 3), st.sampled_from(Cause), names)
+ailments = st.builds(PodFault, st.integers(0, 3), st.sampled_from(Cause), names)
 
 
 @st.composite
@@ -247,7 +250,7 @@ def jobs(draw: st.DrawFn) -> Job:
         superpod_affinity=draw(st.none() | st.sampled_from(Firmness)),
         vnpu=draw(st.none() | st.just("vir04")),
         demand=draw(demands),
-        least=draw(st.none() | st.integers(0, 9)),
+        min_available=draw(st.none() | st.integers(0, 9)),
         finished=tuple(draw(st.lists(st.integers(500, 900), unique=True, max_size=3))),
         queue=draw(names | st.just("default")),
         priority=draw(st.integers(-(2**31), 2**31 - 1)),
@@ -270,7 +273,7 @@ def jobs(draw: st.DrawFn) -> Job:
         )
     if draw(flags):
         before = draw(placements(job.job_type))
-        keep = draw(st.sampled_from(Keep))
+        keep = draw(st.sampled_from([RestartScope.POD, RestartScope.JOB]))
         job = replace(job, previous=Previous(before, ("n0",), keep))
     return replace(job, recovery=draw(recoveries(job)))
 
@@ -342,7 +345,7 @@ def arrivals(draw: st.DrawFn) -> ev.JobArrived:
 records = st.builds(
     Record,
     seconds,
-    st.sampled_from(Reach),
+    st.sampled_from(RestartScope),
     tuples(ailments),
     placements(None),
     ranks,
@@ -385,5 +388,5 @@ kinds_of_events: Final[Sequence[st.SearchStrategy[ev.Event]]] = (
     st.builds(ev.QueueChanged, queues),
     st.builds(ev.QueueGone, names),
     st.builds(ev.ConfChanged, configurations()),
-    st.just(ev.Woke()),
+    st.just(ev.TimerFired()),
 )

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
-from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Instruction
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import ringleaf.simulator
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Delete, Evict, Instruction
-from ringleaf.framework.view import View
+from ringleaf.framework.state import SchedulerState
 from ringleaf.simulator.clock import play
 from tests.simulator.trials import PREEMPT, Diary, busy, engine
 
@@ -30,7 +31,7 @@ class Heard:
         self.said: list[list[Instruction]] = []
 
     @property
-    def view(self) -> View:
+    def view(self) -> SchedulerState:
         return self._inner.view
 
     def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.framework.conf import DEFAULT, Conf, read_conf
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT, read_conf
 from ringleaf.simulator.bookmark import HINT, MAGIC, load, save
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.source import BadInput
@@ -89,15 +90,15 @@ def test_a_run_of_other_arguments_is_refused_in_one_line(put_away: Path) -> None
     found = refusal(put_away, load=1.5)
 
     assert str(found) == (
-        f"{put_away}: this run was begun with load 0.9, not 1.5; "
-        "hint: give load as it was, or begin anew, without --resume"
+        f"{put_away}: the run was started with load 0.9, not 1.5; "
+        "hint: give load as it was, or start again without --resume"
     )
 
 
 def test_a_run_of_another_version_is_refused_in_one_line(put_away: Path) -> None:
     found = refusal(put_away, version="2.0")
 
-    told = f"{put_away}: this run was begun with ringleaf 1.0, this is 2.0"
+    told = f"{put_away}: the run was started with ringleaf 1.0, this is 2.0"
     assert str(found) == f"{told}; hint: {HINT}"
 
 
@@ -106,7 +107,7 @@ def test_another_file_is_refused(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.write_bytes(text)
 
-    told = f"{path}: this is no run that was put away; hint: {HINT}"
+    told = f"{path}: no interrupted run, want DIR/unfinished.run; hint: {HINT}"
     assert str(refusal(path)) == told
 
 
@@ -120,5 +121,5 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "nothing"
 
     assert str(refusal(path)) == (
-        f"{path}: No such file or directory; hint: begin anew, without --resume"
+        f"{path}: No such file or directory; hint: start again without --resume"
     )

@@ -107,7 +107,7 @@ def test_use_is_at_most_what_is_asked_in_the_window() -> None:
 
 def test_an_elastic_job_may_use_all_its_pods() -> None:
     works = [
-        work("a", 0, 8, 2, runs_s=10.0, least=1),
+        work("a", 0, 8, 2, runs_s=10.0, min_available=1),
         work("b", 100, 8, runs_s=10.0),
     ]
 

@@ -122,7 +122,6 @@ def test_a_count_that_nobody_can_have_is_refused_and_not_counted_to() -> None:
         ("{i/2}-{i%2}", ["0-0", "0-1", "1-0", "1-1", "2-0"]),
         ("L", ["L"] * 5),
         ("{j}", ["{j}"] * 5),
-        ("{i/0}", ["{i/0}"] * 5),
     ],
 )
 def test_a_template_names_the_leaf_of_each_node(leaf: str, leaves: list[str]) -> None:
@@ -132,6 +131,16 @@ def test_a_template_names_the_leaf_of_each_node(leaf: str, leaves: list[str]) ->
 
     assert [node.name for node in found.nodes] == ["n0", "n1", "n2", "n3", "n4"]
     assert [node.leaf for node in found.nodes] == leaves
+
+
+@pytest.mark.parametrize("leaf", ["{i/0}", "L{i//4}", "L{i+1}", "L{i"])
+def test_a_template_that_fills_in_nothing_is_refused(leaf: str) -> None:
+    text = (
+        f"nodes: [{{name: 'n{{i}}', count: 5, product: atlas-800t-a2, leaf: '{leaf}'}}]"
+    )
+
+    with pytest.raises(BadInput, match=r"nodes\[0\]\.leaf is .*, want \{i\}, \{i/N\}"):
+        load(text.encode())
 
 
 def test_slots_count_under_each_leaf() -> None:

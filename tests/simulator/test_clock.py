@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ringleaf.engine.event import NodesChanged, NodesGone
 from ringleaf.framework.instruction import Instruction, WakeAt
-from ringleaf.model.fault import Cause, Down, Mode, Recovery
+from ringleaf.model.fault import Cause, Down, FaultMode, Recovery
 from ringleaf.model.job import Role
 from ringleaf.simulator import clock as module
 from ringleaf.simulator.clock import Clock, Tally, play
@@ -29,7 +29,7 @@ from tests.simulator.trials import (
     work,
 )
 
-MOVES = Recovery(Mode.FORCE)
+MOVES = Recovery(FaultMode.FORCE)
 
 
 def told(played: Trial, until: float = inf) -> tuple[list[str], Tally]:
@@ -117,7 +117,7 @@ def test_a_job_that_can_never_be_placed_is_refused_and_forgotten() -> None:
     tally = play(played, scheduler)
 
     assert (tally.refused, tally.over, tally.waiting) == (1, 1, 0)
-    assert not scheduler.view.standings
+    assert not scheduler.view.job_states
 
 
 def test_jobs_for_which_there_is_never_room_are_left_when_all_else_is_over() -> None:
@@ -254,7 +254,7 @@ def test_happenings_may_go_on_for_ever() -> None:
 
 
 def test_a_job_works_while_the_pods_are_there_that_it_must_have() -> None:
-    played = trial(2, [work("a", 0, 100, replicas=2, least=1)])
+    played = trial(2, [work("a", 0, 100, replicas=2, min_available=1)])
 
     story, _ = told(replace(played, happenings=[Happening(40, NodesGone(("n001",)))]))
 
@@ -262,8 +262,8 @@ def test_a_job_works_while_the_pods_are_there_that_it_must_have() -> None:
 
 
 def test_a_job_does_not_work_without_a_role_that_it_must_have() -> None:
-    roles = Role("driver", 8, least=1), Role("worker", 8, 2)
-    played = trial(3, [work("a", 0, 100, replicas=3, roles=roles, least=1)])
+    roles = Role("driver", 8, min_available=1), Role("worker", 8, 2)
+    played = trial(3, [work("a", 0, 100, replicas=3, roles=roles, min_available=1)])
 
     for number, rest in ((0, "140 a ends"), (1, "100 a ends")):
         happen = broken(40, number, until=80)
@@ -292,7 +292,10 @@ def test_a_job_that_crosses_no_longer_works_at_its_own_speed() -> None:
 
     From 10 to 40 both did 20 s of work. a has 70 s left, b 80 s.
     """
-    works = [work("a", 0, 100, replicas=3, least=2), work("b", 10, 100, replicas=3)]
+    works = [
+        work("a", 0, 100, replicas=3, min_available=2),
+        work("b", 10, 100, replicas=3),
+    ]
     played = trial(6, works, under=2, contention=0.5)
 
     story, _ = told(replace(played, happenings=[Happening(40, NodesGone(("n002",)))]))

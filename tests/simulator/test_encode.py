@@ -9,14 +9,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import ConfChanged, Event, NodesChanged
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Mode
+from ringleaf.model.fault import FaultMode
 from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import DefaultAffinity, Settings
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import encode
@@ -118,7 +119,7 @@ def test_amounts_are_exact(thousandths: int, written: int | str) -> None:
 def test_d38_d39_a_job_says_what_it_declines_and_not_what_was_filled_in() -> None:
     both = Settings(
         default_tor_affinity=DefaultAffinity.NORMAL,
-        default_fault_scheduling=Mode.GRACE,
+        default_fault_scheduling=FaultMode.GRACE,
     )
     plain = Job("j", PRODUCTS["atlas-800t-a2"], 8, 2, framework="pytorch")
     labels = ("tor-affinity", "fault-scheduling")

@@ -6,7 +6,7 @@ import pytest
 
 from ringleaf.engine.event import NodesChanged
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Down, Mode, Recovery
+from ringleaf.model.fault import Down, FaultMode, Recovery
 from ringleaf.simulator import clock
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.failures import (
@@ -189,7 +189,7 @@ def test_a_job_that_never_gets_any_further_ends_the_run_in_one_line(
 ) -> None:
     monkeypatch.setattr(clock, "MAX_IN_VAIN", 20)
     rates = read_rates("node=4,node-repair=1")
-    moves = Recovery(Mode.FORCE, pods_only=True)
+    moves = Recovery(FaultMode.FORCE, pods_only=True)
     works = [work("big", 0.0, 400_000, replicas=12, recovery=moves)]
     played = trial(
         *(16, works), happenings=Failures(site(16), rates, 1), checkpoint_s=40_000.0
@@ -201,7 +201,7 @@ def test_a_job_that_never_gets_any_further_ends_the_run_in_one_line(
 
 def test_failures_drive_the_rescheduling_of_the_engine() -> None:
     """Gangs on nodes that fail often get done, with work lost and pods moved."""
-    moves = Recovery(Mode.FORCE, pods_only=True)
+    moves = Recovery(FaultMode.FORCE, pods_only=True)
     works = [
         work(f"j{n}", n * 600.0, 20_000, replicas=4, recovery=moves) for n in range(40)
     ]

@@ -17,7 +17,7 @@ from ringleaf.engine.event import (
     RepairKnown,
 )
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Ailment, Cause, Record
+from ringleaf.model.fault import Cause, PodFault, Record
 from ringleaf.model.job import Job
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.log import Recorder, replay
@@ -112,7 +112,7 @@ def test_a_live_engine_is_recorded_as_well() -> None:
     recorder.handle(JobGone("nobody"), start + 1)
     recorder.handle_all([NodesChanged((node,)), JobGone("j")], start + 2)
 
-    assert recorder.view.standings == {}
+    assert recorder.view.job_states == {}
     out.seek(0)
     found = replay(out)
     assert (found.steps, found.difference) == (3, None)
@@ -134,7 +134,7 @@ def test_an_engine_that_follows_another_is_played_again() -> None:
 @pytest.mark.parametrize("cause", Cause)
 def test_whatever_an_engine_heard_of_causes_is_played_again(cause: Cause) -> None:
     """Somebody may have written anything into what is remembered of a repair."""
-    out, ailing = io.BytesIO(), (Ailment(0, cause, "n"),)
+    out, ailing = io.BytesIO(), (PodFault(0, cause, "n"),)
     recorder = Recorder(Engine([Node("n", A2, 8, 255)]), out)
 
     recorder.handle(RepairKnown("j", Record(0.0, ailments=ailing, deleted=(0,))), 1)

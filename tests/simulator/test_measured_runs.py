@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ringleaf.engine.engine import Engine
-from ringleaf.model.fault import Mode, Recovery
+from ringleaf.model.fault import FaultMode, Recovery
 from ringleaf.simulator.bookmark import load, save
 from ringleaf.simulator.bounds import bounds
 from ringleaf.simulator.clock import Clock, play
@@ -130,7 +130,7 @@ def test_a_run_that_was_put_away_gives_the_same_bytes(
 
 def test_with_faults_work_is_lost_and_pods_return() -> None:
     """Jobs that let themselves be repaired, on nodes that fail every 100 hours."""
-    recovery = Recovery(Mode.FORCE)
+    recovery = Recovery(FaultMode.FORCE)
 
     def works() -> Iterator[Work]:
         for each in WORKLOAD.works():

@@ -16,7 +16,7 @@ from ringleaf.model.product import Product
 from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.policies.fragments import fragments
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.policies.switches import choose_rows, ground_of
+from ringleaf.policies.switches import choose_rows, leaf_table
 from ringleaf.simulator.metrics import Metrics
 from ringleaf.simulator.metrics.floor import Floor
 from ringleaf.simulator.metrics.leaves import GANGS, Room
@@ -79,11 +79,11 @@ def test_the_largest_gang_is_the_largest_that_the_rule_places(
     room = Room(floor, settings)
     cluster = Cluster(every)
     for leaf, (_frees, crossed) in enumerate(drawn):
-        cluster.spine.crossing[leaf] = crossed
+        cluster.uplinks.crossing[leaf] = crossed
         if crossed:
             room.cross(leaf, 1)
     ranks = np.where(cluster.free == 0xFF, 0, -1).astype(np.int64)
-    ground = ground_of(cluster, ranks, settings)
+    ground = leaf_table(cluster, ranks, settings)
     placed = [
         n
         for n in range(1, len(every) + 1)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.framework.conf import DEFAULT
+from ringleaf.config.reader import DEFAULT
 from ringleaf.framework.instruction import Delete, Evict, Repaired, Report, Verdict
 from ringleaf.model.decision import Reason
 from ringleaf.model.fault import Record
-from ringleaf.model.job import Schema
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.products import PRODUCTS

@@ -10,7 +10,8 @@ from ringleaf.engine.engine import Engine
 from ringleaf.framework.session import Session
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.bounds import makespan_bound
 from ringleaf.simulator.clock import play

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringleaf.engine.event import Event, JobArrived, JobGone, PodsGone, Woke
+from ringleaf.engine.event import Event, JobArrived, JobGone, PodsGone, TimerFired
 from ringleaf.framework.instruction import Bind, Evict, WakeAt
 from ringleaf.model.decision import Invalid, Placed, Waiting
 from ringleaf.simulator import run as module
@@ -48,7 +48,7 @@ def test_pods_that_are_ending_are_so_before_anything_is_decided() -> None:
         "jobs: [{name: a, chips: 8}]"
     )
 
-    assert found.engine.view.standings["r"].terminating == {0}
+    assert found.engine.view.job_states["r"].terminating == {0}
     assert [each["job"] for each in plain(found)["reservations"]] == ["a"]
 
 
@@ -78,7 +78,7 @@ def test_evicted_pods_are_gone_before_anything_else_happens() -> None:
     assert steps(found) == [
         (0, [JobArrived, JobArrived]),
         (0, [PodsGone]),
-        (0, [Woke]),
+        (0, [TimerFired]),
     ]
     assert [type(fate) for fate in fates(found)] == [Waiting, Placed]
 
@@ -117,7 +117,7 @@ def test_wake_ups_are_followed_up_to_the_end() -> None:
         for each in step.instructions
         if isinstance(each, WakeAt)
     ]
-    woken = [step.at for step in found.steps if step.events == (Woke(),)]
+    woken = [step.at for step in found.steps if step.events == (TimerFired(),)]
     assert woken
     assert woken == sorted({at for at in wanted if at <= 1000})
 

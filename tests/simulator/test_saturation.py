@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ringleaf.baselines.registry import baseline
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
-from ringleaf.framework.conf import DEFAULT
-from ringleaf.model.job import Schema
+from ringleaf.model.job_labels import Schema
 from ringleaf.simulator.saturation import (
     capacity_bound,
     churn_fill,
@@ -144,7 +144,7 @@ def test_no_fill_is_above_its_bound() -> None:
 def test_without_the_rule_capacity_is_the_bound() -> None:
     site = Site("by hand", tuple(nodes("A 4", "B 4")))
     gang = [work("g", 0, 8, 3, tor_affinity=Schema.LARGE_MODEL)] * 4
-    elastic = [work("e", 0, 8, 4, least=1)]
+    elastic = [work("e", 0, 8, 4, min_available=1)]
 
     # Two gangs of three nodes are six of eight; two more pods go besides.
     assert capacity_bound(site, gang) == 6 / 8

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Down, Mode, Recovery, SubHealth
-from ringleaf.model.job import Job, Strategy
+from ringleaf.model.fault import Down, FaultMode, Recovery, SubHealth
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Strategy
 from ringleaf.model.mask import full_mask, mask_of
-from ringleaf.model.placement import Mark, Placement
+from ringleaf.model.placement import LeafAnnotation, Placement
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.products import NO_NPU, PRODUCTS
 from ringleaf.simulator import format as form
@@ -387,13 +388,13 @@ def test_an_unknown_key_is_told_with_the_keys_that_may_stand_there(
         pytest.param(
             NODE + "jobs: [{name: j, chips: 1, product: H100}]",
             "jobs[0].product is 'H100', want a product of the catalogue; "
-            "hint: see: ringleaf products",
+            "hint: ringleaf products lists them",
             id="unknown product of a job",
         ),
         pytest.param(
             running("product: tpu"),
             "running[0].product is 'tpu', want a product of the catalogue; "
-            "hint: see: ringleaf products",
+            "hint: ringleaf products lists them",
             id="unknown product of a running job",
         ),
         pytest.param(
@@ -462,7 +463,7 @@ def test_an_unknown_key_is_told_with_the_keys_that_may_stand_there(
         pytest.param(
             "nodes: [{name: a, product: atlas-300i}]",
             "nodes[0].chips is missing, want a whole number from 1 to 64; "
-            "hint: atlas-300i comes in sizes",
+            "hint: atlas-300i has several sizes",
             id="no size",
         ),
         pytest.param(
@@ -736,7 +737,7 @@ def test_every_key_of_a_node_and_a_job_is_read() -> None:
         ("", Recovery()),
         (
             "fault-scheduling: force, fault-retry-times: 3, master: null",
-            Recovery(mode=Mode.FORCE, retries=3, master=None),
+            Recovery(mode=FaultMode.FORCE, retries=3, master=None),
         ),
         (
             "process-recover-enable: true, sub-healthy-strategy: hotSwitch",
@@ -912,7 +913,7 @@ def test_a_running_job_may_hold_other_chips_than_it_asks_for() -> None:
         "placements: [{replica: 0, node: a, chips: [0, 1]}]}]"
     )
 
-    assert found.running == {"old": (Placement(0, "a", (0, 1), mark=Mark()),)}
+    assert found.running == {"old": (Placement(0, "a", (0, 1), mark=LeafAnnotation()),)}
 
 
 def test_a_chip_may_be_faulty_and_held() -> None:

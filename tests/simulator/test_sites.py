@@ -109,7 +109,7 @@ KNOWN = (
             "leaf-spine-512:product=a2",
             (
                 "cluster 'leaf-spine-512': product is 'a2', want a product of the "
-                "catalogue; hint: see: ringleaf products"
+                "catalogue; hint: ringleaf products lists them"
             ),
         ),
         (
@@ -149,7 +149,9 @@ def test_a_topology_gives_nodes_leaves_and_slots() -> None:
 def test_a_topology_with_problems_is_refused_with_the_first() -> None:
     twice = topology_of([("a", ("L0",)), ("a", ("L0",)), ("a", ("L1",))])
 
-    with pytest.raises(BadInput, match=r"is listed 2 times.*\(and 1 more\); hint: see"):
+    with pytest.raises(
+        BadInput, match=r"is listed 2 times.*\(and 1 more\); hint: ringleaf"
+    ):
         site_of_topology(twice, "mine.csv")
 
 
@@ -199,8 +201,8 @@ def test_the_cluster_of_a_scenario_is_empty_and_else_as_it_was() -> None:
     assert (b.faulty, c.cordoned) == (0b1000, True)
     assert [queue.name for queue in made.queues] == ["gold"]
     cluster = Cluster(made.nodes, made.leaves)
-    assert cluster.spine.state.tolist() == [0, 0]
-    assert cluster.spine.sick.tolist() == [False, False]
+    assert cluster.uplinks.state.tolist() == [0, 0]
+    assert cluster.uplinks.sick.tolist() == [False, False]
 
 
 def test_queues_are_added_once() -> None:

@@ -105,12 +105,12 @@ def test_what_is_read(text: str, values: list[Any]) -> None:
         ),
         pytest.param(
             '{"a": 1, "a": 2}',
-            "the key 'a' stands twice in one mapping",
+            "the key 'a' is twice in one mapping",
             id="key twice, JSON",
         ),
         pytest.param(
             "a: 1\nb: 2\na: 3",
-            "line 3, column 1: the key 'a' stands twice in one mapping",
+            "line 3, column 1: the key 'a' is twice in one mapping",
             id="key twice, YAML",
         ),
         pytest.param(
@@ -138,11 +138,11 @@ def test_what_is_read(text: str, values: list[Any]) -> None:
             "a: !!bool x", "line 1, column 4: 'x' is no bool", id="tag that lies"
         ),
         pytest.param(
-            "a: *b", "line 1, column 4: the alias 'b' stands for nothing", id="alias"
+            "a: *b", "line 1, column 4: the alias 'b' is not defined", id="alias"
         ),
         pytest.param(
             "a: &b [*b]",
-            "line 1, column 8: an alias stands for the value it is part of",
+            "line 1, column 8: an alias refers to the value that contains it",
             id="alias inside itself",
         ),
         pytest.param(
@@ -189,13 +189,13 @@ def test_what_is_refused(text: str | bytes, message: str) -> None:
             b"[" + b"0," * (MAX_VALUES - 1) + b"0]",
             b"[" + b"0," * MAX_VALUES + b"0]",
             "more than 3000000 values, want fewer; "
-            "hint: with 'count', one entry of nodes stands for many nodes alike",
+            "hint: with 'count', one entry of nodes makes many nodes",
             id="values",
         ),
         pytest.param(
             b"- &a [" + b"0," * 999 + b"]\n" + b"- *a\n" * (MAX_ALIASED // 1000),
             b"- &a [" + b"0," * 999 + b"]\n" + b"- *a\n" * (MAX_ALIASED // 1000 + 1),
-            "line 502, column 3: the aliases stand for more than 500000 values",
+            "line 502, column 3: the aliases expand to more than 500000 values",
             id="aliases",
         ),
     ],

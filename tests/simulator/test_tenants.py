@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.placement import JobType, LeafState, Mark
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState
 from ringleaf.simulator.scenario import Scenario, load
 
 NODES = """
@@ -44,8 +44,8 @@ def opened(*jobs: str, more: str = "") -> Cluster:
 
 def states(cluster: Cluster) -> str:
     """The state of every leaf: i, s or x, and a ! where it is unhealthy."""
-    letters = ("isx"[state] for state in cluster.spine.state.tolist())
-    sick = ("!" * bool(each) for each in cluster.spine.sick.tolist())
+    letters = ("isx"[state] for state in cluster.uplinks.state.tolist())
+    sick = ("!" * bool(each) for each in cluster.uplinks.sick.tolist())
     return " ".join(a + b for a, b in zip(letters, sick, strict=True))
 
 
@@ -86,14 +86,14 @@ def test_a_job_without_a_label_says_nothing_but_crosses() -> None:
     found = opened(running("r", "a0 b0", label="null"))
 
     assert states(found) == "i i i i"
-    assert found.spine.crossing.tolist() == [1, 1, 0, 0]
+    assert found.uplinks.crossing.tolist() == [1, 1, 0, 0]
 
 
 def test_a_pod_outside_every_leaf_makes_the_job_cross() -> None:
     found = opened(running("r", "a0 x"))
 
     assert states(found) == "x i i i"
-    assert found.spine.crossing.tolist() == [1, 0, 0, 0]
+    assert found.uplinks.crossing.tolist() == [1, 0, 0, 0]
 
 
 def test_annotations_say_it_better_than_placements() -> None:
@@ -133,8 +133,8 @@ def test_a_healthy_leaf_wins_over_pods_that_say_otherwise() -> None:
 def test_types_follow_from_label_and_replicas() -> None:
     found = opened(running("r", "a0 a1 b0 b1", label="large-model-schema"))
 
-    assert found.spine.foundation.tolist() == [1, 1, 0, 0]
-    assert found.spine.uncommon.tolist() == [1, 1, 0, 0]
+    assert found.uplinks.foundation.tolist() == [1, 1, 0, 0]
+    assert found.uplinks.uncommon.tolist() == [1, 1, 0, 0]
     assert {h.mark.job_type for h in found.holdings["r"]} == {JobType.FOUNDATION}
 
 
@@ -151,7 +151,7 @@ jobs:
 """
 
 
-def marks(text: str) -> list[Mark | None]:
+def marks(text: str) -> list[LeafAnnotation | None]:
     (job,) = one(text).jobs
     assert job.previous is not None
     return [placement.mark for placement in job.previous.placements]
@@ -178,8 +178,8 @@ def test_what_they_say_is_implied_beside_the_running_jobs() -> None:
 
     found = marks(NODES + job + PREVIOUS % "")
 
-    exclusive = Mark(JobType.COMMON, LeafState.EXCLUSIVE)
-    assert found == [exclusive, Mark(JobType.COMMON, LeafState.SHARED)]
+    exclusive = LeafAnnotation(JobType.COMMON, LeafState.EXCLUSIVE)
+    assert found == [exclusive, LeafAnnotation(JobType.COMMON, LeafState.SHARED)]
 
 
 def test_an_entry_is_believed_where_nothing_is_written() -> None:
@@ -187,15 +187,15 @@ def test_an_entry_is_believed_where_nothing_is_written() -> None:
 
     found = marks(NODES + entries + PREVIOUS % "")
 
-    sick = Mark(JobType.COMMON, LeafState.SHARED, healthy=False)
-    assert found == [sick, Mark(JobType.COMMON, LeafState.EXCLUSIVE)]
+    sick = LeafAnnotation(JobType.COMMON, LeafState.SHARED, healthy=False)
+    assert found == [sick, LeafAnnotation(JobType.COMMON, LeafState.EXCLUSIVE)]
 
 
 def test_what_is_written_on_pods_of_before_stands() -> None:
     entries = "leaves: {A: {state: idle}}"
     written = ', annotations: {isSharedTor: "1"}'
 
-    assert marks(NODES + entries + PREVIOUS % written)[0] == Mark(
+    assert marks(NODES + entries + PREVIOUS % written)[0] == LeafAnnotation(
         JobType.COMMON, LeafState.SHARED
     )
 

@@ -5,9 +5,10 @@ from typing import Any, get_args
 import pytest
 
 from ringleaf.engine import event as ev
-from ringleaf.model.fault import Ailment, Cause
-from ringleaf.model.job import Role, Schema
-from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.fault import Cause, PodFault
+from ringleaf.model.job import Role
+from ringleaf.model.job_labels import Schema
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.products import PRODUCTS
@@ -60,13 +61,13 @@ def test_there_is_one_form_for_every_event() -> None:
         ),
         (
             "pods-ail: {job: two, ailments: [{replica: 1, cause: NodeUnhealthy}]}",
-            ev.PodsAil("two", (Ailment(1, Cause.NODE),)),
+            ev.PodsAil("two", (PodFault(1, Cause.NODE),)),
         ),
         ("bind-fails: {job: j, replicas: []}", ev.BindFailed("j", ())),
         ("nodes-gone: [n1]", ev.NodesGone(("n1",))),
         ("queue: {name: q, weight: 2}", ev.QueueChanged(Queue("q", 2))),
         ("queue-gone: q", ev.QueueGone("q")),
-        ("wakes: true", ev.Woke()),
+        ("wakes: true", ev.TimerFired()),
     ],
 )
 def test_an_entry_is_its_event(entry: str, event: object) -> None:
@@ -88,7 +89,7 @@ def test_a_pod_may_ail_that_was_on_a_node_that_is_gone() -> None:
         "ailments: [{replica: 0, cause: NodeUnhealthy, node: n1}]}}]"
     )
 
-    assert scenario.then[1].event == ev.PodsAil("j", (Ailment(0, Cause.NODE, "n1"),))
+    assert scenario.then[1].event == ev.PodsAil("j", (PodFault(0, Cause.NODE, "n1"),))
 
 
 def test_pods_of_a_job_that_runs_at_the_beginning_may_be_named() -> None:
@@ -120,7 +121,7 @@ def test_pods_that_run_already_arrive_with_their_job() -> None:
         "{isSharedTor: '1', isHealthy: '1', super-pod-rank: '2'}}]}"
     )
 
-    mark = Mark(JobType.COMMON, LeafState.SHARED, healthy=False)
+    mark = LeafAnnotation(JobType.COMMON, LeafState.SHARED, healthy=False)
     assert found.placements == (Placement(0, "n1", (3,), 2, mark),)
     assert found.started == -60
 
@@ -197,7 +198,7 @@ def test_leaves_are_all_of_them() -> None:
             "then: [{at: 5, wakes: true}, {at: 4.5, wakes: true}]",
             (
                 "then[1].at is 4.5, want 5 or later; "
-                "hint: entries stand in the order of time"
+                "hint: entries are in the order of time"
             ),
         ),
         (
@@ -208,7 +209,7 @@ def test_leaves_are_all_of_them() -> None:
             "then: [{at: 5, ends: k}]",
             (
                 "then[0].ends is 'k', want the name of a job; "
-                "hint: it arrives earlier, or stands under jobs or running"
+                "hint: it arrives earlier, or is under jobs or running"
             ),
         ),
         (
@@ -275,7 +276,7 @@ def test_leaves_are_all_of_them() -> None:
             (
                 "then[0].pods-ail.ailments[0].cause is 'CardUnhealthy', want what is "
                 "wrong with the pod itself; "
-                "hint: unhealthy chips stand on the nodes, as faulty"
+                "hint: unhealthy chips are listed on nodes, as faulty"
             ),
         ),
         (
@@ -333,7 +334,7 @@ def test_leaves_are_all_of_them() -> None:
         ),
         (
             "then: [{at: 5, wakes: true, settings: {}}]",
-            "then[0].settings stands without configuration",
+            "then[0].settings is without configuration",
         ),
         (
             "queues: [{name: q}, {name: q}]",
@@ -372,7 +373,7 @@ def test_leaves_are_all_of_them() -> None:
             "configuration: {actions: alocate, tires: []}",
             (
                 "configuration.tires: the configuration has the unknown key 'tires' "
-                "(and 1 more: ringleaf check-conf tells them); "
+                "(and 1 more: ringleaf check-conf lists them); "
                 "hint: did you mean 'tiers'?"
             ),
         ),
@@ -425,21 +426,21 @@ def test_what_is_wrong_is_told_in_one_line(entry: str, message: str) -> None:
         (
             "chips: 8, roles: [{name: w, chips: 8}]",
             (
-                "jobs[0].chips stands beside roles, want it on the roles; "
+                "jobs[0].chips is beside roles, want it on the roles; "
                 "hint: every role says what its pods ask"
             ),
         ),
         (
             "replicas: 1, roles: [{name: w, chips: 8}]",
             (
-                "jobs[0].replicas stands beside roles, want it on the roles; "
+                "jobs[0].replicas is beside roles, want it on the roles; "
                 "hint: every role says what its pods ask"
             ),
         ),
         (
             "host-ports: [80], roles: [{name: w, chips: 8}]",
             (
-                "jobs[0].host-ports stands beside roles, want it on the roles; "
+                "jobs[0].host-ports is beside roles, want it on the roles; "
                 "hint: every role says what its pods ask"
             ),
         ),
@@ -511,7 +512,7 @@ def test_a_job_has_roles_with_their_own_demands() -> None:
     ).jobs
 
     driver, worker = job.roles
-    assert (job.chips, job.replicas, job.least) == (8, 2, 2)
+    assert (job.chips, job.replicas, job.min_available) == (8, 2, 2)
     assert driver.demand.resources == (("cpu", 2000),)
     assert driver.demand.ports == ("TCP/80",)
     assert worker == Role("worker", 8, 2, 1, ranks=(4, 2))
@@ -591,7 +592,8 @@ def test_settings_beside_a_later_configuration_win_over_all() -> None:
 def test_what_a_configuration_leaves_out_is_a_warning() -> None:
     (line,) = one(f"{NODES}configuration: {{actions: allocate}}").warnings
 
-    assert line.startswith("configuration: no tiers are configured: the default counts")
+    told = "configuration: no tiers are configured: the default applies"
+    assert line.startswith(told)
 
 
 def test_keys_without_an_effect_get_one_warning_each() -> None:
@@ -631,7 +633,7 @@ def test_a_queue_that_never_is_gets_a_warning() -> None:
         "{name: k, chips: 8, queue: b}]\nthen: [{at: 1, queue: {name: b}}]"
     )
 
-    assert found.warnings == ("job 'j' is of queue 'a': there is none",)
+    assert found.warnings == ("job 'j' is of queue 'a', which does not exist",)
 
 
 def test_a_running_job_is_of_the_product_of_its_nodes() -> None:

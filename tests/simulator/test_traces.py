@@ -123,8 +123,8 @@ def test_jobs_larger_than_the_cluster_are_cut_with_a_note(written: Write) -> Non
     assert asked(found)[0][2:] == (16, 8)
     (note,) = found.notes
     assert note == (
-        "1 job wants more chips than leaf-spine-512:nodes=16 has for them, up to 999: "
-        "cut to what there is"
+        "1 job requests more chips than leaf-spine-512:nodes=16 has for them, up to "
+        "999: cut to fit"
     )
 
 
@@ -445,5 +445,5 @@ def test_columns_that_stand_apart_by_other_signs_are_named(
     file = tmp_path / "a.csv"
     file.write_text(f"a{sign}b{sign}c\n1{sign}2{sign}3\n", encoding="utf-8")
 
-    with pytest.raises(BadInput, match=f"hint: columns stand apart by {word} here"):
+    with pytest.raises(BadInput, match=f"hint: columns are separated by {word}"):
         read_trace(str(file), SITE, columns)

@@ -6,9 +6,9 @@ from itertools import groupby, pairwise
 
 import pytest
 
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import JobArrived, JobGone
-from ringleaf.framework.conf import DEFAULT
 from ringleaf.framework.instruction import Bind
 from ringleaf.model.job import Job
 from ringleaf.simulator.mix import LONGEST_S, figures, is_made_up, wishes
@@ -241,8 +241,8 @@ def test_jobs_larger_than_the_cluster_are_cut_with_a_note() -> None:
 
     assert max(map(chips_of, found.works())) == small.chips
     (note,) = found.notes
-    assert "cut to what there is" in note
-    assert note.endswith("up to 1024: cut to what there is")
+    assert "cut to fit" in note
+    assert note.endswith("up to 1,024: cut to fit")
 
 
 def test_blocks_in_superpods_are_16_nodes() -> None:

@@ -60,8 +60,8 @@ def test_a_world_holds_together_and_is_played_again_as_it_was(seed: int) -> None
     found, log = recorded(seed)
 
     held = followed(found)
-    standings = found.engine.view.standings
-    placed = {(n, r) for n, each in standings.items() for r in each.placements}
+    job_states = found.engine.view.job_states
+    placed = {(n, r) for n, each in job_states.items() for r in each.placements}
     assert placed == set(held)
     assert replay(io.BytesIO(log)).difference is None
     assert plain(found) == plain(found), "telling it leaves no trace"

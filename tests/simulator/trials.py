@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT, read_conf
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import NodesChanged
-from ringleaf.framework.conf import DEFAULT, Conf, read_conf
 from ringleaf.framework.instruction import Instruction
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Mode, Recovery
+from ringleaf.model.fault import FaultMode, Recovery
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.policies.products import PRODUCTS
@@ -86,7 +87,7 @@ def busy(n_nodes: int, most_pods: int, **more: object) -> Trial:
             replicas=1 + n % most_pods * (n % 4 == 3),
             priority=n % 3,
             estimate_s=100.0 if n % 2 else None,
-            recovery=Recovery(Mode.GRACE),
+            recovery=Recovery(FaultMode.GRACE),
         )
         for n in range(90)
     ]

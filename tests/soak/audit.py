@@ -67,11 +67,20 @@ def evicted_pods(log: Path) -> list[str]:
 
 
 def _entries(log: Path) -> Iterator[dict[str, Any]]:
-    """Every request that was answered; of a log that grew large, all its files."""
+    """Every request that was answered."""
+    for entry in written(log):
+        if entry.get("stage") == "ResponseComplete":
+            yield entry
+
+
+def written(log: Path, having: str = "") -> Iterator[dict[str, Any]]:
+    """Every entry whose text has *having*; of a log that grew large, all its files.
+
+    The last line may be cut: the API server is writing it, or was killed meanwhile.
+    """
     for part in (*sorted(log.parent.glob(f"{log.stem}-*{log.suffix}")), log):
         with part.open(encoding="utf-8") as lines:
             for line in lines:
-                with suppress(ValueError):  # the API server was killed while writing
-                    entry = json.loads(line)
-                    if entry.get("stage") == "ResponseComplete":
-                        yield entry
+                if having in line:
+                    with suppress(ValueError):
+                        yield json.loads(line)

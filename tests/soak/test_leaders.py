@@ -11,13 +11,13 @@ from tests.soak.audit import evicted_pods, judged
 from tests.soak.replicas import Replicas, is_deposed
 from tests.soak.run import Plan, markdown
 
-HITS = Plan(kills=3, restarts=0, pods=200, aimed=1, starved=0, replicas=2)
+HITS = Plan(kills=3, restarts=0, pods=120, aimed=1, starved=0, replicas=2)
 
 
 @pytest.mark.parametrize(
     "plan",
     [
-        pytest.param(HITS, id="3 hits"),
+        pytest.param(HITS, id="3 hits", marks=pytest.mark.long),
         pytest.param(
             replace(HITS, kills=5, pods=700, aimed=3),
             id="5 hits",

@@ -9,7 +9,7 @@ from tests.soak.run import Plan, Soak, markdown
 @pytest.mark.parametrize(
     "plan",
     [
-        pytest.param(Plan(kills=4, restarts=1, pods=200, aimed=2), id="4 kills"),
+        pytest.param(Plan(kills=4, restarts=1, pods=120, aimed=2), id="4 kills"),
         pytest.param(Plan(), id="20 kills", marks=pytest.mark.long),
         pytest.param(
             Plan(kills=12, pods=700, starved=0, tenant=True, waves=2, steady_s=60),

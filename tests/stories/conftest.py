@@ -45,6 +45,7 @@ def stage(whole_stage: Stage) -> Iterator[Stage]:
         assert whole_stage.actor.failed == []
         assert whole_stage.swapped() == []
     finally:
+        whole_stage.stop_others()
         whole_stage.clear()
         whole_stage.actor.clashes.clear()
         whole_stage.actor.failed.clear()

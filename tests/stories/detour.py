@@ -37,9 +37,12 @@ class Detour:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Leave no way open: a thread that still accepts would take one more."""
         self._open.set()
-        for each in self._sockets:
-            each.close()
+        self.cut()
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
 
     def kubeconfig(self, given: Path, folder: Path) -> Path:
         """The same as *given*, by this way."""

@@ -51,6 +51,7 @@ class Stage:
         self._scheduler: Child | None = None
         self._asked: object = None
         self._n_started = 0
+        self._started: list[Child] = []
 
     def set_up(self) -> None:
         """Twelve A2 under three leaves, eight A3 in two SuperPoDs, some others."""
@@ -119,6 +120,7 @@ class Stage:
         log = self.bed.folder / f"{name}.log"
         child = Child(name, [*words, *options], log, environment)
         self.bed.children.append(child)
+        self._started.append(child)
         return child
 
     def stop_scheduler(self) -> None:
@@ -127,6 +129,16 @@ class Stage:
         if child is not None:
             child.stop(GRACE_S)
             assert child.status == 0, child.last_words()
+
+    def stop_others(self) -> None:
+        """End the schedulers that a story which failed has left running.
+
+        One of them would lead, and every later story would wait for its own in vain.
+        """
+        for child in self._started:
+            if child is not self._scheduler:
+                child.kill()
+        self._started = [self._scheduler] if self._scheduler else []
 
     @property
     def log(self) -> list[Object]:

@@ -50,21 +50,23 @@ def test_a_storm_of_reports_stops_at_the_brake(ward: Ward) -> None:
     ward.wait_for_others("a", jobs["a"])
 
     for name in ("b", "c"):
-        why = " ".join(ward.told(name, "Braked"))
+        why = " ".join(ward.told(name, "RateLimited"))
         assert "waits for the eviction rate limit: 2 pods to be deleted, 2 of" in why
     assert ward.deleted() == names("a", 0, 1)
-    assert scheduler.says('"verdict": "braked"') or scheduler.says(
+    assert scheduler.says('"verdict": "rate-limited"') or scheduler.says(
         "waits for the eviction rate limit"
     )
     full = [stage.group_of(name)["metadata"]["name"] for name in ("b", "c")]
     held = [f"{stage.namespace}/{name}" for name in full]
-    stage.wait(lambda: faults_of(ward)["brake"]["held"] == held, "both to be named")
+    stage.wait(
+        lambda: faults_of(ward)["rate-limit"]["held"] == held, "both to be named"
+    )
     seen = faults_of(ward)
-    assert seen["brake"]["engaged"]
+    assert seen["rate-limit"]["engaged"]
     counts = answer_of(ward, "status")["faults"]
-    assert (counts["repairs"], counts["braked"]) == (2, 2)
-    assert [each["stage"] for each in seen["repairs"]] == ["braked"] * 2
-    assert seen["brake"]["deleted"] == 2
+    assert (counts["repairs"], counts["rate-limited"]) == (2, 2)
+    assert [each["stage"] for each in seen["repairs"]] == ["rate-limited"] * 2
+    assert seen["rate-limit"]["deleted"] == 2
     on_them = {each["where"] for each in seen["faults"]}
     assert {node_of(pods[1]) for pods in jobs.values()} <= on_them
 

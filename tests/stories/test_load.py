@@ -8,6 +8,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from ringleaf.testbed.process import Child
+from tests.effort import examples
 from tests.stories.stage import (
     A3,
     PATIENCE_S,
@@ -26,8 +27,8 @@ tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: affinity}]
 - plugins: [{name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
 """
-N_VICTIMS, N_EVICTORS = 96, 240
-"""All chips of the A2 nodes, and 2.5 times as many jobs that outrank them."""
+N_VICTIMS, N_EVICTORS = 96, 96 + examples(144)
+"""All chips of the A2 nodes, and up to 2.5 times as many jobs that outrank them."""
 LONGEST_S: Final = 2.5
 """No call of the engine is longer, on a machine that does other work as well.
 

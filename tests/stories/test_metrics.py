@@ -53,6 +53,8 @@ STILL: Final = {
     "ringleaf_never_ran_total": "tests/kube/test_toll.py",
     "ringleaf_rebuilds_total": "tests/kube/test_page.py",
     "ringleaf_repair_escalations_total": "tests/kube/test_toll.py",
+    "ringleaf_reservation_idle_budget_used": "tests/kube/test_page.py",
+    "ringleaf_reservation_idle_chip_seconds_total": "tests/kube/test_page.py",
     "ringleaf_set_aside": "tests/kube/test_page.py",
     "ringleaf_spine_conflicts": "tests/kube/test_page.py",
     "ringleaf_synced": "tests/kube/test_page.py",
@@ -213,7 +215,7 @@ def play(stage: Stage, bare: Machine, scheduler: Child, prometheus: Prometheus) 
     large = {"tor-affinity": "large-model-schema"}
     stage.apply(vcjob("train", 6, 8, labels=large))
     stage.wait_until_running("train", 6)
-    waits_for_memory(stage)
+    waits_for_memory(stage, prometheus)
     preempt(stage, scheduler)
     stage.create(podgroup("few", 2))
     stage.create(pod("few-0", 1, group="few"))
@@ -236,7 +238,7 @@ def play(stage: Stage, bare: Machine, scheduler: Child, prometheus: Prometheus) 
     )
 
 
-def waits_for_memory(stage: Stage) -> None:
+def waits_for_memory(stage: Stage, prometheus: Prometheus) -> None:
     """A gang of a queue with limits waits for a node that is not there, then runs."""
     stage.create(podgroup("roomy", 2, queue="team"))
     for i in range(2):
@@ -245,6 +247,7 @@ def waits_for_memory(stage: Stage) -> None:
         asks["requests"] = asks["limits"] = {**asks["requests"], "memory": "1Gi"}
         stage.create(made)
     stage.wait_for_condition("roomy-0", "without the labels the job selects")
+    prometheus.see(stage)
     change = {"metadata": {"labels": {"room": "yes"}}}
     stage.bed.client.ask("PATCH", f"{NODES}/a2-21", change)
     stage.wait_until_runs("roomy-0", "roomy-1")

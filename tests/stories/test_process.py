@@ -106,7 +106,7 @@ def test_what_was_recorded_is_decided_the_same_again(
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\bsame\b", done.stdout), done.stdout
+    assert re.search(r"\bno\s+difference\b", done.stdout), done.stdout
 
 
 def test_credentials_of_a_pod(stage: Stage, tmp_path: Path) -> None:
@@ -184,7 +184,8 @@ def test_a_scheduler_that_may_not_bind_says_so_on_the_pod(stage: Stage) -> None:
     scheduler.stop(GRACE_S)
 
     assert said["reason"] == "Unschedulable"
-    assert events == [said["message"]]
+    hint = f"hint: ringleaf explain pod/one -n {name}"
+    assert events == [f"{said['message']}; {hint}"]
 
 
 @pytest.mark.parametrize(

@@ -38,4 +38,4 @@ def test_a_pod_that_its_node_refuses_is_made_again_elsewhere(forgetful: Stage) -
     assert refusal.endswith(": UnexpectedAdmissionError")
     stage.actor.failed.clear()
     assert has_told(scheduler, "release")
-    assert "UnexpectedAdmissionError" in stage.wait_for_event(broken, "SetAside")
+    assert "UnexpectedAdmissionError" in stage.wait_for_event(broken, "Quarantined")

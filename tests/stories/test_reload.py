@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
+from tests.effort import examples
 from tests.stories.stage import Stage, has_told, lines_of, node_of, pod, podgroup
 
 GOOD: Final = """\
@@ -28,8 +29,8 @@ BAD: Final = (
     "tiers: [{plugins: [{name: binpack, arguments: {binpack.weight: much}}]}]\n",
 )
 ACTIONS: Final = ("enqueue, allocate", "enqueue, allocate, backfill", "allocate")
-CHANGES: Final = 50
-GANGS, PODS = 100, 10
+CHANGES: Final = examples(50)
+GANGS, PODS = examples(100), 10
 
 
 def mounted(folder: Path, text: str, number: int) -> None:

@@ -1,6 +1,5 @@
 """The rights of the scheduler, and what the stories before this one needed of them."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 import pytest
 
 from tests.deploy.helm import ACCOUNT, NAMESPACE, rules
+from tests.soak.audit import written
 from tests.stories.stage import Stage
 from tests.testbed.fixtures import left_out
 
@@ -36,8 +36,7 @@ def granted() -> set[Right]:
 
 def asked(audit_log: Path, account: str = ACCOUNT) -> Iterator[tuple[Right, bool]]:
     """What an account asked for, the scheduler's by default, and whether it may."""
-    for line in audit_log.read_text(encoding="utf-8").splitlines():
-        told = json.loads(line)
+    for told in written(audit_log):
         about = told.get("objectRef")
         if told["user"]["username"] != account or about is None:
             continue

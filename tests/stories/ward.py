@@ -16,6 +16,7 @@ from ringleaf.testbed.client import Client
 from ringleaf.testbed.process import Child
 from ringleaf.testbed.report import Fault
 from tests.deploy.helm import ACCOUNT
+from tests.soak.audit import written
 from tests.stories.stage import (
     A2,
     GRACE_S,
@@ -300,10 +301,8 @@ class Ward:
         By the API server's audit log: pods may be deleted by others too.
         """
         found = []
-        for line in self.stage.bed.audit_log.read_text(encoding="utf-8").splitlines():
-            if f'"namespace":"{self.stage.namespace}"' not in line:
-                continue
-            told = json.loads(line)
+        here = f'"namespace":"{self.stage.namespace}"'
+        for told in written(self.stage.bed.audit_log, here):
             about = told["objectRef"]
             mine = told["user"]["username"] == ACCOUNT and told["verb"] == "delete"
             if mine and about["resource"] == "pods":

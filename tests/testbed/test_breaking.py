@@ -63,7 +63,7 @@ def test_chips_are_broken_and_mended_as_the_annotation_says(stage: Stage) -> Non
     assert stage.chips("Unhealthy") == "Ascend910-4"
     assert stage.chips("NetworkUnhealthy") == ""
 
-    assert stage.write(None) == [f"{stage.node} is mended"]
+    assert stage.write(None) == [f"{stage.node} is whole again"]
     assert stage.chips("Unhealthy") == ""
 
 

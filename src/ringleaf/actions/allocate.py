@@ -1,29 +1,42 @@
 """Place jobs that ask for something: all the pods they cannot do without, or none.
 
-First those with a reservation, then queue by queue, job by job, then who was not let in
-and fits. A job that has waited too long gets a reservation (``reserve``).
+First those with a reservation, then queue by queue, job by job, then rejected jobs
+that fit. A job that has waited too long gets a reservation (``reserve``).
 """
 
-from ringleaf.actions.reserve import book_what_ends, reserve
-from ringleaf.actions.sidedoor import let_in_who_fits
-from ringleaf.actions.turns import Turns
+from ringleaf.actions.admit_fitting import admit_fitting
+from ringleaf.actions.queue_iterator import QueueIterator
+from ringleaf.actions.reserve import reserve, reserve_terminating
 from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.reasons import QueueReason
+from ringleaf.model.job import Job
 
 
 def allocate(cycle: Cycle) -> None:
-    """Place whoever can be, in the order of queues and jobs."""
-    cycle.redeem_all()
-    turns = Turns(cycle, cycle.waiting)
+    """Place jobs, in the order of queues and jobs."""
+    cycle.start_reserved()
+    cycle.heed_budget()
+    pending, votes = cycle.pending, cycle.framework.votes
+    turns = QueueIterator(cycle, pending.waiting)
+    endings: list[JobState] | None = None
+    refused: dict[Job, QueueReason] = {}
     while (line := turns.next()) is not None:
-        if cycle.cut_short():
+        if cycle.slice.cut_short():
             return
         queue = cycle.view.queues.get(turns.queue)
-        broken = cycle.is_stranded(line.front[1])
-        if queue is not None and not broken and cycle.votes.overused(queue):
-            cycle.pass_over(line)
+        broken = pending.lost_min_available(line.front[1])
+        if queue is not None and not broken and votes.overused(queue):
+            pending.pass_over(line)
             turns.drop()
-        elif not cycle.attempt(line):
-            book_what_ends(cycle, line)
-    if let_in_who_fits(cycle):
-        cycle.tell_turned_away()
-        reserve(cycle)
+        elif cycle.attempt(line, refused):
+            endings, refused = None, {}
+        else:
+            if endings is None:
+                endings = cycle.reservations.unclaimed(cycle.eviction.ending)
+            if reserve_terminating(cycle, line, endings):
+                endings, refused = None, {}
+    if admit_fitting(cycle):
+        pending.report_rejected()
+        if turns.is_done:
+            reserve(cycle)

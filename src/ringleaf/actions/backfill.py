@@ -1,23 +1,26 @@
 """Place jobs whose pods ask for nothing; queues and their shares do not matter."""
 
-from ringleaf.actions.turns import Turns
+from ringleaf.actions.queue_iterator import QueueIterator
+from ringleaf.framework.budget import TRIED
 from ringleaf.framework.cycle import Cycle
 
 
 def backfill(cycle: Cycle) -> None:
-    """Place whoever can be."""
-    if not cycle.modest.has_open:
+    """Place jobs that request nothing."""
+    best_effort = cycle.pending.best_effort
+    if not best_effort.queues:
         return
-    turns = Turns(cycle, cycle.modest)
+    turns = QueueIterator(cycle, best_effort)
     while (line := turns.next()) is not None:
-        _key, standing = line.front
-        if why := cycle.door_words(standing.job.queue):
-            cycle.modest.hold_back(line, why)
-            cycle.tell_waits(standing, why)
+        _key, job_state = line.front
+        if (why := cycle.quota.closed(job_state.job.queue)) is not None:
+            best_effort.hold_back(line, why)
+            cycle.reports.report_pending(job_state, why)
             continue
-        found = cycle.place(standing, standing.n_pods)
+        cycle.slice.cost += TRIED
+        found = cycle.placer.place(job_state, job_state.n_pods)
         if isinstance(found, tuple):
-            cycle.start(standing, found)
+            cycle.start(job_state, found)
         else:
-            cycle.modest.close(line, found)
-            cycle.tell_waits(standing, found)
+            best_effort.close(line, found)
+            cycle.reports.report_pending(job_state, found)

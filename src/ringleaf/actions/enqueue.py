@@ -1,53 +1,55 @@
-"""Let waiting jobs in, queue by queue, while no plugin objects.
+"""Admit pending jobs, queue by queue, while no plugin objects.
 
-A job that is let in may be placed; one that is not costs its queue nothing. It may
+A job that is admitted may be placed; one that is not costs its queue nothing. It may
 still evict others, and get a reservation: a full queue is no reason to starve in it.
 
-Where we differ from Volcano: what jobs that were let in will use keeps nobody out who
-can start at once (``sidedoor``).
+Where we differ from Volcano: what admitted jobs will use rejects no job that can start
+at once (``admit_fitting``).
 """
 
-from ringleaf.actions.turns import Turns
+from ringleaf.actions.queue_iterator import QueueIterator
+from ringleaf.framework.budget import REFUSED
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
 
 
 def enqueue(cycle: Cycle) -> None:
-    """Let in whoever may be, in the order of queues and jobs."""
+    """Admit jobs, in the order of queues and jobs."""
     _welcome(cycle)
-    if not cycle.pending.has_open:
+    if not cycle.pending.gated.queues:
         return
-    turns = Turns(cycle, cycle.pending)
+    turns = QueueIterator(cycle, cycle.pending.gated)
     while (line := turns.next()) is not None:
-        _key, standing = line.front
-        job = standing.job
-        if may_come_in(cycle, standing):
-            cycle.pending.remove(job.name)
-            let_in(cycle, standing)
+        _key, job_state = line.front
+        job = job_state.job
+        cycle.slice.cost += REFUSED
+        if may_admit(cycle, job_state):
+            cycle.pending.gated.remove(job.name)
+            admit_job(cycle, job_state)
             continue
-        why = cycle.door_words(job.queue) or cycle.full_words(job.queue)
-        cycle.turn_away(line, why)
+        cycle.pending.reject(line, cycle.quota.not_admitted(job_state))
 
 
 def _welcome(cycle: Cycle) -> None:
-    """Who has just arrived joins a line, unless nobody else is at the door."""
-    newcomers, cycle.newcomers = list(cycle.newcomers.values()), {}
-    alone = len(newcomers) == 1 and not cycle.pending
-    if alone and may_come_in(cycle, newcomers[0]):
-        let_in(cycle, newcomers[0])
+    """Jobs that have just arrived join a line, unless one is the only job to admit."""
+    pending = cycle.pending
+    newcomers, pending.newcomers = list(pending.newcomers.values()), {}
+    alone = len(newcomers) == 1 and not pending.gated
+    if alone and may_admit(cycle, newcomers[0]):
+        admit_job(cycle, newcomers[0])
         return
-    for standing in newcomers:
-        cycle.wait(standing)
+    for job_state in newcomers:
+        pending.add(job_state)
 
 
-def may_come_in(cycle: Cycle, standing: Standing) -> bool:
-    """Whether the queue of a job is open, and nobody objects to it."""
-    closed = cycle.door_words(standing.job.queue)
-    return not closed and cycle.votes.job_enqueueable(standing)
+def may_admit(cycle: Cycle, job_state: JobState) -> bool:
+    """Whether the queue of a job is open, and no plugin objects to it."""
+    closed = cycle.quota.closed(job_state.job.queue)
+    return closed is None and cycle.framework.votes.job_enqueueable(job_state)
 
 
-def let_in(cycle: Cycle, standing: Standing) -> None:
-    """A job is let in, and waits for chips."""
-    cycle.votes.job_enqueued(standing)
-    cycle.admit(standing)
-    cycle.wait(standing)
+def admit_job(cycle: Cycle, job_state: JobState) -> None:
+    """A job is admitted, and waits for chips."""
+    cycle.framework.votes.job_enqueued(job_state)
+    cycle.pending.admit(job_state)
+    cycle.pending.add(job_state)

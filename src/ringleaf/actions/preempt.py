@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable
 
-from ringleaf.actions.evict import VictimSearch, evictors
+from ringleaf.actions.evict import VictimSearch, add_outranking, evictors
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
 
 
 def preempt(cycle: Cycle) -> None:
-    """For every job tried in vain, as the plugins allow."""
+    """For every unschedulable job, as the plugins allow."""
 
-    def same_queue(queue: str) -> Iterable[Standing]:
+    def same_queue(queue: str) -> Iterable[JobState]:
         return cycle.view.account(queue).jobs.values()
 
-    search = VictimSearch(cycle, "preempt", cycle.votes.preemptable, same_queue)
-    for standing in evictors(cycle, search.action):
-        if standing.job.preempts and cycle.votes.job_starving(standing):
-            search.evict_for(standing)
+    search = VictimSearch(
+        cycle, "preempt", cycle.framework.votes.preemptable, same_queue
+    )
+    add_outranking(cycle)
+    for job_state in evictors(cycle, search.action):
+        if job_state.job.preempts and cycle.framework.votes.job_starving(job_state):
+            search.evict_for(job_state)

@@ -4,29 +4,29 @@ from functools import partial
 
 from ringleaf.actions.evict import VictimSearch, evictors
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
 
 
 def reclaim(cycle: Cycle) -> None:
-    """For every job tried in vain whose queue may, as the plugins allow."""
+    """For every unschedulable job whose queue may, as the plugins allow."""
     others = partial(_others, cycle)
-    search = VictimSearch(cycle, "reclaim", cycle.votes.reclaimable, others)
-    for standing in evictors(cycle, search.action):
-        if _may_reclaim(cycle, standing):
-            search.evict_for(standing)
+    search = VictimSearch(cycle, "reclaim", cycle.framework.votes.reclaimable, others)
+    for job_state in evictors(cycle, search.action):
+        if _may_reclaim(cycle, job_state):
+            search.evict_for(job_state)
 
 
-def _may_reclaim(cycle: Cycle, standing: Standing) -> bool:
-    queue = cycle.view.queues.get(standing.job.queue)
+def _may_reclaim(cycle: Cycle, job_state: JobState) -> bool:
+    queue = cycle.view.queues.get(job_state.job.queue)
     return (
         queue is not None
-        and cycle.votes.job_starving(standing)
-        and not cycle.votes.overused(queue)
-        and cycle.votes.preemptive(queue, standing.least)
+        and cycle.framework.votes.job_starving(job_state)
+        and not cycle.framework.votes.overused(queue)
+        and cycle.framework.votes.preemptive(queue, job_state.min_resources)
     )
 
 
-def _others(cycle: Cycle, queue: str) -> list[Standing]:
+def _others(cycle: Cycle, queue: str) -> list[JobState]:
     """Jobs of other queues, which give back what they have beyond their share."""
     queues = cycle.view.queues
     return [

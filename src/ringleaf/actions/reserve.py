@@ -4,47 +4,52 @@ A job that has waited too long gets the place where it can start soonest, in the
 of its topology. Others may use it in the meantime only if they are sure to end in time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import inf
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from ringleaf.framework.booking import Booking, ends_at, place_words
+from ringleaf.config.conf import OFF
 from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.idle_budget import WINDOW_S
 from ringleaf.framework.instruction import Verdict
-from ringleaf.framework.standing import NONE_OF_THEM, Phase, Standing
+from ringleaf.framework.job_state import NONE_OF_THEM, JobState, Phase
+from ringleaf.framework.pending_queue import SPARE_ENTRIES, EquivalenceClass, JobKey
+from ringleaf.framework.reservation import (
+    Reservation,
+    ends_at,
+    expected_end,
+    place_words,
+)
 from ringleaf.framework.statement import Statement
-from ringleaf.framework.waitlist import SPARE, Key, Line
 from ringleaf.model.decision import Placed
-from ringleaf.model.job import Job
-from ringleaf.policies.fit import some_of
+from ringleaf.policies.counting import some_of
 
-FAIR: Final = "fair"
-STRICT: Final = "strict"
-OFF: Final = "off"
+LOOK_AGAIN_S: Final = 60
+"""How soon a reservation that would cost too much is planned again, at the earliest."""
 TRIALS: Final = 2
 """How often the pods that may end do so while a reservation is planned, about."""
 
 
 def reserve(cycle: Cycle) -> None:
-    """Give a reservation to who has waited too long, one a queue or one in all."""
-    arguments = cycle.arguments("allocate")
-    mode, after = arguments["reservation"], arguments["reservation-after-seconds"]
-    if mode == OFF or not (cycle.waiting or cycle.pending):
+    """Give a reservation to an overdue job, one a queue or one in all."""
+    settings, planning = cycle.framework.conf.reservation, cycle.planning
+    if settings.mode == OFF or not (cycle.pending.waiting or cycle.pending.gated):
         return
-    first, again_at = cycle.plan_from
-    if cycle.now < again_at:
-        cycle.wake_at(again_at)
+    if not cycle.heed_budget():
         return
-    assert isinstance(after, int)
-    aged = [booking for booking in cycle.bookings.values() if booking.aged]
-    if mode == STRICT:
+    if cycle.now < planning.not_before:
+        cycle.wake_at(planning.not_before)
+        return
+    after = settings.after_s
+    aged = cycle.reservations.aged
+    if settings.is_strict:
         if not aged:
             _reserve_one(cycle, cycle.view.accounts, after)
         return
     taken = {booking.job.queue for booking in aged}
-    queues = [*cycle.view.accounts]
+    queues, first = [*cycle.view.accounts], planning.first_queue
     start = queues.index(first) if first in queues else 0
     for queue in queues[start:] + queues[:start]:
         if queue not in taken:
@@ -52,71 +57,89 @@ def reserve(cycle: Cycle) -> None:
 
 
 def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
-    """A reservation for the first in order of those of *queues* who are overdue."""
+    """A reservation for the first overdue job of *queues*."""
+    planning = cycle.planning
     listed = [queue for queue in queues if _is_due(cycle, queue, after)]
     overdue = [one for queue in listed for one in _overdue(cycle, queue, after)]
-    for _key, standing in sorted(overdue, key=lambda each: each[0]):
-        known = cycle.hopeless.get(standing.ask) == cycle.structure
-        known |= standing.job.queue not in cycle.view.queues
-        if not (known or cycle.may_plan(standing.job.queue)):
+    again = inf
+    for _key, job_state in sorted(overdue, key=lambda each: each[0]):
+        known = planning.is_hopeless(job_state.scheduling_key)
+        known |= job_state.job.queue not in cycle.view.queues
+        if not (known or cycle.slice.allows(planning.cost)):
+            cycle.wake_at(planning.pause(job_state.job.queue, cycle.now))
             return
-        booking = None if known else _plan(cycle, standing)
+        booking = None if known else _plan(cycle, job_state)
         if booking is None:
-            _note_hopeless(cycle, standing.ask)
+            planning.note_hopeless(job_state.scheduling_key)
             continue
-        cycle.book(standing, booking)
+        if _is_too_costly(cycle, job_state, booking):
+            again = cycle.now + max(after, LOOK_AGAIN_S)
+            continue
+        cycle.reserve(job_state, booking)
         if booking.blockers:
-            tell_booking(cycle, standing, booking)
-        elif not cycle.redeem(booking):
-            _note_hopeless(cycle, standing.ask)
+            report_reservation(cycle, job_state, booking)
+        elif not cycle.start_with(booking):
+            planning.note_hopeless(job_state.scheduling_key)
         return
+    for queue in listed if again < inf else ():
+        cycle.pending.none_overdue.add(queue, again)
+    cycle.wake_at(again)
 
 
-def _note_hopeless(cycle: Cycle, ask: Job) -> None:
-    """No reservation can be made for jobs that ask so, until something changes."""
-    cycle.hopeless.put(ask, cycle.structure, ask.weight)
+def _is_too_costly(cycle: Cycle, job_state: JobState, booking: Reservation) -> bool:
+    """Whether a reservation is expected to keep more idle than the budget has left.
+
+    A job that has waited for a day gets the reservation anyway: the budget may turn
+    out to be enough, and ends the reservation if it is not.
+    """
+    if cycle.now - job_state.waiting_since >= WINDOW_S or not booking.blockers:
+        return False
+    return drain_cost(booking, cycle.now) > cycle.reservations.idle.left
 
 
 def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
-    """Whether somebody of *queue* may be overdue; else it is noted when."""
-    lists = (cycle.waiting.oldest(queue), cycle.pending.oldest(queue))
+    """Whether a job of *queue* may be overdue; else it is noted when."""
+    pending = cycle.pending
+    lists = (pending.waiting.since.oldest(queue), pending.gated.since.oldest(queue))
     since = min((one.waiting_since for one in lists if one), default=inf)
     cycle.wake_at(since + after)
     if since + after > cycle.now:
         return False
-    structure, until = cycle.barren.get(queue, (-1, inf))
-    if structure != cycle.structure or until <= cycle.now:
+    until = pending.none_overdue.until(queue)
+    if until <= cycle.now:
         return True
     cycle.wake_at(until)
     return False
 
 
-def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[Key, Standing]]:
-    """Who of *queue* has waited too long, also to be let in; of a line the first.
+def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[JobKey, JobState]]:
+    """The overdue jobs of *queue*, also rejected ones; of a line the first.
 
-    When nobody has, or none of them can be helped, it is noted until when that is so.
+    When no job is, or none of them can be helped, it is noted until when that is so.
     """
     found = []
-    lists = cycle.waiting, cycle.pending
+    lists = cycle.pending.waiting, cycle.pending.gated
     for line in chain.from_iterable(each.lines_in(queue) for each in lists):
-        ask = line.front[1].ask
-        if ask.podless or cycle.hopeless.get(ask) == cycle.structure:
+        ask = line.front[1].scheduling_key
+        if ask.podless or cycle.planning.is_hopeless(ask):
             continue
         first = _first_overdue(line, after, cycle.now)
         if first is not None:
             found.append(first)
-    until = min(each.next_due(queue, after, cycle.now) for each in lists)
+    until = min(each.since.next_due(queue, after, cycle.now) for each in lists)
     cycle.wake_at(until)
     if not found:
-        cycle.barren[queue] = cycle.structure, until
-        if len(cycle.barren) > 2 * len(cycle.view.accounts) + SPARE:
-            there = cycle.view.accounts  # jobs may name any number of queues
-            cycle.barren = {q: v for q, v in cycle.barren.items() if q in there}
+        known, there = cycle.pending.none_overdue, cycle.view.accounts
+        known.add(queue, until)
+        if len(known) > 2 * len(there) + SPARE_ENTRIES:
+            known.keep(there)  # jobs may name any number of queues
     return found
 
 
-def _first_overdue(line: Line, after: int, now: float) -> tuple[Key, Standing] | None:
-    """The first of *line* who has waited too long: mostly who is in front."""
+def _first_overdue(
+    line: EquivalenceClass, after: int, now: float
+) -> tuple[JobKey, JobState] | None:
+    """The first overdue job of *line*: mostly the one in front."""
     front = line.front
     if _is_overdue(front[1], after, now):
         return front
@@ -125,53 +148,69 @@ def _first_overdue(line: Line, after: int, now: float) -> tuple[Key, Standing] |
     return min(overdue, key=itemgetter(0), default=None)
 
 
-def _is_overdue(standing: Standing, after: int, now: float) -> bool:
+def _is_overdue(job_state: JobState, after: int, now: float) -> bool:
     """Whether a job cannot do with what it has, and has waited too long."""
-    short = standing.phase is not Phase.RUNNING or standing.is_broken
-    return short and standing.waiting_since + after <= now
+    short = job_state.phase is not Phase.RUNNING or job_state.below_min_available
+    return short and job_state.waiting_since + after <= now
 
 
-def _plan(cycle: Cycle, standing: Standing) -> Booking | None:
-    """Where *standing* can start soonest, as others end one after the other.
+def _plan(cycle: Cycle, job_state: JobState) -> Reservation | None:
+    """Where *job_state* can start soonest, as others end one after the other.
 
-    Who is in the way of another reservation ends for that one.
+    A job in the way of another reservation ends for that one.
     """
-    enders = _enders(cycle, standing)
-    cycle.plan_cost += TRIALS * (1 + sum(len(each.placements) for each in enders))
+    enders = _enders(cycle, job_state)
+    cycle.planning.cost += TRIALS * (1 + sum(len(each.placements) for each in enders))
     beyond = False
-    found = None if standing.is_broken else _soonest(cycle, standing, enders)
+    found = (
+        None if job_state.below_min_available else _soonest(cycle, job_state, enders)
+    )
     if found is None:
-        more = _needs_more(cycle, standing, enders)
+        more = _needs_more(cycle, job_state, enders)
         if more is None:
             return None
         beyond = more
-        found = _soonest(cycle, standing, enders, beyond=beyond)
-        assert found is not None, "it fits when nobody runs"
+        found = _soonest(cycle, job_state, enders, beyond=beyond)
+        assert found is not None, "it fits when no job runs"
     count, placed = found
-    if not cycle.is_promised(standing, placed):
+    if not cycle.placer.is_promised(job_state, placed):
         return None
-    since = standing.waiting_since
-    booking = Booking(
-        standing.rest,
+    since = job_state.waiting_since
+    booking = Reservation(
+        job_state.remaining,
         placed.placements,
         since=cycle.now,
-        why=f"it waits since {since:g} s",
+        why=f"waiting since {since:g} s",
         aged=True,
     )
     booking.beyond = beyond
     booking.blocked_by(enders[:count])
-    limited = _is_limited(cycle, standing, beyond=beyond)
+    limited = _is_limited(cycle, job_state, beyond=beyond)
     for other in enders[:count]:
-        same = other.job.queue == standing.job.queue
+        same = other.job.queue == job_state.job.queue
         if other is enders[count - 1] or (limited and same):
             booking.blocked_elsewhere(other)
     return booking
 
 
-def _enders(cycle: Cycle, standing: Standing) -> list[Standing]:
-    """Who holds something that *standing* may wait for, in the order of their ends."""
-    known, apart = cycle.view.standings, {standing.job.name}
-    for booking in cycle.bookings.values():
+def drain_cost(booking: Reservation, now: float) -> float:
+    """The chip-seconds that a reservation is expected to keep idle from *now* on.
+
+    A job that states no running time is expected to run for as long as it has run
+    already: running times of AI jobs are spread over many orders of magnitude.
+    """
+    ends = {name: expected_end(other, now) for name, other in booking.blockers.items()}
+    start = max(ends.values(), default=now)
+    cost = sum(len(p.chips) for p in booking.placements) * (start - now)
+    for name, other in booking.blockers.items():
+        cost -= booking.shared_chips(other) * (ends[name] - now)
+    return cost
+
+
+def _enders(cycle: Cycle, job_state: JobState) -> list[JobState]:
+    """The jobs that *job_state* may wait for, in the order of their ends."""
+    known, apart = cycle.view.job_states, {job_state.job.name}
+    for booking in cycle.reservations:
         apart |= booking.blockers.keys()
     holders = cycle.view.cluster.holdings
     others = [known[n] for n in holders if n in known and n not in apart]
@@ -180,31 +219,31 @@ def _enders(cycle: Cycle, standing: Standing) -> list[Standing]:
     return others
 
 
-def soonest_start(cycle: Cycle, standing: Standing) -> Booking | None:
-    """Where a waiting job could start soonest, and who is there still.
+def soonest_start(cycle: Cycle, job_state: JobState) -> Reservation | None:
+    """Where a waiting job could start soonest, and which jobs are there still.
 
-    Nothing is reserved; None where the end of nobody would help.
+    Nothing is reserved; None where the end of no job would help.
     """
-    found = _plan(cycle, standing)
-    standing.promised = NONE_OF_THEM
+    found = _plan(cycle, job_state)
+    job_state.promised = NONE_OF_THEM
     return found
 
 
-def _is_limited(cycle: Cycle, standing: Standing, *, beyond: bool) -> bool:
+def _is_limited(cycle: Cycle, job_state: JobState, *, beyond: bool) -> bool:
     """Whether the job waits for its queue, and not only for chips."""
-    own = standing.job.queue
+    own = job_state.job.queue
     shared = cycle.view.queues[own].capability or any(
         any(account.requested.values())
         for name, account in cycle.view.accounts.items()
         if name != own
     )
-    return bool(shared) and cycle.quota(standing, overdue=beyond) is None
+    return bool(shared) and cycle.quota.limit(job_state, overdue=beyond) is None
 
 
 def _needs_more(
-    cycle: Cycle, standing: Standing, enders: list[Standing]
+    cycle: Cycle, job_state: JobState, enders: list[JobState]
 ) -> bool | None:
-    """Whether the job is larger than the share of its queue, even if nobody runs.
+    """Whether the job is larger than the share of its queue, even if no job runs.
 
     Then it may use what its queue may ever use: two queues that each wait for all of
     the cluster would wait forever. Others wait for their share. None where it would
@@ -213,12 +252,12 @@ def _needs_more(
     with Statement(cycle.view.cluster) as statement:
         for other in enders:
             statement.release(other.job.name)
-        beyond = standing.is_broken or cycle.quota(standing) is None
-        return None if _fits(cycle, standing, beyond=beyond) is None else beyond
+        beyond = job_state.below_min_available or cycle.quota.limit(job_state) is None
+        return None if _fits(cycle, job_state, beyond=beyond) is None else beyond
 
 
 def _soonest(
-    cycle: Cycle, standing: Standing, enders: list[Standing], *, beyond: bool = False
+    cycle: Cycle, job_state: JobState, enders: list[JobState], *, beyond: bool = False
 ) -> tuple[int, Placed] | None:
     """The fewest of *enders*, in their order, after which the job fits, and where.
 
@@ -227,11 +266,11 @@ def _soonest(
     """
     ended, step = 0, 1
     with Statement(cycle.view.cluster) as statement:
-        while (placed := _fits(cycle, standing, beyond=beyond)) is None:
+        while (placed := _fits(cycle, job_state, beyond=beyond)) is None:
             more = enders[ended : ended + step]
             if not more:
                 return None
-            if (found := _within(cycle, standing, more, beyond=beyond)) is not None:
+            if (found := _within(cycle, job_state, more, beyond=beyond)) is not None:
                 count, placed = found
                 return ended + count, placed
             for other in more:
@@ -242,7 +281,7 @@ def _soonest(
 
 
 def _within(
-    cycle: Cycle, standing: Standing, enders: list[Standing], *, beyond: bool
+    cycle: Cycle, job_state: JobState, enders: list[JobState], *, beyond: bool
 ) -> tuple[int, Placed] | None:
     """The fewest of the first *enders* that are enough, if all of them are."""
     found = None
@@ -252,7 +291,7 @@ def _within(
         with Statement(cycle.view.cluster) as statement:
             for other in enders[:middle]:
                 statement.release(other.job.name)
-            placed = _fits(cycle, standing, beyond=beyond)
+            placed = _fits(cycle, job_state, beyond=beyond)
         if placed is not None:
             found, high = (middle, placed), middle
         elif found is None:
@@ -262,46 +301,49 @@ def _within(
     return found
 
 
-def _fits(cycle: Cycle, standing: Standing, *, beyond: bool) -> Placed | None:
+def _fits(cycle: Cycle, job_state: JobState, *, beyond: bool) -> Placed | None:
     """Where the job would be placed now, within its quota."""
-    limit = cycle.quota(standing, overdue=beyond)
-    return None if limit is None else cycle.preview(standing, limit)
+    limit = cycle.quota.limit(job_state, overdue=beyond)
+    return None if limit is None else cycle.placer.would_place(job_state, limit)
 
 
-def book_what_ends(cycle: Cycle, line: Line) -> None:
-    """Reserve what pods hold that are asked to end, if that is enough for a job.
+def reserve_terminating(
+    cycle: Cycle, line: EquivalenceClass, enders: Sequence[JobState]
+) -> bool:
+    """Reserve what pods of *enders* hold that are asked to end, if that is enough.
 
-    Otherwise it would go to whoever asks first once they are gone.
+    Otherwise it would go to any job that asks first once they are gone. Returns
+    whether something was reserved.
     """
-    enders = cycle.free_enders
-    _key, standing = line.front
-    if not enders or standing.phase is Phase.RUNNING:
-        return
+    _key, job_state = line.front
+    if not enders or job_state.phase is Phase.RUNNING:
+        return False
     with Statement(cycle.view.cluster) as statement:
         for other in enders:
             statement.release_pods(other.job.name, other.terminating)
-        placed = _fits(cycle, standing, beyond=False)
-    if placed is None or not cycle.is_promised(standing, placed):
-        return
-    booking = Booking(
-        standing.rest,
+        placed = _fits(cycle, job_state, beyond=False)
+    if placed is None or not cycle.placer.is_promised(job_state, placed):
+        return False
+    booking = Reservation(
+        job_state.remaining,
         placed.placements,
         since=cycle.now,
-        why="pods that end leave room",
+        why="ending pods leave room",
         aged=False,
     )
     booking.blocked_by(enders)
-    cycle.book(standing, booking)
-    tell_booking(cycle, standing, booking)
+    cycle.reserve(job_state, booking)
+    report_reservation(cycle, job_state, booking)
+    return True
 
 
-def tell_booking(cycle: Cycle, standing: Standing, booking: Booking) -> None:
-    """Say where a job will start, and who is there still."""
+def report_reservation(cycle: Cycle, job_state: JobState, booking: Reservation) -> None:
+    """Report where a job will start, and which jobs are there still."""
     where = place_words(cycle.view.cluster, booking.job, booking.placements)
     jobs = some_of(map(repr, booking.blockers), 3)
     wait = f"; it waits for {jobs} to end" if jobs else ""
-    cycle.tell(
-        standing,
+    cycle.reports.report(
+        job_state,
         Verdict.RESERVED,
-        f"job {standing.job.name!r} has a reservation: {where}{wait}",
+        f"job {job_state.job.name!r} has a reservation: {where}{wait}",
     )

@@ -1,4 +1,4 @@
-"""Whose pods go so that a whole job fits: the fewest that are enough.
+"""Which pods go so that a whole job fits: the fewest that are enough.
 
 A job gives up either pods beyond those it cannot do without, or all of them. Of all
 choices after which the job fits, the one with the fewest pods is taken; among those the
@@ -11,7 +11,7 @@ fits, and then those stay that can, the dearest first.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ MAX_CHOICES: Final = 5_000
 _T = TypeVar("_T")
 
 
-class Prey(Struct, frozen=True, dict=True):
+class EvictionCandidate(Struct, frozen=True, dict=True):
     """What one job can give up.
 
     Args:
@@ -32,7 +32,7 @@ class Prey(Struct, frozen=True, dict=True):
         whole: Whether all of its pods may go; *pods* are then all of them.
         loss: Chip-seconds that each of the pods loses.
         kept: Pods that stay unless all go, because their role is short of others.
-        chips: Chips that each of the pods holds; none where nobody counts them.
+        chips: Chips that each of the pods holds; none where they are not counted.
 
     """
 
@@ -76,6 +76,11 @@ class Prey(Struct, frozen=True, dict=True):
         return min(self.surplus, len(self.spare))
 
     @cached_property
+    def n_choices(self) -> int:
+        """How many choices it has, counted no further than is needed."""
+        return sum(1 for _choice in islice(choices_of(self), MAX_CHOICES + 1))
+
+    @cached_property
     def units(self) -> tuple["Choice", ...]:
         """What goes or stays as one: each pod of a surplus, and the rest."""
         n_alone = self.some
@@ -100,13 +105,14 @@ class Choice(Struct, frozen=True, order=True):
 class Ranking:
     """What jobs can give up, ranked once; jobs leave it when they are evicted."""
 
-    def __init__(self, prey: Iterable[Prey]) -> None:
+    def __init__(self, prey: Iterable[EvictionCandidate]) -> None:
         self._prey = {one.job: one for one in prey}
         self._place = {job: number for number, job in enumerate(self._prey)}
         units = [unit for one in self._prey.values() for unit in one.units]
         units.sort(key=lambda u: (-u.n_needed, -u.n_pods, -u.loss, u.job))
         self._units = units
         """What goes or stays as one, the dearest first."""
+        self._n_chips = sum(sum(one.chips) for one in self._prey.values())
 
     def __bool__(self) -> bool:
         return bool(self._prey)
@@ -116,9 +122,10 @@ class Ranking:
         """The jobs that can give up something."""
         return len(self._prey)
 
-    def drop(self, job: str) -> Prey:
+    def drop(self, job: str) -> EvictionCandidate:
         """Nothing of *job* can go any more; what could."""
         prey = self._prey.pop(job)
+        self._n_chips -= sum(prey.chips)
         left = len(prey.units)
         at = len(self._units)
         while left:
@@ -135,8 +142,10 @@ class Ranking:
 
         Choices are not tried that free fewer chips than are *missing*.
         """
+        if self._n_chips < missing:
+            return None
         if not self._has_few_choices():
-            return self._who_must_go(fits, missing)
+            return self._victims_by_units(fits, missing)
         prey = [*self._prey.values()]
         if fits([_everything(one) for one in prey]) is None:
             return None
@@ -149,12 +158,12 @@ class Ranking:
         """Whether all ways to choose can be looked at."""
         count = 1
         for one in self._prey.values():
-            count *= _n_choices(one)
+            count *= one.n_choices
             if count > MAX_CHOICES:
                 return False
         return True
 
-    def _who_must_go(
+    def _victims_by_units(
         self, fits: Callable[[Sequence[Choice]], _T | None], missing: int
     ) -> tuple[list[Choice], _T] | None:
         """The fewest of the cheapest units, then without those that can stay.
@@ -188,8 +197,9 @@ class Ranking:
     ) -> tuple[list[Choice], _T] | None:
         """The fewest units that are enough, the cheapest first.
 
-        At first as many as may be enough, then twice as many each time until they are;
-        then halves of the last step.
+        At first as many as may be enough, without those that hold no chips: any number
+        of them may be cheaper than the first that does. Then with them, and twice as
+        many each time until they are enough; then halves of the last step.
         """
         n_units = len(self._units)
         high, chips = 0, 0
@@ -198,6 +208,9 @@ class Ranking:
                 return None
             high += 1
             chips += self._chips_with(self._units[-high])
+        lean = [unit for unit in self._last(high) if self._chips_with(unit)]
+        if len(lean) < high and (place := fits(self._joined(lean))) is not None:
+            return lean, place
         low = high - 1
         while (place := fits(self._joined(self._last(high)))) is None:
             if high == n_units:
@@ -234,12 +247,12 @@ class Ranking:
         return joined
 
 
-def _everything(prey: Prey) -> Choice:
+def _everything(prey: EvictionCandidate) -> Choice:
     """All pods that may go in any choice, more of them than may go together."""
     return prey.choice(prey.pods if prey.whole else prey.spare, 0)
 
 
-def choices_of(prey: Prey) -> Iterator[Choice]:
+def choices_of(prey: EvictionCandidate) -> Iterator[Choice]:
     """What one job can give up: nothing, some of its surplus, everything."""
     yield prey.choice((), 0)
     some = prey.some
@@ -250,16 +263,7 @@ def choices_of(prey: Prey) -> Iterator[Choice]:
         yield prey.choice(prey.pods, len(prey.pods) - some)
 
 
-def _n_choices(prey: Prey) -> int:
-    """How many there are, counted no further than is needed."""
-    count = 0
-    for count, _choice in enumerate(choices_of(prey), 1):
-        if count > MAX_CHOICES:
-            break
-    return count
-
-
-def _in_order(prey: Sequence[Prey]) -> list[list[Choice]]:
+def _in_order(prey: Sequence[EvictionCandidate]) -> list[list[Choice]]:
     """All ways to choose, the cheapest first."""
 
     def cost(chosen: Sequence[Choice]) -> tuple[int, int, float, list[str]]:

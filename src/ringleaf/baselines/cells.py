@@ -18,10 +18,11 @@ import numpy as np
 from ringleaf.baselines.floor import TIGHT, Costs, Floor, Spot, Spots, Wiring, cheapest
 from ringleaf.baselines.fragmentation import by_group
 from ringleaf.baselines.tiers import fewest, parts, smallest_domain, tiers_of
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Masks
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product, Row
-from ringleaf.policies.chips import TABLE_CHIPS, Ints
+from ringleaf.policies.chips import TABLE_CHIPS
 from ringleaf.policies.fit import Request
 
 LEVEL: Final = 1 << 16

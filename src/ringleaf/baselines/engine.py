@@ -1,9 +1,10 @@
-"""An engine whose nodes and chips somebody else chooses. Start at ``Seating``.
+"""An engine whose nodes and chips another rule chooses. Start at ``Seating``.
 
 Everything else is Ringleaf's: events, instructions, queues, gangs, repairs, accounts.
 """
 
 from collections.abc import Iterable, Sequence
+from math import inf
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,33 +20,38 @@ from ringleaf.baselines.floor import (
     without_network,
 )
 from ringleaf.baselines.order import Order
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import ConfChanged, JobArrived
-from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.session import Bars, Placing, Session
+from ringleaf.engine.event import ConfChanged, Event, JobArrived
+from ringleaf.framework.instruction import Instruction
+from ringleaf.framework.placement_attempt import PlacementAttempt
+from ringleaf.framework.session import Bars, Session
+from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.votes import Votes
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason, Waiting
-from ringleaf.model.job import Job, Network, Role
-from ringleaf.model.placement import NO_MARK, Mark, Placement
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Network
+from ringleaf.model.placement import NO_MARK, LeafAnnotation, Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Settings
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.admission import warnings_of
+from ringleaf.policies.counting import counted
 from ringleaf.policies.fit import (
     FITS,
     REASONS,
-    Barred,
+    Excluded,
     Request,
-    counted,
+    allowed_chips,
     node_reasons,
-    reach,
     reason_counts,
     request_of,
 )
-from ringleaf.policies.gang import Seat
-from ringleaf.policies.repair import Level
+from ringleaf.policies.gang import NodeAssignment
 
 _CHIPS = (Reason.FAULTY_CHIPS, Reason.NETWORK_FAULTY, Reason.NOT_WIRED_TOGETHER)
 """Reasons that depend on which chips may go together."""
@@ -60,7 +66,7 @@ class Baseline(Engine):
         queues: The queues at the beginning.
         conf: The configuration.
         chooser: The rule for nodes and chips; None is Ringleaf's own.
-        order: Who is next, and who may go before; None is as configured.
+        order: Which job is next, and which may go before; None is as configured.
         by_pods: Whether each pod starts by itself, whatever its gang needs.
 
     """
@@ -84,22 +90,26 @@ class Baseline(Engine):
             self.verbs = {**Engine.verbs, "allocate": chooser.allocate}
         super().__init__(nodes, leaves, queues, conf)
 
-    def _session(self, conf: Conf, votes: Votes) -> Session:
+    def _session(self, state: SchedulerState, conf: Conf, votes: Votes) -> Session:
         if self.chooser is None:
-            return super()._session(conf, votes)
+            return super()._session(state, conf, votes)
         return BaselineSession(
-            self.view.cluster, conf.settings, self.chooser, votes.predicate
+            state.cluster, conf.settings, self.chooser, votes.predicate
         )
 
-    def _job_arrived(self, event: JobArrived) -> None:
-        if self.by_pods:
-            event = replace(event, job=pod_by_pod(event.job))
-        super()._job_arrived(event)
+    def handle_all(
+        self, events: Iterable[Event], now: float, most: float = inf
+    ) -> list[Instruction]:
+        """What is to be done after *events*, as this scheduler sees them."""
+        return super().handle_all(map(self._seen, events), now, most)
 
-    def _conf_changed(self, event: ConfChanged) -> None:
-        if self.order is not None:
-            event = ConfChanged(self.order.configured(event.conf))
-        super()._conf_changed(event)
+    def _seen(self, event: Event) -> Event:
+        match event:
+            case JobArrived() if self.by_pods:
+                return replace(event, job=pod_by_pod(event.job))
+            case ConfChanged() if self.order is not None:
+                return ConfChanged(self.order.configured(event.conf))
+        return event
 
 
 def pod_by_pod(job: Job) -> Job:
@@ -108,116 +118,25 @@ def pod_by_pod(job: Job) -> Job:
     A logical SuperPoD is one pod.
 
     >>> from ringleaf.policies.products import PRODUCTS
-    >>> pod_by_pod(Job("train", PRODUCTS["atlas-800t-a2"], 8, replicas=4)).needed
+    >>> pod_by_pod(Job("train", PRODUCTS["atlas-800t-a2"], 8, replicas=4)).min_chip_pods
     1
     """
     blocks = job.chips if job.network is Network.SUPERPODS else job.sp_block
-    roles = tuple(replace(role, least=None) for role in job.roles)
-    return replace(job, least=1, roles=roles, sp_block=blocks)
+    roles = tuple(replace(role, min_available=None) for role in job.roles)
+    return replace(job, min_available=1, roles=roles, sp_block=blocks)
 
 
-class BaselineSession(Session):
-    """Decides jobs by a chooser's rule.
-
-    Args:
-        cluster: Where they are placed.
-        settings: What the operator chose.
-        chooser: The rule.
-        bars: Keeps pods off nodes, for reasons of plugins.
-
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        settings: Settings,
-        chooser: Chooser,
-        bars: Bars | None = None,
-    ) -> None:
-        super().__init__(cluster, settings, bars=bars)
-        self._chooser = chooser
-
-    def placing(
-        self, job: Job, level: Level, limit: int | None = None, *, running: bool = False
-    ) -> Placing:
-        """One try to place *job* by the chooser."""
-        return Seating(self, job, level, limit, running=running)
-
-    def room(self, request: Request) -> int:
-        """How many pods of a request find room at most."""
-        return int(self._floor(without_network(request)).room.sum())
-
-    def fits_now(self, job: Job) -> bool:
-        """Whether *job*, placed anew, would be placed now."""
-        return self.would_place(job, Level.JOB)
-
-    def spots(self, job: Job, role: Role, pods: int) -> Spots | None:
-        """Places for so many more pods of *role*."""
-        barred = self.barred_for(job, role)
-        floor = self._floor(without_network(request_of(job, role)), barred)
-        return self._chooser.choose(floor, job, pods)
-
-    def _floor(self, request: Request, barred: Barred | None = None) -> Floor:
-        wiring = self._chooser.wiring
-        return floor_of(self.cluster, request, wiring, self.settings, barred or {})
-
-    def why_waiting(
-        self, job: Job, *, hints: bool = True, runs: bool = False
-    ) -> Waiting:
-        """Why *job* cannot be placed now: nodes per reason, and the rule if it binds.
-
-        There is no hint.
-        """
-        request = without_network(request_of(job))
-        if job.roles or not request.row.asked:
-            return super().why_waiting(job, hints=hints, runs=runs)
-        with self.as_found_by(job, runs=runs) as kept:
-            barred = self.barred(job, kept)
-            reasons = self._reasons(request, barred)
-            room = int(self._floor(request, barred).room.sum())
-        missing = job.needed - len(kept) - room
-        because, shape = "", self._chooser.shape
-        if missing <= 0 and shape:
-            because = (
-                f"there is room for {counted(room, 'pod')}, its rule wants {shape}"
-            )
-            reasons[reasons == FITS] = REASONS.index(Reason.LEAF_CLOSED)
-        return Waiting(
-            job=job,
-            missing=max(1, missing),
-            fitting=int((reasons == FITS).sum()),
-            reasons=reason_counts(reasons),
-            hint="",
-            because=because,
-            warnings=warnings_of(job, self.settings),
-        )
-
-    def _reasons(self, request: Request, barred: Barred) -> np.typing.NDArray[np.int8]:
-        """Why each node cannot take a pod, with the chips that the chooser takes."""
-        cluster = self.cluster
-        reasons = node_reasons(cluster, request, barred)
-        if self._chooser.wiring is not LOOSE:
-            return reasons
-        chips = np.isin(reasons, [REASONS.index(reason) for reason in _CHIPS])
-        usable = np.bitwise_count(cluster.free & reach(cluster, request))
-        enough = usable >= request.row.asked
-        roomy = cluster.fleet.roomy(request.demand)
-        reasons[chips & enough & roomy] = FITS
-        reasons[chips & enough & ~roomy] = REASONS.index(Reason.TOO_FEW_RESOURCES)
-        return reasons
-
-
-class Seating(Placing):
+class Seating(PlacementAttempt):
     """One try to place a job: pods that stay do, the chooser seats the others."""
 
-    _session: BaselineSession
+    _session: "BaselineSession"
 
     def place(self, statement: Statement) -> list[Placement] | None:
         """Hold chips for every pod, or return None with some of them held."""
         self._keep(statement)
         if self._kept and not self._running:
             self._before = [self.take(statement, seat) for seat in self._kept]
-        return self._one_by_one(statement, self._job.crew, list(self._before))
+        return self._one_by_one(statement, self._job.role_ranks, list(self._before))
 
     def _fill(
         self,
@@ -258,7 +177,7 @@ class Seating(Placing):
                 low, few = middle, found
         return few
 
-    def _seat(self, replica: int, spot: Spot) -> Seat:
+    def _seat(self, replica: int, spot: Spot) -> NodeAssignment:
         """The seat of a pod, with what a network rule of Ringleaf's would note."""
         job = self._job
         block, mark = None, None
@@ -266,5 +185,94 @@ class Seating(Placing):
             place = job.ranks.index(replica) if job.roles else replica
             block = place // job.block_nodes
         if job.network is Network.SWITCHES:
-            mark = spot.mark if spot.mark != NO_MARK else Mark(job.job_type)
-        return Seat(replica, spot.node, spot.chips, block, mark)
+            mark = spot.mark if spot.mark != NO_MARK else LeafAnnotation(job.job_type)
+        return NodeAssignment(replica, spot.node, spot.chips, block, mark)
+
+
+class BaselineSession(Session):
+    """Decides jobs by a chooser's rule.
+
+    Args:
+        cluster: Where they are placed.
+        settings: What the operator chose.
+        chooser: The rule.
+        bars: Keeps pods off nodes, for reasons of plugins.
+
+    """
+
+    attempts = Seating
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Settings,
+        chooser: Chooser,
+        bars: Bars | None = None,
+    ) -> None:
+        super().__init__(cluster, settings, bars=bars)
+        self._chooser = chooser
+
+    def room(self, request: Request) -> int:
+        """How many pods of a request find room at most."""
+        return int(self._floor(without_network(request)).room.sum())
+
+    def fits_now(self, job: Job) -> bool:
+        """Whether *job*, placed anew, would be placed now."""
+        return self.would_place(job, RestartScope.JOB)
+
+    def spots(self, job: Job, role: Role, pods: int) -> Spots | None:
+        """Places for so many more pods of *role*."""
+        excluded = self.excluded_for(job, role)
+        floor = self._floor(without_network(request_of(job, role)), excluded)
+        return self._chooser.choose(floor, job, pods)
+
+    def _floor(self, request: Request, excluded: Excluded | None = None) -> Floor:
+        wiring = self._chooser.wiring
+        return floor_of(self.cluster, request, wiring, self.settings, excluded or {})
+
+    def explain_pending(
+        self, job: Job, *, hints: bool = True, runs: bool = False
+    ) -> Waiting:
+        """Why *job* cannot be placed now: nodes per reason, and the rule if it binds.
+
+        There is no hint.
+        """
+        request = without_network(request_of(job))
+        if job.roles or not request.row.asked:
+            return super().explain_pending(job, hints=hints, runs=runs)
+        with self.as_found_by(job, runs=runs) as kept:
+            excluded = self.excluded(job, kept)
+            reasons = self._reasons(request, excluded)
+            room = int(self._floor(request, excluded).room.sum())
+        missing = job.min_chip_pods - len(kept) - room
+        because, shape = "", self._chooser.shape
+        if missing <= 0 and shape:
+            because = (
+                f"there is room for {counted(room, 'pod')}, its rule wants {shape}"
+            )
+            reasons[reasons == FITS] = REASONS.index(Reason.LEAF_CLOSED)
+        return Waiting(
+            job=job,
+            missing=max(1, missing),
+            fitting=int((reasons == FITS).sum()),
+            reasons=reason_counts(reasons),
+            hint="",
+            because=because,
+            warnings=warnings_of(job, self.settings),
+        )
+
+    def _reasons(
+        self, request: Request, excluded: Excluded
+    ) -> np.typing.NDArray[np.int8]:
+        """Why each node cannot take a pod, with the chips that the chooser takes."""
+        cluster = self.cluster
+        reasons = node_reasons(cluster, request, excluded)
+        if self._chooser.wiring is not LOOSE:
+            return reasons
+        chips = np.isin(reasons, [REASONS.index(reason) for reason in _CHIPS])
+        usable = np.bitwise_count(cluster.free & allowed_chips(cluster, request))
+        enough = usable >= request.row.asked
+        roomy = cluster.node_table.resources.roomy(request.demand)
+        reasons[chips & enough & roomy] = FITS
+        reasons[chips & enough & ~roomy] = REASONS.index(Reason.TOO_FEW_RESOURCES)
+        return reasons

@@ -14,13 +14,26 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ringleaf.framework.cycle import Cycle
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Cluster, Masks
-from ringleaf.model.job import Job, Network
-from ringleaf.model.placement import NO_MARK, Mark
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Network
+from ringleaf.model.placement import NO_MARK, LeafAnnotation
 from ringleaf.model.product import Row
 from ringleaf.model.settings import Settings
-from ringleaf.policies.chips import NEVER, TABLE_CHIPS, Ints, read, table_of
-from ringleaf.policies.fit import NOBODY, Barred, Request, eligible, reach
+from ringleaf.policies.chips import (
+    NEVER,
+    TABLE_CHIPS,
+    read,
+    table_of,
+)
+from ringleaf.policies.fit import (
+    NOT_EXCLUDED,
+    Excluded,
+    Request,
+    allowed_chips,
+    eligible,
+)
 
 Costs = NDArray[np.float64]
 """A number for each node, lower is better; infinite where no pod fits."""
@@ -119,7 +132,7 @@ class Floor(Struct, frozen=True):
     @property
     def healthy(self) -> Ints:
         """How many chips of each node work."""
-        within = reach(self.cluster, self.request)[self.nodes]
+        within = allowed_chips(self.cluster, self.request)[self.nodes]
         return np.bitwise_count(within).astype(np.int64)
 
     @property
@@ -142,7 +155,7 @@ class Spot(Struct, frozen=True):
 
     node: int
     chips: int
-    mark: Mark = NO_MARK
+    mark: LeafAnnotation = NO_MARK
 
 
 Spots = Sequence[Spot]
@@ -183,17 +196,19 @@ def floor_of(
     request: Request,
     wiring: Wiring,
     settings: Settings,
-    barred: Barred = NOBODY,
+    excluded: Excluded = NOT_EXCLUDED,
 ) -> Floor:
     """The nodes that can take pods of *request*, as *wiring* allows."""
     right = eligible(cluster, request)
-    for nodes_barred in barred.values():
+    for nodes_barred in excluded.values():
         right[nodes_barred] = False
     (nodes,) = right.nonzero()
-    usable = cluster.free[nodes] & reach(cluster, request)[nodes]
+    usable = cluster.free[nodes] & allowed_chips(cluster, request)[nodes]
     room = wiring.room(request, usable)
     if request.demand.resources:
-        room = np.minimum(room, cluster.fleet.pods_that_fit(request.demand)[nodes])
+        room = np.minimum(
+            room, cluster.node_table.resources.pods_that_fit(request.demand)[nodes]
+        )
     (some,) = room.nonzero()
     nodes, usable, room = nodes[some], usable[some], room[some]
     return Floor(cluster, request, wiring, settings, nodes, usable, room)

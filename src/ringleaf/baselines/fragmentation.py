@@ -18,10 +18,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ringleaf.baselines.floor import TIGHT, Costs, Floor, Spots, Wiring, cheapest
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Masks
 from ringleaf.model.job import Job
-from ringleaf.model.product import Mode, Product, Row
-from ringleaf.policies.chips import TABLE_CHIPS, Ints, read
+from ringleaf.model.product import Product, ProductMode, Row
+from ringleaf.policies.chips import TABLE_CHIPS, read
 from ringleaf.policies.fit import Request
 
 SIZES: Final = (1, 2, 4, 8, 16)
@@ -49,7 +50,7 @@ def fragments(product: Product) -> NDArray[np.float64]:
 
 def rule_of(product: Product) -> Mapping[int, Row]:
     """The rule of most jobs on *product*."""
-    return product.rules.get(Mode.ANY) or next(iter(product.rules.values()))
+    return product.rules.get(ProductMode.ANY) or next(iter(product.rules.values()))
 
 
 def by_group(row: Row, product: Product) -> list[Masks]:

@@ -19,15 +19,16 @@ from ringleaf.baselines.floor import (
     Wiring,
     cheapest,
 )
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Masks
 from ringleaf.model.job import Job
-from ringleaf.model.placement import Mark
-from ringleaf.policies.chips import MAX_RANK, NEVER, Ints
+from ringleaf.model.placement import LeafAnnotation
+from ringleaf.policies.chips import MAX_RANK, NEVER
 from ringleaf.policies.switches import (
-    Ground,
-    Row,
-    Rows,
-    ground_of,
+    LeafSlice,
+    LeafSlices,
+    LeafTable,
+    leaf_table,
     one_leaf,
     whole_leaves,
 )
@@ -36,19 +37,21 @@ MAX_EXACT: Final = 8
 """Leaves of up to so many nodes are searched for every set of slots."""
 
 
-def ground_under(floor: Floor) -> Ground:
+def ground_under(floor: Floor) -> LeafTable:
     """The nodes of *floor* under leaves, in the order of slots, one pod a node."""
     ranks = np.full(len(floor.cluster), NEVER, np.int64)
     ranks[floor.nodes] = 0
-    return ground_of(floor.cluster, ranks, floor.settings)
+    return leaf_table(floor.cluster, ranks, floor.settings)
 
 
-def seated(floor: Floor, ground: Ground, rows: Iterable[Row], job: Job) -> list[Spot]:
+def seated(
+    floor: Floor, ground: LeafTable, rows: Iterable[LeafSlice], job: Job
+) -> list[Spot]:
     """The nodes of rows, by slot inside a row, with what is noted of their leaves."""
     found = []
     for row in rows:
         at = row.at[np.argsort(ground.slot[row.at], kind="stable")]
-        mark = Mark(job.job_type, row.state, row.healthy)
+        mark = LeafAnnotation(job.job_type, row.state, row.healthy)
         nodes = ground.nodes[at]
         usable = floor.usable[np.searchsorted(floor.nodes, nodes)]
         for node, mask in zip(nodes.tolist(), usable.tolist(), strict=True):
@@ -59,7 +62,7 @@ def seated(floor: Floor, ground: Ground, rows: Iterable[Row], job: Job) -> list[
 def alone(floor: Floor, pods: int) -> list[Spot] | None:
     """Pods one by one by the product's rule, then under the leaf with least room."""
     under = np.bincount(floor.leaf + 1, floor.room)[floor.leaf + 1]
-    health = floor.cluster.handicap[floor.nodes] * MAX_RANK
+    health = floor.cluster.health_penalty[floor.nodes] * MAX_RANK
 
     def priced(at: Ints, usable: Masks) -> Costs:
         ranks = floor.request.table.ranks(usable) + health[at]
@@ -104,7 +107,7 @@ class Jigsaw:
     """
 
     wiring: Wiring = TIGHT
-    shape = "equal slots under all its leaves, with links that nobody else uses"
+    shape = "equal slots under all its leaves, with links of its own"
 
     def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
@@ -116,7 +119,7 @@ class Jigsaw:
         return None if rows is None else seated(floor, ground, rows, job)
 
 
-def _pieces(ground: Ground, pods: int) -> Rows | None:
+def _pieces(ground: LeafTable, pods: int) -> LeafSlices | None:
     """The rows of a job that crosses leaves, most nodes of a leaf first."""
     slots = np.zeros(len(ground.free), np.uint64)
     bits = np.uint64(1) << ground.slot.astype(np.uint64)
@@ -180,8 +183,8 @@ def _leaves_for(
 
 
 def _rows(
-    ground: Ground, slots: Masks, leaves: list[int], chosen: np.uint64, rest: int
-) -> Rows:
+    ground: LeafTable, slots: Masks, leaves: list[int], chosen: np.uint64, rest: int
+) -> LeafSlices:
     """The nodes at the chosen slots under each leaf; under the last, the rest."""
     rows = []
     for number, leaf in enumerate(leaves):
@@ -190,5 +193,5 @@ def _rows(
             own = _lowest(own, rest)
         at = ground.under(leaf, ground.free.item(leaf))
         bits = np.uint64(1) << ground.slot[at].astype(np.uint64)
-        rows.append(Row(at[(bits & np.uint64(own)) > 0]))
+        rows.append(LeafSlice(at[(bits & np.uint64(own)) > 0]))
     return rows

@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ringleaf.actions.turns import Turns
+from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.baselines.floor import (
     TIGHT,
     Floor,
@@ -35,12 +35,12 @@ from ringleaf.baselines.floor import (
 from ringleaf.baselines.isolation import alone, ground_under, seated
 from ringleaf.baselines.tiers import Taken, fewest, smallest
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
+from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.job import Job
 from ringleaf.model.placement import JobType
-from ringleaf.policies.chips import Ints
 from ringleaf.policies.fit import Request, request_of
-from ringleaf.policies.switches import Flags, Ground, Row
+from ringleaf.policies.switches import LeafSlice, LeafTable
 
 WINDOW: Final = 60
 """Jobs that are decided together."""
@@ -244,12 +244,12 @@ class Optimum:
     """The oracle: a rule for nodes and, in place of turns, a choice of jobs."""
 
     wiring: Wiring = TIGHT
-    shape = "one leaf, or leaves that nobody else crosses"
+    shape = "one leaf, or leaves that no other job crosses"
 
     def __init__(self) -> None:
         if find_spec("ortools") is None:
             raise NotInstalled(
-                "policy 'cp-sat' wants the extra optimum; hint: pip install "
+                "policy 'cp-sat' needs the extra optimum; hint: pip install "
                 "'ringleaf[optimum]'"
             )
         self.decisions = 0
@@ -266,59 +266,59 @@ class Optimum:
             taken = best_alone(_leaves_of(ground), _gang_of(job, pods))
         if taken is None:
             return None
-        rows = [Row(ground.under(leaf, count)) for leaf, count in taken]
+        rows = [LeafSlice(ground.under(leaf, count)) for leaf, count in taken]
         return seated(floor, ground, rows, job)
 
     def allocate(self, cycle: Cycle) -> None:
         """Place those that are best together, then whoever else can be."""
-        cycle.redeem_all()
-        for request, standings in self._alike(cycle):
+        cycle.start_reserved()
+        for request, job_states in self._alike(cycle):
             floor = floor_of(cycle.view.cluster, request, TIGHT, cycle.view.settings)
-            plans = self._together(floor, standings)
-            for standing, taken in zip(standings, plans, strict=True):
-                if cycle.cut_short():
+            plans = self._together(floor, job_states)
+            for job_state, taken in zip(job_states, plans, strict=True):
+                if cycle.slice.cut_short():
                     return
                 if taken is not None:
-                    self._start(cycle, standing, taken)
-        turns = Turns(cycle, cycle.waiting)
+                    self._start(cycle, job_state, taken)
+        turns = QueueIterator(cycle, cycle.pending.waiting)
         while (line := turns.next()) is not None:
-            if cycle.cut_short():
+            if cycle.slice.cut_short():
                 return
             cycle.attempt(line)
 
-    def _start(self, cycle: Cycle, standing: Standing, taken: Taken) -> None:
+    def _start(self, cycle: Cycle, job_state: JobState, taken: Taken) -> None:
         """Start the first of those who ask for the same."""
-        line = cycle.waiting.line_of(standing.job.name)
-        if cycle.waiting.is_open(line):
+        line = cycle.pending.waiting.line_of(job_state.job.name)
+        if cycle.pending.waiting.is_open(line):
             name = line.front[1].job.name
             self._plans[name] = taken
             cycle.attempt(line)
             del self._plans[name]
 
     @staticmethod
-    def _alike(cycle: Cycle) -> list[tuple[Request, list[Standing]]]:
+    def _alike(cycle: Cycle) -> list[tuple[Request, list[JobState]]]:
         """The first jobs that wait, those that ask for like nodes together.
 
         Nodes with a faulty network are for none of them, so that all see the same.
         """
-        waiting = cycle.waiting
-        if not (waiting.has_open and cycle.view.cluster.leaves):
+        waiting = cycle.pending.waiting
+        if not (waiting.queues and cycle.view.cluster.leaves):
             return []
         open_ = (s for line in waiting.lines if waiting.is_open(line) for s in line)
         able = (s for s in open_ if _is_whole(s.job) and not s.placements)
-        alike: dict[Request, list[Standing]] = {}
-        for standing in nsmallest(WINDOW, able, key=cycle.key_of):
-            request = without_network(request_of(standing.job))
+        alike: dict[Request, list[JobState]] = {}
+        for job_state in nsmallest(WINDOW, able, key=cycle.pending.key_of):
+            request = without_network(request_of(job_state.job))
             request = replace(request, heeds_network=request.product.heeds_network)
-            alike.setdefault(request, []).append(standing)
+            alike.setdefault(request, []).append(job_state)
         return list(alike.items())
 
     def _together(
-        self, floor: Floor, standings: Sequence[Standing]
+        self, floor: Floor, job_states: Sequence[JobState]
     ) -> list[Taken | None]:
         """Where jobs go that ask for like nodes."""
         leaves = _leaves_of(ground_under(floor))
-        gangs = [_gang_of(each.job, each.job.replicas) for each in standings]
+        gangs = [_gang_of(each.job, each.job.replicas) for each in job_states]
         in_turn = one_by_one(leaves, gangs)
         few = len(gangs) == 1 or in_turn.count(None) in {0, len(gangs)}
         if few or self.decisions == MAX_DECISIONS:
@@ -337,5 +337,5 @@ def _gang_of(job: Job, pods: int) -> Gang:
     return Gang(pods, inside=job.job_type is JobType.PADDING)
 
 
-def _leaves_of(ground: Ground) -> Leaves:
+def _leaves_of(ground: LeafTable) -> Leaves:
     return Leaves(ground.free, ground.crossed)

@@ -17,15 +17,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.actions import VERBS, Verb
+from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserve import reserve
-from ringleaf.actions.turns import Turns
-from ringleaf.framework.booking import ends_at
-from ringleaf.framework.conf import Conf, PluginConf
+from ringleaf.config.arguments import Voter
+from ringleaf.config.conf import Conf, PluginConf
+from ringleaf.config.vocabulary import FLAG_OF
 from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.plugin import Plugin
-from ringleaf.framework.standing import Standing
-from ringleaf.framework.vocabulary import FLAG_OF, Voter
-from ringleaf.framework.waitlist import Line
+from ringleaf.framework.reservation import ends_at
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
 from ringleaf.policies.fit import of_product
@@ -95,11 +96,11 @@ def _plugin(name: str, meaning: str, plugin: type[Plugin]) -> PluginConf:
 class Shortest(Plugin):
     """Votes by ``Job.estimate_s``."""
 
-    meaning: ClassVar[str] = "The job that is sure to end soonest goes first."
+    meaning: ClassVar[str] = "Orders jobs by stated running time, shortest first."
 
-    def job_order(self, standing: Standing) -> float:
+    def job_order(self, job_state: JobState) -> float:
         """Shorter first; those of whom nobody knows come last."""
-        estimate = standing.job.estimate_s
+        estimate = job_state.job.estimate_s
         return inf if estimate is None else estimate
 
 
@@ -107,27 +108,27 @@ class Strict:
     """Nobody starts before the first of his queue."""
 
     def __init__(self) -> None:
-        self._heads: dict[str, tuple[Line, Standing]] = {}
+        self._heads: dict[str, tuple[EquivalenceClass, JobState]] = {}
 
     def __call__(self, cycle: Cycle) -> None:
         """Place the first of each queue, as long as that succeeds."""
-        cycle.redeem_all()
-        for queue in list(cycle.waiting.queues):
+        cycle.start_reserved()
+        for queue in list(cycle.pending.waiting.queues):
             while (line := self._head(cycle, queue)) is not None:
-                if cycle.cut_short():
+                if cycle.slice.cut_short():
                     return
                 if not cycle.attempt(line):
                     break
 
-    def _head(self, cycle: Cycle, queue: str) -> Line | None:
+    def _head(self, cycle: Cycle, queue: str) -> EquivalenceClass | None:
         """The line of the first in *queue*; None if it is known not to fit."""
-        waiting = cycle.waiting
-        line, standing = self._heads.get(queue, (None, None))
-        if line is not None and standing is not None and not cycle.repairs.open:
-            waits = standing.job.name in waiting
-            if waits and waiting.line_of(standing.job.name) is line:
+        waiting = cycle.pending.waiting
+        line, job_state = self._heads.get(queue, (None, None))
+        if line is not None and job_state is not None and not cycle.repairs.open:
+            waits = job_state.job.name in waiting
+            if waits and waiting.line_of(job_state.job.name) is line:
                 return line if waiting.is_open(line) else None
-        lines = [each for each in waiting.lines if each.ask.queue == queue]
+        lines = [each for each in waiting.lines if each.scheduling_key.queue == queue]
         if not lines:
             return None
         line = min(lines, key=lambda each: each.front[0])
@@ -140,12 +141,12 @@ class Easy:
 
     def __call__(self, cycle: Cycle) -> None:
         """Place whoever can be, after a reservation for the first who cannot."""
-        cycle.redeem_all()
-        turns = Turns(cycle, cycle.waiting)
+        cycle.start_reserved()
+        turns = QueueIterator(cycle, cycle.pending.waiting)
         while (line := turns.next()) is not None:
-            if cycle.cut_short():
+            if cycle.slice.cut_short():
                 return
-            if not cycle.waiting.is_open(line):
+            if not cycle.pending.waiting.is_open(line):
                 continue  # who was left of it has started where it had a reservation
             if not cycle.attempt(line):
                 reserve(cycle)
@@ -153,9 +154,10 @@ class Easy:
 
 def in_turn(cycle: Cycle) -> None:
     """Place admitted jobs in their order; a rejected job waits, even if it fits."""
-    rejected, cycle.turned_away = cycle.turned_away, []
+    pending = cycle.pending
+    rejected, pending.rejected = pending.rejected, []
     VERBS["allocate"](cycle)
-    cycle.turned_away = rejected
+    pending.rejected = rejected
 
 
 class Profile:
@@ -219,9 +221,9 @@ class Need(NamedTuple):
     @classmethod
     def of(cls, job: Job) -> "Need":
         """What *job* asks; pods of more than half a node need one that is free."""
-        crew = [(role.chips, len(own)) for role, own in job.crew]
-        chips = sum(each * pods for each, pods in crew)
-        nodes = sum(pods for each, pods in crew if 2 * each > job.product.chips)
+        role_ranks = [(role.chips, len(own)) for role, own in job.role_ranks]
+        chips = sum(each * pods for each, pods in role_ranks)
+        nodes = sum(pods for each, pods in role_ranks if 2 * each > job.product.chips)
         lasts = inf if job.estimate_s is None else job.estimate_s
         return cls(chips, nodes, lasts)
 
@@ -258,25 +260,27 @@ class Conservative:
 
     def __call__(self, cycle: Cycle) -> None:
         """Place who can start now without delaying anybody before."""
-        cycle.redeem_all()
-        if not cycle.waiting.has_open:
+        cycle.start_reserved()
+        if not cycle.pending.waiting.queues:
             return
         outlooks: dict[Product, Outlook] = {}
-        for standing in nsmallest(DEPTH, cycle.waiting, key=cycle.key_of):
-            if cycle.cut_short():
+        for job_state in nsmallest(
+            DEPTH, cycle.pending.waiting, key=cycle.pending.key_of
+        ):
+            if cycle.slice.cut_short():
                 return
-            product = standing.job.product
+            product = job_state.job.product
             if product not in outlooks:
                 outlooks[product] = outlook_of(cycle, product)
-            self._plan(cycle, standing, outlooks[product])
+            self._plan(cycle, job_state, outlooks[product])
 
     @staticmethod
-    def _plan(cycle: Cycle, standing: Standing, outlook: Outlook) -> None:
+    def _plan(cycle: Cycle, job_state: JobState, outlook: Outlook) -> None:
         """Start a job now, or note when it can start."""
-        need, now = Need.of(standing.job), cycle.now
+        need, now = Need.of(job_state.job), cycle.now
         start = outlook.earliest(need, now)
-        line = cycle.waiting.line_of(standing.job.name)
-        first = line.front[1] is standing and cycle.waiting.is_open(line)
+        line = cycle.pending.waiting.line_of(job_state.job.name)
+        first = line.front[1] is job_state and cycle.pending.waiting.is_open(line)
         if start <= now and first and cycle.attempt(line):
             outlook.take(need, now)
             return
@@ -303,11 +307,11 @@ def outlook_of(cycle: Cycle, product: Product) -> Outlook:
 
 def _ends(cycle: Cycle, product: Product) -> Iterator[tuple[float, Need]]:
     """When each running job ends, not before the next second, and what it leaves."""
-    for standing in cycle.view.standings.values():
-        if standing.placements and standing.job.product == product:
-            end = ends_at(standing)
+    for job_state in cycle.view.job_states.values():
+        if job_state.placements and job_state.job.product == product:
+            end = ends_at(job_state)
             if end != inf:
-                yield max(end, cycle.now + 1), Need.of(standing.job)
+                yield max(end, cycle.now + 1), Need.of(job_state.job)
 
 
 def _as_configured() -> Verb:
@@ -325,13 +329,13 @@ def _table(*orders: Order) -> Mapping[str, Order]:
 ORDERS: Final = _table(
     Order(
         "fifo",
-        "The oldest job first; no job passes it.",
+        "Oldest job first; no job overtakes it.",
         "Feitelson, Rudolph, Schwiegelshohn: Parallel Job Scheduling, JSSPP 2004",
         Strict,
     ),
     Order(
         "fifo-skip",
-        "The oldest job first; a job that does not fit is passed.",
+        "Oldest job first; jobs that do not fit are skipped.",
         "Volcano allocate without reservations; list scheduling, Graham 1969",
         _as_configured,
     ),
@@ -344,29 +348,29 @@ ORDERS: Final = _table(
     ),
     Order(
         "conservative",
-        "Every job has a time to start; others start if they delay none.",
+        "Every job has a reservation; others start if they delay none.",
         "Mu'alem, Feitelson: Utilization, Predictability, Workloads, and User Runtime "
         "Estimates, TPDS 2001",
         Conservative,
     ),
     Order(
         "sjf",
-        "The job that is sure to end soonest first; a job that does not fit is passed.",
+        "Shortest stated running time first; jobs that do not fit are skipped.",
         "Conway, Maxwell, Miller: Theory of Scheduling, 1967",
         _as_configured,
         first=Shortest,
     ),
     Order(
         "priority",
-        "Higher priority first, then age; a job that does not fit is passed.",
+        "Highest priority first, then oldest; jobs that do not fit are skipped.",
         "Volcano pkg/scheduler/plugins/priority",
         _as_configured,
         by=("priority",),
     ),
     Order(
         "volcano",
-        "Volcano's own queue: a job is admitted while the quota has room for all that "
-        "were; a job that does not fit is passed, and nothing is reserved for it.",
+        "Volcano's own queue: jobs are admitted while the quota has room for all that "
+        "are; jobs that do not fit are skipped, without a reservation.",
         "Volcano 1.14.1, pkg/scheduler/actions/enqueue and allocate, "
         "plugins/proportion",
         _in_turn,
@@ -375,8 +379,8 @@ ORDERS: Final = _table(
     ),
     Order(
         "kube",
-        "Higher priority first, then age; a job that does not fit is passed; there "
-        "are no queues and no quotas.",
+        "Highest priority first, then oldest; jobs that do not fit are skipped; no "
+        "queues, no quotas.",
         "kube-scheduler, plugin PrioritySort",
         _as_configured,
         by=("priority",),

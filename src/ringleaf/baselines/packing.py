@@ -9,9 +9,9 @@ from zlib import crc32
 import numpy as np
 
 from ringleaf.baselines.floor import LOOSE, Costs, Floor, Spot, Spots, Wiring, cheapest
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Masks
 from ringleaf.model.job import Job
-from ringleaf.policies.chips import Ints
 
 FULL = 100
 """The highest score of one node, in kube-scheduler and in Volcano."""

@@ -1,7 +1,6 @@
 """Every baseline by its name: what it does, where it comes from, what it respects."""
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -26,12 +25,14 @@ from ringleaf.baselines.packing import (
 )
 from ringleaf.baselines.tiers import HyperNode, Tas
 from ringleaf.baselines.vendor import SwitchAffinity1, SwitchAffinity2
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.model.cluster import Node
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import LeafChoice
-from ringleaf.model.spine import Leaf
+from ringleaf.model.spelling import did_you_mean
+from ringleaf.model.uplinks import Leaf
 
 OURS: Final = "ringleaf"
 """The name under which Ringleaf itself is compared with the others."""
@@ -96,7 +97,7 @@ BASELINES: Final = _table(
     ),
     Entry(
         "random",
-        "Any node with enough free chips, each as likely as the others.",
+        "A random node with enough free chips.",
         "folklore",
         _COUNTS,
         Random,
@@ -110,7 +111,7 @@ BASELINES: Final = _table(
     ),
     Entry(
         "best-fit",
-        "The node with the fewest free chips that are enough, then by name.",
+        "The node with the fewest free chips that still fits, then by name.",
         "Johnson: Near-optimal bin packing algorithms, 1973",
         _COUNTS,
         _seedless(BestFit),
@@ -124,70 +125,70 @@ BASELINES: Final = _table(
     ),
     Entry(
         "least-allocated",
-        "The node of which the smallest share is in use; draws among equals.",
+        "The node with the lowest utilization; ties are broken at random.",
         "kube-scheduler NodeResourcesFit, LeastAllocated",
         _COUNTS,
         LeastAllocated,
     ),
     Entry(
         "most-allocated",
-        "The node of which the largest share is in use; draws among equals.",
+        "The node with the highest utilization; ties are broken at random.",
         "kube-scheduler NodeResourcesFit, MostAllocated",
         _COUNTS,
         MostAllocated,
     ),
     Entry(
         "volcano-binpack",
-        "The node that the pod would fill most; draws among equals.",
+        "The node that the pod would fill most; ties are broken at random.",
         "Volcano pkg/scheduler/plugins/binpack",
         _COUNTS,
         Binpack,
     ),
     Entry(
         "volcano-hypernode",
-        "The lowest tier that holds the job, there the leaf or SuperPoD filled most.",
+        "The lowest tier that holds the job; in it, the fullest leaf or SuperPoD.",
         "Volcano pkg/scheduler/plugins/network-topology-aware",
         _TIERS,
         _seedless(HyperNode),
     ),
     Entry(
         "kueue-tas",
-        "The lowest tier that holds the job, there the tightest; else fewest domains.",
+        "The lowest tier that holds the job, its tightest domain; else fewest domains.",
         "Kueue pkg/cache/tas_flavor_snapshot.go, KEP-2724, BestFit",
         _TIERS,
         _seedless(Tas),
     ),
     Entry(
         "kueue-tas-least-free",
-        "The same, but where several domains are needed, those with least room first.",
+        "Like kueue-tas, but of several domains those with the least room come first.",
         "Kueue, KEP-2724, LeastFreeCapacity",
         _TIERS,
         lambda _seed: Tas(least_free=True),
     ),
     Entry(
         "fgd",
-        "The node and chips after which least is left in pieces for typical pods.",
+        "The node and chips that fragment free chips least for typical pods.",
         "Weng et al.: Beware of Fragmentation, ATC 2023",
         _RINGS,
         _seedless(Fgd),
     ),
     Entry(
         "hived",
-        "The smallest cell that is split already: ring, node, leaf, SuperPoD.",
+        "The smallest cell that is already split: ring, node, leaf or SuperPoD.",
         "Zhao et al.: HiveD, OSDI 2020",
         "rings; leaves and SuperPoDs if it can",
         _seedless(Cells),
     ),
     Entry(
         "jigsaw",
-        "Equal slots under each leaf of a job and one part of them: private links.",
+        "Equal slots under every leaf of a job, fewer under one: private links.",
         "Smith, Lowenthal: Jigsaw, HPDC 2021; Zahavi et al.: LaaS, ANCS 2016",
         _LEAVES,
         _seedless(Jigsaw),
     ),
     Entry(
         "whole-leaves",
-        "One leaf, or leaves of which every node is free, the last in part.",
+        "One leaf, or completely free leaves, the last one in part.",
         "folklore",
         _LEAVES,
         _seedless(WholeLeaves),
@@ -208,7 +209,7 @@ BASELINES: Final = _table(
     ),
     Entry(
         "cp-sat",
-        "An exact solver chooses which of 60 pending jobs start where: most chips.",
+        "An exact solver starts those of 60 pending jobs that use most chips.",
         "docs/measures.md#bounds; OR-Tools, the extra `optimum`",
         "rings; leaves; at most one job crosses a leaf",
         _seedless(Optimum),
@@ -344,11 +345,15 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """One line on a name that is not known.
 
     >>> unknown("policy", "bestfit", ["best-fit", "random"])
-    "there is no policy 'bestfit'; did you mean 'best-fit'?"
+    "there is no policy 'bestfit'; hint: did you mean 'best-fit'?"
     >>> unknown("policy", "x", ["best-fit", "random"])
-    "there is no policy 'x'; there are best-fit, random"
+    "there is no policy 'x'; hint: there are best-fit, random"
+    >>> unknown("policy", "vendor", ["vendor-1.0", "random", "vendor-2.0"])
+    "there is no policy 'vendor'; hint: did you mean 'vendor-1.0' or 'vendor-2.0'?"
     """
     listed = list(known)
-    close = get_close_matches(name.lower(), listed, n=1)
-    way = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(listed)}"
-    return f"there is no {what} {name!r}; {way}"
+    begun = [each for each in listed if name and each.startswith(f"{name}-")]
+    way = did_you_mean(name, listed) or f"there are {', '.join(listed)}"
+    if begun:
+        way = f"did you mean {' or '.join(map(repr, begun))}?"
+    return f"there is no {what} {name!r}; hint: {way}"

@@ -22,10 +22,10 @@ from ringleaf.baselines.floor import (
     spots_on,
 )
 from ringleaf.baselines.packing import FULL, counts
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.job import Job
-from ringleaf.model.spine import NOWHERE
-from ringleaf.policies.chips import Ints
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.policies.fit import of_product
 
 FADING: Final = 0.8

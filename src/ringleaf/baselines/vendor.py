@@ -23,13 +23,14 @@ import numpy as np
 
 from ringleaf.baselines.floor import TIGHT, Floor, Spots, Wiring
 from ringleaf.baselines.isolation import alone, ground_under, seated
-from ringleaf.model.job import Job, Network
+from ringleaf.model.arrays import Ints
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Network
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import SwitchMode
-from ringleaf.policies.chips import Ints
 from ringleaf.policies.switches import (
-    Ground,
-    Rows,
+    LeafSlices,
+    LeafTable,
     anything,
     ascending,
     capacity_2,
@@ -60,7 +61,9 @@ class Vendor:
         rows = self.rows(ground, pods, kind, floor.settings.shared_leaves)
         return None if rows is None else seated(floor, ground, rows, job)
 
-    def rows(self, ground: Ground, n: int, kind: JobType, budget: int) -> Rows | None:
+    def rows(
+        self, ground: LeafTable, n: int, kind: JobType, budget: int
+    ) -> LeafSlices | None:
         """The nodes of a job of *n* pods."""
         raise NotImplementedError
 
@@ -68,7 +71,9 @@ class Vendor:
 class SwitchAffinity1(Vendor):
     """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything."""
 
-    def rows(self, ground: Ground, n: int, kind: JobType, budget: int) -> Rows | None:
+    def rows(
+        self, ground: LeafTable, n: int, kind: JobType, budget: int
+    ) -> LeafSlices | None:
         """The nodes of a job of *n* pods; steps A to F of the guide."""
         del budget
         spared = ground.common & (kind is JobType.COMMON)
@@ -86,7 +91,9 @@ class SwitchAffinity1(Vendor):
 class SwitchAffinity2(Vendor):
     """Switch affinity 2.0: one leaf, else idle leaves whole and a shared remainder."""
 
-    def rows(self, ground: Ground, n: int, kind: JobType, budget: int) -> Rows | None:
+    def rows(
+        self, ground: LeafTable, n: int, kind: JobType, budget: int
+    ) -> LeafSlices | None:
         """The nodes of a job of *n* pods; steps 1 to 5 of the guide."""
         if n < ground.leaf_size:
             for group in self._groups(ground):
@@ -94,7 +101,7 @@ class SwitchAffinity2(Vendor):
                     return rows
             if kind is JobType.PADDING:
                 return None
-        found: Rows | None
+        found: LeafSlices | None
         if n <= capacity_2(ground, budget):
             found = _within(ground, n, budget)
         else:
@@ -102,7 +109,7 @@ class SwitchAffinity2(Vendor):
         return found and marked(ground, found, SwitchMode.SPINE_LEAF_2)
 
     @staticmethod
-    def _groups(ground: Ground) -> tuple[np.typing.NDArray[np.bool_], ...]:
+    def _groups(ground: LeafTable) -> tuple[np.typing.NDArray[np.bool_], ...]:
         """Exclusive, shared and unhealthy, shared, idle leaves."""
         return (
             ground.group(LeafState.EXCLUSIVE),
@@ -112,7 +119,7 @@ class SwitchAffinity2(Vendor):
         )
 
 
-def _within(ground: Ground, n: int, budget: int) -> Rows:
+def _within(ground: LeafTable, n: int, budget: int) -> LeafSlices:
     """Idle leaves whole while they fit in; the remainder on shared ones if they do."""
     rows, rest, larger = idle_whole(ground, n)
     if not rest:

@@ -138,7 +138,9 @@ class Parameter(NamedTuple):
         if issubclass(self.kind, Enum):
             if text in self.words:
                 return self.kind(text)
-            raise BadUse(f"{self.long} is {text!r}, want {either(self.words)}")
+            guess = close_to(text, self.words)
+            hint = f"; hint: did you mean {guess!r}?" if guess else ""
+            raise BadUse(f"{self.long} is {text!r}, want {either(self.words)}{hint}")
         value: float | None
         try:
             value = int(text) if self.kind is int else float(text)
@@ -345,11 +347,11 @@ def either(words: Sequence[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def close_to(word: str, known: Sequence[str]) -> str:
+def close_to(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     """The known word that *word* was meant to be, or nothing."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
+    from ringleaf.model.spelling import closest  # noqa: PLC0415 - only for mistakes
 
-    return next(iter(get_close_matches(word, known, n=1)), "")
+    return closest(word, known, cutoff) or ""
 
 
 def _parameters(function: Callable[..., int]) -> Iterator[Parameter]:

@@ -73,21 +73,21 @@ OFFERED: Final = "use.utilisation"
 LIMITS: Final[Sequence[tuple[str, str, Callable[[Bounds], float | None], str]]] = (
     (
         OFFERED,
-        "work on offer",
+        "offered work",
         lambda each: each.utilisation,
-        "What jobs ask for in the time that is counted, by all chips.",
+        "Chip-time that jobs request in the counted time, over that of all chips.",
     ),
     (
         "jct_s.all.mean",
-        "shortest rest first",
+        "shortest remaining time",
         lambda each: each.mean_jct_s,
-        "One machine with all chips that may stop jobs at any time.",
+        "One machine with all chips that may preempt jobs at any time.",
     ),
     (
         "work.makespan_s",
         "area",
         lambda each: each.makespan_s,
-        "All work spread over all chips, and the longest jobs.",
+        "All work spread over all chips, or the longest jobs.",
     ),
 )
 """Measure, name, value and reason of every bound."""
@@ -150,7 +150,7 @@ def _check_targets(out: str | None, report: str | None, plots: str | None) -> No
     """Refuse what cannot be written before anything is played."""
     if plots is not None and find_spec("matplotlib") is None:
         raise BadUse(
-            "--plots wants matplotlib, which is not installed; "
+            "--plots needs matplotlib, which is not installed; "
             "hint: pip install 'ringleaf[plots]'"
         )
     check_folder("--out", out)
@@ -205,6 +205,8 @@ def _left(done: int, runs: int, kept: Path | None) -> str:
     if kept is None:
         hint = f"hint: {program()} compare --out DIR keeps the runs that are complete"
         return f"{told}; nothing was kept; {hint}"
+    if not done:
+        return f"{told}; no run is complete, so none was kept"
     return f"{told}, kept in {kept}; hint: the same command runs only the others"
 
 
@@ -275,7 +277,7 @@ def _spec(wanted: Wanted, trial: Trial) -> Spec:
     site, jobs = trial.site, trial.workload
     notes = [*jobs.notes]
     if wanted.faults != "none":
-        notes.append(f"faults: {wanted.faults}, jobs want {wanted.recovery}")
+        notes.append(f"faults: {wanted.faults}, fault-scheduling: {wanted.recovery}")
     if wanted.contention:
         notes.append(
             f"jobs communicate {100 * wanted.contention:.0f} % of their time, and slow "

@@ -42,7 +42,7 @@ BAR, WIDE_BAR, WIDE = 12, 32, 100
 """Of a narrow terminal and of a wide one, and where that begins."""
 MARGIN: Final = 8
 """Rows of a terminal that are left for other things than maps."""
-HEADS: Final = ("", "arrived", "", "utilized", "conflicts", "waiting")
+HEADS: Final = ("", "arrived", "", "utilized", "conflicts", "pending")
 MEANS: Final = ("use.utilisation", "leaves.conflicts", "wait_s.all.mean")
 """What is told of a policy that is through, as the heads say."""
 

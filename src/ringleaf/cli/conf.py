@@ -18,25 +18,27 @@ from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.indentation import GO, compact, mended
 from ringleaf.cli.output import print_json, print_line, so_many
 from ringleaf.cli.plugins import installed_plugins
-from ringleaf.framework.conf import Conf, PluginConf, Refused, Remark, read_conf
-from ringleaf.framework.vocabulary import (
-    ACTIONS,
-    FLAGS,
-    PARAMETERS,
-    Argument,
-    Value,
-    find_argument,
+from ringleaf.config.arguments import Argument, Value, find_argument
+from ringleaf.config.conf import (
+    Conf,
+    PluginConf,
+    RefusedConf,
+    Remark,
 )
+from ringleaf.config.parameters import PARAMETERS
+from ringleaf.config.reader import read_conf
+from ringleaf.config.vocabulary import ACTIONS, FLAGS
 from ringleaf.simulator import source
 
 KEYS: Final = ("volcano-scheduler.conf", "volcano-scheduler-ci.conf")
 """Keys of a ConfigMap that hold a configuration; the first there is counts."""
 
 WANTED: Final = f"a configuration, or a ConfigMap with {KEYS[0]}"
-MORE: Final = "docs/configuration.md says what every part means."
+MORE: Final = "docs/configuration.md describes every key."
+STARTER: Final = "ringleaf init conf writes one"
 
 _USUAL: Final = "by default: "
-_GO_HINT: Final = "this is Go source: keep only what stands between the backquotes"
+_GO_HINT: Final = "this is Go source: keep only the text between the backquotes"
 _LINE: Final = re.compile(r"line (\d+), column \d+: ")
 _SAYS_SOMETHING: Final = re.compile(r"^\s*(?!null$|~$)[^\s#-]", re.MULTILINE)
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -54,11 +56,11 @@ def check_file(file: str, *, as_json: bool) -> int:
     shown = name_of(file)
     read = _read(file, shown)
     conf = read_conf(read.document, installed_plugins())
-    problems = conf.problems if isinstance(conf, Refused) else ()
+    problems = conf.problems if isinstance(conf, RefusedConf) else ()
     told, warnings = _told(read, problems), _told(read, conf.warnings)
     if as_json:
         head = {"problems": told, "warnings": warnings}
-        print_json(head if isinstance(conf, Refused) else head | _plain(conf))
+        print_json(head if isinstance(conf, RefusedConf) else head | _plain(conf))
         return 1 if problems else 0
     console = Console(highlight=False)
     _print_verdict(console, shown, told, warnings)
@@ -75,11 +77,11 @@ def fix_file(file: str, output: str | None, *, as_json: bool) -> int:
     is not written.
     """
     shown = name_of(file)
-    with one_line(shown, source.BadInput):
+    with one_line(shown, source.BadInput, starter=STARTER):
         text = _text(bytes_of(file, WANTED))
         text, notes, read = _mended(text)
     conf = read_conf(read.document, installed_plugins())
-    problems = conf.problems if isinstance(conf, Refused) else ()
+    problems = conf.problems if isinstance(conf, RefusedConf) else ()
     told, warnings = _told(read, problems), _told(read, conf.warnings)
     if not problems and output is not None:
         _write(output, text)
@@ -92,12 +94,12 @@ def fix_file(file: str, output: str | None, *, as_json: bool) -> int:
         sys.stdout.write(text)
         sys.stdout.flush()
     console = Console(highlight=False, stderr=True)
-    _remarks(console, notes, "mended: ", "green")
+    _remarks(console, notes, "fixed: ", "green")
     _print_verdict(console, shown, told, warnings)
     if problems:
-        print_line(console, Text("nothing is written: mend these first"))
+        print_line(console, Text("nothing is written: fix these first"))
     elif not notes:
-        print_line(console, Text("nothing was to be mended"))
+        print_line(console, Text("nothing to fix"))
     return 1 if problems else 0
 
 
@@ -138,15 +140,15 @@ def read_file(file: str) -> tuple[Conf, list[str]]:
     shown = name_of(file)
     read = _read(file, shown)
     conf = read_conf(read.document, installed_plugins())
-    if isinstance(conf, Refused):
+    if isinstance(conf, RefusedConf):
         first, *others = _told(read, conf.problems)
-        more = f"; and {len(others)} more: ringleaf check-conf {file} tells them"
+        more = f"; and {len(others)} more: ringleaf check-conf {file} lists them"
         raise BadUse(f"{shown}: {first}{more if others else ''}")
     return conf, _told(read, conf.warnings)
 
 
 def _read(file: str, shown: str) -> Source:
-    with one_line(shown, source.BadInput):
+    with one_line(shown, source.BadInput, starter=STARTER):
         return _configuration(_text(bytes_of(file, WANTED)))
 
 

@@ -9,24 +9,24 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from ringleaf.actions.mend import count_pods
+from ringleaf.actions.delete_faulty import count_pods
 from ringleaf.cli.output import shortened, so_many
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import DeletionsKnown, FaultsKnown
-from ringleaf.framework.repairs import Repair
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.repair import Repair
 from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.lives import Lives
 from ringleaf.model.fault import (
     Cause,
     Fault,
-    Mode,
-    Reach,
+    FaultMode,
+    RestartScope,
     SubHealth,
 )
-from ringleaf.model.job import FAULT_SCHEDULING
+from ringleaf.model.job_labels import FAULT_SCHEDULING
 from ringleaf.model.mask import runs_of
-from ringleaf.policies.faults import next_reach
+from ringleaf.policies.faults import next_scope
 from ringleaf.simulator.encode import whole
 
 Plain = dict[str, Any]
@@ -41,14 +41,14 @@ _NODE_PARTS: Final = {
 _PART_WORDS: Final[Mapping[Cause, str]] = {
     Cause.CHIP: "{} unhealthy",
     Cause.NETWORK: "network of {} unhealthy",
-    Cause.SUB_HEALTH: "{} not well",
+    Cause.SUB_HEALTH: "{} sub-healthy",
     Cause.POD: "{} failed",
     Cause.RELATION: "{} to be separated",
 }
-_REACH_WORDS: Final[Mapping[Reach, str]] = {
-    Reach.PODS: "faulty pods",
-    Reach.BLOCK: "logical SuperPoDs",
-    Reach.JOB: "the whole job",
+_REACH_WORDS: Final[Mapping[RestartScope, str]] = {
+    RestartScope.POD: "faulty pods",
+    RestartScope.BLOCK: "logical SuperPoDs",
+    RestartScope.JOB: "the whole job",
 }
 
 
@@ -63,12 +63,14 @@ class Damage:
     """
 
     def __init__(self, engine: Engine, now: float, *, has_history: bool = True) -> None:
-        self._view, self._book, self._now = engine.view, engine.book, now
+        self._view, self._book, self._now = engine.view, engine.fault_log, now
         self._repairs, self._known = engine.repairs, engine.cycle.repairs
         self._cycle = engine.cycle
         self._has_history = has_history
         self._rules = engine.view.settings.repairs
-        self._on = self._pods_on({fault.where for fault in engine.book.open.values()})
+        self._on = self._pods_on(
+            {fault.where for fault in engine.fault_log.open.values()}
+        )
 
     def _pods_on(self, nodes: Iterable[str]) -> Mapping[str, list[tuple[str, Any]]]:
         """Node -> the jobs and holdings on it, of the nodes that are asked for."""
@@ -76,9 +78,9 @@ class Damage:
         wanted = {index[name]: name for name in nodes if name in index}
         found: defaultdict[str, list[tuple[str, Any]]] = defaultdict(list)
         if wanted:
-            for job, holdings in sorted(self._view.cluster.holdings.items()):
-                for holding in holdings:
-                    if holding.node in wanted and job in self._view.standings:
+            for job in sorted(self._view.job_states):
+                for holding in self._view.cluster.holdings.get(job, ()):
+                    if holding.node in wanted:
                         found[wanted[holding.node]].append((job, holding))
         return found
 
@@ -93,8 +95,8 @@ class Damage:
             "history": self._has_history,
             "faults": faults,
             "repairs": repairs,
-            "set-aside": [*self._aside()],
-            "brake": self._brake(),
+            "quarantined": [*self._aside()],
+            "rate-limit": self._brake(),
         }
 
     # Faults.
@@ -141,46 +143,47 @@ class Damage:
         if fault.recovered is not None:
             return
         if fault.cause is Cause.REFUSAL:
-            yield f"set aside: {fault.why}" if fault.why else "set aside"
+            yield f"quarantined: {fault.why}" if fault.why else "quarantined"
         elif not pods:
-            yield "no pod is on it"
+            yield "no pod is affected"
         for job, own in pods.items():
             who = job if job.startswith("pod ") else f"{pod_words(own)} of {job}"
             yield f"{who}: {self._lot(fault, job)}"
 
     def _lot(self, fault: Fault, job: str) -> str:
         """What becomes of the pods of a job that are on a fault."""
-        standing = self._view.standings.get(job)
-        if standing is None:
-            return "the job is not there"
+        job_state = self._view.job_states.get(job)
+        if job_state is None:
+            return "the job is gone"
         if fault.cause is Cause.NETWORK:
-            return "stays, nobody is moved for the network of a chip"
+            return "stays, no pod is moved for the network of a chip"
         if fault.cause is Cause.REFUSAL:
             return "stays, it was there before"
-        if standing.job.queue == OUTSIDE:
-            return "is another scheduler's"
+        if job_state.job.queue == OUTSIDE:
+            return "belongs to another scheduler"
         if job in self._repairs:
             repair = self._repairs[job]
-            return "waits for the brake" if repair.braked else "is being repaired"
-        return self._lot_by_labels(fault, standing)
+            limited = "waits for the eviction rate limit"
+            return limited if repair.rate_limited else "is being repaired"
+        return self._lot_by_labels(fault, job_state)
 
-    def _lot_by_labels(self, fault: Fault, standing: Standing) -> str:
-        wants = standing.job.recovery
+    def _lot_by_labels(self, fault: Fault, job_state: JobState) -> str:
+        wants = job_state.job.recovery
         if fault.cause is Cause.SUB_HEALTH and wants.sub_health is SubHealth.IGNORE:
             return "stays, subHealthyStrategy is ignore"
-        if wants.mode is Mode.OFF:
+        if wants.mode is FaultMode.OFF:
             return "stays, fault-scheduling is off"
         if fault.cause is Cause.POD:
             left = max(
-                0, wants.retries - self._known.retries_used.get(standing.job.name, 0)
+                0, wants.retries - self._known.retries_used.get(job_state.job.name, 0)
             )
             if not left:
                 return f"stays, all {so_many(wants.retries, 'retry', 'retries')} used"
-            return f"to be tried again, {so_many(left, 'retry', 'retries')} left"
+            return f"to be restarted, {so_many(left, 'retry', 'retries')} left"
         if wants.mode.is_external:
-            return f"left to others, fault-scheduling is {wants.mode}"
+            return f"left to its controller, fault-scheduling is {wants.mode}"
         label = FAULT_SCHEDULING
-        if label in standing.job.assumed:
+        if label in job_state.job.assumed:
             label = f"default-{label}"
         return f"to be deleted, {label} is {wants.mode}"
 
@@ -201,75 +204,81 @@ class Damage:
 
     def repair_told(self, repair: Repair) -> Plain:
         """One repair as plain values."""
-        standing = self._view.standings.get(repair.name)
-        wanting = sorted(repair.wanting(standing))
-        stage, waits = self._stage(standing, repair, len(wanting))
-        held = self._view.cluster.holdings.get(repair.holder, ())
-        since = repair.deleted_at if repair.gone_at is None else repair.gone_at
+        job_state = self._view.job_states.get(repair.name)
+        wanting = sorted(repair.wanting(job_state))
+        stage, waits = self._stage(job_state, repair, len(wanting))
+        held = self._view.cluster.holdings.get(repair.held.owner, ())
+        since = (
+            repair.deletion.at
+            if repair.deletion.gone_at is None
+            else repair.deletion.gone_at
+        )
         return {
             "job": repair.name,
             "since": whole(repair.since),
-            "reach": repair.reach.value,
+            "reach": repair.scope.value,
             "ailments": [to_builtins(each) for each in repair.ailments.values()],
-            "deleted": sorted(repair.deleted),
+            "deleted": sorted(repair.deletion.pods),
             "wanting": wanting,
             "held": len(held),
-            "held-nodes": sorted(repair.nodes),
+            "held-nodes": sorted(repair.held.nodes),
             "hold-until": None if since is None else whole(since + self._rules.hold_s),
-            "braked": repair.braked,
+            "rate-limited": repair.rate_limited,
             "stage": stage,
             "waits-for": waits,
         }
 
     def _stage(
-        self, standing: Standing | None, repair: Repair, missing: int
+        self, job_state: JobState | None, repair: Repair, missing: int
     ) -> tuple[str, str]:
         """How far it is, and what it waits for."""
-        if repair.braked or not repair.deleted:
-            stage = "braked" if repair.braked else "found"
-            return stage, "the brake" if repair.braked else "its pods to be deleted"
-        if standing is not None and standing.terminating:
-            return "ending", self._ending_words(standing, repair)
+        if repair.rate_limited or not repair.deletion.pods:
+            braked = ("rate-limited", "the eviction rate limit")
+            return (
+                braked if repair.rate_limited else ("found", "its pods to be deleted")
+            )
+        if job_state is not None and job_state.terminating:
+            return "ending", self._ending_words(job_state, repair)
         if repair.stuck_at is not None:
-            return "stuck", self._stuck_words(standing, repair)
+            return "stuck", self._stuck_words(job_state, repair)
         if not missing:
             return "placed", ""
-        if standing is None:
-            return "gone", "its pods to be made again"
+        if job_state is None:
+            return "gone", "its pods to be created again"
         return "placing", f"places for {so_many(missing, 'pod')}"
 
-    def _ending_words(self, standing: Standing, repair: Repair) -> str:
-        told = f"{so_many(len(standing.terminating), 'pod')} to end"
-        if standing.job.recovery.mode is not Mode.GRACE:
+    def _ending_words(self, job_state: JobState, repair: Repair) -> str:
+        told = f"{so_many(len(job_state.terminating), 'pod')} to end"
+        if job_state.job.recovery.mode is not FaultMode.GRACE:
             return told
-        since = repair.since if repair.deleted_at is None else repair.deleted_at
+        since = repair.since if repair.deletion.at is None else repair.deletion.at
         left = since + self._rules.grace_s - self._now
         return f"{told}, by force {_until_words(left)}"
 
-    def _stuck_words(self, standing: Standing | None, repair: Repair) -> str:
+    def _stuck_words(self, job_state: JobState | None, repair: Repair) -> str:
         assert repair.stuck_at is not None
         ago = self._now - repair.stuck_at
         told = f"a place for its pods, for {ago:.0f} s"
-        if standing is None or not standing.job.recovery.mode.is_ours:
+        if job_state is None or not job_state.job.recovery.mode.is_ours:
             return told
-        reach = next_reach(standing.job, repair.reach)
+        reach = next_scope(job_state.job, repair.scope)
         if reach is None:
             return told
         left, more = self._rules.job_after_s - ago, "all of it"
-        if reach is Reach.BLOCK:
+        if reach is RestartScope.BLOCK:
             left, more = self._rules.block_after_s - ago, "its logical SuperPoD"
-        elif repair.reach is Reach.BLOCK:
+        elif repair.scope is RestartScope.BLOCK:
             left -= self._rules.block_after_s
         return f"{told}; then {more} is deleted, {_until_words(left)}"
 
     def _brake(self) -> Plain:
         """How many pods may be deleted now, and who is held back."""
         rules = self._rules
-        held = sorted(name for name, each in self._repairs.items() if each.braked)
+        held = sorted(name for name, each in self._repairs.items() if each.rate_limited)
         return {
             "engaged": bool(held),
             "held": held,
-            "deleted": self._known.brake.recent(self._now, rules),
+            "deleted": self._known.rate_limit.recent(self._now, rules),
             "pods": count_pods(self._cycle),
             "percent": rules.brake_percent,
             "seconds": rules.brake_s,
@@ -286,7 +295,7 @@ def words_of(fault: Fault) -> str:
         return _NODE_PARTS.get(fault.part, fault.part)
     if fault.cause is Cause.REFUSAL:
         return "refuses pods"
-    return _PART_WORDS[fault.cause].format(fault.part or "something of it")
+    return _PART_WORDS[fault.cause].format(fault.part or "a part of it")
 
 
 def numbers_words(numbers: Iterable[int]) -> str:
@@ -312,7 +321,7 @@ def pod_words(numbers: list[int]) -> str:
 
 def reach_words(reach: str) -> str:
     """How much of a job is replaced, for people."""
-    return _REACH_WORDS[Reach(reach)]
+    return _REACH_WORDS[RestartScope(reach)]
 
 
 def _until_words(seconds: float) -> str:
@@ -331,7 +340,7 @@ def adopt(engine: Engine, faults: Iterable[Fault], now: float) -> None:
 
     What nothing tells of has recovered; nodes that were set aside still are.
     """
-    book, written = engine.book, (*faults,)
+    book, written = engine.fault_log, (*faults,)
     for fault in written:
         told = book.of(fault.where)
         if is_of_pod(fault.part) and not any(is_of_pod(each.part) for each in told):
@@ -341,11 +350,11 @@ def adopt(engine: Engine, faults: Iterable[Fault], now: float) -> None:
 
 def hold_back(engine: Engine, jobs: Iterable[str], now: float) -> None:
     """Let an engine that deletes nothing know which jobs wait for the brake."""
-    open_repairs, standings = engine.cycle.repairs.open, engine.view.standings
+    open_repairs, job_states = engine.cycle.repairs.open, engine.view.job_states
     for name in jobs:
-        if name in standings and name not in open_repairs:
-            repair = Repair(name, now, standings[name].job)
-            repair.braked = True
+        if name in job_states and name not in open_repairs:
+            repair = Repair(name, now, job_states[name].job)
+            repair.rate_limited = True
             open_repairs[name] = repair
 
 
@@ -387,13 +396,15 @@ def ailment_words(ailment: Plain) -> str:
 
 def summary_of(engine: Engine) -> Plain:
     """How many faults there are, and how many repairs."""
-    nodes = {where for where, _cause, part in engine.book.open if not is_of_pod(part)}
-    braked = sum(each.braked for each in engine.repairs.values())
+    nodes = {
+        where for where, _cause, part in engine.fault_log.open if not is_of_pod(part)
+    }
+    braked = sum(each.rate_limited for each in engine.repairs.values())
     return {
-        "open": len(engine.book.open),
+        "open": len(engine.fault_log.open),
         "nodes": len(nodes),
         "repairs": len(engine.repairs),
-        "braked": braked,
+        "rate-limited": braked,
     }
 
 

@@ -15,9 +15,10 @@ from ringleaf.cli.output import print_json, print_trimmed
 from ringleaf.cli.simulate import Wanted
 from ringleaf.cli.tables import print_tables
 from ringleaf.report import measures
+from ringleaf.report.contest import relative
 from ringleaf.report.page import write_report
 from ringleaf.report.results import Results
-from ringleaf.report.verdict import headlines, relative
+from ringleaf.report.verdict import headlines
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.workloads import WORKLOADS
 
@@ -51,13 +52,13 @@ POINTS: Final = (
 """The measures of which a sentence is said."""
 
 WHERE: Final = (
-    "{jobs:,} jobs come to {site}. They are those of {workload}, {title} (drawn from "
+    "{jobs:,} jobs arrive at {site}. The workload is {workload}: {title} (drawn from "
     "published figures; load {load}, seed {seed})."
 )
 WHO: Final = (
     "Ringleaf and {others} other schedulers, each as it is deployed with its own "
-    "queue, get the same jobs at the same times. Gangs that meet on the links between "
-    "a leaf and the spine, a spine conflict, slow each other down and hold their chips "
+    "queue, get the same jobs at the same times. Gangs that share links between a "
+    "leaf and the spine (a spine conflict) slow each other down and hold their chips "
     "longer: jobs communicate {communication:.0f} % of their time."
 )
 """What is simulated, in words."""

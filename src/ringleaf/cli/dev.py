@@ -1,5 +1,6 @@
 """A small Ascend cluster on this machine, scheduled by Ringleaf, to play with."""
 
+import os
 import signal
 import sys
 import time
@@ -24,8 +25,10 @@ SAMPLE_PODS: Final = 8
 PATIENCE_S: Final = 120.0
 INTERRUPTED: Final = 130
 PODS: Final = "/api/v1/namespaces/default/pods"
-SCHEDULER_NAMES: Final = ("volcano", "ringleaf")
+SCHEDULER_NAMES: Final = ("volcano", "ringleaf", "default-scheduler")
 COMPONENTS: Final = ("kube-controller-manager", "kwok", "vc-controller-manager")
+GANG: Final = "examples/manifests/big.yaml"
+"""A gang that does not fit beside the samples, in the folder of the project."""
 NEEDED: Final = (*source.CONTROL_PLANE, "kubectl")
 
 
@@ -154,21 +157,25 @@ def _print_pods(pods: list[Shown]) -> None:
 
 
 def _print_hints(bed: Testbed, health: str) -> None:
-    kubectl = command("kubectl")
-    sys.stdout.write(
-        f"export KUBECONFIG={bed.kubeconfig}\n"
-        "ringleaf status\n"
-        "ringleaf explain pod/infer\n"
-        f"{kubectl} get pods -o wide\n"
-        f"{kubectl} get jobs.batch.volcano.sh,podgroups\n"
-        f"{kubectl} describe pod infer\n"
-        f"{kubectl} annotate node a3-11 {BROKEN}=3\n"
-        "ringleaf faults\n"
-        f"{kubectl} annotate node a3-11 {BROKEN}-\n"
-        f"curl -s http://{health}/metrics\n"
-        f"curl -s http://{health}/readyz\n"
-        f"Ctrl-C ends it; logs are in {bed.folder}\n"
-    )
+    """Print what a second terminal needs, and commands to try there."""
+    tools = [Path(sys.executable), command("kubectl"), source.find_command("helm")]
+    folders = dict.fromkeys(str(tool.parent) for tool in tools if tool is not None)
+    gang = ("ringleaf plan -f", "kubectl create -f") if Path(GANG).is_file() else ()
+    lines = [
+        f"export KUBECONFIG={bed.kubeconfig}",
+        f"export PATH={os.pathsep.join(folders)}:$PATH",
+        "ringleaf status",
+        "ringleaf explain pod/infer",
+        "kubectl get pods -o wide",
+        *(f"{each} {GANG}" for each in gang),
+        *("ringleaf explain job/big" for _each in gang[:1]),
+        f"kubectl annotate node a3-11 {BROKEN}=3",
+        "ringleaf faults",
+        f"kubectl annotate node a3-11 {BROKEN}-",
+        f"curl -s http://{health}/metrics",
+        f"Ctrl-C ends it; logs are in {bed.folder}",
+    ]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
 
 

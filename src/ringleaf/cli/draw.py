@@ -10,9 +10,9 @@ from rich.text import Text
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
-from ringleaf.model.job import Network
+from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import mask_of, runs_of
-from ringleaf.model.spine import NOWHERE
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.policies.products import PRODUCTS
 
 MAX_NODES: Final = 32
@@ -36,10 +36,10 @@ LATER: Final = "*"
 
 FREE, PARTLY, SEVERAL = "·", "-", "+"
 CHIP_MARKS: Final = (
-    ("0", "", "free"),
     (HELD, "dim", "held"),
     (FAULTY, "bold red", "faulty"),
     (NETWORK_FAULTY, "red", "network-faulty"),
+    (RESERVED, "yellow", "reserved"),
 )
 UNIT_MARKS: Final = (
     (SEVERAL, "bold", "several jobs"),
@@ -94,7 +94,7 @@ def draw(
     kept = {place for place in reserved if place not in owners}
     indents = [cell_len(cluster.names[node]) + 4 for node in shown]
     indent = max((i for i in indents if i <= MAX_INDENT), default=4)
-    product = None
+    product, heading, drawn = None, "", set[str]()
     for node in shown:
         if cluster.product_of(node) is not product:
             product = cluster.product_of(node)
@@ -105,13 +105,17 @@ def draw(
             else _cell(cluster, node, chip, owners, given)
             for chip in _chips(cluster, node)
         ]
-        _node(console, cluster, node, indent, cells)
+        drawn |= {cell.plain.strip() for cell in cells}
+        heading = _node(console, cluster, node, indent, cells, heading)
     if len(nodes) > len(shown):
         console.print(
             Text(f"  … and {len(nodes) - len(shown)} more nodes", style="dim")
         )
     seen = {name for (node, _chip), name in owners.items() if node in shown}
-    other = (*CHIP_MARKS, *[(RESERVED, "yellow", "reserved")] * bool(kept))
+    last = max(cluster.size.item(node) for node in shown) - 1
+    any_free = any(map(str.isdecimal, drawn))
+    free = [(f"0-{last}" if last else "0", "", "free")] * any_free
+    other = [*free, *(mark for mark in CHIP_MARKS if mark[0] in drawn)]
     _legend(console, {name: given[name] for name in given if name in seen}, other)
 
 
@@ -172,17 +176,20 @@ def _draw_units(
         jobs.setdefault(node, set()).add(name)
     shown = list(units)[:MAX_NODES]
     width = max(len(unit) for unit in shown)
+    drawn = set[str]()
     for unit in shown:
         line = Text(f"  {unit.ljust(width)}  ")
         for i, node in enumerate(units[unit]):
+            cell = _node_cell(cluster, node, jobs.get(node, set()), given)
+            drawn.add(cell.plain)
             line.append(" " * (i > 0 and i % 8 == 0))
-            line.append_text(_node_cell(cluster, node, jobs.get(node, set()), given))
+            line.append_text(cell)
         console.print(line, soft_wrap=True)
     if len(units) > len(shown):
         more = len(units) - len(shown)
         console.print(Text(f"  … and {more} more leaves or SuperPoDs", style="dim"))
-    seen = {name for node in jobs for name in jobs[node]}
-    _legend(console, {name: given[name] for name in given if name in seen}, UNIT_MARKS)
+    named = {name: mark for name, mark in given.items() if mark[0] in drawn}
+    _legend(console, named, [mark for mark in UNIT_MARKS if mark[0] in drawn])
 
 
 def _node_cell(
@@ -243,22 +250,38 @@ def _cell(
     return Text(str(chip).rjust(width))
 
 
-def _node(
-    console: Console, cluster: Cluster, node: int, indent: int, cells: list[Text]
-) -> None:
-    """One node: its name, its groups in brackets, where it stands."""
+def _node(  # noqa: PLR0917 - one line of the drawing
+    console: Console,
+    cluster: Cluster,
+    node: int,
+    indent: int,
+    cells: list[Text],
+    heading: str,
+) -> str:
+    """One node: its name, its groups in brackets, where it stands.
+
+    What does not fit beside the groups is a heading, once for all nodes below it;
+    returns the heading that holds after this node.
+    """
     room = console.width - indent
     parts = list(_parts(cells, cluster.product_of(node).width, room))
-    if standing := _standing(cluster, node):
-        parts.append(standing)
+    job_state = _standing(cluster, node)
+    lines = list(packed(parts, room))
+    if job_state and len(list(packed([*parts, job_state], room))) == len(lines):
+        lines[-1] = lines[-1] + Text(" ") + job_state
+        heading = ""
+    elif job_state.plain != heading:
+        heading = job_state.plain
+        console.print(Text(f" {heading}" * bool(heading), style="dim"))
     name = Text(f"  {cluster.names[node]}", style="default")
     if name.cell_len > indent - 2:
         console.print(name, soft_wrap=True)
         name = Text()
-    for line in packed(parts, room):
+    for line in lines:
         name.append(" " * (indent - name.cell_len))
         console.print(name + line, soft_wrap=True)
         name = Text()
+    return heading
 
 
 def _parts(cells: list[Text], width: int, room: int) -> Iterator[Text]:
@@ -295,7 +318,7 @@ def _standing(cluster: Cluster, node: int) -> Text:
         "" if superpod == NOWHERE else f"SuperPoD {superpod}",
         "" if cluster.ready.item(node) else "not ready",
         "sub-healthy" if cluster.sub_healthy.item(node) else "",
-        "quarantined" if cluster.aside.item(node) else "",
+        "quarantined" if cluster.quarantined.item(node) else "",
     ]
     told = ", ".join(filter(None, known))
     return Text(f" {told}" if told else "", style="dim")
@@ -304,9 +327,9 @@ def _standing(cluster: Cluster, node: int) -> Text:
 def _legend(
     console: Console,
     given: dict[str, tuple[str, str]],
-    other: Sequence[tuple[str, str, str]] = CHIP_MARKS,
+    other: Sequence[tuple[str, str, str]],
 ) -> None:
-    """What the marks mean, broken between entries only."""
+    """What the marks that were drawn mean, broken between entries only."""
     entries = [
         (letter, style, name)
         for name, (letter, style) in given.items()

@@ -1,6 +1,6 @@
 """``ringleaf explain``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,16 +11,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ringleaf.cli.command import close_to
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.netdraw import Focus, draw_network, superpods_by_node
 from ringleaf.cli.output import counted, print_json, shortened, so_many
 from ringleaf.cli.plan import VERDICT_STYLES, verdict
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.engine.event import JobArrived
-from ringleaf.framework.explain import (
+from ringleaf.explain.survey import (
     Candidate,
     NetworkView,
-    Refused,
+    RefusedNode,
     Survey,
     enough_to_end,
     look_at,
@@ -28,7 +30,7 @@ from ringleaf.framework.explain import (
     survey,
 )
 from ringleaf.framework.session import Session
-from ringleaf.kube.names import UID
+from ringleaf.kube.names import bare_name
 from ringleaf.model.decision import Decision, Placed, Reason, Waiting
 from ringleaf.model.job import Job
 from ringleaf.policies.admission import is_legal
@@ -50,7 +52,7 @@ def explain_job(
     as_json: bool,
 ) -> int:
     """Explain one job, or what it finds on one node; the exit status."""
-    scenario = _holding(read_scenarios(file), file, name)
+    scenario, name = _holding(read_scenarios(file), file, name)
     if at is not None:
         scenario = _cut_off(scenario, name, at)
     if scenario.is_run:
@@ -59,14 +61,14 @@ def explain_job(
         return explain_run(scenario, name, node, top, as_json=as_json)
     session = scenario.open()
     if node is not None and node not in session.cluster.index:
-        raise BadUse(f"--node is {node!r}, want the name of a node of the scenario")
+        raise BadUse(no_node(node, session.cluster.index))
     job = next(job for job in scenario.jobs if job.name == name)
     for earlier in counted(scenario.jobs[: scenario.jobs.index(job)], "deciding"):
         session.decide(earlier)
     if node is not None and is_legal(job, session.settings):
         answer = node_answer(session, job, node, None)
         answer = replace(answer, fate=session.decide(job))
-        return print_node(session, job, answer, top, as_json=as_json)
+        return print_node(PeopleConsole(), session, job, answer, top, as_json=as_json)
     found = survey(session, job, top) if is_legal(job, session.settings) else None
     decision = session.decide(job)
     if found is not None and isinstance(decision, Waiting):
@@ -74,7 +76,7 @@ def explain_job(
     if as_json:
         print_json(_plain(session, decision, found))
     else:
-        _print(Console(highlight=False), session, decision, found, top)
+        _print(PeopleConsole(), session, decision, found, top)
     return 0 if isinstance(decision, Placed) else 1
 
 
@@ -82,7 +84,7 @@ def _cut_off(scenario: Scenario, name: str, at: float) -> Scenario:
     """The scenario up to the time *at*, at which the job must have arrived."""
     if not scenario.is_run:
         raise BadUse(
-            "--at wants a scenario in time; "
+            "--at needs a scenario in virtual time; "
             "hint: one with queues, configuration or then"
         )
     later = (
@@ -96,24 +98,42 @@ def _cut_off(scenario: Scenario, name: str, at: float) -> Scenario:
     return replace(scenario, until=at)
 
 
-def _holding(scenarios: Sequence[Scenario], file: str, name: str) -> Scenario:
-    """The first document that has the job."""
+def _holding(
+    scenarios: Sequence[Scenario], file: str, name: str
+) -> tuple[Scenario, str]:
+    """The first document that has the job, and the name of the job there.
+
+    A job is also known by its name without the uid, where that is one job.
+    """
     for scenario in scenarios:
         if name in scenario.known_jobs:
-            return scenario
+            return scenario, name
     names = [job for scenario in scenarios for job in scenario.known_jobs]
-    like = [job for job in names if UID.sub("", job) == name]
+    like = [job for job in names if bare_name(job) == name]
     if len(like) == 1:
-        raise BadUse(f"--job is {name!r}, want a job of {file}; hint: --job {like[0]}")
-    has = shortened(names, MAX_NAMES)
-    raise BadUse(f"--job is {name!r}, want a job of {file}; hint: it has {has}")
+        return _holding(scenarios, file, like[0])
+    raise BadUse(f"--job is {name!r}, want a job of {file}; hint: {_like(name, names)}")
+
+
+def no_node(name: str, known: Iterable[str]) -> str:
+    """One line on a node that is not there."""
+    hint = _like(name, [*known])
+    return f"--node is {name!r}, want a node of the scenario; hint: {hint}"
+
+
+def _like(name: str, known: Sequence[str]) -> str:
+    """A hint: the known name that *name* was meant to be, or some of them."""
+    guess = close_to(name, known)
+    return (
+        f"did you mean {guess!r}?" if guess else f"it has {shortened(known, MAX_NAMES)}"
+    )
 
 
 class NodeAnswer(Struct, frozen=True):
     """What a job finds on one node, and what became of the job."""
 
     node: str
-    found: Candidate | Refused
+    found: Candidate | RefusedNode
     view: NetworkView
     fate: Decision | None
 
@@ -155,21 +175,26 @@ def node_answer(
 
 
 def print_node(
-    session: Session, job: Job, answer: NodeAnswer, top: int, *, as_json: bool
+    console: Console,
+    session: Session,
+    job: Job,
+    answer: NodeAnswer,
+    top: int,
+    *,
+    as_json: bool,
 ) -> int:
     """Print what the job finds on one node; the exit status."""
     where = superpods_by_node(session.cluster)
     if as_json:
         print_json(_node_told(job, answer, where.get(answer.node)))
         return 0 if answer.fits else 1
-    found, console = answer.found, Console(highlight=False)
-    if isinstance(found, Refused):
-        _say(
-            f"node {found.node!r} refuses job {job.name!r}: {found.reason}", found.rule
-        )
+    found = answer.found
+    if isinstance(found, RefusedNode):
+        refuses = f"node {found.node!r} refuses job {job.name!r}: {found.reason}"
+        _say(console, refuses, found.rule)
     else:
         _say_room(console, job, answer, found, where.get(answer.node))
-    closed = isinstance(found, Refused) and found.reason is Reason.LEAF_CLOSED
+    closed = isinstance(found, RefusedNode) and found.reason is Reason.LEAF_CLOSED
     if closed or (answer.waits and isinstance(found, Candidate)):
         draw_network(console, answer.view, Focus(node=answer.node, most=top), where)
     return 0 if answer.fits else 1
@@ -186,6 +211,7 @@ def _say_room(
     node, fate = answer.node, answer.fate
     if isinstance(fate, Waiting):
         _say(
+            console,
             f"node {node!r} has room for a pod of job {job.name!r}, but the job waits",
             *_unit_words(answer, superpod),
             *fate.parts,
@@ -201,6 +227,7 @@ def _say_room(
             f"{_rule_words(answer.view)} chose"
         )
     _say(
+        console,
         fits,
         f"rank: {'; '.join(found.rank)}",
         f"chips: {', '.join(map(str, found.chips))}",
@@ -248,8 +275,7 @@ def _node_told(job: Job, answer: NodeAnswer, superpod: int | None) -> dict[str, 
     return told
 
 
-def _say(head: str, *lines: str) -> None:
-    console = Console(highlight=False)
+def _say(console: Console, head: str, *lines: str) -> None:
     console.print(Text(head))
     for line in lines:
         console.print(indented(line))
@@ -346,7 +372,7 @@ def print_survey(console: Console, found: Survey, *, waits: bool) -> None:
         console.print(_candidates(found.best))
     if found.refused:
         console.print("\nRefused nodes:")
-    for reason, names in found.refused.items():
+    for reason, names in sorted(found.refused.items(), key=lambda each: -len(each[1])):
         console.print(
             indented(
                 f"{len(names)} {reason.words} ({reason}): {shortened(names, MAX_NAMES)}"
@@ -358,7 +384,8 @@ def endings_words(enough: Sequence[str]) -> str:
     """The jobs of which the end of any one would let a waiting job start."""
     if not enough:
         return "Would not start if any single job ended."
-    return f"Would start if any one of these jobs ended: {shortened(enough, MAX_NAMES)}"
+    which = "any one of these jobs" if len(enough) > 1 else "this job"
+    return f"Would start if {which} ended: {shortened(enough, MAX_NAMES)}"
 
 
 def _candidates(best: Sequence[Candidate]) -> Table:

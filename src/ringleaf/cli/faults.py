@@ -28,6 +28,7 @@ from ringleaf.cli.plan import new_table, print_about
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
 from ringleaf.kube.api import Api
+from ringleaf.kube.jobnames import known_as, spoken
 from ringleaf.kube.lives import (
     NAME,
     NAMESPACE,
@@ -35,7 +36,7 @@ from ringleaf.kube.lives import (
     follow_lives,
     read_lives,
 )
-from ringleaf.kube.look import Look, Observed, clock, known_as, read_world, spoken
+from ringleaf.kube.look import Look, Observed, clock, read_world
 from ringleaf.kube.names import UID
 from ringleaf.kube.watch import Reflector
 from ringleaf.simulator.run import Run
@@ -80,10 +81,10 @@ class Wanted:
         repairs = [each for each in found["repairs"] if self._is_repaired(each)]
         aside = [
             each
-            for each in found["set-aside"]
+            for each in found["quarantined"]
             if self.job is None and self.node in (None, each["node"])
         ]
-        return found | {"faults": faults, "repairs": repairs, "set-aside": aside}
+        return found | {"faults": faults, "repairs": repairs, "quarantined": aside}
 
     def _has(self, fault: Plain) -> bool:
         jobs = {*fault["jobs"], *fault["pods"], fault["where"]}
@@ -155,7 +156,7 @@ def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plai
     view = look.engine.view
     recall(look.engine, lives, look.now)
     found = Damage(look.engine, look.now, has_history=lives.is_there).plain()
-    wanted.check(found, view.cluster.index, view.standings)
+    wanted.check(found, view.cluster.index, view.job_states)
     found = wanted.of(found)
     jobs = {job for each in found["faults"] for job in (*each["jobs"], *each["pods"])}
     jobs |= {each["job"] for each in found["repairs"]}
@@ -283,8 +284,8 @@ class Faults:
         words += [f"{past} recovered"] * bool(past)
         jobs = len(found["repairs"])
         words += [f"{so_many(jobs, 'job')} being repaired"] * bool(jobs)
-        aside = len(found["set-aside"])
-        words += [f"{so_many(aside, 'node')} set aside"] * bool(aside)
+        aside = len(found["quarantined"])
+        words += [f"{so_many(aside, 'node')} quarantined"] * bool(aside)
         return ", ".join(words)
 
     def _remarks(self) -> Iterator[Text]:
@@ -292,27 +293,27 @@ class Faults:
         if "trouble" in found:
             yield Text(f"not up to date: {found['trouble']}", style="red")
         if "unread" in found:
-            yield Text(f"lives are not known: {found['unread']}", style="yellow")
+            told = f"the history of faults is not known: {found['unread']}"
+            yield Text(told, style="yellow")
         elif found["faults"] and not found["history"]:
             yield Text(
-                f"since when is not known: no scheduler has written it down in "
-                f"ConfigMap {NAMESPACE}/{NAME}",
+                f"the history of faults is not known: no scheduler has written "
+                f"ConfigMap {NAMESPACE}/{NAME} yet",
                 style="yellow",
             )
-        brake = found["brake"]
-        most = f"{brake['percent']} % of {so_many(brake['pods'], 'pod')}"
-        if brake["engaged"]:
-            held = shortened([self._name(job) for job in brake["held"]], MAX_NAMES)
+        limit = found["rate-limit"]
+        if limit["engaged"]:
+            held = shortened([self._name(job) for job in limit["held"]], MAX_NAMES)
             yield Text(
-                f"the brake is on: no more than {most} are deleted in "
-                f"{brake['seconds']} s; it holds back {held}",
+                f"eviction rate limit: {_limit_words(limit)} in "
+                f"{limit['seconds']} s; held back: {held}",
                 style="red",
             )
-        elif brake["deleted"]:
-            n_pods = so_many(brake["deleted"], "pod")
+        elif limit["deleted"]:
+            n_pods = so_many(limit["deleted"], "pod")
             yield Text(
-                f"{n_pods} deleted in the last {brake['seconds']} s; "
-                f"the brake is at {most}"
+                f"{n_pods} deleted in the last {limit['seconds']} s; "
+                f"rate limit: {_limit_words(limit)}"
             )
 
     def _table(self, faults: Sequence[Plain]) -> Any:  # noqa: ANN401 - a table
@@ -354,7 +355,7 @@ class Faults:
         if not told:
             return
         yield Text()
-        yield Text("Pods that are on them:")
+        yield Text("Affected pods:")
         for each, line in told[: self._rows]:
             where = "" if is_of_pod(each["part"]) else f", on {each['where']}"
             who, _colon, lot = line.partition(": ")
@@ -366,12 +367,12 @@ class Faults:
         if not listed:
             return
         yield Text()
-        yield Text("Jobs that are being repaired:")
+        yield Text("Jobs being repaired:")
         for each in listed[: self._rows]:
             since = self._when(each["since"], self._now)
-            style = "red" if each["stage"] in ("braked", "stuck") else ""
+            style = "red" if each["stage"] in ("rate-limited", "stuck") else ""
             deleted = each["deleted"]
-            what = f"{pod_words(deleted)} deleted" if deleted else "nothing deleted"
+            what = f"{pod_words(deleted)} deleted" if deleted else "no pod deleted"
             name = self._name(each["job"])
             yield indented(
                 f"{name}: {reach_words(each['reach'])}, found {since}; {what}",
@@ -386,11 +387,11 @@ class Faults:
         yield from self._more(listed)
 
     def _aside(self) -> Iterator[Any]:
-        listed = self._found["set-aside"]
+        listed = self._found["quarantined"]
         if not listed:
             return
         yield Text()
-        yield Text("Nodes that are set aside:")
+        yield Text("Quarantined nodes:")
         for each in listed[: self._rows]:
             left = f"for {span(max(0.0, each['until'] - self._now))} more"
             why = f": {each['why']}" if each["why"] else ""
@@ -451,3 +452,17 @@ def _joined(lines: Iterable[str], pods: Mapping[str, Sequence[int]]) -> list[str
         f"{pod_words([*pods[job]])} of {job}: {lot}" if job in pods else lot
         for job, lot in lots
     ]
+
+
+def _limit_words(limit: Plain) -> str:
+    """How many pods may be deleted, for people.
+
+    >>> _limit_words({"percent": 5, "pods": 40})
+    '2 pods (5 % of 40)'
+    >>> _limit_words({"percent": 5, "pods": 9})
+    'one job (5 % of 9 is below 1)'
+    """
+    percent, pods = limit["percent"], limit["pods"]
+    if (most := percent * pods // 100) > 0:
+        return f"{so_many(most, 'pod')} ({percent} % of {pods})"
+    return f"one job ({percent} % of {pods} is below 1)"

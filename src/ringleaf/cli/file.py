@@ -8,9 +8,12 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from ringleaf.cli.failure import BadUse
+from ringleaf.model.spelling import closest
 from ringleaf.simulator.source import MAX_BYTES
 
 STDIN: Final = "-"
+MAX_LISTED: Final = 3
+"""Files of a folder that a hint names."""
 
 
 def name_of(file: str) -> str:
@@ -29,16 +32,99 @@ def bytes_of(file: str, wanted: str) -> bytes:
 
 
 @contextmanager
-def one_line(name: str, *bad: type[Exception]) -> Iterator[None]:
-    """What goes wrong with the file *name* inside becomes one line."""
+def one_line(name: str, *bad: type[Exception], starter: str = "") -> Iterator[None]:
+    """What goes wrong with the file *name* inside becomes one line.
+
+    *starter* says how to get such a file where there is none.
+    """
     try:
         yield
     except bad as error:
         raise BadUse(f"{name}: {error}") from None
     except OSError as error:
-        raise BadUse(f"{name}: {error.strerror or error}") from None
+        why = error.strerror or error
+        raise BadUse(f"{name}: {why}{_hint_for(error, starter)}") from None
     except ValueError as error:  # a path with a NUL byte
         raise BadUse(f"{name!r}: {error}") from None
+
+
+def _hint_for(error: OSError, starter: str) -> str:
+    """A hint that names files like the one that cannot be read."""
+    if not isinstance(error.filename, str) or error.filename == str(Path()):
+        return ""
+    if isinstance(error, IsADirectoryError):
+        return _listed(Path(error.filename), "")
+    if isinstance(error, FileNotFoundError):
+        return missing_hint(error.filename, starter)
+    return ""
+
+
+def missing_hint(file: str, starter: str = "") -> str:
+    """A hint for a *file* that is not there: one like it, or what its folder has."""
+    path = Path(file)
+    if path.parent.is_dir():
+        close = _closest(path)
+        if close is not None:
+            return f"; hint: did you mean {str(close)!r}?"
+        listed = _listed(path.parent, path.suffix) if path.suffix else ""
+        return listed or _none_like(path, starter)
+    absent = next(each for each in reversed(path.parents) if not each.is_dir())
+    close = _closest(absent)
+    if close is None:
+        return f"; hint: there is no folder {str(absent)!r}"
+    there = close / path.relative_to(absent)
+    return f"; hint: did you mean {str(there if there.exists() else close)!r}?"
+
+
+def like_file(given: str) -> str:
+    """A hint for a file that is not there, where *given* looks like one."""
+    try:
+        return missing_hint(given) if Path(given).suffix or "/" in given else ""
+    except (OSError, ValueError):  # too long, or with a NUL byte
+        return ""
+
+
+def _closest(path: Path) -> Path | None:
+    """What the folder of *path* has that is called most like it.
+
+    Endings do not count: every scenario ends alike.
+    """
+    try:
+        names = sorted(each.name for each in path.parent.iterdir())
+    except OSError:
+        return None
+    same = {Path(name).stem: name for name in names if name.endswith(path.suffix)}
+    for stems in (same, {Path(name).stem: name for name in names}):
+        if (stem := closest(path.stem, stems)) is not None:
+            return path.with_name(stems[stem])
+    return None
+
+
+def _none_like(path: Path, starter: str) -> str:
+    """A hint where the folder of *path* has no file of its kind."""
+    what = f"{path.suffix} file" if path.suffix else f"file {path.name!r}"
+    none = f"; hint: {_called(path.parent)} has no {what}"
+    return f"{none}; {starter}" if starter else none
+
+
+def _called(folder: Path) -> str:
+    return "this folder" if folder == Path() else str(folder)
+
+
+def _listed(folder: Path, suffix: str) -> str:
+    """A hint that names files of *folder*, those that end like the one asked for."""
+    try:
+        found = sorted(
+            each.name
+            for each in folder.iterdir()
+            if each.is_file() and each.suffix and suffix in ("", each.suffix)
+        )
+    except OSError:
+        return ""
+    more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
+    where = _called(folder) if suffix else "it"
+    named = ", ".join(found[:MAX_LISTED])
+    return f"; hint: {where} has {named}{more}" if found else ""
 
 
 def check_folder(option: str, folder: str | None) -> None:

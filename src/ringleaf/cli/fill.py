@@ -17,7 +17,7 @@ from ringleaf.cli.compare import asked_of, crew_of, who
 from ringleaf.cli.failure import program, warn
 from ringleaf.cli.output import print_json, print_trimmed, progress
 from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
-from ringleaf.cli.tables import marks_of
+from ringleaf.cli.tables import marks_of, marks_words
 from ringleaf.report.results import Estimate
 from ringleaf.simulator.saturation import (
     Fill,
@@ -32,7 +32,7 @@ from ringleaf.study.figures import CONFIDENCE, mean_of, paired
 STATIC, CHURN = "static", "churn"
 TITLES: Final = {STATIC: "static fill", CHURN: "churn fill"}
 CAPACITY, LEAVES = "capacity", "leaves"
-BOUNDS: Final = {CAPACITY: "bound: capacity", LEAVES: "bound: rule for leaves"}
+BOUNDS: Final = {CAPACITY: "bound: capacity", LEAVES: "bound: leaf rule"}
 
 
 class Asked(Struct, frozen=True):
@@ -178,8 +178,8 @@ def _compared(
 def _show(console: Console, told: dict[str, Any]) -> None:
     seeds = told["seeds"]
     console.print(
-        f"chips allocated when {told['workload']} asks for more than {told['cluster']} "
-        f"has; {seeds} seed{'s' * (seeds != 1)} each",
+        f"allocated chips, {told['workload']} in excess on {told['cluster']}; "
+        f"{seeds} seed{'s' * (seeds != 1)}",
         soft_wrap=True,
     )
     console.print()
@@ -187,20 +187,18 @@ def _show(console: Console, told: dict[str, Any]) -> None:
     shown.add_column("", no_wrap=True)
     for title in TITLES.values():
         shown.add_column(title, justify="right", no_wrap=True)
-    marks = marks_of(console)
+    marks, seen = marks_of(console), set[str]()
     for row in told["policies"]:
         cells = [_cell(row[way], marks) for way in TITLES]
+        seen |= {str(cell.style) for cell in cells}
         shown.add_row(Text(row["policy"]), *cells)
     for name, mean in told["bounds"].items():
         shown.add_row(Text(BOUNDS[name], "dim"), Text(_percent(mean), "dim"))
     print_trimmed(console, shown)
     console.print()
     if seeds > 1:
-        better, worse = (mark or colour for colour, mark in marks.items())
-        line = (
-            f"± {100 * CONFIDENCE:.0f} % confidence; {better} better, {worse} worse "
-            f"than {told['reference']}: significant, paired by seed"
-        )
+        words = marks_words(marks, seen, told["reference"], "paired by seed")
+        line = f"± {100 * CONFIDENCE:.0f} % confidence; {words}"
         console.print(Text(line, "dim"), soft_wrap=True)
     else:
         warn(

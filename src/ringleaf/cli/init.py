@@ -8,8 +8,13 @@ from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.output import print_json
 
 FOLDER: Final = Path(__file__).with_name("starters")
+COMPARED: Final = (
+    "compare --workload helios-gang --jobs 1000 --seeds 5 "
+    "--policies ringleaf,volcano-vendor-1.0 --cluster"
+)
 STARTERS: Final = {
     "scenario": ("scenario.yaml", "plan"),
+    "cluster": ("cluster.yaml", COMPARED),
     "conf": ("volcano-scheduler.conf", "check-conf"),
 }
 """What can be written: its file, and the command that reads it."""

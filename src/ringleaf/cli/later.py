@@ -7,9 +7,10 @@ from ringleaf.actions.reserve import soonest_start
 from ringleaf.cli.live import moment, span
 from ringleaf.cli.output import shortened
 from ringleaf.cli.timeline import reservation_words
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
 from ringleaf.kube import names
-from ringleaf.kube.look import Look, known_as
+from ringleaf.kube.jobnames import known_as
+from ringleaf.kube.look import Look
 from ringleaf.simulator.outcome import booking_told
 
 Plain = dict[str, Any]
@@ -17,14 +18,14 @@ Plain = dict[str, Any]
 MAX_NAMES: Final = 4
 
 
-def start_of(look: Look, standing: Standing) -> tuple[str, Plain | None]:
+def start_of(look: Look, job_state: JobState) -> tuple[str, Plain | None]:
     """When and where a job that waits could start, in words and as plain values.
 
     That follows from what is known of the jobs that run; nothing is reserved for it.
     """
-    engine, name = look.engine, standing.job.name
-    is_booked = name in engine.bookings
-    booking = engine.bookings.get(name) or soonest_start(engine.cycle, standing)
+    engine, name = look.engine, job_state.job.name
+    is_booked = name in engine.reservations
+    booking = engine.reservations.get(name) or soonest_start(engine.cycle, job_state)
     if booking is None:
         return "would not start if every running job ended", None
     told = booking_told(look.engine.view.cluster, booking)

@@ -12,7 +12,8 @@ from ringleaf.cli.access import credentials_of
 from ringleaf.cli.damage import hold_back
 from ringleaf.cli.failure import BadUse, warn
 from ringleaf.cli.output import progress
-from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.kube.api import Api
 from ringleaf.kube.lives import Lives, read_lives
 from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_world
@@ -83,7 +84,7 @@ def recalled(world: World, lives: Lives, now: float) -> Look:
     """A look at *world*, with what was written down of its faults."""
     if lives.trouble:
         warn(
-            "nodes that are set aside and jobs that the brake holds back are not "
+            "quarantined nodes and jobs that wait for the eviction rate limit are not "
             f"known: {lives.trouble}"
         )
     world.put_faults(lives.faults, {}, lives.deletions)

@@ -10,7 +10,7 @@ from typing import Final
 
 import ringleaf
 from ringleaf.cli import commands
-from ringleaf.cli.command import HELP, Command
+from ringleaf.cli.command import HELP, Command, close_to
 from ringleaf.cli.failure import BadUse, Interrupted, program, report
 from ringleaf.cli.registry import COMMANDS, PARENTS, children_of, find, listed
 from ringleaf.cli.usage import commands_of, help_of, overview
@@ -73,10 +73,10 @@ def call(words: Sequence[str]) -> int:
         print(answer(words[1:]), end="")  # noqa: T201
         return 0
     if first.startswith("-"):
-        raise BadUse(
-            f"{program()} has no option {first!r}; hint: options follow the command, "
-            f"as in {program()} plan FILE --json"
-        )
+        hint = f"options follow the command, as in {program()} plan FILE --json"
+        if guess := close_to(first, ["--version", *HELP], cutoff=0.8):
+            hint = f"did you mean {guess!r}?"
+        raise BadUse(f"{program()} has no option {first!r}; hint: {hint}")
     found, rest = find(words)
     if isinstance(found, str):
         print_help([found])

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from ringleaf.cli.draw import FAULTY, FREE, HELD, JOB_STYLES, PARTLY, packed
 from ringleaf.cli.output import so_many
-from ringleaf.framework.explain import NetworkView
+from ringleaf.explain.survey import NetworkView
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.settings import SwitchMode
-from ringleaf.model.spine import NOWHERE
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.policies.netview import (
     LeafRule,
     LeafView,
@@ -25,7 +25,7 @@ from ringleaf.policies.netview import (
 )
 from ringleaf.policies.obstacles import rule_name
 
-CHOSEN, EXCLUDED, RESERVE, BLOCK = "*", "/", "r", "|"
+CHOSEN, EXCLUDED, RESERVE, BLOCK, OWN = "*", "/", "r", "|", ">"
 MAX_NAME: Final = 24
 """Longer names of leaves are cut."""
 MAX_SPACED: Final = 44
@@ -50,6 +50,7 @@ _WORDS: Final[Mapping[str, str]] = {
     FAULTY: "faulty",
     EXCLUDED: "not for this job",
     BLOCK: "end of a block",
+    OWN: "the node is here",
 }
 _GLOSSARY: Final[Mapping[str, str]] = {
     "complete": "complete: all nodes of the leaf are free",
@@ -167,7 +168,8 @@ class _Leaves:
             notes = list(self._notes(view))
             noted |= {word for note in notes for word in note.split(", ")}
             name, free = _short(view.leaf), str(view.fitting)
-            own = ">" if self._is_own(view) else " "
+            own = OWN if self._is_own(view) else " "
+            used.add(own)
             note = ", ".join(notes)
             self._line(console, name, self._cells(drawn), free, note, mark=own)
         self._print_rest(console)
@@ -316,7 +318,7 @@ class _Superpods:
         head = f"  SuperPoD  free  {column:>6}{'  nodes' * drawn}"
         console.print(Text(head, style="bold"))
         for view, bar in zip(shown, bars, strict=True):
-            line = Text(f"{'>' if view.superpod == self._own else ' '} ")
+            line = Text(f"{OWN if view.superpod == self._own else ' '} ")
             figure = (view.visited or "") if self._taken else view.blocks
             line.append(f"{view.superpod:<8}  {view.fitting:>4}  {figure:>6}  ")
             line.append_text(bar if drawn else Text())
@@ -326,6 +328,7 @@ class _Superpods:
             more = so_many(len(self._views) - len(shown), "more SuperPoD")
             console.print(Text(f"  … and {more}", style="dim"))
         marks = {mark for bar in bars for mark in bar.plain} if drawn else set[str]()
+        marks |= {OWN} if self._own in {view.superpod for view in shown} else set()
         _print_legend(console, marks, {})
 
     def _weight(self, view: SuperpodView) -> tuple[int, ...]:

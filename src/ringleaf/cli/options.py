@@ -89,7 +89,7 @@ class Live(NamedTuple):
         str | None,
         Option(
             "FILE",
-            "The volcano-scheduler.conf that decides.",
+            "The volcano-scheduler.conf to decide with.",
             default="the built-in one",
         ),
     ] = None
@@ -122,7 +122,7 @@ LeaseNamespace = Annotated[
     str | None,
     Option(
         "NAME",
-        "Namespace of the Lease and of repair records.",
+        "Namespace of the Lease; the scheduler keeps its records there too.",
         default="the pod's own, else kube-system",
     ),
 ]
@@ -295,8 +295,8 @@ class Faults(NamedTuple):
         int,
         Option(
             "N",
-            "At every Nth time at which a job is pending, let an exact solver say how "
-            "many chips could be in use. Needs the extra optimum; 0 is never.",
+            "At every Nth decision with pending jobs, compute how many chips could be "
+            "in use, by an exact solver. Needs the extra optimum; 0 is never.",
             least=0,
         ),
     ] = 0
@@ -338,7 +338,8 @@ Policies = Annotated[
     Option(
         "NAMES",
         "Policies to compare, separated by commas (see ringleaf policies). The first "
-        "is the reference. best-fit+easy sets the queue order of one policy.",
+        "is the reference; the second, the scheduler you run, is what the report "
+        "compares it with. best-fit+easy sets the queue order of one policy.",
         default=COMPARED,
     ),
 ]

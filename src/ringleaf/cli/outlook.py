@@ -1,6 +1,6 @@
 """``ringleaf explain`` of a scenario that is run through time: a job at its end."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from ringleaf.cli.explain import (
     MAX_NAMES,
     endings_words,
     indented,
+    no_node,
     node_answer,
     print_decision,
     print_network,
@@ -21,11 +22,18 @@ from ringleaf.cli.explain import (
     survey_told,
 )
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.output import print_json, shortened
+from ringleaf.cli.naming import PeopleConsole
+from ringleaf.cli.output import (
+    plain_amount,
+    print_json,
+    resource_words,
+    shortened,
+)
 from ringleaf.cli.plan import verdict
 from ringleaf.cli.timeline import reservation_words, run_scenario
-from ringleaf.framework.explain import Survey, enough_to_end, survey
-from ringleaf.framework.standing import Standing
+from ringleaf.engine.engine import Engine
+from ringleaf.explain.survey import Survey, enough_to_end, survey
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
@@ -55,24 +63,28 @@ class Outlook(Struct, frozen=True):
 
     fate: Fate
     at: float
-    standing: Standing | None
+    job_state: JobState | None
     queue: Plain
     line: Line | None
     reservation: Plain | None
     others: list[Plain]
     found: Survey | None
+    suspended_until: float | None = None
+    """When reservations are made again, where their budget is used up."""
 
     def plain(self, run: Run) -> Plain:
         """It as plain values."""
         told: Plain = {"decision": fate_told(run, self.fate), "at": whole(self.at)}
-        if self.standing is not None:
-            told["phase"] = str(self.standing.phase)
+        if self.job_state is not None:
+            told["phase"] = str(self.job_state.phase)
         told["queue"] = self.queue
         if self.line is not None:
             told["place"] = {"place": self.line.place, "of": self.line.length}
         if self.reservation is not None:
             told["reservation"] = self.reservation
         told["other-reservations"] = self.others
+        if self.suspended_until is not None:
+            told["reservations-suspended-until"] = whole(self.suspended_until)
         return told | survey_told(self.found)
 
 
@@ -80,33 +92,35 @@ def explain_run(
     scenario: Scenario, name: str, node: str | None, top: int, *, as_json: bool
 ) -> int:
     """Explain one job at the end of the run, or what it finds on one node."""
-    run = run_scenario(scenario)
+    run, console = run_scenario(scenario), PeopleConsole()
     engine = run.engine
     if node is not None and node not in engine.view.cluster.index:
-        raise BadUse(f"--node is {node!r}, want the name of a node of the scenario")
+        raise BadUse(no_node(node, engine.view.cluster.index))
     job = run.jobs[name]
     if node is not None and is_legal(job, engine.view.settings):
-        return explain_node(run, name, node, top, as_json=as_json)
+        return explain_node(console, run, name, node, top, as_json=as_json)
     outlook = outlook_of(run, name, top)
     repair = repair_of(engine, name, engine.view.now)
     if as_json:
         print_json(outlook.plain(run) | ({"repair": repair} if repair else {}))
     else:
         more = repair_lines(repair, _seconds) if repair else ()
-        print_outlook(Console(highlight=False), run, outlook, top, more=more)
+        print_outlook(console, run, outlook, top, more=more)
     return 0 if isinstance(outlook.fate, Placed | Ended) else 1
 
 
-def explain_node(run: Run, name: str, node: str, top: int, *, as_json: bool) -> int:
+def explain_node(
+    console: Console, run: Run, name: str, node: str, top: int, *, as_json: bool
+) -> int:
     """What the job finds on one node; the exit status."""
-    engine, session = run.engine, run.engine.cycle.session
+    engine, session = run.engine, run.engine.cycle.framework.session
     fate = fate_of(run, name)
     with Statement(engine.view.cluster) as statement:
         let_go(engine, name, statement)
         asks = asking(engine, name, run.jobs[name])
         known = None if isinstance(fate, Ended) else fate
         answer = node_answer(session, asks, node, known)
-    return print_node(session, asks, answer, top, as_json=as_json)
+    return print_node(console, session, asks, answer, top, as_json=as_json)
 
 
 def _seconds(at: float) -> str:
@@ -120,42 +134,47 @@ def outlook_of(run: Run, name: str, top: int) -> Outlook:
     fate = fate_of(run, name)
     told = {
         each: booking_told(cluster, booking)
-        for each, booking in engine.bookings.items()
+        for each, booking in engine.reservations.items()
         if booking.job.product is job.product
     }
     return Outlook(
         fate=fate,
         at=end_of(run),
-        standing=view.standings.get(name),
+        job_state=view.job_states.get(name),
         queue=queue_told(engine, job.queue),
         line=line_of(run, name),
         reservation=told.pop(name, None),
         others=list(told.values()),
         found=None if isinstance(fate, Ended) else _survey(run, fate, top),
+        suspended_until=engine.cycle.reservations.idle.suspended_until,
     )
 
 
 def _survey(run: Run, fate: Fate, top: int) -> Survey | None:
     engine, job = run.engine, fate.job
-    session = engine.cycle.session
+    session = engine.cycle.framework.session
     if not is_legal(job, engine.view.settings):
         return None
     with Statement(engine.view.cluster) as statement:
         let_go(engine, job.name, statement)
         job = asking(engine, job.name, job)
         found = survey(session, job, top)
-        if isinstance(fate, Waiting) and not _others_first(run, job):
-            ends = enough_to_end(session, job)
-            known = tuple(name for name in ends if name in engine.view.standings)
-            found = replace(found, enough_to_end=known)
+        if isinstance(fate, Waiting) and not others_first(engine, job):
+            found = replace(found, enough_to_end=endings_of(engine, job))
     return found
 
 
-def _others_first(run: Run, job: Job) -> bool:
+def endings_of(engine: Engine, job: Job) -> tuple[str, ...]:
+    """The known jobs of which the end of any one would let *job* start."""
+    ends = enough_to_end(engine.cycle.framework.session, job)
+    return tuple(name for name in ends if name in engine.view.job_states)
+
+
+def others_first(engine: Engine, job: Job) -> bool:
     """Whether room alone would not help: the queue, or others with a reservation."""
-    booked = run.engine.bookings
+    booked = engine.reservations
     others = [b for b in booked.values() if b.job.product is job.product]
-    alone = job.name not in booked and run.engine.cycle.session.fits_now(job)
+    alone = job.name not in booked and engine.cycle.framework.session.fits_now(job)
     return alone or any(other.job.name != job.name for other in others)
 
 
@@ -167,8 +186,12 @@ def print_outlook(
     *,
     clock: Callable[[float], str] = _seconds,
     more: Iterable[str] = (),
+    start: Plain | None = None,
 ) -> None:
-    """How a job stands, for people; times by the *clock*, and what *more* there is."""
+    """How a job stands, for people; times by the *clock*, and what *more* there is.
+
+    *start* is where and after which jobs it could start, if that was found out.
+    """
     fate = outlook.fate
     if isinstance(fate, Ended):
         console.print(f"job {fate.job.name!r}: {verdict(fate)}", markup=False)
@@ -177,74 +200,87 @@ def print_outlook(
     for line in (*_lines(outlook, clock), *more):
         console.print(indented(line))
     if outlook.found is not None and not isinstance(fate, Ended):
-        session = run.engine.cycle.session
+        session = run.engine.cycle.framework.session
         print_network(console, session, fate, outlook.found.network, top)
         print_survey(console, outlook.found, waits=isinstance(fate, Waiting))
     if isinstance(fate, Waiting) and outlook.found is not None:
-        for line in help_lines(outlook, clock, first=_others_first(run, fate.job)):
-            console.print(Text(f"{line}"))
+        if others_first(run.engine, fate.job):
+            lines = first_lines([other["job"] for other in outlook.others])
+        else:
+            enough, reserved = outlook.found.enough_to_end, outlook.reservation
+            lines = help_lines(enough, reserved or start, clock, bool(reserved))
+        for line in lines:
+            console.print(Text(line))
+
+
+def first_lines(reserved_for: Sequence[str]) -> Iterator[str]:
+    """That the end of a job would not be enough: other jobs come first."""
+    if reserved_for:
+        named = shortened([*map(repr, reserved_for)], MAX_NAMES)
+        yield f"\nNodes that become free go to the reservation of {named} first."
 
 
 def help_lines(
-    outlook: Outlook, clock: Callable[[float], str], *, first: bool
+    enough: Sequence[str],
+    start: Plain | None,
+    clock: Callable[[float], str],
+    is_reserved: bool,  # noqa: FBT001 - of the start
 ) -> Iterator[str]:
-    """What would let a waiting job start, and how that meets its reservation.
+    """The jobs of which the end of any one is enough, and how that meets the *start*.
 
-    Where others are *first*, the end of a job would not be enough.
+    A start is planned after the jobs that are expected to end first, which may be
+    other ones and more of them.
     """
-    assert outlook.found is not None
-    if first:
-        jobs = [repr(other["job"]) for other in outlook.others]
-        if jobs:
-            named = shortened(jobs, MAX_NAMES)
-            yield ""
-            yield f"Nodes that become free go to the reservation of {named} first."
-        return
-    yield ""
-    enough = outlook.found.enough_to_end
-    yield endings_words(enough)
-    waits_for = (outlook.reservation or {}).get("held-by", [])
+    yield f"\n{endings_words(enough)}"
+    waits_for = (start or {}).get("held-by", [])
     if not waits_for or (len(waits_for) == 1 and list(enough) == waits_for):
         return
-    named = shortened(waits_for, MAX_NAMES)
-    ready = (outlook.reservation or {}).get("ready-at")
-    why = "no estimates tell which jobs end first, so the order of arrival counts"
+    others = [name for name in waits_for if name not in enough]
+    also = "also " if 0 < len(others) < len(waits_for) else ""
+    named = shortened(others if also else waits_for, MAX_NAMES)
+    ready = (start or {}).get("ready-at")
+    why = "without estimates, the oldest jobs are expected to end first"
     if ready is not None:
-        why = f"by the estimates that is soonest, at {clock(ready)}"
-    yield f"Its reservation waits for {named} to end: {why}."
+        why = f"by the estimates this is the earliest start, at {clock(ready)}"
+    what = "Its reservation" if is_reserved else "The start above"
+    yield f"{what} {also}waits for {named} to end: {why}."
     if {*enough} - {*waits_for}:
-        yield "If another of the jobs above ends before that, the job starts then."
+        yield "If another of these jobs ends earlier, the job starts then."
 
 
 def _lines(outlook: Outlook, clock: Callable[[float], str]) -> Iterator[str]:
     """How the job stands, in sentences."""
-    standing = outlook.standing
-    if standing is not None:
-        since = standing.started
+    job_state = outlook.job_state
+    if job_state is not None:
+        since = job_state.started
         if since is None:
-            since = standing.waiting_since
-        yield f"at {clock(outlook.at)}: {standing.phase} since {clock(since)}"
+            since = job_state.waiting_since
+        yield f"at {clock(outlook.at)}: {job_state.phase} since {clock(since)}"
     yield _queue_words(outlook.queue)
     if outlook.line is not None:
         place, length = outlook.line.place, outlook.line.length
-        yield f"place {place} of {length} among the waiting jobs of its queue"
+        yield f"place {place} of {length} among the pending jobs of its queue"
     if outlook.reservation is not None:
         yield reservation_words(outlook.reservation, clock)
     if not isinstance(outlook.fate, Ended | Placed):
         for other in outlook.others:
-            yield f"for {other['job']!r} {reservation_words(other, clock)}"
+            words = reservation_words(other, clock).removeprefix("reserved")
+            yield f"reserved for {other['job']!r}{words}"
+        if outlook.suspended_until is not None:
+            until = clock(outlook.suspended_until)
+            yield f"reservations have used up their idle budget; the next at {until}"
 
 
 def _queue_words(told: Plain) -> str:
     if "weight" not in told:
-        return f"queue {told['name']!r}: there is none"
+        return f"queue {told['name']!r} does not exist"
     uses, deserves = told["uses"], told["deserves"]
-    parts = [
-        f"{uses.get(r, 0)} {r} and deserves {deserves[r]}"
-        if deserves.get(r, uses.get(r, 0)) != uses.get(r, 0)
-        else f"{uses.get(r, 0)} {r}"
-        for r in {**uses, **deserves}
-    ]
+    parts = []
+    for resource in {**uses, **deserves}:
+        used = uses.get(resource, 0)
+        due = deserves.get(resource, used)
+        share = f" (deserves {plain_amount(resource, due)})" * (due != used)
+        parts.append(f"{resource_words(resource, used)}{share}")
     words = f"queue {told['name']!r}: weight {told['weight']}, uses "
     words += ", ".join(parts) or "nothing"
     return f"{words}, closed" if told["state"] == "closed" else words

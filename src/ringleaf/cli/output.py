@@ -92,6 +92,45 @@ def print_line(console: Console, text: Text) -> None:
     console.print(text, soft_wrap=not console.is_terminal)
 
 
+CHIPS: Final = "huawei.com/"
+"""What stands before the names of chips."""
+_UNITS: Final = {"cpu": "CPU", "pods": "pod"}
+_BYTES: Final = ("memory", "ephemeral-storage")
+_POWERS: Final = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"))
+
+
+def resource_words(resource: str, amount: int | str) -> str:
+    """So much of a resource, with its unit.
+
+    >>> resource_words("huawei.com/Ascend910", 8), resource_words("cpu", "500m")
+    ('8 Ascend910 chips', '500m CPUs')
+    >>> resource_words("memory", 3 << 30), resource_words("pods", 1)
+    ('3 GiB memory', '1 pod')
+    """
+    told = plain_amount(resource, amount)
+    if resource.startswith(CHIPS):
+        unit = f"{resource.removeprefix(CHIPS)} chip"
+    else:
+        unit = _UNITS.get(resource, "")
+    if not unit:
+        return f"{told} {resource}"
+    return f"{told} {unit}{'s' * (amount != 1)}"
+
+
+def plain_amount(resource: str, amount: int | str) -> str:
+    """An amount of a resource; bytes in the largest unit that leaves no long fraction.
+
+    >>> plain_amount("memory", 5 << 29), plain_amount("memory", 100)
+    ('2.5 GiB', '100 B')
+    """
+    if resource not in _BYTES or isinstance(amount, str):
+        return str(amount)
+    for power, unit in _POWERS:
+        if amount >= 1 << power:
+            return f"{round(amount / (1 << power), 1):g} {unit}"
+    return f"{amount} B"
+
+
 def so_many(n: int, what: str, several: str | None = None) -> str:
     """So many of them.
 

@@ -12,14 +12,17 @@ from rich.text import Text
 from ringleaf.cli.draw import chip_words, draw, marks, unit_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import one_line
+from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.netdraw import Focus, draw_network, superpods_by_node
 from ringleaf.cli.output import counted, print_json, shortened
 from ringleaf.cli.scenario import read_scenarios
-from ringleaf.framework.explain import NetworkView, network_view
+from ringleaf.explain.survey import NetworkView, network_view
+from ringleaf.kube.names import bare_name
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
-from ringleaf.model.job import Job, Network
-from ringleaf.model.spine import NOWHERE
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Network
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.simulator.answer import plain
 from ringleaf.simulator.scenario import Scenario
 
@@ -57,7 +60,7 @@ def plan_file(file: str, *, as_json: bool, record: str | None = None) -> int:
         return _show(scenarios, as_json=as_json)
     if len(scenarios) != 1 or not scenarios[0].is_run:
         raise BadUse(
-            "--record wants one scenario that is run through time; "
+            "--record needs one scenario in virtual time; "
             "hint: one with queues, configuration or then"
         )
     with one_line(record), Path(record).open("wb") as log:
@@ -71,7 +74,7 @@ def _show(
     if as_json:
         print_json(*(answer.plain() for answer in answers))
     else:
-        console = Console(highlight=False)
+        console = PeopleConsole()
         for number, answer in enumerate(answers):
             if number:
                 console.print()
@@ -160,7 +163,7 @@ def _table(cluster: Cluster, decisions: list[Decision]) -> Table:
         word = verdict(decision)
         table.add_row(
             Text(letter, style=style),
-            Text(decision.job.name),
+            Text(bare_name(decision.job.name)),
             Text(decision.job.product.key),
             decision.job.wanted,
             Text(word, style=VERDICT_STYLES[word]),
@@ -182,9 +185,9 @@ def where(cluster: Cluster, decision: Decision) -> str:
     if isinstance(decision, Invalid):
         return "never"
     if isinstance(decision, Waiting):
-        if decision.because and decision.fitting >= decision.job.needed:
+        if decision.because and decision.fitting >= decision.job.min_chip_pods:
             return ""
-        return f"{decision.missing} of {decision.job.n_pods} pods have no node"
+        return f"no node for {decision.missing} of {decision.job.n_pods} pods"
     network = decision.job.network is not Network.NONE
     if network and len(decision.placements) > MAX_PLACES:
         nodes = (cluster.index[p.node] for p in decision.placements)

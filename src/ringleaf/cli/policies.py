@@ -45,7 +45,7 @@ def _entry(name: str) -> Entry:
     try:
         return entry_of(name)
     except UnknownName as error:
-        raise BadUse(f"NAME: {error}; hint: {program()} policies") from None
+        raise BadUse(f"NAME: {error}") from None
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

@@ -8,17 +8,17 @@ from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import print_json
-from ringleaf.model.product import Mode, Product, Rule
+from ringleaf.model.product import Product, ProductMode, Rule
 from ringleaf.policies.admission import in_words
 from ringleaf.policies.products import PRODUCTS, find_product, misfit, similar_product
 
 MAX_COLUMNS = 16
 MODE_LABELS = {
-    Mode.ANY: "asked per pod",
-    Mode.CARD: "strategy card",
-    Mode.CHIP: "strategy chip",
-    Mode.UNLABELLED: "no strategy",
-    Mode.DISTRIBUTED: "distributed mode",
+    ProductMode.ANY: "asked per pod",
+    ProductMode.CARD: "strategy card",
+    ProductMode.CHIP: "strategy chip",
+    ProductMode.UNLABELLED: "no strategy",
+    ProductMode.DISTRIBUTED: "distributed mode",
 }
 
 
@@ -72,15 +72,17 @@ def selected_by(product: Product) -> dict[str, list[str]]:
     return {key: values for key, values in listed.items() if values}
 
 
-def requests(product: Product) -> dict[Mode, str]:
+def requests(product: Product) -> dict[ProductMode, str]:
     """Chips one pod may ask for, by mode."""
     return {mode: in_words(sorted(rule)) for mode, rule in _rules(product)}
 
 
-def _rules(product: Product) -> list[tuple[Mode, Rule]]:
+def _rules(product: Product) -> list[tuple[ProductMode, Rule]]:
     """The rules worth telling apart."""
     return [
-        (mode, rule) for mode, rule in product.rules.items() if mode is not Mode.SEVERAL
+        (mode, rule)
+        for mode, rule in product.rules.items()
+        if mode is not ProductMode.SEVERAL
     ]
 
 
@@ -113,7 +115,9 @@ def _catalogue() -> Table:
     table.add_column("resource", no_wrap=True)
     for product in PRODUCTS.values():
         asked = requests(product)
-        told = asked.get(Mode.ANY) or "; ".join(f"{m}: {r}" for m, r in asked.items())
+        told = asked.get(ProductMode.ANY) or "; ".join(
+            f"{m}: {r}" for m, r in asked.items()
+        )
         table.add_row(
             Text(product.key, style="bold"), product.wiring, told, product.resource
         )
@@ -168,7 +172,7 @@ def _print_tables(console: Console, product: Product) -> None:
     for number, (mode, rule) in enumerate(_rules(product)):
         if number:
             console.print()
-        strategy = "" if mode == Mode.ANY else f", {mode}"
+        strategy = "" if mode == ProductMode.ANY else f", {mode}"
         console.print(
             Text(
                 f"{product.key}{strategy}: misfit by free chips in a {product.group}; "

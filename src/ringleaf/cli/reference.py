@@ -37,7 +37,7 @@ def reference(name: str) -> Iterator[str]:
         yield from _table(own)
     used = dict.fromkeys(e.heading for e in command.options if e.heading in shared)
     if used:
-        links = [f"[{h[0].lower() + h[1:]}](#{_anchor(h)})" for h in used]
+        links = [f"[{_inside(h)}](#{_anchor(h)})" for h in used]
         listing = AND.join([", ".join(links[:-1]), links[-1]] if links[1:] else links)
         yield from ("", f"It also has the options for {listing}.")
     if old := [each for each, new in OLD_NAMES.items() if new.split()[0] == name]:
@@ -75,6 +75,16 @@ def _table(options: Iterable[Parameter]) -> Iterator[str]:
 def _escaped(text: str) -> str:
     """*text* with nothing that Markdown would read."""
     return text.replace("|", "\\|")
+
+
+def _inside(heading: str) -> str:
+    """A heading inside of a sentence.
+
+    >>> _inside("Output"), _inside("API server")
+    ('output', 'API server')
+    """
+    is_acronym = heading[:2].isupper()
+    return heading if is_acronym else heading[0].lower() + heading[1:]
 
 
 def _anchor(heading: str) -> str:

@@ -70,7 +70,7 @@ def _print(console: Console, shown: str, found: Replay) -> None:
         f"{so_many(found.steps, 'step')}, {so_many(found.instructions, 'instruction')}"
     )
     if found.difference is None:
-        console.print(Text(f"{shown}: {played}, all the same", style="green"))
+        console.print(Text(f"{shown}: {played}, no difference", style="green"))
         return
     other = found.difference
     head = f"{shown}: line {other.line} differs, at {other.at:g} s"

@@ -11,7 +11,8 @@ from ringleaf.simulator.source import BadInput, documents
 def read_scenarios(file: str) -> list[Scenario]:
     """The scenarios of *file*, or one line that says what is wrong with it."""
     shown = name_of(file)
-    with one_line(shown, BadInput), progress(what=f"reading {shown}"):
+    starter = f"{program()} init scenario writes one"
+    with one_line(shown, BadInput, starter=starter), progress(what=f"reading {shown}"):
         data = bytes_of(file, "a scenario")
         try:
             scenarios = load(data, installed_plugins())

@@ -26,8 +26,9 @@ from ringleaf.cli.lead import (
 )
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
 from ringleaf.cli.summing import summing
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.kube import names
 from ringleaf.kube.api import Api
 from ringleaf.kube.canary import Canary

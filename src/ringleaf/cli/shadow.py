@@ -16,14 +16,14 @@ from msgspec import Struct
 
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import print_json, shortened, so_many
-from ringleaf.framework.match import AGREES, RULES, Match
+from ringleaf.explain.match import AGREES, RULE_WORDS, Agreement
 from ringleaf.kube.findings import Finding, Findings, Place, Summary
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ringleaf.framework.conf import Conf
+    from ringleaf.config.conf import Conf
     from ringleaf.kube.api import Api
     from ringleaf.kube.shadow import Say, ShadowLoop
 
@@ -35,13 +35,13 @@ MAX_PLACES: Final = 4
 """Pods of one placement that are shown."""
 
 SAYING: Final = {
-    Match.SAME: "same nodes, same chips",
-    Match.TIE: "as good: only names decide",
-    Match.CHIPS_UNSAID: "same nodes; nobody says which chips",
-    Match.BETTER_RANK: "both legal; the order of the rules takes ours",
-    Match.RULE: "theirs breaks a rule",
-    Match.WAITS_HERE: "the job would wait here",
-    Match.WAITS_THERE: "it would start here, and waits there",
+    Agreement.SAME: "same nodes, same chips",
+    Agreement.TIE: "equally good: only names differ",
+    Agreement.CHIPS_UNSAID: "same nodes; the other scheduler names no chips",
+    Agreement.BETTER_RANK: "both legal; ours ranks better",
+    Agreement.RULE: "theirs breaks a rule",
+    Agreement.WAITS_HERE: "the job would wait here",
+    Agreement.WAITS_THERE: "it would start here, and is pending there",
 }
 
 
@@ -155,6 +155,7 @@ def _ask(url: str) -> Summary:
         raise BadUse(f"{address}: status {error.code}; {hint}") from None
     except (URLError, OSError) as error:
         why = getattr(error, "reason", error)
+        why = getattr(why, "strerror", None) or why
         raise BadUse(f"{address}: {why}; {hint}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadUse(f"{address}: {error}; {hint}") from None
@@ -175,7 +176,7 @@ def _print(found: Summary, most: int) -> None:
         markup=False,
     )
     if found.agreement is not None:
-        unsaid = found.verdicts.get(Match.CHIPS_UNSAID, 0)
+        unsaid = found.verdicts.get(Agreement.CHIPS_UNSAID, 0)
         on_nodes = f", {unsaid} of them on nodes only" if unsaid else ""
         agreed = sum(found.verdicts.get(match, 0) for match in AGREES)
         console.print(
@@ -204,7 +205,7 @@ def _share(agreement: float) -> str:
 
 def _verdicts(found: Summary) -> "Table":
     table = _table("verdict", "jobs", "meaning")
-    for match in Match:
+    for match in Agreement:
         count = found.verdicts.get(match, 0)
         style = "dim" if not count else "green" if match in AGREES else "yellow"
         table.add_row(match.value, str(count), SAYING[match], style=style)
@@ -214,7 +215,7 @@ def _verdicts(found: Summary) -> "Table":
 def _rules(found: Summary) -> "Table":
     table = _table("difference", "jobs", "rule", "meaning")
     for each in found.rules:
-        meaning = RULES.get(each.rule, "")
+        meaning = RULE_WORDS.get(each.rule, "")
         table.add_row(each.verdict.value, str(each.jobs), each.rule, meaning)
     return table
 

@@ -18,15 +18,16 @@ from rich.console import Console
 import ringleaf
 from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import BASELINES, OURS, UnknownName, baseline
-from ringleaf.cli.failure import BadUse, program, report, warn
+from ringleaf.cli.failure import BadUse, report, warn
 from ringleaf.cli.file import check_folder, one_line
 from ringleaf.cli.output import print_json, progress
 from ringleaf.cli.simulated import lasting, print_summary
 from ringleaf.cli.simulating import Screen, paced
 from ringleaf.cli.site import find_place, warn_of_unused
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
-from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.model.fault import Mode, Recovery
+from ringleaf.model.fault import FaultMode, Recovery
 from ringleaf.simulator import bookmark
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.failures import Failures, read_rates, recovering
@@ -39,7 +40,7 @@ from ringleaf.simulator.sites import with_queues
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import DETECT, read_trace
 from ringleaf.simulator.trial import Observer, Site, Trial, Workload
-from ringleaf.simulator.workloads import USUAL_LOAD, workload
+from ringleaf.simulator.workloads import USUAL_LOAD, WORKLOADS, workload
 
 USUAL_WORKLOAD: Final = "kalos"
 BOOKMARK: Final = "unfinished.run"
@@ -64,7 +65,7 @@ class Wanted(Struct, frozen=True):
     policy: str = OURS
     order: str | None = None
     faults: str = "none"
-    recovery: str = Mode.GRACE.value
+    recovery: str = FaultMode.GRACE.value
     contention: float = 0.0
     checkpoint_s: float = 1800.0
     grace_s: float = 30.0
@@ -182,7 +183,7 @@ def metrics_of(wanted: Wanted) -> Metrics:
         return Metrics()
     if find_spec("ortools") is None:
         raise BadUse(
-            "--regret wants the extra optimum; hint: pip install 'ringleaf[optimum]'"
+            "--regret needs the extra optimum; hint: pip install 'ringleaf[optimum]'"
         )
     return Regret(wanted.regret)
 
@@ -195,7 +196,7 @@ def _folder(out: str | None, resume: str | None) -> Path | None:
     if out is not None and Path(out) != folder:
         raise BadUse(
             f"--out is {out!r}, and the run of --resume writes to {str(folder)!r}; "
-            "hint: leave --out away"
+            "hint: without --out"
         )
     return folder
 
@@ -205,8 +206,8 @@ def _spare_others(folder: Path, wanted: Wanted) -> None:
     unfinished = folder / BOOKMARK
     if unfinished.exists():
         raise BadUse(
-            f"--out: {unfinished} is a run that is not over; hint: go on with it by "
-            f"--resume {unfinished}, remove it, or take another folder"
+            f"--out: {unfinished} is an interrupted run; hint: continue it with "
+            f"--resume {unfinished}, remove it, or name another folder"
         )
     try:
         before = msgspec.json.decode((folder / "summary.json").read_bytes())["asked"]
@@ -225,8 +226,8 @@ def warn_of_window(window: dict[str, float]) -> None:
     counted, comes = window["to_s"] - window["from_s"], window["to_s"]
     if counted < LEAST_COUNTED * comes:
         warn(
-            f"only {lasting(counted)} of the {lasting(comes)} in which jobs come are "
-            "counted, as so few of them come early; hint: more --jobs, or --load"
+            f"only {lasting(counted)} of the {lasting(comes)} in which jobs arrive are "
+            "counted, as few of them arrive early; hint: more --jobs, or --load"
         )
 
 
@@ -238,8 +239,8 @@ def warn_of_idle(measured: Sequence[dict[str, Any]], load: float) -> None:
     ):
         warn(
             f"no job waited, so wait time and utilization say nothing about the "
-            f"policy; hint: a load above {load:.2f} as --load {_higher(load)}, or a "
-            "smaller --cluster"
+            f"policy; hint: a higher load, as --load {_higher(load)}, or a smaller "
+            "--cluster"
         )
 
 
@@ -275,8 +276,8 @@ def trial_of(wanted: Wanted) -> Trial:
     for line in jobs.notes:
         warn(f"{jobs.name}: {line}")
     site = with_queues(place.site, jobs.queues)
-    if wanted.recovery != Mode.OFF:
-        jobs = recovering(jobs, Recovery(Mode(wanted.recovery)))
+    if wanted.recovery != FaultMode.OFF:
+        jobs = recovering(jobs, Recovery(FaultMode(wanted.recovery)))
     return Trial(
         site=site,
         workload=jobs,
@@ -324,6 +325,11 @@ def _workload(wanted: Wanted, site: Site) -> Workload:
         for option in (each for each, given in of_trace.items() if given):
             raise BadUse(f"{option} goes with --trace; hint: --trace FILE {option} …")
         load = USUAL_LOAD if wanted.load is None else wanted.load
+        if Path(wanted.workload).suffix:
+            raise BadUse(
+                f"--workload is {wanted.workload!r}, want one of "
+                f"{', '.join(WORKLOADS)}; hint: --trace {wanted.workload} reads a file"
+            )
         with one_line("--workload", BadInput):
             return workload(
                 wanted.workload,
@@ -410,14 +416,14 @@ def _put_away(course: Course, folder: Path | None, wanted: Wanted, number: int) 
     over = course.clock.tally.over
     told = f"interrupted after {over} jobs"
     if folder is None:
-        report(f"{told}; hint: with --out DIR a run can be taken up again")
+        report(f"{told}; hint: with --out DIR a run can be continued")
     else:
         _save(course, folder, wanted)
         for observer in course.clock.observers:
             if isinstance(observer, Ledger):
                 observer.close()
-        again = f"{program()} simulate … --resume {folder / BOOKMARK}"
-        report(f"{told}; hint: go on with {again}, and the options as they were")
+        again = f"--resume {folder / BOOKMARK}"
+        report(f"{told}; hint: the same command with {again} continues it")
     return 128 + number
 
 

@@ -52,6 +52,8 @@ def print_summary(
     console.print(table)
     console.print()
     console.print(_by_size(told["measures"]))
+    if left_out := _left_out(told["measures"]["jobs"]):
+        console.print(left_out, soft_wrap=True)
     console.print()
     if hint := _hint(told):
         console.print(Text(hint), soft_wrap=True)
@@ -65,6 +67,17 @@ def print_summary(
     if folder is not None:
         names = ("jobs.csv", "series.csv", "summary.json", "cost.json")
         console.print(Text(f"results in {folder}: {', '.join(names)}"), soft_wrap=True)
+
+
+def _left_out(jobs: Plain) -> str:
+    """How many jobs never start, which wait times leave out; empty of none."""
+    if not jobs["unstarted"]:
+        return ""
+    longest = lasting(jobs["longest_unstarted_s"])
+    return (
+        f"wait times leave out {so_many(jobs['unstarted'], 'job')} that never started; "
+        f"the longest was pending for {longest} at the end"
+    )
 
 
 IDLE, IN_ORDER, LONG_S = 0.5, 0.5, 60.0
@@ -82,8 +95,8 @@ def _hint(told: Plain) -> str:
     if not (idle and silent and order > IN_ORDER and wait_s > LONG_S):
         return ""
     return (
-        "hint: jobs wait for their turn (order) while chips are free, as reservations "
-        "hold them and jobs have no time limits; try --estimate 1.5"
+        "hint: jobs wait behind reservations (order) while chips are free, because no "
+        "job states a running time; try --estimate 1.5"
     )
 
 
@@ -113,8 +126,8 @@ def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
     wait = measures["wait_s"]["all"]
     few = ", ".join(f"{key} {lasting(wait[key])}" for key in ("p50", "p95", "p99"))
     yield "wait time", _told(f"mean {lasting(wait['mean'])}", few)
-    if wait["mean"]:
-        yield "causes", Text(_why(measures["why"]))
+    if wait["mean"] and (why := _why(measures["why"])):
+        yield "causes", Text(why)
     chips = measures["chips"]
     violations = chips["ring_violations"]
     torn = "no pod across rings" if not violations else f"{violations} across rings"
@@ -144,11 +157,11 @@ def _told(first: str, then: str) -> Text:
 def _jobs(told: Plain) -> Text:
     jobs = told["jobs"]
     waiting = jobs["arrived"] - jobs["over"] - jobs["refused"]
-    parts = [f"{jobs['over']:,} over"]
+    parts = [f"{jobs['over']:,} ended"]
     if waiting:
-        parts.append(f"{waiting:,} left waiting, for which there is no room")
+        parts.append(f"{waiting:,} still pending, for lack of room")
     if jobs["refused"]:
-        parts.append(f"{jobs['refused']:,} refused, which can never be placed")
+        parts.append(f"{jobs['refused']:,} invalid: they can never be placed")
     return Text(", ".join(parts) + f"; the last after {lasting(told['ends_s'])}")
 
 
@@ -196,7 +209,7 @@ def _lost(told: Plain) -> Text:
     if faults["deletions"]:
         recovery = lasting(faults["recovery_s"]["mean"])
         parts.append(f"{so_many(faults['deleted_pods'], 'pod')} deleted for faults")
-        parts.append(f"whole again after {recovery}")
+        parts.append(f"repaired after {recovery}")
         parts.append(f"{_percent(faults['share_in_place'])} of pods in place")
     return _told(f"{hours:,.0f} chip-hours", ", ".join(parts))
 

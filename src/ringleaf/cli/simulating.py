@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ringleaf.cli.simulated import lasting
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.spine import NOWHERE
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.metrics import Metrics
 

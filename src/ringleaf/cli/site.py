@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from ringleaf.cli.failure import BadUse, program, warn
-from ringleaf.cli.file import STDIN, bytes_of, name_of, one_line
+from ringleaf.cli.file import STDIN, bytes_of, like_file, name_of, one_line
 from ringleaf.cli.output import progress
 from ringleaf.cli.topology import BAD, DEFAULT_PRODUCT, Columns, read_bytes
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.scenario import Scenario, load
 from ringleaf.simulator.sites import SITES, site, site_of_scenario, site_of_topology
 from ringleaf.simulator.source import BadInput
@@ -65,8 +65,8 @@ def _exists(given: str) -> bool:
 
 
 def _neither(given: str) -> str:
-    close = get_close_matches(given.partition(":")[0], SITES, n=1)
-    hint = f"; hint: did you mean {close[0]!r}?" if close else ""
+    meant = did_you_mean(given.partition(":")[0], SITES)
+    hint = f"; hint: {meant}" if meant else like_file(given)
     return f"--cluster is {given!r}, want a file or one of {', '.join(SITES)}{hint}"
 
 

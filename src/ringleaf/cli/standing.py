@@ -15,11 +15,12 @@ from ringleaf.cli.explain import MAX_NAMES, indented
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
+from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.outlook import explain_node, outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
-from ringleaf.framework import explain
-from ringleaf.framework.explain import Candidate
+from ringleaf.explain.survey import Candidate, look_at
 from ringleaf.kube.api import Api
+from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.look import Look, Observed, podless_words
 from ringleaf.kube.names import UID
@@ -130,11 +131,15 @@ def explain_in(
     if as_json:
         print_json(found.plain(others))
     else:
-        console = Console(highlight=False)
+        console = _console(look)
         if others:
             console.print(Text(f"{others}\n"))
         found.print(console)
     return 1 if waits or found.held else 0
+
+
+def _console(look: Look) -> PeopleConsole:
+    return PeopleConsole(lambda name: known_as(look.world, name))
 
 
 def _rules(look: Look) -> Any:  # noqa: ANN401 - settings of the core
@@ -190,7 +195,7 @@ def _waits(group: Group) -> bool:
     """Whether pods of a group wait without which it does not run."""
     if group.told is None:
         return bool(group.reason)
-    return len(group.placed) < group.told.fewest and not group.ending
+    return len(group.placed) < group.told.effective_min and not group.ending
 
 
 def _others_words(
@@ -226,29 +231,31 @@ class _Explained:
         if group.told.podless:
             self.held = group.reason or podless_words(look, group.name)
             return
-        standing = look.engine.view.standings.get(group.name)
-        self.job = group.told if standing is None else standing.job
-        if standing is not None and standing.placements and not self._starts:
+        job_state = look.engine.view.job_states.get(group.name)
+        self.job = group.told if job_state is None else job_state.job
+        if job_state is not None and job_state.placements and not self._starts:
             self._ranks = tuple(self._places())
-        if standing is not None and not standing.placements:
-            self._later, self._start = start_of(look, standing)
+        if job_state is not None and not job_state.placements:
+            self._later, self._start = start_of(look, job_state)
 
     def on_node(self, node: str, *, as_json: bool) -> int:
         """What the group finds on one node."""
         assert self.job is not None
         run, name = self._run(), self._group.name
-        return explain_node(run, name, node, self._top, as_json=as_json)
+        return explain_node(
+            _console(self._look), run, name, node, self._top, as_json=as_json
+        )
 
     def _places(self) -> Iterator[str]:
         """The rank of every node it is on, were the job not there."""
-        job, session = self.job, self._look.engine.cycle.session
+        job, session = self.job, self._look.engine.cycle.framework.session
         assert job is not None
         if not is_legal(job, session.settings) or job.queue == OUTSIDE:
             return
         for placement in islice(self._group.placed.values(), MAX_NAMES):
             if not placement.chips:
                 continue
-            found = explain.look_at(session, job, placement.node)
+            found = look_at(session, job, placement.node)
             told = (
                 f"choice {found.place}"
                 if isinstance(found, Candidate)
@@ -305,6 +312,7 @@ class _Explained:
             self._top,
             clock=self._clock,
             more=self._more(is_placed=isinstance(outlook.fate, Placed)),
+            start=self._start,
         )
 
     def _clock(self, at: float) -> str:
@@ -320,8 +328,8 @@ class _Explained:
         assert self.job is not None
         if self._starts and is_placed:
             yield (
-                "it is not bound yet: this is where a scheduler would put it now; "
-                "hint: ringleaf status says who leads"
+                "it is not bound yet: a scheduler would place it here now; "
+                "hint: ringleaf status shows the leader"
             )
         yield from self._repair_lines()
         if self._group.reason:

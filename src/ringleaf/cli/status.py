@@ -14,9 +14,10 @@ from ringleaf.cli.damage import recall, summary_of
 from ringleaf.cli.live import Cluster, ask, moment, span
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.faultbook import FAULTS
+from ringleaf.kube.jobnames import known_as, spoken
 from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
 from ringleaf.kube.lives import Lives, read_lives
@@ -24,16 +25,14 @@ from ringleaf.kube.look import (
     Look,
     Observed,
     clock,
-    known_as,
     lease_namespace,
     read_world,
-    spoken,
 )
 from ringleaf.kube.pods import seconds_of
 from ringleaf.model.cluster import Cluster as Chips
 from ringleaf.model.decision import Invalid
 from ringleaf.model.mask import full_mask
-from ringleaf.model.spine import NOWHERE
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.simulator.encode import amounts, whole
 from ringleaf.simulator.outcome import queue_told
 
@@ -44,9 +43,13 @@ MAX_ROWS: Final = 12
 MAX_NAMES: Final = 3
 STALE: Final = 3
 """A Lease that was not renewed for so many times as long as it lasts is nobody's."""
-HELD: Final = "held by nobody"
+HELD: Final = "not held"
 NO_LIVES: Final = Lives()
-_AWAY: Final = ("not-ready", "cordoned", "set-aside")
+_AWAY: Final = {
+    "not-ready": "not ready",
+    "cordoned": "cordoned",
+    "quarantined": "quarantined",
+}
 
 
 class Lead:
@@ -102,7 +105,7 @@ class Lead:
             return found | {"state": "unknown", "why": self.trouble}
         if self.silent_since is not None:
             ago = span(max(0.0, now - self.silent_since))
-            why = f"nothing was heard of the API server for {ago}"
+            why = f"the API server has not answered for {ago}"
             return found | {"state": "unknown", "why": why}
         if self.lease is None:
             return found | {"state": "no lease"}
@@ -136,8 +139,8 @@ def status_of(look: Look, world: Observed, lives: Lives = NO_LIVES) -> Plain:
     """How a cluster stands, as plain values; *lives* is what is known of its faults."""
     engine = look.engine
     recall(engine, lives, look.now)
-    chips, standings = engine.view.cluster, engine.view.standings
-    ours = {name: s for name, s in standings.items() if s.job.queue != OUTSIDE}
+    chips, job_states = engine.view.cluster, engine.view.job_states
+    ours = {name: s for name, s in job_states.items() if s.job.queue != OUTSIDE}
     waiting = list(_waiting(look, world))
     queues = [
         _queue(look, name, ours.values(), waiting)
@@ -169,7 +172,7 @@ def _names(world: Observed, found: Plain) -> Plain:
 
 
 def _queue(
-    look: Look, name: str, ours: Iterable[Standing], waiting: Iterable[Plain]
+    look: Look, name: str, ours: Iterable[JobState], waiting: Iterable[Plain]
 ) -> Plain:
     told = queue_told(look.engine, name)
     queue = look.engine.view.queues[name]
@@ -193,7 +196,7 @@ def _products(chips: Chips) -> Iterator[Plain]:
             "nodes": int(own.sum()),
             "not-ready": int((own & ~chips.ready).sum()),
             "cordoned": int((own & chips.ready & chips.cordoned).sum()),
-            "set-aside": int((own & _takes(chips) & chips.aside).sum()),
+            "quarantined": int((own & _takes(chips) & chips.quarantined).sum()),
             "chips": size,
             "used": int(np.bitwise_count(chips.taken[own]).sum()),
             "free": int(np.bitwise_count(free[own]).sum()),
@@ -209,7 +212,7 @@ def _everything(chips: Chips) -> Any:  # noqa: ANN401 - masks
 
 def _free(chips: Chips) -> Any:  # noqa: ANN401 - masks
     """The chips that a pod could get: of nodes that take pods."""
-    open_now = _takes(chips) & ~chips.aside
+    open_now = _takes(chips) & ~chips.quarantined
     return np.where(open_now, chips.free & chips.healthy, np.uint64(0))
 
 
@@ -223,7 +226,7 @@ def _whole(chips: Chips) -> Any:  # noqa: ANN401 - flags
 
 
 def _leaves(chips: Chips) -> Iterator[Plain]:
-    whole, crossings = _whole(chips), chips.spine.crossings()
+    whole, crossings = _whole(chips), chips.uplinks.crossings()
     for i, leaf in enumerate(chips.leaves):
         own = chips.leaf == i
         yield {
@@ -239,7 +242,7 @@ def _superpods(chips: Chips) -> Iterator[Plain]:
     for job, holdings in chips.holdings.items():
         for holding in holdings:
             if holding.chips:
-                where[job].add(chips.superpod.item(holding.node))
+                where[str(job)].add(chips.superpod.item(holding.node))
     crossed: defaultdict[int, list[str]] = defaultdict(list)
     for job, own in sorted(where.items()):
         if len(own - {NOWHERE}) > 1:
@@ -257,12 +260,12 @@ def _superpods(chips: Chips) -> Iterator[Plain]:
 
 def _waiting(look: Look, world: Observed) -> Iterator[Plain]:
     """Jobs that wait, the oldest first."""
-    standings, found = look.engine.view.standings, []
+    job_states, found = look.engine.view.job_states, []
     for group in world.groups.values():
-        standing = standings.get(group.name)
+        job_state = job_states.get(group.name)
         if group.placed or (group.told is None and not group.reason):
             continue
-        if standing is None and group.told is not None:
+        if job_state is None and group.told is not None:
             told = look.engine.explain(group.name)
             why = _invalid_words(told) if isinstance(told, Invalid) else ""
         else:
@@ -315,7 +318,7 @@ def _problems(look: Look) -> Iterator[Plain]:
 def _untold(lives: Lives) -> Iterator[Plain]:
     """That what was written down of faults cannot be read."""
     if lives.trouble:
-        told = f"who waits for the brake is not known: {lives.trouble}"
+        told = f"the history of faults is not known: {lives.trouble}"
         yield {"kind": "ConfigMap", "object": "/".join(FAULTS), "message": told}
 
 
@@ -362,9 +365,7 @@ class Screen:
             yield from self._units("superpod", "SuperPoDs", status["superpods"])
         yield Text()
         yield from self._waits()
-        yield from self._lines(
-            "short", "Gangs that run short of pods", self._short_words
-        )
+        yield from self._lines("short", "Gangs with too few pods", self._short_words)
         if any(status["faults"].values()):
             yield Text()
             yield Text(_fault_words(status["faults"]), style="red")
@@ -381,7 +382,7 @@ class Screen:
         if told["state"] == HELD:
             ago = span(max(0.0, self._now - told["renewed"]))
             who = f", last by {told['holder']} {ago} ago" if told["holder"] else ""
-            return Text(f"leader: nobody holds {lease}{who}", style="red")
+            return Text(f"leader: none, {lease} is not held{who}", style="red")
         if told["state"] == "unknown":
             return Text(f"leader: unknown, {told['why']}", style="yellow")
         return Text(f"leader: none elected, there is no {lease}")
@@ -393,8 +394,8 @@ class Screen:
         columns[5:5] = ["shut"] * has_shut
         table = _numbers(*columns)
         for each in listed:
-            away = [f"{each[key]} {key}" for key in _AWAY if each[key]]
-            told = f" ({', '.join(away)})".replace("-", " ") if away else ""
+            away = [f"{each[key]} {word}" for key, word in _AWAY.items() if each[key]]
+            told = f" ({', '.join(away)})" if away else ""
             table.add_row(
                 Text(each["product"]),
                 f"{each['nodes']}{told}",
@@ -408,7 +409,7 @@ class Screen:
         return table
 
     def _queues(self) -> Table:
-        table = new_table("queue", "weight", "jobs", "waiting", "uses")
+        table = new_table("queue", "weight", "jobs", "pending", "uses")
         listed = self._status["queues"]
         for each in listed[: self._rows]:
             name = each["name"] + (" (closed)" if each["state"] == "closed" else "")
@@ -444,14 +445,14 @@ class Screen:
     def _waits(self) -> Iterator[Any]:
         listed = self._status["waiting"]
         if not listed:
-            yield Text("no job waits", style="green")
+            yield Text("no pending jobs", style="green")
             return
-        yield Text(f"{so_many(len(listed), 'job')} waiting, the oldest first:")
+        yield Text(f"{so_many(len(listed), 'job')} pending, the oldest first:")
         table = new_table("job", "for", "queue", "why")
         for each in listed[: self._rows]:
             name = self._name(each["job"])
             why = each["why"].removeprefix(f"job {name!r} waits: ")
-            why = why or "nobody has said why yet; hint: ringleaf explain"
+            why = why or "no reason yet; hint: ringleaf explain"
             age = span(max(0.0, self._now - each["since"]))
             table.add_row(Text(name), age, Text(each["queue"]), Text(why))
         yield table
@@ -506,15 +507,15 @@ def _use_words(queue: Plain) -> str:
 def _fault_words(told: Plain) -> str:
     """What is wrong in the cluster, and where to read more.
 
-    >>> _fault_words({"open": 3, "nodes": 2, "repairs": 1, "braked": 0})
+    >>> _fault_words({"open": 3, "nodes": 2, "repairs": 1, "rate-limited": 0})
     '3 faults on 2 nodes, 1 job being repaired; hint: ringleaf faults'
     """
     nodes = f" on {so_many(told['nodes'], 'node')}" if told["nodes"] else ""
-    words = f"{so_many(told['open'], 'fault')}{nodes}"
+    words = f"{so_many(told['open'], 'fault') if told['open'] else 'no faults'}{nodes}"
     if told["repairs"]:
         words += f", {so_many(told['repairs'], 'job')} being repaired"
-    if told["braked"]:
-        words += f", {told['braked']} held back by the brake"
+    if told["rate-limited"]:
+        words += f", {told['rate-limited']} held back by the rate limit"
     return f"{words}; hint: ringleaf faults"
 
 

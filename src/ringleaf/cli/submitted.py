@@ -8,18 +8,20 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
-from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.draw import draw, marks
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.later import start_of
-from ringleaf.cli.live import Cluster, ask, look_with_lives
+from ringleaf.cli.live import Cluster, ask, look_with_lives, moment
+from ringleaf.cli.naming import PeopleConsole
+from ringleaf.cli.outlook import endings_of, help_lines, others_first
 from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.plan import VERDICT_STYLES, new_table, print_reasons, verdict, where
 from ringleaf.framework.instruction import Evict
 from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.look import Look, Trouble, podless_words
 from ringleaf.kube.manifest import (
     PATHS,
@@ -54,6 +56,8 @@ class Outcome(Struct, frozen=True):
         held: Why it would not.
         later: When it could start, in words; empty where that is now or never.
         starts: The same as plain values.
+        ends: Jobs of which the end of any one would let it start; None where that
+            would not be enough.
 
     """
 
@@ -62,6 +66,7 @@ class Outcome(Struct, frozen=True):
     held: str = ""
     later: str = ""
     starts: Plain | None = None
+    ends: tuple[str, ...] | None = None
 
     @property
     def verdict(self) -> str:
@@ -112,9 +117,9 @@ def plan_manifests(
     for note in found.notes:
         warn(note)
     if as_json:
-        print_json(_plain(found))
+        print_json(plain_answer(found))
     else:
-        _print(Console(highlight=False), found)
+        print_answer(found)
     return 0 if found.satisfied else 1
 
 
@@ -225,21 +230,25 @@ def _outcome(look: Look, name: str) -> Outcome:
     if group.told.podless:
         return Outcome(name, None, held or podless_words(look, name))
     decision = engine.explain(name)
-    standing = engine.view.standings.get(name)
+    job_state = engine.view.job_states.get(name)
     if isinstance(decision, Placed):
-        assert standing is not None
-        warnings = tuple(warnings_of(standing.job, engine.view.settings))
+        assert job_state is not None
+        warnings = tuple(warnings_of(job_state.job, engine.view.settings))
         ranked = tuple(sorted(decision.placements, key=lambda p: p.replica))
         decision = msgspec.structs.replace(
             decision, placements=ranked, warnings=warnings
         )
-    if standing is None or not isinstance(decision, Waiting):
+    if job_state is None or not isinstance(decision, Waiting):
         return Outcome(name, decision, held)
-    later, starts = start_of(look, standing)
-    return Outcome(name, decision, held, later, starts)
+    later, starts = start_of(look, job_state)
+    ends = None
+    if not others_first(engine, decision.job):
+        ends = endings_of(engine, decision.job)
+    return Outcome(name, decision, held, later, starts, ends)
 
 
-def _plain(found: Answer) -> Plain:
+def plain_answer(found: Answer) -> Plain:
+    """What would become of a manifest, as plain values."""
     cluster = found.look.engine.view.cluster
     told: list[Plain] = []
     for each in found.outcomes:
@@ -252,13 +261,17 @@ def _plain(found: Answer) -> Plain:
                 plain["held"] = each.held
         if each.starts is not None:
             plain["could-start"] = each.starts
+        if each.ends is not None:
+            plain["enough-to-end"] = each.ends
         told.append(plain)
     evicts = [msgspec.to_builtins(each) for each in found.evicted]
     return {"at": whole(found.look.now), "decisions": told, "evicts": evicts}
 
 
-def _print(console: Console, found: Answer) -> None:
-    cluster = found.look.engine.view.cluster
+def print_answer(found: Answer) -> None:
+    """Print what would become of a manifest, for people."""
+    world, cluster = found.look.world, found.look.engine.view.cluster
+    console = PeopleConsole(lambda name: known_as(world, name))
     decisions = [each.decision for each in found.outcomes if each.decision is not None]
     given = marks(decisions)
     table = new_table("", "job", "product", "wanted", "verdict", "where")
@@ -271,7 +284,11 @@ def _print(console: Console, found: Answer) -> None:
             about = [Text(job.product.key), Text(job.wanted)]
         there = "" if each.decision is None else where(cluster, each.decision)
         table.add_row(
-            Text(letter, style=style), Text(each.name), *about, word, Text(there)
+            Text(letter, style=style),
+            Text(known_as(world, each.name)),
+            *about,
+            word,
+            Text(there),
         )
     console.print(table)
     for each in found.outcomes:
@@ -292,6 +309,8 @@ def _more(each: Outcome) -> Iterator[str]:
         yield f"\njob {each.name!r} waits: {each.held}"
     if each.later:
         yield f"it {each.later}"
+    if each.ends is not None:
+        yield from help_lines(each.ends, each.starts, moment, is_reserved=False)
 
 
 def _evictions(evicted: Iterable[Evict]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Tables of policies: a row for each policy, and no wider than the terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -11,13 +11,15 @@ from ringleaf.cli.output import print_trimmed
 from ringleaf.report import measures
 from ringleaf.report.measures import Better, Measure
 from ringleaf.report.results import Estimate, Results
-from ringleaf.report.verdict import alike
+from ringleaf.report.verdict import alike, left_out
 
 PAD: Final = 2
 """Columns between columns."""
 MARKS: Final = {"green": "*", "red": "!"}
 """What stands before a value in place of its colour."""
 BOUND: Final = "bound"
+TWO: Final = 2
+"""Policies or seeds of which there must be so many to compare."""
 
 
 def print_tables(
@@ -41,7 +43,9 @@ def print_tables(
     every = [key for keys in groups for key in keys]
     for line in (*_zeros(found, every), *_ties(found, every)):
         print_trimmed(console, line)
-    for line in _legend(results, marks):
+    if line := left_out(results):
+        print_trimmed(console, line)
+    for line in _legend(found, every, marks):
         print_trimmed(console, Text(line, "dim"))
 
 
@@ -49,6 +53,26 @@ def marks_of(console: Console) -> dict[str, str]:
     """What stands for a colour: nothing where there are colours."""
     has_colours = console.color_system and not console.no_color
     return dict.fromkeys(MARKS, "") if has_colours else MARKS
+
+
+def marks_words(
+    marks: Mapping[str, str], seen: Collection[str], reference: str, sure: str
+) -> str:
+    """What the colours that were *seen* mean, or the marks that stand for them.
+
+    >>> marks_words(MARKS, {"red"}, "ringleaf", "95 %")
+    '! worse than ringleaf: significant, 95 %'
+    >>> marks_words(MARKS, {""}, "ringleaf", "95 %")
+    'no significant difference from ringleaf (95 %)'
+    """
+    told = [
+        f"{mark or colour} {'better' if colour == 'green' else 'worse'}"
+        for colour, mark in marks.items()
+        if colour in seen
+    ]
+    if told:
+        return f"{', '.join(told)} than {reference}: significant, {sure}"
+    return f"no significant difference from {reference} ({sure})"
 
 
 def _zeros(table: measures.Table, keys: Sequence[str]) -> Iterator[str]:
@@ -77,16 +101,22 @@ def _is_known(table: measures.Table, measure: Measure) -> bool:
     return table.value(measure.key, table.results.reference) is not None
 
 
-def _legend(results: Results, marks: dict[str, str]) -> Iterator[str]:
-    """What colours mean; with one seed there are none."""
-    if len(results.policies) > 1 and len(results.of(results.reference)) > 1:
-        better, worse = (mark or colour for colour, mark in marks.items())
-        yield (
-            f"{better} better, {worse} worse than {results.reference}: significant, "
-            f"{100 * results.confidence:.0f} %, paired by seed"
-        )
-        if told := alike(results):
-            yield told
+def _legend(
+    table: measures.Table, keys: Sequence[str], marks: dict[str, str]
+) -> Iterator[str]:
+    """What the colours mean that occur; with one seed there are none."""
+    results = table.results
+    if len(results.policies) < TWO or len(results.of(results.reference)) < TWO:
+        return
+    seen = {
+        colour_of(table, measure, policy)
+        for measure in map(measures.measure_of, keys)
+        for policy in results.policies
+    }
+    sure = f"{100 * results.confidence:.0f} %, paired by seed"
+    yield marks_words(marks, seen, results.reference, sure)
+    if words := alike(results):
+        yield words
 
 
 def _fitting(

@@ -1,5 +1,6 @@
 """A scenario that is run through time, for people: what became of jobs, and when."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
@@ -20,6 +21,7 @@ from ringleaf.cli.plan import (
     verdict,
     where,
 )
+from ringleaf.kube.names import NAMED, bare_name
 from ringleaf.model.decision import Invalid, Placed, Waiting
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.policies.admission import is_legal
@@ -115,17 +117,21 @@ def _table(run: Run, found: Iterable[Fate]) -> Table:
     for fate in told:
         letter, style = given.get(fate.job.name, ("", ""))
         word = verdict(fate)
-        row = [Text(letter, style=style), Text(fate.job.name)]
+        row = [Text(letter, style=style), Text(bare_name(fate.job.name))]
         row += [Text(fate.job.product.key)] * products
         row += [Text(fate.job.queue)] * queues
         row += [
             Text(fate.job.wanted),
             Text(word, style=VERDICT_STYLES[word]),
             Text(_waited(waits.get(fate.job.name))),
-            Text(_where(run, fate)),
+            Text(NAMED.sub(_bare, _where(run, fate))),
         ]
         table.add_row(*row)
     return table
+
+
+def _bare(found: re.Match[str]) -> str:
+    return bare_name(found[0])
 
 
 def _waited(wait: Wait | None) -> str:
@@ -141,16 +147,18 @@ def _where(run: Run, fate: Fate) -> str:
         return ""
     engine, name = run.engine, fate.job.name
     told = [where(engine.view.cluster, fate)]
-    if name in engine.bookings:
+    if name in engine.reservations:
         told = [
-            reservation_words(booking_told(engine.view.cluster, engine.bookings[name]))
+            reservation_words(
+                booking_told(engine.view.cluster, engine.reservations[name])
+            )
         ]
-    standing = engine.view.standings.get(name)
-    if isinstance(fate, Placed) and standing is not None:
-        if standing.missing:
-            told.append(f"{len(standing.missing)} of {fate.job.n_pods} pods short")
-        if standing.terminating:
-            told.append(f"{len(standing.terminating)} pods ending")
+    job_state = engine.view.job_states.get(name)
+    if isinstance(fate, Placed) and job_state is not None:
+        if job_state.missing:
+            told.append(f"{len(job_state.missing)} of {fate.job.n_pods} pods short")
+        if job_state.terminating:
+            told.append(f"{len(job_state.terminating)} pods ending")
     return "; ".join(told)
 
 
@@ -175,7 +183,7 @@ def reservation_words(
 def _reserved(run: Run) -> Iterator[tuple[tuple[int, int], str]]:
     """Node and chip -> the job for which it is reserved, for chips that are held."""
     cluster = run.engine.view.cluster
-    for name, booking in run.engine.bookings.items():
+    for name, booking in run.engine.reservations.items():
         for placement in booking.placements:
             node = cluster.index[placement.node]
             yield from (((node, chip), name) for chip in placement.chips)
@@ -194,7 +202,9 @@ def _print_timeline(console: Console, run: Run) -> None:
         before = at
         words = instruction_words(plain) if said else event_words(plain)
         style = _STYLES.get(next(iter(plain)), "") if said else "dim"
-        table.add_row(Text(time), Text(of_job(plain)), Text(words, style=style))
+        words = NAMED.sub(_bare, words)
+        name = bare_name(of_job(plain))
+        table.add_row(Text(time), Text(name), Text(words, style=style))
     if not lines:
         return
     console.print(table)

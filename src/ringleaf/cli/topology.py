@@ -39,7 +39,7 @@ from ringleaf.model.topology import (
     quoted,
     seats,
     topology_of,
-    warnings_of,
+    topology_warnings,
 )
 from ringleaf.policies.products import find_product, similar_product
 from ringleaf.simulator import source
@@ -83,7 +83,7 @@ def check_file(file: str, columns: Columns, *, as_json: bool) -> int:
     """Print what is wrong with a topology, and draw it; the exit status."""
     _shown, topology, noted = _read(file, columns)
     problems = problems_of(topology)
-    warnings = [*noted, *warnings_of(topology)]
+    warnings = [*noted, *topology_warnings(topology)]
     if as_json:
         print_json(_plain(topology, problems, warnings))
     else:

@@ -91,11 +91,11 @@ def watch_status(cluster: Cluster, lead: Lead) -> int:
 def watch(cluster: Cluster, lead: Lead, show: Show) -> int:
     """Show something of the cluster until somebody quits; the exit status."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadUse("--watch wants a terminal; hint: --json prints it once")
+        raise BadUse("--watch needs a terminal; hint: --json prints it once")
     if Console().is_dumb_terminal:
         kind = os.environ["TERM"]
         raise BadUse(
-            f"--watch wants a terminal that can be drawn on, TERM is {kind!r}; "
+            f"--watch needs a terminal that can be drawn on, TERM is {kind!r}; "
             "hint: without --watch it is printed once"
         )
     with suppress(KeyboardInterrupt):

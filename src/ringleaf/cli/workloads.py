@@ -3,7 +3,6 @@
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -14,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.file import like_file
 from ringleaf.cli.output import print_json, print_line, progress, so_many
 from ringleaf.cli.site import find_place
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.mix import Figures, figures, is_made_up
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.source import BadInput
@@ -163,8 +164,8 @@ def _found(asked: Asked, site: Site) -> Workload:
                 asked.name, site, seed=asked.seed, load=load, jobs=asked.jobs
             )
     if not _is_file(asked.name):
-        close = get_close_matches(asked.name, WORKLOADS, n=1)
-        hint = f"; hint: did you mean {close[0]!r}?" if close else ""
+        meant = did_you_mean(asked.name, WORKLOADS)
+        hint = f"; hint: {meant}" if meant else like_file(asked.name)
         known = ", ".join(WORKLOADS)
         raise BadUse(f"NAME is {asked.name!r}, want a file or one of {known}{hint}")
     with plain(BadInput), progress(what=f"reading {asked.name}"):

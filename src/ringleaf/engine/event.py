@@ -4,15 +4,18 @@ Every event says what is so now, not what changed, so that hearing it twice is h
 it once.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from msgspec import Struct
 
-from ringleaf.framework.conf import Conf
+from ringleaf.config.conf import Conf
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Ailment, Deletion, Fault, Record
+from ringleaf.model.fault import Deletion, Fault, PodFault, Record
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 
 
 class JobArrived(Struct, frozen=True):
@@ -73,7 +76,7 @@ class PodsAil(Struct, frozen=True):
     """
 
     job: str
-    ailments: tuple[Ailment, ...]
+    ailments: tuple[PodFault, ...]
 
 
 class PodsRun(Struct, frozen=True):
@@ -101,20 +104,20 @@ class PodsRefused(Struct, frozen=True):
 
 
 class RepairKnown(Struct, frozen=True):
-    """What was written down of the repair of a job, by whoever scheduled before."""
+    """What was written down of the repair of a job, by the previous leader."""
 
     job: str
     record: Record
 
 
 class FaultsKnown(Struct, frozen=True):
-    """The faults that were written down, by whoever scheduled before."""
+    """The faults that were written down, by the previous leader."""
 
     faults: tuple[Fault, ...]
 
 
 class DeletionsKnown(Struct, frozen=True):
-    """What was deleted lately because of faults, by whoever scheduled before."""
+    """What was deleted lately because of faults, by the previous leader."""
 
     deletions: tuple[Deletion, ...]
 
@@ -155,7 +158,7 @@ class ConfChanged(Struct, frozen=True):
     conf: Conf
 
 
-class Woke(Struct, frozen=True):
+class TimerFired(Struct, frozen=True):
     """Nothing but time has passed."""
 
 
@@ -177,5 +180,8 @@ Event = (
     | QueueChanged
     | QueueGone
     | ConfChanged
-    | Woke
+    | TimerFired
 )
+
+Handlers = Mapping[type, Callable[[Any], None]]
+"""What is done after each kind of event."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from ringleaf.model.decision import Reason
-from ringleaf.model.fault import Ailment, Record
+from ringleaf.model.fault import PodFault, Record
 from ringleaf.model.placement import Placement
 
 
@@ -20,9 +20,9 @@ class Verdict(StrEnum):
     WOULD_EVICT = "would-evict"
     CONFLICT = "conflict"
     REPAIRING = "repairing"
-    BRAKED = "braked"
+    RATE_LIMITED = "rate-limited"
     RELEASED = "released"
-    SET_ASIDE = "set-aside"
+    QUARANTINED = "quarantined"
 
 
 class Bind(Struct, frozen=True, tag="bind"):
@@ -47,7 +47,7 @@ class Delete(Struct, frozen=True, tag="delete"):
     """Pods of *job* are deleted, for no other job: they are faulty, or never ran.
 
     Args:
-        job: Whose pods.
+        job: The job of the pods.
         replicas: Which of them.
         cause: The word for it: a ``Cause``, or ``NeverRan``.
         why: For people.
@@ -62,14 +62,14 @@ class Delete(Struct, frozen=True, tag="delete"):
     force: bool = False
 
 
-class Point(Struct, frozen=True, tag="point"):
-    """Others delete the pods of *job*; they are told which are faulty."""
+class ReportFaultyPods(Struct, frozen=True, tag="point"):
+    """Others delete the pods of *job*; this says which are faulty."""
 
     job: str
-    ailments: tuple[Ailment, ...]
+    ailments: tuple[PodFault, ...]
 
 
-class Remember(Struct, frozen=True, tag="remember"):
+class PersistRepair(Struct, frozen=True, tag="remember"):
     """What is to be written down of the repair of *job*, before its pods are deleted.
 
     None when there is nothing to remember any more.
@@ -109,7 +109,7 @@ class Report(Struct, frozen=True, tag="report"):
     node: str = ""
     """The node that is set aside, where one is."""
     behind: bool = False
-    """Whether others stand before the job: it was not looked at, or not let in."""
+    """Whether others stand before the job: it was not looked at, or not admitted."""
     warnings: tuple[str, ...] = ()
     """What has no effect, or is not as the vendor names it."""
 
@@ -121,5 +121,13 @@ class WakeAt(Struct, frozen=True, tag="wake-at"):
 
 
 Instruction = (
-    Bind | Evict | Delete | Point | Remember | AskToExit | Repaired | Report | WakeAt
+    Bind
+    | Evict
+    | Delete
+    | ReportFaultyPods
+    | PersistRepair
+    | AskToExit
+    | Repaired
+    | Report
+    | WakeAt
 )

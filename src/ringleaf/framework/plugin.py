@@ -20,12 +20,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ringleaf.framework.standing import Standing
-from ringleaf.framework.view import View
-from ringleaf.framework.vocabulary import Argument, Value
+from ringleaf.config.arguments import Argument, Value
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.state import SchedulerState
 from ringleaf.model.amounts import NONE, Amounts
-from ringleaf.model.cluster import Holding
-from ringleaf.model.fleet import Flags
+from ringleaf.model.arrays import Flags
+from ringleaf.model.cluster import Cluster, Holding
+from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
 from ringleaf.model.queue import Queue
 
@@ -65,7 +66,7 @@ class Plugin:
     asked the same: no clock but ``view.now``, no dice.
     """
 
-    meaning: ClassVar[str] = "A plugin of somebody else."
+    meaning: ClassVar[str] = "A plugin of another package."
     """What it does, in one sentence, for ``ringleaf check-conf``."""
     arguments: ClassVar[Mapping[str, Argument]] = MappingProxyType({})
     """The arguments it takes, by key; others are refused."""
@@ -77,10 +78,25 @@ class Plugin:
     """Its votes on victims for which nothing of the evictor counts but its queue and
     its priority. Such a vote is shared by evictors that ask for different things."""
 
-    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+    sums_scores: bool = False
+    """Whether the affinity rank is a score among those of other plugins."""
+
+    def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         self.view = view
         self.values = arguments
         """Every argument with its value, set or by default."""
+
+    @classmethod
+    def votes(cls) -> tuple[str, ...]:
+        """Where it votes, if its flags let it.
+
+        >>> class Patient(Plugin):
+        ...     def job_order(self, job_state):
+        ...         return -job_state.arrived
+        >>> Patient.votes()
+        ('JobOrder',)
+        """
+        return tuple(vote for vote, method in HOOKS.items() if defines(cls, method))
 
     def uses(self, victims: Sequence[Victim]) -> list[Amounts]:
         """What each of *victims* uses now, in their order."""
@@ -92,19 +108,11 @@ class Plugin:
         }
         return [held.get(victim, NONE) for victim in victims]
 
-    def use_of(self, victim: Victim) -> Amounts:
-        """What one pod uses now."""
-        cluster, replica = self.view.cluster, victim.replica
-        for holding in cluster.holdings.get(victim.job, ()):
-            if holding.replica == replica:
-                return cluster.amounts_of(holding)
-        return NONE
-
-    def job_valid(self, standing: Standing) -> str | None:
+    def job_valid(self, job_state: JobState) -> str | None:
         """None when the job can be placed some day, else why not (validJobFn)."""
         raise NotImplementedError
 
-    def job_order(self, standing: Standing) -> Key:
+    def job_order(self, job_state: JobState) -> Key:
         """Where the job stands among those of its queue; lower goes first."""
         raise NotImplementedError
 
@@ -112,7 +120,7 @@ class Plugin:
         """Where the queue stands among queues; lower goes first."""
         raise NotImplementedError
 
-    def task_order(self, standing: Standing, role: Role) -> Key:
+    def task_order(self, job_state: JobState, role: Role) -> Key:
         """Where pods of *role* stand among those of their job; lower goes first."""
         raise NotImplementedError
 
@@ -130,23 +138,23 @@ class Plugin:
         """
         raise NotImplementedError
 
-    def job_ready(self, standing: Standing) -> bool:
+    def job_ready(self, job_state: JobState) -> bool:
         """Whether enough pods have a place for the job to start."""
         raise NotImplementedError
 
-    def job_pipelined(self, standing: Standing) -> Vote:
+    def job_pipelined(self, job_state: JobState) -> Vote:
         """Whether enough pods have or await a place."""
         raise NotImplementedError
 
-    def job_enqueueable(self, standing: Standing) -> Vote:
-        """Whether to let the job in."""
+    def job_enqueueable(self, job_state: JobState) -> Vote:
+        """Whether to admit the job."""
         raise NotImplementedError
 
-    def job_enqueued(self, standing: Standing) -> None:
-        """The job was let in."""
+    def job_enqueued(self, job_state: JobState) -> None:
+        """The job was admitted."""
         raise NotImplementedError
 
-    def job_starving(self, standing: Standing) -> bool:
+    def job_starving(self, job_state: JobState) -> bool:
         """Whether others may be evicted for the job."""
         raise NotImplementedError
 
@@ -158,12 +166,27 @@ class Plugin:
         """Whether the queue may take a pod that uses *amounts*."""
         raise NotImplementedError
 
+    def effective_demand(self, demand: Demand) -> Demand | None:
+        """What counts of *demand*; None where the plugin has no say in it."""
+        del demand
+        return None
+
+    def queue_limits(self, queue: Queue) -> Amounts:
+        """What *queue* may use now, for explanations; what it omits is unlimited."""
+        del queue
+        return NONE
+
+    def admission_limits(self, queue: Queue) -> Amounts:
+        """What jobs of *queue* may use that are admitted, for explanations."""
+        del queue
+        return NONE
+
     def preemptive(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether others may be evicted for a pod of the queue that uses *amounts*."""
         raise NotImplementedError
 
     def preemptable(
-        self, evictor: Standing, victims: Sequence[Victim]
+        self, evictor: JobState, victims: Sequence[Victim]
     ) -> list[Victim] | None:
         """Which of *victims*, of the same queue, may go for *evictor*.
 
@@ -172,7 +195,7 @@ class Plugin:
         raise NotImplementedError
 
     def reclaimable(
-        self, evictor: Standing, victims: Sequence[Victim]
+        self, evictor: JobState, victims: Sequence[Victim]
     ) -> list[Victim] | None:
         """Which of *victims*, of other queues, may go for *evictor*.
 
@@ -185,17 +208,17 @@ class Plugin:
     ) -> bool:
         """Whether ``reclaimable`` would name all of *victims* again.
 
-        It did when it was last asked; since then those *gone* were evicted, who were
-        named as well. True only if it is sure; else it is asked again.
+        It did when it was last asked; since then those *gone* were evicted, which
+        were named as well. True only if it is sure; else it is asked again.
         """
         del victims, gone
         return False
 
-    def pod_came(self, standing: Standing, holding: Holding, amounts: Amounts) -> None:
+    def pod_came(self, job_state: JobState, holding: Holding, amounts: Amounts) -> None:
         """A pod of the job holds something now, if only for a try (AddEventHandler)."""
         raise NotImplementedError
 
-    def pod_went(self, standing: Standing, holding: Holding, amounts: Amounts) -> None:
+    def pod_went(self, job_state: JobState, holding: Holding, amounts: Amounts) -> None:
         """A pod of the job holds it no more (AddEventHandler)."""
         raise NotImplementedError
 
@@ -223,7 +246,7 @@ HOOKS: Final[Mapping[str, str]] = MappingProxyType(
 """Vote → the method that gives it."""
 
 EVENTS: Final = ("pod_came", "pod_went")
-"""The methods that are told of pods; no flag silences them."""
+"""The methods that hear of pods; no flag silences them."""
 
 
 def defines(plugin: type[Plugin], method: str) -> bool:
@@ -253,21 +276,17 @@ def _lists(plugin: type[Plugin], attribute: str, vote: str) -> bool:
     return vote in vars(says)[attribute] and issubclass(says, owner)
 
 
-def votes_of(plugin: type[Plugin]) -> tuple[str, ...]:
-    """Where *plugin* votes, if its flags let it.
-
-    >>> class Patient(Plugin):
-    ...     def job_order(self, standing):
-    ...         return -standing.arrived
-    >>> votes_of(Patient)
-    ('JobOrder',)
-    """
-    return tuple(vote for vote, method in HOOKS.items() if defines(plugin, method))
+def use_of(cluster: Cluster, victim: Victim) -> Amounts:
+    """What one pod uses now; there may be thousands of pods in its job."""
+    for holding in cluster.holdings.get(victim.job, ()):
+        if holding.replica == victim.replica:
+            return cluster.amounts_of(holding)
+    return NONE
 
 
-def occupied(standing: Standing) -> int:
+def occupied(job_state: JobState) -> int:
     """Pods that have a place, await one, or ended well."""
-    if not standing.promised:
-        return standing.ready
-    placed = standing.placements.keys() - standing.terminating
-    return len(placed | standing.finished | standing.promised)
+    if not job_state.promised:
+        return job_state.ready
+    placed = job_state.placements.keys() - job_state.terminating
+    return len(placed | job_state.finished | job_state.promised)

@@ -3,16 +3,21 @@
 A statement writes at once, so that what follows in the same statement sees it, and
 remembers how to take every write back. Leaving the ``with`` block without ``commit``
 takes everything back, bit by bit.
+
+Statements nest. What an inner statement commits becomes part of the outer one, and is
+taken back with it. So ``with Statement(cluster):`` around any decision is a what-if.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Self
 
+import numpy as np
 from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import NOTHING, Demand
-from ringleaf.model.placement import NO_MARK, Mark
+from ringleaf.model.owner import Owner
+from ringleaf.model.placement import NO_MARK, LeafAnnotation
 
 
 class Statement:
@@ -21,156 +26,188 @@ class Statement:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._undo: list[Callable[[], object]] = []
+        self._outer: list[Callable[[], object]] | None = None
 
     def __enter__(self) -> Self:
+        cluster = self._cluster
+        self._outer, cluster.open_statement = cluster.open_statement, self._undo
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self.rollback()
+        self._cluster.open_statement = self._outer
 
     def allocate(
         self,
-        job: str,
+        owner: Owner,
         node: int,
         chips: int,
         replica: int = 0,
-        mark: Mark = NO_MARK,
+        mark: LeafAnnotation = NO_MARK,
         *,
         demand: Demand = NOTHING,
     ) -> None:
-        """Give *chips* of *node* to *job*; they must be free and healthy (D18)."""
+        """Give *chips* of *node* to *owner*; they must be free and healthy (D18)."""
         usable = self._cluster.free.item(node) & self._cluster.healthy.item(node)
         assert chips & usable == chips, "a chip was given that is not usable"
-        self.hold(job, node, chips, replica, mark, demand=demand)
+        self.hold(owner, node, chips, replica, mark, demand=demand)
 
     def hold(
         self,
-        job: str,
+        owner: Owner,
         node: int,
         chips: int,
         replica: int = 0,
-        mark: Mark = NO_MARK,
+        mark: LeafAnnotation = NO_MARK,
         *,
         demand: Demand = NOTHING,
         charged: int | None = None,
     ) -> None:
-        """*job* holds *chips* of *node*, whatever their health.
+        """*owner* holds *chips* of *node*, whatever their health.
 
         Its queue is charged for *charged* chips, or for those.
         """
         cluster = self._cluster
         taken = cluster.taken.item(node)
-        cluster.fleet.use(node, demand, 1)
+        cluster.node_table.resources.use(node, demand, 1)
         cluster.take(node, taken | chips)
         holding = Holding(node, chips, replica, mark, demand, charged)
-        cluster.holdings.setdefault(job, []).append(holding)
+        cluster.holdings.setdefault(owner, []).append(holding)
         if cluster.leaves and _speaks(holding):
-            cluster.spine.enter(job, cluster.leaf.item(node), mark)
-        self._undo.append(lambda: self._unhold(job, node, taken))
+            cluster.uplinks.enter(owner, cluster.leaf.item(node), mark)
+        self._undo.append(lambda: self._unhold(owner, node, taken))
         if cluster.watchers:
-            cluster.tell(job, holding, 1)
+            cluster.tell(owner, holding, 1)
 
-    def _unhold(self, job: str, node: int, taken: int) -> None:
+    def hold_many(self, held: Sequence[tuple[Owner, Holding]]) -> None:
+        """Jobs hold something; like ``hold`` for each, with fewer writes to arrays.
+
+        No chip is held by others, nor by two of them.
+        """
+        cluster = self._cluster
+        nodes_of: dict[Demand, list[int]] = {}
+        for owner, holding in held:
+            nodes_of.setdefault(holding.demand, []).append(holding.node)
+            cluster.holdings.setdefault(owner, []).append(holding)
+            if cluster.leaves and _speaks(holding):
+                leaf = cluster.leaf.item(holding.node)
+                cluster.uplinks.enter(owner, leaf, holding.mark)
+        for demand, nodes in nodes_of.items():
+            cluster.node_table.resources.use_many(np.array(nodes, np.intp), demand)
+        cluster.take_many([h.node for _job, h in held], [h.chips for _job, h in held])
+        self._undo.append(lambda: self._unhold_many(held))
+        for owner, holding in held:
+            cluster.tell(owner, holding, 1)
+
+    def _unhold_many(self, held: Sequence[tuple[Owner, Holding]]) -> None:
+        holdings = self._cluster.holdings
+        for owner, holding in reversed(held):
+            holdings[owner].pop()
+            if not holdings[owner]:
+                del holdings[owner]
+            self._go(owner, holding)
+
+    def _unhold(self, owner: Owner, node: int, taken: int) -> None:
         cluster, holdings = self._cluster, self._cluster.holdings
-        holding = holdings[job].pop()
-        if not holdings[job]:
-            del holdings[job]
-        cluster.fleet.use(node, holding.demand, -1)
+        holding = holdings[owner].pop()
+        if not holdings[owner]:
+            del holdings[owner]
+        cluster.node_table.resources.use(node, holding.demand, -1)
         cluster.take(node, taken)
         if cluster.leaves and _speaks(holding):
-            cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
-        cluster.tell(job, holding, -1)
+            cluster.uplinks.leave(owner, cluster.leaf.item(node), holding.mark)
+        cluster.tell(owner, holding, -1)
 
-    def relabel(self, job: str, demands: Mapping[int, Demand]) -> bool:
-        """Pods of *job* have other labels; whether any has.
+    def relabel(self, owner: Owner, demands: Mapping[int, Demand]) -> bool:
+        """Pods of *owner* have other labels; whether any has.
 
         Pods that differ from their new demand in more than labels stay as they are.
         """
-        before = self._cluster.holdings.get(job, [])
+        before = self._cluster.holdings.get(owner, [])
         after = [_relabelled(each, demands.get(each.replica)) for each in before]
         if after == before:
             return False
-        self._exchange(job, before, after)
-        self._undo.append(lambda: self._exchange(job, after, before))
+        self._exchange(owner, before, after)
+        self._undo.append(lambda: self._exchange(owner, after, before))
         return True
 
-    def _exchange(self, job: str, before: list[Holding], after: list[Holding]) -> None:
+    def _exchange(
+        self, owner: Owner, before: list[Holding], after: list[Holding]
+    ) -> None:
         for one, other in zip(before, after, strict=True):
             if one != other:
-                self._go(job, one)
-                self._come(job, other)
-        self._cluster.holdings[job] = after
+                self._go(owner, one)
+                self._come(owner, other)
+        self._cluster.holdings[owner] = after
 
-    def terminate(self, job: str) -> None:
-        """*job* is asked to end; it keeps its chips until it is released (D20)."""
-        terminating = self._cluster.terminating
-        if job not in terminating:
-            terminating.add(job)
-            self._undo.append(lambda: terminating.discard(job))
-
-    def release(self, job: str) -> None:
-        """*job* is gone; its chips are free again."""
+    def release(self, owner: Owner) -> None:
+        """*owner* is gone; its chips are free again."""
         cluster = self._cluster
-        holdings = cluster.holdings.pop(job)
-        was_terminating = job in cluster.terminating
-        cluster.terminating.discard(job)
+        holdings = cluster.holdings.pop(owner)
         for holding in holdings:
-            self._go(job, holding)
-        self._undo.append(lambda: self._unrelease(job, holdings, was_terminating))
+            self._go(owner, holding)
+        self._undo.append(lambda: self._unrelease(owner, holdings))
 
-    def _unrelease(
-        self, job: str, holdings: list[Holding], was_terminating: object
-    ) -> None:
-        cluster = self._cluster
+    def drop(self, owner: Owner) -> None:
+        """Release what *owner* holds, if it holds anything."""
+        if owner in self._cluster.holdings:
+            self.release(owner)
+
+    def _unrelease(self, owner: Owner, holdings: list[Holding]) -> None:
         for holding in holdings:
-            self._come(job, holding)
-        cluster.holdings[job] = holdings
-        if was_terminating:
-            cluster.terminating.add(job)
+            self._come(owner, holding)
+        self._cluster.holdings[owner] = holdings
 
-    def release_pods(self, job: str, replicas: Collection[int]) -> None:
-        """Some pods of *job* are gone; what they held is free again."""
+    def release_pods(self, owner: Owner, replicas: Collection[int]) -> None:
+        """Some pods of *owner* are gone; what they held is free again."""
         cluster = self._cluster
-        before = cluster.holdings[job]
+        before = cluster.holdings[owner]
         gone = [holding for holding in before if holding.replica in replicas]
         if len(gone) == len(before):
-            self.release(job)
+            self.release(owner)
             return
         left = [holding for holding in before if holding.replica not in replicas]
-        cluster.holdings[job] = left
+        cluster.holdings[owner] = left
         for holding in gone:
-            self._go(job, holding)
-        self._undo.append(lambda: self._unrelease_pods(job, before, gone))
+            self._go(owner, holding)
+        self._undo.append(lambda: self._unrelease_pods(owner, before, gone))
 
     def _unrelease_pods(
-        self, job: str, before: list[Holding], gone: Iterable[Holding]
+        self, owner: Owner, before: list[Holding], gone: Iterable[Holding]
     ) -> None:
         for holding in gone:
-            self._come(job, holding)
-        self._cluster.holdings[job] = before
+            self._come(owner, holding)
+        self._cluster.holdings[owner] = before
 
-    def _go(self, job: str, holding: Holding) -> None:
+    def _go(self, owner: Owner, holding: Holding) -> None:
         """One pod goes."""
         cluster, node = self._cluster, holding.node
-        cluster.fleet.use(node, holding.demand, -1)
+        cluster.node_table.resources.use(node, holding.demand, -1)
         cluster.take(node, cluster.taken.item(node) & ~holding.chips)
         if cluster.leaves and _speaks(holding):
-            cluster.spine.leave(job, cluster.leaf.item(node), holding.mark)
-        cluster.tell(job, holding, -1)
+            cluster.uplinks.leave(owner, cluster.leaf.item(node), holding.mark)
+        cluster.tell(owner, holding, -1)
 
-    def _come(self, job: str, holding: Holding) -> None:
+    def _come(self, owner: Owner, holding: Holding) -> None:
         """One pod that went comes back."""
         cluster, node = self._cluster, holding.node
-        cluster.fleet.use(node, holding.demand, 1)
+        cluster.node_table.resources.use(node, holding.demand, 1)
         cluster.take(node, cluster.taken.item(node) | holding.chips)
         if cluster.leaves and _speaks(holding):
-            cluster.spine.enter(job, cluster.leaf.item(node), holding.mark)
-        cluster.tell(job, holding, 1)
+            cluster.uplinks.enter(owner, cluster.leaf.item(node), holding.mark)
+        cluster.tell(owner, holding, 1)
 
     def commit(self) -> None:
-        """Keep everything; the cluster's version moves if anything changed."""
-        self._cluster.version += bool(self._undo)
+        """Keep everything, as far as an outer statement is kept; the statement ends.
+
+        The cluster's version moves when the outermost statement commits a change.
+        """
+        if self._outer is None:
+            self._cluster.version += bool(self._undo)
+        else:
+            self._outer += self._undo
         self._undo.clear()
+        self._cluster.open_statement = self._outer
 
     def rollback(self) -> None:
         """Take back everything since the last commit, last first."""

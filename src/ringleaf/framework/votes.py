@@ -5,21 +5,22 @@ Volcano's, so that a configuration means here what it means there.
 
 Source: Volcano ``pkg/scheduler/framework/session_plugins.go``. Where we differ: a tier
 that agrees on no victim ends the round, while Volcano goes on to the next tier if it
-was the first plugin that named nobody. Victims of other queues must suit the plugins
+was the first plugin that named no victim. Victims of other queues must suit the plugins
 that share the cluster between queues, also those of later tiers: in Volcano gangs stay
 where they are, here they may go whole.
 
-The plugin ``affinity`` is not asked about nodes here: a session places by its rules in
-any case (D18), and weighs its ranks against the scores of the others itself (D26).
+The plugin ``affinity`` has no hooks about nodes: a session places by its rules in any
+case (D18), and weighs its ranks against the scores of the others itself (D26).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from msgspec import Struct
 
-from ringleaf.framework.conf import PluginConf
+from ringleaf.config.conf import PluginConf
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import (
     EVENTS,
     HOOKS,
@@ -32,20 +33,16 @@ from ringleaf.framework.plugin import (
     judges_by_rank,
     judges_per_job,
 )
-from ringleaf.framework.standing import Standing
-from ringleaf.framework.view import Handler, View
-from ringleaf.framework.vocabulary import AFFINITY
+from ringleaf.framework.state import Handler, SchedulerState
 from ringleaf.model.amounts import Amounts
+from ringleaf.model.arrays import Flags
 from ringleaf.model.cluster import Holding
-from ringleaf.model.fleet import Flags
+from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
 from ringleaf.model.queue import Queue
 
-Victims = Callable[[Standing, Sequence[Victim]], list[Victim] | None]
-Opinion = Callable[[Standing], Vote]
-
-_BY_SESSION: Final = ("Predicate", "NodeOrder")
-"""What a session asks the rules of affinity itself."""
+Victims = Callable[[JobState, Sequence[Victim]], list[Victim] | None]
+Opinion = Callable[[JobState], Vote]
 
 
 class Votes:
@@ -61,7 +58,7 @@ class Votes:
     def __init__(
         self,
         tiers: Iterable[Iterable[PluginConf]],
-        view: View,
+        view: SchedulerState,
         classes: Mapping[str, type[Plugin]],
     ) -> None:
         bench = [
@@ -81,27 +78,16 @@ class Votes:
             asked = ([s.plugin for s in tier if s.votes_in(vote)] for tier in bench)
             return [tier for tier in asked if tier]
 
-        self._job_valid = [each.job_valid for each in voters("JobValid")]
-        self._job_order = [each.job_order for each in voters("JobOrder")]
-        self._queue_order = [each.queue_order for each in voters("QueueOrder")]
-        self._task_order = [each.task_order for each in voters("TaskOrder")]
-        self._predicate = [each.predicate for each in voters("Predicate")]
-        self._node_order = [each.node_order for each in voters("NodeOrder")]
-        self._job_ready = [each.job_ready for each in voters("JobReady")]
-        self._job_enqueued = [each.job_enqueued for each in voters("JobEnqueued")]
-        self._overused = [each.overused for each in voters("Overused")]
-        self._allocatable = [each.allocatable for each in voters("Allocatable")]
-        self._preemptive = [each.preemptive for each in voters("Preemptive")]
-        self._job_pipelined = [
-            [each.job_pipelined for each in tier] for tier in by_tier("JobPipelined")
-        ]
-        self._job_enqueueable = [
-            [each.job_enqueueable for each in tier]
-            for tier in by_tier("JobEnqueueable")
-        ]
-        self._job_starving = [
-            each.job_starving for each in next(iter(by_tier("JobStarving")), ())
-        ]
+        self._tiers = {
+            vote: [[getattr(each, hook) for each in tier] for tier in by_tier(vote)]
+            for vote, hook in HOOKS.items()
+        }
+        """Vote → the hooks of the plugins that have it, tier by tier."""
+        self._hooks = {
+            vote: [hook for tier in tiers for hook in tier]
+            for vote, tiers in self._tiers.items()
+        }
+        """Vote → the same hooks, in one list."""
         sharers = [
             each for each in voters("QueueOrder") if each in voters("Reclaimable")
         ]
@@ -123,99 +109,112 @@ class Votes:
         for handler in self._handlers:
             self._view.handlers.remove(handler)
 
-    def job_valid(self, standing: Standing) -> str | None:
+    def job_valid(self, job_state: JobState) -> str | None:
         """Why the job can never be placed, by the first plugin that says so."""
-        for valid in self._job_valid:
-            if (refusal := valid(standing)) is not None:
-                return refusal
-        return None
+        found: Iterable[str | None]
+        found = (valid(job_state) for valid in self._hooks["JobValid"])
+        return next((refusal for refusal in found if refusal is not None), None)
 
-    def job_key(self, standing: Standing) -> tuple[Any, ...]:
+    def job_key(self, job_state: JobState) -> tuple[Any, ...]:
         """Where the job stands among those of its queue; the lowest is next.
 
         The first plugin that tells two jobs apart decides; then the older job, then
         the one that came first.
         """
-        job = standing.job
-        keys = [order(standing) for order in self._job_order]
-        return (*keys, job.created, standing.number, job.name)
+        job = job_state.job
+        keys = [order(job_state) for order in self._hooks["JobOrder"]]
+        return (*keys, job.created, job_state.number, job.name)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
         """Where the queue stands among queues; the lowest is next."""
-        return (*[order(queue) for order in self._queue_order], queue.name)
-
-    def role_key(self, standing: Standing, role: Role) -> tuple[Any, ...]:
-        """Where pods of *role* stand in their job; the lowest are next.
-
-        Among equals pods with chips, then the order in which the job lists its roles.
-        """
-        roles = standing.job.roles
-        place = roles.index(role) if role in roles else 0
-        keys = [order(standing, role) for order in self._task_order]
-        return (*keys, role.chips == 0, place)
+        return (*[order(queue) for order in self._hooks["QueueOrder"]], queue.name)
 
     def predicate(self, job: Job, role: Role) -> Flags | None:
-        """The nodes that no plugin but affinity refuses to a pod.
+        """The nodes that no plugin refuses to a pod.
 
         None where none refuses any.
         """
-        found = (predicate(job, role) for predicate in self._predicate)
+        found = (predicate(job, role) for predicate in self._hooks["Predicate"])
         allowed = [flags for flags in found if flags is not None]
         return np.logical_and.reduce(allowed) if allowed else None
 
     def node_scores(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
-        """The scores of all plugins but affinity for *nodes*, added up.
+        """The scores of all plugins for *nodes*, added up.
 
-        None where nobody scores.
+        None where no plugin scores.
         """
-        found = (order(job, role, nodes) for order in self._node_order)
+        found = (order(job, role, nodes) for order in self._hooks["NodeOrder"])
         scores = [each for each in found if each is not None]
         total = None
         for each in scores:
             total = each if total is None else total + each
         return total
 
-    def job_ready(self, standing: Standing) -> bool:
+    def job_ready(self, job_state: JobState) -> bool:
         """Whether enough pods have a place, to every plugin."""
-        return all(ready(standing) for ready in self._job_ready)
+        return all(ready(job_state) for ready in self._hooks["JobReady"])
 
-    def job_pipelined(self, standing: Standing) -> bool:
-        """Whether enough pods have or await a place, and nobody objects."""
-        return _permitted(self._job_pipelined, standing)
+    def job_pipelined(self, job_state: JobState) -> bool:
+        """Whether enough pods have or await a place, and no plugin objects."""
+        return _permitted(self._tiers["JobPipelined"], job_state)
 
-    def job_enqueueable(self, standing: Standing) -> bool:
-        """Whether to let the job in: nobody objects."""
-        return _permitted(self._job_enqueueable, standing)
+    def job_enqueueable(self, job_state: JobState) -> bool:
+        """Whether to admit the job: no plugin objects."""
+        return _permitted(self._tiers["JobEnqueueable"], job_state)
 
-    def job_enqueued(self, standing: Standing) -> None:
-        """Tell every plugin that the job was let in."""
-        for told in self._job_enqueued:
-            told(standing)
+    def job_enqueued(self, job_state: JobState) -> None:
+        """Tell every plugin that the job was admitted."""
+        for told in self._hooks["JobEnqueued"]:
+            told(job_state)
 
-    def job_starving(self, standing: Standing) -> bool:
+    def job_starving(self, job_state: JobState) -> bool:
         """Whether others may be evicted for the job.
 
         The first tier with an opinion decides, and all in it must agree; without any,
-        nobody may.
+        no job may.
         """
-        opinions = self._job_starving
-        return bool(opinions) and all(starving(standing) for starving in opinions)
+        opinions = next(iter(self._tiers["JobStarving"]), ())
+        return bool(opinions) and all(starving(job_state) for starving in opinions)
 
     def overused(self, queue: Queue) -> bool:
         """Whether the queue has its share or more, to any plugin."""
-        return any(over(queue) for over in self._overused)
+        return any(over(queue) for over in self._hooks["Overused"])
 
     def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether the queue may take a pod that uses *amounts*, to every plugin."""
-        return all(may(queue, amounts) for may in self._allocatable)
+        return all(may(queue, amounts) for may in self._hooks["Allocatable"])
+
+    def effective_demand(self, demand: Demand) -> Demand | None:
+        """What counts of *demand*, by the first plugin that has a say in it."""
+        found = (each.effective_demand(demand) for each in self.plugins.values())
+        return next((each for each in found if each is not None), None)
+
+    def queue_limits(self, queue: Queue) -> dict[str, int]:
+        """What *queue* may use now, by the strictest plugin."""
+        return _least(each.queue_limits(queue) for each in self.plugins.values())
+
+    def admission_limits(self, queue: Queue) -> dict[str, int]:
+        """What jobs of *queue* may use that are admitted, by the strictest plugin."""
+        return _least(each.admission_limits(queue) for each in self.plugins.values())
 
     def preemptive(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether others may be evicted for such a pod, to every plugin."""
-        return all(may(queue, amounts) for may in self._preemptive)
+        return all(may(queue, amounts) for may in self._hooks["Preemptive"])
+
+
+def _least(limits: Iterable[Amounts]) -> dict[str, int]:
+    """The lowest of several limits of each resource."""
+    found: dict[str, int] = {}
+    for each in limits:
+        for name, amount in each.items():
+            found[name] = min(amount, found.get(name, amount))
+    return found
 
 
 def _class_of(conf: PluginConf, classes: Mapping[str, type[Plugin]]) -> type[Plugin]:
-    return classes[conf.name] if conf.plugin is None else conf.plugin
+    if conf.plugin is None:
+        return classes[conf.name]
+    return cast("type[Plugin]", conf.plugin)  # cli/plugins.py accepts no other
 
 
 class _Seat(Struct, frozen=True):
@@ -225,8 +224,6 @@ class _Seat(Struct, frozen=True):
     plugin: Plugin
 
     def votes_in(self, vote: str) -> bool:
-        if self.conf.name == AFFINITY and vote in _BY_SESSION:
-            return False
         return vote in self.conf.votes and defines(type(self.plugin), HOOKS[vote])
 
 
@@ -244,18 +241,18 @@ class _Listener:
         return bool(self._told)
 
     def __call__(
-        self, standing: Standing, holding: Holding, amounts: dict[str, int], by: int
+        self, job_state: JobState, holding: Holding, amounts: dict[str, int], by: int
     ) -> None:
         if by in self._told:
-            self._told[by](standing, holding, amounts)
+            self._told[by](job_state, holding, amounts)
 
 
-def _permitted(tiers: Iterable[Iterable[Opinion]], standing: Standing) -> bool:
+def _permitted(tiers: Iterable[Iterable[Opinion]], job_state: JobState) -> bool:
     """One objection refuses; a permit ends the round after its tier."""
     for tier in tiers:
         permitted = False
         for opinion in tier:
-            vote = opinion(standing)
+            vote = opinion(job_state)
             if vote == Vote.REJECT:
                 return False
             permitted |= vote == Vote.PERMIT
@@ -281,7 +278,7 @@ class Agreed(NamedTuple):
 
 
 class Ballot:
-    """The votes of plugins on who may be evicted.
+    """The votes of plugins on which pods may be evicted.
 
     Args:
         vote: What they are asked.
@@ -315,11 +312,11 @@ class Ballot:
             if not judges_per_job(type(each), vote)
         ]
 
-    def __call__(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def __call__(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Those of *victims* that may go for *evictor*, in the given order."""
         return self.by_sharers(evictor, self.by_tier(evictor, victims).victims)
 
-    def by_tier(self, evictor: Standing, victims: Sequence[Victim]) -> "Agreed":
+    def by_tier(self, evictor: JobState, victims: Sequence[Victim]) -> "Agreed":
         """The victims that the first tier with an opinion agrees on."""
         lasts, by_rank = True, self._by_rank[-1]
         flags = zip(self._tiers, self._per_job, self._by_rank, strict=False)
@@ -342,8 +339,8 @@ class Ballot:
         """
         return all(still(victims, gone) for still in self._still)
 
-    def by_sharers(self, evictor: Standing, agreed: list[Victim]) -> list[Victim]:
-        """Those of *agreed* to whom no plugin objects that shares the cluster."""
+    def by_sharers(self, evictor: JobState, agreed: list[Victim]) -> list[Victim]:
+        """Those of *agreed* that no plugin objects to that shares the cluster."""
         for choose in self._sharers:
             if agreed and (found := choose(evictor, agreed)) is not None:
                 agreed = found

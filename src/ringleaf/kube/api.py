@@ -523,9 +523,10 @@ class _Connection(asyncio.Protocol):
 
     def cut(self) -> None:
         """Let go, and have the system forget what it has not sent yet."""
-        with suppress(OSError):
-            kept = self._transport.get_extra_info("socket")
-            kept.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+        kept = self._transport.get_extra_info("socket")  # None where it is closed
+        if kept is not None:
+            with suppress(OSError):
+                kept.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
         self.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -81,7 +81,8 @@ class Binder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._on_way: dict[str, asyncio.Event] = {}
         """Pods that are being bound, and when it is known what became of them."""
-        self._deletions = asyncio.Semaphore(workers)
+        self._leaving = asyncio.Semaphore(max(1, workers // 2))
+        """Pods that are asked to end at a time: thousands may be, and others begin."""
         self._deleting: set[tuple[str, bool]] = set()
         """Uids of pods that are being deleted, and whether by force."""
         self._refusals: dict[str, int] = {}
@@ -260,11 +261,12 @@ class Binder:
     ) -> None:
         """Ask a pod to end; only one that does is told that it is disrupted."""
         path = encode.pod_path(pod, "eviction")
-        answer = await self._ask("POST", path, encode.eviction(pod))
-        if answer is not None and answer.ok:
-            granted(pod, why)
-            await self._mark(pod, why)
-            return
+        async with self._leaving:
+            answer = await self._ask("POST", path, encode.eviction(pod))
+            if answer is not None and answer.ok:
+                granted(pod, why)
+                await self._mark(pod, why)
+                return
         if answer is not None and answer.status == NOT_FOUND:
             return
         told = "no answer" if answer is None else _message(answer)
@@ -300,7 +302,7 @@ class Binder:
 
     async def _is_deleted(self, pod: PodRecord, *, force: bool) -> bool:
         """Ask for the deletion of a pod; a refusal is told once for its job."""
-        async with self._deletions:
+        async with self._leaving:
             path, body = encode.pod_path(pod), encode.deletion(pod, force=force)
             answer = await self._ask("DELETE", path, body, is_bind=True)
         if answer is None or answer.ok or answer.status in (NOT_FOUND, CONFLICT):

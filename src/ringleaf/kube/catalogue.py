@@ -45,13 +45,14 @@ RESOURCES: Final = ("milli_cpu", "memory_bytes", "scalar_resources")
 AMOUNTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "allocated": "what pods of the queue use",
-        "request": "what all pods of the queue ask that have not ended",
+        "request": "what all pods of the queue request that have not ended",
         "inqueue": "what admitted jobs still need to start",
-        "deserved": "the part of the cluster that is the queue's now",
-        "capacity": "the most it may use by its spec",
-        "real_capacity": "the most it may use, with what is kept for others",
+        "deserved": "the queue's current share of the cluster",
+        "capacity": "the most that it may use by its spec",
+        "real_capacity": "the most that it may use, less the guarantees of others",
     }
 )
+_COST: Final = "configuration.md#what-reservations-may-cost"
 _UNITS: Final = ("thousandths of a CPU", "bytes of memory", "thousandths of the rest")
 
 OWN_COUNTERS: Final = _rows(
@@ -59,22 +60,22 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_api_requests_total",
         ("verb", "code", "lane"),
-        "requests to the API server; `code` is `none` without an answer",
+        "requests to the API server; `code` is `none` without a response",
     ),
     (
         "ringleaf_bindings_total",
         ("result",),
-        "pods whose binding ended: `bound` or `failed`",
+        "bindings of pods: `bound` or `failed`",
     ),
     (
         "ringleaf_check_code_mismatches_total",
         (),
-        "reports that did not fit their check code (D23)",
+        "reports that did not match their check code (D23)",
     ),
     (
         "ringleaf_configuration_reloads_total",
         ("result",),
-        "times the configuration was read again: `good` or `bad`",
+        "reloads of the configuration: `good` or `bad`",
     ),
     (
         "ringleaf_conflicts_total",
@@ -89,7 +90,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_evictions_total",
         ("action", "result"),
-        "pods `asked` to end for another job, and of those the `refused`",
+        "evictions for other jobs: `asked` for, and of those `refused`",
     ),
     (
         "ringleaf_fault_deletions_total",
@@ -104,17 +105,17 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_failures_total",
         (),
-        "failures inside, whose culprit was [set aside](failures.md#quarantine)",
+        "internal failures, whose cause was [quarantined](failures.md#quarantine)",
     ),
     (
         "ringleaf_held_back_repairs_total",
         (),
-        "times that the [brake](faults.md#the-brake) held back a job with faulty pods",
+        "repairs that the [rate limit](faults.md#the-eviction-rate-limit) held back",
     ),
     (
         "ringleaf_lists_total",
         ("kind",),
-        "lists of a kind that were begun; one is usual",
+        "lists of a kind that were started; one is usual",
     ),
     (
         "ringleaf_messages_total",
@@ -129,17 +130,17 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_problems_total",
         ("kind",),
-        "problems with objects that were told, by the kind of object",
+        "reported problems with objects, by the kind of object",
     ),
     (
         "ringleaf_rebuilds_total",
         (),
-        "times that the engine started again from the objects",
+        "times that the engine was rebuilt from the objects",
     ),
     (
         "ringleaf_releases_total",
         (),
-        "half-bound gangs that were given up",
+        "half-bound gangs that were released",
     ),
     (
         "ringleaf_repair_escalations_total",
@@ -149,7 +150,12 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_repairs_finished_total",
         ("reach",),
-        "jobs that were made whole again, by how much of them was deleted",
+        "repaired jobs, by how much of them was deleted",
+    ),
+    (
+        "ringleaf_reservation_idle_chip_seconds_total",
+        (),
+        f"chip-seconds that [reservations]({_COST}) kept idle",
     ),
     (
         "ringleaf_watch_failures_total",
@@ -159,7 +165,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_watches_total",
         ("kind",),
-        "watches of a kind that were begun; one every five minutes is usual",
+        "watches of a kind that were started; one every five minutes is usual",
     ),
 )
 
@@ -173,17 +179,17 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_bindings_in_flight",
         (),
-        "pods on their way to their nodes",
+        "bindings in flight",
     ),
     (
         "ringleaf_brake_engaged",
         (),
-        "1 while the [brake](faults.md#the-brake) holds back jobs with faulty pods",
+        "1 while the [rate limit](faults.md#the-eviction-rate-limit) delays repairs",
     ),
     (
         "ringleaf_build_info",
         ("version", "python"),
-        "1; which Ringleaf this is",
+        "1; the version is a label",
     ),
     (
         "ringleaf_chips",
@@ -193,12 +199,12 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_configuration_is_current",
         (),
-        "1, or 0 where the configuration in the file is bad and an older one in force",
+        "1, or 0 while the file is invalid and an older configuration in effect",
     ),
     (
         "ringleaf_faults",
         ("cause",),
-        "[faults](faults.md) that are there",
+        "open [faults](faults.md)",
     ),
     (
         "ringleaf_fragmented_chips",
@@ -218,7 +224,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_leader",
         (),
-        "1 where this process decides, 0 where it stands by",
+        "1 where this process leads, 0 where it is a standby",
     ),
     (
         "ringleaf_leaves",
@@ -228,42 +234,47 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_longest_wait_seconds",
         QUEUE,
-        "how long the job has waited that has waited longest",
+        "wait time of the job that has waited longest",
     ),
     (
         "ringleaf_messages_waiting",
         (),
-        "conditions, events and phases that are still to be sent",
+        "conditions, events and phases to be sent",
     ),
     (
         "ringleaf_nodes",
         ("state",),
-        "nodes that are `ready`, `cordoned`, `set-aside` or `not-ready`",
+        "nodes that are `ready`, `cordoned`, `quarantined` or `not-ready`",
     ),
     (
         "ringleaf_objects",
         ("kind",),
-        "objects of a kind that are known",
+        "objects of a kind in the cache",
     ),
     (
         "ringleaf_oldest_repair_seconds",
         (),
-        "how long the job is being repaired that is longest",
+        "age of the oldest repair",
     ),
     (
         "ringleaf_repairs",
         ("reach",),
-        "jobs that are being repaired, by how much of them was deleted",
+        "jobs in repair, by how much of them was deleted",
+    ),
+    (
+        "ringleaf_reservation_idle_budget_used",
+        (),
+        f"share of the idle [budget]({_COST}) of reservations that is used, 0 to 1",
     ),
     (
         "ringleaf_set_aside",
         ("kind",),
-        "what is [set aside](failures.md#quarantine) after a failure, by its kind",
+        "[quarantined](failures.md#quarantine) objects, by their kind",
     ),
     (
         "ringleaf_spine_conflicts",
         (),
-        "jobs too many on the links of a leaf, [added up](#spine-conflicts)",
+        "jobs beyond the first on the links of a leaf, [summed](#spine-conflicts)",
     ),
     (
         "ringleaf_synced",
@@ -273,12 +284,12 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_waiting_jobs",
         ("reason",),
-        "jobs that wait, by [the reason](#why-jobs-wait) that counts most",
+        "pending jobs, by their main [reason](#why-jobs-wait)",
     ),
     (
         "ringleaf_watch_event_age_seconds",
         ("kind",),
-        "how old the newest object was when the watch told of it, to a second",
+        "age of the newest object when the watch delivered it, to a second",
     ),
     (
         "ringleaf_watch_silence_seconds",
@@ -292,7 +303,7 @@ OWN_HISTOGRAMS: Final = _rows(
     (
         "ringleaf_api_request_seconds",
         ("lane",),
-        "how long the API server takes to answer",
+        "response time of the API server",
     ),
     (
         "ringleaf_bind_seconds",
@@ -302,7 +313,7 @@ OWN_HISTOGRAMS: Final = _rows(
     (
         "ringleaf_decision_seconds",
         (),
-        "of each cycle: how long the engine thinks, all actions together",
+        "of each cycle: engine time of all actions",
     ),
     (
         "ringleaf_fault_acted_seconds",
@@ -317,7 +328,7 @@ OWN_HISTOGRAMS: Final = _rows(
     (
         "ringleaf_job_decision_seconds",
         (),
-        "of each decision: its part of the cycle it was made in",
+        "of each decision: its share of the cycle",
     ),
     (
         "ringleaf_repair_seconds",
@@ -353,26 +364,26 @@ VOLCANO: Final = (
         (
             "volcano_pod_preemption_victims",
             (),
-            "pods that were chosen the last time",
+            "victims of the last preemption",
         ),
         (
             "volcano_unschedule_job_count",
             (),
-            "jobs that wait",
+            "pending jobs",
         ),
         (
             "volcano_unschedule_task_count",
             ("job_id",),
-            "pods that a waiting job lacks to start; [not of all jobs](#series-by-job)",
+            "pods that a pending job lacks to start; [not of all jobs](#series-by-job)",
         ),
         (
             "volcano_job_share",
             ("job_ns", "job_id"),
             "the dominant share of a job, with `drf`; [not of all](#series-by-job)",
         ),
-        ("volcano_queue_share", QUEUE, "how much of its part a queue uses"),
+        ("volcano_queue_share", QUEUE, "how much of its share a queue uses"),
         ("volcano_queue_weight", QUEUE, "the weight of a queue"),
-        ("volcano_queue_overused", QUEUE, "1 where a queue uses its part or more"),
+        ("volcano_queue_overused", QUEUE, "1 where a queue uses its share or more"),
     ),
     *(
         Metric(
@@ -389,7 +400,7 @@ VOLCANO: Final = (
         (
             "volcano_e2e_scheduling_latency_milliseconds",
             (),
-            "of each cycle: from what has happened to pods on their way",
+            "of each cycle: from an event until bindings are sent",
         ),
         (
             "volcano_e2e_job_scheduling_latency_milliseconds",
@@ -407,15 +418,15 @@ VOLCANO: Final = (
 PROCESS: Final = (
     *_rows(
         Kind.COUNTER,
-        ("process_cpu_seconds_total", (), "processor time that was used"),
+        ("process_cpu_seconds_total", (), "CPU time used"),
     ),
     *_rows(
         Kind.GAUGE,
-        ("process_virtual_memory_bytes", (), "memory that was asked for"),
-        ("process_resident_memory_bytes", (), "memory that is used"),
-        ("process_start_time_seconds", (), "when it was started"),
-        ("process_open_fds", (), "files and connections that are open"),
-        ("process_max_fds", (), "how many may be"),
+        ("process_virtual_memory_bytes", (), "virtual memory"),
+        ("process_resident_memory_bytes", (), "resident memory"),
+        ("process_start_time_seconds", (), "start time of the process"),
+        ("process_open_fds", (), "open files and connections"),
+        ("process_max_fds", (), "limit of open files and connections"),
     ),
 )
 """Made by the library; only where there is a ``/proc``."""
@@ -431,7 +442,7 @@ SHADOW: Final = (
         (
             "ringleaf_shadow_differences_total",
             ("verdict", "rule"),
-            "those on which we differ, by the [rule](shadow.md#rules) that makes it",
+            "jobs decided differently, by the [rule](shadow.md#rules)",
         ),
     ),
     *_rows(
@@ -439,7 +450,7 @@ SHADOW: Final = (
         (
             "ringleaf_shadow_waiting_jobs",
             (),
-            "jobs that would start here, and wait there",
+            "jobs that would start here, and are pending there",
         ),
     ),
 )
@@ -464,7 +475,7 @@ SUMMARY: Final = (
         (
             "ringleaf_summary_jobs_amiss",
             (),
-            "jobs whose summary is not what it should be; the log says why",
+            "jobs with an outdated summary; the log says why",
         ),
         (
             "ringleaf_summary_leader",
@@ -474,7 +485,7 @@ SUMMARY: Final = (
         (
             "ringleaf_summary_strange_maps",
             (),
-            "ConfigMaps that another program writes as well",
+            "ConfigMaps that another program writes too",
         ),
     ),
     *_rows(
@@ -482,7 +493,7 @@ SUMMARY: Final = (
         (
             "ringleaf_summary_seconds",
             (),
-            "from a change of a job until its summary says so",
+            "from a change of a job until its summary is written",
         ),
     ),
 )
@@ -493,12 +504,12 @@ CATALOGUE: Final = (*OWN_COUNTERS, *OWN_GAUGES, *OWN_HISTOGRAMS, *VOLCANO)
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{reason.value: f"nodes {words}" for reason, words in REASON_WORDS.items()},
-        "queue": "its queue, which is full, closed or missing, or a plugin's veto",
-        "network": "nodes that may be used together: enough of them fit one by one",
-        "reserved": "the pods that are where it has its reservation",
+        "queue": "its queue (full, closed or missing), or a plugin that refuses it",
+        "network": "nodes that the network rule allows together: enough fit one by one",
+        "reserved": "pods on the nodes of its reservation",
         "evicting": "pods that were asked to end for it",
         "incomplete": "its own pods: too few, with gates or claims, or no PodGroup",
-        "invalid": "nothing; it can never run as it is",
+        "invalid": "nothing: the job is invalid and can never run as it is",
         "undecided": "a decision",
     }
 )
@@ -506,13 +517,13 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
 
 STATES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "free": "no pod holds it, on a node that takes pods",
-        "used": "a pod holds it",
-        "used-faulty": "a pod holds it, and it is reported faulty",
-        "reserved": "held back for a job that waits",
-        "faulty": "no pod holds it, and it is reported faulty or not listed",
-        "unavailable": "no pod holds it, and its node takes no pods",
-        "unclear": "a pod of the node holds chips and does not say which",
+        "free": "not held by a pod, on a node that takes pods",
+        "used": "held by a pod",
+        "used-faulty": "held by a pod, and reported faulty",
+        "reserved": "reserved for a pending job",
+        "faulty": "not held by a pod, and reported faulty or not listed",
+        "unavailable": "not held by a pod, on a node that takes no pods",
+        "unclear": "on a node where a pod holds chips and does not say which",
     }
 )
 """What becomes of chips, in words; every chip is in one state."""

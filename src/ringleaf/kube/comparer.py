@@ -4,7 +4,7 @@ Both say the same once all news has been heard; where they do not, something was
 and the engine begins anew from the objects. It is done a few jobs at a time.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from operator import attrgetter
 from typing import Final
 
@@ -45,9 +45,10 @@ def nodes_that_differ(world: World, engine: Engine) -> Iterator[str]:
 
 
 _offer: Final = attrgetter(
-    *("product", "chips", "offers", "faulty", "network_faulty", "ready", "cordoned")
+    *("product", "chips", "offers", "faulty", "network_faulty", "ready", "cordoned"),
+    "allocatable",
 )
-"""What of a node decides which of its chips are given."""
+"""What of a node decides which of its chips are given, and how many count."""
 
 
 def _held(cluster: Cluster) -> NDArray[np.uint64]:
@@ -63,18 +64,36 @@ def jobs_that_differ(
     world: World, engine: Engine, names: Iterable[str]
 ) -> Iterator[str]:
     """What the engine has wrong of jobs; in one line each."""
+    groups, nodes, cluster = world.groups, world.nodes, engine.view.cluster
     for name in names:
-        group = world.groups.get(name)
-        if group is not None:
-            yield from _job_differs(group, world, engine.view.cluster)
+        group = groups.get(name)
+        if group is not None and not _is_one_pod_in_place(group, nodes, cluster):
+            yield from _job_differs(group, world, cluster)
+
+
+def _is_one_pod_in_place(group: Group, nodes: Container[str], cluster: Cluster) -> bool:
+    """Whether a job is one pod without chips that is where the engine knows it.
+
+    Or with chips that it says are its own, and that are not free. Nearly all jobs are,
+    so they are looked at in few steps; of any other job nothing is known by this.
+    """
+    held = cluster.holdings.get(group.name)
+    if held is None or len(held) != 1 or len(group.pods) != 1 or not group.told:
+        return False
+    (holding,), (pod,) = held, group.pods.values()
+    if pod.assumed is not None or not pod.holds or pod.number != holding.replica:
+        return False
+    node = pod.node
+    if cluster.names[holding.node] != node or node not in nodes:
+        return False
+    own = mask_of(pod.chips) if pod.chips else 0
+    return holding.chips == own and not (own and cluster.free.item(holding.node) & own)
 
 
 def strangers(world: World, engine: Engine) -> Iterator[str]:
     """Jobs that hold something in the books, and of which there is no object."""
-    reserved = {each.holder for each in engine.bookings.values()}
-    reserved |= {each.holder for each in engine.repairs.values()}
     for name in engine.view.cluster.holdings:
-        if name not in world.groups and name not in reserved:
+        if isinstance(name, str) and name not in world.groups:
             yield f"job {quoted(name)} holds chips, and is not there"
 
 

@@ -9,21 +9,21 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
+from ringleaf.config.conf import Conf
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
-from ringleaf.framework.conf import Conf
 from ringleaf.framework.instruction import Instruction
-from ringleaf.framework.view import View
+from ringleaf.framework.state import SchedulerState
 from ringleaf.kube.quarantine import Culprit
 from ringleaf.kube.world import World
 from ringleaf.model.decision import Decision
 
 
 class Mind(Protocol):
-    """Who decides: an engine, or one that is being recorded."""
+    """What decides: an engine, or one that is being recorded."""
 
     @property
-    def view(self) -> View:
+    def view(self) -> SchedulerState:
         """What it knows."""
 
     @property
@@ -31,8 +31,8 @@ class Mind(Protocol):
         """Whether there is more to decide."""
 
     @property
-    def let_in(self) -> Iterable[str]:
-        """The jobs that were just let in."""
+    def admitted(self) -> Iterable[str]:
+        """The jobs that were just admitted."""
 
     def handle_all(
         self, events: Iterable[Event], now: float, most: float
@@ -49,7 +49,7 @@ class Decider:
     Args:
         world: What there is.
         conf: The configuration that counts now.
-        mind: Makes of an engine who decides.
+        mind: Makes of an engine what decides.
 
     """
 
@@ -88,7 +88,9 @@ class Decider:
     def begin_anew(self) -> None:
         """A new engine hears everything there is; of faults, what the last one knew."""
         with suppress(Exception):  # the last one may know nothing any more
-            self._world.carry_over(self.engine.book.everything, self.engine.deletions)
+            self._world.carry_over(
+                self.engine.fault_log.everything, self.engine.deletions
+            )
         self.engine = Engine((), conf=self._conf())
         self.mind = self._make(self.engine)
         self._is_new = True

@@ -29,12 +29,12 @@ from ringleaf.engine.event import (
     NodesGone,
     PodsAil,
     PodsRefused,
-    Woke,
+    TimerFired,
 )
 from ringleaf.framework.instruction import (
     Delete,
     Instruction,
-    Remember,
+    PersistRepair,
     Repaired,
     Report,
     Verdict,
@@ -70,7 +70,7 @@ KEPT: Final = (
     NodesGone,
     PodsAil,
     PodsRefused,
-    Woke,
+    TimerFired,
 )
 """What may change what is kept."""
 PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
@@ -151,6 +151,8 @@ class Faultbook:
         self._known: dict[tuple[str, str], dict[str, str]] = {FAULTS: {}, REASONS: {}}
         """What the ConfigMaps have, as far as we know."""
         self._told: dict[tuple[str, str], str] = {}
+        self._turns = {FAULTS: asyncio.Lock(), REASONS: asyncio.Lock()}
+        """One write at a time, so that no older one comes last."""
 
     # What happens.
 
@@ -169,7 +171,7 @@ class Faultbook:
         record = group.record
         if record is None or cause not in tuple(Cause):
             return
-        key = record.since, (record.reach, record.ailments)
+        key = record.since, (record.scope, record.ailments)
         if self._last.get(group.name) == key:
             return  # the same again, by force
         self._last[group.name] = key
@@ -254,8 +256,18 @@ class Faultbook:
                 pause = min(2 * pause, MOST_PAUSE_S)
             await asyncio.sleep(pause)
 
+    async def flush(self) -> None:
+        """Write what a leader has not written yet, before it ends."""
+        if self._writes:
+            known = [where for where in self._turns if where not in self._unread]
+            await asyncio.gather(*map(self._write, known))
+
     async def _write(self, where: tuple[str, str]) -> bool:
         """Write what has changed of a ConfigMap; whether it is written."""
+        async with self._turns[where]:
+            return await self._write_news(where)
+
+    async def _write_news(self, where: tuple[str, str]) -> bool:
         data = self._data(where)
         known = self._known[where]
         news = {k: text for k, text in data.items() if known.get(k, "") != text}
@@ -342,8 +354,8 @@ class Faultbook:
 def _is_of_faults(each: Instruction) -> bool:
     """Whether it is about a job with faults: who is repaired, or waits for that."""
     if isinstance(each, Report):
-        return each.verdict is Verdict.BRAKED
-    return isinstance(each, Delete | Remember | Repaired)
+        return each.verdict is Verdict.RATE_LIMITED
+    return isinstance(each, Delete | PersistRepair | Repaired)
 
 
 def fault_node(facts: NodeFacts) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from ringleaf.framework.match import AGREES, Match
+from ringleaf.explain.match import AGREES, Agreement
 from ringleaf.model.placement import Placement
 
 MOST: Final = 10_000
@@ -44,7 +44,7 @@ class Finding(Struct, frozen=True, omit_defaults=True):
 
     at: float
     job: str
-    verdict: Match
+    verdict: Agreement
     wanted: str = ""
     rule: str = ""
     why: str = ""
@@ -57,7 +57,7 @@ class Finding(Struct, frozen=True, omit_defaults=True):
 class Count(Struct, frozen=True):
     """How many jobs one rule parts."""
 
-    verdict: Match
+    verdict: Agreement
     rule: str
     jobs: int
 
@@ -81,7 +81,7 @@ class Summary(Struct, frozen=True):
     shadowed: tuple[str, ...]
     jobs: int
     agreement: float | None
-    verdicts: Mapping[Match, int]
+    verdicts: Mapping[Agreement, int]
     rules: tuple[Count, ...]
     differences: tuple[Finding, ...] = ()
     waiting: tuple[Finding, ...] = field(default=())
@@ -92,8 +92,8 @@ class Findings:
 
     def __init__(self, since: float = 0.0, shadowed: Iterable[str] = ()) -> None:
         self.since, self.shadowed = since, tuple(shadowed)
-        self.verdicts: Counter[Match] = Counter()
-        self.rules: Counter[tuple[Match, str]] = Counter()
+        self.verdicts: Counter[Agreement] = Counter()
+        self.rules: Counter[tuple[Agreement, str]] = Counter()
         self.differences: deque[Finding] = deque(maxlen=MOST)
         self.waiting: dict[str, Finding] = {}
 
@@ -124,8 +124,8 @@ class Findings:
         """All of it."""
         jobs = self.verdicts.total()
         agreed = sum(self.verdicts[match] for match in AGREES)
-        verdicts = {match: self.verdicts[match] for match in Match}
-        verdicts[Match.WAITS_THERE] += len(self.waiting)
+        verdicts = {match: self.verdicts[match] for match in Agreement}
+        verdicts[Agreement.WAITS_THERE] += len(self.waiting)
         ordered = sorted(self.rules.items(), key=lambda item: (-item[1], item[0]))
         return Summary(
             since=self.since,

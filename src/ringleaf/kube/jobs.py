@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM
+from ringleaf.framework.job_state import NO_NAMES, NONE_OF_THEM
 from ringleaf.kube import names
 from ringleaf.kube.demand import MAX_RESOURCES, BadPod, check_number
 from ringleaf.kube.objects import PodGroup
@@ -32,17 +32,16 @@ from ringleaf.kube.records import mark_of
 from ringleaf.kube.recovery import recovery_of, sees_to_faults
 from ringleaf.model.cache import Cache
 from ringleaf.model.demand import Demand
-from ringleaf.model.fault import Ailment, Record
-from ringleaf.model.job import (
+from ringleaf.model.fault import PodFault, Record
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import (
     FAULT_SCHEDULING,
     TOR_AFFINITY,
     Firmness,
-    Job,
-    Role,
     Schema,
     Strategy,
 )
-from ringleaf.model.placement import LeafState, Mark, Placement
+from ringleaf.model.placement import LeafAnnotation, LeafState, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.topology import quoted
@@ -114,7 +113,7 @@ class Group:
         """Numbers of which the engine knows that they are asked to end."""
         self.evicting: frozenset[str] = NO_NAMES
         """Uids of pods that were asked to end for others."""
-        self.ailing: tuple[Ailment, ...] = ()
+        self.ailing: tuple[PodFault, ...] = ()
         """What the engine knows to be wrong with its pods themselves."""
         self.record: Record | None = None
         """What is remembered of its repair."""
@@ -229,7 +228,7 @@ class Muster:
         self.lost = 0
         """Pods that are bound to nodes that are not there."""
         self.done = 0
-        self.barred = ""
+        self.excluded = ""
         """Why some pod cannot be placed."""
         for pod in group.pods.values():
             if pod.assumed is not None or pod.holds:
@@ -244,12 +243,14 @@ class Muster:
 
     def _sort(self, pod: PodRecord, now: float) -> None:
         if pod.state is State.BARRED:
-            self.barred = f"pod {quoted(pod.name)} has scheduling gates"
+            self.excluded = f"pod {quoted(pod.name)} has scheduling gates"
         elif pod.problem:
-            self.barred = pod.problem
+            self.excluded = pod.problem
         elif pod.not_before > now:
             why = f": {pod.refusal}" if pod.refusal else ""
-            self.barred = self.barred or f"pod {quoted(pod.name)} was not bound{why}"
+            self.excluded = (
+                self.excluded or f"pod {quoted(pod.name)} was not bound{why}"
+            )
         else:
             self.waiting.append(pod)
 
@@ -268,16 +269,16 @@ def members_of(
         if pod.holds or pod.assumed is not None:
             return ([pod] if place_of(pod) in nodes else []), ""
     found = Muster(group, nodes, now)
-    bound, waits = found.bound, bool(found.waiting or found.barred)
+    bound, waits = found.bound, bool(found.waiting or found.excluded)
     if group.podgroup is None and not group.is_alone:
         told = f"there is no PodGroup {quoted(group.name)}"
         return bound, told if waits else ""
     if found.there < group.need and (waits or bound):
         there = f"{found.there} of {group.need} pods are there (minMember)"
-        return bound, found.barred or f"pod group is not ready, {there}"
+        return bound, found.excluded or f"pod group is not ready, {there}"
     if waits and (lacks := _lacking_task(group, found.waiting)):
-        return bound, found.barred or f"pod group is not ready, {lacks}"
-    return bound + found.waiting, found.barred
+        return bound, found.excluded or f"pod group is not ready, {lacks}"
+    return bound + found.waiting, found.excluded
 
 
 def _lacking_task(group: Group, waiting: Iterable[PodRecord]) -> str:
@@ -393,7 +394,7 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         superpod_affinity=_firmness(group.name, traits),
         demand=lead.demand,
         roles=roles,
-        least=None if lone else max(0, group.need - len(ended)),
+        min_available=None if lone else max(0, group.need - len(ended)),
         finished=tuple(
             sorted(p.number for p in ended if p.asked and p.number is not None)
         ),
@@ -572,12 +573,12 @@ def placement_of(pod: PodRecord, job: Job) -> Placement:
     )
 
 
-def _mark(written: Mapping[str, str], job: Job) -> Mark | None:
+def _mark(written: Mapping[str, str], job: Job) -> LeafAnnotation | None:
     """What a pod says of its leaf, if it says something."""
     said = written.get(names.SHARED)
     if said not in ("0", "1", "2"):
         return None
-    return Mark(
+    return LeafAnnotation(
         job_type=job.job_type,
         state=LeafState(int(said)),
         healthy=written.get(names.HEALTHY) != "1",
@@ -731,7 +732,7 @@ def _roles(
                 name=name,
                 chips=chips,
                 replicas=len(numbers),
-                least=None if need is None else min(need, len(numbers)),
+                min_available=None if need is None else min(need, len(numbers)),
                 demand=demand,
                 ranks=tuple(sorted(numbers)),
             )

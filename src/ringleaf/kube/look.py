@@ -17,14 +17,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
-from ringleaf.kube.names import UID
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.recordstore import RecordStore
 from ringleaf.kube.watch import Gone
@@ -42,7 +42,6 @@ _FORBIDDEN: Final = re.compile(r"list (\S+): status 403, (.*)")
 LEASE: Final = "ringleaf"
 """The Lease of the leader, unless it was named otherwise."""
 SCHEDULERS: Final = ("ringleaf", "volcano")
-_NAMED: Final = re.compile(rf"[a-z0-9.-]+/[a-z0-9.-]+?{UID.pattern}(?![a-z0-9-])")
 
 
 class Trouble(Exception):  # noqa: N818 - it reads as what happened
@@ -159,36 +158,17 @@ class Look:
                 self.evicted.append(each)
 
 
-def known_as(world: World, name: str) -> str:
-    """What people call a group.
-
-    Volcano calls the PodGroup of a job by its name and its uid, and that of a pod, or
-    of the pods of one owner, ``podgroup`` and a uid: those are called by their pods.
-    """
-    bare = UID.sub("", name)
-    group = world.groups.get(name)
-    if bare == name or group is None or not bare.endswith("/podgroup"):
-        return bare
-    keys = sorted(pod.key for pod in group.pods.values())
-    if not keys:
-        return name
-    more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
-    return f"pod {keys[0]}{more}"
-
-
-def spoken(world: World, text: str) -> str:
-    """*text* with the names that people know instead of those with a uid."""
-    return _NAMED.sub(lambda found: known_as(world, found[0]), text)
-
-
 def podless_words(look: Look, name: str) -> str:
     """Why a job waits whose pods are not made yet."""
-    standing = look.engine.view.standings.get(name)
-    if standing is None:
+    job_state = look.engine.view.job_states.get(name)
+    if job_state is None:
         return "its pods are not created yet"
-    why = standing.why.lstrip(",; ")
-    words = f"needs {standing.job.wanted}"
-    return f"{words}; {why}" if why else words
+    words = f"needs {job_state.job.wanted}"
+    return (
+        words
+        if job_state.history.why is None
+        else f"{words}; {job_state.history.why.words}"
+    )
 
 
 def _waits(event: Event) -> bool:
@@ -268,7 +248,7 @@ class _Troubles:
 
     def note(self, line: str) -> None:
         """Something does not work."""
-        if " is passed over: " in line or line.startswith("watch "):
+        if " is skipped: " in line or line.startswith("watch "):
             return  # the scheduler does not see it either; one look needs no watch
         if not self._line:
             self._since = time.monotonic()

@@ -146,7 +146,7 @@ class Reader:
             if key in forms:
                 forms[key](f"{path}: {_title(plain)}", plain)
             elif key[1] in HARMLESS:
-                self.found.notes.append(f"{_title(plain)} makes no difference here")
+                self.found.notes.append(f"{_title(plain)} has no effect here")
             else:
                 raise _unknown(path, *key)
         return self.found

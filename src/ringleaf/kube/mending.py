@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
-    Point,
-    Remember,
+    PersistRepair,
     Repaired,
+    ReportFaultyPods,
 )
 from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Answer, Api, Unreachable
@@ -31,9 +31,9 @@ from ringleaf.kube.resetconfig import ResetConfig
 from ringleaf.kube.tasks import drain
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.world import World
-from ringleaf.model.fault import Down, Mode, Record
+from ringleaf.model.fault import Down, FaultMode, Record
 
-Mending = Delete | Point | Remember | AskToExit | Repaired
+Mending = Delete | ReportFaultyPods | PersistRepair | AskToExit | Repaired
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
 INVALID: Final = 422
 """What the API server says of a patch that is for another object of this name."""
@@ -143,11 +143,11 @@ class Mender:
             self._doomed.pop(each.job, None)
             return
         match each:
-            case Remember():
+            case PersistRepair():
                 self._remember(group, each.record)
             case Delete():
                 self._delete(group, each)
-            case Point():
+            case ReportFaultyPods():
                 self._point(group, each)
             case AskToExit():
                 self._say("ask to exit", job=each.job, exits=each.exits)
@@ -219,7 +219,7 @@ class Mender:
         if not pods or group.is_finished or group.told is None or group.is_outside:
             return
         group.is_finished = True
-        force = self._world.mode_of(group.told) is Mode.FORCE
+        force = self._world.mode_of(group.told) is FaultMode.FORCE
         self._say("delete", job=group.name, pods=len(pods), why="it was begun before")
         for pod in pods:
             self._doom(group, [pod], force=force or self._is_lost(pod))
@@ -249,7 +249,7 @@ class Mender:
             self._doomed.setdefault(group.name, set()).update(pod.uid for pod in pods)
         self._then(group.name, _Deletion(pods, force))
 
-    def _point(self, group: Group, each: Point) -> None:
+    def _point(self, group: Group, each: ReportFaultyPods) -> None:
         """Say on pods that they are faulty, and of those that were that they are not.
 
         Whoever deletes them goes by it.

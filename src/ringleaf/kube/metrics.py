@@ -13,7 +13,7 @@ from typing import Final
 
 from ringleaf.engine.event import Event, JobGone
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report, Verdict
-from ringleaf.framework.standing import Standing
+from ringleaf.framework.job_state import JobState
 from ringleaf.model.decision import Reason
 
 LANES: Final = ("bind", "lead", "read", "tell")
@@ -154,7 +154,7 @@ class Metrics:
     def decided(
         self,
         said: Iterable[Instruction],
-        standings: Mapping[str, Standing],
+        job_states: Mapping[str, JobState],
         n_nodes: int,
         seconds: float,
     ) -> None:
@@ -170,7 +170,7 @@ class Metrics:
                     self._evicts(each)
                 case Report():
                     decisions += 1
-                    self._reports(each, standings.get(each.job), n_nodes)
+                    self._reports(each, job_states.get(each.job), n_nodes)
         if decisions:
             self.job_decision_s.observe(seconds / decisions, decisions)
 
@@ -180,7 +180,7 @@ class Metrics:
             self.preemptions += 1
             self.victims = len(each.replicas)
 
-    def _reports(self, each: Report, standing: Standing | None, n_nodes: int) -> None:
+    def _reports(self, each: Report, job_state: JobState | None, n_nodes: int) -> None:
         match each.verdict:
             case Verdict.CONFLICT:
                 self.conflicts += 1
@@ -190,8 +190,8 @@ class Metrics:
                 self.told[each.job] = "reserved"
             case Verdict.EVICTS:
                 self.told[each.job] = "evicting"
-            case Verdict.WAITING if standing is not None:
-                lacking = standing.min_pods - standing.ready
+            case Verdict.WAITING if job_state is not None:
+                lacking = job_state.min_pods - job_state.ready
                 self.attempts["unschedulable"] += max(0, lacking)
                 self.told[each.job] = cause_of(each.reasons, n_nodes, lacking)
 

@@ -100,3 +100,19 @@ REPORTS: Final = (
 
 UID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """What Volcano adds to the name of a job, for the name of its PodGroup."""
+NAMED: Final = re.compile(rf"[a-z0-9.-]+/[a-z0-9.-]+?{UID.pattern}(?![a-z0-9-])")
+"""A PodGroup in a text, by its namespace and a name that ends with a uid."""
+OF_PODS: Final = "/podgroup"
+"""How Volcano calls a PodGroup that no job owns, before its uid."""
+
+
+def bare_name(name: str) -> str:
+    """The name of a job without the uid that Volcano adds.
+
+    >>> bare_name("ml/bert-0f8fad5b-d9cb-469f-a165-70867728950e")
+    'ml/bert'
+
+    That of a PodGroup that no job owns stays: nothing else tells it from others.
+    """
+    bare = UID.sub("", name)
+    return name if bare.endswith(OF_PODS) else bare

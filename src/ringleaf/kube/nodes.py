@@ -30,9 +30,9 @@ from ringleaf.model.demand import Effect, Taint
 from ringleaf.model.fault import Down
 from ringleaf.model.mask import MAX_CHIPS, chips_of, full_mask, mask_of
 from ringleaf.model.product import Product
-from ringleaf.model.spine import Leaf
 from ringleaf.model.topology import Topology, quoted, seats
-from ringleaf.policies.fit import some_of
+from ringleaf.model.uplinks import Leaf
+from ringleaf.policies.counting import some_of
 from ringleaf.policies.products import NO_NPU
 
 NO_SUPERPOD: Final = -2
@@ -146,6 +146,7 @@ def node_of(
         weak_switch=weak_switch,
         down=down,
         offers=_offers(n_chips, kept_back, is_unclear=is_unclear),
+        allocatable=allocatable if allocatable < n_chips else None,
     )
     return NodeFacts(
         node=node,
@@ -237,7 +238,7 @@ def _product(given: NodeObject, inventory: Inventory, problems: list[str]) -> Pr
         )
         problems.append(
             f"its labels ({has}) name no product that is known; "
-            "no chips are given; hint: see: ringleaf products"
+            "no chips are given; hint: ringleaf products lists them"
         )
         return NO_NPU
     listed = given.metadata.annotations or {}

@@ -23,9 +23,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from ringleaf.framework.faultbook import Stage
-from ringleaf.framework.standing import Phase, Standing
-from ringleaf.framework.view import View
+from ringleaf.framework.fault_log import Stage
+from ringleaf.framework.job_state import JobState, Phase
+from ringleaf.framework.state import SchedulerState
 from ringleaf.kube.catalogue import (
     AMOUNTS,
     CATALOGUE,
@@ -43,7 +43,8 @@ from ringleaf.kube.scheduler import Scheduler
 from ringleaf.kube.toll import DELETED_FOR
 from ringleaf.model.amounts import Amounts
 from ringleaf.model.cluster import Cluster, Masks
-from ringleaf.model.fault import Cause, Reach
+from ringleaf.model.fault import Cause, RestartScope
+from ringleaf.model.owner import Owner
 from ringleaf.plugins.drf import share_of
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.policies.fragments import fragments
@@ -249,8 +250,8 @@ class Reading:
             for force in (False, True):
                 n = toll.deleted[word, force]
                 put("ringleaf_fault_deletions_total", n, word, str(force).lower())
-        doing = Counter(each.reach for each in toll.repairs.values())
-        for reach in Reach:
+        doing = Counter(each.scope for each in toll.repairs.values())
+        for reach in RestartScope:
             put("ringleaf_repairs", doing[reach], reach)
             put("ringleaf_repairs_finished_total", toll.finished[reach], reach)
             put("ringleaf_repair_escalations_total", toll.escalated[reach], reach)
@@ -259,7 +260,8 @@ class Reading:
         put("ringleaf_oldest_repair_seconds", max(0.0, now - since))
         put("ringleaf_repair_seconds", toll.repair_s)
         put(
-            "ringleaf_brake_engaged", any(each.braked for each in toll.repairs.values())
+            "ringleaf_brake_engaged",
+            any(each.rate_limited for each in toll.repairs.values()),
         )
         put("ringleaf_held_back_repairs_total", toll.held_back)
         put("ringleaf_never_ran_total", toll.releases)
@@ -279,6 +281,10 @@ class Reading:
         put("ringleaf_messages_total", teller.dropped, "dropped")
         put("ringleaf_messages_waiting", teller.n_waiting)
         put("ringleaf_half_bound_gangs", of.n_half_bound)
+        reservations = of.reservations
+        kept_idle = reservations.idle.kept(of.now())
+        put("ringleaf_reservation_idle_chip_seconds_total", kept_idle)
+        put("ringleaf_reservation_idle_budget_used", reservations.idle.share)
         put("ringleaf_check_code_mismatches_total", world.mismatches)
         for kind, n in sorted(world.bad_objects().items()):
             put("ringleaf_bad_objects", n, kind)
@@ -300,7 +306,7 @@ class Reading:
                 age = max(0.0, heard_at - seconds_of(made))
                 put("ringleaf_watch_event_age_seconds", age, kind)
 
-    def _chips(self, view: View) -> Iterator[None]:
+    def _chips(self, view: SchedulerState) -> Iterator[None]:
         """Chips by state, fragments and nodes."""
         cluster, put = view.cluster, self._put
         held = np.zeros(len(cluster), np.uint64)
@@ -321,15 +327,15 @@ class Reading:
                 put("ringleaf_fragmented_chips", lost, product.key, str(asked))
             yield
         takes = cluster.ready & ~cluster.cordoned
-        ready, aside = int(takes.sum()), int((takes & cluster.aside).sum())
+        ready, aside = int(takes.sum()), int((takes & cluster.quarantined).sum())
         cordoned = int((cluster.ready & cluster.cordoned).sum())
         put("ringleaf_nodes", ready - aside, "ready")
-        put("ringleaf_nodes", aside, "set-aside")
+        put("ringleaf_nodes", aside, "quarantined")
         put("ringleaf_nodes", cordoned, "cordoned")
         put("ringleaf_nodes", len(cluster) - ready - cordoned, "not-ready")
 
     def _leaves(self, cluster: Cluster) -> None:
-        crossing = cluster.spine.crossing
+        crossing = cluster.uplinks.crossing
         none, one = int((crossing == 0).sum()), int((crossing == 1).sum())
         self._put("ringleaf_leaves", none, "none")
         self._put("ringleaf_leaves", one, "one")
@@ -337,29 +343,29 @@ class Reading:
         conflicts = int(np.maximum(crossing - 1, 0).sum())
         self._put("ringleaf_spine_conflicts", conflicts)
 
-    def _jobs(self, view: View, queues: "_Named") -> Iterator[None]:
+    def _jobs(self, view: SchedulerState, queues: "_Named") -> Iterator[None]:
         """Who waits, for what and since when."""
         causes: Counter[str] = Counter()
         phases: Counter[Phase] = Counter()
         since: dict[str, float] = {}
-        waiting, unsettled = 0, list[Standing]()
-        listed = [*view.standings.values()]
+        waiting, unsettled = 0, list[JobState]()
+        listed = [*view.job_states.values()]
         for first in range(0, len(listed), STEP_JOBS):
             unsettled += _unsettled(listed[first : first + STEP_JOBS])
             yield
-        for n, standing in enumerate(unsettled):
+        for n, job_state in enumerate(unsettled):
             if n % STEP_JOBS == STEP_JOBS - 1:
                 yield
-            phases[standing.phase] += 1
-            if not _waits(standing):
+            phases[job_state.phase] += 1
+            if not _waits(job_state):
                 continue
             waiting += 1
-            causes[self._cause(standing)] += 1
-            queue = standing.job.queue
-            since[queue] = min(standing.waiting_since, since.get(queue, view.now))
+            causes[self._cause(job_state)] += 1
+            queue = job_state.job.queue
+            since[queue] = min(job_state.waiting_since, since.get(queue, view.now))
             if waiting <= MOST_JOBS:
-                lacking = max(0, standing.min_pods - standing.ready)
-                name = standing.job.name
+                lacking = max(0, job_state.min_pods - job_state.ready)
+                name = job_state.job.name
                 self._put("volcano_unschedule_task_count", lacking, name)
         others = len(view.accounts[OUTSIDE].jobs) if OUTSIDE in view.accounts else 0
         idle = phases[Phase.PENDING] + phases[Phase.INQUEUE]
@@ -379,36 +385,36 @@ class Reading:
             self._shares(view)
             yield
 
-    def _cause(self, standing: Standing) -> str:
-        told = self._of.metrics.told.get(standing.job.name, "undecided")
-        if standing.why and told not in ("reserved", "evicting"):
+    def _cause(self, job_state: JobState) -> str:
+        told = self._of.metrics.told.get(job_state.job.name, "undecided")
+        if job_state.history.why is not None and told not in ("reserved", "evicting"):
             return "queue"
         return told
 
-    def _unheard(self, view: View) -> Counter[str]:
+    def _unheard(self, view: SchedulerState) -> Counter[str]:
         """Jobs of which the engine does not know: incomplete ones, invalid ones."""
         found: Counter[str] = Counter()
         for name, cause in self._of.metrics.told.items():
-            if cause == "invalid" and name not in view.standings:
+            if cause == "invalid" and name not in view.job_states:
                 found[cause] += 1
         for name in self._of.world.unready:
-            standing = view.standings.get(name)
-            if standing is None or _lacks_pods(standing):
+            job_state = view.job_states.get(name)
+            if job_state is None or _lacks_pods(job_state):
                 found["incomplete"] += 1
         return found
 
-    def _shares(self, view: View) -> None:
+    def _shares(self, view: SchedulerState) -> None:
         left = MOST_JOBS
-        for name, standing in view.standings.items():
-            if standing.allocated and standing.job.queue != OUTSIDE:
-                share = share_of(standing.allocated, view.total)
+        for name, job_state in view.job_states.items():
+            if job_state.allocated and job_state.job.queue != OUTSIDE:
+                share = share_of(job_state.allocated, view.total)
                 space, _slash, own = name.removeprefix("pod ").partition("/")
                 self._put("volcano_job_share", share, space, own)
                 left -= 1
                 if not left:
                     break
 
-    def _queues(self, view: View, queues: "_Named") -> Iterator[None]:
+    def _queues(self, view: SchedulerState, queues: "_Named") -> Iterator[None]:
         parts = Proportion(view, {}) if self._has_plugin("proportion") else None
         counted = (name for name, n in view.total.items() if n and name not in MAIN)
         resources = _Named(counted, MOST_RESOURCES)
@@ -463,7 +469,7 @@ class _Named:
         return name if name in self._names else OTHER
 
 
-def _unsettled(standings: Iterable[Standing]) -> list[Standing]:
+def _unsettled(job_states: Iterable[JobState]) -> list[JobState]:
     """The jobs of ours that may wait: those that do not run, or with few pods.
 
     It is asked of every job there is, so it asks no more than it must.
@@ -471,21 +477,21 @@ def _unsettled(standings: Iterable[Standing]) -> list[Standing]:
     running = Phase.RUNNING
     return [
         each
-        for each in standings
+        for each in job_states
         if (each.phase is not running or len(each.placements) < each.min_pods)
         and each.job.queue != OUTSIDE
     ]
 
 
-def _waits(standing: Standing) -> bool:
-    if standing.phase is Phase.RUNNING:
-        return standing.is_broken
-    return not _lacks_pods(standing)
+def _waits(job_state: JobState) -> bool:
+    if job_state.phase is Phase.RUNNING:
+        return job_state.below_min_available
+    return not _lacks_pods(job_state)
 
 
-def _lacks_pods(standing: Standing) -> bool:
+def _lacks_pods(job_state: JobState) -> bool:
     """Whether others are to make its pods now."""
-    return standing.job.podless and standing.phase is Phase.INQUEUE
+    return job_state.job.podless and job_state.phase is Phase.INQUEUE
 
 
 def states_of(cluster: Cluster, reserved: Masks) -> dict[str, Counts]:
@@ -495,7 +501,7 @@ def states_of(cluster: Cluster, reserved: Masks) -> dict[str, Counts]:
     """
     count = np.bitwise_count
     used, idle = cluster.taken & ~reserved, ~cluster.taken
-    takes_pods = cluster.ready & ~cluster.cordoned & ~cluster.aside
+    takes_pods = cluster.ready & ~cluster.cordoned & ~cluster.quarantined
     free = count(cluster.free & cluster.healthy & idle)
     states: dict[str, Counts] = {
         "free": np.where(takes_pods, free, 0),
@@ -510,9 +516,11 @@ def states_of(cluster: Cluster, reserved: Masks) -> dict[str, Counts]:
     return states
 
 
-def _reserve(held: Masks, holders: Iterable[str], cluster: Cluster, view: View) -> None:
+def _reserve(
+    held: Masks, holders: Iterable[Owner], cluster: Cluster, view: SchedulerState
+) -> None:
     """Add the chips of every node that some of *holders* hold for jobs that wait."""
-    jobs = view.standings
+    jobs = view.job_states
     for holder in holders:
         if holder not in jobs:
             for holding in cluster.holdings.get(holder, ()):

@@ -241,7 +241,7 @@ class PodRecord:
         self.demand = self.base
         if spec.resource_claims:
             self.problem = (
-                f"Pod {quoted(self.key)} has resource claims, which are not heeded; "
+                f"Pod {quoted(self.key)} has resource claims, which are ignored; "
                 "hint: ask for chips as resources"
             )
 

@@ -14,7 +14,6 @@ know) are refused where nothing else names the product.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final, NoReturn
 
@@ -22,6 +21,7 @@ from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod
 from ringleaf.kube.objects import NodeObject
 from ringleaf.model.product import Product
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.model.topology import quoted
 from ringleaf.policies.products import (
     ASCEND_310,
@@ -186,7 +186,7 @@ def _of_policy(
             raise BadPod(
                 f"annotation {POLICY} is {quoted(policy)}, for {NOT_PLACED[policy]}, "
                 "which is not placed",
-                "see: ringleaf products",
+                "ringleaf products lists them",
             )
         if product := BY_POLICY.get((resource, policy)):
             return product
@@ -224,5 +224,4 @@ def _either(words: Iterable[str]) -> str:
 
 
 def _closest(given: str, known: list[str]) -> str:
-    close = get_close_matches(given[:100], known, n=1, cutoff=LIKE)
-    return f"did you mean {close[0]!r}?" if close else "see: ringleaf products NAME"
+    return did_you_mean(given, known, LIKE) or "ringleaf products NAME"

@@ -7,14 +7,16 @@ again after a pause that doubles, or a moment after it has changed.
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import starmap
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from ringleaf.framework.booking import Booking
-from ringleaf.framework.repairs import Repair
-from ringleaf.framework.standing import Standing
+from ringleaf.actions.queue_iterator import QueueIterator
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.repair import Repair
+from ringleaf.framework.reservation import Reservation
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.pods import PodRecord
 from ringleaf.model.cluster import Node
@@ -110,8 +112,11 @@ class Quarantine:
 
         Two failures one soon after the other are blamed on what both have in common,
         if there is such a thing: the first may have been blamed on something that the
-        culprit was compared with.
+        culprit was compared with. Where the innermost function has the name of a queue
+        and nothing else, it is that queue.
         """
+        if queue := _queue_by_name(error.__traceback__):
+            return [Culprit("Queue", queue)]
         frames = [*_about(error.__traceback__)]
         everything = frozenset(culprit for found in frames for culprit in found)
         at, before = self._last
@@ -140,6 +145,25 @@ def _about(trace: TracebackType | None) -> Iterator[frozenset[Culprit]]:
         trace = trace.tb_next
 
 
+def _queue_by_name(trace: TracebackType | None) -> str:
+    """The name of a queue in the innermost function that knows any; else empty."""
+    found = ""
+    while trace is not None:
+        known = [*trace.tb_frame.f_locals.items()][:MOST_LOCALS]
+        if any(map(_culprit, (each for _name, each in known))):
+            found = ""
+        else:
+            found = next(filter(None, starmap(_queue_name, known)), found)
+        trace = trace.tb_next
+    return found
+
+
+def _queue_name(name: str, value: object) -> str:
+    if isinstance(value, QueueIterator):
+        return value.queue
+    return value if name == "queue" and isinstance(value, str) else ""
+
+
 def _culprit(value: Any) -> Culprit | None:  # noqa: ANN401 - whatever a name stands for
     if isinstance(value, Node):
         return Culprit("Node", value.name)
@@ -147,7 +171,7 @@ def _culprit(value: Any) -> Culprit | None:  # noqa: ANN401 - whatever a name st
         return Culprit("Queue", value.name)
     if isinstance(value, Job | Repair | Group):
         return Culprit("Job", value.name)
-    if isinstance(value, Standing | Booking | PodRecord | Struct):
+    if isinstance(value, JobState | Reservation | PodRecord | Struct):
         job = getattr(value, "job", None)
         name = job.name if isinstance(job, Job) else job
         return Culprit("Job", name) if isinstance(name, str) else None

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ringleaf.model.fault import Ailment, Cause, Reach, Record
-from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
 from ringleaf.policies.faults import CAUSES
 
 VERSION: Final = 1
@@ -68,7 +68,7 @@ class _Written(Struct, omit_defaults=True):
     since: float
     by: str = ""
     """The scheduler whose job it is, by the name that pods have; empty for any."""
-    reach: str = Reach.PODS.value
+    reach: str = RestartScope.POD.value
     nodes: list[str] = field(default_factory=list)
     ails: _Ails | None = None
     at: _Places | None = None
@@ -162,7 +162,7 @@ def read(text: str) -> Record:
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise BadRecord(f"cannot be read: {str(error)[:200]}") from None
     except (ValueError, IndexError) as error:
-        raise BadRecord(f"makes no sense: {str(error)[:200]}") from None
+        raise BadRecord(f"is inconsistent: {str(error)[:200]}") from None
 
 
 def _text(record: Record, by: str, marks: str = "") -> str:
@@ -173,7 +173,7 @@ def _text(record: Record, by: str, marks: str = "") -> str:
         v=VERSION,
         since=record.since,
         by=by,
-        reach=record.reach.value,
+        reach=record.scope.value,
         nodes=[str(name) for name in nodes.known],
         ails=ails,
         at=at,
@@ -192,7 +192,7 @@ def _record(given: _Written) -> Record:
         raise ValueError(f"its version is {given.v}, want {VERSION}")
     return Record(
         since=given.since,
-        reach=Reach(given.reach),
+        scope=RestartScope(given.reach),
         ailments=() if given.ails is None else tuple(_ailments(given.ails, given)),
         placements=() if given.at is None else tuple(_placements(given.at, given)),
         deleted=_pods(given.deleted),
@@ -203,7 +203,7 @@ def _record(given: _Written) -> Record:
     )
 
 
-def _ails(ailments: Sequence[Ailment], nodes: _Table) -> _Ails:
+def _ails(ailments: Sequence[PodFault], nodes: _Table) -> _Ails:
     causes = _Table()
     return _Ails(
         pods=pack(each.replica for each in ailments),
@@ -213,12 +213,12 @@ def _ails(ailments: Sequence[Ailment], nodes: _Table) -> _Ails:
     )
 
 
-def _ailments(given: _Ails, record: _Written) -> Iterator[Ailment]:
+def _ailments(given: _Ails, record: _Written) -> Iterator[PodFault]:
     causes = [_cause(word) for word in given.causes]
     _pods(given.pods)
     columns = given.pods, given.cause, given.node
     for replica, cause, node in _rows(*columns):
-        yield Ailment(replica, causes[cause], record.nodes[node])
+        yield PodFault(replica, causes[cause], record.nodes[node])
 
 
 def _cause(word: str) -> Cause:
@@ -278,16 +278,18 @@ def _chips(text: str) -> tuple[int, ...]:
     return found
 
 
-def _plain(mark: Mark | None) -> _Mark | None:
+def _plain(mark: LeafAnnotation | None) -> _Mark | None:
     if mark is None:
         return None
     kind = None if mark.job_type is None else mark.job_type.value
     return kind, int(mark.state), mark.healthy
 
 
-def _mark(given: _Mark) -> Mark:
+def _mark(given: _Mark) -> LeafAnnotation:
     kind, state, healthy = given
-    return Mark(None if kind is None else JobType(kind), LeafState(state), healthy)
+    return LeafAnnotation(
+        None if kind is None else JobType(kind), LeafState(state), healthy
+    )
 
 
 def _rows(*columns: str) -> Iterator[tuple[int, ...]]:

@@ -9,7 +9,6 @@ budget below 0 is none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from ringleaf.kube import names
@@ -17,12 +16,13 @@ from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pods import PodRecord, State
 from ringleaf.model.fault import (
     NO_RECOVERY,
-    Ailment,
     Cause,
-    Mode,
+    FaultMode,
+    PodFault,
     Recovery,
     SubHealth,
 )
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.model.topology import quoted
 
 LABELS: Final = (
@@ -34,9 +34,10 @@ LABELS: Final = (
     names.ELASTIC,
 )
 ANNOTATIONS: Final = (names.RECOVER_PATH, names.RECOVER_STRATEGY)
+_SAID: Final = frozenset({*LABELS, *ANNOTATIONS})
 MAX_RETRIES: Final = 1_000_000
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    names.FAULT_SCHEDULING: tuple(each.value for each in Mode),
+    names.FAULT_SCHEDULING: tuple(each.value for each in FaultMode),
     names.POD_RESCHEDULING: ("on", "off"),
     names.PROCESS_RECOVER: ("on", "pause", "off"),
     names.SUB_HEALTHY: tuple(each.value for each in SubHealth),
@@ -44,12 +45,12 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What may be said."""
 IN_VAIN: Final[Mapping[str, str]] = {
-    names.FAULT_SCHEDULING: "pods stay where they are, whatever happens",
-    names.FAULT_RETRIES: "pods that fail are not tried again",
+    names.FAULT_SCHEDULING: "its faulty pods are not replaced",
+    names.FAULT_RETRIES: "failed pods are not restarted",
     names.POD_RESCHEDULING: "it counts as 'off'",
     names.PROCESS_RECOVER: "it counts as 'off'",
     names.SUB_HEALTHY: "it counts as 'ignore'",
-    names.RECOVER_PATH: "it counts as not there",
+    names.RECOVER_PATH: "it is ignored",
 }
 """What follows from something else."""
 LIKE: Final = 0.7
@@ -138,12 +139,8 @@ def _wanted(key: str, text: str) -> tuple[str, str]:
     words = WORDS.get(key, (text,))
     if text in words:
         return "", ""
-    plain = {word.lower(): word for word in words}
-    given = text[:MOST_FOUND].strip().lower()
-    close = get_close_matches(given, plain, n=1, cutoff=LIKE)
-    hint = f"did you mean {quoted(plain[close[0]])}?" if close else ""
     *most, last = words
-    return f"{', '.join(most)} or {last}", hint
+    return f"{', '.join(most)} or {last}", did_you_mean(text, words, LIKE)
 
 
 def _discord(said: Mapping[str, str], pods: Iterable[PodRecord]) -> Iterator[str]:
@@ -162,13 +159,13 @@ def _words(said: Mapping[str, str], pods: Iterable[PodRecord]) -> set[str | None
     return {pod.labels.get(key, word) for pod in pods}
 
 
-def ailments_of(pods: Iterable[PodRecord], recovery: Recovery) -> tuple[Ailment, ...]:
+def ailments_of(pods: Iterable[PodRecord], recovery: Recovery) -> tuple[PodFault, ...]:
     """What is wrong with the pods of a job by their own account, by their numbers."""
     found = []
     for pod in pods:
         cause = Cause.NODE if pod.is_stranded else _cause(pod, recovery)
         if cause is not None and pod.number is not None and pod.node:
-            found.append(Ailment(pod.number, cause, pod.node))
+            found.append(PodFault(pod.number, cause, pod.node))
     return tuple(sorted(found, key=lambda each: each.replica))
 
 
@@ -206,21 +203,22 @@ def _said(lead: PodRecord | None, podgroup: PodGroup | None) -> dict[str, str]:
         meta = podgroup.metadata
         sources += [(meta.labels or {}, LABELS), (meta.annotations or {}, ANNOTATIONS)]
     for given, keys in sources:
-        found |= {key: given[key] for key in keys if key in given}
+        if not _SAID.isdisjoint(given):
+            found |= {key: given[key] for key in keys if key in given}
     return found
 
 
 def _mode(
     said: Mapping[str, str], pods: Iterable[PodRecord], podgroup: PodGroup | None
-) -> Mode:
+) -> FaultMode:
     """Who deletes pods; nobody where others see to it, or pods disagree."""
     if names.RECOVER_STRATEGY in said or said.get(names.ELASTIC) == "on":
-        return Mode.OFF
+        return FaultMode.OFF
     word = said.get(names.FAULT_SCHEDULING)
     labels = None if podgroup is None else podgroup.metadata.labels
     if names.FAULT_SCHEDULING not in (labels or {}) and len(_words(said, pods)) > 1:
-        return Mode.OFF
-    return Mode(word) if word in tuple(Mode) else Mode.OFF
+        return FaultMode.OFF
+    return FaultMode(word) if word in tuple(FaultMode) else FaultMode.OFF
 
 
 def _retries(text: str) -> int:

@@ -20,7 +20,7 @@ from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.reports import check_code
-from ringleaf.model.fault import Reach, Record
+from ringleaf.model.fault import Record, RestartScope
 
 PREFIX: Final = "reset-config-"
 RESET, CODE, TYPE = "reset.json", "checkCode", "restartType"
@@ -135,7 +135,7 @@ def changed(
     if exits is not None:
         after.graceful_exit = int(exits)
     if record is not None:
-        whole = record.reach is Reach.JOB
+        whole = record.scope is RestartScope.JOB
         after.ranks = []
         after.retry_time = 0 if whole else before.retry_time + 1
         data[TYPE] = "podReschedule"

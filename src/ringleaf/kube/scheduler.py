@@ -18,24 +18,26 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ringleaf.actions.unstarted import NEVER_RAN
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import Event, JobArrived, JobGone, Woke
-from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.engine.event import Event, JobArrived, JobGone, TimerFired
 from ringleaf.framework.instruction import (
     AskToExit,
     Bind,
     Delete,
     Evict,
     Instruction,
-    Point,
-    Remember,
+    PersistRepair,
     Repaired,
     Report,
+    ReportFaultyPods,
     Verdict,
     WakeAt,
 )
-from ringleaf.framework.standing import Standing
-from ringleaf.framework.view import View
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.reservations import Reservations
+from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
@@ -64,7 +66,7 @@ from ringleaf.model.decision import Waiting
 from ringleaf.model.fault import Cause
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE
-from ringleaf.policies.fit import some_of
+from ringleaf.policies.counting import some_of
 
 SLICE: Final = 64
 """Jobs that are decided before their pods are sent off and the next are looked at."""
@@ -177,7 +179,7 @@ class Scheduler:
         """What is wrong with a newer configuration; the last good one counts."""
         self.world = World(options.schedulers, self._own_conf, options.canary)
         self.decider = Decider(self.world, lambda: self._own_conf, mind)
-        self.toll = Toll(self._engine.book, self._engine.repairs)
+        self.toll = Toll(self._engine.fault_log, self._engine.repairs)
         self._conflicts: dict[str, Report] = {}
         """What a leader is to be told of, by job."""
         self._wake = asyncio.Event()
@@ -235,7 +237,7 @@ class Scheduler:
         self.book = Faultbook(
             api,
             self.world,
-            lambda: self._engine.book.everything,
+            lambda: self._engine.fault_log.everything,
             self.now,
             say,
             changed=self._wake.set,
@@ -285,9 +287,14 @@ class Scheduler:
         self.metrics.reloads["bad"] += 1
 
     @property
-    def view(self) -> View:
+    def view(self) -> SchedulerState:
         """What the engine knows."""
         return self._mind.view
+
+    @property
+    def reservations(self) -> Reservations:
+        """The reservations of the engine, and what they cost."""
+        return self._engine.cycle.reservations
 
     @property
     def reflectors(self) -> Sequence[Reflector[Any]]:
@@ -423,7 +430,7 @@ class Scheduler:
             async with asyncio.timeout(STOP_S):
                 await self._mender.drained()
                 await self.binder.drained()
-                await self.teller.flush(QUICK_S if elector is not None else FLUSH_S)
+                await self._flush(QUICK_S if elector is not None else FLUSH_S)
         if elector is not None and "leader" in self._tasks:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CATCH_UP_S):
@@ -436,6 +443,14 @@ class Scheduler:
             with suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_S):
                     await self.teller.flush(FLUSH_S)
+
+    async def _flush(self, timeout_s: float) -> None:
+        """Write, for a short while, what was not written yet of faults and statuses."""
+        if self.leads:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self.book.flush()
+        await self.teller.flush(timeout_s)
 
     def _is_sure(self) -> bool:
         """Whether the watch has shown every pod where we sent it."""
@@ -611,7 +626,7 @@ class Scheduler:
 
     def _braked(self) -> list[str]:
         repairs = self._engine.repairs
-        return [name for name, each in repairs.items() if each.braked]
+        return [name for name, each in repairs.items() if each.rate_limited]
 
     async def _cycle(self) -> None:
         """Wait for something to happen, and decide; what fails is set aside."""
@@ -637,7 +652,7 @@ class Scheduler:
     def _follow(self) -> None:
         """The engine is a new one."""
         self.metrics.rebuilds += 1
-        self.toll.follow(self._engine.book, self._engine.repairs)
+        self.toll.follow(self._engine.fault_log, self._engine.repairs)
         self._wake_at, self._seen, self._version = None, -1, -1
         self._wake.set()
 
@@ -646,7 +661,7 @@ class Scheduler:
         events = self.decider.news(now)
         if self._wake_at is not None and self._wake_at <= now:
             self._wake_at = None
-            events.append(Woke())
+            events.append(TimerFired())
         return events
 
     async def _compare(self) -> None:
@@ -748,15 +763,18 @@ class Scheduler:
             if time.monotonic() > end:
                 break
             del self._stale[name]
-            standing = view.standings.get(name)
-            if standing is None or not _lacks_nodes(standing):
+            job_state = view.job_states.get(name)
+            if job_state is None or not _lacks_nodes(job_state):
                 self._waiting.pop(name, None)
                 continue
-            if standing.why:
+            if job_state.history.why is not None:
                 continue  # it waits for its queue, not for nodes
             found = self._mind.explain(name, hints=False)
             if isinstance(found, Waiting):
-                lacking, n_nodes = standing.min_pods - standing.ready, len(view.cluster)
+                lacking, n_nodes = (
+                    job_state.min_pods - job_state.ready,
+                    len(view.cluster),
+                )
                 self.metrics.waits(name, found.reasons, n_nodes, lacking)
                 self.teller.waits(name, found.message)
         self._refresh_at = now + REFRESH_S if self._stale else None
@@ -776,13 +794,13 @@ class Scheduler:
     ) -> None:
         """Count what was decided, and how long it took."""
         view = self._mind.view
-        self.metrics.decided(said, view.standings, len(view.cluster), thought_s)
+        self.metrics.decided(said, view.job_states, len(view.cluster), thought_s)
         self.metrics.cycle_ms.observe(1000 * took_s)
         self.toll.note(said, self._last_cycle)
 
     def _news(self, events: Iterable[Event]) -> dict[str, dict[str, object]]:
         """Jobs of ours that arrive or end, with what is to be said of each."""
-        known, news = self._mind.view.standings, dict[str, dict[str, object]]()
+        known, news = self._mind.view.job_states, dict[str, dict[str, object]]()
         for event in events:
             if isinstance(event, JobArrived):
                 job = event.job
@@ -791,9 +809,9 @@ class Scheduler:
                     facts = {"queue": job.queue, "pods": job.replicas or None}
                     news[job.name] = {"event": "arrived", **facts}
             elif isinstance(event, JobGone):
-                standing = known.get(event.job)
-                if standing is not None and standing.job.queue != OUTSIDE:
-                    began = standing.started if standing.placements else None
+                job_state = known.get(event.job)
+                if job_state is not None and job_state.job.queue != OUTSIDE:
+                    began = job_state.started if job_state.placements else None
                     ran = None if began is None else round(self.now() - began, 1)
                     news[event.job] = {"event": "ended", "ran": ran}
         return news
@@ -817,13 +835,19 @@ class Scheduler:
                     self._evict(each)
                 case Delete() if each.cause in (NEVER_RAN, Cause.REFUSAL):
                     self._take_back(each)
-                case Delete() | Point() | Remember() | AskToExit() | Repaired():
+                case (
+                    Delete()
+                    | ReportFaultyPods()
+                    | PersistRepair()
+                    | AskToExit()
+                    | Repaired()
+                ):
                     self._mender.carry_out(each)
                 case Report():
                     self._report(each)
                 case WakeAt():
                     self._wake_at = each.at
-        for job in self._mind.let_in:
+        for job in self._mind.admitted:
             self.world.let_in(job)
             group = self.world.groups.get(job)
             # Its pods are made when its phase says so; with pods it soon says more.
@@ -848,7 +872,7 @@ class Scheduler:
         self.world.sent(each.job, each.placements)
         self.binder.bind(items)
         group.sent_at = now
-        self.metrics.sent(now - self._mind.view.standings[each.job].job.created)
+        self.metrics.sent(now - self._mind.view.job_states[each.job].job.created)
         warnings = "; ".join(each.warnings)
         nodes = len({placement.node for placement in each.placements})
         self._say("bind", job=each.job, pods=len(items), nodes=nodes, warnings=warnings)
@@ -885,8 +909,8 @@ class Scheduler:
             if group is not None:
                 self.teller.conflict(group, message)
             return
-        if each.verdict is Verdict.SET_ASIDE:
-            self.teller.on_node(each.node, "SetAside", message)
+        if each.verdict is Verdict.QUARANTINED:
+            self.teller.on_node(each.node, "Quarantined", message)
             return
         if each.verdict is Verdict.RELEASED:
             return  # it was said where it was done
@@ -894,9 +918,9 @@ class Scheduler:
             if group is not None:
                 self.teller.on_group(group, "Faulty", f"{message}{_names(group)}")
             return
-        if each.verdict is Verdict.BRAKED:
+        if each.verdict is Verdict.RATE_LIMITED:
             if group is not None:
-                self.teller.on_job(group, "Braked", message)
+                self.teller.on_job(group, "RateLimited", message)
             return
         self.teller.waits(each.job, message)
 
@@ -1058,10 +1082,10 @@ def _names(group: Group) -> str:
     return f"; {some_of(told, MAX_NAMED)}" if told else ""
 
 
-def _lacks_nodes(standing: Standing) -> bool:
+def _lacks_nodes(job_state: JobState) -> bool:
     """Whether a job waits for nodes: for all its pods, or for some that it lacks."""
-    runs = standing.placements and not standing.is_broken
-    return not (runs or standing.job.podless)
+    runs = job_state.placements and not job_state.below_min_available
+    return not (runs or job_state.job.podless)
 
 
 def _where(pods: Iterable[PodRecord]) -> str:

@@ -2,7 +2,7 @@
 
 It keeps books of the cluster as the scheduler does, in which the other scheduler's pods
 are ours to decide, and decides nothing by itself. When enough pods of a job are bound
-to start it, the job is judged (``framework/judge.py``) on the cluster as it was then.
+to start it, the job is judged (``explain/judge.py``) on the cluster as it was then.
 It reads, and writes nothing to the API server: there is nothing here that could.
 
 What happens is heard in order, and read in order a little later: ``Tape``. Chips are
@@ -24,12 +24,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobGone, PodsGone
-from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.judge import judge, would_start
-from ringleaf.framework.match import AGREES, Because, Judgement, Match
-from ringleaf.framework.standing import Standing
+from ringleaf.explain.judge import judge, would_start
+from ringleaf.explain.match import (
+    AGREES,
+    Agreement,
+    Because,
+    Judgement,
+)
+from ringleaf.framework.job_state import JobState
 from ringleaf.kube import names
 from ringleaf.kube.api import Api
 from ringleaf.kube.decider import Decider
@@ -173,8 +179,8 @@ class Shadow:
             self._guess(heard.object)
             self._read(heard)
             self._flush()
-        standings = self.engine.view.standings
-        running = [name for name, each in standings.items() if each.placements]
+        job_states = self.engine.view.job_states
+        running = [name for name, each in job_states.items() if each.placements]
         self._judged |= dict.fromkeys(running)
         self._began = True
 
@@ -322,18 +328,20 @@ class Shadow:
     def _look_at_bound(self, name: str) -> None:
         """Judge a job if enough of its pods are bound."""
         group, now = self.world.groups[name], self._now()
-        standing = self.engine.view.standings.get(name)
-        if standing is None or not standing.placements:
+        job_state = self.engine.view.job_states.get(name)
+        if job_state is None or not job_state.placements:
             return  # on a node that is not there
         since, _at = self._partly.setdefault(name, (self._step, now))
         theirs = self._theirs(group)
         if problem := _problem(group):
             self._judge_as(
                 name,
-                Judgement(Match.WAITS_HERE, theirs, (), Because.UNREADABLE, problem),
+                Judgement(
+                    Agreement.WAITS_HERE, theirs, (), Because.UNREADABLE, problem
+                ),
             )
-        elif len(standing.placements) >= _needed(group, standing):
-            cycle, job = self.engine.cycle, standing.job
+        elif len(job_state.placements) >= _needed(group, job_state):
+            cycle, job = self.engine.cycle, job_state.job
             came = [n for n, at in self._bound.items() if at > since and n != name]
             found = judge(cycle, job, theirs)
             aside: tuple[str, ...] = ()
@@ -386,7 +394,7 @@ class Shadow:
             at=round(self._now(), 3),
             job=name,
             verdict=found.match,
-            wanted=self.engine.view.standings[name].job.wanted,
+            wanted=self.engine.view.job_states[name].job.wanted,
             rule=found.rule,
             why=found.why,
             theirs=places(found.theirs, pods),
@@ -401,10 +409,10 @@ class Shadow:
             if now - since >= self._options.patience_s:
                 self._judge_part(name)
         if not self._turn:
-            standings = self.engine.view.standings
+            job_states = self.engine.view.job_states
             self._turn = [
                 name
-                for name, each in standings.items()
+                for name, each in job_states.items()
                 if not (each.placements or each.job.podless)
                 and name not in self._judged
                 and name not in self.findings.waiting
@@ -415,21 +423,21 @@ class Shadow:
 
     def _judge_part(self, name: str) -> None:
         """A job stays bound in part: here all of it starts, or nothing."""
-        standing = self.engine.view.standings[name]
+        job_state = self.engine.view.job_states[name]
         group = self.world.groups[name]
-        n_bound, need = len(standing.placements), _needed(group, standing)
+        n_bound, need = len(job_state.placements), _needed(group, job_state)
         words = f"{n_bound} of {need} pods are bound that must start together"
         theirs = self._theirs(group)
-        found = Judgement(Match.WAITS_HERE, theirs, (), Because.GANG, words)
+        found = Judgement(Agreement.WAITS_HERE, theirs, (), Because.GANG, words)
         self._judge_as(name, found)
 
     def _look_at(self, name: str, now: float) -> None:
         """Whether a job that waits would start here, and has for a while."""
-        standing = self.engine.view.standings.get(name)
+        job_state = self.engine.view.job_states.get(name)
         group = self.world.groups.get(name)
-        if standing is None or group is None or standing.placements or group.reason:
+        if job_state is None or group is None or job_state.placements or group.reason:
             return
-        placed = would_start(self.engine.cycle, standing.job)
+        placed = would_start(self.engine.cycle, job_state.job)
         if placed is None:
             self._fits_since.pop(name, None)
             return
@@ -438,16 +446,16 @@ class Shadow:
             return
         words = f"fits for {now - since:.0f} s and is not bound"
         found = Judgement(
-            Match.WAITS_THERE, (), placed.placements, Because.NOT_BOUND, words
+            Agreement.WAITS_THERE, (), placed.placements, Because.NOT_BOUND, words
         )
         self.findings.wait(self._finding(name, found))
         self._waiting_pods[name] = frozenset(group.pods)
 
 
-def _needed(group: Group, standing: Standing) -> int:
+def _needed(group: Group, job_state: JobState) -> int:
     """Pods that must be bound before the job has started."""
     done = sum(pod.succeeded for pod in group.pods.values())
-    return max(standing.min_pods, group.need - done)
+    return max(job_state.min_pods, group.need - done)
 
 
 def _problem(group: Group) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from ringleaf.framework.match import Match
+from ringleaf.explain.match import Agreement
 from ringleaf.kube.catalogue import SHADOW
 from ringleaf.kube.findings import Findings
 from ringleaf.kube.page import Collected, Values, family_of
@@ -23,7 +23,7 @@ class ShadowCollector(Collector):
         differences = sorted(found.rules.items())
         values: Values = {
             "ringleaf_shadow_jobs_total": [
-                ((match.value,), found.verdicts[match]) for match in Match
+                ((match.value,), found.verdicts[match]) for match in Agreement
             ],
             "ringleaf_shadow_differences_total": [
                 ((match.value, rule), n) for (match, rule), n in differences

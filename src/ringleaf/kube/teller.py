@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import to_builtins
 
-from ringleaf.framework.view import View
+from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.jobnames import spoken
 from ringleaf.kube.jobs import UNSTARTED, Group
 from ringleaf.kube.objects import PodGroupCondition
 from ringleaf.kube.pods import PodRecord, State
@@ -25,6 +26,7 @@ from ringleaf.kube.world import Problem, World
 from ringleaf.model.demand import amount_words
 from ringleaf.model.placement import Placement
 
+HINT: Final = "; hint: "
 SETTLE_S: Final = 1.0
 """How long something must be true before it is told."""
 PER_SECOND: Final = 100
@@ -75,7 +77,7 @@ class Teller:
         self,
         api: Api,
         world: World,
-        view: Callable[[], View],
+        view: Callable[[], SchedulerState],
         clock: Callable[[], float],
         *,
         is_binding: Callable[[], bool],
@@ -111,6 +113,7 @@ class Teller:
         group = self._world.groups.get(job)
         if group is None:
             return
+        message = spoken(self._world, message)
         key = ("waits", job)
         if group.waits == message and key in self._boxes[SETTLE_S]:
             return  # it has been true for a while
@@ -341,6 +344,7 @@ class Teller:
     ) -> None:
         self._number += 1
         number, now = self._number, self._clock()
+        message = spoken(self._world, message)
 
         def send() -> tuple[str, str, bytes, str]:
             namespace = about.get("namespace") or "default"
@@ -380,7 +384,8 @@ class Teller:
         if news:
             first = min(news, key=lambda pod: pod.order)
             about = _about_pod(first)
-            self._event(about, "FailedScheduling", message, is_warning=True)
+            told = _with_way(message, first)
+            self._event(about, "FailedScheduling", told, is_warning=True)
             self.on_group(group, "Unschedulable", message)
             self.group_changed(job)
         return None
@@ -483,6 +488,13 @@ class Teller:
 
 def _is_waiting(pod: PodRecord) -> bool:
     return pod.assumed is None and pod.state in (State.WAITING, State.BARRED)
+
+
+def _with_way(message: str, pod: PodRecord) -> str:
+    """*message* with the command that says what would help, if it has no hint."""
+    if HINT in message:
+        return message
+    return f"{message}{HINT}ringleaf explain pod/{pod.name} -n {pod.namespace}"
 
 
 def _about_pod(pod: PodRecord) -> dict[str, str]:

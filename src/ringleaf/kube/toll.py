@@ -9,18 +9,18 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ringleaf.engine.event import Event, JobGone, RepairKnown
-from ringleaf.framework.faultbook import FaultBook, Stage
+from ringleaf.framework.fault_log import FaultLog, Stage
 from ringleaf.framework.instruction import (
     Delete,
     Instruction,
-    Remember,
+    PersistRepair,
     Repaired,
     Report,
     Verdict,
 )
-from ringleaf.framework.repairs import Repair
+from ringleaf.framework.repair import Repair
 from ringleaf.kube.metrics import LONG, Histogram
-from ringleaf.model.fault import Cause, Reach, Record
+from ringleaf.model.fault import Cause, Record, RestartScope
 
 NEVER_RAN: Final = "NeverRan"
 """Why pods are deleted that were bound and did not run."""
@@ -33,10 +33,10 @@ class Toll:
     *book* and *repairs* are the engine's: what is so now is read there.
     """
 
-    def __init__(self, book: FaultBook, repairs: Mapping[str, Repair]) -> None:
+    def __init__(self, book: FaultLog, repairs: Mapping[str, Repair]) -> None:
         self.book, self.repairs = book, repairs
         self._read = 0
-        self._reach: dict[str, Reach] = {}
+        self._reach: dict[str, RestartScope] = {}
         """How much was deleted of jobs that are being repaired."""
         self.acted_s = {cause: Histogram(LONG) for cause in Cause}
         """From when a fault was seen until pods were deleted because of it."""
@@ -44,8 +44,8 @@ class Toll:
         """From when a fault was seen until it was no longer there."""
         self.deleted: Counter[tuple[str, bool]] = Counter()
         """Cause, whether by force -> pods."""
-        self.finished: Counter[Reach] = Counter()
-        self.escalated: Counter[Reach] = Counter()
+        self.finished: Counter[RestartScope] = Counter()
+        self.escalated: Counter[RestartScope] = Counter()
         """How much of a job was deleted in the end -> times."""
         self.repair_s = Histogram(LONG)
         self._braked: set[str] = set()
@@ -53,7 +53,7 @@ class Toll:
         self.held_back = 0
         self.releases = 0
 
-    def follow(self, book: FaultBook, repairs: Mapping[str, Repair]) -> None:
+    def follow(self, book: FaultLog, repairs: Mapping[str, Repair]) -> None:
         """The engine is another one; what was counted stays."""
         self.book, self.repairs, self._read = book, repairs, book.version
 
@@ -63,13 +63,13 @@ class Toll:
             match each:
                 case Delete():
                     self._deleted(each)
-                case Remember(job, record):
+                case PersistRepair(job, record):
                     self._remembered(job, record)
                 case Repaired(job, record):
-                    self.finished[record.reach] += 1
+                    self.finished[record.scope] += 1
                     self.repair_s.observe(max(0.0, now - record.since))
                     self._over(job)
-                case Report(job=job, verdict=Verdict.BRAKED):
+                case Report(job=job, verdict=Verdict.RATE_LIMITED):
                     self.held_back += job not in self._braked
                     self._braked.add(job)
                 case Report(verdict=Verdict.RELEASED):
@@ -82,7 +82,7 @@ class Toll:
             if isinstance(event, JobGone) and not event.returns:
                 self._over(event.job)
             elif isinstance(event, RepairKnown) and not event.record.is_over:
-                self._reach[event.job] = event.record.reach
+                self._reach[event.job] = event.record.scope
 
     def _deleted(self, each: Delete) -> None:
         self.deleted[each.cause, each.force] += len(each.replicas)
@@ -92,9 +92,9 @@ class Toll:
         if record is None or record.is_over:
             self._over(job)
             return
-        if self._reach.get(job, record.reach) is not record.reach:
-            self.escalated[record.reach] += 1
-        self._reach[job] = record.reach
+        if self._reach.get(job, record.scope) is not record.scope:
+            self.escalated[record.scope] += 1
+        self._reach[job] = record.scope
 
     def _over(self, job: str) -> None:
         self._reach.pop(job, None)

@@ -254,7 +254,7 @@ class Reflector(Generic[T]):
             self._known[key] = _Known(metadata.resource_version, metadata.uid)
         self._flush()
         self._unread(key, bytes(raw))
-        self._tell(f"{self.path}: object {quoted(key)} is passed over: {error}")
+        self._tell(f"{self.path}: object {quoted(key)} is skipped: {error}")
         return key
 
     def _pass_on_page(self, items: list[T], seen: set[str]) -> None:

@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import (
     ConfChanged,
     DeletionsKnown,
@@ -34,9 +36,8 @@ from ringleaf.engine.event import (
     QueueGone,
     RepairKnown,
 )
-from ringleaf.framework.conf import DEFAULT, Conf
-from ringleaf.framework.standing import NO_NAMES, NONE_OF_THEM, Phase, with_pods
-from ringleaf.framework.view import View
+from ringleaf.framework.job_state import NO_NAMES, NONE_OF_THEM, Phase, with_pods
+from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
 from ringleaf.kube.canary import Canary
@@ -86,8 +87,9 @@ from ringleaf.kube.reported import Reported
 from ringleaf.kube.reports import is_report, read
 from ringleaf.kube.watch import Gone
 from ringleaf.model.demand import ANY_NAMESPACE, Selector, selects
-from ringleaf.model.fault import NO_RECOVERY, Deletion, Fault, Mode, Record
-from ringleaf.model.job import FAULT_SCHEDULING, TOR_AFFINITY, Job
+from ringleaf.model.fault import NO_RECOVERY, Deletion, Fault, FaultMode, Record
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -490,7 +492,7 @@ class World:
                 if text and is_ours and (group.name, meta.uid) not in self._stored:
                     yield Stored(group.name, meta.uid, text)
 
-    def stand_by(self, view: View, repairs: Container[str]) -> None:
+    def stand_by(self, view: SchedulerState, repairs: Container[str]) -> None:
         """Others lead from now on: know what one knows that has never led.
 
         Of pods that were sent and not confirmed, the API server says where they are.
@@ -715,7 +717,8 @@ class World:
         """Jobs, nodes or queues that the engine failed at are told to it no more.
 
         For a while: see ``Quarantine``. Pods of such a job hold what they hold; where
-        that fails as well, their nodes give no chips.
+        that fails as well, their nodes give no chips. With a queue that fails again its
+        jobs are set aside, too.
         """
         for culprit in culprits:
             group = self.groups.get(culprit.key) if culprit.kind == "Job" else None
@@ -725,7 +728,17 @@ class World:
             self._set_aside(culprit, error)
             if group is not None and again:
                 self._close_all(group)
+            if culprit.kind == "Queue" and again:
+                self.set_aside(self._jobs_in(culprit.key), error)
             self._look_at(culprit)
+
+    def _jobs_in(self, queue: str) -> list[Culprit]:
+        """The jobs of a queue that the engine knows."""
+        return [
+            Culprit("Job", group.name)
+            for group in self.groups.values()
+            if group.told is not None and group.told.queue == queue
+        ]
 
     def _set_aside(self, culprit: Culprit, error: BaseException) -> None:
         """Set something aside, tell it, and try it again later."""
@@ -1377,7 +1390,7 @@ class World:
         if pods and not wants:
             group.doomed = NO_NAMES
 
-    def mode_of(self, job: Job) -> Mode:
+    def mode_of(self, job: Job) -> FaultMode:
         """How pods of a faulty job are deleted, by its label or the configuration."""
         return with_defaults(job, self._conf.settings).recovery.mode
 
@@ -1774,15 +1787,15 @@ def _waiting_since(group: Group, job: Job) -> float | None:
     return max((pod.created for pod in pods), default=job.created) or None
 
 
-def _is_settled(group: Group, view: View) -> bool:
+def _is_settled(group: Group, view: SchedulerState) -> bool:
     """Whether the engine knows of a group what its objects say, and no more."""
-    standing = view.standings.get(group.name)
-    if standing is None or group.told is None:
-        return standing is None and group.told is None
+    job_state = view.job_states.get(group.name)
+    if job_state is None or group.told is None:
+        return job_state is None and group.told is None
     return (
-        standing.phase is Phase.RUNNING
-        and standing.placements.keys() == group.placed.keys()
-        and standing.terminating == group.ending
+        job_state.phase is Phase.RUNNING
+        and job_state.placements.keys() == group.placed.keys()
+        and job_state.terminating == group.ending
         and len(group.placed) == len(group.pods)
     )
 
@@ -1806,10 +1819,10 @@ def _asks_otherwise(one: Job, other: Job) -> bool:
     """Whether pods are something else to their nodes."""
     if one.demand is other.demand and one.roles == other.roles:
         return False
-    known = {n: role.demand for role, own in one.crew for n in own}
+    known = {n: role.demand for role, own in one.role_ranks for n in own}
     return any(
         not known.get(n, role.demand).is_like(role.demand)
-        for role, own in other.crew
+        for role, own in other.role_ranks
         for n in own
     )
 

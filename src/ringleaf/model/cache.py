@@ -1,11 +1,11 @@
 """What was worked out before, kept within a bound on entries and on bytes.
 
 Keys and values hold what users write, which may be short or long: a bound on entries
-alone bounds nothing. Whoever puts an entry says about how many bytes it keeps alive.
+alone bounds nothing. The caller says about how many bytes an entry keeps alive.
 
 There are two generations. An entry that is asked for moves to the younger one; when
 that has half of what may be kept, the older one goes and the younger takes its place.
-So a hit costs one look-up, and what nobody asks for any more goes first.
+So a hit costs one look-up, and what is not asked for any more goes first.
 """
 
 from collections.abc import Hashable

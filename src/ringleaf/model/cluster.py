@@ -9,7 +9,7 @@ healthy, or free and sound for a job that heeds the network.
 Only a ``Statement`` (``ringleaf.framework.statement``) writes to it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, TypeVar
 
@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from ringleaf.model.demand import NOTHING, Demand, Taint
 from ringleaf.model.fault import Down
-from ringleaf.model.fleet import Fleet
 from ringleaf.model.mask import MAX_CHIPS, full_mask
-from ringleaf.model.placement import NO_MARK, Mark
+from ringleaf.model.node_table import NodeTable
+from ringleaf.model.owner import Owner
+from ringleaf.model.placement import NO_MARK, LeafAnnotation
 from ringleaf.model.product import Product
-from ringleaf.model.spine import NOWHERE, Leaf, Spine
+from ringleaf.model.uplinks import NOWHERE, Leaf, UplinkUsage
 
 Masks = NDArray[np.uint64]
 _T = TypeVar("_T", bound=np.generic)
@@ -38,6 +39,7 @@ class Node(Struct, frozen=True):
     switch does of a node with a ``weak_switch``; either makes it ``sub_healthy``.
     ``down`` says why it is not ready. A node that ``lists_all`` its resources has
     nothing of those that it does not name; any other node has any amount of them.
+    ``allocatable`` chips count in what all nodes have together (None: all of them).
     """
 
     name: str
@@ -61,6 +63,7 @@ class Node(Struct, frozen=True):
     down: Down | None = None
     offers: int | None = None
     lists_all: bool = False
+    allocatable: int | None = None
 
 
 class Holding(Struct, frozen=True):
@@ -72,13 +75,14 @@ class Holding(Struct, frozen=True):
     node: int
     chips: int
     replica: int = 0
-    mark: Mark = NO_MARK
+    mark: LeafAnnotation = NO_MARK
     demand: Demand = NOTHING
     charged: int | None = None
 
 
-Watcher = Callable[[str, Holding, int], None]
-"""Told of every pod that comes (1) or goes (-1): job, what it holds, which of both."""
+Watcher = Callable[[Owner, Holding, int], None]
+"""Told of every pod that comes (1) or goes (-1): owner, what it holds, which of both.
+"""
 
 
 class Cluster:
@@ -89,12 +93,12 @@ class Cluster:
 
     ``version`` counts committed statements. ``changes`` lists the nodes whose free
     chips changed since ``epoch`` began, for indexes that follow the cluster; a new
-    epoch tells them to start over. ``watchers`` are told of every pod at once, also of
+    epoch tells them to start over. ``watchers`` hear of every pod at once, also of
     those that are tried and taken back. ``worked_out`` is what others found out about
-    nodes whoever holds their chips, and in which epoch. ``taken`` are the chips that
-    pods hold, ``pool`` those that no pod or a known pod holds, ``offered`` those that
-    nodes offer now: ``free`` follows from the three, in ``take``. Nodes that are set
-    ``aside`` take no new pods.
+    nodes whatever job holds their chips, and in which epoch. ``taken`` are the chips
+    that pods hold, ``pool`` those that no pod or a known pod holds, ``offered`` those
+    that nodes offer now: ``free`` follows from the three, in ``take``. Nodes that are
+    ``quarantined`` take no new pods.
     """
 
     def __init__(self, nodes: Iterable[Node], leaves: Iterable[Leaf] = ()) -> None:
@@ -109,6 +113,7 @@ class Cluster:
             (self.products.index(node.product) for node in listed), np.int16
         )
         self.size = _array((node.chips for node in listed), np.uint8)
+        self.allocatable = _array(map(_allocatable, listed), np.int64)
         self.pool = _array((node.free for node in listed), np.uint64)
         self.offered = _array(map(_offered, listed), np.uint64)
         self.free = self.pool & self.offered
@@ -119,8 +124,8 @@ class Cluster:
         self.sound = self.healthy & ~network_faulty
         self.ready = _array((node.ready for node in listed), np.bool_)
         self.cordoned = _array((node.cordoned for node in listed), np.bool_)
-        self.aside = np.zeros(len(listed), np.bool_)
-        self.fleet = Fleet(
+        self.quarantined = np.zeros(len(listed), np.bool_)
+        self.node_table = NodeTable(
             [node.labels for node in listed],
             [node.taints for node in listed],
             [node.resources for node in listed],
@@ -139,7 +144,7 @@ class Cluster:
             (NOWHERE if n.leaf is None else number[n.leaf] for n in listed), np.int64
         )
         self.slot = _array((node.slot for node in listed), np.int64)
-        self.spine = Spine(self.leaves)
+        self.uplinks = UplinkUsage(self.leaves)
         (under,) = (self.leaf != NOWHERE).nonzero()
         self.by_leaf = under[np.lexsort((self.slot[under], self.leaf[under]))]
         self.slots_by_leaf = self.slot[self.by_leaf]
@@ -147,13 +152,13 @@ class Cluster:
             self.leaf[self.by_leaf], minlength=len(self.leaves)
         )
         # Lower is better: sub-healthy nodes last, then fewer faulty chips (D2, D37).
-        self.handicap = self.sub_healthy * np.int64(MAX_CHIPS + 1) + np.bitwise_count(
-            everything & faulty
-        )
+        self.health_penalty = self.sub_healthy * np.int64(
+            MAX_CHIPS + 1
+        ) + np.bitwise_count(everything & faulty)
         self.taken = np.zeros(len(listed), np.uint64)
-        self.holdings: dict[str, list[Holding]] = {}
-        self.terminating: set[str] = set()
+        self.holdings: dict[Owner, list[Holding]] = {}
         self.watchers: list[Watcher] = []
+        self.open_statement: list[Callable[[], object]] | None = None
         self.version = 0
         self.epoch = 0
         self.changes: list[int] = []
@@ -193,26 +198,27 @@ class Cluster:
         self.cordoned[at] = node.cordoned
         self.sub_healthy[at] = node.sub_healthy
         faulty = (full_mask(node.chips) & node.faulty).bit_count()
-        self.handicap[at] = node.sub_healthy * (MAX_CHIPS + 1) + faulty
-        self.fleet.change(
+        self.health_penalty[at] = node.sub_healthy * (MAX_CHIPS + 1) + faulty
+        self.node_table.change(
             at, node.labels, node.taints, node.resources, lists_all=node.lists_all
         )
         self.pool[at] = node.free | self.taken.item(at)
         self.offered[at] = _offered(node)
+        self.allocatable[at] = _allocatable(node)
         self.free[at] = self._free(at)
         self.version += 1
         self.epoch += 1
 
-    def set_aside(self, at: int, *, aside: bool = True) -> None:
+    def quarantine(self, at: int, *, aside: bool = True) -> None:
         """The node at index *at* takes no new pods from now on, or takes them again."""
-        self.aside[at] = aside
+        self.quarantined[at] = aside
         self.version += 1
         self.epoch += 1
 
-    def tell(self, job: str, holding: Holding, by: int) -> None:
+    def tell(self, owner: Owner, holding: Holding, by: int) -> None:
         """A pod came (``by`` 1) or went (``by`` -1)."""
         for watcher in self.watchers:
-            watcher(job, holding, by)
+            watcher(owner, holding, by)
 
     def amounts_of(self, holding: Holding) -> dict[str, int]:
         """What a pod uses: its chips, as its product counts them, and the rest."""
@@ -230,6 +236,23 @@ class Cluster:
         self.pool[node] = self.pool.item(node) | chips
         self.free[node] = self._free(node)
         self.changes.append(node)
+        self._bound_changes()
+
+    def take_many(self, nodes: Sequence[int], chips: Sequence[int]) -> None:
+        """Pods hold *chips* of *nodes* besides what they hold; a node may come twice.
+
+        Like ``take`` for each.
+        """
+        at = np.array(nodes, np.intp)
+        np.bitwise_or.at(self.taken, at, np.array(chips, np.uint64))
+        taken = self.taken[at]
+        self.pool[at] |= taken
+        self.free[at] = self.pool[at] & self.offered[at] & ~taken
+        self.changes += nodes
+        self._bound_changes()
+
+    def _bound_changes(self) -> None:
+        """Begin a new epoch where the log of changes has become too long."""
         if len(self.changes) > 4 * len(self) + 4096:
             self.changes.clear()
             self.epoch += 1
@@ -242,6 +265,10 @@ class Cluster:
 
 def _offered(node: Node) -> int:
     return full_mask(node.chips) if node.offers is None else node.offers
+
+
+def _allocatable(node: Node) -> int:
+    return node.chips if node.allocatable is None else node.allocatable
 
 
 def _array(values: Iterable[Any], dtype: type[_T]) -> NDArray[_T]:

@@ -20,7 +20,7 @@ class Reason(StrEnum):
     OTHER_PRODUCT = "other-product"
     NOT_READY = "not-ready"
     CORDONED = "cordoned"
-    SET_ASIDE = "set-aside"
+    QUARANTINED = "quarantined"
     NOT_WELL = "not-well"
     NOT_SELECTED = "not-selected"
     TAINTED = "tainted"
@@ -47,7 +47,7 @@ REASON_WORDS: Mapping[Reason, str] = {
     Reason.OTHER_PRODUCT: "of another product",
     Reason.NOT_READY: "not ready",
     Reason.CORDONED: "cordoned",
-    Reason.SET_ASIDE: "quarantined because they refused pods",
+    Reason.QUARANTINED: "quarantined because they refused pods",
     Reason.NOT_WELL: "sub-healthy, which the job avoids",
     Reason.NOT_SELECTED: "without the labels the job selects",
     Reason.TAINTED: "with a taint the job does not tolerate",
@@ -95,9 +95,13 @@ class Waiting(Struct, frozen=True):
 
     @property
     def parts(self) -> list[str]:
-        """What is wanted and found, the rule that binds, nodes by reason."""
+        """What is wanted and found, the rule that binds, nodes by reason.
+
+        The reason of most nodes comes first, equal ones in the order of the table.
+        """
         causes = [f"{self.fitting} fitting"] * (self.fitting > 0)
-        causes += [f"{count} {reason.words}" for reason, count in self.reasons.items()]
+        most_first = sorted(self.reasons.items(), key=lambda each: -each[1])
+        causes += [f"{count} {reason.words}" for reason, count in most_first]
         parts = [f"needs {self.job.wanted}{self._short}"]
         parts += [self.because] * bool(self.because)
         if causes or not self.because:
@@ -107,7 +111,7 @@ class Waiting(Struct, frozen=True):
     @property
     def _short(self) -> str:
         """How many pods have no node; nothing where a rule binds, not their number."""
-        if self.because and self.fitting >= self.job.needed:
+        if self.because and self.fitting >= self.job.min_chip_pods:
             return ""
         one = self.missing == 1
         return f", {self.missing} pod{' has' if one else 's have'} no node"

@@ -18,7 +18,7 @@ WEIGHT: Final = 200
 """Bytes of a small object with a name, roughly."""
 
 UNLIMITED: Final = 1 << 62
-"""The amount of a resource that nobody counts."""
+"""The amount of a resource that is not counted."""
 
 
 class Effect(StrEnum):
@@ -193,7 +193,7 @@ class Preferred(Struct, frozen=True):
 
 
 class PreferredPods(Struct, frozen=True):
-    """Neighbours each of whom adds *weight* (1 to 100), or takes it off."""
+    """Neighbours each of which adds *weight* (1 to 100), or takes it off."""
 
     weight: int
     term: PodTerm

@@ -21,11 +21,11 @@ class Cause(StrEnum):
     POD = "pod-failed"
     """It failed, or one of its containers did, and its job may be tried again."""
     RELATION = "RelationFaultSeparate"
-    """Somebody found that it must be separated (label ``fault-type``)."""
+    """Another component found that it must be separated (label ``fault-type``)."""
     SUB_HEALTH = "SubHealthFault"
     """A chip of it or the switch of its node works, but not well."""
     NETWORK = "CardNetworkUnhealthy"
-    """The network of a chip is unhealthy: it is seen, and nobody is moved for it."""
+    """The network of a chip is unhealthy: it is seen, and no pod is moved for it."""
     REFUSAL = "PodRefused"
     """A node refuses pods that were sent to it."""
 
@@ -38,8 +38,8 @@ class Down(StrEnum):
     NOT_READY = "not-ready"
 
 
-class Mode(StrEnum):
-    """Who deletes the pods of a faulty job, and how (label ``fault-scheduling``)."""
+class FaultMode(StrEnum):
+    """What deletes the pods of a faulty job, and how (label ``fault-scheduling``)."""
 
     OFF = "off"
     GRACE = "grace"
@@ -50,12 +50,12 @@ class Mode(StrEnum):
     @property
     def is_ours(self) -> bool:
         """Whether the scheduler deletes the pods."""
-        return self in (Mode.GRACE, Mode.FORCE)
+        return self in (FaultMode.GRACE, FaultMode.FORCE)
 
     @property
     def is_external(self) -> bool:
-        """Whether others delete the pods; they are told which are faulty."""
-        return self in (Mode.EXTERNAL_GRACE, Mode.EXTERNAL_FORCE)
+        """Whether others delete the pods; the scheduler reports which are faulty."""
+        return self in (FaultMode.EXTERNAL_GRACE, FaultMode.EXTERNAL_FORCE)
 
 
 class SubHealth(StrEnum):
@@ -71,7 +71,7 @@ class Recovery(Struct, frozen=True):
     """What a job wants done when some of its pods are faulty.
 
     Args:
-        mode: Who deletes its pods, and how.
+        mode: What deletes its pods, and how.
         retries: How often pods may fail by themselves and be tried again.
         pods_only: Only faulty pods are deleted, not all of the job.
         process: Its processes recover by themselves (``process-recover-enable``).
@@ -81,7 +81,7 @@ class Recovery(Struct, frozen=True):
 
     """
 
-    mode: Mode = Mode.OFF
+    mode: FaultMode = FaultMode.OFF
     retries: int = 0
     pods_only: bool = False
     process: bool = False
@@ -93,7 +93,7 @@ class Recovery(Struct, frozen=True):
 NO_RECOVERY = Recovery()
 
 
-class Ailment(Struct, frozen=True):
+class PodFault(Struct, frozen=True):
     """What is wrong with one pod of a job."""
 
     replica: int
@@ -101,17 +101,20 @@ class Ailment(Struct, frozen=True):
     node: str = ""
 
 
-class Reach(StrEnum):
-    """How much of a job was deleted because of faults."""
+class RestartScope(StrEnum):
+    """How much of a job restarts after a fault: pods, whole blocks, or all of it.
 
-    PODS = "pods"
+    It says how much was deleted, and how much may move.
+    """
+
+    POD = "pods"
     BLOCK = "block"
     JOB = "job"
 
     @property
     def is_wide(self) -> bool:
         """Whether pods were deleted with which nothing was wrong."""
-        return self is not Reach.PODS
+        return self is not RestartScope.POD
 
 
 class Record(Struct, frozen=True):
@@ -119,7 +122,7 @@ class Record(Struct, frozen=True):
 
     Args:
         since: When its fault was found.
-        reach: How much of it was deleted.
+        scope: How much of it was deleted.
         ailments: The pods that were faulty, and why.
         placements: Where its pods were.
         deleted: The pods that were deleted.
@@ -131,8 +134,8 @@ class Record(Struct, frozen=True):
     """
 
     since: float
-    reach: Reach = Reach.PODS
-    ailments: tuple[Ailment, ...] = ()
+    scope: RestartScope = RestartScope.POD
+    ailments: tuple[PodFault, ...] = ()
     placements: tuple[Placement, ...] = ()
     deleted: tuple[int, ...] = ()
     deleted_at: float | None = None

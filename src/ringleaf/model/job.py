@@ -1,7 +1,6 @@
 """A job: pods that start together or not at all."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import StrEnum
 from functools import cached_property
 from itertools import count, islice
 from typing import Final
@@ -9,7 +8,8 @@ from typing import Final
 from msgspec import Struct
 
 from ringleaf.model.demand import NOTHING, WEIGHT, Demand, amount_words
-from ringleaf.model.fault import NO_RECOVERY, Recovery
+from ringleaf.model.fault import NO_RECOVERY, Recovery, RestartScope
+from ringleaf.model.job_labels import Firmness, Network, Schema, Strategy, type_of
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
@@ -17,74 +17,18 @@ from ringleaf.model.queue import DEFAULT_QUEUE
 RANK: Final = 40
 """Bytes of the number of a pod in a tuple, roughly."""
 
-FOUNDATION_FROM: Final = 4
-"""Replicas from which ``large-model-schema`` means foundation, not padding."""
-
-
-TOR_AFFINITY: Final = "tor-affinity"
-FAULT_SCHEDULING: Final = "fault-scheduling"
-"""Labels for which the operator's settings may have a default (D38, D39)."""
-
-
-class Strategy(StrEnum):
-    """How a pod on inference cards takes its chips (label ``npu-310-strategy``)."""
-
-    CARD = "card"
-    CHIP = "chip"
-
-
-class Schema(StrEnum):
-    """The values of the label ``tor-affinity``."""
-
-    LARGE_MODEL = "large-model-schema"
-    NORMAL = "normal-schema"
-
-
-class Firmness(StrEnum):
-    """The values of the label ``super-pod-affinity``."""
-
-    HARD = "hard"
-    SOFT = "soft"
-
-
-def type_of(affinity: Schema | None, replicas: int) -> JobType | None:
-    """Padding, common or foundation; None without a label.
-
-    >>> [type_of(Schema.LARGE_MODEL, n).value for n in (3, 4)]
-    ['padding', 'foundation']
-    """
-    if affinity is None:
-        return None
-    if affinity is Schema.NORMAL:
-        return JobType.COMMON
-    return JobType.PADDING if replicas < FOUNDATION_FROM else JobType.FOUNDATION
-
-
-class Network(StrEnum):
-    """The network by which the nodes of a job are chosen."""
-
-    NONE = "none"
-    SWITCHES = "switches"
-    SUPERPODS = "superpods"
-
-
-class Keep(StrEnum):
-    """What was deleted after a fault: the failed pods only, or every pod."""
-
-    PODS = "pods"
-    JOB = "job"
-
 
 class Previous(Struct, frozen=True):
     """Where a job ran before a fault, and what became of its pods.
 
+    ``scope`` says what was deleted: the failed pods (``POD``), or every pod (``JOB``).
     ``lost`` is where pods were that hold nothing any more, while others run on: their
     successors keep their blocks and, where they can, their slots.
     """
 
     placements: tuple[Placement, ...]
     failed_nodes: tuple[str, ...] = ()
-    keep: Keep = Keep.PODS
+    scope: RestartScope = RestartScope.POD
     lost: tuple[Placement, ...] = ()
 
 
@@ -95,7 +39,7 @@ class Role(Struct, frozen=True):
         name: Its name, unique in the job.
         chips: Chips of one pod; 0 for pods that only help.
         replicas: Pods.
-        least: Pods of this role without which the job does not start.
+        min_available: Pods of this role without which the job does not start.
         demand: What each pod asks of its node besides chips.
         ranks: The ranks its pods were given (``hccl/rankIndex``), if they were.
 
@@ -104,7 +48,7 @@ class Role(Struct, frozen=True):
     name: str
     chips: int
     replicas: int = 1
-    least: int | None = None
+    min_available: int | None = None
     demand: Demand = NOTHING
     ranks: tuple[int, ...] = ()
 
@@ -130,7 +74,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         demand: What each pod asks of its node besides chips.
         previous: Where it was before a fault.
         roles: Pods that differ, role by role; none where all pods are alike.
-        least: Pods that must start together (``minMember``); none means all.
+        min_available: Pods that must start together (``minMember``); none means all.
         finished: Ranks of further pods with chips, which have ended well.
         queue: The queue it waits in.
         priority: Higher goes first.
@@ -138,8 +82,8 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         estimate_s: Seconds after which it is sure to have ended, once started.
         preemptable: Whether its pods may be evicted.
         preempts: Whether others may be evicted for it.
-        critical: Pods of the system, which nobody evicts.
-        podless: Its pods are not made yet: it can be let in, and nothing more.
+        critical: Pods of the system, which are never evicted.
+        podless: Its pods are not made yet: it can be admitted, and nothing more.
         recovery: What it wants done when its pods are faulty.
         framework: The framework its pods run, by its label.
         alike: Further products that it may be of; nothing tells them from its own.
@@ -161,7 +105,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     demand: Demand = NOTHING
     previous: Previous | None = None
     roles: tuple[Role, ...] = ()
-    least: int | None = None
+    min_available: int | None = None
     finished: tuple[int, ...] = ()
     queue: str = DEFAULT_QUEUE
     priority: int = 0
@@ -185,7 +129,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         >>> a2 = find_product("atlas-800t-a2")
         >>> Job("train", a2, chips=8, replicas=4).wanted
         '4 x 8 chips'
-        >>> Job("train", a2, chips=8, replicas=4, least=2).wanted
+        >>> Job("train", a2, chips=8, replicas=4, min_available=2).wanted
         '4 x 8 chips (2 pods to start)'
         >>> Job("train", a2, 8, 2, roles=(Role("driver", 0), Role("w", 8, 2))).wanted
         "'driver' 1 x 0 and 'w' 2 x 8 chips"
@@ -215,35 +159,43 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         """Whether it may start with fewer pods than it has."""
         return self.min_pods < self.n_pods
 
-    def least_of(self, role: Role) -> int:
+    def min_available_of(self, role: Role) -> int:
         """Pods of *role* without which it does not start.
 
         What roles say counts only if it is no more, all together, than what the job
         says, as in Volcano.
 
         >>> from ringleaf.policies.products import PRODUCTS
-        >>> roles = Role("driver", 0, least=1), Role("worker", 8, 4, least=2)
+        >>> worker = Role("worker", 8, 4, min_available=2)
+        >>> roles = Role("driver", 0, min_available=1), worker
         >>> a2 = PRODUCTS["atlas-800t-a2"]
-        >>> jobs = [Job("j", a2, 8, 4, roles=roles, least=n) for n in (2, 3)]
-        >>> [job.least_of(roles[1]) for job in jobs]
+        >>> jobs = [Job("j", a2, 8, 4, roles=roles, min_available=n) for n in (2, 3)]
+        >>> [job.min_available_of(roles[1]) for job in jobs]
         [0, 2]
         """
-        together = sum(min(each.least or 0, each.replicas) for each in self.roles)
-        return min(role.least or 0, role.replicas) if together <= self.min_pods else 0
+        together = sum(
+            min(each.min_available or 0, each.replicas) for each in self.roles
+        )
+        return (
+            min(role.min_available or 0, role.replicas)
+            if together <= self.min_pods
+            else 0
+        )
 
     @property
-    def needed(self) -> int:
+    def min_chip_pods(self) -> int:
         """Pods with chips without which it does not start; in SuperPoDs whole blocks.
 
         One at least, if it has any.
 
         >>> from ringleaf.policies.products import PRODUCTS
-        >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, replicas=4, least=3).needed
+        >>> a2, a3 = PRODUCTS["atlas-800t-a2"], PRODUCTS["atlas-900-a3"]
+        >>> Job("j", a2, 8, replicas=4, min_available=3).min_chip_pods
         3
-        >>> roles = Role("driver", 0, 2), Role("worker", 8, 4, least=1)
-        >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, 4, roles=roles, least=4).needed
+        >>> roles = Role("driver", 0, 2), Role("worker", 8, 4, min_available=1)
+        >>> Job("j", a2, 8, 4, roles=roles, min_available=4).min_chip_pods
         2
-        >>> Job("j", PRODUCTS["atlas-900-a3"], 16, 8, sp_block=64, least=3).needed
+        >>> Job("j", a3, 16, 8, sp_block=64, min_available=3).min_chip_pods
         4
         """
         if not self.is_elastic:
@@ -251,7 +203,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         roles = [role for role in self.roles if role.chips]
         if self.roles and not roles:
             return 0
-        least = sum(self.least_of(role) for role in roles)
+        least = sum(self.min_available_of(role) for role in roles)
         without_chips = self.n_pods - self.replicas
         fewest = max(1, least, self.min_pods - without_chips)
         if self.network is Network.SUPERPODS and self.replicas > 1:
@@ -259,26 +211,27 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         return fewest
 
     @property
-    def fewest(self) -> int:
+    def effective_min(self) -> int:
         """Pods it starts with at least, what roles and blocks need among them.
 
         >>> from ringleaf.policies.products import PRODUCTS
-        >>> roles = Role("driver", 0, 2, least=2), Role("worker", 8, 4)
-        >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, 4, roles=roles, least=2).fewest
+        >>> roles = Role("driver", 0, 2, min_available=2), Role("worker", 8, 4)
+        >>> a2 = PRODUCTS["atlas-800t-a2"]
+        >>> Job("j", a2, 8, 4, roles=roles, min_available=2).effective_min
         3
         """
         if not self.is_elastic:
             return self.n_pods
         without_chips = [role for role in self.roles if not role.chips]
-        least = sum(self.least_of(role) for role in without_chips)
-        return max(self.min_pods, self.needed + least)
+        least = sum(self.min_available_of(role) for role in without_chips)
+        return max(self.min_pods, self.min_chip_pods + least)
 
     @property
     def ranks(self) -> Sequence[int]:
         """The numbers of the pods with chips, in the order of ranks."""
         if not self.roles:
             return range(self.replicas)
-        return sorted(n for role, own in self.crew if role.chips for n in own)
+        return sorted(n for role, own in self.role_ranks if role.chips for n in own)
 
     @property
     def min_pods(self) -> int:
@@ -286,14 +239,18 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
 
         >>> from ringleaf.policies.products import PRODUCTS
         >>> product = PRODUCTS["atlas-800t-a2"]
-        >>> [Job("j", product, 8, 2, least=n).min_pods for n in (0, 3)]
+        >>> [Job("j", product, 8, 2, min_available=n).min_pods for n in (0, 3)]
         [1, 2]
         """
         n_pods = self.n_pods
-        return n_pods if self.least is None else min(max(1, self.least), n_pods)
+        return (
+            n_pods
+            if self.min_available is None
+            else min(max(1, self.min_available), n_pods)
+        )
 
     @property
-    def crew(self) -> tuple[tuple[Role, tuple[int, ...]], ...]:
+    def role_ranks(self) -> tuple[tuple[Role, tuple[int, ...]], ...]:
         """Every role with the numbers of its pods.
 
         Pods with chips come first, by their ranks; the others are numbered after them.
@@ -302,11 +259,11 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         >>> from ringleaf.policies.products import PRODUCTS
         >>> roles = Role("driver", 0), Role("worker", 8, 2)
         >>> job = Job("j", PRODUCTS["atlas-800t-a2"], 8, 2, roles=roles)
-        >>> [(role.name, replicas) for role, replicas in job.crew]
+        >>> [(role.name, replicas) for role, replicas in job.role_ranks]
         [('worker', (0, 1)), ('driver', (2,))]
         """
         if not self.roles:
-            role = Role("", self.chips, self.replicas, self.least, self.demand)
+            role = Role("", self.chips, self.replicas, self.min_available, self.demand)
             return ((role, tuple(range(self.replicas))),)
         numbered = []
         taken = {rank for role in self.roles for rank in role.ranks}
@@ -326,7 +283,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         >>> {number: role.name for number, role in job.role_by_pod.items()}
         {0: 'worker', 1: 'worker', 2: 'driver'}
         """
-        return {number: role for role, own in self.crew for number in own}
+        return {number: role for role, own in self.role_ranks for number in own}
 
     @property
     def weight(self) -> int:

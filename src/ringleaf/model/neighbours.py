@@ -5,7 +5,7 @@ nodes with one value are a domain. A pod can want neighbours (affinity), want no
 some kind (anti-affinity), want its like spread evenly over domains, and use ports of
 its node. The index counts, for every node: the pods that a selector means, the pods
 that carry a wish about others, the pods on a port. Counts follow every pod that comes
-and goes, also those that are tried and taken back; a selector is counted when somebody
+and goes, also those that are tried and taken back; a selector is counted when a pod
 first asks for it. Answers are arrays over all nodes.
 
 To a selector, pods of one namespace with the same labels are one *kind*. Selectors are
@@ -24,204 +24,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 
+from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import (
     ANY_NAMESPACE,
     Demand,
-    PodTerm,
-    Selector,
     Spread,
-    selects,
 )
-from ringleaf.model.fleet import ABSENT, Flags, Ints
+from ringleaf.model.node_labels import ABSENT
+from ringleaf.model.owner import Owner
+from ringleaf.model.pod_terms import (
+    FORBIDS,
+    HOSTNAME,
+    NO_LABEL,
+    Domains,
+    Labels,
+    Pick,
+    PodKind,
+    PodMoves,
+    Scattered,
+    Tally,
+    Wishes,
+    any_of,
+    is_bare,
+    mean_of,
+    pick_of,
+    wishes_of,
+)
 
-HOSTNAME: Final = "kubernetes.io/hostname"
-NO_LABEL: Final = ""
-"""Stands for every label that no node has."""
-
-MOST_KEPT: Final = 512
+MOST_KINDS: Final = 512
 """Selectors whose counts are kept up; of more, the one not asked for longest goes."""
 
 MOST_MOVES: Final = 4096
 """Demands of which is known what they count for."""
 MOST_MOVES_BYTES: Final = 8 << 20
 """Bytes of those demands."""
-
-Labels = tuple[tuple[str, str], ...]
-
-
-class Pick(Struct, frozen=True, cache_hash=True):
-    """Pods of some namespaces that a selector means."""
-
-    namespaces: tuple[str, ...]
-    selector: Selector
-
-    def means(self, pod: Demand) -> bool:
-        """Whether *pod* is one of them."""
-        wanted = self.namespaces
-        here = pod.namespace in wanted or ANY_NAMESPACE in wanted
-        return here and selects(self.selector, dict(pod.labels))
-
-
-FORBIDS: Final = 0
-"""The weight of a wish that must be met: no such neighbour."""
-
-
-class Wish(Struct, frozen=True, cache_hash=True):
-    """What a pod wants of others: a weight for each neighbour, or none of them."""
-
-    key: str
-    pick: Pick
-    weight: int = FORBIDS
-
-
-class Tally:
-    """A number of pods for every node, and of all nodes together."""
-
-    __slots__ = ("counts", "total")
-
-    def __init__(self, n_nodes: int) -> None:
-        self.counts = np.zeros(n_nodes, np.int64)
-        self.total = 0
-
-    def move(self, node: int, by: int) -> None:
-        """A pod comes to *node* or goes."""
-        self.counts[node] += by
-        self.total += by
-
-
-class Scattered:
-    """The same, kept only of the nodes that have such pods."""
-
-    __slots__ = ("at", "n_nodes", "total")
-
-    def __init__(self, n_nodes: int) -> None:
-        self.n_nodes = n_nodes
-        self.at: dict[int, int] = {}
-        self.total = 0
-
-    def move(self, node: int, by: int) -> None:
-        """A pod comes to *node* or goes."""
-        self.total += by
-        left = self.at.get(node, 0) + by
-        if left:
-            self.at[node] = left
-        else:
-            del self.at[node]
-
-    @property
-    def counts(self) -> Ints:
-        """The number for every node, made anew."""
-        found = np.zeros(self.n_nodes, np.int64)
-        self.add_to(found)
-        return found
-
-    def add_to(self, counts: Ints) -> None:
-        """Add its numbers to *counts*."""
-        if self.at:
-            counts[list(self.at)] += list(self.at.values())
-
-
-class Kind(Scattered):
-    """Pods that are one to every selector.
-
-    ``pod`` is like them as far as selectors see; ``picked`` are the counts of selectors
-    that mean them.
-    """
-
-    __slots__ = ("picked", "pod")
-
-    def __init__(self, n_nodes: int, pod: Demand, picked: tuple[Tally, ...]) -> None:
-        super().__init__(n_nodes)
-        self.pod, self.picked = pod, picked
-
-
-class _Moves(Struct, frozen=True):
-    """What a pod counts for when it comes or goes."""
-
-    kind: Kind
-    wished: tuple[Scattered, ...]
-    bare: tuple[Tally, ...]
-
-
-class _Wishes:
-    """What pods that are there want of others, by the namespaces that are meant."""
-
-    def __init__(self) -> None:
-        self._known: dict[Wish, Scattered] = {}
-        self._about: dict[str, dict[Wish, Scattered]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
-
-    def tally(self, wish: Wish, n_nodes: int) -> Scattered:
-        """How many pods have *wish*, on which nodes."""
-        found = self._known.get(wish)
-        if found is None:
-            found = self._known[wish] = Scattered(n_nodes)
-            for namespace in wish.pick.namespaces:
-                self._about.setdefault(namespace, {})[wish] = found
-        return found
-
-    def about(self, pod: Demand) -> list[tuple[Wish, Scattered]]:
-        """The wishes of some pod that mean *pod*, and who has them."""
-        everywhere = self._about.get(ANY_NAMESPACE, {})
-        listed = {**everywhere, **self._about.get(pod.namespace, {})}
-        return [
-            (wish, tally)
-            for wish, tally in listed.items()
-            if tally.total and wish.pick.means(pod)
-        ]
-
-    def drop_empty(self) -> None:
-        """Forget the wishes that no pod has."""
-        for wish in [wish for wish, tally in self._known.items() if not tally.total]:
-            del self._known[wish]
-            for namespace in {*wish.pick.namespaces}:
-                there = self._about[namespace]
-                del there[wish]
-                if not there:
-                    del self._about[namespace]
-
-
-class Domains(Struct, frozen=True):
-    """The nodes by the value of one label.
-
-    ``code`` numbers the domains from 0; nodes without the label share the number
-    ``size``. ``single`` says that no domain has two nodes.
-    """
-
-    code: Ints
-    size: int
-    present: Flags
-    single: bool
-
-    def gather(self, counts: Ints) -> Ints:
-        """For every node the sum of *counts* over its domain; 0 without a label."""
-        if self.single:
-            return np.where(self.present, counts, 0)
-        return self.sums(counts)[self.code]
-
-    def sums(self, counts: Ints) -> Ints:
-        """The sum of *counts* over each domain; the last, for no domain, is 0."""
-        found = np.bincount(self.code, counts, self.size + 1).astype(np.int64)
-        found[self.size] = 0
-        return found
-
-
-def pick_of(term: PodTerm, pod: Demand) -> Pick:
-    """The pods that *term* of *pod* means; in its own namespace if it says nothing."""
-    return Pick(term.namespaces or (pod.namespace,), term.selector)
-
-
-def _wishes(pod: Demand) -> Iterator[Wish]:
-    for term in pod.apart:
-        yield Wish(term.key, pick_of(term, pod))
-    for sign, preferred in ((1, pod.prefers_near), (-1, pod.prefers_apart)):
-        for each in preferred:
-            yield Wish(each.term.key, pick_of(each.term, pod), sign * each.weight)
 
 
 class Neighbours:
@@ -234,12 +72,12 @@ class Neighbours:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._kept: dict[tuple[Pick, ...], Tally] = {}
-        self._kinds: dict[str, dict[Labels, Kind]] = {}
+        self._kinds: dict[str, dict[Labels, PodKind]] = {}
         """Namespace -> labels -> the pods there that have those labels."""
-        self._wishes = _Wishes()
+        self._wishes = Wishes()
         self._ports: dict[str, Scattered] = {}
         self._bare: dict[str, Tally] = {}
-        self._moves: dict[Demand, _Moves] = {}
+        self._moves: dict[Demand, PodMoves] = {}
         self._moves_weight = 0
         self._domains: dict[str, tuple[int, Domains]] = {}
         self.version = 0
@@ -247,7 +85,7 @@ class Neighbours:
             self("", holding, 1)
         cluster.watchers.append(self)
 
-    def __call__(self, _job: str, holding: Holding, by: int) -> None:
+    def __call__(self, _owner: Owner, holding: Holding, by: int) -> None:
         """A pod came (``by`` 1) or went (``by`` -1)."""
         moves = self._moves.get(holding.demand)
         if moves is None:
@@ -264,7 +102,7 @@ class Neighbours:
         for holdings in self._cluster.holdings.values():
             yield from holdings
 
-    def _learn(self, pod: Demand) -> _Moves:
+    def _learn(self, pod: Demand) -> PodMoves:
         """What *pod* counts for."""
         weight = pod.weight
         full = self._moves_weight + weight > MOST_MOVES_BYTES
@@ -272,34 +110,34 @@ class Neighbours:
             self._forget_moves()
         self._moves_weight += weight
         n_nodes = len(self._cluster)
-        wished = [self._wishes.tally(wish, n_nodes) for wish in _wishes(pod)]
+        wished = [self._wishes.tally(wish, n_nodes) for wish in wishes_of(pod)]
         for port in pod.ports:
             if port not in self._ports:
                 self._ports[port] = Scattered(n_nodes)
             wished.append(self._ports[port])
-        bare = [tally for name, tally in self._bare.items() if _is_bare(pod, name)]
-        moves = _Moves(self._kind(pod), tuple(wished), tuple(bare))
+        bare = [tally for name, tally in self._bare.items() if is_bare(pod, name)]
+        moves = PodMoves(self._kind(pod), tuple(wished), tuple(bare))
         self._moves[pod] = moves
         return moves
 
-    def _kind(self, pod: Demand) -> Kind:
+    def _kind(self, pod: Demand) -> PodKind:
         """The pods that are the same as *pod* to every selector."""
         there = self._kinds.setdefault(pod.namespace, {})
         found = there.get(pod.labels)
         if found is None:
             like = Demand(labels=pod.labels, namespace=pod.namespace)
-            means = (t for picks, t in self._kept.items() if _mean(picks, like))
-            found = Kind(len(self._cluster), like, tuple(means))
+            means = (t for picks, t in self._kept.items() if mean_of(picks, like))
+            found = PodKind(len(self._cluster), like, tuple(means))
             there[pod.labels] = found
         return found
 
-    def _kinds_of(self, picks: Sequence[Pick]) -> Iterator[Kind]:
+    def _kinds_of(self, picks: Sequence[Pick]) -> Iterator[PodKind]:
         """The kinds that every one of *picks* means."""
         wanted = picks[0].namespaces
         everywhere = ANY_NAMESPACE in wanted
         for namespace in self._kinds if everywhere else dict.fromkeys(wanted):
             for kind in self._kinds.get(namespace, {}).values():
-                if _mean(picks, kind.pod):
+                if mean_of(picks, kind.pod):
                     yield kind
 
     def _forget_moves(self) -> None:
@@ -319,7 +157,7 @@ class Neighbours:
         """The pods that every one of *picks* means, counted from now on."""
         tally = self._kept.pop(picks, None)
         if tally is None:
-            if len(self._kept) >= MOST_KEPT:
+            if len(self._kept) >= MOST_KINDS:
                 self._count_no_more(next(iter(self._kept)))
             tally = Tally(len(self._cluster))
             for kind in self._kinds_of(picks):
@@ -340,15 +178,15 @@ class Neighbours:
         if resource not in self._bare:
             tally = self._bare[resource] = Tally(len(self._cluster))
             for holding in self._pods():
-                if _is_bare(holding.demand, resource):
+                if is_bare(holding.demand, resource):
                     tally.move(holding.node, 1)
             self._forget_moves()
         return self._bare[resource]
 
     def domains(self, key: str) -> Domains:
         """The nodes by the value of the label *key*."""
-        fleet = self._cluster.fleet
-        if key != HOSTNAME and not fleet.has_label(key):
+        fleet = self._cluster.node_table
+        if key != HOSTNAME and not fleet.labels.has_label(key):
             key = NO_LABEL  # pods may make up any number of them
         version, known = self._domains.get(key, (None, None))
         if known is None or version != fleet.version:
@@ -357,7 +195,7 @@ class Neighbours:
         return known
 
     def _read_domains(self, key: str) -> Domains:
-        column = self._cluster.fleet.labels_of(key)
+        column = self._cluster.node_table.labels.labels_of(key)
         code, size = column.codes.copy(), column.size
         missing = code == ABSENT
         if key == HOSTNAME:
@@ -378,16 +216,16 @@ class Neighbours:
         return bool(asks or likes or self._wishes.about(pod))
 
     def is_indifferent(self, pod: Demand) -> bool:
-        """Whether *pod* minds nobody, and nobody minds any pod."""
+        """Whether *pod* minds no pod, and no pod minds any other."""
         asks = pod.ports or pod.near or pod.apart or pod.spread
         return not asks and not self._wishes
 
     def port_taken(self, pod: Demand) -> Flags | None:
         """The nodes where a port that *pod* asks for is in use; None where nowhere."""
         taken = [self._ports[port] for port in pod.ports if port in self._ports]
-        return _any(tally.counts > 0 for tally in taken if tally.total)
+        return any_of(tally.counts > 0 for tally in taken if tally.total)
 
-    def lonely(self, pod: Demand) -> Flags | None:
+    def affinity_unmet(self, pod: Demand) -> Flags | None:
         """The nodes where *pod* lacks neighbours it needs; None where nowhere.
 
         Only pods that every term means count, each in the domain of its term. The
@@ -400,9 +238,9 @@ class Neighbours:
         counts = self.counted(*picks).counts
         domains = [self.domains(term.key) for term in pod.near]
         found = [each.gather(counts) for each in domains]
-        if not any(each.any() for each in found) and _mean(picks, pod):
-            return _any(~each.present for each in domains)
-        return _any(each == 0 for each in found)
+        if not any(each.any() for each in found) and mean_of(picks, pod):
+            return any_of(~each.present for each in domains)
+        return any_of(each == 0 for each in found)
 
     def repelled(self, pod: Demand) -> Flags | None:
         """The nodes where *pod* and a neighbour exclude each other; None if nowhere.
@@ -417,13 +255,13 @@ class Neighbours:
             for wish, tally in self._wishes.about(pod)
             if wish.weight == FORBIDS
         ]
-        return _any(
+        return any_of(
             self.domains(key).gather(tally.counts) > 0
             for key, tally in wanted
             if tally.total
         )
 
-    def lopsided(self, pod: Demand) -> Flags | None:
+    def skew_exceeded(self, pod: Demand) -> Flags | None:
         """The nodes where *pod* would make a spread uneven; None where nowhere.
 
         Pods and domains count on nodes that *pod* selects and that have the labels of
@@ -433,11 +271,11 @@ class Neighbours:
         if not hard:
             return None
         counted_in = self._spread_over(pod, hard)
-        return _any(self._too_many(pod, each, counted_in) for each in hard)
+        return any_of(self._too_many(pod, each, counted_in) for each in hard)
 
     def _spread_over(self, pod: Demand, constraints: Iterable[Spread]) -> Flags:
         """The nodes that *pod* selects and that have all the labels."""
-        found = self._cluster.fleet.selected(pod).copy()
+        found = self._cluster.node_table.labels.selected(pod).copy()
         for each in constraints:
             found &= self.domains(each.key).present
         return found
@@ -461,7 +299,7 @@ class Neighbours:
         """
         weighed: list[tuple[str, int, Tally | Scattered]] = [
             (wish.key, wish.weight, self.counted(wish.pick))
-            for wish in _wishes(pod)
+            for wish in wishes_of(pod)
             if wish.weight != FORBIDS
         ]
         weighed += [
@@ -502,18 +340,3 @@ def neighbours_of(cluster: Cluster) -> Neighbours:
         if isinstance(watcher, Neighbours):
             return watcher
     return Neighbours(cluster)
-
-
-def _mean(picks: Iterable[Pick], pod: Demand) -> bool:
-    return all(pick.means(pod) for pick in picks)
-
-
-def _is_bare(pod: Demand, resource: str) -> bool:
-    return not any(name == resource and amount for name, amount in pod.resources)
-
-
-def _any(found: Iterable[Flags]) -> Flags | None:
-    """The nodes in any of *found*; None where there are none."""
-    listed = list(found)
-    flags = np.logical_or.reduce(listed) if listed else None
-    return flags if flags is not None and flags.any() else None

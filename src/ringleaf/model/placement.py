@@ -14,18 +14,18 @@ class JobType(StrEnum):
 
 
 class LeafState(IntEnum):
-    """Who uses a leaf's links to the spine; the numbers stand in ``isSharedTor``."""
+    """How a leaf's links to the spine are used; the numbers are ``isSharedTor``."""
 
     IDLE = 0
     SHARED = 1
     EXCLUSIVE = 2
 
 
-class Mark(Struct, frozen=True):
+class LeafAnnotation(Struct, frozen=True):
     """What a pod says of its leaf: the type of its job, and the state written on it.
 
     The states of all leaves follow from the marks of the pods under them, so they
-    survive a restart of whoever placed the pods.
+    survive a restart of the scheduler.
     """
 
     job_type: JobType | None = None
@@ -33,7 +33,7 @@ class Mark(Struct, frozen=True):
     healthy: bool = True
 
 
-NO_MARK = Mark()
+NO_MARK = LeafAnnotation()
 
 
 class Placement(Struct, frozen=True, repr_omit_defaults=True):
@@ -47,5 +47,5 @@ class Placement(Struct, frozen=True, repr_omit_defaults=True):
     node: str
     chips: tuple[int, ...]
     block: int | None = None
-    mark: Mark | None = None
+    mark: LeafAnnotation | None = None
     role: str | None = None

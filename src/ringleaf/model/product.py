@@ -58,7 +58,7 @@ Rule = Mapping[int, Row]
 """Chips asked by one pod -> how they are taken. A size without a row is illegal."""
 
 
-class Mode(StrEnum):
+class ProductMode(StrEnum):
     """Which of a product's rules applies to a job.
 
     Most products have one rule, ``ANY``. ``SEVERAL`` differs for jobs of several
@@ -75,7 +75,7 @@ class Mode(StrEnum):
     DISTRIBUTED = "distributed"
 
 
-class Selector(Struct, frozen=True):
+class LabelSelector(Struct, frozen=True):
     """The labels and annotations by which a Kubernetes job names this product."""
 
     accelerator_type: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ class Product(Struct, frozen=True):
     width: int
     group: str
     wiring: str
-    rules: Mapping[Mode, Rule]
+    rules: Mapping[ProductMode, Rule]
     alone: frozenset[int]
     alone_is_strict_only: bool
     one_pod_when_distributed: bool
@@ -131,7 +131,7 @@ class Product(Struct, frozen=True):
     switch_modes: tuple[SwitchMode, ...]
     resource: str
     chip_prefix: str
-    selector: Selector
+    selector: LabelSelector
     source: str
 
     @property

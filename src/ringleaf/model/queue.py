@@ -11,7 +11,7 @@ DEFAULT_QUEUE: Final = "default"
 
 
 class Queue(Struct, frozen=True):
-    """Who may use how much of the cluster.
+    """How much of the cluster the jobs of a queue may use.
 
     Args:
         name: Its name.

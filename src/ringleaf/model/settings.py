@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from ringleaf.model.fault import Mode
+from ringleaf.model.fault import FaultMode
 
 
 class JobRequests(StrEnum):
@@ -39,7 +39,7 @@ class DefaultAffinity(StrEnum):
     LARGE_MODEL = "large-model-schema"
 
 
-class Repairs(Struct, frozen=True):
+class RepairSettings(Struct, frozen=True):
     """How faults are dealt with, in seconds; names as in the init-params.
 
     Args:
@@ -92,6 +92,6 @@ class Settings(Struct, frozen=True):
     share_common_leaves: bool = False
     superpod_size: int = 48
     reserve_nodes: int = 2
-    repairs: Repairs = Repairs()
+    repairs: RepairSettings = RepairSettings()
     default_tor_affinity: DefaultAffinity = DefaultAffinity.NONE
-    default_fault_scheduling: Mode = Mode.OFF
+    default_fault_scheduling: FaultMode = FaultMode.OFF

@@ -24,7 +24,7 @@ _V = TypeVar("_V")
 
 
 class Server(Struct, frozen=True):
-    """One node: its address, its slot under the leaf, its chips where they are told."""
+    """One node: its address, its slot under the leaf, its chips if they are listed."""
 
     address: str
     slot: int
@@ -123,7 +123,7 @@ def problems_of(topology: Topology) -> list[str]:
     return problems
 
 
-def warnings_of(topology: Topology) -> list[str]:
+def topology_warnings(topology: Topology) -> list[str]:
     """What is not read, or not read as meant, one line each."""
     warnings = []
     if topology.leaf_size > MAX_LEAF_SIZE:
@@ -147,7 +147,7 @@ def _leaves_alike(switches: Sequence[Switch]) -> Iterator[str]:
     addresses = _grouped((switch.address, str(switch.number)) for switch in switches)
     for address, numbers in _repeated(addresses):
         yield (
-            f"leaf address {quoted(address)} (tor_ip) stands {len(numbers)} times, "
+            f"leaf address {quoted(address)} (tor_ip) is listed {len(numbers)} times, "
             f"with tor_id {_shortened(numbers)}, want one leaf per address"
         )
     numbers_of = _grouped(
@@ -155,7 +155,7 @@ def _leaves_alike(switches: Sequence[Switch]) -> Iterator[str]:
     )
     for number, found in _repeated(numbers_of):
         yield (
-            f"tor_id {number} stands {len(found)} times, at leaves "
+            f"tor_id {number} is listed {len(found)} times, at leaves "
             f"{_shortened(found)}, want one leaf per tor_id"
         )
 

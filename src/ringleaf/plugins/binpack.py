@@ -13,21 +13,23 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct, convert
 
+from ringleaf.config.arguments import Value, by_resource
 from ringleaf.framework.plugin import Nodes, Plugin, Scores
-from ringleaf.framework.view import View
-from ringleaf.framework.vocabulary import Value
+from ringleaf.framework.state import SchedulerState
 from ringleaf.model.amounts import Amounts
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.demand import WEIGHT, Demand
-from ringleaf.model.fleet import Fleet, Ints
 from ringleaf.model.job import Job, Role
+from ringleaf.model.node_table import NodeTable
 
-FULL: Final = 100
+FULL_SCORE: Final = 100
 """The score of a node that the pod would fill to the brim."""
 
-FEW: Final = 8
+FEW_NODES: Final = 8
 """Up to so many nodes, plain numbers are faster than arrays."""
 
 _Number: TypeAlias = Any
@@ -37,16 +39,16 @@ _Number: TypeAlias = Any
 class _Counted:
     """A resource that nodes count."""
 
-    def __init__(self, fleet: Fleet, name: str, have: Ints) -> None:
+    def __init__(self, fleet: NodeTable, name: str, have: Ints) -> None:
         self._fleet = fleet
         self._name = name
         self.have = have
 
     def used(self, nodes: Nodes) -> Ints:
-        return self._fleet.used(self._name, nodes)
+        return self._fleet.resources.used(self._name, nodes)
 
     def used_on(self, node: int) -> int:
-        return self._fleet.used_on(self._name, node)
+        return self._fleet.resources.used_on(self._name, node)
 
 
 class _Chips:
@@ -81,36 +83,49 @@ class _Pod(NamedTuple):
     scale: float
 
 
+class BinpackSettings(
+    Struct,
+    frozen=True,
+    rename={
+        "weight": "binpack.weight",
+        "cpu": "binpack.cpu",
+        "memory": "binpack.memory",
+        "resources": "binpack.resources",
+    },
+):
+    """The weight of the plugin and of resources; *resources* are further ones."""
+
+    weight: int = 1
+    cpu: int = 1
+    memory: int = 1
+    resources: tuple[str, ...] = ()
+
+
 class Binpack(Plugin):
     """Likes nodes that a pod would fill."""
 
-    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+    def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
-        self._weight = self._number("binpack.weight")
-        self._weights = {
-            name: self._number(key)
-            for name, key in _keys(arguments.get("binpack.resources"))
-        }
-        self._read = (view.cluster, view.cluster.fleet.version)
+        settings = convert(arguments, BinpackSettings)
+        own = by_resource(arguments, "binpack.resources.")
+        self._weight = settings.weight
+        self._weights = {name: own.get(name, 1) for name in settings.resources}
+        self._weights |= {"cpu": settings.cpu, "memory": settings.memory}
+        self._read = (view.cluster, view.cluster.node_table.version)
         self._pods: Cache[tuple[object, ...], _Pod] = Cache(1024, 4 << 20)
-
-    def _number(self, key: str) -> int:
-        """The weight *key*: 1 if it is not given, or below 0."""
-        value = self.values.get(key)
-        return value if isinstance(value, int) and value >= 0 else 1
 
     def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
         """How full *nodes* would be with a pod of *role*; None where nothing counts."""
         if not self._weight:
             return None
         cluster = self.view.cluster
-        if self._read != (cluster, cluster.fleet.version):
-            self._read = (cluster, cluster.fleet.version)
+        if self._read != (cluster, cluster.node_table.version):
+            self._read = (cluster, cluster.node_table.version)
             self._pods.clear()
         pod = self._pod(job.product.resource, role.chips, role.demand)
         if not pod.parts:
             return None
-        if len(nodes) > FEW:
+        if len(nodes) > FEW_NODES:
             found: Scores = _score(pod, _many(pod, nodes), np.minimum, np.maximum)
             return found
         scores = [_score(pod, _one(pod, node), min, max) for node in nodes.tolist()]
@@ -137,15 +152,15 @@ class Binpack(Plugin):
             if (meter := self._meter(name, chip)) is not None
         ]
         weights = sum(weight for _name, _amount, weight in asked)
-        return _Pod(tuple(parts), FULL * self._weight / max(weights, 1))
+        return _Pod(tuple(parts), FULL_SCORE * self._weight / max(weights, 1))
 
     def _meter(self, name: str, chip: str) -> _Counted | _Chips | None:
         """How much nodes have of a resource; None where no node says."""
         cluster = self.view.cluster
         if name == chip:
             return _Chips(cluster, name)
-        have = cluster.fleet.have(name)
-        return None if have is None else _Counted(cluster.fleet, name, have)
+        have = cluster.node_table.resources.have(name)
+        return None if have is None else _Counted(cluster.node_table, name, have)
 
 
 def _score(
@@ -171,10 +186,3 @@ def _one(pod: _Pod, node: int) -> list[tuple[_Number, _Number]]:
     return [
         (part.meter.have.item(node), part.meter.used_on(node)) for part in pod.parts
     ]
-
-
-def _keys(listed: Value) -> list[tuple[str, str]]:
-    """Resources, and the arguments that tell their weights; CPU and memory always."""
-    names = listed if isinstance(listed, tuple) else ()
-    further = {name: f"binpack.resources.{name}" for name in names}
-    return list({**further, "cpu": "binpack.cpu", "memory": "binpack.memory"}.items())

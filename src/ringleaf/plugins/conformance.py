@@ -7,8 +7,8 @@ with a priority class of the system.
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import Plugin, Victim
-from ringleaf.framework.standing import Standing
 
 
 class Conformance(Plugin):
@@ -17,12 +17,12 @@ class Conformance(Plugin):
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable", "Reclaimable"})
     by_rank: ClassVar[frozenset[str]] = per_job
 
-    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """All pods but those of the system."""
         del evictor
-        standings = self.view.standings
-        return [each for each in victims if not standings[each.job].job.critical]
+        job_states = self.view.job_states
+        return [each for each in victims if not job_states[each.job].job.critical]
 
-    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def reclaimable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """All pods but those of the system."""
         return self.preemptable(evictor, victims)

@@ -23,17 +23,17 @@ from collections.abc import Set as AbstractSet
 from math import inf
 from typing import ClassVar, Final
 
+from ringleaf.config.arguments import Value
+from ringleaf.framework.job_state import JobState, pod_amounts
 from ringleaf.framework.plugin import Plugin, Victim
-from ringleaf.framework.standing import Standing, pod_amounts
-from ringleaf.framework.view import View
-from ringleaf.framework.vocabulary import Value
+from ringleaf.framework.state import SchedulerState
 from ringleaf.model.amounts import NONE, Amounts, add, plus
 from ringleaf.model.queue import Queue
 
 EQUAL: Final = 1e-6
 """Shares that differ by less are equal."""
 
-Key = tuple[tuple[bool, float], ...]
+ShareKey = tuple[tuple[bool, float], ...]
 
 
 def share_of(amounts: Mapping[str, float], total: Amounts) -> float:
@@ -58,17 +58,17 @@ class Drf(Plugin):
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
 
-    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+    def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
         self._version = -1
-        self._keys: dict[str, Key] = {}
+        self._keys: dict[str, ShareKey] = {}
 
-    def job_order(self, standing: Standing) -> float:
+    def job_order(self, job_state: JobState) -> float:
         """The smaller share first."""
-        used = standing.allocated
+        used = job_state.allocated
         return share_of(used, self.view.total) if used else 0.0
 
-    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Pods of jobs that have no less without them than the evictor will have."""
         total = self.view.total
         own = share_of(_once_placed(evictor), total)
@@ -76,20 +76,20 @@ class Drf(Plugin):
         chosen = []
         for victim, uses in zip(victims, self.uses(victims), strict=True):
             if victim.job not in left:
-                left[victim.job] = dict(self.view.standings[victim.job].allocated)
+                left[victim.job] = dict(self.view.job_states[victim.job].allocated)
             add(left[victim.job], uses, -1)
             if is_no_more(own, share_of(left[victim.job], total)):
                 chosen.append(victim)
         return chosen
 
-    def queue_order(self, queue: Queue) -> Key:
+    def queue_order(self, queue: Queue) -> ShareKey:
         """With ``enableHierarchy``: at every fork the branch with less first."""
         if self._version != self.view.version:
             self._version = self.view.version
             self._keys = tree_keys(self.view, {})
         return self._keys[queue.name]
 
-    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def reclaimable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """With ``enableHierarchy``: pods of queues that stay behind the evictor's.
 
         Each is looked at by itself, with the evictor placed and the victim gone.
@@ -98,7 +98,7 @@ class Drf(Plugin):
         gained = {own.name: _once_placed(evictor)}
         chosen = []
         for victim, uses in zip(victims, self.uses(victims), strict=True):
-            other = view.standings[victim.job]
+            other = view.job_states[victim.job]
             lost = {own.name: gained[own.name], victim.job: _less(other, uses)}
             keys = tree_keys(view, lost)
             if keys[own.queue] < keys[other.job.queue]:
@@ -106,26 +106,26 @@ class Drf(Plugin):
         return chosen
 
 
-def _less(standing: Standing, uses: Amounts) -> dict[str, int]:
+def _less(job_state: JobState, uses: Amounts) -> dict[str, int]:
     """What a job uses once a pod that *uses* this much is gone."""
-    left = dict(standing.allocated)
+    left = dict(job_state.allocated)
     add(left, uses, -1)
     return left
 
 
-def _once_placed(standing: Standing) -> dict[str, int]:
+def _once_placed(job_state: JobState) -> dict[str, int]:
     """What a job uses once the pods are placed for which it evicts others.
 
     Those that must start together; where they have a place, the next pod that lacks
     one.
     """
-    used, least = standing.allocated, standing.least
+    used, least = job_state.allocated, job_state.min_resources
     if any(used.get(name, 0) < amount for name, amount in least.items()):
         return {r: max(used.get(r, 0), least.get(r, 0)) for r in {**used, **least}}
-    lacking = {*standing.missing}
-    for role, own in standing.crew:
+    lacking = {*job_state.missing}
+    for role, own in job_state.role_ranks:
         if not lacking.isdisjoint(own):
-            return plus(used, pod_amounts(standing.job, role))
+            return plus(used, pod_amounts(job_state.job, role))
     return dict(used)
 
 
@@ -202,7 +202,9 @@ def _is_sated(used: Amounts, asked: Amounts, gone: AbstractSet[str]) -> bool:
     )
 
 
-def tree_keys(view: View, instead: Mapping[str, Amounts]) -> dict[str, Key]:
+def tree_keys(
+    view: SchedulerState, instead: Mapping[str, Amounts]
+) -> dict[str, ShareKey]:
     """Where every queue stands in the tree; lower goes first.
 
     *instead* says what some jobs use, in place of what they use now.
@@ -212,7 +214,7 @@ def tree_keys(view: View, instead: Mapping[str, Amounts]) -> dict[str, Key]:
     paths = {name: root.grow(queue) for name, queue in queues.items()}
     used = {
         name: amounts
-        for name, each in view.standings.items()
+        for name, each in view.job_states.items()
         if (amounts := instead.get(name, each.allocated))
     }
     sum_used: dict[str, int] = {}
@@ -220,16 +222,16 @@ def tree_keys(view: View, instead: Mapping[str, Amounts]) -> dict[str, Key]:
         add(sum_used, amounts)
     gone = {name for name, most in total.items() if sum_used.get(name, 0) >= most}
     if view.unnamed is not None:
-        made = (each for each in view.standings.values() if not each.job.podless)
+        made = (each for each in view.job_states.values() if not each.job.podless)
         asked = (name for each in made for name in each.total)
         gone |= {name for name in asked if name not in total}
-    for name, standing in view.standings.items():
-        branch = paths[standing.job.queue][-1]
+    for name, job_state in view.job_states.items():
+        branch = paths[job_state.job.queue][-1]
         if name in used:
-            branch.jobs.append(_leaf(used[name], standing.total, total, gone))
+            branch.jobs.append(_leaf(used[name], job_state.total, total, gone))
         else:
             # Jobs that use nothing only say whether the branch wants more.
-            branch.hungry |= not _is_sated(NONE, standing.total, gone)
+            branch.hungry |= not _is_sated(NONE, job_state.total, gone)
     root.settle(total)
     return {
         name: tuple((each.sated, each.share / each.weight) for each in path)

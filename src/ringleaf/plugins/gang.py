@@ -15,54 +15,55 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar, Final
 
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import Plugin, Victim, Vote, occupied
-from ringleaf.framework.standing import Standing
 from ringleaf.model.job import Job, Role
 
 _NONE: Final[frozenset[int]] = frozenset()
 
 
 class Gang(Plugin):
-    """Votes by ``Job.least`` and ``Role.least``."""
+    """Votes by ``Job.min_available`` and ``Role.min_available``."""
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable", "Reclaimable"})
     by_rank: ClassVar[frozenset[str]] = per_job
 
-    def job_valid(self, standing: Standing) -> str | None:
+    def job_valid(self, job_state: JobState) -> str | None:
         """Why there are too few pods, of a role or in all."""
-        job, needed = standing.job, _needed(standing.job)
-        for role, own in _bound_roles(standing):
-            if len(own) < (role.least or 0):
-                return f"role {role.name!r} has {len(own)} pods, needs {role.least}"
+        job, needed = job_state.job, _needed(job_state.job)
+        for role, own in _bound_roles(job_state):
+            if len(own) < (role.min_available or 0):
+                needs = role.min_available
+                return f"role {role.name!r} has {len(own)} pods, needs {needs}"
         if needed > job.n_pods:
             return f"the job has {job.n_pods} pods, needs {needed}"
         return None
 
-    def job_order(self, standing: Standing) -> bool:
+    def job_order(self, job_state: JobState) -> bool:
         """Jobs that lack pods before jobs that have enough."""
-        return self.job_ready(standing)
+        return self.job_ready(job_state)
 
-    def job_ready(self, standing: Standing) -> bool:
+    def job_ready(self, job_state: JobState) -> bool:
         """As many pods have a place as must start together, in all and by role."""
-        return _has_enough(standing, _NONE)
+        return _has_enough(job_state, _NONE)
 
-    def job_pipelined(self, standing: Standing) -> Vote:
+    def job_pipelined(self, job_state: JobState) -> Vote:
         """The same with the pods that await a place."""
-        enough = _has_enough(standing, standing.promised)
+        enough = _has_enough(job_state, job_state.promised)
         return Vote.PERMIT if enough else Vote.REJECT
 
-    def job_starving(self, standing: Standing) -> bool:
+    def job_starving(self, job_state: JobState) -> bool:
         """Fewer pods have or await a place than must start together."""
-        return occupied(standing) < _needed(standing.job)
+        return occupied(job_state) < _needed(job_state.job)
 
-    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Pods beyond those that must run together, and jobs that go as a whole."""
         del evictor
         named: dict[str, set[int]] = {}
         for victim in victims:
             named.setdefault(victim.job, set()).add(victim.replica)
-        standings = self.view.standings
-        spare = {job: _spare(standings[job], own) for job, own in named.items()}
+        job_states = self.view.job_states
+        spare = {job: _spare(job_states[job], own) for job, own in named.items()}
         chosen = []
         for victim in victims:
             if spare[victim.job]:
@@ -70,45 +71,45 @@ class Gang(Plugin):
                 chosen.append(victim)
         return chosen
 
-    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def reclaimable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Pods beyond those that must run together, and jobs that go as a whole."""
         return self.preemptable(evictor, victims)
 
 
 def _needed(job: Job) -> int:
     """Pods that must start together, also where there are not that many."""
-    return job.n_pods if job.least is None else job.least
+    return job.n_pods if job.min_available is None else job.min_available
 
 
-def _bound_roles(standing: Standing) -> Iterable[tuple[Role, tuple[int, ...]]]:
+def _bound_roles(job_state: JobState) -> Iterable[tuple[Role, tuple[int, ...]]]:
     """The roles whose minimums count, with their pods."""
-    job = standing.job
-    if _needed(job) < sum(role.least or 0 for role in job.roles):
+    job = job_state.job
+    if _needed(job) < sum(role.min_available or 0 for role in job.roles):
         return ()
-    return standing.crew if job.roles else ()
+    return job_state.role_ranks if job.roles else ()
 
 
-def _has_enough(standing: Standing, promised: AbstractSet[int]) -> bool:
+def _has_enough(job_state: JobState, promised: AbstractSet[int]) -> bool:
     """Whether pods that have a place and those *promised* one are a whole gang."""
-    if not (standing.job.roles or standing.asks_nothing or promised):
-        return standing.ready >= standing.min_pods
-    placed = standing.placements.keys() - standing.terminating
-    counted = {*placed, *standing.finished, *promised, *_undemanding(standing)}
-    return len(counted) >= standing.min_pods and all(
-        len(counted.intersection(own)) >= (role.least or 0)
-        for role, own in _bound_roles(standing)
+    if not (job_state.job.roles or job_state.asks_nothing or promised):
+        return job_state.ready >= job_state.min_pods
+    placed = job_state.placements.keys() - job_state.terminating
+    counted = {*placed, *job_state.finished, *promised, *_undemanding(job_state)}
+    return len(counted) >= job_state.min_pods and all(
+        len(counted.intersection(own)) >= (role.min_available or 0)
+        for role, own in _bound_roles(job_state)
     )
 
 
-def _undemanding(standing: Standing) -> Iterator[int]:
+def _undemanding(job_state: JobState) -> Iterator[int]:
     """Pods without a place that ask for nothing."""
-    for role, own in standing.crew:
+    for role, own in job_state.role_ranks:
         if not role.chips and not role.demand.resources:
-            yield from (n for n in own if n not in standing.placements)
+            yield from (n for n in own if n not in job_state.placements)
 
 
-def _spare(standing: Standing, named: AbstractSet[int]) -> int:
-    """How many of the pods *named* may go; all of them if nobody stays behind."""
-    if standing.placements.keys() - standing.terminating <= named:
+def _spare(job_state: JobState, named: AbstractSet[int]) -> int:
+    """How many of the pods *named* may go; all of them if no pod stays behind."""
+    if job_state.placements.keys() - job_state.terminating <= named:
         return len(named)
-    return standing.surplus
+    return job_state.surplus

@@ -19,7 +19,7 @@ how much it has does not count on it.
 
 Where we differ, on purpose: what Kubernetes measures against the other candidates of
 this moment, we measure against all nodes of the cluster, so that a score does not
-depend on who else is a candidate. What is the same for all nodes is left out.
+depend on the other candidates. What is the same for all nodes is left out.
 
 Source: Kubernetes ``pkg/scheduler/framework/plugins/{noderesources,nodeaffinity,
 tainttoleration,interpodaffinity,podtopologyspread}``; defaults and keys: Volcano
@@ -31,34 +31,51 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
 
+from ringleaf.config.arguments import Value
 from ringleaf.framework.plugin import Nodes, Plugin, Scores
-from ringleaf.framework.view import View
-from ringleaf.framework.vocabulary import Value
+from ringleaf.framework.state import SchedulerState
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cache import Cache
 from ringleaf.model.demand import WEIGHT, Demand
-from ringleaf.model.fleet import Fleet, Ints
 from ringleaf.model.job import Job, Role
-from ringleaf.model.neighbours import Neighbours, Tally, neighbours_of
+from ringleaf.model.neighbours import Neighbours, neighbours_of
+from ringleaf.model.node_table import NodeTable
+from ringleaf.model.pod_terms import Tally
 
-FULL: Final = 100
+BEST_SCORE: Final = 100
 """The best score."""
 
 RESOURCES: Final = {"cpu": 100, "memory": 200 * 2**20 * 1000}
 """The resources that count → what a pod counts for that asks for none of it."""
 
-DEFAULTS: Final = {
-    "leastrequested": 1,
-    "mostrequested": 0,
-    "nodeaffinity": 2,
-    "podaffinity": 2,
-    "balancedresource": 1,
-    "tainttoleration": 3,
-    "podtopologyspread": 2,
-}
 
-FEW: Final = 8
+class NodeOrderSettings(
+    Struct,
+    frozen=True,
+    rename={
+        "least": "leastrequested.weight",
+        "most": "mostrequested.weight",
+        "balanced": "balancedresource.weight",
+        "node_affinity": "nodeaffinity.weight",
+        "taints": "tainttoleration.weight",
+        "pod_affinity": "podaffinity.weight",
+        "spread": "podtopologyspread.weight",
+    },
+):
+    """The weights of the scores."""
+
+    least: int = 1
+    most: int = 0
+    balanced: int = 1
+    node_affinity: int = 2
+    taints: int = 3
+    pod_affinity: int = 2
+    spread: int = 2
+
+
+FEW_SCORED: Final = 8
 """Up to so many nodes, plain numbers are faster than arrays."""
 
 MOST_KEPT: Final = 64
@@ -94,7 +111,7 @@ _MANY: Final = _Arithmetic(np.minimum, np.floor)
 class _Gauge(Struct, frozen=True):
     """CPU and memory of all nodes, as far as they are counted."""
 
-    fleet: Fleet
+    fleet: NodeTable
     version: int
     have: dict[str, Ints]
     n_counted: Ints
@@ -124,21 +141,11 @@ class _Kept(Struct, frozen=True):
 class NodeOrder(Plugin):
     """Likes nodes as Kubernetes' own scheduler does."""
 
-    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+    def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
-        self._least = self._weight("leastrequested")
-        self._most = self._weight("mostrequested")
-        self._balanced = self._weight("balancedresource")
-        self._node_affinity = self._weight("nodeaffinity")
-        self._taints = self._weight("tainttoleration")
-        self._pod_affinity = self._weight("podaffinity")
-        self._spread = self._weight("podtopologyspread")
+        self._weights = convert(arguments, NodeOrderSettings)
         self._gauge: _Gauge | None = None
         self._kept: dict[Demand, _Kept] = {}
-
-    def _weight(self, name: str) -> int:
-        value = self.values.get(f"{name}.weight")
-        return value if isinstance(value, int) else DEFAULTS[name]
 
     def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
         """How well *nodes* suit a pod of *role*; None where all suit alike.
@@ -158,8 +165,10 @@ class NodeOrder(Plugin):
 
     def _minds_neighbours(self, pod: Demand) -> bool:
         """Whether a pod that comes can make a difference between nodes."""
-        likes = self._pod_affinity and (pod.prefers_near or pod.prefers_apart)
-        return bool(likes) or bool(self._spread and any(not x.hard for x in pod.spread))
+        likes = self._weights.pod_affinity and (pod.prefers_near or pod.prefers_apart)
+        return bool(likes) or bool(
+            self._weights.spread and any(not x.hard for x in pod.spread)
+        )
 
     def _resources(self, pod: Demand, nodes: Nodes, index: Neighbours) -> Scores | None:
         """The scores for CPU and memory; None where no node counts them."""
@@ -167,7 +176,7 @@ class NodeOrder(Plugin):
         if not gauge.have:
             return None
         asked = _asked(pod.resources, tuple(gauge.have))
-        if len(nodes) > FEW:
+        if len(nodes) > FEW_SCORED:
             lines = [_many(gauge, name, nodes, index.bare(name)) for name in gauge.have]
             n_counted, half = gauge.n_counted[nodes], gauge.half[nodes]
             found: Scores = self._rate(asked, lines, n_counted, half, _MANY)
@@ -195,30 +204,33 @@ class NodeOrder(Plugin):
         of: _Arithmetic,
     ) -> _Number:
         """The scores of nodes with these *lines*, one for each resource."""
+        weights = self._weights
         left, taken, shares = 0, 0, []
         for line, plain, padded in zip(lines, asked.plain, asked.padded, strict=True):
             load = of.lesser(line.used + line.padding + padded, line.have)
-            if self._least:
-                left += (line.have - load) * FULL // line.some
-            if self._most:
-                taken += load * FULL // line.some
+            if weights.least:
+                left += (line.have - load) * BEST_SCORE // line.some
+            if weights.most:
+                taken += load * BEST_SCORE // line.some
             shares.append(of.lesser((line.used + plain) / line.some, 1.0))
-        total = self._least * (left // n_counted) + self._most * (taken // n_counted)
-        if self._balanced and asked.any:
+        total = weights.least * (left // n_counted) + weights.most * (
+            taken // n_counted
+        )
+        if weights.balanced and asked.any:
             apart = abs(shares[0] - shares[-1]) * half
-            total = total + self._balanced * of.floor((1 - apart) * FULL)
+            total = total + weights.balanced * of.floor((1 - apart) * BEST_SCORE)
         return total * 1.0
 
     def _read_gauge(self) -> _Gauge:
         """The gauge of the cluster as its nodes are."""
-        fleet, gauge = self.view.cluster.fleet, self._gauge
+        fleet, gauge = self.view.cluster.node_table, self._gauge
         if gauge is None or gauge.fleet is not fleet or gauge.version != fleet.version:
             gauge = self._gauge = _gauge_of(fleet)
         return gauge
 
     def _preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
         """The scores of all nodes for what *pod* prefers; None where they are equal."""
-        version = self.view.cluster.fleet.version, index.version
+        version = self.view.cluster.node_table.version, index.version
         kept = self._kept.get(pod)
         if kept is None or kept.index is not index or kept.version != version:
             scores = self._read_preferences(pod, index)
@@ -228,12 +240,12 @@ class NodeOrder(Plugin):
         return kept.scores
 
     def _read_preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
-        fleet = self.view.cluster.fleet
+        fleet = self.view.cluster.node_table
         weighed = (
-            (self._node_affinity, node_affinity),
-            (self._taints, taint_toleration),
-            (self._pod_affinity, pod_affinity),
-            (self._spread, topology_spread),
+            (self._weights.node_affinity, node_affinity),
+            (self._weights.taints, taint_toleration),
+            (self._weights.pod_affinity, pod_affinity),
+            (self._weights.spread, topology_spread),
         )
         found = [
             weight * scores
@@ -243,21 +255,23 @@ class NodeOrder(Plugin):
         return np.add.reduce(found) if found else None
 
 
-def node_affinity(pod: Demand, fleet: Fleet, _index: Neighbours) -> Ints | None:
+def node_affinity(pod: Demand, fleet: NodeTable, _index: Neighbours) -> Ints | None:
     """The weights of preferences that hold, against the most of any node."""
-    liked = fleet.liked(pod) if pod.prefers else _NOTHING
+    liked = fleet.labels.liked(pod) if pod.prefers else _NOTHING
     most = liked.max(initial=0)
-    return liked * FULL // most if most else None
+    return liked * BEST_SCORE // most if most else None
 
 
-def taint_toleration(pod: Demand, fleet: Fleet, _index: Neighbours) -> Ints | None:
+def taint_toleration(pod: Demand, fleet: NodeTable, _index: Neighbours) -> Ints | None:
     """Few taints that ask such a pod to go elsewhere, against the most of any node."""
-    disliked = fleet.disliked(pod.tolerations) if fleet.tainted else _NOTHING
+    disliked = (
+        fleet.taints.disliked(pod.tolerations) if fleet.taints.tainted else _NOTHING
+    )
     most = disliked.max(initial=0)
-    return FULL - disliked * FULL // most if most else None
+    return BEST_SCORE - disliked * BEST_SCORE // most if most else None
 
 
-def pod_affinity(pod: Demand, _fleet: Fleet, index: Neighbours) -> Ints | None:
+def pod_affinity(pod: Demand, _fleet: NodeTable, index: Neighbours) -> Ints | None:
     """The weights of neighbours, between the least and the most of any node.
 
     What a running pod requires of its neighbours adds nothing, as in Volcano.
@@ -266,10 +280,10 @@ def pod_affinity(pod: Demand, _fleet: Fleet, index: Neighbours) -> Ints | None:
     if liking is None:
         return None
     least, most = liking.min(), liking.max()
-    return (liking - least) * FULL // (most - least) if most > least else None
+    return (liking - least) * BEST_SCORE // (most - least) if most > least else None
 
 
-def topology_spread(pod: Demand, _fleet: Fleet, index: Neighbours) -> Ints | None:
+def topology_spread(pod: Demand, _fleet: NodeTable, index: Neighbours) -> Ints | None:
     """Few pods like it, between those of the emptiest and the fullest node.
 
     Nodes that lack a label of a soft constraint, or that the pod does not select,
@@ -280,15 +294,23 @@ def topology_spread(pod: Demand, _fleet: Fleet, index: Neighbours) -> Ints | Non
         return None
     crowd, counted = found
     least, most = crowd[counted].min(), crowd[counted].max()
-    score = (most + least - crowd) * FULL // most if most else np.full(len(crowd), FULL)
+    score = (
+        (most + least - crowd) * BEST_SCORE // most
+        if most
+        else np.full(len(crowd), BEST_SCORE)
+    )
     return np.where(counted, score, 0)
 
 
 _NOTHING: Final = np.zeros(0, np.int64)
 
 
-def _gauge_of(fleet: Fleet) -> _Gauge:
-    found = {name: have for name in RESOURCES if (have := fleet.have(name)) is not None}
+def _gauge_of(fleet: NodeTable) -> _Gauge:
+    found = {
+        name: have
+        for name in RESOURCES
+        if (have := fleet.resources.have(name)) is not None
+    }
     counted = [have > 0 for have in found.values()]
     n_counted = np.maximum(np.add.reduce(counted, dtype=np.int64), 1)
     half = np.where(np.logical_and.reduce(counted), 0.5, 0.0)
@@ -297,13 +319,13 @@ def _gauge_of(fleet: Fleet) -> _Gauge:
 
 def _many(gauge: _Gauge, name: str, nodes: Nodes, bare: Tally) -> _Line:
     have = gauge.have[name][nodes]
-    used = gauge.fleet.used(name, nodes)
+    used = gauge.fleet.resources.used(name, nodes)
     return _Line(have, np.maximum(have, 1), used, RESOURCES[name] * bare.counts[nodes])
 
 
 def _one(gauge: _Gauge, name: str, node: int, bare: Tally) -> _Line:
     have = gauge.have[name].item(node)
-    used = gauge.fleet.used_on(name, node)
+    used = gauge.fleet.resources.used_on(name, node)
     return _Line(have, have or 1, used, RESOURCES[name] * bare.counts.item(node))
 
 

@@ -1,6 +1,6 @@
 """Lets jobs in up to a multiple of what the cluster has.
 
-A job comes in while what jobs use, what jobs that were let in still need, and what it
+A job is admitted while what jobs use, what admitted jobs still need, and what it
 needs itself is at most the cluster times the factor, in every resource that it needs.
 
 Source: Volcano ``pkg/scheduler/plugins/overcommit``.
@@ -9,21 +9,31 @@ Source: Volcano ``pkg/scheduler/plugins/overcommit``.
 from collections.abc import Mapping
 from fractions import Fraction
 
+from msgspec import Struct, convert
+
+from ringleaf.config.arguments import Value, by_resource
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import Plugin, Vote
-from ringleaf.framework.standing import Standing
-from ringleaf.framework.view import View
-from ringleaf.framework.vocabulary import Value
+from ringleaf.framework.state import SchedulerState
+
+
+class OvercommitSettings(Struct, frozen=True, rename={"factor": "overcommit-factor"}):
+    """How much may be admitted, as a multiple of the cluster's resources."""
+
+    factor: float
 
 
 class Overcommit(Plugin):
     """Votes by what the whole cluster has been promised to."""
 
-    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+    def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
+        self._usual = convert(arguments, OvercommitSettings).factor
+        self._factors = by_resource(arguments, "overcommit-factor.")
         self._seen: dict[str, int] = {}
         self._most: dict[str, int] = {}
 
-    def job_enqueueable(self, standing: Standing) -> Vote:
+    def job_enqueueable(self, job_state: JobState) -> Vote:
         """Permit while the cluster times the factor holds, else reject."""
         if self._seen != self.view.total:
             self._seen = dict(self.view.total)
@@ -32,15 +42,15 @@ class Overcommit(Plugin):
                 for name, total in self._seen.items()
             }
         # Of pods that are not made yet, quotas are named besides what nodes have.
-        rest = None if standing.job.podless else self.view.unnamed
-        for name, amount in standing.least.items():
+        rest = None if job_state.job.podless else self.view.unnamed
+        for name, amount in job_state.min_resources.items():
             most = self._most.get(name, rest)
             if most is not None and amount and amount + self._taken(name) > most:
                 return Vote.REJECT
         return Vote.PERMIT
 
     def _taken(self, name: str) -> int:
-        """What jobs use of a resource, and what those let in still need."""
+        """What jobs use of a resource, and what admitted ones still need."""
         return sum(
             account.allocated.get(name, 0) + account.inqueue.get(name, 0)
             for account in self.view.accounts.values()
@@ -48,5 +58,4 @@ class Overcommit(Plugin):
 
     def _factor(self, name: str) -> Fraction:
         """The factor for a resource, exactly as it is written."""
-        usual = self.values["overcommit-factor"]
-        return Fraction(str(self.values.get(f"overcommit-factor.{name}", usual)))
+        return Fraction(str(self._factors.get(name, self._usual)))

@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec import Struct, convert
+from msgspec.structs import asdict, replace
 
+from ringleaf.config.arguments import Value
 from ringleaf.framework.plugin import Plugin
-from ringleaf.framework.view import View
-from ringleaf.framework.vocabulary import Value
+from ringleaf.framework.state import SchedulerState
+from ringleaf.model.arrays import Flags
 from ringleaf.model.demand import Demand, Match, Toleration
-from ringleaf.model.fleet import Flags
 from ringleaf.model.job import Job, Role
 from ringleaf.model.neighbours import Neighbours, neighbours_of
 
@@ -53,14 +54,34 @@ def without_spread(demand: Demand) -> Demand:
     return replace(demand, spread=soft)
 
 
+class PredicateSettings(
+    Struct,
+    frozen=True,
+    rename={
+        "node_affinity": "predicate.NodeAffinityEnable",
+        "taints": "predicate.TaintTolerationEnable",
+        "ports": "predicate.NodePortsEnable",
+        "pod_affinity": "predicate.PodAffinityEnable",
+        "spread": "predicate.PodTopologySpreadEnable",
+    },
+):
+    """Which conditions count; as in Kubernetes all of them, unless switched off."""
+
+    node_affinity: bool = True
+    taints: bool = True
+    ports: bool = True
+    pod_affinity: bool = True
+    spread: bool = True
+
+
 FILTERS: Final = {
-    "predicate.NodeAffinityEnable": without_node_affinity,
-    "predicate.TaintTolerationEnable": without_taints,
-    "predicate.NodePortsEnable": without_ports,
-    "predicate.PodAffinityEnable": without_pod_affinity,
-    "predicate.PodTopologySpreadEnable": without_spread,
+    "node_affinity": without_node_affinity,
+    "taints": without_taints,
+    "ports": without_ports,
+    "pod_affinity": without_pod_affinity,
+    "spread": without_spread,
 }
-"""Argument → what is left of a demand when it is false."""
+"""Setting → what is left of a demand when it is false."""
 
 
 def without_predicates(demand: Demand) -> Demand:
@@ -74,28 +95,24 @@ def without_predicates(demand: Demand) -> Demand:
 
 
 RULES: Final = (
-    ("predicate.NodePortsEnable", Neighbours.port_taken),
-    ("predicate.PodAffinityEnable", Neighbours.lonely),
-    ("predicate.PodAffinityEnable", Neighbours.repelled),
-    ("predicate.PodTopologySpreadEnable", Neighbours.lopsided),
+    ("ports", Neighbours.port_taken),
+    ("pod_affinity", Neighbours.affinity_unmet),
+    ("pod_affinity", Neighbours.repelled),
+    ("spread", Neighbours.skew_exceeded),
 )
-"""Argument, and the nodes it refuses."""
+"""Setting, and the nodes it refuses."""
 
 
 class Predicates(Plugin):
     """Keeps pods off nodes whose ports, pods or labels do not suit them."""
 
-    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+    def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
-        self._rules = [rule for key, rule in RULES if self._counts(key)]
-        self._stripped = [
-            strip for key, strip in FILTERS.items() if not self._counts(key)
-        ]
+        counts = asdict(convert(arguments, PredicateSettings))
+        self._rules = [rule for key, rule in RULES if counts[key]]
+        self._stripped = [strip for key, strip in FILTERS.items() if not counts[key]]
 
-    def _counts(self, key: str) -> bool:
-        return self.values.get(key) is not False
-
-    def effective(self, demand: Demand) -> Demand:
+    def effective_demand(self, demand: Demand) -> Demand:
         """What counts of *demand*: all but what the configuration switches off."""
         for strip in self._stripped:
             demand = strip(demand)

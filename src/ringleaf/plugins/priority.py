@@ -9,8 +9,8 @@ Source: Volcano ``pkg/scheduler/plugins/priority``.
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import Plugin, Victim, occupied
-from ringleaf.framework.standing import Standing
 
 
 class Priority(Plugin):
@@ -19,15 +19,15 @@ class Priority(Plugin):
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
     by_rank: ClassVar[frozenset[str]] = per_job
 
-    def job_order(self, standing: Standing) -> int:
+    def job_order(self, job_state: JobState) -> int:
         """Higher priority first."""
-        return -standing.job.priority
+        return -job_state.job.priority
 
-    def preemptable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Pods of jobs with a lower priority."""
-        standings, bar = self.view.standings, evictor.job.priority
-        return [each for each in victims if standings[each.job].job.priority < bar]
+        job_states, bar = self.view.job_states, evictor.job.priority
+        return [each for each in victims if job_states[each.job].job.priority < bar]
 
-    def job_starving(self, standing: Standing) -> bool:
+    def job_starving(self, job_state: JobState) -> bool:
         """Some pod has no place and awaits none."""
-        return occupied(standing) < standing.job.n_pods
+        return occupied(job_state) < job_state.job.n_pods

@@ -21,15 +21,15 @@ from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 
-from ringleaf.framework.plugin import Plugin, Victim, Vote
-from ringleaf.framework.standing import Standing
-from ringleaf.framework.view import Account, View
-from ringleaf.framework.vocabulary import Value
+from ringleaf.config.arguments import Value
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.plugin import Plugin, Victim, Vote, use_of
+from ringleaf.framework.state import QueueUsage, SchedulerState
 from ringleaf.model.amounts import NONE, Amounts, add
 from ringleaf.model.queue import Queue
 
 
-class Part(Struct, frozen=True):
+class QueueShare(Struct, frozen=True):
     """The limits of one queue; a resource that they do not name is not limited."""
 
     capability: Mapping[str, int]
@@ -46,7 +46,7 @@ class Claim(Struct, frozen=True):
     high: int
 
 
-_UNLIMITED: Final = Part(NONE, NONE)
+_UNLIMITED: Final = QueueShare(NONE, NONE)
 
 
 class Proportion(Plugin):
@@ -54,16 +54,16 @@ class Proportion(Plugin):
 
     by_rank: ClassVar[frozenset[str]] = frozenset({"Reclaimable"})
 
-    def __init__(self, view: View, arguments: Mapping[str, Value]) -> None:
+    def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
         self._version = -1
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, QueueShare] = {}
         self._named: dict[Victim, _Named] = {}
         """The victims that were named last."""
         self._lost: dict[str, dict[str, int]] = {}
         self._n_lost = 0
 
-    def part(self, queue: str) -> Part:
+    def part(self, queue: str) -> QueueShare:
         """The limits of *queue* now."""
         if self._version != self.view.asked:
             self._version = self.view.asked
@@ -74,7 +74,7 @@ class Proportion(Plugin):
         """Share the cluster out again."""
         view = self.view
         asked = {name: each.requested for name, each in view.accounts.items()}
-        self._parts = parts_of(view.total, view.queues, asked)
+        self._parts = queue_shares(view.total, view.queues, asked)
 
     def share(self, queue: Queue) -> float:
         """How much of its part *queue* uses, of the resource it uses most."""
@@ -109,41 +109,49 @@ class Proportion(Plugin):
             if amount
         )
 
+    def queue_limits(self, queue: Queue) -> Amounts:
+        """What it deserves."""
+        return self.part(queue.name).deserved
+
+    def admission_limits(self, queue: Queue) -> Amounts:
+        """The most it may ever use."""
+        return self.part(queue.name).capability
+
     def preemptive(self, queue: Queue, amounts: Amounts) -> bool:
         """The same: a queue evicts for what it deserves."""
         return self.allocatable(queue, amounts)
 
-    def job_enqueueable(self, standing: Standing) -> Vote:
-        """Permit while what is let in stays within the real capability."""
-        queue = self.view.queues.get(standing.job.queue)
+    def job_enqueueable(self, job_state: JobState) -> Vote:
+        """Permit while what is admitted stays within the real capability."""
+        queue = self.view.queues.get(job_state.job.queue)
         if queue is None or not queue.is_open:
             return Vote.REJECT
         account = self.view.account(queue.name)
         limits = self.part(queue.name).capability
         # Of pods that are not made yet, quotas are named besides what nodes have.
-        rest = None if standing.job.podless else self.view.unnamed
-        for name, amount in standing.least.items():
+        rest = None if job_state.job.podless else self.view.unnamed
+        for name, amount in job_state.min_resources.items():
             most = limits.get(name, rest)
             if amount and most is not None and amount + _taken(account, name) > most:
                 return Vote.REJECT
         return Vote.PERMIT
 
-    def reclaimable(self, evictor: Standing, victims: Sequence[Victim]) -> list[Victim]:
+    def reclaimable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """Pods of queues that use more than they deserve, until they do no more.
 
         A job that cannot do without the next of its pods gives up all of them: half a
         gang is of no use to its queue either.
         """
         del evictor
-        standings, left = self.view.standings, dict[str, _Left]()
+        job_states, left = self.view.job_states, dict[str, _Left]()
         self._named, self._lost, self._n_lost = {}, {}, 0
         spare: dict[str, int] = {}
         broken = set()
         chosen: list[Victim] = []
         for victim in victims:
             job = victim.job
-            standing = standings[job]
-            queue = standing.job.queue
+            job_state = job_states[job]
+            queue = job_state.job.queue
             have = left.get(queue)
             if have is None:
                 used = self.view.account(queue).allocated
@@ -152,9 +160,9 @@ class Proportion(Plugin):
                 )
             if not have.exceeds and job not in broken:
                 continue
-            uses = self.use_of(victim)
+            uses = use_of(self.view.cluster, victim)
             over = have.exceeds_in(uses)
-            if over and not spare.setdefault(job, standing.surplus):
+            if over and not spare.setdefault(job, job_state.surplus):
                 broken.add(job)
             if over or job in broken:
                 self._named[victim] = _Named(queue, uses, have.beyond(uses))
@@ -219,7 +227,7 @@ class _Left:
         self.exceeds = self.exceeds_in(amounts) or self.exceeds_in(self._beyond)
 
 
-def _taken(account: Account, name: str) -> int:
+def _taken(account: QueueUsage, name: str) -> int:
     """What a queue uses of a resource and has promised, but for what it could spare."""
     used, owed = account.allocated.get(name, 0), account.inqueue.get(name, 0)
     return used + owed - account.elastic.get(name, 0)
@@ -229,14 +237,14 @@ def _ratio(used: int, most: int) -> float:
     return used / most if most else float(used > 0)
 
 
-def parts_of(
+def queue_shares(
     total: Amounts, queues: Mapping[str, Queue], asked: Mapping[str, Amounts]
-) -> dict[str, Part]:
+) -> dict[str, QueueShare]:
     """The limits of every queue; a queue that is gone deserves nothing.
 
     >>> queues = {"a": Queue("a", weight=3), "b": Queue("b")}
     >>> asked = {"a": {"cpu": 9000}, "b": {"cpu": 9000}}
-    >>> parts = parts_of({"cpu": 8000}, queues, asked)
+    >>> parts = queue_shares({"cpu": 8000}, queues, asked)
     >>> [dict(parts[name].deserved) for name in "ab"]
     [{'cpu': 6000}, {'cpu': 2000}]
     """
@@ -245,7 +253,7 @@ def parts_of(
     if len(listed) == 1 and not gone and _is_unlimited(listed[0]):
         asks = asked.get(listed[0].name, NONE)
         fair = {name: min(there, asks.get(name, 0)) for name, there in total.items()}
-        return {listed[0].name: Part(total, fair)}
+        return {listed[0].name: QueueShare(total, fair)}
     most = {each.name: dict(each.capability) for each in listed}
     deserved = {each.name: dict(each.capability) for each in listed}
     rest: dict[str, int] = {}
@@ -263,9 +271,11 @@ def parts_of(
             claims.append(Claim(each.weight, low, max(low, wanted)))
         for each, part in zip(listed, filled(amount, claims), strict=True):
             deserved[each.name][name] = part
-    parts = {each.name: Part(most[each.name], deserved[each.name]) for each in listed}
+    parts = {
+        each.name: QueueShare(most[each.name], deserved[each.name]) for each in listed
+    }
     # Jobs may name any number of queues that are not there: one part for all of them.
-    return parts | dict.fromkeys(gone, Part(rest, dict.fromkeys(total, 0)))
+    return parts | dict.fromkeys(gone, QueueShare(rest, dict.fromkeys(total, 0)))
 
 
 def _is_unlimited(queue: Queue) -> bool:

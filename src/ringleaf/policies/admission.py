@@ -14,11 +14,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from ringleaf.model.decision import Invalid
-from ringleaf.model.job import TOR_AFFINITY, Job, Network, Role
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import TOR_AFFINITY, Network
 from ringleaf.model.mask import runs_of
-from ringleaf.model.product import Mode
+from ringleaf.model.product import ProductMode
 from ringleaf.model.settings import JobRequests, Settings, SwitchMode
-from ringleaf.policies.fit import counted
+from ringleaf.policies.counting import counted
 from ringleaf.policies.products import FRAMEWORKS, PRODUCTS, mode_of, rule_for
 
 
@@ -43,16 +44,16 @@ def is_legal(job: Job, settings: Settings) -> bool:
 
 def _role_fault(job: Job, settings: Settings) -> tuple[str, str] | None:
     """What is wrong with a job of several roles, and the way out."""
-    with_chips = [role for role, _own in job.crew if role.chips]
+    with_chips = [role for role, _own in job.role_ranks if role.chips]
     for role in with_chips:
-        alone = replace(job, chips=role.chips, roles=(), least=None)
+        alone = replace(job, chips=role.chips, roles=(), min_available=None)
         if (problem := _problem(alone, settings)) is not None:
             return f"role {role.name!r}: {problem}", legal_words(alone, settings)
     if (fault := _rank_fault(job)) is not None or not with_chips:
         return fault
     if job.network is not Network.NONE and (fault := _mixed_fault(job)) is not None:
         return fault
-    whole = replace(job, roles=(), least=None)
+    whole = replace(job, roles=(), min_available=None)
     return _part_fault(whole) or _block_fault(whole, settings)
 
 
@@ -77,7 +78,7 @@ def _mixed_fault(job: Job) -> tuple[str, str] | None:
     first, *others = [role for role in job.roles if role.chips]
     switches = job.network is Network.SWITCHES
     rule = "switch affinity" if switches else "the SuperPoD rule"
-    rule = f"but {rule} places pods that are alike"
+    rule = f"but {rule} places identical pods"
     for other in others:
         both = f"roles {first.name!r} and {other.name!r}"
         if other.chips != first.chips:
@@ -111,8 +112,8 @@ def _problem(job: Job, settings: Settings) -> str | None:
         return _never_together(job)
     if job.replicas > 1 and job.chips in _alone(job, settings):
         return (
-            f"{job.wanted}: pods of {job.chips} on {product.key} come alone, "
-            "a job of several pods asks for more in each"
+            f"{job.wanted}: only a job of one pod may ask for {job.chips} on "
+            f"{product.key}, a job of several pods asks for more in each"
         )
     return None
 
@@ -126,7 +127,7 @@ def _never_together(job: Job) -> str:
             f"{job.chips} chips in one pod are more than "
             f"the {product.chips} of {product.key}"
         )
-    if mode_of(job) is Mode.CARD:
+    if mode_of(job) is ProductMode.CARD:
         return (
             f"{job.chips} chips in one pod never fit "
             f"one {product.group} of {product.width} on {product.key}"
@@ -262,7 +263,7 @@ def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
     product, network = job.product, job.network
     blocks = network is Network.SUPERPODS
     idle = {
-        "strategy": job.strategy is not None and Mode.CARD not in product.rules,
+        "strategy": job.strategy is not None and ProductMode.CARD not in product.rules,
         "distributed": job.distributed and not product.one_pod_when_distributed,
         "super-pod-affinity": job.superpod_affinity is not None and not blocks,
     }
@@ -274,9 +275,9 @@ def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
         )
     if blocks and job.tor_affinity is not None:
         found.append("tor-affinity has no effect: the SuperPoD rule places this job")
-    if blocks and job.is_elastic and job.needed > job.min_pods:
+    if blocks and job.is_elastic and job.min_chip_pods > job.min_pods:
         found.append(
-            f"it starts with {job.needed} pods, not {job.min_pods}: "
+            f"it starts with {job.min_chip_pods} pods, not {job.min_pods}: "
             f"whole blocks of {job.block_nodes}"
         )
     if network is Network.SWITCHES:

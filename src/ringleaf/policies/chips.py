@@ -15,11 +15,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Masks
 from ringleaf.model.mask import MAX_CHIPS, chips_of, full_mask
 from ringleaf.model.product import Row, Term
-
-Ints = NDArray[np.int64]
 
 TABLE_CHIPS: Final = 16
 """Nodes of up to this many chips are read from a table."""

@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from ringleaf.model.arrays import Ints
 from ringleaf.model.mask import MAX_CHIPS
-from ringleaf.policies.chips import MAX_RANK, Ints
+from ringleaf.policies.chips import MAX_RANK
 
 _SUB_HEALTHY: Final = 1 << 32
 """One sub-healthy node costs more than any number of faulty chips."""

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from ringleaf.model.fault import Mode
-from ringleaf.model.job import FAULT_SCHEDULING, TOR_AFFINITY, Job, Network, Schema
+from ringleaf.model.fault import FaultMode
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY, Network, Schema
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import DefaultAffinity, Settings
 from ringleaf.policies.admission import is_legal
@@ -27,7 +28,7 @@ def with_defaults(job: Job, settings: Settings, held: Iterable[Placement] = ()) 
 def has_defaults(settings: Settings) -> bool:
     """Whether the settings fill in anything."""
     affinity, mode = settings.default_tor_affinity, settings.default_fault_scheduling
-    return affinity is not DefaultAffinity.NONE or mode is not Mode.OFF
+    return affinity is not DefaultAffinity.NONE or mode is not FaultMode.OFF
 
 
 def without_defaults(job: Job) -> Job:
@@ -38,7 +39,7 @@ def without_defaults(job: Job) -> Job:
     if TOR_AFFINITY in job.assumed:
         affinity = None
     if FAULT_SCHEDULING in job.assumed:
-        recovery = replace(recovery, mode=Mode.OFF)
+        recovery = replace(recovery, mode=FaultMode.OFF)
     return replace(job, tor_affinity=affinity, recovery=recovery, assumed=())
 
 
@@ -73,9 +74,11 @@ def _with_recovery(job: Job, settings: Settings) -> Job:
     Critical pods are the system's or another scheduler's: no default deletes them.
     """
     mode = settings.default_fault_scheduling
-    declined = job.recovery.mode is not Mode.OFF or FAULT_SCHEDULING in job.declined
+    declined = (
+        job.recovery.mode is not FaultMode.OFF or FAULT_SCHEDULING in job.declined
+    )
     takes = (job.chips or job.podless) and not job.critical
-    if mode is Mode.OFF or declined or not takes:
+    if mode is FaultMode.OFF or declined or not takes:
         return job
     recovery = replace(job.recovery, mode=mode)
     return replace(job, recovery=recovery, assumed=(*job.assumed, FAULT_SCHEDULING))

@@ -1,15 +1,23 @@
 """Which pods are faulty, why, and how much of their job is deleted because of it.
 
-Sources: the vendor's fault handling (labels, first cause that applies, who is deleted);
-"Rescheduling Upon Faults"; decision D17.
+Sources: the vendor's fault handling (labels, first cause that applies, pods that
+are deleted); "Rescheduling Upon Faults"; decision D17.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause, Down, Mode, Reach, Recovery, SubHealth
-from ringleaf.model.job import Job, Network
+from ringleaf.model.fault import (
+    Cause,
+    Down,
+    FaultMode,
+    Recovery,
+    RestartScope,
+    SubHealth,
+)
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 
@@ -24,7 +32,7 @@ def _is_weak(
 ) -> bool:
     """Whether a pod is on what works, but not well, and its job minds.
 
-    Who is switched while hot is moved when its own label asks for it, never before.
+    A pod that is switched while hot is moved when its own label asks for it.
     """
     if recovery.sub_health is SubHealth.IGNORE:
         return False
@@ -81,30 +89,32 @@ def is_sick(node: Node) -> bool:
     return bool(not node.ready or node.unhealthy or node.weak or node.weak_switch)
 
 
-def first_reach(recovery: Recovery, faulty: Collection[int]) -> Reach:
+def first_scope(recovery: Recovery, faulty: Collection[int]) -> RestartScope:
     """How much of a job is deleted at first when these pods are *faulty*."""
     if not recovery.escalates:
-        return Reach.PODS
+        return RestartScope.POD
     if not (recovery.pods_only or recovery.process) or recovery.master in faulty:
-        return Reach.JOB
-    return Reach.PODS
+        return RestartScope.JOB
+    return RestartScope.POD
 
 
-def next_reach(job: Job, reach: Reach) -> Reach | None:
+def next_scope(job: Job, scope: RestartScope) -> RestartScope | None:
     """How much is deleted when the pods of a job find no place; None: no more."""
-    if not job.recovery.escalates or reach is Reach.JOB:
+    if not job.recovery.escalates or scope is RestartScope.JOB:
         return None
     blocks = job.network is Network.SUPERPODS and job.n_blocks > 1
-    return Reach.BLOCK if blocks and reach is Reach.PODS else Reach.JOB
+    return (
+        RestartScope.BLOCK if blocks and scope is RestartScope.POD else RestartScope.JOB
+    )
 
 
 def doomed(
-    reach: Reach, faulty: Collection[int], placements: Mapping[int, Placement]
+    scope: RestartScope, faulty: Collection[int], placements: Mapping[int, Placement]
 ) -> set[int]:
     """The pods that are deleted, of those that are at *placements*."""
-    if reach is Reach.JOB:
+    if scope is RestartScope.JOB:
         return {*placements, *faulty}
-    if reach is Reach.PODS:
+    if scope is RestartScope.POD:
         return {*faulty}
     blocks = {placements[n].block for n in faulty if n in placements} - {None}
     return {n for n, p in placements.items() if p.block in blocks} | {*faulty}
@@ -117,7 +127,7 @@ def is_forced(recovery: Recovery, causes: Collection[Cause]) -> bool:
     """
     if {*causes} == {Cause.SUB_HEALTH}:
         return recovery.sub_health is not SubHealth.GRACE_EXIT
-    return recovery.mode is Mode.FORCE
+    return recovery.mode is FaultMode.FORCE
 
 
 def asks_first(recovery: Recovery, causes: Collection[Cause]) -> bool:

@@ -6,8 +6,8 @@ D37).
 Everything but the name is packed into one integer; names are the order of the arrays.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -16,19 +16,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.decision import Reason
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.fault import SubHealth
-from ringleaf.model.job import Job, Network, Role
+from ringleaf.model.job import Job, Role
+from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.product import Product, Row
-from ringleaf.model.spine import NOWHERE
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.policies.chips import (
     MAX_RANK,
     NEVER,
-    Ints,
     RowTable,
     table_of,
 )
@@ -37,10 +38,10 @@ from ringleaf.policies.products import rule_for
 REASONS: Final = tuple(Reason)
 FITS: Final = -1
 
-Barred = Mapping[Reason, Sequence[int] | NDArray[np.intp]]
+Excluded = Mapping[Reason, Sequence[int] | NDArray[np.intp]]
 """Nodes that one job may not use, whatever they have free, and why."""
 
-NOBODY: Final[Barred] = MappingProxyType({})
+NOT_EXCLUDED: Final[Excluded] = MappingProxyType({})
 
 NO_CHIPS: Final = Row(asked=0, width=1, first=(), rest=(), rank_by=())
 """The row of pods that only help: nothing is taken, all nodes are alike."""
@@ -75,7 +76,7 @@ class _NoChips:
 _NOTHING_TAKEN: Final = _NoChips()
 
 
-class Request(Struct, frozen=True, cache_hash=True):
+class Request(Struct, frozen=True, cache_hash=True, dict=True):
     """What one replica of a legal job asks of a node.
 
     A pod without chips asks for no product and follows no network rule.
@@ -95,6 +96,27 @@ class Request(Struct, frozen=True, cache_hash=True):
         if self.row is NO_CHIPS:
             return _NOTHING_TAKEN
         return table_of(self.row, self.product.chips)
+
+    @cached_property
+    def of_nodes(self) -> "Request":
+        """What it asks that does not depend on other pods, and no resources.
+
+        Requests that differ in nothing else are eligible for the same nodes.
+        """
+        asks = self.demand
+        demand = Demand(
+            required=asks.required, terms=asks.terms, tolerations=asks.tolerations
+        )
+        if demand == asks:
+            return self
+        return _request(
+            self.product,
+            self.row,
+            self.heeds_network,
+            self.network,
+            demand,
+            self.well_only,
+        )
 
 
 _requests: Final[Cache[tuple[object, ...], Request]] = Cache(1024, 8 << 20)
@@ -135,13 +157,13 @@ def request_of(job: Job, role: Role | None = None) -> Request:
 
 def has_request(job: Job) -> bool:
     """Whether its product gives as many chips to a pod as each pod of *job* asks."""
-    asked = {role.chips for role, _own in job.crew if role.chips}
+    asked = {role.chips for role, _own in job.role_ranks if role.chips}
     return not asked or asked <= rule_for(job).keys()
 
 
 def _together(job: Job) -> Role:
     """A role that asks what any pod with chips asks; of a job without any, any pod."""
-    first = job.crew[0][0]
+    first = job.role_ranks[0][0]
     most: dict[str, int] = {}
     for role in job.roles:
         if bool(role.chips) == bool(first.chips):
@@ -161,27 +183,59 @@ def heeds_network(job: Job) -> bool:
     return job.product.heeds_network and speaks
 
 
-def reach(cluster: Cluster, request: Request) -> Masks:
+def allowed_chips(cluster: Cluster, request: Request) -> Masks:
     """The chips of every node that the request may use when they are free."""
     return cluster.sound if request.heeds_network else cluster.healthy
 
 
-def eligible(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
+Mask = NDArray[np.bool_]
+"""A flag for every node."""
+Exclusion = Callable[[Cluster, Request], Mask | None]
+"""The nodes that a rule keeps from a request; None where it concerns none."""
+
+EXCLUSIONS: Final[tuple[tuple[Reason, Exclusion], ...]] = (
+    (Reason.OTHER_PRODUCT, lambda c, r: ~of_right_product(c, r)),
+    (Reason.NOT_READY, lambda c, _r: ~c.ready),
+    (Reason.CORDONED, lambda c, _r: c.cordoned),
+    (Reason.QUARANTINED, lambda c, _r: c.quarantined),
+    (Reason.NOT_WELL, lambda c, r: c.sub_healthy if r.well_only else None),
+    (Reason.NOT_SELECTED, lambda c, r: _not_selected(c, r.demand)),
+    (Reason.TAINTED, lambda c, r: _tainted(c, r.demand)),
+    (Reason.NO_SUPERPOD, lambda c, r: _outside(c.superpod, r, Network.SUPERPODS)),
+    (Reason.NO_TOPOLOGY, lambda c, r: _outside(c.leaf, r, Network.SWITCHES)),
+)
+"""Why a node is not eligible, whatever it has free; it is where no rule applies."""
+
+
+def _not_selected(cluster: Cluster, demand: Demand) -> Mask | None:
+    selects = demand.required or demand.terms
+    return ~cluster.node_table.labels.selected(demand) if selects else None
+
+
+def _tainted(cluster: Cluster, demand: Demand) -> Mask | None:
+    fleet = cluster.node_table
+    return ~fleet.taints.tolerated(demand.tolerations) if fleet.taints.tainted else None
+
+
+def _outside(where: Ints, request: Request, network: Network) -> Mask | None:
+    return np.equal(where, NOWHERE) if request.network is network else None
+
+
+def exclusions(cluster: Cluster, request: Request) -> dict[Reason, Mask]:
+    """The nodes that are not eligible, by reason."""
+    found = ((reason, rule(cluster, request)) for reason, rule in EXCLUSIONS)
+    return {reason: mask for reason, mask in found if mask is not None}
+
+
+def eligible(cluster: Cluster, request: Request) -> Mask:
     """The nodes of the right product that take such pods at all."""
-    right = of_right_product(cluster, request) & cluster.ready
-    right &= ~(cluster.cordoned | cluster.aside)
-    demand = request.demand
-    if request.well_only:
-        right &= ~cluster.sub_healthy
-    if demand.required or demand.terms:
-        right &= cluster.fleet.selected(demand)
-    if cluster.fleet.tainted:
-        right &= cluster.fleet.tolerated(demand.tolerations)
-    if request.network is Network.SUPERPODS:
-        right &= cluster.superpod != NOWHERE
-    if request.network is Network.SWITCHES:
-        right &= cluster.leaf != NOWHERE
-    return right
+    found: Mask = np.logical_or.reduce([*exclusions(cluster, request).values()])
+    return ~found
+
+
+def takes_pods(cluster: Cluster) -> Mask:
+    """The nodes that take pods at all, whatever the pods request."""
+    return cluster.ready & ~(cluster.cordoned | cluster.quarantined)
 
 
 def of_product(cluster: Cluster, product: Product) -> NDArray[np.bool_]:
@@ -202,12 +256,12 @@ def health_ranks(cluster: Cluster, request: Request) -> Ints:
     """What the health of every node adds to its rank; nothing without chips."""
     if request.row is NO_CHIPS:
         return np.zeros(len(cluster), np.int64)
-    ranks: Ints = cluster.handicap * MAX_RANK
+    ranks: Ints = cluster.health_penalty * MAX_RANK
     return ranks
 
 
 class Basis(Struct, frozen=True):
-    """What one request finds of the nodes, whoever holds their chips."""
+    """What one request finds of the nodes, whichever job holds their chips."""
 
     nodes: NDArray[np.intp]
     """The eligible nodes."""
@@ -219,11 +273,11 @@ class Basis(Struct, frozen=True):
 
 def _basis_of(cluster: Cluster, request: Request) -> Basis:
     """The basis of *request*, found once in an epoch."""
-    known = cluster.worked_out
+    known, request = cluster.worked_out, request.of_nodes
     epoch, basis = known.get(request, (-1, None))
     if epoch != cluster.epoch:
         (nodes,) = eligible(cluster, request).nonzero()
-        within = reach(cluster, request)[nodes]
+        within = allowed_chips(cluster, request)[nodes]
         basis = Basis(nodes, within, health_ranks(cluster, request)[nodes])
         if len(known) >= MAX_KNOWN:
             del known[next(iter(known))]
@@ -232,56 +286,44 @@ def _basis_of(cluster: Cluster, request: Request) -> Basis:
     return found
 
 
-def node_ranks(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> Ints:
+def node_ranks(
+    cluster: Cluster, request: Request, excluded: Excluded = NOT_EXCLUDED
+) -> Ints:
     """The rank of every node, ``NEVER`` where it cannot hold a replica."""
     ranks = np.full(len(cluster), NEVER, np.int64)
     basis = _basis_of(cluster, request)
     own = request.table.ranks(cluster.free[basis.nodes] & basis.within)
     ranks[basis.nodes] = np.where(own == NEVER, NEVER, basis.health + own)
     if request.demand.resources:
-        ranks[~cluster.fleet.roomy(request.demand)] = NEVER
-    for nodes_barred in barred.values():
+        ranks[~cluster.node_table.resources.roomy(request.demand)] = NEVER
+    for nodes_barred in excluded.values():
         ranks[nodes_barred] = NEVER
     return ranks
 
 
 def node_reasons(
-    cluster: Cluster, request: Request, barred: Barred = NOBODY
+    cluster: Cluster, request: Request, excluded: Excluded = NOT_EXCLUDED
 ) -> NDArray[np.int8]:
     """For every node ``FITS`` or the index in ``REASONS`` of the first that applies."""
     reasons = np.full(len(cluster), FITS, np.int8)
     open_ = np.ones(len(cluster), np.bool_)
 
-    def rule_out(reason: Reason, where: NDArray[np.bool_]) -> None:
+    def rule_out(reason: Reason, where: Mask) -> None:
         reasons[open_ & where] = REASONS.index(reason)
         open_[where] = False
 
-    def rule_out_barred(reason: Reason) -> None:
-        where = np.zeros(len(cluster), np.bool_)
-        where[barred.get(reason, [])] = True
-        rule_out(reason, where)
-
-    rule_out(Reason.OTHER_PRODUCT, ~of_right_product(cluster, request))
-    rule_out(Reason.NOT_READY, ~cluster.ready)
-    rule_out(Reason.CORDONED, cluster.cordoned)
-    rule_out(Reason.SET_ASIDE, cluster.aside)
-    if request.well_only:
-        rule_out(Reason.NOT_WELL, cluster.sub_healthy)
-    rule_out(Reason.NOT_SELECTED, ~cluster.fleet.selected(request.demand))
-    rule_out(Reason.TAINTED, ~cluster.fleet.tolerated(request.demand.tolerations))
-    rule_out_barred(Reason.REFUSED)
-    if request.network is Network.SUPERPODS:
-        rule_out(Reason.NO_SUPERPOD, cluster.superpod == NOWHERE)
-    if request.network is Network.SWITCHES:
-        rule_out(Reason.NO_TOPOLOGY, cluster.leaf == NOWHERE)
-    rule_out_barred(Reason.FAILED_BEFORE)
-    rule_out_barred(Reason.OWN_POD)
+    masks = exclusions(cluster, request)
+    for reason, where in excluded.items():
+        masks[reason] = np.zeros(len(cluster), np.bool_)
+        masks[reason][where] = True
+    for reason in sorted(masks, key=REASONS.index):
+        rule_out(reason, masks[reason])
     (nodes,) = open_.nonzero()
-    free, within = cluster.free[nodes], reach(cluster, request)[nodes]
+    free, within = cluster.free[nodes], allowed_chips(cluster, request)[nodes]
     healthy = cluster.healthy[nodes]
     sizes = _full_masks()[cluster.size[nodes]]
 
-    def refused(masks: Masks) -> NDArray[np.bool_]:
+    def refused(masks: Masks) -> Mask:
         where = np.zeros(len(cluster), np.bool_)
         where[nodes] = request.table.ranks(masks) == NEVER
         return where
@@ -294,7 +336,9 @@ def node_reasons(
     few[nodes] = np.bitwise_count(free & within) < request.row.asked
     rule_out(Reason.TOO_FEW_CHIPS, few)
     rule_out(Reason.NOT_WIRED_TOGETHER, refused(free & within))
-    rule_out(Reason.TOO_FEW_RESOURCES, ~cluster.fleet.roomy(request.demand))
+    rule_out(
+        Reason.TOO_FEW_RESOURCES, ~cluster.node_table.resources.roomy(request.demand)
+    )
     return reasons
 
 
@@ -309,7 +353,9 @@ def reason_counts(reasons: NDArray[np.int8]) -> dict[Reason, int]:
     return {r: n for r, n in zip(REASONS, counts.tolist(), strict=True) if n}
 
 
-def capacity(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> int:
+def capacity(
+    cluster: Cluster, request: Request, excluded: Excluded = NOT_EXCLUDED
+) -> int:
     """How many replicas the cluster can hold now, by the chips alone.
 
     Replicas of one job are alike and never compete for different groups, so taking
@@ -323,64 +369,11 @@ def capacity(cluster: Cluster, request: Request, barred: Barred = NOBODY) -> int
     else:
         pods = (request.table.ranks(usable) != NEVER).astype(np.int64)
     if request.demand.resources:
-        most = cluster.fleet.pods_that_fit(request.demand)[basis.nodes]
+        most = cluster.node_table.resources.pods_that_fit(request.demand)[basis.nodes]
         pods = np.minimum(pods, most)
-    if barred:
+    if excluded:
         taken = np.zeros(len(cluster), np.bool_)
-        for nodes_barred in barred.values():
+        for nodes_barred in excluded.values():
             taken[nodes_barred] = True
         pods = np.where(taken[basis.nodes], 0, pods)
     return int(pods.sum())
-
-
-def need_words(request: Request) -> str:
-    """What a node must have free for one replica.
-
-    >>> from ringleaf.policies.products import PRODUCTS
-    >>> job = Job("j", PRODUCTS["atlas-800-9000"], 2)
-    >>> need_words(request_of(job))
-    '2 free chips in one ring'
-    """
-    row, group = request.row, request.product.group
-    if row is NO_CHIPS:
-        return "a node that takes pods"
-    chips = counted(row.asked, "free chip")
-    if row.halves:
-        return f"{row.asked // 2} free chips in each {group} of one node"
-    across = set(row.rest) >= set(range(1, row.width + 1))
-    if row.asked == 1 or across or row.width >= request.product.chips:
-        return f"{chips} on one node"
-    if row.asked <= row.width:
-        return f"{chips} in one {group}"
-    n_groups, odd = divmod(row.asked, row.width)
-    whole = counted(n_groups, f"completely free {group}")
-    return f"{whole}{' and 1 free chip' * odd} of one node"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> counted(0, "chip"), counted(1, "chip"), counted(2, "other mesh")
-    ('no chips', '1 chip', '2 other meshes')
-    >>> counted(3, "leaf")
-    '3 leaves'
-    """
-    return f"{number or 'no'} {noun if number == 1 else plural(noun)}"
-
-
-def some_of(items: Iterable[str], most: int) -> str:
-    """The first *most* of some things, and how many more there are.
-
-    >>> some_of("abc", 3), some_of("abcde", 3)
-    ('a, b, c', 'a, b, c and 2 more')
-    """
-    listed = list(items)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
-
-
-def plural(noun: str) -> str:
-    """More than one of them."""
-    if noun.endswith("leaf"):
-        return f"{noun[:-1]}ves"
-    return noun + ("es" if noun.endswith("sh") else "s")

@@ -10,33 +10,46 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.job import Firmness, Job
-from ringleaf.model.placement import JobType, Mark
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Firmness
+from ringleaf.model.placement import JobType, LeafAnnotation
 from ringleaf.model.settings import Settings
-from ringleaf.policies.chips import NEVER, Ints
-from ringleaf.policies.fit import Barred, Request, node_ranks
-from ringleaf.policies.superpods import Cut, Part, Superpods, choose_parts, superpods_of
-from ringleaf.policies.switches import Ground, Row, choose_rows, ground_of
+from ringleaf.policies.chips import NEVER
+from ringleaf.policies.fit import Excluded, Request, node_ranks
+from ringleaf.policies.superpods import (
+    BlockLayout,
+    BlockShare,
+    Superpods,
+    choose_parts,
+    superpods_of,
+)
+from ringleaf.policies.switches import (
+    LeafSlice,
+    LeafTable,
+    choose_rows,
+    leaf_table,
+)
 
 
-class Seat(Struct, frozen=True):
+class NodeAssignment(Struct, frozen=True):
     """The node of one replica; ``chips`` is a mask where it keeps those it has."""
 
     replica: int
     node: int
     chips: int | None = None
     block: int | None = None
-    mark: Mark | None = None
+    mark: LeafAnnotation | None = None
 
 
-def switch_seats(
+def switch_assignments(
     cluster: Cluster,
     job: Job,
     settings: Settings,
     ranks: Ints,
     replicas: Sequence[int],
-) -> list[Seat] | None:
+) -> list[NodeAssignment] | None:
     """The nodes of some *replicas* of *job* under the leaves, in their order.
 
     What type the job is of depends on all its pods.
@@ -44,7 +57,7 @@ def switch_seats(
     assert job.job_type is not None
     if np.count_nonzero(ranks != NEVER) < len(replicas):
         return None  # whatever the leaves are like
-    ground = ground_of(cluster, ranks, settings)
+    ground = leaf_table(cluster, ranks, settings)
     rows = choose_rows(ground, len(replicas), job.job_type, settings)
     if rows is None:
         return None
@@ -52,32 +65,37 @@ def switch_seats(
 
 
 def deal(
-    ground: Ground, rows: Iterable[Row], replicas: Iterable[int], job_type: JobType
-) -> Iterator[Seat]:
+    ground: LeafTable,
+    rows: Iterable[LeafSlice],
+    replicas: Iterable[int],
+    job_type: JobType,
+) -> Iterator[NodeAssignment]:
     """Give the nodes of the rows to *replicas*: row by row, inside a row by slot."""
     numbers = iter(replicas)
     for row in rows:
         at = row.at[np.argsort(ground.slot[row.at], kind="stable")]
-        mark = Mark(job_type, row.state, row.healthy)
+        mark = LeafAnnotation(job_type, row.state, row.healthy)
         for node in ground.nodes[at].tolist():
-            yield Seat(next(numbers), node, mark=mark)
+            yield NodeAssignment(next(numbers), node, mark=mark)
 
 
-def cut_of(job: Job, settings: Settings, replicas: Sequence[int] | None = None) -> Cut:
+def block_layout(
+    job: Job, settings: Settings, replicas: Sequence[int] | None = None
+) -> BlockLayout:
     """How *job*, or some *replicas* of it, is cut into blocks."""
     ranks = job.ranks if replicas is None else replicas
     soft = job.superpod_affinity is Firmness.SOFT
     return _cut(job, ranks, settings.reserve_nodes, soft=soft)
 
 
-def _cut(job: Job, replicas: Sequence[int], reserve: int, *, soft: bool) -> Cut:
+def _cut(job: Job, replicas: Sequence[int], reserve: int, *, soft: bool) -> BlockLayout:
     size = job.block_nodes
     if not job.finished:
-        return Cut(len(replicas) // size, size, reserve, soft)
+        return BlockLayout(len(replicas) // size, size, reserve, soft)
     if soft:
         blocks, rest = divmod(len(replicas), size)
-        return Cut(blocks, size, reserve, soft, (rest,) * (rest > 0))
-    return cut_into(blocks_of(job, replicas), Cut(0, size, reserve))
+        return BlockLayout(blocks, size, reserve, soft, (rest,) * (rest > 0))
+    return cut_into(blocks_of(job, replicas), BlockLayout(0, size, reserve))
 
 
 def blocks_of(job: Job, replicas: Iterable[int]) -> dict[int, list[int]]:
@@ -88,7 +106,7 @@ def blocks_of(job: Job, replicas: Iterable[int]) -> dict[int, list[int]]:
     return found
 
 
-def cut_into(blocks: Mapping[int, Sequence[int]], like: Cut) -> Cut:
+def cut_into(blocks: Mapping[int, Sequence[int]], like: BlockLayout) -> BlockLayout:
     """The cut into these *blocks*: whole ones, then what is left of others."""
     sizes = [len(blocks[block]) for block in whole_first(blocks, like.size)]
     n_whole = sizes.count(like.size)
@@ -104,49 +122,51 @@ def whole_first(blocks: Mapping[int, Sequence[int]], size: int) -> list[int]:
     return sorted(blocks, key=lambda n: (len(blocks[n]) != size, -len(blocks[n]), n))
 
 
-def superpod_seats(
+def superpod_assignments(
     cluster: Cluster,
     request: Request,
     job: Job,
-    cut: Cut,
-    barred: Barred,
+    cut: BlockLayout,
+    excluded: Excluded,
     *,
     replicas: Sequence[int],
-) -> list[Seat] | None:
+) -> list[NodeAssignment] | None:
     """The nodes of *replicas* in SuperPoDs, block by block, inside a block by name.
 
     Parts of a block speak over the network: a job that does not heed it as a whole does
     so once its block is split.
     """
-    ranks = node_ranks(cluster, request, barred)
+    ranks = node_ranks(cluster, request, excluded)
     if cut.soft and not request.heeds_network:
         inside = _cut(job, replicas, cut.reserve, soft=False)
         whole = _chosen(cluster, job, replicas, inside, ranks)
         if whole is not None:
             return whole
-        ranks = node_ranks(cluster, replace(request, heeds_network=True), barred)
+        ranks = node_ranks(cluster, replace(request, heeds_network=True), excluded)
     return _chosen(cluster, job, replicas, cut, ranks)
 
 
 def _chosen(
-    cluster: Cluster, job: Job, replicas: Sequence[int], cut: Cut, ranks: Ints
-) -> list[Seat] | None:
+    cluster: Cluster, job: Job, replicas: Sequence[int], cut: BlockLayout, ranks: Ints
+) -> list[NodeAssignment] | None:
     superpods = superpods_of(cluster, ranks)
     parts = choose_parts(superpods.free, cut, superpods.price)
     if parts is None:
         return None
     if cut.soft or not job.finished:
-        return list(deal_blocks(superpods, enumerate(parts), replicas))
+        return list(assign_blocks(superpods, enumerate(parts), replicas))
     blocks = blocks_of(job, replicas)
     ids = whole_first(blocks, cut.size)
     left = [replica for block in ids for replica in blocks[block]]
-    dealt = deal_blocks(superpods, zip(ids, parts, strict=True), left)
+    dealt = assign_blocks(superpods, zip(ids, parts, strict=True), left)
     return sorted(dealt, key=lambda seat: seat.replica)
 
 
-def deal_blocks(
-    superpods: Superpods, parts: Iterable[tuple[int, Part]], replicas: Iterable[int]
-) -> Iterator[Seat]:
+def assign_blocks(
+    superpods: Superpods,
+    parts: Iterable[tuple[int, BlockShare]],
+    replicas: Iterable[int],
+) -> Iterator[NodeAssignment]:
     """Give the best nodes of each part's SuperPoD to *replicas*, part after part."""
     numbers = iter(replicas)
     taken = dict.fromkeys(superpods.nodes, 0)
@@ -154,4 +174,4 @@ def deal_blocks(
         start = taken[part.superpod]
         taken[part.superpod] = end = start + part.nodes
         for node in np.sort(superpods.nodes[part.superpod][start:end]).tolist():
-            yield Seat(next(numbers), node, block=block)
+            yield NodeAssignment(next(numbers), node, block=block)

@@ -13,21 +13,22 @@ interchangeable, and the leaf must have enough of them.
 import numpy as np
 from numpy.typing import NDArray
 
+from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.spine import NOWHERE
-from ringleaf.policies.chips import NEVER, Ints
-from ringleaf.policies.fit import Barred, Request, node_ranks, reach
+from ringleaf.model.uplinks import NOWHERE
+from ringleaf.policies.chips import NEVER
+from ringleaf.policies.fit import Excluded, Request, allowed_chips, node_ranks
 
 
 def leaf_for(
-    cluster: Cluster, request: Request, pods: int, barred: Barred
+    cluster: Cluster, request: Request, pods: int, excluded: Excluded
 ) -> int | None:
     """The leaf inside which *pods* pods find nodes of the ranks they get anyway.
 
     Of several leaves the one with the fewest such places, then the first listed. None
     where no leaf will do, and where one of the best nodes holds the whole job.
     """
-    ranks = node_ranks(cluster, request, barred)
+    ranks = node_ranks(cluster, request, excluded)
     (nodes,) = (ranks != NEVER).nonzero()
     ranks, leaf = ranks[nodes], cluster.leaf[nodes]
     room = _room(cluster, request, nodes)
@@ -40,17 +41,17 @@ def leaf_for(
     if sure.any():
         under = leaf[sure]
         fits &= (under == under[0]).all() & (np.arange(len(fits)) == under[0])
-    return tightest(places, 1, fits)
+    return tightest_leaf(places, 1, fits)
 
 
-def tightest(
+def tightest_leaf(
     places: NDArray[np.int64 | np.float64],
     pods: int,
     fits: NDArray[np.bool_] | None = None,
 ) -> int | None:
     """The leaf with the fewest *places* of those that hold *pods*, or that fit.
 
-    >>> tightest(np.array([4, 2, 3, 2]), 2), tightest(np.array([1]), 2)
+    >>> tightest_leaf(np.array([4, 2, 3, 2]), 2), tightest_leaf(np.array([1]), 2)
     (1, None)
     """
     fits = places >= pods if fits is None else fits
@@ -68,10 +69,10 @@ def _room(cluster: Cluster, request: Request, nodes: Ints) -> Ints:
     """How many pods each of some fitting nodes holds."""
     if one_pod_a_node(request):
         return np.ones(len(nodes), np.int64)
-    usable = cluster.free[nodes] & reach(cluster, request)[nodes]
+    usable = cluster.free[nodes] & allowed_chips(cluster, request)[nodes]
     room = request.table.pods(usable)
     if request.demand.resources:
-        most = cluster.fleet.pods_that_fit(request.demand)[nodes]
+        most = cluster.node_table.resources.pods_that_fit(request.demand)[nodes]
         room = np.minimum(room, most)
     return room
 

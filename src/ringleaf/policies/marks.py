@@ -1,4 +1,4 @@
-"""What pods say of their leaf when nobody wrote it on them.
+"""What pods say of their leaf when it is not written on them.
 
 Of the jobs with a ``tor-affinity`` label, one that crosses a leaf has it for itself,
 two or more share it; a shared leaf is unhealthy when one of them uses more shared
@@ -8,16 +8,16 @@ leaves than it may. In 1.0 a job that crosses leaves has them for itself (D13).
 from collections import Counter
 from collections.abc import Mapping
 
-from ringleaf.model.placement import LeafState, Mark
+from ringleaf.model.placement import LeafAnnotation, LeafState
 from ringleaf.model.settings import Settings, SwitchMode
 
-Leaves = frozenset[str | None]
+LeavesOfJob = frozenset[str | None]
 """Leaves by name; None is outside every leaf."""
 
 
 def implied_marks(
-    crossing: Mapping[str, Leaves], settings: Settings
-) -> dict[str | None, Mark]:
+    crossing: Mapping[str, LeavesOfJob], settings: Settings
+) -> dict[str | None, LeafAnnotation]:
     """Leaf -> what pods of jobs that cross it say; *crossing* is job -> its leaves.
 
     >>> jobs = {"a": frozenset({"L1", "L2"}), "b": frozenset({"L2", "L3"})}
@@ -28,14 +28,14 @@ def implied_marks(
     """
     count = Counter(leaf for leaves in crossing.values() for leaf in leaves)
     if settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
-        return dict.fromkeys(count, Mark(state=LeafState.EXCLUSIVE))
+        return dict.fromkeys(count, LeafAnnotation(state=LeafState.EXCLUSIVE))
     shared = {leaf for leaf in count if count[leaf] > 1}
     sick: set[str | None] = set()
     for leaves in crossing.values():
         if len(leaves & shared) > settings.shared_leaves:
             sick |= leaves & shared
     return {
-        leaf: Mark(
+        leaf: LeafAnnotation(
             state=LeafState.SHARED if leaf in shared else LeafState.EXCLUSIVE,
             healthy=leaf not in sick,
         )

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import Firmness, Job
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Firmness
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import Settings, SwitchMode
-from ringleaf.model.spine import NOWHERE
-from ringleaf.policies.fit import FITS, REASONS, Request, reach
-from ringleaf.policies.gang import cut_of
+from ringleaf.model.uplinks import NOWHERE
+from ringleaf.policies.fit import FITS, REASONS, Request, allowed_chips
+from ringleaf.policies.gang import block_layout
 from ringleaf.policies.obstacles import (
     closed_leaves,
     complete_leaves,
@@ -32,7 +33,7 @@ from ringleaf.policies.superpods import (
     visit_order,
     visits,
 )
-from ringleaf.policies.switches import Ground
+from ringleaf.policies.switches import LeafTable
 
 
 class NodeState(StrEnum):
@@ -47,7 +48,7 @@ class NodeState(StrEnum):
 
 _FAULTS: Final = (
     Reason.NOT_READY,
-    Reason.SET_ASIDE,
+    Reason.QUARANTINED,
     Reason.NOT_WELL,
     Reason.FAULTY_CHIPS,
     Reason.NETWORK_FAULTY,
@@ -153,7 +154,7 @@ class Asked(Struct, frozen=True):
     def states(self, nodes: NDArray[np.intp]) -> list[NodeState]:
         """The state of each of *nodes*."""
         cluster = self.cluster
-        usable = cluster.free[nodes] & reach(cluster, self.request)[nodes]
+        usable = cluster.free[nodes] & allowed_chips(cluster, self.request)[nodes]
         pairs = zip(self.reasons[nodes].tolist(), usable.tolist(), strict=True)
         return [_state(reason, chips) for reason, chips in pairs]
 
@@ -163,7 +164,9 @@ def _state(reason: int, usable: int) -> NodeState:
     return NodeState.PARTLY_FREE if state is NodeState.TAKEN and usable else state
 
 
-def leaf_rule(ground: Ground, job: Job, settings: Settings, *, new: bool) -> LeafRule:
+def leaf_rule(
+    ground: LeafTable, job: Job, settings: Settings, *, new: bool
+) -> LeafRule:
     """The rule for *job*; slots only where all its pods are placed *new*."""
     assert job.job_type is not None
     closed = closed_leaves(ground, job, settings)
@@ -173,7 +176,7 @@ def leaf_rule(ground: Ground, job: Job, settings: Settings, *, new: bool) -> Lea
     return LeafRule(
         mode=settings.switch_mode,
         job_type=job.job_type,
-        needed=job.needed,
+        needed=job.min_chip_pods,
         leaf_size=ground.leaf_size,
         one_leaf=inside,
         fitting_in_open_leaves=int(ground.free[~closed].sum()),
@@ -184,12 +187,12 @@ def leaf_rule(ground: Ground, job: Job, settings: Settings, *, new: bool) -> Lea
     )
 
 
-def leaf_views(asked: Asked, ground: Ground) -> Iterator[LeafView]:
+def leaf_views(asked: Asked, ground: LeafTable) -> Iterator[LeafView]:
     """Every leaf, in the order of the cluster."""
     cluster, settings = asked.cluster, asked.settings
     closed = closed_leaves(ground, asked.job, settings)
     complete = complete_leaves(ground, settings)
-    crossings = cluster.spine.crossings()
+    crossings = cluster.uplinks.crossings()
     owners = _crossing_owners(cluster, crossings)
     nodes = cluster.by_leaf
     states = asked.states(nodes)
@@ -218,11 +221,16 @@ def _crossing_owners(
     cluster: Cluster, crossings: Mapping[int, list[str]]
 ) -> dict[int, str]:
     """Node -> the cross-leaf job that holds chips of it, the first of several."""
-    names = sorted({name for jobs in crossings.values() for name in jobs}, reverse=True)
-    return {held.node: name for name in names for held in cluster.holdings[name]}
+    names = {name for jobs in crossings.values() for name in jobs}
+    owners = {str(owner): owner for owner in cluster.holdings}
+    return {
+        held.node: name
+        for name in sorted(names, reverse=True)
+        for held in cluster.holdings[owners[name]]
+    }
 
 
-def leaf_state(ground: Ground, leaf: int, settings: Settings) -> str:
+def leaf_state(ground: LeafTable, leaf: int, settings: Settings) -> str:
     """What is known of a leaf's links to the spine."""
     if settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
         return "busy" if ground.crossed.item(leaf) else "idle"
@@ -232,7 +240,7 @@ def leaf_state(ground: Ground, leaf: int, settings: Settings) -> str:
 
 def superpod_rule(found: Superpods, job: Job, settings: Settings) -> SuperpodRule:
     """How *job* is cut, and how many of its whole blocks fit."""
-    cut = cut_of(job, settings, job.ranks[: job.needed])
+    cut = block_layout(job, settings, job.ranks[: job.min_chip_pods])
     return SuperpodRule(
         affinity=Firmness.SOFT if cut.soft else Firmness.HARD,
         needed=cut.nodes,
@@ -251,7 +259,7 @@ def superpod_views(
     First those that hold the whole job and keep their reserve, else block by block.
     Where not all pods are placed *new*, the block of a pod says which SuperPoD counts.
     """
-    cut = cut_of(asked.job, asked.settings)
+    cut = block_layout(asked.job, asked.settings)
     free, price = found.free, found.price
     order: list[int] = []
     if new:

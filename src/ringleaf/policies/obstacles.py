@@ -4,44 +4,28 @@ Causes are asked in the order in which they bind: too few nodes at all, leaves t
 closed to the job, the shape that its rule wants.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import FOUNDATION_FROM, Firmness, Job, Network, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import FOUNDATION_FROM, Network, Schema
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
-from ringleaf.model.spine import NOWHERE
 from ringleaf.policies.admission import is_legal
-from ringleaf.policies.chips import Ints
-from ringleaf.policies.fit import (
-    REASONS,
-    Barred,
-    Request,
-    counted,
-    need_words,
-    node_ranks,
-    node_reasons,
-    plural,
-)
-from ringleaf.policies.gang import Seat, cut_of
-from ringleaf.policies.repair import (
-    missing_replicas,
-    without_pods,
-)
-from ringleaf.policies.superpods import Cut, superpods_of
+from ringleaf.policies.counting import counted, need_words
+from ringleaf.policies.fit import REASONS, Excluded, Request, node_ranks, node_reasons
 from ringleaf.policies.switches import (
-    Flags,
-    Ground,
+    LeafTable,
     capacity_2,
     choose_rows,
-    ground_of,
+    leaf_table,
     looks_for_one_leaf,
     open_leaves,
     positions_of,
@@ -51,7 +35,7 @@ from ringleaf.policies.switches import (
 MAX_TRIES = 64
 """Smaller jobs that are tried for a hint."""
 
-MAX_NAMES = 5
+MAX_NAMED = 5
 
 
 class Obstacle(Struct, frozen=True):
@@ -71,12 +55,12 @@ def job_reasons(
     request: Request,
     job: Job,
     settings: Settings,
-    barred: Barred,
+    excluded: Excluded,
 ) -> NDArray[np.int8]:
     """For every node ``FITS`` or why *job* cannot use it, closed leaves included."""
-    reasons = node_reasons(cluster, request, barred)
+    reasons = node_reasons(cluster, request, excluded)
     if request.network is Network.SWITCHES:
-        ground = ground_of(cluster, node_ranks(cluster, request, barred), settings)
+        ground = leaf_table(cluster, node_ranks(cluster, request, excluded), settings)
         closed = ground.nodes[closed_leaves(ground, job, settings)[ground.leaf]]
         reasons[closed] = REASONS.index(Reason.LEAF_CLOSED)
     return reasons
@@ -88,8 +72,8 @@ def few(names: Sequence[str]) -> str:
     >>> few(["a", "b"]), few(["a", "b", "c", "d", "e", "f", "g"])
     ('a, b', 'a, b, c, d, e and 2 more')
     """
-    more = len(names) - MAX_NAMES
-    shown = ", ".join(names[:MAX_NAMES])
+    more = len(names) - MAX_NAMED
+    shown = ", ".join(names[:MAX_NAMED])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
@@ -109,44 +93,44 @@ def switch_obstacle(
             "no leaf switch is known",
             ("list the leaf of each node, or remove tor-affinity from the job",),
         )
-    ground = ground_of(cluster, ranks, settings)
+    ground = leaf_table(cluster, ranks, settings)
     closed = closed_leaves(ground, job, settings)
     because = _rule_words(cluster, ground, closed, job, settings)
     if not hints:
         return Obstacle(because)
     ways = []
-    short = job.needed - len(ground.nodes)
+    short = job.min_chip_pods - len(ground.nodes)
     if short > 0 and not stays_inside(job, settings):
         more = counted(short, "more node")
-        ways.append(f"needs {more} with {_need(request)}")
+        ways.append(f"needs {more} with {need_of(request)}")
     ways += _smaller(ground, job, settings)
     jobs = _crossing(cluster, closed.nonzero()[0].tolist())
     return Obstacle(because, tuple(ways), tuple(jobs))
 
 
-def _need(request: Request) -> str:
+def need_of(request: Request) -> str:
     """What a node must have, said of nodes."""
     return need_words(request).removesuffix(" on one node").removesuffix(" of one node")
 
 
-def closed_leaves(ground: Ground, job: Job, settings: Settings) -> Flags:
+def closed_leaves(ground: LeafTable, job: Job, settings: Settings) -> Flags:
     """Leaves with fitting nodes that the rule forbids to this job."""
     assert job.job_type is not None
     none = np.zeros(len(ground.free), np.bool_)
     if stays_inside(job, settings):
         return none
     if settings.switch_mode is SwitchMode.SPINE_LEAF_1:
-        open_ = open_leaves(ground, job.needed, job.job_type, settings)
+        open_ = open_leaves(ground, job.min_chip_pods, job.job_type, settings)
         return ~open_ & np.greater(ground.free, 0)
     if job.job_type is JobType.COMMON:
-        if job.needed <= capacity_2(ground, settings.shared_leaves):
+        if job.min_chip_pods <= capacity_2(ground, settings.shared_leaves):
             return none
         shared = ground.group(LeafState.SHARED) | ground.group(LeafState.EXCLUSIVE)
         crossed = shared & ground.foundation
     else:
         crossed = ground.sick | ground.group(LeafState.EXCLUSIVE)
-    inside = np.greater_equal(ground.free, job.needed)
-    if not looks_for_one_leaf(ground, job.needed, settings):
+    inside = np.greater_equal(ground.free, job.min_chip_pods)
+    if not looks_for_one_leaf(ground, job.min_chip_pods, settings):
         inside = none
     return crossed & ~inside & np.greater(ground.free, 0)
 
@@ -158,7 +142,7 @@ def stays_inside(job: Job, settings: Settings) -> bool:
 
 
 def _closed_words(
-    cluster: Cluster, ground: Ground, closed: Flags, job: Job, settings: Settings
+    cluster: Cluster, ground: LeafTable, closed: Flags, job: Job, settings: Settings
 ) -> str:
     """Which leaves are closed to the job, the jobs that close them, what is left."""
     common = job.job_type is JobType.COMMON
@@ -179,8 +163,8 @@ def _closed_words(
         parts.append(f"{_closed(cluster, sick)}: {are} unhealthy")
     left = int(ground.free[~closed].sum())
     nodes = counted(left, "free node")
-    parts.append(f"open leaves have {nodes} of the {job.needed} needed")
-    if left >= job.needed:
+    parts.append(f"open leaves have {nodes} of the {job.min_chip_pods} needed")
+    if left >= job.min_chip_pods:
         parts.append(_open_words(ground, closed, job, settings))
     return "; ".join(parts)
 
@@ -193,7 +177,7 @@ def _closed(cluster: Cluster, leaves: NDArray[np.intp]) -> str:
 
 
 def _crossing(cluster: Cluster, leaves: Sequence[int]) -> list[str]:
-    crossings = cluster.spine.crossings()
+    crossings = cluster.uplinks.crossings()
     return sorted({job for leaf in leaves for job in crossings.get(leaf, ())})
 
 
@@ -204,21 +188,21 @@ def rule_name(mode: SwitchMode) -> str:
 
 
 def _rule_words(
-    cluster: Cluster, ground: Ground, closed: Flags, job: Job, settings: Settings
+    cluster: Cluster, ground: LeafTable, closed: Flags, job: Job, settings: Settings
 ) -> str:
     """The rule that refuses; nothing where there are too few nodes for any rule."""
     if stays_inside(job, settings):
         words = _inside_words(cluster, ground, job, settings)
     elif closed.any():
         words = _closed_words(cluster, ground, closed, job, settings)
-    elif len(ground.nodes) < job.needed:
+    elif len(ground.nodes) < job.min_chip_pods:
         return ""
     else:
         words = _open_words(ground, closed, job, settings)
     return f"{rule_name(settings.switch_mode)}: {words}"
 
 
-def _open_words(ground: Ground, closed: Flags, job: Job, settings: Settings) -> str:
+def _open_words(ground: LeafTable, closed: Flags, job: Job, settings: Settings) -> str:
     """Why the leaves that are not *closed* do not suffice, with enough nodes."""
     if settings.switch_mode is SwitchMode.SPINE_LEAF_2:
         return _budget_words(ground, job, settings)
@@ -226,7 +210,7 @@ def _open_words(ground: Ground, closed: Flags, job: Job, settings: Settings) -> 
 
 
 def _inside_words(
-    cluster: Cluster, ground: Ground, job: Job, settings: Settings
+    cluster: Cluster, ground: LeafTable, job: Job, settings: Settings
 ) -> str:
     """The leaf that comes closest, for a job that stays under one leaf."""
     single = settings.switch_mode is SwitchMode.SINGLE_LAYER
@@ -237,17 +221,17 @@ def _inside_words(
     )
     stays = f"{which} stays under one leaf"
     largest = int(ground.size.max())
-    if job.needed > largest:
+    if job.min_chip_pods > largest:
         return f"{stays}, and the largest leaf has {counted(largest, 'node')} only"
     most = int(ground.free.argmax())
     has = counted(ground.free.item(most), "free node")
     return (
-        f"{stays}, and none has {counted(job.needed, 'free node')}; "
+        f"{stays}, and none has {counted(job.min_chip_pods, 'free node')}; "
         f"leaf {cluster.leaves[most].name} has the most, {has}"
     )
 
 
-def _budget_words(ground: Ground, job: Job, settings: Settings) -> str:
+def _budget_words(ground: LeafTable, job: Job, settings: Settings) -> str:
     """2.0: the idle leaves and the shared ones that the job may use are too few."""
     idle = int(ground.free[ground.group(LeafState.IDLE)].sum())
     budget = settings.shared_leaves
@@ -255,24 +239,24 @@ def _budget_words(ground: Ground, job: Job, settings: Settings) -> str:
     together = capacity_2(ground, budget)
     return (
         f"idle leaves have {counted(idle, 'free node')} and {best} {together - idle}, "
-        f"together {together} of the {job.needed} needed"
+        f"together {together} of the {job.min_chip_pods} needed"
     )
 
 
-def _slot_words(ground: Ground, job: Job, settings: Settings, open_: Flags) -> str:
+def _slot_words(ground: LeafTable, job: Job, settings: Settings, open_: Flags) -> str:
     """1.0: neither whole leaves nor evenly loaded slots."""
     needs = slot_needs(ground, job, open_)
-    if job.needed < ground.leaf_size:
+    if job.min_chip_pods < ground.leaf_size:
         slots = sum(free > 0 for _slot, free, _needed in needs)
         return (
-            f"no {_open(open_)}leaf has {counted(job.needed, 'free node')}, and free "
-            f"nodes are at {slots} different slots only"
+            f"no {_open(open_)}leaf has {counted(job.min_chip_pods, 'free node')}, "
+            f"and free nodes are at {slots} different slots only"
         )
     (slot, has, want), *more = [each for each in needs if each[1] < each[2]]
     also = f", {counted(len(more), 'more slot')} short too" if more else ""
     return (
-        f"{_whole_words(ground, job.needed, settings, open_)}; spread evenly over the "
-        f"slots, slot {slot} has {has} of the {counted(want, 'free node')} "
+        f"{_whole_words(ground, job.min_chip_pods, settings, open_)}; spread evenly "
+        f"over the slots, slot {slot} has {has} of the {counted(want, 'free node')} "
         f"needed{also}"
     )
 
@@ -282,26 +266,26 @@ def _open(open_: Flags) -> str:
     return "" if open_.all() else "open "
 
 
-def slot_needs(ground: Ground, job: Job, open_: Flags) -> list[tuple[int, int, int]]:
+def slot_needs(ground: LeafTable, job: Job, open_: Flags) -> list[tuple[int, int, int]]:
     """Slot, free nodes there under open leaves, nodes needed there, by slot (1.0).
 
     The slots with the most free nodes carry the nodes that are left over.
     """
     positions = positions_of(ground, open_)
-    full, rest = shape(job.needed, ground.leaf_size)
+    full, rest = shape(job.min_chip_pods, ground.leaf_size)
     needed = [full + 1] * rest + [full] * (ground.leaf_size - rest)
     slots, free = positions.slots.tolist(), positions.lengths.tolist()
     return sorted(zip(slots, free, needed, strict=True))
 
 
-def complete_leaves(ground: Ground, settings: Settings) -> Flags:
+def complete_leaves(ground: LeafTable, settings: Settings) -> Flags:
     """The leaves of which all nodes are free; to the vendor's guide, as many as M."""
     compact = settings.leaf_choice is LeafChoice.COMPACT
     size = ground.size if compact else np.full_like(ground.size, ground.leaf_size)
     return np.equal(ground.free, size) & np.greater(ground.free, 0)
 
 
-def _whole_words(ground: Ground, n: int, settings: Settings, open_: Flags) -> str:
+def _whole_words(ground: LeafTable, n: int, settings: Settings, open_: Flags) -> str:
     """How far complete leaves get with *n* nodes."""
     complete = complete_leaves(ground, settings) & open_
     if settings.leaf_choice is not LeafChoice.COMPACT:
@@ -320,14 +304,16 @@ def _whole_words(ground: Ground, n: int, settings: Settings, open_: Flags) -> st
     )
 
 
-def _passes(ground: Ground, job: Job, settings: Settings) -> bool:
+def _passes(ground: LeafTable, job: Job, settings: Settings) -> bool:
     assert job.job_type is not None
-    return choose_rows(ground, job.needed, job.job_type, settings) is not None
+    return choose_rows(ground, job.min_chip_pods, job.job_type, settings) is not None
 
 
-def _smaller(ground: Ground, job: Job, settings: Settings) -> Iterator[str]:
+def _smaller(ground: LeafTable, job: Job, settings: Settings) -> Iterator[str]:
     """What would be placed now instead."""
-    job = replace(job, replicas=job.needed, least=None, roles=(), previous=None)
+    job = replace(
+        job, replicas=job.min_chip_pods, min_available=None, roles=(), previous=None
+    )
     job = replace(job, finished=())
     common = replace(job, tor_affinity=Schema.NORMAL)
     if job.tor_affinity is not Schema.NORMAL and _passes(ground, common, settings):
@@ -351,134 +337,3 @@ def _fewer(n: int) -> list[int]:
         far //= 2
         near.append(far)
     return near
-
-
-def superpod_obstacle(
-    cluster: Cluster,
-    request: Request,
-    job: Job,
-    settings: Settings,
-    ranks: Ints,
-    *,
-    hints: bool = True,
-) -> Obstacle:
-    """What holds back a job of several pods in SuperPoDs; what helps, if asked."""
-    free = superpods_of(cluster, ranks).free
-    cut = cut_of(job, settings, job.ranks[: job.needed])
-    because = "" if cut.soft else _room_for_blocks(free, cut)
-    if not hints:
-        return Obstacle(because)
-    ways = []
-    if (short := cut.nodes - sum(free.values())) > 0:
-        healthy = " with a healthy network" * request.heeds_network
-        more = counted(short, "more node")
-        ways.append(f"needs {more} with {_need(request)}{healthy}")
-    cuts = islice(_other_cuts(job, settings), MAX_TRIES)
-    others = tuple((_cut_words(other), other) for other in cuts)
-    return Obstacle(because, tuple(ways), others=others)
-
-
-def _room_for_blocks(free: Mapping[int, int], cut: Cut) -> str:
-    """The blocks that are needed, and the room for them (hard)."""
-    room = sum(nodes // cut.size for nodes in free.values())
-    most = sorted(free, key=lambda s: (-free[s], s))
-    shown = few([f"SuperPoD {s} has {free[s]}" for s in most])
-    shown = f"{shown} free" if shown else "no SuperPoD has a free node"
-    size = counted(cut.size, "node")
-    if cut.rests:
-        left = few([counted(nodes, "node") for nodes in cut.rests])
-        return (
-            f"SuperPoD rule: needs {counted(cut.blocks, 'whole block')} of {size} and, "
-            f"of blocks with pods that have succeeded, {left}, each block in one "
-            f"SuperPoD; {shown}"
-        )
-    each = ", each" * (cut.blocks > 1)
-    return (
-        f"SuperPoD rule: needs {counted(cut.blocks, 'block')} of {size}{each} in one "
-        f"SuperPoD, there is room for {room}; {shown}"
-    )
-
-
-def _other_cuts(job: Job, settings: Settings) -> Iterator[Job]:
-    """The same job with smaller blocks, split blocks, one block, or fewer of them."""
-    if job.is_elastic:
-        job = replace(job, replicas=job.needed, sp_block=job.block_chips, least=None)
-    job = replace(job, roles=(), finished=(), previous=without_pods(job))
-    for nodes in range(job.block_nodes - 1, 0, -1):
-        smaller = replace(job, sp_block=nodes * job.product.chips)
-        if is_legal(smaller, settings):
-            yield smaller
-    if job.superpod_affinity is not Firmness.SOFT:
-        yield replace(job, superpod_affinity=Firmness.SOFT)
-    if job.n_blocks > 1:
-        yield replace(job, sp_block=job.replicas * job.chips)
-    for blocks in range(job.n_blocks - 1, 0, -1):
-        size = job.block_nodes
-        yield replace(job, replicas=blocks * size, sp_block=size * job.product.chips)
-
-
-def _cut_words(job: Job) -> str:
-    soft = " and super-pod-affinity: soft" * (job.superpod_affinity is Firmness.SOFT)
-    block = "" if job.sp_block is None else f" with sp-block: {job.sp_block}"
-    return f"{job.wanted}{block}{soft}"
-
-
-def repair_obstacle(
-    cluster: Cluster,
-    request: Request,
-    job: Job,
-    settings: Settings,
-    ranks: Ints,
-    *,
-    kept: Sequence[Seat],
-) -> Obstacle:
-    """What holds the replacement of failed pods back; *ranks* of where they may go."""
-    missing = missing_replicas(job.ranks, kept)
-    lost = f"{counted(len(missing), 'pod')} must be replaced"
-    if job.network is Network.SUPERPODS:
-        return Obstacle(f"{lost}{_block_words(cluster, job, ranks, missing)}")
-    if job.network is not Network.SWITCHES:
-        return Obstacle(f"{lost}, each needs {need_words(request)}")
-    ground = ground_of(cluster, ranks, settings)
-    leaves = cluster.leaf[[seat.node for seat in kept]]
-    if NOWHERE in leaves:
-        return Obstacle(f"{lost}, but a pod that stays is under no known leaf switch")
-    home = np.unique(leaves).tolist()
-    names = few([cluster.leaves[leaf].name for leaf in home])
-    has = int(ground.free[home].sum())
-    rule = {
-        SwitchMode.SINGLE_LAYER: "the job stays under its leaf",
-        SwitchMode.SPINE_LEAF_1: "a slot that is used least, under a leaf that no "
-        "other job crosses",
-        SwitchMode.SPINE_LEAF_2: "a leaf the job uses, an idle one, or a shared one "
-        "within its budget",
-    }[settings.switch_mode]
-    inside = {seat.mark.state for seat in kept if seat.mark} == {LeafState.IDLE}
-    second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
-    if stays_inside(job, settings) or (inside and second):
-        rule = "the job stays under its leaf"
-    under = f"{plural('leaf') if len(home) > 1 else 'leaf'} {names}"
-    return Obstacle(
-        f"{lost} ({rule}); the other pods are under {under}, "
-        f"with {counted(has, 'other fitting node')}"
-    )
-
-
-def _block_words(
-    cluster: Cluster, job: Job, ranks: Ints, missing: Sequence[int]
-) -> str:
-    """The SuperPoDs of the pods that are *missing*, and what they have left."""
-    assert job.previous is not None
-    free, away = superpods_of(cluster, ranks).free, {*missing}
-    homes = {
-        cluster.superpod.item(cluster.index[p.node])
-        for p in (*job.previous.lost, *job.previous.placements)
-        if p.replica in away and p.node in cluster.index
-    }
-    rooms = few(
-        [
-            f"SuperPoD {s} has {counted(free.get(s, 0), 'other fitting node')}"
-            for s in sorted(homes)
-        ]
-    )
-    return f" in the SuperPoD of the block: {rooms}" if rooms else ""

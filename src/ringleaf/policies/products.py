@@ -7,13 +7,14 @@ decisions of docs/decisions.md hold.
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
-from ringleaf.model.job import Job, Strategy
-from ringleaf.model.product import Mode, Product, Row, Rule, Selector
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Strategy
+from ringleaf.model.product import LabelSelector, Product, ProductMode, Row, Rule
 from ringleaf.model.settings import SwitchMode
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.policies.rules import (
     CARD_OF_4,
     HALF_NODE,
@@ -50,7 +51,7 @@ FRAMEWORKS: Final[Mapping[SwitchMode, tuple[str, ...]]] = MappingProxyType(
 Source: solution description. Of single-layer it names none.
 """
 
-A2_SELECTOR: Final = Selector(
+A2_SELECTOR: Final = LabelSelector(
     accelerator_type=("module-910b-8",),
     schedule_policy=("chip8-node8",),
     ring_controller="ascend-910b",
@@ -65,9 +66,9 @@ def _row(
     title: str,
     *other_names: str,
     wired: tuple[int, int, str, str],
-    rules: Mapping[Mode, Rule],
+    rules: Mapping[ProductMode, Rule],
     counted_as: tuple[str, str],
-    selector: Selector,
+    selector: LabelSelector,
     source: str,
     sized: bool = False,
     alone: frozenset[int] = frozenset(),
@@ -114,13 +115,13 @@ _ROWS: Final = (
         "model 9010",
         "Atlas training product",
         wired=(8, 4, "ring", "2 HCCS rings of 4, PCIe between rings"),
-        rules={Mode.ANY: table_rule(RING_OF_4, 4, POSITION, LEFT)},
+        rules={ProductMode.ANY: table_rule(RING_OF_4, 4, POSITION, LEFT)},
         # Above 8 chips a job is whole nodes; below, one pod (decision D1).
         alone=frozenset({1, 2, 4}),
         alone_is_strict_only=True,
         switch_modes=(SPINE_LEAF_1,),
         counted_as=ASCEND_910,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module",),
             schedule_policy=("chip4-node8",),
             ring_controller="ascend-910",
@@ -131,10 +132,10 @@ _ROWS: Final = (
         "atlas-800-9000-half",
         "Atlas 800 training server, half populated",
         wired=(4, 4, "ring", "1 HCCS ring of 4"),
-        rules={Mode.ANY: table_rule(HALF_NODE, 4, LEFT)},
+        rules={ProductMode.ANY: table_rule(HALF_NODE, 4, LEFT)},
         switch_modes=(SPINE_LEAF_1,),
         counted_as=ASCEND_910,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("half",),
             schedule_policy=("chip4-node4",),
             ring_controller="ascend-910",
@@ -145,11 +146,11 @@ _ROWS: Final = (
         "atlas-300t",
         "server with Atlas 300T training cards",
         wired=(2, 2, "node", "2 cards on PCIe"),
-        rules={Mode.ANY: table_rule(PAIR, 2, LEFT)},
+        rules={ProductMode.ANY: table_rule(PAIR, 2, LEFT)},
         heeds_network=False,
         switch_modes=(SPINE_LEAF_1,),
         counted_as=ASCEND_910,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("card",),
             schedule_policy=("chip1-node2",),
             ring_controller="ascend-910",
@@ -160,7 +161,7 @@ _ROWS: Final = (
         "atlas-800t-a2",
         "Atlas 800T A2 training server",
         wired=(8, 8, "mesh", "1 HCCS full mesh of 8"),
-        rules={Mode.ANY: flat_rule(8)},
+        rules={ProductMode.ANY: flat_rule(8)},
         switch_modes=(SPINE_LEAF_1, SPINE_LEAF_2),
         counted_as=ASCEND_910,
         selector=A2_SELECTOR,
@@ -171,7 +172,7 @@ _ROWS: Final = (
         "atlas-800i-a2",
         "Atlas 800I A2 inference server",
         wired=(8, 8, "mesh", "1 HCCS full mesh of 8"),
-        rules={Mode.ANY: flat_rule(8)},
+        rules={ProductMode.ANY: flat_rule(8)},
         switch_modes=(SINGLE_LAYER,),
         counted_as=ASCEND_910,
         selector=A2_SELECTOR,
@@ -181,7 +182,7 @@ _ROWS: Final = (
         "a200i-a2-box",
         "A200I A2 Box heterogeneous component",
         wired=(8, 8, "mesh", "1 HCCS full mesh of 8"),
-        rules={Mode.ANY: flat_rule(8)},
+        rules={ProductMode.ANY: flat_rule(8)},
         switch_modes=(SINGLE_LAYER,),
         counted_as=ASCEND_910,
         selector=A2_SELECTOR,
@@ -194,12 +195,12 @@ _ROWS: Final = (
         "atlas-200i-a2-box16",
         wired=(16, 8, "ring", "2 HCCS rings of 8, PCIe between rings"),
         rules={
-            Mode.ANY: box16_rule(aligned=True),
-            Mode.SEVERAL: box16_rule(aligned=False),
+            ProductMode.ANY: box16_rule(aligned=True),
+            ProductMode.SEVERAL: box16_rule(aligned=False),
         },
         switch_modes=(SPINE_LEAF_1, SPINE_LEAF_2),
         counted_as=ASCEND_910,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-910b-16",),
             schedule_policy=("chip8-node16",),
             ring_controller="ascend-910b",
@@ -212,11 +213,11 @@ _ROWS: Final = (
         "Atlas 800I A3 SuperPoD Server",
         "atlas-800i-a3",
         wired=(16, 2, "module", "8 HiAM modules of 2, HCCS between modules"),
-        rules={Mode.ANY: module_rule(8)},
+        rules={ProductMode.ANY: module_rule(8)},
         alone=frozenset({1}),
         blocks=True,
         counted_as=ASCEND_910,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-a3-16",),
             schedule_policy=("chip2-node16", "module-a3-16"),
             ring_controller="ascend-910b",
@@ -227,13 +228,13 @@ _ROWS: Final = (
         "atlas-900-a3",
         "Atlas 900 A3 SuperPoD",
         wired=(16, 2, "module", "8 HiAM modules of 2, in a SuperPoD"),
-        rules={Mode.ANY: module_rule(8)},
+        rules={ProductMode.ANY: module_rule(8)},
         # Pods of a job that spans nodes take whole nodes.
         alone=EVEN_UP_TO_14 | {1},
         superpod=True,
         blocks=True,
         counted_as=ASCEND_910,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-a3-16-super-pod",),
             schedule_policy=("chip2-node16-sp",),
             ring_controller="ascend-910b",
@@ -244,11 +245,11 @@ _ROWS: Final = (
         "a200t-a3-box8",
         "A200T A3 Box8 SuperPoD Server",
         wired=(16, 2, "module", "8 HiAM modules of 2, HCCS between modules"),
-        rules={Mode.ANY: module_rule(8)},
+        rules={ProductMode.ANY: module_rule(8)},
         alone=frozenset({1}),
         blocks=True,
         counted_as=ASCEND_910,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-a3-16",),
             schedule_policy=("chip2-node8",),
             ring_controller="ascend-910b",
@@ -259,12 +260,12 @@ _ROWS: Final = (
         "atlas-9000-a3",
         "Atlas 9000 A3 SuperPoD",
         wired=(8, 2, "module", "4 HiAM modules of 2, in a SuperPoD"),
-        rules={Mode.ANY: module_rule(4)},
+        rules={ProductMode.ANY: module_rule(4)},
         alone=frozenset({1, 2, 4, 6}),
         superpod=True,
         blocks=True,
         counted_as=ASCEND_910,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("module-a3-8-super-pod",),
             schedule_policy=("chip2-node8-sp",),
             ring_controller="ascend-910b",
@@ -278,13 +279,13 @@ _ROWS: Final = (
         wired=(64, 4, "card", "cards of 4, no links between cards"),
         sized=True,
         rules={
-            Mode.CARD: table_rule(CARD_OF_4, 4, POSITION, LEFT),
-            Mode.CHIP: leftovers_rule(64),
-            Mode.UNLABELLED: one_card_rule(64),
+            ProductMode.CARD: table_rule(CARD_OF_4, 4, POSITION, LEFT),
+            ProductMode.CHIP: leftovers_rule(64),
+            ProductMode.UNLABELLED: one_card_rule(64),
         },
         heeds_network=False,
         counted_as=ASCEND_310,
-        selector=Selector(
+        selector=LabelSelector(
             npu_310_strategy=("card", "chip"), ring_controller="ascend-310"
         ),
         source="affinity table 1, row 4",
@@ -296,14 +297,14 @@ _ROWS: Final = (
         wired=(32, 2, "card", "cards of 2 on HCCS, PCIe between cards"),
         sized=True,
         rules={
-            Mode.CARD: table_rule(PAIR, 2, POSITION, LEFT),
-            Mode.CHIP: duo_rule(16, WHOLE_CARDS_THEN_HALVES),
-            Mode.DISTRIBUTED: duo_rule(16, WHOLE_CARDS),
+            ProductMode.CARD: table_rule(PAIR, 2, POSITION, LEFT),
+            ProductMode.CHIP: duo_rule(16, WHOLE_CARDS_THEN_HALVES),
+            ProductMode.DISTRIBUTED: duo_rule(16, WHOLE_CARDS),
         },
         one_pod_when_distributed=True,
         heeds_network=False,
         counted_as=ASCEND_310P,
-        selector=Selector(
+        selector=LabelSelector(
             npu_310_strategy=("card", "chip"),
             duo="true",
             distributed=("true", "false"),
@@ -316,19 +317,19 @@ _ROWS: Final = (
         "server with other Ascend 310P cards",
         wired=(64, 64, "node", "no links"),
         sized=True,
-        rules={Mode.ANY: flat_rule(64)},
+        rules={ProductMode.ANY: flat_rule(64)},
         heeds_network=False,
         counted_as=ASCEND_310P,
-        selector=Selector(ring_controller="ascend-310P"),
+        selector=LabelSelector(ring_controller="ascend-310P"),
         source="vendor handler base310p",
     ),
     _row(
         "atlas-350-4p-8",
         "Atlas 350, 4P meshes, 8 chips",
         wired=(8, 4, "mesh", "2 meshes of 4"),
-        rules={Mode.ANY: mesh_rule(8)},
+        rules={ProductMode.ANY: mesh_rule(8)},
         counted_as=NPU,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("350-Atlas-4p-8",),
             schedule_policy=("chip4-node8",),
             ring_controller="huawei.com.npu",
@@ -339,9 +340,9 @@ _ROWS: Final = (
         "atlas-350-4p-16",
         "Atlas 350, 4P meshes, 16 chips",
         wired=(16, 4, "mesh", "4 meshes of 4"),
-        rules={Mode.ANY: mesh_rule(16)},
+        rules={ProductMode.ANY: mesh_rule(16)},
         counted_as=NPU,
-        selector=Selector(
+        selector=LabelSelector(
             accelerator_type=("350-Atlas-4p-16",),
             schedule_policy=("chip4-node16",),
             ring_controller="huawei.com.npu",
@@ -354,10 +355,10 @@ NO_NPU: Final = _row(
     "no-npu",
     "node without NPUs",
     wired=(0, 1, "node", "no chips"),
-    rules={Mode.ANY: MappingProxyType({})},
+    rules={ProductMode.ANY: MappingProxyType({})},
     heeds_network=False,
     counted_as=("", ""),
-    selector=Selector(),
+    selector=LabelSelector(),
     source="nodes for pods without chips",
 )
 """Not in the catalogue: no job asks for it, only pods without chips go there."""
@@ -394,35 +395,35 @@ def find_product(name: str) -> Product | None:
 
 LIKE: Final = 0.75
 """How like a name must be to be meant."""
-PART: Final = 4
+PARTIAL: Final = 4
 """Letters of a part of a name that say something."""
 MOST_MEANT: Final = 3
 """Products of which a name may be a part to be named in a hint."""
 
 
 def similar_product(name: str) -> str:
-    """A hint for whoever wrote a *name* that no product has."""
+    """A hint for a *name* that no product has."""
     given = name.lower()[:100]
-    close = [key for key in PRODUCTS if len(given) >= PART and given in key]
-    close = close or get_close_matches(given, PRODUCTS, n=1, cutoff=LIKE)
-    if not 0 < len(close) <= MOST_MEANT:
-        return "see: ringleaf products"
-    return f"did you mean {' or '.join(map(repr, close))}?"
+    close = [key for key in PRODUCTS if len(given) >= PARTIAL and given in key]
+    if 0 < len(close) <= MOST_MEANT:
+        return f"did you mean {' or '.join(map(repr, close))}?"
+    like = "" if close else did_you_mean(name, PRODUCTS, LIKE)
+    return like or "ringleaf products lists them"
 
 
-def mode_of(job: Job) -> Mode:
+def mode_of(job: Job) -> ProductMode:
     """The mode whose rule applies to *job*."""
     rules = job.product.rules
-    if Mode.CARD in rules:
+    if ProductMode.CARD in rules:
         if job.strategy is Strategy.CARD:
-            return Mode.CARD
-        if job.distributed and Mode.DISTRIBUTED in rules:
-            return Mode.DISTRIBUTED
-        if job.strategy is None and Mode.UNLABELLED in rules:
-            return Mode.UNLABELLED
-        return Mode.CHIP
-    several = job.submitted > 1 and Mode.SEVERAL in rules
-    return Mode.SEVERAL if several else Mode.ANY
+            return ProductMode.CARD
+        if job.distributed and ProductMode.DISTRIBUTED in rules:
+            return ProductMode.DISTRIBUTED
+        if job.strategy is None and ProductMode.UNLABELLED in rules:
+            return ProductMode.UNLABELLED
+        return ProductMode.CHIP
+    several = job.submitted > 1 and ProductMode.SEVERAL in rules
+    return ProductMode.SEVERAL if several else ProductMode.ANY
 
 
 def rule_for(job: Job) -> Rule:
@@ -433,7 +434,7 @@ def rule_for(job: Job) -> Rule:
 def misfit(row: Row, free: int) -> int:
     """How badly a group with *free* free chips suits the request; the width is never.
 
-    >>> row = PRODUCTS["atlas-800t-a2"].rules[Mode.ANY][6]
+    >>> row = PRODUCTS["atlas-800t-a2"].rules[ProductMode.ANY][6]
     >>> [misfit(row, free) for free in range(1, 9)]
     [8, 8, 8, 8, 8, 0, 1, 2]
     """

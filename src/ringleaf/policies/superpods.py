@@ -24,14 +24,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster
-from ringleaf.model.spine import NOWHERE
-from ringleaf.policies.chips import NEVER, Ints
+from ringleaf.model.uplinks import NOWHERE
+from ringleaf.policies.chips import NEVER
 from ringleaf.policies.costs import costs_of
-from ringleaf.policies.fit import NOBODY, Barred, Request, node_ranks
-
-Flags = NDArray[np.bool_]
-
+from ringleaf.policies.fit import NOT_EXCLUDED, Excluded, Request, node_ranks
 
 Price = Callable[[int, int, int], tuple[int, int]]
 """SuperPoD, first node, number of nodes -> what these nodes cost: health, fragments.
@@ -41,14 +39,14 @@ all nodes cost the same.
 """
 
 
-class Part(Struct, frozen=True):
+class BlockShare(Struct, frozen=True):
     """Nodes of one block in one SuperPoD."""
 
     superpod: int
     nodes: int
 
 
-class Cut(Struct, frozen=True):
+class BlockLayout(Struct, frozen=True):
     """How a job is cut: *blocks* of *size* nodes, a *reserve*.
 
     ``rests`` are nodes besides: where blocks may not be split, what is left of blocks
@@ -67,10 +65,10 @@ class Cut(Struct, frozen=True):
         return self.blocks * self.size + sum(self.rests)
 
 
-def queue_of(free: int, cut: Cut) -> int:
+def queue_of(free: int, cut: BlockLayout) -> int:
     """The queue, 1, 2 or 3, of a SuperPoD with *free* nodes.
 
-    >>> [queue_of(free, Cut(2, 16, 2)) for free in (48, 18, 17, 16, 15)]
+    >>> [queue_of(free, BlockLayout(2, 16, 2)) for free in (48, 18, 17, 16, 15)]
     [1, 1, 2, 2, 3]
     """
     if free >= cut.size + cut.reserve:
@@ -79,7 +77,7 @@ def queue_of(free: int, cut: Cut) -> int:
 
 
 def visit_order(
-    free: Mapping[int, int], cut: Cut, price: Price | None = None
+    free: Mapping[int, int], cut: BlockLayout, price: Price | None = None
 ) -> list[int]:
     """The SuperPoDs that hold the whole job and keep their reserve, best first (D15).
 
@@ -88,7 +86,7 @@ def visit_order(
     other.
 
     >>> free = {n: n for n in range(10, 49)}
-    >>> visit_order(free, Cut(blocks=2, size=8, reserve=2))[:6]
+    >>> visit_order(free, BlockLayout(blocks=2, size=8, reserve=2))[:6]
     [18, 26, 19, 27, 20, 28]
     """
 
@@ -105,29 +103,29 @@ def visit_order(
 
 
 def choose_parts(
-    free: Mapping[int, int], cut: Cut, price: Price | None = None
-) -> list[Part] | None:
+    free: Mapping[int, int], cut: BlockLayout, price: Price | None = None
+) -> list[BlockShare] | None:
     """Where the blocks of a job go, in the order of their ids; None: nowhere now."""
     if order := visit_order(free, cut, price):
-        whole = [Part(order[0], cut.size)] * cut.blocks
-        return whole + [Part(order[0], rest) for rest in cut.rests]
+        whole = [BlockShare(order[0], cut.size)] * cut.blocks
+        return whole + [BlockShare(order[0], rest) for rest in cut.rests]
     if not fits(free, cut):
         return None
     parts = [part for visit in visits(free, cut, price) for part in visit.parts]
     return parts if sum(part.nodes for part in parts) == cut.nodes else None
 
 
-def fits(free: Mapping[int, int], cut: Cut) -> bool:
+def fits(free: Mapping[int, int], cut: BlockLayout) -> bool:
     """Whether whole blocks can lie somewhere at all, the reserve included."""
     if cut.soft:
         return sum(free.values()) >= cut.nodes
     return sum(nodes // cut.size for nodes in free.values()) >= cut.blocks
 
 
-def cell_of(free: int, cut: Cut) -> tuple[int, int]:
+def cell_of(free: int, cut: BlockLayout) -> tuple[int, int]:
     """Row and column of a SuperPoD in the grid of queues 1 and 2.
 
-    >>> cut = Cut(blocks=3, size=14, reserve=2)
+    >>> cut = BlockLayout(blocks=3, size=14, reserve=2)
     >>> [cell_of(free, cut) for free in (47, 16, 31, 15)]
     [(3, 3), (0, 1), (1, 2), (13, 0)]
     """
@@ -141,11 +139,11 @@ class Visit(Struct, frozen=True):
 
     superpod: int
     free: int
-    parts: tuple[Part, ...]
+    parts: tuple[BlockShare, ...]
 
 
 def visits(
-    free: Mapping[int, int], cut: Cut, price: Price | None = None
+    free: Mapping[int, int], cut: BlockLayout, price: Price | None = None
 ) -> Iterator[Visit]:
     """Block by block, for as long as something is wanted."""
     taker = _Taker(free, cut, price)
@@ -160,7 +158,9 @@ class _Taker:
     Of each SuperPoD the nodes are taken in their order: ``_taken`` is how many.
     """
 
-    def __init__(self, free: Mapping[int, int], cut: Cut, price: Price | None) -> None:
+    def __init__(
+        self, free: Mapping[int, int], cut: BlockLayout, price: Price | None
+    ) -> None:
         self._free, self._cut, self._want = dict(free), cut, cut.blocks
         self._taken = dict.fromkeys(free, 0)
         self._price = price
@@ -171,7 +171,7 @@ class _Taker:
         self._free[superpod] -= count * size
         self._taken[superpod] += count * size
         self._want -= count
-        return Visit(superpod, had, (Part(superpod, size),) * count)
+        return Visit(superpod, had, (BlockShare(superpod, size),) * count)
 
     def _arranged(self, tied: Sequence[int], each: int, wanted: int) -> list[int]:
         """*tied* SuperPoDs, which give *each* nodes or what is still *wanted*.
@@ -253,7 +253,7 @@ class _Taker:
             for superpod in self._arranged([*tied], each, left):
                 if count := min(left, each):
                     left -= count
-                    yield Visit(superpod, nodes, (Part(superpod, count),))
+                    yield Visit(superpod, nodes, (BlockShare(superpod, count),))
 
     def rests(self) -> Iterator[Visit]:
         """What is left of blocks, each inside the SuperPoD that it fits most tightly.
@@ -272,7 +272,7 @@ class _Taker:
                 return had - nodes < reserve, had, cost, s
 
             best = min(holds, key=key)
-            yield Visit(best, self._free[best], (Part(best, nodes),))
+            yield Visit(best, self._free[best], (BlockShare(best, nodes),))
             self._free[best] -= nodes
             self._taken[best] += nodes
 
@@ -326,10 +326,10 @@ def superpods_of(cluster: Cluster, ranks: Ints) -> Superpods:
 
 
 def best_in_superpods(
-    cluster: Cluster, request: Request, reserve: int, barred: Barred = NOBODY
+    cluster: Cluster, request: Request, reserve: int, excluded: Excluded = NOT_EXCLUDED
 ) -> int | None:
     """For one pod: the node with the best rank, in the SuperPoD that suits best."""
-    ranks = node_ranks(cluster, request, barred)
+    ranks = node_ranks(cluster, request, excluded)
     (fitting,) = (ranks != NEVER).nonzero()
     if not len(fitting):
         return None

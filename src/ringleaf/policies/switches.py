@@ -25,19 +25,19 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
-from ringleaf.policies.chips import NEVER, Ints
+from ringleaf.policies.chips import NEVER
 from ringleaf.policies.costs import Costs, costs_of
 
-Flags = NDArray[np.bool_]
 Leaves = NDArray[np.intp]
 
 LAST_LISTED_WINS: Final = True
 
 
-class Ground(Struct, frozen=True):
+class LeafTable(Struct, frozen=True):
     """What one request finds under the leaves.
 
     ``nodes`` are the fitting nodes under any leaf: by leaf, inside a leaf by chip rank
@@ -84,15 +84,15 @@ class Ground(Struct, frozen=True):
         return ~self.sick & np.equal(self.state, state)
 
 
-def ground_of(cluster: Cluster, ranks: Ints, settings: Settings) -> Ground:
+def leaf_table(cluster: Cluster, ranks: Ints, settings: Settings) -> LeafTable:
     """The fitting nodes under the leaves, and the state of the leaves."""
     nodes = cluster.by_leaf[ranks[cluster.by_leaf] != NEVER]
     leaf, own = cluster.leaf[nodes], ranks[nodes]
     if len(own) and own.min() != own.max():
         nodes = nodes[np.lexsort((own, leaf))]  # stable: slots stay in order
     free = np.bincount(leaf, minlength=len(cluster.leaves))
-    rank, spine = ranks[nodes], cluster.spine
-    return Ground(
+    rank, spine = ranks[nodes], cluster.uplinks
+    return LeafTable(
         nodes=nodes,
         rank=rank,
         slot=cluster.slot[nodes],
@@ -110,7 +110,7 @@ def ground_of(cluster: Cluster, ranks: Ints, settings: Settings) -> Ground:
     )
 
 
-class Row(Struct, frozen=True):
+class LeafSlice(Struct, frozen=True):
     """Nodes of one (logical) leaf, and the state its leaf gets from the job."""
 
     at: Ints
@@ -118,12 +118,12 @@ class Row(Struct, frozen=True):
     healthy: bool = True
 
 
-Rows = list[Row]
+LeafSlices = list[LeafSlice]
 
 
 def choose_rows(
-    ground: Ground, n: int, job_type: JobType, settings: Settings
-) -> Rows | None:
+    ground: LeafTable, n: int, job_type: JobType, settings: Settings
+) -> LeafSlices | None:
     """The nodes of a job of *n* pods under the switch affinity in force."""
     if not len(ground.free):
         return None  # no topology is known
@@ -138,7 +138,7 @@ def choose_rows(
     return rows and marked(ground, rows, settings.switch_mode)
 
 
-def marked(ground: Ground, rows: Rows, mode: SwitchMode) -> Rows:
+def marked(ground: LeafTable, rows: LeafSlices, mode: SwitchMode) -> LeafSlices:
     """The rows with the state that is written on their pods (D13).
 
     A job inside one leaf changes no leaf's state; in 1.0 a job that crosses leaves has
@@ -146,13 +146,15 @@ def marked(ground: Ground, rows: Rows, mode: SwitchMode) -> Rows:
     """
     leaves = ground.leaf[np.concatenate([row.at for row in rows])]
     if (leaves == leaves[0]).all():
-        return [Row(row.at) for row in rows]
+        return [LeafSlice(row.at) for row in rows]
     if mode is SwitchMode.SPINE_LEAF_1:
-        return [Row(row.at, LeafState.EXCLUSIVE) for row in rows]
+        return [LeafSlice(row.at, LeafState.EXCLUSIVE) for row in rows]
     return rows
 
 
-def open_leaves(ground: Ground, n: int, job_type: JobType, settings: Settings) -> Flags:
+def open_leaves(
+    ground: LeafTable, n: int, job_type: JobType, settings: Settings
+) -> Flags:
     """The leaves a job of *n* pods may use in 1.0.
 
     A leaf that carries a cross-leaf job is closed to a job that would cross it too.
@@ -164,13 +166,13 @@ def open_leaves(ground: Ground, n: int, job_type: JobType, settings: Settings) -
 
 
 def one_leaf(
-    ground: Ground,
+    ground: LeafTable,
     n: int,
     allowed: Flags,
     *,
     last_wins: bool = False,
     first: Flags | None = None,
-) -> Rows | None:
+) -> LeafSlices | None:
     """The allowed leaf with the fewest sufficient nodes (D11); *first* among equals."""
     tied = tightest(ground, n, allowed)
     if not len(tied):
@@ -178,10 +180,10 @@ def one_leaf(
     if first is not None and first[tied].any():
         tied = tied[first[tied]]
     leaf = cheapest(ground, tied[::-1] if last_wins else tied, n)
-    return [Row(ground.under(leaf, n))]
+    return [LeafSlice(ground.under(leaf, n))]
 
 
-def tightest(ground: Ground, n: int, allowed: Flags) -> Leaves:
+def tightest(ground: LeafTable, n: int, allowed: Flags) -> Leaves:
     """The allowed leaves that have the fewest nodes of those with at least *n*."""
     (enough,) = (allowed & (ground.free >= n)).nonzero()
     free = ground.free[enough]
@@ -190,7 +192,7 @@ def tightest(ground: Ground, n: int, allowed: Flags) -> Leaves:
     return found
 
 
-def cheapest(ground: Ground, leaves: Leaves, n: int) -> int:
+def cheapest(ground: LeafTable, leaves: Leaves, n: int) -> int:
     """Of equal *leaves* the one whose best *n* nodes cost least, else the first."""
     if ground.costs is None or len(leaves) == 1:
         return int(leaves[0])
@@ -198,7 +200,9 @@ def cheapest(ground: Ground, leaves: Leaves, n: int) -> int:
     return int(leaves[np.lexsort((fragments, health))[0]])
 
 
-def split(ground: Ground, tied: Leaves, n_whole: int, rest: int) -> tuple[Leaves, int]:
+def split(
+    ground: LeafTable, tied: Leaves, n_whole: int, rest: int
+) -> tuple[Leaves, int]:
     """Which of *tied* leaves, all of one size, are taken whole, and which in part.
 
     Together they cost least. Where all cost the same, the first are taken whole and the
@@ -225,7 +229,7 @@ def split(ground: Ground, tied: Leaves, n_whole: int, rest: int) -> tuple[Leaves
     return tied[np.sort(others)], int(tied[last])
 
 
-def arranged(ground: Ground, leaves: Leaves, n: int) -> Leaves:
+def arranged(ground: LeafTable, leaves: Leaves, n: int) -> Leaves:
     """*leaves* in the order of their size, so that the first *n* nodes cost least.
 
     Only leaves of one size change places.
@@ -247,7 +251,7 @@ def arranged(ground: Ground, leaves: Leaves, n: int) -> Leaves:
     return found
 
 
-def single_layer(ground: Ground, n: int) -> Rows | None:
+def single_layer(ground: LeafTable, n: int) -> LeafSlices | None:
     """One leaf or none: there is no spine."""
     if n > ground.leaf_size:
         return None
@@ -256,8 +260,8 @@ def single_layer(ground: Ground, n: int) -> Rows | None:
 
 
 def affinity_1(
-    ground: Ground, n: int, job_type: JobType, open_: Flags, choice: LeafChoice
-) -> Rows | None:
+    ground: LeafTable, n: int, job_type: JobType, open_: Flags, choice: LeafChoice
+) -> LeafSlices | None:
     """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything.
 
     A job inside a leaf that another one crosses takes nodes there that are closed to
@@ -286,18 +290,18 @@ def shape(n: int, leaf_size: int) -> tuple[int, int]:
     return full, rest + 1
 
 
-def whole_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
+def whole_leaves(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Complete leaves in their order, the last of them in part (D10)."""
     full, rest = shape(n, ground.leaf_size)
     (complete,) = (open_ & (ground.free == ground.leaf_size)).nonzero()
     if len(complete) <= full:
         return None
     whole, part = split(ground, complete, full, rest)
-    rows = [Row(ground.under(leaf, ground.leaf_size)) for leaf in whole.tolist()]
-    return [*rows, Row(ground.under(part, rest))]
+    rows = [LeafSlice(ground.under(leaf, ground.leaf_size)) for leaf in whole.tolist()]
+    return [*rows, LeafSlice(ground.under(part, rest))]
 
 
-def compact_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
+def compact_leaves(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Complete leaves, the largest first, and what is left under one more leaf (D36).
 
     A leaf is complete when all of its own nodes fit. It is taken whole while it fits
@@ -318,7 +322,7 @@ def compact_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
         return None
     if not complete[last].all():
         last = last[~complete[last]]
-    rows: Rows = []
+    rows: LeafSlices = []
     for tied, n_whole in takes:
         size = ground.free.item(tied[0])
         if n and last[0] in tied:
@@ -326,8 +330,12 @@ def compact_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
             last = np.array([part])
         else:
             whole = arranged(ground, tied, n_whole * size)[:n_whole]
-        rows += [Row(ground.under(leaf, size)) for leaf in whole.tolist()]
-    return rows if not n else [*rows, Row(ground.under(cheapest(ground, last, n), n))]
+        rows += [LeafSlice(ground.under(leaf, size)) for leaf in whole.tolist()]
+    return (
+        rows
+        if not n
+        else [*rows, LeafSlice(ground.under(cheapest(ground, last, n), n))]
+    )
 
 
 class Positions(Struct, frozen=True):
@@ -347,7 +355,7 @@ class Positions(Struct, frozen=True):
         return self.at[self.starts[self.lengths > number] + number]
 
 
-def positions_of(ground: Ground, open_: Flags, *, listed: bool = False) -> Positions:
+def positions_of(ground: LeafTable, open_: Flags, *, listed: bool = False) -> Positions:
     """The second of the two arrays: nodes by their relative position.
 
     *listed*: leaves with as many free nodes stay in their order.
@@ -366,22 +374,22 @@ def positions_of(ground: Ground, open_: Flags, *, listed: bool = False) -> Posit
     return Positions(at, starts[slots], lengths[slots], slots)
 
 
-def logical_leaves(ground: Ground, n: int, open_: Flags) -> Rows | None:
+def logical_leaves(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Rows with one node at each slot, under any open leaves (D29, D30)."""
     size = ground.leaf_size
     if n < size:
         row = one_logical_leaf(ground, n, open_)
-        return None if row is None else [Row(row)]
+        return None if row is None else [LeafSlice(row)]
     positions = positions_of(ground, open_)
     lengths = positions.lengths
     full, rest = shape(n, size)
     if lengths.item(rest - 1) <= full or lengths.item(size - 1) < full:
         return None
-    rows = [Row(positions.row(number)) for number in range(full)]
-    return [*rows, Row(best_of(ground, positions.row(full), rest))]
+    rows = [LeafSlice(positions.row(number)) for number in range(full)]
+    return [*rows, LeafSlice(best_of(ground, positions.row(full), rest))]
 
 
-def one_logical_leaf(ground: Ground, n: int, open_: Flags) -> Ints | None:
+def one_logical_leaf(ground: LeafTable, n: int, open_: Flags) -> Ints | None:
     """Of the rows with *n* nodes the shortest; of it the *n* best nodes.
 
     At a slot, a node may stand for that of the row if its leaf has as many free nodes
@@ -406,40 +414,40 @@ def one_logical_leaf(ground: Ground, n: int, open_: Flags) -> Ints | None:
     return best_of(ground, row, n)
 
 
-def best_of(ground: Ground, row: Ints, count: int) -> Ints:
+def best_of(ground: LeafTable, row: Ints, count: int) -> Ints:
     """The *count* nodes of a logical leaf with the best chip rank (D31)."""
     return row[np.argsort(ground.rank[row], kind="stable")][:count]
 
 
-def anything(ground: Ground, n: int, open_: Flags) -> Rows | None:
+def anything(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Nodes of open leaves, the emptiest leaves first."""
     rows, left = fill(ground, n, descending(ground, open_))
     return None if left else rows
 
 
 def fill(
-    ground: Ground,
+    ground: LeafTable,
     n: int,
     leaves: Leaves,
     state: LeafState = LeafState.IDLE,
     *,
     healthy: bool = True,
-) -> tuple[Rows, int]:
+) -> tuple[LeafSlices, int]:
     """Up to *n* nodes from *leaves* one after the other, and how many are missing.
 
     Leaves are taken in the order of their size, leaves of one size by cost (D35).
     """
-    rows: Rows = []
+    rows: LeafSlices = []
     for leaf in arranged(ground, leaves, n).tolist():
         if not n:
             break
         if count := min(n, ground.free.item(leaf)):
-            rows.append(Row(ground.under(leaf, count), state, healthy))
+            rows.append(LeafSlice(ground.under(leaf, count), state, healthy))
             n -= count
     return rows, n
 
 
-def looks_for_one_leaf(ground: Ground, n: int, settings: Settings) -> bool:
+def looks_for_one_leaf(ground: LeafTable, n: int, settings: Settings) -> bool:
     """Whether *n* pods may go inside one leaf in any state (2.0).
 
     To the vendor as many pods as a leaf has nodes are too many.
@@ -449,8 +457,8 @@ def looks_for_one_leaf(ground: Ground, n: int, settings: Settings) -> bool:
 
 
 def affinity_2(
-    ground: Ground, n: int, job_type: JobType, settings: Settings
-) -> Rows | None:
+    ground: LeafTable, n: int, job_type: JobType, settings: Settings
+) -> LeafSlices | None:
     """Switch affinity 2.0: one leaf, else idle leaves whole and a shared remainder."""
     budget = settings.shared_leaves
     exclusive, shared, idle = (
@@ -469,14 +477,14 @@ def affinity_2(
     return within_capacity(ground, n, budget)
 
 
-def capacity_2(ground: Ground, budget: int) -> int:
+def capacity_2(ground: LeafTable, budget: int) -> int:
     """Nodes a job may cross to: all under idle leaves, and the best shared ones."""
     shared = np.sort(ground.free[ground.group(LeafState.SHARED)])
     best = shared[max(0, len(shared) - budget) :]
     return int(ground.free[ground.group(LeafState.IDLE)].sum() + best.sum())
 
 
-def within_capacity(ground: Ground, n: int, budget: int) -> Rows:
+def within_capacity(ground: LeafTable, n: int, budget: int) -> LeafSlices:
     """Idle leaves whole while they fit in, then the remainder (D14)."""
     rows, rest, larger = idle_whole(ground, n)
     if not rest:
@@ -496,10 +504,10 @@ def within_capacity(ground: Ground, n: int, budget: int) -> Rows:
         rows[-n_whole:] = fill(ground, size * n_whole, whole, LeafState.EXCLUSIVE)[0]
     else:
         part = cheapest(ground, tied, rest)
-    return [*rows, Row(ground.under(part, rest), LeafState.SHARED)]
+    return [*rows, LeafSlice(ground.under(part, rest), LeafState.SHARED)]
 
 
-def idle_whole(ground: Ground, n: int) -> tuple[Rows, int, Leaves]:
+def idle_whole(ground: LeafTable, n: int) -> tuple[LeafSlices, int, Leaves]:
     """Idle leaves, most free nodes first, whole while they fit into *n*.
 
     With them comes what remains of *n*, and the idle leaves after them.
@@ -513,30 +521,32 @@ def idle_whole(ground: Ground, n: int) -> tuple[Rows, int, Leaves]:
     return rows, n - taken, idle[whole:]
 
 
-def ascending(ground: Ground, which: Flags) -> Leaves:
+def ascending(ground: LeafTable, which: Flags) -> Leaves:
     """Leaves of a group that have free nodes, fewest first, in order among equals."""
     (leaves,) = (which & (ground.free > 0)).nonzero()
     return leaves[np.argsort(ground.free[leaves], kind="stable")]
 
 
-def descending(ground: Ground, which: Flags) -> Leaves:
+def descending(ground: LeafTable, which: Flags) -> Leaves:
     """Leaves of a group that have free nodes, most first, in order among equals."""
     (leaves,) = (which & (ground.free > 0)).nonzero()
     return leaves[np.argsort(-ground.free[leaves], kind="stable")]
 
 
-def on_shared(ground: Ground, rest: int, shared: Leaves, budget: int) -> Rows:
+def on_shared(ground: LeafTable, rest: int, shared: Leaves, budget: int) -> LeafSlices:
     """*rest* nodes under one or two of *shared* (ascending), which stay shared."""
     leaves = shared_leaves(ground, shared, rest, budget)
     sizes = [min(rest, ground.free.item(leaves[0]))]
     sizes += [rest - sizes[0]] * (rest > sizes[0])
     return [
-        Row(ground.under(leaf, count), LeafState.SHARED)
+        LeafSlice(ground.under(leaf, count), LeafState.SHARED)
         for leaf, count in zip(leaves, sizes, strict=False)
     ]
 
 
-def shared_leaves(ground: Ground, shared: Leaves, rest: int, budget: int) -> list[int]:
+def shared_leaves(
+    ground: LeafTable, shared: Leaves, rest: int, budget: int
+) -> list[int]:
     """The one or two of *shared* (ascending) with the smallest sufficient sum.
 
     The second is listed after the first and used only if the first does not suffice.
@@ -562,7 +572,7 @@ def shared_leaves(ground: Ground, shared: Leaves, rest: int, budget: int) -> lis
     ]
 
 
-def over_capacity(ground: Ground, n: int) -> Rows | None:
+def over_capacity(ground: LeafTable, n: int) -> LeafSlices | None:
     """A common job that exceeds the shared budget: what it shares turns unhealthy."""
     spared = ~ground.foundation
     idle = descending(ground, ground.group(LeafState.IDLE))

@@ -9,15 +9,8 @@ from ringleaf.model.demand import amount_words
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.product import Term
 from ringleaf.policies.chips import rank_terms
-from ringleaf.policies.fit import (
-    NO_CHIPS,
-    Request,
-    counted,
-    need_words,
-    plural,
-    reach,
-    some_of,
-)
+from ringleaf.policies.counting import counted, need_words, plural, some_of
+from ringleaf.policies.fit import NO_CHIPS, Request, allowed_chips
 
 MAX_NAMES: Final = 5
 
@@ -79,7 +72,7 @@ def _holder_words(request: Request, value: int) -> str:
 SAME_EVERYWHERE: Final[Mapping[Reason, str]] = {
     Reason.NOT_READY: "the node is not ready and takes no pods",
     Reason.CORDONED: "the node is cordoned and takes no new pods",
-    Reason.SET_ASIDE: "the node refused a pod and is quarantined for a while",
+    Reason.QUARANTINED: "the node refused a pod and is quarantined for a while",
     Reason.NOT_WELL: "the node is sub-healthy, and the job avoids such nodes",
     Reason.NOT_SELECTED: "the node lacks labels that the job selects",
     Reason.REFUSED: "a plugin refuses the node for this job",
@@ -101,7 +94,7 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
         return _OF_THE_NODE[reason](cluster, request, node)
     product, asked = request.product, request.row.asked
     size = cluster.size.item(node)
-    within = reach(cluster, request).item(node)
+    within = allowed_chips(cluster, request).item(node)
     usable = cluster.free.item(node) & within
     groups = ", ".join(map(str, groups_free(request, usable, size)))
     need = need_words(request)
@@ -139,11 +132,11 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
 
 def _short_words(cluster: Cluster, request: Request, node: int) -> str:
     """The first resource of which the node has too little."""
-    fleet = cluster.fleet
+    fleet = cluster.node_table
     name, amount, room = next(
-        (name, amount, fleet.room_of(node, name))
+        (name, amount, fleet.resources.room_of(node, name))
         for name, amount in request.demand.resources
-        if fleet.room_of(node, name) < amount
+        if fleet.resources.room_of(node, name) < amount
     )
     return (
         f"a pod needs {amount_words(amount)} {name}, the node has {amount_words(room)}"
@@ -151,16 +144,16 @@ def _short_words(cluster: Cluster, request: Request, node: int) -> str:
 
 
 def _taint_words(cluster: Cluster, request: Request, node: int) -> str:
-    taint = cluster.fleet.worst_taint(node, request.demand.tolerations)
+    taint = cluster.node_table.taints.worst_taint(node, request.demand.tolerations)
     return f"the job does not tolerate the taint {taint}"
 
 
 def _closed_words(cluster: Cluster, _request: Request, node: int) -> str:
     """Why the leaf of *node* is closed, and the jobs that cross it."""
     leaf = cluster.leaf.item(node)
-    jobs = cluster.spine.jobs_crossing(leaf)
+    jobs = cluster.uplinks.jobs_crossing(leaf)
     closed = f"leaf {cluster.leaves[leaf].name} is closed to this job"
-    if cluster.spine.sick.item(leaf):
+    if cluster.uplinks.sick.item(leaf):
         return f"{closed}: it is unhealthy"
     named = some_of(map(repr, jobs), MAX_NAMES) if jobs else "another job"
     verb = "cross" if len(jobs) > 1 else "crosses"

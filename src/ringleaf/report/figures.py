@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ringleaf.report import chart
+from ringleaf.report.contest import Contest
 from ringleaf.report.measures import (
     Measure,
     Table,
@@ -19,7 +20,6 @@ from ringleaf.report.measures import (
     value_of,
 )
 from ringleaf.report.results import Estimate, Results, Run
-from ringleaf.report.verdict import Contest
 from ringleaf.simulator.metrics import SERIES
 
 SIZES: Final = ("1", "2-4", "5-8", "9-64", "65-256", ">256")
@@ -34,8 +34,8 @@ BLAMES: Final = {
     "capacity": "not enough chips free",
     "fragmentation": "enough free, but scattered",
     "rule": "a wiring or network rule",
-    "quota": "the queue has its share",
-    "order": "other jobs first",
+    "quota": "the quota of the queue",
+    "order": "behind other jobs",
 }
 """Why jobs wait, in words; docs/measures.md defines each."""
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ringleaf.report import figures
 from ringleaf.report.chart import axis_of
+from ringleaf.report.contest import Contest, Standing, contest_of
 from ringleaf.report.measures import (
     NONE,
     Better,
@@ -30,11 +31,11 @@ from ringleaf.report.scene import films_of
 from ringleaf.report.table import table_of
 from ringleaf.report.verdict import (
     MAIN,
-    Contest,
+    SIGNIFICANT,
     Finding,
-    Standing,
-    contest_of,
+    Loss,
     findings,
+    losses,
     summary,
 )
 
@@ -229,6 +230,7 @@ def _verdict(results: Results) -> Iterator[str]:
         f'<div class="tiles">{"".join(_tile(table, tile) for tile in TILES)}</div>',
         NO_SCRIPT,
         *_rows(results, known),
+        _worse(results),
         f'<ul class="findings">{"".join(map(_finding, rest))}</ul>',
         _policy_by_policy(against),
     )
@@ -251,35 +253,61 @@ def _tile(table: Table, tile: Tile) -> str:
 
 
 def _beside(contest: Contest) -> str:
-    """How a contest ends, then the best baseline and the worst."""
+    """How a contest ends, then the baselines to name."""
     written, known = contest.measure.written, contest.known
-    rows = [("best baseline", contest.best)]
-    if known[contest.worst] != known[contest.best]:
-        rows.append(("worst", contest.worst))
     told = "".join(
-        f"<dt>{name}</dt><dd>{escape(written(known[policy]))} "
-        f"<small>{escape(policy)}</small></dd>"
-        for name, policy in rows
+        f"<dt>{escape(what or policy)}</dt><dd>{escape(written(known[policy]))}"
+        + (f" <small>{escape(policy)}</small></dd>" if what else "</dd>")
+        for what, policy in contest.beside
     )
     return f"{_outcome(contest)}<dl>{told}</dl>"
 
 
 def _outcome(contest: Contest) -> str:
     """How a contest ends, in a few words; coloured only where it is significant."""
-    if contest.tied and contest.standing is Standing.EVEN:
-        n = len(contest.tied)
-        words = f"tie with {contest.best}" if n == 1 else f"tie with {n} baselines"
+    even = contest.standing is Standing.EVEN
+    if even and contest.rival in contest.tied:
+        words = f"tie with {contest.rival}"
         return f'<p><span class="badge">{escape(words)}</span></p>'
-    if contest.standing is Standing.EVEN:
+    if even:
         words = "not significant" if contest.is_sure else "nearly a tie"
         return f'<p><span class="badge">{words}</span></p>'
     kind = contest.standing.value if contest.is_sure else ""
-    words = f"{contest.standing.value} than {contest.best}"
+    words = f"{contest.standing.value} than {contest.rival}"
     more = ", ".join(
-        filter(None, [contest.gap, "significant" if contest.is_sure else ""])
+        filter(None, [contest.gap, SIGNIFICANT if contest.is_sure else ""])
     )
     told = f" <small>{escape(more)}</small>" if more else ""
     return f'<p><span class="badge {kind}">{escape(words)}</span>{told}</p>'
+
+
+def _worse(results: Results) -> str:
+    """Where the reference is worse than a baseline, as a table."""
+    if not results.baseline:
+        return ""
+    reference, found = escape(results.reference), losses(results)
+    head = f"<h3>Where {reference} is worse</h3>"
+    if not found:
+        return f"{head}<p>By no measure significantly.</p>"
+    return (
+        f'{head}<table class="losses"><thead><tr><th scope="col">measure</th>'
+        f'<th scope="col">{reference}</th><th scope="col">better</th>'
+        "</tr></thead>"
+        f"<tbody>{''.join(map(_loss, found))}</tbody></table>"
+    )
+
+
+def _loss(each: Loss) -> str:
+    written = each.measure.written
+    better = "".join(
+        f"<div>{escape(written(value))} <small>{escape(policy)}</small></div>"
+        for policy, value in each.better.items()
+    )
+    how = f"<small>{escape(each.how)}</small>" if each.how else ""
+    return (
+        f"<tr><th scope='row'>{escape(each.measure.title)}{how}</th>"
+        f"<td>{escape(written(each.own))}</td><td>{better}</td></tr>"
+    )
 
 
 def _rows(results: Results, known: Sequence[Contest]) -> Iterator[str]:
@@ -375,7 +403,7 @@ def _map(results: Results, filmed: Sequence[Mapping[str, Any]]) -> Iterator[str]
         return
     policies = results.policies
     n_panels = min(2, len(filmed))
-    first = [0, _most_conflicts(results, filmed)][:n_panels]
+    first = range(n_panels)  # the reference, and the scheduler in use
     panels = "".join(_panel(i, at, filmed, policies) for i, at in enumerate(first))
     controls = (
         '<div class="controls">'
@@ -386,7 +414,7 @@ def _map(results: Results, filmed: Sequence[Mapping[str, Any]]) -> Iterator[str]
     )
     caption = (
         "A cell is a node, filled as far as its chips are in use; nodes of a leaf or a "
-        "SuperPoD stand together. A colour is a gang, the same on both maps; grey is "
+        "SuperPoD are adjacent. A colour is a gang, the same on both maps; grey is "
         "jobs inside one node. A red frame is a leaf whose links to the spine several "
         "gangs share. Crossed out: a node that is down; red corner: broken chips. "
         "Space plays, arrows move."
@@ -398,18 +426,6 @@ def _map(results: Results, filmed: Sequence[Mapping[str, Any]]) -> Iterator[str]
         f'<figure><div class="panels n{n_panels}">{panels}</div>'
         f"<figcaption>{caption}</figcaption></figure>",
     )
-
-
-def _most_conflicts(results: Results, filmed: Sequence[Mapping[str, Any]]) -> int:
-    """The film to see beside the first: most spine conflicts, else the last."""
-    table = Table(results)
-
-    def conflicts(place: int) -> tuple[float, int]:
-        policy = results.policies[filmed[place]["policy"]]
-        value = table.value("leaves.conflicts", policy)
-        return (0.0 if value is None else value.mean), place
-
-    return max(range(1, len(filmed)), key=conflicts, default=0)
 
 
 def _panel(

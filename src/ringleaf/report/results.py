@@ -156,6 +156,11 @@ class Results(Struct, frozen=True):
         found = dict.fromkeys(run.spec.policy for run in self.runs)
         return sorted(found, key=lambda policy: policy != self.reference)
 
+    @property
+    def baseline(self) -> str:
+        """The first of the other policies, as the scheduler in use; empty of none."""
+        return next((p for p in self.policies if p != self.reference), "")
+
     def of(self, policy: str) -> list[Run]:
         """The runs of *policy*, by seed."""
         own = [run for run in self.runs if run.spec.policy == policy]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
+from ringleaf.report.contest import Standing, is_sure, standing_of
 from ringleaf.report.measures import (
     NONE,
     Better,
@@ -14,7 +15,7 @@ from ringleaf.report.measures import (
     share,
 )
 from ringleaf.report.results import Bound, Estimate, Results
-from ringleaf.report.verdict import Standing, alike, is_sure, standing_of
+from ringleaf.report.verdict import alike
 
 MANY_TIMES: Final = 3
 """From here on percentages are hard to read."""

@@ -1,33 +1,36 @@
 """The verdict in words, from the figures alone: also where the reference is worse."""
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
+from ringleaf.report.contest import (
+    SAME,
+    Standing,
+    contest_of,
+    is_slight,
+    is_sure,
+    standing_of,
+)
 from ringleaf.report.measures import (
     Better,
     Measure,
     Table,
     duration,
     listed,
-    measure_of,
+    number,
     share,
     value_of,
 )
 from ringleaf.report.results import Estimate, Results
 
-SAME: Final = 0.005
-"""Differences below this part of a value are called none, however sure they are."""
-
-SAME_S: Final = 1.0
-"""Differences of times below this, in seconds, are called none."""
-SAME_SHARE: Final = 0.0005
-"""Differences of shares below this are called none: a twentieth of a point."""
-
 FAR: Final = 0.1
 """Differences above this part of a value are told even if not significant."""
+SIGNIFICANT: Final = "significant"
+LIKELY: Final = f"not significant, but more than {FAR:.0%} of the mean"
+TWO: Final = 2
+"""Policies; with more of them the best baseline may be another one."""
 
 _TELLING: Final = (
     "leaves.conflicts",
@@ -46,14 +49,6 @@ _TELLING: Final = (
     "jobs.unstarted",
 )
 """The measures that a verdict is about."""
-
-
-class Standing(StrEnum):
-    """How the reference stands against another policy by one measure."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    EVEN = "no significant difference"
 
 
 class Finding(Struct, frozen=True):
@@ -75,66 +70,15 @@ class Finding(Struct, frozen=True):
     is_sure: bool = False
 
 
-def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
-    """How the reference stands against *policy*; None where one of them has no value.
-
-    With several seeds only what is significant counts; with one, or where all seeds
-    come to the same, what is seen.
-    """
-    own = table.value(measure.key, table.results.reference)
-    other = table.value(measure.key, policy)
-    if own is None or other is None or measure.better is Better.NEITHER:
-        return None
-    gap = table.difference(measure.key, policy) or Estimate(other.mean - own.mean)
-    if _is_slight(measure, gap.mean, own.mean, other.mean):
-        return Standing.EVEN
-    if gap.low is not None and not gap.is_clear:
-        return Standing.EVEN
-    less = gap.mean > 0
-    good = less if measure.better is Better.DOWN else not less
-    return Standing.BETTER if good else Standing.WORSE
-
-
-def _is_slight(measure: Measure, gap: float, *values: float) -> bool:
-    """Whether a difference is called none: small beside the value, or in itself."""
-    least = {duration: SAME_S, share: SAME_SHARE}.get(measure.written, 0.0)
-    return abs(gap) < least or abs(gap) <= SAME * max(map(abs, values))
-
-
-def is_sure(table: Table, key: str, policy: str) -> bool:
-    """Whether the difference of *policy* has an interval: it can be significant."""
-    gap = table.difference(key, policy)
-    return gap is not None and gap.low is not None
-
-
-def relative(own: float, other: float) -> str:
-    """How much more or less *own* is than *other*, in words.
-
-    >>> relative(3.0, 4.0), relative(5.0, 4.0), relative(0.0, 4.0), relative(9.0, 2.0)
-    ('25 % less', '25 % more', 'none of it', '4.5 times as much')
-    """
-    if not own:
-        return "none of it"
-    if not other:
-        return "where there was none"
-    ratio = own / other
-    if ratio >= 2:  # noqa: PLR2004 - percentages beyond 100 are hard to read
-        return f"{ratio:.1f} times as much"
-    percent = round(100 * abs(ratio - 1), 1)
-    written = f"{percent:.0f}" if percent >= 10 else f"{percent:.1f}"  # noqa: PLR2004
-    return f"{written} % {'less' if ratio < 1 else 'more'}"
-
-
 def findings(results: Results) -> list[Finding]:
     """The verdict, the most telling first; then how significant it is."""
     table = Table(results)
-    others = [p for p in results.policies if p != results.reference]
+    others = _others(table)
     if results.reference not in results.policies or not others:
         return [*_alone(table), _significance(results)]
     return [
-        _in_short(table),
+        *_in_short(table),
         *headlines(results),
-        _worse(table, others),
         *(_tally(table, other) for other in others),
         _significance(results),
     ]
@@ -151,12 +95,33 @@ MAIN: Final = (
 """The measures that a verdict in a sentence is about."""
 
 
-def _in_short(table: Table) -> Finding:
-    """How the reference stands against the best baselines, in one sentence or two."""
+def _in_short(table: Table) -> list[Finding]:
+    """How the reference stands against the rival, and against the best baselines."""
+    results = table.results
+    told = [_against(table, f"Against {results.baseline}", results.baseline)]
+    if len(results.policies) > TWO:
+        told.append(_against(table, "Against the best baseline by each measure", ""))
+    if not any(told):
+        return [Finding("In short", "There is nothing to compare.")]
+    if not any(
+        is_sure(table, key, policy) for key in MAIN for policy in _others(table)
+    ):
+        told.append("One seed: whether a difference is significant is unknown.")
+    told.append(left_out(results))
+    return [Finding("In short", text) for text in filter(None, told)]
+
+
+def _others(table: Table) -> list[str]:
+    results = table.results
+    return [policy for policy in results.policies if policy != results.reference]
+
+
+def _against(table: Table, head: str, rival: str) -> str:
+    """How the reference stands by the main measures, in a sentence; empty of none."""
     nouns: dict[Standing, list[str]] = {each: [] for each in Standing}
     any_sure = False
     for key in MAIN:
-        contest = contest_of(table, key)
+        contest = contest_of(table, key, rival)
         if contest is not None and table.tells(contest.measure):
             nouns[contest.standing].append(contest.measure.noun)
             any_sure |= contest.is_sure
@@ -169,13 +134,25 @@ def _in_short(table: Table) -> Finding:
         ("is worse in", nouns[Standing.WORSE]),
     )
     parts = [f"{verb} {listed(own)}" for verb, own in words if own]
-    if not parts:
-        return Finding("In short", "There is nothing to compare.")
-    reference = table.results.reference
-    text = f"Against the best baseline by each measure, {reference} {'; '.join(parts)}."
-    if not any_sure:
-        text += " None of this is significant: there are no intervals."
-    return Finding("In short", text)
+    return f"{head}, {table.results.reference} {'; '.join(parts)}." if parts else ""
+
+
+def left_out(results: Results) -> str:
+    """How many jobs never start, which wait times leave out; empty of none."""
+    table = Table(results)
+    found = {
+        policy: value.mean
+        for policy in results.policies
+        if (value := table.value("jobs.unstarted", policy)) is not None and value.mean
+    }
+    if not found:
+        return ""
+    told = [f"{number(mean)} with {policy}" for policy, mean in found.items()]
+    seeds = ", means over seeds" if len(results.of(results.reference)) > 1 else ""
+    return (
+        f"Wait times leave out jobs that never start: {listed(told)} "
+        f"(of {results.runs[0].spec.jobs:,} jobs{seeds})."
+    )
 
 
 def _alone(table: Table) -> list[Finding]:
@@ -212,82 +189,27 @@ def headlines(results: Results, keys: Sequence[str] = HEADLINES) -> list[Finding
     return [each for each in found if each is not None]
 
 
-class Contest(Struct, frozen=True):
-    """The reference against the baselines by one measure.
-
-    Args:
-        measure: By which.
-        own: What the reference comes to.
-        known: What baselines come to.
-        best: The best baseline.
-        worst: The worst one.
-        standing: How the reference stands against the best.
-        is_sure: Whether that has an interval, so that it can be significant.
-        tied: The baselines with exactly the value of the reference.
-
-    """
-
-    measure: Measure
-    own: float
-    known: Mapping[str, float]
-    best: str
-    worst: str
-    standing: Standing
-    is_sure: bool
-    tied: Sequence[str]
-
-    @property
-    def gap(self) -> str:
-        """How far the reference is from the best baseline; empty where it is not.
-
-        A share is told in points, anything else in parts of the baseline's value.
-        """
-        best = self.known[self.best]
-        if self.measure.written is share:
-            points = 100 * (self.own - best)
-            return f"{points:+.1f} points" if abs(points) >= 0.05 else ""  # noqa: PLR2004
-        return relative(self.own, best) if self.own and self.own != best else ""
-
-
-def contest_of(table: Table, key: str) -> Contest | None:
-    """The contest by *key*; None where the reference or all baselines have no value."""
-    reference = table.results.reference
-    own = table.value(key, reference)
-    values = {p: table.value(key, p) for p in table.results.policies if p != reference}
-    known = {other: value.mean for other, value in values.items() if value is not None}
-    if own is None or not known:
-        return None
-    measure = measure_of(key)
-    sign = -1 if measure.better is Better.UP else 1
-    ranked = sorted(known, key=lambda other: (sign * known[other], other))
-    best, worst = ranked[0], ranked[-1]
-    standing = standing_of(table, measure, best) or Standing.EVEN
-    tied = [other for other in ranked if known[other] == own.mean]
-    sure = is_sure(table, key, best)
-    return Contest(measure, own.mean, known, best, worst, standing, sure, tied)
-
-
 def _headline(table: Table, measure: Measure) -> Finding | None:
     found = contest_of(table, measure.key)
     if found is None:
         return None
     reference, written = table.results.reference, measure.written
-    text = f"{reference} {written(found.own)}; "
-    text += f"best baseline {found.best} {written(found.known[found.best])}"
-    if found.gap:
-        whose = "" if measure.written is share else f"{reference}: "
-        text += f" ({whose}{found.gap})"
-    if found.worst != found.best:
-        text += f"; worst {found.worst} {written(found.known[found.worst])}"
-    how = "Significantly better" if found.is_sure else "Better"
-    gap = table.difference(measure.key, found.best)
+    text = f"{reference} {written(found.own)}"
+    for what, policy in found.beside:
+        text += f"; {what} {policy}" if what else f"; {policy}"
+        text += f" {written(found.known[policy])}"
+        if policy == found.rival and found.gap:
+            whose = "" if measure.written is share else f"{reference}: "
+            text += f" ({whose}{found.gap})"
+    gap = table.difference(measure.key, found.rival)
     repeated = gap is not None and not found.is_sure and gap.n > 1
     alike = ", by the same with every seed" if repeated else ""
-    text += {
-        Standing.BETTER: f". {how}: {reference}{alike}.",
-        Standing.WORSE: f". {how}: {found.best}{alike}.",
-        Standing.EVEN: _unclear(table, measure, found.best, found.tied),
-    }[found.standing]
+    how = found.standing.value
+    how = f"significantly {how}" if found.is_sure else how
+    if found.standing is Standing.EVEN:
+        text += _unclear(table, measure, found.rival, found.tied)
+    else:
+        text += f". {how.capitalize()} than {found.rival}{alike}."
     return Finding(measure.title, text, found.standing, measure.about, found.is_sure)
 
 
@@ -319,46 +241,52 @@ def _unclear(table: Table, measure: Measure, other: str, tied: Sequence[str]) ->
     return f"{told}."
 
 
-def _worse(table: Table, others: list[str]) -> Finding:
-    """Where the reference is worse than a baseline, significantly or not."""
-    clear: list[str] = []
-    seen: list[str] = []
-    likely: list[str] = []
+class Loss(Struct, frozen=True):
+    """A measure by which baselines are better than the reference.
+
+    Args:
+        measure: By which.
+        own: What the reference comes to.
+        better: What the better baselines come to.
+        how: How sure that is, in words; empty with one seed.
+
+    """
+
+    measure: Measure
+    own: float
+    better: Mapping[str, float]
+    how: str
+
+
+def losses(results: Results) -> list[Loss]:
+    """Where the reference is worse than a baseline, the significant ones first.
+
+    What is not significant is in it if it is one of the telling measures, and the gap
+    is a good part of the value.
+    """
+    table = Table(results)
+    seeds = {run.spec.seed for run in results.runs}
+    alike = "the same with every seed" if len(seeds) > 1 else ""
+    found: dict[str, list[Loss]] = {SIGNIFICANT: [], alike: [], LIKELY: []}
     for measure in table.measures:
-        own = table.value(measure.key, table.results.reference)
+        own = table.value(measure.key, results.reference)
         if own is None:
             continue
-        values = {other: table.value(measure.key, other) for other in others}
+        values = {other: table.value(measure.key, other) for other in _others(table)}
         known = {other: value.mean for other, value in values.items() if value}
-        head = f"{measure.noun} {measure.written(own.mean)}"
         better = {
-            other: f"{other} {measure.written(mean)}"
+            other: mean
             for other, mean in known.items()
             if standing_of(table, measure, other) is Standing.WORSE
         }
-        sure = {other for other in better if is_sure(table, measure.key, other)}
-        for found, whose in ((clear, sure), (seen, better.keys() - sure)):
+        sure = {o: better[o] for o in better if is_sure(table, measure.key, o)}
+        seen = {other: better[other] for other in better if other not in sure}
+        best = _far_ahead(measure, own, known) if measure in _telling(table) else None
+        likely = {best: known[best]} if best is not None and not better else {}
+        for how, whose in ((SIGNIFICANT, sure), (alike, seen), (LIKELY, likely)):
             if whose:
-                named = [text for other, text in better.items() if other in whose]
-                found.append(f"{head} ({listed(named)})")
-        if better:
-            continue
-        if measure in _telling(table) and (best := _far_ahead(measure, own, known)):
-            likely.append(f"{head} ({best} {measure.written(known[best])})")
-    n_seeds = len({run.spec.seed for run in table.results.runs})
-    alike = "The same with every seed" if n_seeds > 1 else "In this run"
-    told = f"Significantly: {'; '.join(clear)}." if clear else ""
-    if seen:
-        told += f"{' ' * bool(told)}{alike}: {'; '.join(seen)}."
-    told = told or "By no measure significantly."
-    if likely:
-        told += (
-            f" Not significantly, but by more than {FAR:.0%} of the mean: "
-            f"{'; '.join(likely)}."
-        )
-    head = f"Where {table.results.reference} is worse"
-    standing = Standing.WORSE if clear or seen else Standing.EVEN
-    return Finding(head, told, standing, is_sure=bool(clear))
+                found[how].append(Loss(measure, own.mean, whose, how))
+    return [each for own in found.values() for each in own]
 
 
 def _far_ahead(
@@ -370,9 +298,9 @@ def _far_ahead(
     sign = -1 if measure.better is Better.UP else 1
     best = min(known, key=lambda other: (sign * known[other], other))
     gap = sign * (own.mean - known[best])
-    is_slight = _is_slight(measure, gap, own.mean, known[best])
+    slight = is_slight(measure, gap, own.mean, known[best])
     is_far = gap > FAR * max(abs(own.mean), abs(known[best]))
-    return best if is_far and not is_slight else None
+    return best if is_far and not slight else None
 
 
 def _tally(table: Table, other: str) -> Finding:

@@ -24,7 +24,7 @@ from ringleaf.model.demand import (
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator.dump import State, node_keys
 
 KNOWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", "volcano.sh", "huawei.com")

@@ -15,17 +15,17 @@ from ringleaf.framework.instruction import (
     Delete,
     Evict,
     Instruction,
-    Point,
-    Remember,
+    PersistRepair,
     Repaired,
     Report,
+    ReportFaultyPods,
     WakeAt,
 )
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
-from ringleaf.model.spine import NOWHERE
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.policies.annotations import pod_annotations
 from ringleaf.simulator.encode import ailment, record, whole
 from ringleaf.simulator.scenario import Scenario
@@ -97,9 +97,9 @@ def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, An
         case Delete(job, replicas, cause, why, force):
             body = {"job": job, "replicas": list(replicas), "cause": cause}
             body |= {"why": why, "force": force}
-        case Point(job, ailments):
+        case ReportFaultyPods(job, ailments):
             body = {"job": job, "ailments": [ailment(each) for each in ailments]}
-        case Remember(job, kept):
+        case PersistRepair(job, kept):
             body = {"job": job, "record": kept and record(kept)}
         case AskToExit(job, exits):
             return {"ask-to-exit": {"job": job, "exits": exits}}
@@ -111,7 +111,7 @@ def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, An
             body |= {"message": message, "hint": hint, "node": node}
         case WakeAt(at):
             return {"wake-at": whole(at)}
-    kind = type(instruction).__name__.lower()
+    kind = str(instruction.__struct_config__.tag)
     return {kind: {key: value for key, value in body.items() if value or key == "job"}}
 
 

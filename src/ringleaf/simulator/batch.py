@@ -157,10 +157,10 @@ def workload_of(
 
 def _cut_note(total: Account, site: Site) -> Iterator[str]:
     if total.n_cut:
-        jobs = "1 job wants" if total.n_cut == 1 else f"{total.n_cut} jobs want"
+        jobs = "1 job requests" if total.n_cut == 1 else f"{total.n_cut} jobs request"
         yield (
-            f"{jobs} more chips than {site.name} has for them, up to {total.largest}: "
-            "cut to what there is"
+            f"{jobs} more chips than {site.name} has for them, up to "
+            f"{total.largest:,}: cut to fit"
         )
 
 

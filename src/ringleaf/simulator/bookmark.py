@@ -58,7 +58,7 @@ def load(path: Path, trial: Trial, version: str, arguments: Arguments) -> Clock:
         raise BadInput(f"{path}: {error.strerror}", HINT) from error
     magic, head, body = _split(text)
     if magic != MAGIC:
-        raise BadInput(f"{path}: this is no run that was put away", HINT)
+        raise BadInput(f"{path}: no interrupted run, want DIR/unfinished.run", HINT)
     _same(path, head, _head(version, arguments))
     try:
         clock = _Unpickler(BytesIO(body), trial).load()
@@ -69,7 +69,7 @@ def load(path: Path, trial: Trial, version: str, arguments: Arguments) -> Clock:
     return clock
 
 
-HINT: Final = "begin anew, without --resume"
+HINT: Final = "start again without --resume"
 
 
 def _split(text: bytes) -> tuple[bytes, dict[str, Any], bytes]:
@@ -94,13 +94,13 @@ def _same(path: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Refuse a file of another version, or of other arguments."""
     for what in ("ringleaf", "python", "numpy"):
         if found.get(what) != wanted[what]:
-            told = f"{path}: this run was begun with {what} {found.get(what)}"
+            told = f"{path}: the run was started with {what} {found.get(what)}"
             raise BadInput(f"{told}, this is {wanted[what]}", HINT)
     before, now = found.get("arguments", {}), wanted["arguments"]
     for key in sorted({*before, *now}):
         if before.get(key) != now.get(key):
-            told = f"{path}: this run was begun with {key} {before.get(key)!r}"
-            hint = f"give {key} as it was, or begin anew, without --resume"
+            told = f"{path}: the run was started with {key} {before.get(key)!r}"
+            hint = f"give {key} as it was, or start again without --resume"
             raise BadInput(f"{told}, not {now.get(key)!r}", hint)
 
 

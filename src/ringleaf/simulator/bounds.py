@@ -62,7 +62,7 @@ def bounds(site: Site, workload: Workload) -> Bounds:
 
 def chips_at_least(job: Job) -> int:
     """Chips that a job holds while it runs: of an elastic one, the fewest."""
-    return job.chips * job.needed if job.is_elastic else chips_of_job(job)
+    return job.chips * job.min_chip_pods if job.is_elastic else chips_of_job(job)
 
 
 class _Area:

@@ -1,12 +1,12 @@
 """Checks that several parts of a scenario share; each raises one ``BadInput``."""
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final, NoReturn
 
 from ringleaf.model.product import Product
-from ringleaf.policies.fit import some_of
+from ringleaf.model.spelling import did_you_mean
+from ringleaf.policies.counting import some_of
 from ringleaf.policies.products import find_product, similar_product
 from ringleaf.simulator.format import WANTED
 from ringleaf.simulator.source import BadInput, brief
@@ -63,6 +63,6 @@ def rank_words(ranks: Collection[int]) -> str:
 
 def unknown_node(path: str, name: str, nodes: Iterable[str]) -> NoReturn:
     """Refuse the name of a node that there is not."""
-    close = get_close_matches(name, list(islice(nodes, 100)), n=1)  # slow where many
-    hint = f"did you mean {close[0]!r}?" if close else "nodes are listed under nodes"
+    some = islice(nodes, 100)  # slow where many
+    hint = did_you_mean(name, some) or "nodes are listed under nodes"
     raise BadInput(f"{path} is {brief(name)}, want the name of a node", hint)

@@ -26,7 +26,7 @@ from ringleaf.engine.event import (
     NodesChanged,
     NodesGone,
     PodsGone,
-    Woke,
+    TimerFired,
 )
 from ringleaf.framework.instruction import (
     Bind,
@@ -112,7 +112,7 @@ class _Life:
         """Pods that are asked to end -> what is planned for them."""
         self.sick: set[int] = set()
         """Pods on what is broken."""
-        self.rigid = work.job.least is None
+        self.rigid = work.job.min_available is None
         """Whether it works with all its pods or not at all."""
         self.done_s = 0.0
         """How much it has worked, when it last began or stopped to."""
@@ -134,10 +134,11 @@ class _Life:
         if self.rigid:
             return len(held) == job.n_pods and not self.ending and not self.sick
         well = held.keys() - self.ending.keys() - self.sick
-        if len(well) < job.fewest:
+        if len(well) < job.effective_min:
             return False
         return all(
-            sum(n in well for n in own) >= job.least_of(role) for role, own in job.crew
+            sum(n in well for n in own) >= job.min_available_of(role)
+            for role, own in job.role_ranks
         )
 
     def worked(self, now: float) -> float:
@@ -329,7 +330,7 @@ class Clock:
             events.append(self._arrive(work))
             self._take_work()
         if woken:
-            events.append(Woke())
+            events.append(TimerFired())
         return events
 
     def _take_work(self) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
 from ringleaf.engine.event import (
     ConfChanged,
     Event,
@@ -22,13 +23,12 @@ from ringleaf.engine.event import (
     PodsEnding,
     QueueChanged,
 )
-from ringleaf.framework.conf import Conf
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import Demand, Operator, Requirement
 from ringleaf.model.job import Job
-from ringleaf.model.placement import LeafState, Mark, Placement
+from ringleaf.model.placement import LeafAnnotation, LeafState, Placement
 from ringleaf.model.queue import Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator import encode
 from ringleaf.simulator.checks import MAX_NAME
 from ringleaf.simulator.encode import whole
@@ -171,7 +171,7 @@ def _placement(given: Placement, job: Job, holders: "_Holders") -> Plain:
     block = given.block if given.block is None or given.block < MOST else None
     mark = given.mark
     if mark is None and job.job_type is not None:
-        mark = Mark()
+        mark = LeafAnnotation()
     chips = holders.take(given)
     return encode.placement(replace(given, chips=chips, block=block, mark=mark))
 

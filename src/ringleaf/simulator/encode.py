@@ -7,6 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from ringleaf.config.arguments import (
+    Argument,
+    ArgumentKind,
+    Value,
+    find_argument,
+)
+from ringleaf.config.conf import Conf, PluginConf
+from ringleaf.config.parameters import INIT_PARAMS, PARAMETERS
+from ringleaf.config.vocabulary import ACTIONS
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
@@ -26,17 +35,7 @@ from ringleaf.engine.event import (
     QueueChanged,
     QueueGone,
     RepairKnown,
-    Woke,
-)
-from ringleaf.framework.conf import Conf, PluginConf
-from ringleaf.framework.vocabulary import (
-    ACTIONS,
-    INIT_PARAMS,
-    PARAMETERS,
-    Argument,
-    Kind,
-    Value,
-    find_argument,
+    TimerFired,
 )
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
@@ -48,34 +47,28 @@ from ringleaf.model.demand import (
     Toleration,
 )
 from ringleaf.model.fault import (
-    Ailment,
     Deletion,
     Fault,
-    Mode,
-    Reach,
+    FaultMode,
+    PodFault,
     Record,
     Recovery,
+    RestartScope,
     SubHealth,
 )
-from ringleaf.model.job import (
-    FAULT_SCHEDULING,
-    TOR_AFFINITY,
-    Job,
-    Keep,
-    Previous,
-    Role,
-)
+from ringleaf.model.job import Job, Previous, Role
+from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import (
     JobRequests,
     LeafChoice,
-    Repairs,
+    RepairSettings,
     Settings,
     SwitchMode,
 )
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.defaults import without_defaults
 from ringleaf.simulator.tenants import BLOCK, CROSSED_BY, HEALTH, STATE
 
@@ -153,6 +146,8 @@ def _where(value: Node) -> Plain:
         found["lists-all"] = True
     if value.offers is not None:
         found["offers"] = list(chips_of(value.offers))
+    if value.allocatable is not None:
+        found["allocatable"] = value.allocatable
     if value.unhealthy != value.faulty:
         found["unhealthy"] = list(chips_of(value.unhealthy))
     if value.weak_switch is not (value.sub_healthy and not value.weak):
@@ -219,7 +214,7 @@ def _previous(value: Previous | None) -> Plain | None:
     return _kept(
         {
             "failed-nodes": list(value.failed_nodes),
-            "keep": "" if value.keep is Keep.PODS else str(value.keep),
+            "keep": "" if value.scope is RestartScope.POD else str(value.scope),
         }
     ) | {"placements": [placement(each) for each in value.placements]}
 
@@ -246,7 +241,7 @@ def job(value: Job) -> Plain:
         }
     )
     found |= {} if value.sp_block is None else {"sp-block": value.sp_block}
-    found |= {} if value.least is None else {"min-member": value.least}
+    found |= {} if value.min_available is None else {"min-member": value.min_available}
     found |= {"finished": [*value.finished]} if value.finished else {}
     found |= {} if value.preemptable else {"preemptable": False}
     found |= {} if value.preempts else {"preempts": False}
@@ -262,7 +257,7 @@ def recovery(value: Recovery) -> Plain:
     weak = "" if value.sub_health is SubHealth.IGNORE else str(value.sub_health)
     return _kept(
         {
-            "fault-scheduling": "" if value.mode is Mode.OFF else str(value.mode),
+            "fault-scheduling": "" if value.mode is FaultMode.OFF else str(value.mode),
             "fault-retry-times": value.retries,
             "pod-rescheduling": value.pods_only and not path,
             "process-recover-enable": value.process,
@@ -272,7 +267,7 @@ def recovery(value: Recovery) -> Plain:
     ) | ({} if value.master == 0 else {"master": value.master})
 
 
-def ailment(value: Ailment) -> Plain:
+def ailment(value: PodFault) -> Plain:
     """One of ``ailments``."""
     found = {"replica": value.replica, "cause": str(value.cause)}
     return found | _kept({"node": value.node})
@@ -282,7 +277,7 @@ def record(value: Record) -> Plain:
     """What is written down of the repair of a job."""
     found: Plain = {"since": whole(value.since)} | _kept(
         {
-            "reach": "" if value.reach is Reach.PODS else str(value.reach),
+            "reach": "" if value.scope is RestartScope.POD else str(value.scope),
             "ailments": [ailment(each) for each in value.ailments],
             "placements": [placement(each) for each in value.placements],
             "deleted": [*value.deleted],
@@ -327,7 +322,7 @@ def _pods(value: Job) -> Plain:
 
 def _role(value: Role) -> Plain:
     found = {"name": value.name, "chips": value.chips, "replicas": value.replicas}
-    found |= {} if value.least is None else {"min-member": value.least}
+    found |= {} if value.min_available is None else {"min-member": value.min_available}
     return found | _kept({"rank-index": [*value.ranks]}) | demand(value.demand)
 
 
@@ -412,7 +407,7 @@ def settings(value: Settings) -> Plain:
     } | _repairs(value.repairs)
 
 
-def _repairs(value: Repairs) -> Plain:
+def _repairs(value: RepairSettings) -> Plain:
     """How faults are dealt with."""
     return {
         "grace-over-time": value.grace_s,
@@ -460,9 +455,9 @@ def _arguments(given: Mapping[str, Value], known: Mapping[str, Argument]) -> Pla
 
 
 def _written(argument: Argument, value: Any) -> Any:  # noqa: ANN401
-    if argument.kind is Kind.NAMES:
+    if argument.kind is ArgumentKind.NAMES:
         return ", ".join(value)
-    if argument.kind is Kind.POINTS:
+    if argument.kind is ArgumentKind.POINTS:
         return [{"utilization": u, "score": score} for u, score in value]
     return value
 
@@ -521,6 +516,6 @@ _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
             "configuration": configuration(e.conf),
             "settings": settings(e.conf.settings),
         },
-        Woke: lambda _event: {"wakes": True},
+        TimerFired: lambda _event: {"wakes": True},
     }
 )

@@ -6,13 +6,13 @@ is told by whoever knows the format.
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.source import BadInput, brief
 
 _AT = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
@@ -82,11 +82,9 @@ def _refuse_key(place: str, entry: type[Struct], found: object) -> NoReturn:
     )
     keys = [f.encode_name for f in fields]
     key = _unknown_keys(found, entry)[0]
-    close = get_close_matches(key, keys, n=1)
     more = [f"… {len(keys) - MAX_KEYS} more"] * (len(keys) > MAX_KEYS)
-    hint = f"it may have {', '.join([*keys[:MAX_KEYS], *more])}"
-    if close:
-        hint = f"did you mean {close[0]!r}?"
+    listed = f"it may have {', '.join([*keys[:MAX_KEYS], *more])}"
+    hint = did_you_mean(key, keys) or listed
     raise BadInput(f"{place} has the unknown key {brief(key)}", hint)
 
 

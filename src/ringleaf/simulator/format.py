@@ -11,8 +11,8 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from ringleaf.model.demand import Effect, Match, Operator
-from ringleaf.model.fault import Cause, Down, Mode, Reach, SubHealth
-from ringleaf.model.job import Firmness, Keep, Schema, Strategy
+from ringleaf.model.fault import Cause, Down, FaultMode, RestartScope, SubHealth
+from ringleaf.model.job_labels import Firmness, Schema, Strategy
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.settings import DefaultAffinity, JobRequests, LeafChoice
 from ringleaf.policies.faults import CAUSES
@@ -94,6 +94,7 @@ class NodeEntry(_Entry, frozen=True):
     down: Down | None = None
     offers: list[Index] | None = None
     lists_all: bool = False
+    allocatable: Index | None = None
 
 
 class LeafEntry(_Entry, frozen=True):
@@ -120,7 +121,7 @@ class PreviousEntry(_Entry, frozen=True):
 
     placements: list[PlacementEntry]
     failed_nodes: list[str] = field(default_factory=list)
-    keep: Keep = Keep.PODS
+    keep: Literal["pods", "job"] = "pods"
 
 
 class RequirementEntry(_Entry, frozen=True):
@@ -241,7 +242,7 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     podless: bool = False
     created: Moment | None = None
     waiting_since: Moment | None = None
-    fault_scheduling: Mode | UnsetType = UNSET
+    fault_scheduling: FaultMode | UnsetType = UNSET
     fault_retry_times: Index = 0
     pod_rescheduling: bool = False
     process_recover_enable: bool = False
@@ -343,7 +344,7 @@ class RecordEntry(_Entry, frozen=True):
     """What was written down of the repair of a job."""
 
     since: Moment
-    reach: Reach = Reach.PODS
+    reach: RestartScope = RestartScope.POD
     ailments: list[AilmentEntry] = field(default_factory=list)
     placements: list[PlacementEntry] = field(default_factory=list)
     deleted: list[Index] = field(default_factory=list)
@@ -489,6 +490,7 @@ WANTED: Final[Mapping[str, str]] = {
     "down": "node-daemon, switch or not-ready",
     "offers": "a list of chip numbers",
     "lists-all": "true or false",
+    "allocatable": _FROM_0,
     "fault-scheduling": "off, grace, force, external-grace or external-force",
     "default-fault-scheduling": "off, grace or force",
     "default-tor-affinity": "none, normal-schema or large-model-schema",

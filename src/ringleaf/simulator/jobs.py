@@ -5,8 +5,9 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ringleaf.model.fault import Mode, Recovery
-from ringleaf.model.job import FAULT_SCHEDULING, TOR_AFFINITY, Job, Previous, Role
+from ringleaf.model.fault import FaultMode, Recovery
+from ringleaf.model.job import Job, Previous, Role
+from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
 from ringleaf.model.product import Product
 from ringleaf.policies.products import NO_NPU
 from ringleaf.simulator.checks import good_name, known_product, rank_words
@@ -51,7 +52,7 @@ def job_of(
         demand=lead.demand,
         previous=previous,
         roles=roles if differ else (),
-        least=entry.min_member,
+        min_available=entry.min_member,
         finished=tuple(entry.finished),
         queue=good_name(f"{path}.queue", entry.queue),
         priority=entry.priority,
@@ -91,7 +92,7 @@ def declined_by(entry: JobEntry) -> tuple[str, ...]:
     """The labels that a job sets to ``null`` or ``off``: no default replaces them."""
     said = {
         TOR_AFFINITY: entry.tor_affinity == "null",
-        FAULT_SCHEDULING: entry.fault_scheduling is Mode.OFF,
+        FAULT_SCHEDULING: entry.fault_scheduling is FaultMode.OFF,
     }
     return tuple(label for label in said if said[label])
 
@@ -100,7 +101,7 @@ def recovery_of(entry: JobEntry) -> Recovery:
     """What a job wants done when its pods are faulty."""
     path = entry.recover_policy_path
     return Recovery(
-        mode=entry.fault_scheduling or Mode.OFF,
+        mode=entry.fault_scheduling or FaultMode.OFF,
         retries=entry.fault_retry_times,
         pods_only=path == "pod" or (entry.pod_rescheduling and path != "job"),
         process=entry.process_recover_enable,
@@ -148,7 +149,7 @@ def _role(path: str, entry: RoleEntry, taken: dict[int, str]) -> Role:
         name=entry.name,
         chips=entry.chips,
         replicas=entry.replicas,
-        least=entry.min_member,
+        min_available=entry.min_member,
         demand=demand_of(path, entry),
         ranks=_ranks(path, entry.rank_index, entry.replicas, taken),
     )
@@ -185,7 +186,7 @@ def _refuse_own_pods(path: str, entry: JobEntry) -> None:
     ]
     if given:
         raise BadInput(
-            f"{path}.{given[0]} stands beside roles, want it on the roles",
+            f"{path}.{given[0]} is beside roles, want it on the roles",
             "every role says what its pods ask",
         )
 

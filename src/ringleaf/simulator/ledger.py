@@ -71,7 +71,7 @@ class Ledger:
             raise BadInput(
                 f"{path}: {there} bytes, want at least the {self._at} that the run had "
                 "written",
-                "begin anew, without --resume",
+                "start again without --resume",
             )
         self._file = path.open("r+", encoding="utf-8", newline="")
         self._file.seek(self._at)
@@ -107,7 +107,7 @@ class Ledger:
         if entry.starts is not None:
             return
         entry.places |= {place.replica: place.node for place in placements}
-        if len(entry.places) >= work.job.fewest:
+        if len(entry.places) >= work.job.effective_min:
             entry.starts = now
             names = {*entry.places.values()}
             entry.nodes = len(names)

@@ -17,15 +17,15 @@ import msgspec
 from msgspec import Struct
 
 import ringleaf
+from ringleaf.config.conf import NO_OTHERS, Conf, Others
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
-from ringleaf.framework.conf import NO_OTHERS, Conf, Others
 from ringleaf.framework.instruction import Instruction
-from ringleaf.framework.view import View
+from ringleaf.framework.state import SchedulerState
 from ringleaf.model.cluster import Node
 from ringleaf.model.decision import Decision
 from ringleaf.model.queue import Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator import encode
 from ringleaf.simulator.answer import instruction_told
 from ringleaf.simulator.encode import whole
@@ -71,12 +71,12 @@ class Recorder:
     """
 
     def __init__(self, engine: Engine, out: BinaryIO) -> None:
-        assert not engine.view.standings, "the beginning is over"
+        assert not engine.view.job_states, "the beginning is over"
         self._engine, self._out = engine, out
         self._write(written_head(beginning_of(engine)))
 
     @property
-    def view(self) -> View:
+    def view(self) -> SchedulerState:
         """What the engine knows."""
         return self._engine.view
 
@@ -86,9 +86,9 @@ class Recorder:
         return self._engine.is_cut_short
 
     @property
-    def let_in(self) -> Sequence[str]:
+    def admitted(self) -> Sequence[str]:
         """The jobs that the last call let in."""
-        return self._engine.let_in
+        return self._engine.admitted
 
     def explain(self, name: str, *, hints: bool = True) -> Decision:
         """Where a job is, or why it waits; nothing is written down."""
@@ -123,7 +123,7 @@ def beginning_of(engine: Engine) -> Beginning:
         nodes=tuple(engine.nodes),
         leaves=engine.leaves,
         queues=tuple(engine.view.queues.values()),
-        conf=engine.cycle.conf,
+        conf=engine.cycle.framework.conf,
     )
 
 

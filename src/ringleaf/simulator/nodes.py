@@ -13,7 +13,7 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import LeafState
 from ringleaf.model.product import Product
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator.checks import good_chips, good_name, known_product
 from ringleaf.simulator.demands import resources_of, taints_of
 from ringleaf.simulator.format import MAX_NODES, LeafEntry, NodeEntry
@@ -85,6 +85,7 @@ def _group(path: str, entry: NodeEntry) -> Group:
         names = [entry.name.replace("{i}", str(i)) for i in range(entry.count)]
     if entry.leaf is not None:
         good_name(f"{path}.leaf", entry.leaf)
+        _check_template(f"{path}.leaf", entry.leaf)
     chips = _size(path, entry, product)
     for key, listed in (
         ("free", entry.free or []),
@@ -97,6 +98,15 @@ def _group(path: str, entry: NodeEntry) -> Group:
         good_chips(f"{path}.{key}", listed, chips)
     _check_health(path, entry)
     return Group(path, entry, product, chips, names)
+
+
+def _check_template(path: str, leaf: str) -> None:
+    """Refuse a template that fills in nothing: it would name one leaf for all nodes."""
+    if "{i" in _NUMBER.sub("", leaf):
+        raise BadInput(
+            f"{path} is {brief(leaf)}, want {{i}}, {{i/N}} or {{i%N}} in it",
+            'leaf: "L{i/4}" puts four nodes under each leaf',
+        )
 
 
 def _check_health(path: str, entry: NodeEntry) -> None:
@@ -136,7 +146,7 @@ def _size(path: str, entry: NodeEntry, product: Product) -> int:
     want = f"a whole number from 1 to {product.chips}"
     if entry.chips is None:
         raise BadInput(
-            f"{path}.chips is missing, want {want}", f"{product.key} comes in sizes"
+            f"{path}.chips is missing, want {want}", f"{product.key} has several sizes"
         )
     if entry.chips > product.chips:
         raise BadInput(f"{path}.chips is {entry.chips}, want {want}")
@@ -233,6 +243,7 @@ def nodes_of(
             down=entry.down,
             offers=offers,
             lists_all=entry.lists_all,
+            allocatable=entry.allocatable,
         )
 
 

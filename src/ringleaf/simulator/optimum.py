@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ringleaf.model.job import FOUNDATION_FROM
+from ringleaf.model.job_labels import FOUNDATION_FROM
 
 LIMIT_S: Final = 5.0
 MOST_IN_TIME: Final = 12

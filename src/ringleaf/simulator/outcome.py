@@ -10,15 +10,15 @@ from msgspec.structs import replace
 
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import JobArrived
-from ringleaf.framework.booking import Booking
-from ringleaf.framework.explain import NetworkView, network_view
+from ringleaf.explain.survey import NetworkView, network_view
 from ringleaf.framework.instruction import Bind
-from ringleaf.framework.standing import Phase, Standing
+from ringleaf.framework.job_state import JobState, Phase
+from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
 from ringleaf.model.job import Job
-from ringleaf.model.spine import NOWHERE
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.simulator import encode
 from ringleaf.simulator.answer import answer, placement_told
@@ -53,8 +53,8 @@ def fates(run: Run) -> list[Fate]:
 def fate_of(run: Run, name: str) -> Fate:
     """What became of one job."""
     job = run.jobs[name]
-    standing = run.engine.view.standings.get(name)
-    if standing is not None and is_over(standing):
+    job_state = run.engine.view.job_states.get(name)
+    if job_state is not None and is_over(job_state):
         return Ended(job)
     try:
         found = run.engine.explain(name)
@@ -66,14 +66,14 @@ def fate_of(run: Run, name: str) -> Fate:
     return found
 
 
-def is_over(standing: Standing) -> bool:
+def is_over(job_state: JobState) -> bool:
     """Whether every pod ended well."""
-    return not standing.placements and not standing.missing
+    return not job_state.placements and not job_state.missing
 
 
 def plain(run: Run) -> Plain:
     """The run as plain values, as ``plan --json`` prints it."""
-    bookings = run.engine.bookings.values()
+    bookings = run.engine.reservations.values()
     cluster = run.engine.view.cluster
     waits = waits_of(run)
     return {
@@ -98,7 +98,7 @@ def fate_told(run: Run, fate: Fate) -> Plain:
         return {"job": fate.job.name, "verdict": "ended"}
     if not isinstance(fate, Placed):
         return answer(run.engine.view.cluster, fate)
-    standing = run.engine.view.standings[fate.job.name]
+    job_state = run.engine.view.job_states[fate.job.name]
     cluster, name = run.engine.view.cluster, fate.job.name
     found: Plain = {
         "job": name,
@@ -108,10 +108,10 @@ def fate_told(run: Run, fate: Fate) -> Plain:
             dict(run.written.get((name, each.replica), {})) for each in fate.placements
         ],
     }
-    if standing.missing:
-        found["missing"] = len(standing.missing)
-    if standing.terminating:
-        found["ending"] = sorted(standing.terminating)
+    if job_state.missing:
+        found["missing"] = len(job_state.missing)
+    if job_state.terminating:
+        found["ending"] = sorted(job_state.terminating)
     if fate.warnings:
         found["warnings"] = list(fate.warnings)
     return found
@@ -119,18 +119,17 @@ def fate_told(run: Run, fate: Fate) -> Plain:
 
 def let_go(engine: Engine, name: str, statement: Statement) -> None:
     """Release what is reserved or held for the job, until *statement* ends."""
-    cluster = engine.view.cluster
-    if name in engine.bookings:
-        engine.bookings[name].let_go(statement, cluster)
-    engine.cycle.repairs.let_go(name, statement, cluster)
+    if name in engine.reservations:
+        statement.drop(engine.reservations[name].owner)
+    engine.cycle.repairs.let_go(name, statement)
 
 
 def asking(engine: Engine, name: str, job: Job) -> Job:
     """*job* as it looks for nodes: one that lacks pods, beside those that run."""
-    standing = engine.view.standings.get(name)
-    if standing is None or not standing.is_broken:
+    job_state = engine.view.job_states.get(name)
+    if job_state is None or not job_state.below_min_available:
         return job
-    return engine.cycle.asking(standing, job)
+    return engine.cycle.placer.asking(job_state, job)
 
 
 def network_of(run: Run, job: Job) -> NetworkView:
@@ -139,7 +138,7 @@ def network_of(run: Run, job: Job) -> NetworkView:
     with Statement(engine.view.cluster) as statement:
         let_go(engine, job.name, statement)
         asks = asking(engine, job.name, job)
-        return network_view(engine.cycle.session, asks)
+        return network_view(engine.cycle.framework.session, asks)
 
 
 def end_of(run: Run) -> float:
@@ -160,14 +159,14 @@ def waits_of(run: Run) -> dict[str, Wait]:
         for each in step.instructions:
             if isinstance(each, Bind) and each.job in since and each.job not in found:
                 found[each.job] = Wait(step.at - since[each.job], is_over=True)
-    for name, standing in run.engine.view.standings.items():
-        if standing.phase is not Phase.RUNNING and not is_over(standing):
-            waited = end_of(run) - standing.waiting_since
+    for name, job_state in run.engine.view.job_states.items():
+        if job_state.phase is not Phase.RUNNING and not is_over(job_state):
+            waited = end_of(run) - job_state.waiting_since
             found[name] = Wait(waited, is_over=False)
     return found
 
 
-def booking_told(cluster: Cluster, booking: Booking) -> Plain:
+def booking_told(cluster: Cluster, booking: Reservation) -> Plain:
     """A reservation as plain values; without a time while none is known."""
     nodes = [cluster.index[each.node] for each in booking.placements]
     leaves = [leaf.name for leaf in map(cluster.leaf_of, nodes) if leaf is not None]
@@ -209,20 +208,20 @@ def line_of(run: Run, name: str) -> Line | None:
     Jobs that are let in come before those that are not, in the order of the plugins.
     """
     cycle = run.engine.cycle
-    standing = run.engine.view.standings.get(name)
-    if standing is None:
+    job_state = run.engine.view.job_states.get(name)
+    if job_state is None:
         return None
     waiting = [
-        (each.phase is Phase.PENDING, cycle.votes.job_key(each), each.number)
-        for waitlist in (cycle.pending, cycle.waiting, cycle.modest)
+        (each.phase is Phase.PENDING, cycle.framework.votes.job_key(each), each.number)
+        for waitlist in cycle.pending.lists
         for each in waitlist
-        if each.job.queue == standing.job.queue
+        if each.job.queue == job_state.job.queue
     ]
-    own = (standing.phase is Phase.PENDING, cycle.votes.job_key(standing))
+    own = (job_state.phase is Phase.PENDING, cycle.framework.votes.job_key(job_state))
     waiting.sort()
-    if (*own, standing.number) not in waiting:
+    if (*own, job_state.number) not in waiting:
         return None
-    return Line(waiting.index((*own, standing.number)) + 1, len(waiting))
+    return Line(waiting.index((*own, job_state.number)) + 1, len(waiting))
 
 
 def queue_told(engine: Engine, name: str) -> Plain:
@@ -231,7 +230,7 @@ def queue_told(engine: Engine, name: str) -> Plain:
     queue, account = view.queues.get(name), view.account(name)
     if queue is None:
         return {"name": name}
-    proportion = engine.cycle.votes.plugins.get("proportion")
+    proportion = engine.cycle.framework.votes.plugins.get("proportion")
     part = proportion.part(name) if isinstance(proportion, Proportion) else None
     asked = {resource for resource, n in account.requested.items() if n}
     deserved = {} if part is None else part.deserved

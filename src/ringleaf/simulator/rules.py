@@ -6,10 +6,17 @@ from typing import Final, TypeVar
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from ringleaf.framework.conf import NO_OTHERS, Conf, Others, Refused, Remark, read_conf
-from ringleaf.model.fault import Mode
+from ringleaf.config.conf import (
+    NO_OTHERS,
+    Conf,
+    Others,
+    RefusedConf,
+    Remark,
+)
+from ringleaf.config.reader import read_conf
+from ringleaf.model.fault import FaultMode
 from ringleaf.model.queue import Queue
-from ringleaf.model.settings import Repairs, Settings, SwitchMode
+from ringleaf.model.settings import RepairSettings, Settings, SwitchMode
 from ringleaf.simulator.checks import good_name
 from ringleaf.simulator.demands import resources_of
 from ringleaf.simulator.fault import written
@@ -47,14 +54,14 @@ def settings_of(
         reserve_nodes=reserve,
         repairs=_repairs(entry, base.repairs),
         default_tor_affinity=_or(entry.default_tor_affinity, base.default_tor_affinity),
-        default_fault_scheduling=Mode(
+        default_fault_scheduling=FaultMode(
             _or(entry.default_fault_scheduling, base.default_fault_scheduling)
         ),
     )
 
 
-def _repairs(entry: SettingsEntry, base: Repairs) -> Repairs:
-    return Repairs(
+def _repairs(entry: SettingsEntry, base: RepairSettings) -> RepairSettings:
+    return RepairSettings(
         grace_s=_or(entry.grace_over_time, base.grace_s),
         block_after_s=_or(entry.superpod_escalation_seconds, base.block_after_s),
         job_after_s=_or(entry.job_escalation_seconds, base.job_after_s),
@@ -99,9 +106,9 @@ def conf_of(
     """
     plain = _parsed(path, given) if isinstance(given, str) else given
     conf = read_conf(plain, others)
-    if isinstance(conf, Refused):
+    if isinstance(conf, RefusedConf):
         first, more = conf.problems[0], len(conf.problems) - 1
-        also = f" (and {more} more: ringleaf check-conf tells them)" if more else ""
+        also = f" (and {more} more: ringleaf check-conf lists them)" if more else ""
         hint = first.hint if first.hint is None else first.hint[:MAX_HINT]
         raise BadInput(f"{_placed(path, first)}{also}", hint)
     warnings += _told(path, conf.warnings)

@@ -12,9 +12,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import Event, JobArrived, PodsGone, Woke
-from ringleaf.framework.conf import DEFAULT, Conf
+from ringleaf.engine.event import Event, JobArrived, PodsGone, TimerFired
 from ringleaf.framework.instruction import Bind, Delete, Evict, Instruction, WakeAt
 from ringleaf.model.job import Job
 from ringleaf.simulator.agenda import Agenda, gone_at
@@ -166,6 +167,6 @@ class _Clock:
                 self.end(gone_at(instruction, now, self._grace), job, replicas)
             case WakeAt(at) if at > now and at not in self._wakes:
                 self._wakes.add(at)
-                self.plan(at, _WAKING, Woke())
+                self.plan(at, _WAKING, TimerFired())
             case _:
                 pass

@@ -188,8 +188,8 @@ def _most_chips(
     for job in jobs:
         if job.chips == size and not job.roles:
             inside = job.job_type is JobType.PADDING
-            asks.append(Ask(job.needed, inside and not shared))
-            loose += (job.replicas - job.needed) * size
+            asks.append(Ask(job.min_chip_pods, inside and not shared))
+            loose += (job.replicas - job.min_chip_pods) * size
         else:
             loose += chips_of_job(job)
     return size * most_by_rule(ground, asks, loose / size)

@@ -14,18 +14,20 @@ from typing import Final
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from ringleaf.config.conf import NO_OTHERS, Conf, Others
 from ringleaf.engine.event import JobArrived, PodsEnding, QueueChanged
-from ringleaf.framework.conf import NO_OTHERS, Conf, Others
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
-from ringleaf.model.job import TOR_AFFINITY, Job, Keep, Schema
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import TOR_AFFINITY, Schema
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import DefaultAffinity, Settings
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.admission import is_legal
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.repair import survivors
@@ -111,7 +113,7 @@ class Scenario(Struct, frozen=True):
 
     def still_running(self, cluster: Cluster, job: Job) -> Iterable[Placement]:
         """The pods of a job of which only the failed ones were deleted."""
-        if job.previous is None or job.previous.keep is not Keep.PODS:
+        if job.previous is None or job.previous.scope is not RestartScope.POD:
             return ()
         if is_legal(job, self.settings):
             return survivors(cluster, job)
@@ -312,7 +314,8 @@ def _queue_warnings(scenario: Scenario) -> Iterator[str]:
     arrivals = [*short, *(e for e in events if isinstance(e, JobArrived))]
     for job in dict.fromkeys((*scenario.jobs, *(each.job for each in arrivals))):
         if job.queue not in known:
-            yield f"job {brief(job.name)} is of queue {brief(job.queue)}: there is none"
+            named = f"job {brief(job.name)} is of queue {brief(job.queue)}"
+            yield f"{named}, which does not exist"
 
 
 def _idle_warnings(entry: ScenarioEntry) -> Iterator[str]:

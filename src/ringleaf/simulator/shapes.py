@@ -14,7 +14,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ringleaf.model.cluster import Node
-from ringleaf.model.job import Job, Schema
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Schema
 from ringleaf.model.product import Product
 from ringleaf.policies.products import rule_for
 from ringleaf.simulator.source import BadInput

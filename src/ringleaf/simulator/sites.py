@@ -5,7 +5,6 @@ and leaves have as many digits as they need, so that they sort as they count.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import partial
 from itertools import cycle, islice
 from typing import Final
@@ -17,8 +16,9 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.model.topology import Topology, problems_of
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS, find_product, similar_product
 from ringleaf.simulator.format import MAX_NODES
 from ringleaf.simulator.scenario import Scenario
@@ -200,8 +200,7 @@ def _wanted() -> str:
 
 
 def _hint(name: str, known: Iterable[str]) -> str | None:
-    close = get_close_matches(name, [*known], n=1)
-    return f"did you mean {close[0]!r}?" if close else None
+    return did_you_mean(name, known) or None
 
 
 def _given(preset: Preset, given: str) -> Iterator[tuple[str, Option]]:
@@ -257,7 +256,7 @@ def site_of_topology(
     """
     if problems := problems_of(topology):
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise BadInput(f"{problems[0]}{more}", "see: ringleaf topology check")
+        raise BadInput(f"{problems[0]}{more}", "ringleaf topology check")
     made_of = _product(product)
     size = partial(_size, made_of, chips)
     nodes = tuple(

@@ -90,7 +90,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _value in pairs:
             if key in seen:
-                raise BadInput(f"the key {brief(key)} stands twice in one mapping")
+                raise BadInput(f"the key {brief(key)} is twice in one mapping")
             seen.add(key)
     return unique
 
@@ -99,7 +99,7 @@ def _bound(values: int) -> None:
     if values > MAX_VALUES:
         raise BadInput(
             f"more than {MAX_VALUES} values, want fewer",
-            "with 'count', one entry of nodes stands for many nodes alike",
+            "with 'count', one entry of nodes makes many nodes",
         )
 
 
@@ -187,14 +187,14 @@ class _Reader(_Loader):  # type: ignore[misc, valid-type]
 
     def _alias(self, event: yaml.AliasEvent) -> Any:  # noqa: ANN401
         if event.anchor not in self._anchors:
-            _refuse(event, f"the alias {brief(event.anchor)} stands for nothing")
+            _refuse(event, f"the alias {brief(event.anchor)} is not defined")
         target = self._anchors[event.anchor]
         if target is None:
-            _refuse(event, "an alias stands for the value it is part of")
+            _refuse(event, "an alias refers to the value that contains it")
         value, weight = target
         self._aliased += weight
         if self._aliased > MAX_ALIASED:
-            _refuse(event, f"the aliases stand for more than {MAX_ALIASED} values")
+            _refuse(event, f"the aliases expand to more than {MAX_ALIASED} values")
         self._count(weight)
         return value
 
@@ -247,7 +247,7 @@ class _Reader(_Loader):  # type: ignore[misc, valid-type]
             if isinstance(key, list | dict):
                 _refuse(event, "a key is a list or a mapping, want text")
             if key in own:
-                _refuse(event, f"the key {brief(key)} stands twice in one mapping")
+                _refuse(event, f"the key {brief(key)} is twice in one mapping")
             own[key] = self._value(self.get_event(), depth + 1)
         return {**merged, **own} if merged else own
 

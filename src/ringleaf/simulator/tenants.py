@@ -11,10 +11,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ringleaf.model.job import Keep, Previous, Schema, type_of
-from ringleaf.model.placement import JobType, LeafState, Mark, Placement
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Previous
+from ringleaf.model.job_labels import Schema, type_of
+from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
 from ringleaf.model.settings import Settings
-from ringleaf.policies.marks import Leaves, implied_marks
+from ringleaf.policies.marks import LeavesOfJob, implied_marks
 from ringleaf.simulator.checks import good_chips, known_product, new_name, unknown_node
 from ringleaf.simulator.format import (
     JobEntry,
@@ -45,7 +47,7 @@ class Stands(Struct, frozen=True):
     leaf: Mapping[str, str]
     lost: Mapping[str, frozenset[int]]
 
-    def leaves(self, placements: Iterable[Placement]) -> Leaves:
+    def leaves(self, placements: Iterable[Placement]) -> LeavesOfJob:
         """The leaves under which *placements* stand."""
         return frozenset(self.leaf.get(placement.node) for placement in placements)
 
@@ -87,7 +89,7 @@ def read_tenants(
     alive = running | {
         name: before.placements
         for name, before in previous.items()
-        if before.keep is Keep.PODS
+        if before.scope is RestartScope.POD
     }
     schemas = {name: schema_of(job) for name, job in names.items()} | dict(assumed)
     sizes = {name: job.n_replicas + len(job.finished) for name, job in names.items()}
@@ -117,14 +119,14 @@ class _Reader:
             if name not in self._sizes:
                 unknown_node(f"{path}.failed-nodes[{i}]", name, self._sizes)
         failed = set(entry.failed_nodes)
-        if entry.keep is Keep.JOB:
+        if entry.keep == "job":
             failed |= set(self._sizes)  # nothing of it holds chips any more
         placements = tuple(
             self.placements(f"{path}.placements", entry.placements, failed)
         )
         most = MAX_RANK if job.roles or job.rank_index else job.n_replicas
         self._check_replicas(f"{path}.placements", placements, most)
-        return Previous(placements, tuple(entry.failed_nodes), entry.keep)
+        return Previous(placements, tuple(entry.failed_nodes), RestartScope(entry.keep))
 
     def _check_replicas(
         self, path: str, placements: Iterable[Placement], replicas: int
@@ -202,13 +204,13 @@ def _number(path: str, entry: PlacementEntry, key: str, among: range) -> int | N
     return number
 
 
-def _mark(path: str, entry: PlacementEntry) -> Mark | None:
+def _mark(path: str, entry: PlacementEntry) -> LeafAnnotation | None:
     """What the annotations say of the leaf, if they say anything."""
     state = _number(path, entry, STATE, range(3))
     health = _number(path, entry, HEALTH, range(2))
     if state is None and health is None:
         return None
-    return Mark(state=LeafState(state or 0), healthy=health != 1)
+    return LeafAnnotation(state=LeafState(state or 0), healthy=health != 1)
 
 
 class _Marks:
@@ -244,7 +246,7 @@ class _Marks:
         """Placements of before, as if the job were still there."""
         implied = self._implied if name in self._crossing else {}
         where = self._stands.leaves(before.placements)
-        if before.keep is Keep.JOB and self._types[name] and len(where) > 1:
+        if before.scope is RestartScope.JOB and self._types[name] and len(where) > 1:
             crossing = {**self._crossing, name: where}
             implied = implied_marks(crossing, self._settings)
         for placement in before.placements:
@@ -254,15 +256,19 @@ class _Marks:
                 mark = _overruled(mark, known)
             yield self._typed(name, placement, mark)
 
-    def _own(self, placement: Placement, implied: Mapping[str | None, Mark]) -> Mark:
+    def _own(
+        self, placement: Placement, implied: Mapping[str | None, LeafAnnotation]
+    ) -> LeafAnnotation:
         leaf = self._stands.leaf.get(placement.node)
-        return placement.mark or implied.get(leaf) or Mark()
+        return placement.mark or implied.get(leaf) or LeafAnnotation()
 
     def _known(self, placement: Placement) -> LeafEntry | None:
         leaf = self._stands.leaf.get(placement.node)
         return None if leaf is None else self._leaves.get(leaf)
 
-    def _typed(self, name: str, placement: Placement, mark: Mark) -> Placement:
+    def _typed(
+        self, name: str, placement: Placement, mark: LeafAnnotation
+    ) -> Placement:
         return replace(placement, mark=replace(mark, job_type=self._types[name]))
 
 
@@ -272,7 +278,7 @@ def schema_of(job: JobEntry) -> Schema | None:
     return None if label in (None, "null") else Schema(label)
 
 
-def _stripped(mark: Mark, leaf: LeafEntry) -> Mark:
+def _stripped(mark: LeafAnnotation, leaf: LeafEntry) -> LeafAnnotation:
     """*mark* without what an entry under ``leaves`` says itself."""
     return replace(
         mark,
@@ -281,8 +287,10 @@ def _stripped(mark: Mark, leaf: LeafEntry) -> Mark:
     )
 
 
-def _overruled(mark: Mark, leaf: LeafEntry) -> Mark:
+def _overruled(mark: LeafAnnotation, leaf: LeafEntry) -> LeafAnnotation:
     """What pods of a job that crosses the leaf say, where an entry knows better."""
     if mark.state is LeafState.IDLE or leaf.state in (None, "idle"):
         return mark
-    return Mark(state=LeafState[leaf.state.upper()], healthy=leaf.healthy is not False)
+    return LeafAnnotation(
+        state=LeafState[leaf.state.upper()], healthy=leaf.healthy is not False
+    )

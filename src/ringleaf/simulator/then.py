@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
+from ringleaf.config.conf import NO_OTHERS, Others
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
@@ -30,13 +31,12 @@ from ringleaf.engine.event import (
     QueueChanged,
     QueueGone,
     RepairKnown,
-    Woke,
+    TimerFired,
 )
-from ringleaf.framework.conf import NO_OTHERS, Others
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Ailment, Cause, Deletion, Fault, Record
+from ringleaf.model.fault import Cause, Deletion, Fault, PodFault, Record, RestartScope
 from ringleaf.model.job import Job, Previous
-from ringleaf.model.placement import Mark, Placement
+from ringleaf.model.placement import LeafAnnotation, Placement
 from ringleaf.model.product import Product
 from ringleaf.simulator.checks import (
     good_chips,
@@ -123,7 +123,7 @@ def read_then(
         if entry.at < before:
             raise BadInput(
                 f"{path}.at is {entry.at:g}, want {before:g} or later",
-                "entries stand in the order of time",
+                "entries are in the order of time",
             )
         before = entry.at
         event = Reader(stage, path, entry, entry.at, warnings).read()
@@ -153,7 +153,7 @@ class Reader(Struct, frozen=True):
                 f"one of {', '.join(FORMS)}",
             )
         if self.entry.settings is not UNSET and given != ["configuration"]:
-            raise BadInput(f"{self.where}.settings stands without configuration")
+            raise BadInput(f"{self.where}.settings is without configuration")
         (key,) = given
         read: Callable[[str, Any], Event] = getattr(self, f"_{key.replace('-', '_')}")
         return read(f"{self.where}.{key}", _value(self.entry, key))
@@ -175,7 +175,9 @@ class Reader(Struct, frozen=True):
         for i, name in enumerate(before.failed_nodes):
             self._known_node(f"{path}.failed-nodes[{i}]", name)
         placements = self._placements(f"{path}.placements", before.placements, job)
-        return Previous(placements, tuple(before.failed_nodes), before.keep)
+        return Previous(
+            placements, tuple(before.failed_nodes), RestartScope(before.keep)
+        )
 
     def _placements(
         self, path: str, entries: Iterable[PlacementEntry], job: Job
@@ -189,7 +191,9 @@ class Reader(Struct, frozen=True):
                 good_chips(f"{own}.chips", entry.chips, n_chips)
             placement = placed_at(own, entry)
             if job.job_type is not None or placement.mark is not None:
-                mark = replace(placement.mark or Mark(), job_type=job.job_type)
+                mark = replace(
+                    placement.mark or LeafAnnotation(), job_type=job.job_type
+                )
                 placement = replace(placement, mark=mark)
             found.append(placement)
         return tuple(found)
@@ -202,7 +206,7 @@ class Reader(Struct, frozen=True):
         if self.stage.strict and name not in self.stage.jobs:
             raise BadInput(
                 f"{path} is {brief(name)}, want the name of a job",
-                "it arrives earlier, or stands under jobs or running",
+                "it arrives earlier, or is under jobs or running",
             )
         return name
 
@@ -252,19 +256,19 @@ class Reader(Struct, frozen=True):
                 raise BadInput(
                     f"{own}.cause is {brief(str(each.cause))}, want what is wrong "
                     "with the pod itself",
-                    "unhealthy chips stand on the nodes, as faulty",
+                    "unhealthy chips are listed on nodes, as faulty",
                 )
         return PodsAil(job, self._ailments(f"{path}.ailments", entry.ailments))
 
     def _ailments(
         self, path: str, entries: Sequence[AilmentEntry]
-    ) -> tuple[Ailment, ...]:
+    ) -> tuple[PodFault, ...]:
         for i, each in enumerate(entries):
             if self.stage.strict and each.cause not in OF_PODS:
                 want = wanted_at(AilmentEntry, "cause", element=False)
                 found = brief(str(each.cause))
                 raise BadInput(f"{path}[{i}].cause is {found}, want {want}")
-        return tuple(Ailment(each.replica, each.cause, each.node) for each in entries)
+        return tuple(PodFault(each.replica, each.cause, each.node) for each in entries)
 
     def _pods_run(self, path: str, entry: PodsRunEntry) -> Event:
         return PodsRun(*self._known_pods(path, entry), entry.since)
@@ -280,7 +284,7 @@ class Reader(Struct, frozen=True):
         )
         record = Record(
             since=given.since,
-            reach=given.reach,
+            scope=given.reach,
             ailments=self._ailments(f"{path}.record.ailments", given.ailments),
             placements=tuple(placements),
             deleted=tuple(given.deleted),
@@ -370,7 +374,7 @@ class Reader(Struct, frozen=True):
     def _wakes(self, path: str, given: bool) -> Event:  # noqa: FBT001
         if not given:
             raise BadInput(f"{path} is false, want true")
-        return Woke()
+        return TimerFired()
 
 
 FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
@@ -392,7 +396,7 @@ FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
         "queue": QueueChanged,
         "queue-gone": QueueGone,
         "configuration": ConfChanged,
-        "wakes": Woke,
+        "wakes": TimerFired,
     }
 )
 """Key of an entry -> the event that it is; one for every kind of event."""

@@ -13,7 +13,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import partial
 from math import ceil, inf, nan
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 from msgspec import Struct
 
 from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.preset import USUAL, Knobs, check, stream
 from ringleaf.simulator.shapes import Crowd, Ints, Reals, grounds_of
@@ -340,28 +340,27 @@ def _mapping(columns: str, header: Row, file: Path) -> Columns:
         has = brief_text(", ".join(header))
         raise BadInput(
             f"{file}: the header is {has!r}, which no mapping fits ({_known()})",
-            _apart(header) or "say which column is what: submit=…,duration=…,chips=…",
+            _apart(header) or "name the columns: submit=…,duration=…,chips=…",
         )
     if columns in MAPPINGS:
         return MAPPINGS[columns]
     if "=" not in columns:
-        close = get_close_matches(columns, [*MAPPINGS, SWF], n=1)
         raise BadInput(
             f"columns is {brief(columns)}, want {_known()}, {SWF} or "
             "submit=…,duration=…,chips=…",
-            f"did you mean {close[0]!r}?" if close else None,
+            _near(columns, [*MAPPINGS, SWF]),
         )
     return _own(columns)
 
 
 def _apart(header: Row) -> str | None:
-    """A hint where columns stand apart by something else than commas."""
+    """A hint where columns are separated by something else than commas."""
     signs = {";": "semicolons", "\t": "tabs", "|": "bars"}
     if len(header) > 1:
         return None
     for sign, word in signs.items():
         if sign in header[0]:
-            return f"columns stand apart by {word} here, and must by commas"
+            return f"columns are separated by {word}, want commas"
     return None
 
 
@@ -394,8 +393,7 @@ def _units() -> str:
 
 
 def _near(name: str, known: Iterable[str]) -> str | None:
-    close = get_close_matches(name, [*known], n=1)
-    return f"did you mean {close[0]!r}?" if close else None
+    return did_you_mean(name, known) or None
 
 
 def _places(mapping: Columns, header: Row, file: Path) -> tuple[int, ...]:

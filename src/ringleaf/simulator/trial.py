@@ -9,15 +9,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import Event
-from ringleaf.framework.conf import DEFAULT, Conf
 from ringleaf.framework.instruction import Instruction
-from ringleaf.framework.view import View
+from ringleaf.framework.state import SchedulerState
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
-from ringleaf.model.spine import Leaf
+from ringleaf.model.uplinks import Leaf
 
 
 class Ending(StrEnum):
@@ -135,7 +136,7 @@ class Scheduler(Protocol):
     """The engine's port: Ringleaf's engine, or a baseline."""
 
     @property
-    def view(self) -> View:
+    def view(self) -> SchedulerState:
         """What it knows."""
 
     def handle_all(self, events: Iterable[Event], now: float) -> list[Instruction]:

@@ -45,13 +45,13 @@ def _arrival(entry: Plain) -> str:
     queue = f", queue {entry['queue']}" if "queue" in entry else ""
     first = f", priority {entry['priority']}" if "priority" in entry else ""
     over = entry.get("estimate-seconds")
-    ends = f", over within {over} s" if over else ""
+    ends = f", estimate {over} s" if over else ""
     there = len(entry.get("placements", ()))
     runs = f", {there} {'pod runs' if there == 1 else 'pods run'}" if there else ""
     return f"arrives: {wants} chips{queue}{first}{ends}{runs}"
 
 
-_RETURNS: Final = "its pods are gone; it is expected again"
+_RETURNS: Final = "its pods are gone; they are expected again"
 
 _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
     "arrives": _arrival,
@@ -59,7 +59,7 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
         "ends" if isinstance(about, str) or not about.get("returns") else _RETURNS
     ),
     "pods-end": lambda about: (
-        f"{_pods(about)} ended{' well' if about.get('succeeded') else ''}"
+        f"{_pods(about)} ended{' successfully' if about.get('succeeded') else ''}"
     ),
     "pods-ending": lambda about: f"{_pods(about)} asked to end",
     "bind-fails": lambda about: f"{_pods(about)} could not be bound",
@@ -68,18 +68,18 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
     "pods-refused": lambda about: (
         f"{_pods(about)} refused by the node{_because(about)}"
     ),
-    "repair-known": lambda _about: "its repair was begun before",
+    "repair-known": lambda _about: "its repair began earlier",
     "faults-known": lambda faults: (
         f"{'1 fault was' if len(faults) == 1 else f'{len(faults)} faults were'} "
-        "known before"
+        "known already"
     ),
-    "deletions-known": lambda deletions: f"{_sum(deletions)} because of faults before",
-    "nodes": lambda nodes: f"nodes {_names(list(map(_node, nodes)))}: new or changed",
+    "deletions-known": lambda deletions: f"{_sum(deletions)} because of faults earlier",
+    "nodes": lambda nodes: f"new or changed nodes: {_names(list(map(_node, nodes)))}",
     "nodes-gone": lambda names: f"nodes {_names(names)} are gone",
-    "leaves": lambda _leaves: "what is known of leaf switches changed",
+    "leaves": lambda _leaves: "the list of leaf switches changed",
     "queue": lambda queue: f"queue {queue['name']} is new or changed",
     "queue-gone": lambda name: f"queue {name} is gone",
-    "configuration": lambda _conf: "another configuration",
+    "configuration": lambda _conf: "the configuration changed",
     "wakes": lambda _true: "time has passed",
 }
 
@@ -147,7 +147,7 @@ _INSTRUCTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
         f"{_pods(about)} evicted for {about['by']} ({about['action']})"
     ),
     "delete": _deletion,
-    "point": lambda about: f"others are told: {_ailing(about.get('ailments', []))}",
+    "point": lambda about: f"reported faulty: {_ailing(about.get('ailments', []))}",
     "remember": lambda about: (
         f"its repair is {'written down' if 'record' in about else 'forgotten'}"
     ),

@@ -5,12 +5,12 @@ however many are drawn at a time.
 """
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from functools import partial
 from typing import Final
 
 import numpy as np
 
+from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.hard import hard
 from ringleaf.simulator.mix import Mix, figures, mix, wished_mix, wishes
@@ -183,10 +183,9 @@ def workload(
     """The workload *name* on *site*, of *jobs* jobs or as many as it usually has."""
     preset = WORKLOADS.get(name)
     if preset is None:
-        close = get_close_matches(name, WORKLOADS, n=1)
         raise BadInput(
             f"workload {brief(name)} is unknown, want one of {', '.join(WORKLOADS)}",
-            f"did you mean {close[0]!r}?" if close else None,
+            did_you_mean(name, WORKLOADS) or None,
         )
     check(seed, load, jobs, knobs)
     order = Order(seed, load, jobs or preset.jobs, knobs)

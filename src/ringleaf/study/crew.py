@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
-NO_DASK: Final = "--dask wants the extra dask; hint: pip install 'ringleaf[dask]'"
+NO_DASK: Final = "--dask needs the extra dask; hint: pip install 'ringleaf[dask]'"
 
 
 class NoCrew(ValueError):  # noqa: N818 - what was found, not an error of ours

@@ -88,7 +88,7 @@ class Breaker:
             return f"annotation {BROKEN} of node {name!r} is {text!r}, want {WANTED}"
         self._apply(name, damage, self._done.get(name, Damage()))
         self._done[name] = damage
-        return f"broken of {name}: {text}" if text else f"{name} is mended"
+        return f"broken of {name}: {text}" if text else f"{name} is whole again"
 
     def _apply(self, name: str, damage: Damage, before: Damage) -> None:
         """Mend what is not to be broken any more, and break what is."""

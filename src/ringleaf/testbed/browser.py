@@ -63,10 +63,11 @@ def browsing() -> Iterator["Page"]:
                 [str(program), *FLAGS, f"--user-data-dir={folder}", "about:blank"],
                 os.environ | {"HOME": folder},
                 file_actions=[
-                    (os.POSIX_SPAWN_DUP2, mine, READ),
-                    (os.POSIX_SPAWN_DUP2, theirs, WRITE),
+                    # first, as the file may have the number of a pipe
                     (os.POSIX_SPAWN_DUP2, log.fileno(), 1),
                     (os.POSIX_SPAWN_DUP2, log.fileno(), 2),
+                    (os.POSIX_SPAWN_DUP2, mine, READ),
+                    (os.POSIX_SPAWN_DUP2, theirs, WRITE),
                 ],
                 setpgroup=0,
             )

@@ -284,7 +284,7 @@ class Testbed:
         pauses = growing_pauses()
         while not condition():
             if time.monotonic() > deadline:
-                raise TestbedError(f"waited {patience_s:.0f} s in vain for {what}")
+                raise TestbedError(f"waited {patience_s:.0f} s for {what}")
             time.sleep(next(pauses))
 
     def stop(self) -> None:

@@ -175,7 +175,7 @@ def ready_condition(*, ready: bool) -> dict[str, str]:
         "type": "Ready",
         "status": "True" if ready else "False",
         "reason": "KubeletReady" if ready else "KubeletNotReady",
-        "message": "kubelet is posting ready status" if ready else "told not to be",
+        "message": "kubelet is posting ready status" if ready else "set to not ready",
     }
 
 

@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* Who may ask for metrics: the namespaces and peers that are named, and nobody else. */}}
+{{/* The peers that may read metrics: the namespaces and peers that are named, and no others. */}}
 {{- define "ringleaf.ingress" -}}
 {{- if or .of.metricsNamespaces .of.from -}}
 ingress:
@@ -72,7 +72,7 @@ ingress: []
 {{- if and .Values.fence.enabled .Values.leaderElection.enabled (include "ringleaf.writes" .) (include "ringleaf.validating" .) -}}yes{{- end -}}
 {{- end -}}
 
-{{/* Whether the API server is to guard the annotations that say who holds which chips. */}}
+{{/* Whether the API server is to guard the annotations that say which pod holds which chips. */}}
 {{- define "ringleaf.guarded" -}}
 {{- if and .Values.chipGuard.enabled (include "ringleaf.writes" .) (include "ringleaf.validating" .) -}}yes{{- end -}}
 {{- end -}}

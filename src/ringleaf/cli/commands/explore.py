@@ -16,12 +16,14 @@ class Starter(StrEnum):
     """What init writes."""
 
     SCENARIO = "scenario"
+    CLUSTER = "cluster"
     CONF = "conf"
 
 
 @command(
     TRY,
     "ringleaf init scenario > scenario.yaml",
+    "ringleaf init cluster --output cluster.yaml",
     "ringleaf init conf --output volcano-scheduler.conf",
 )
 def init(
@@ -29,8 +31,9 @@ def init(
         Starter,
         Argument(
             "WHAT",
-            "scenario: a cluster with jobs, for plan and explain. conf: a "
-            "volcano-scheduler.conf, for check-conf and scheduler.",
+            "scenario, cluster or conf. A scenario is a cluster with jobs, for plan "
+            "and explain; a cluster has leaves and nodes, for compare and simulate; "
+            "conf is a volcano-scheduler.conf, for check-conf and scheduler.",
             known=[*Starter],
         ),
     ],
@@ -45,7 +48,7 @@ def init(
         bool, Option("", "Print JSON: the text, and the file that has it.")
     ] = False,
 ) -> int:
-    """Write a commented scenario or configuration to start from.
+    """Write a commented scenario, cluster or configuration to start from.
 
     Every key that most files need is in it, with a comment that says what it does.
     """
@@ -87,7 +90,7 @@ def plan(
         Option(
             "",
             "Let the API server fill in its defaults first, by a dry run that "
-            "creates nothing. Needs the right to create.",
+            "creates nothing. Needs permission to create.",
         ),
     ] = False,
     live: Live = NO_LIVE,
@@ -104,7 +107,7 @@ def plan(
     """
     if (file is None) == (not filename):
         raise BadUse(
-            "plan wants a scenario, or a manifest with -f, one of the two; "
+            "plan needs a scenario, or a manifest with -f; "
             f"hint: {program()} plan --help"
         )
     if filename:
@@ -162,7 +165,9 @@ def explain(
     at: Annotated[
         float | None,
         Option(
-            "SECONDS", "Look at this time of a scenario in time.", default="its end"
+            "SECONDS",
+            "Explain the job at this time of a scenario in virtual time.",
+            default="its end",
         ),
     ] = None,
     top: Top = 10,
@@ -209,13 +214,13 @@ def _refuse_target(
         )
     if job is None and "/" in file and not is_file:
         raise BadUse(
-            f"{file!r} is no file, and of the live cluster explain wants pod/NAME, "
-            "job/NAME or podgroup/NAME; hint: of other kinds, one of their pods"
+            f"{file!r} is no file, and of the live cluster explain takes pod/NAME, "
+            "job/NAME or podgroup/NAME; hint: of other kinds, name one of their pods"
         )
     if job is None:
         raise BadUse(
-            f"explain of the scenario {file!r} wants --job NAME; of the live "
-            "cluster it wants pod/NAME, job/NAME or podgroup/NAME"
+            f"explain of the scenario {file!r} needs --job NAME; of the live "
+            "cluster it takes pod/NAME, job/NAME or podgroup/NAME"
         )
 
 
@@ -226,14 +231,14 @@ def dev(
         bool, Option("", "End when the sample jobs run, and print their pods.")
     ] = False,
 ) -> int:
-    """Run a small cluster with simulated nodes right here.
+    """Run a small cluster with simulated nodes on this machine.
 
     Starts a real API server, Volcano's controllers, simulated nodes, ringleaf
     scheduler and sample jobs. It needs no container engine. The first start builds the
     control plane, which takes 10 to 25 minutes. Ctrl-C ends it and removes everything
     but what was built.
 
-    Exit status 1 when with --once a sample job did not run.
+    With --once, the exit status is 1 if a sample job did not run.
     """
     from ringleaf.cli.dev import run_cluster
 

@@ -77,8 +77,8 @@ def faults(
     """Show faults, the pods they hit, and the repairs under way.
 
     Every fault with its history: when it was seen, when pods were deleted because of
-    it, when it recovered. Faulty pods and what happens to them, jobs under repair,
-    quarantined nodes, and the eviction rate limit.
+    it, when it recovered. Faulty pods and what happens to them, jobs being
+    repaired, quarantined nodes, and the eviction rate limit.
     """
     from ringleaf.cli.faults import Wanted, show_faults, show_run
 

@@ -169,7 +169,7 @@ def _shadow(asked: Shadow) -> "ShadowRun | None":
     if not asked.shadow:
         if options := [*given(asked)]:
             raise BadUse(
-                f"{either(options)} goes with --shadow, which is not there; "
+                f"{either(options)} goes with --shadow, which is missing; "
                 f"hint: {program()} scheduler --help"
             )
         return None

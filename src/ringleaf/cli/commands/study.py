@@ -71,7 +71,7 @@ def simulate(
     ] = None,
     save_every: Annotated[
         float,
-        Option("S", "With --out, seconds between two savings of the run.", least=0),
+        Option("S", "With --out: seconds between two checkpoints of the run.", least=0),
     ] = 60.0,
     json: Json = False,
 ) -> int:
@@ -120,7 +120,8 @@ def compare(
         Option(
             "NAMES",
             "Policies to compare, separated by commas (see ringleaf policies). The "
-            "first is the reference. best-fit+easy gives best-fit a queue order.",
+            "first is the reference; the report compares it with the second, the "
+            "scheduler you run. best-fit+easy gives best-fit a queue order.",
             default=COMPARED,
             known=known_policies,
         ),

@@ -38,7 +38,7 @@ class Table(NamedTuple):
         Option(
             "COLUMN[,COLUMN...]",
             "Columns that together name the leaf.",
-            default="the last",
+            default="the last, with rooms and the like before it",
         ),
     ] = None
 
@@ -93,7 +93,7 @@ def topology_draw(
 @command(
     TOOLS,
     "ringleaf topology convert examples/topology/racks.csv --to configmap",
-    "ringleaf topology convert examples/topology/basic-tor-node-cm.yaml --to scenario",
+    "ringleaf topology convert examples/topology/racks.csv --to scenario",
     "ringleaf topology convert examples/topology/basic-tor-node-cm.yaml --to csv",
     name="topology convert",
 )

@@ -84,7 +84,7 @@ const aboutStill = (film, _still, seen) => {
   const queue = figures.lines.find(line => line.key === "queue_length");
   if (queue) {
     const own = queue.lines[film.policy], bin = Math.floor(player.seconds / figures.end * own.length);
-    if (bin < own.length && own[bin] !== null) told.push(`about ${count(Math.round(own[bin]), "pending job")}`);
+    if (bin < own.length && own[bin] !== null) told.push(`${Math.round(own[bin])} pending`);
   }
   if (film.groups.some(([kind]) => kind === "leaf"))
     told.push(count(seen.crossing, "gang") + " across leaves", count(seen.shared.size, "leaf", "leaves") + " shared");

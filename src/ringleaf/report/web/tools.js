@@ -108,7 +108,9 @@ class Scale {
     const all = this.isTime ? TIMES : Array.from({length: 24}, (_, i) => 10 ** (i - 9));
     this.low = Math.max(...all.filter(n => n <= low * 1.0001), Math.min(...all));
     this.high = Math.min(...all.filter(n => n >= high * 0.9999 && n > this.low), Math.max(high, this.low * 10));
-    this.ticks = [0, ...all.filter(n => n >= this.low && n <= this.high)];
+    const ticks = all.filter(n => n >= this.low && n <= this.high);
+    const fine = this.isTime ? SPANS : ticks.flatMap(n => [n, 2 * n, 5 * n]);
+    this.ticks = [0, ...(ticks.length > 2 ? ticks : fine.filter(n => n >= this.low && n <= this.high))];
   }
   at(value) {
     const length = this.to - this.from;

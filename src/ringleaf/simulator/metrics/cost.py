@@ -17,7 +17,7 @@ import numpy as np
 
 from ringleaf.engine.event import Event
 from ringleaf.framework.instruction import Bind, Instruction
-from ringleaf.framework.view import View
+from ringleaf.framework.state import SchedulerState
 from ringleaf.simulator.trial import Scheduler
 
 PER_DOUBLING: Final = 32
@@ -71,7 +71,7 @@ class Timed:
         self._calls, self._gangs, self._pods = Durations(), Durations(), Durations()
 
     @property
-    def view(self) -> View:
+    def view(self) -> SchedulerState:
         """What it knows."""
         return self._scheduler.view
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ringleaf.model.job import FOUNDATION_FROM
+from ringleaf.model.job_labels import FOUNDATION_FROM
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
 from ringleaf.simulator.metrics.floor import Floor
 from ringleaf.simulator.metrics.life import Life

@@ -255,7 +255,7 @@ class Metrics:
         self._changed = True
         places, came = life.places, {each.replica for each in placements}
         if life.started is None:
-            if len(places.keys() | came) < life.job.fewest:
+            if len(places.keys() | came) < life.job.effective_min:
                 self._incomplete += life.held - held
                 return
             self._incomplete -= held

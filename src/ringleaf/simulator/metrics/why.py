@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ringleaf.framework.instruction import Report, Verdict
 from ringleaf.model.decision import Reason
-from ringleaf.model.job import Network
+from ringleaf.model.job_labels import Network
 from ringleaf.model.product import Product
 from ringleaf.simulator.metrics.floor import Floor
 from ringleaf.simulator.metrics.life import Life
@@ -62,7 +62,11 @@ def blame_of(said: Report, life: Life, n_nodes: int) -> str:
     job = life.job
     refused = sum(said.reasons.get(reason, 0) for reason in RULED_OUT)
     fitting = n_nodes - sum(said.reasons.values())
-    if said.reasons and job.network is not Network.NONE and fitting >= job.needed:
+    if (
+        said.reasons
+        and job.network is not Network.NONE
+        and fitting >= job.min_chip_pods
+    ):
         return Blame.RULE
     return Blame.RULE if refused >= said.missing else Blame.FRAGMENTATION
 

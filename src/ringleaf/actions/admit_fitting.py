@@ -1,0 +1,158 @@
+"""Rejected jobs that can start at once are admitted.
+
+``enqueue`` rejects jobs for what admitted jobs will use. But an admitted job that
+found no places cannot use what is free now: one gang that waits for its last node would
+keep all jobs from all other chips.
+"""
+
+from functools import cached_property
+from heapq import heappop, heappush
+
+from ringleaf.actions.enqueue import admit_job, may_admit
+from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.changes import Change
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.pending_queue import EquivalenceClass, heap_of
+from ringleaf.framework.state import free_chips
+from ringleaf.model.job import Job
+
+
+def admit_fitting(cycle: Cycle) -> bool:
+    """Admit rejected jobs that fit, queue by queue, in the order of jobs.
+
+    Whether all of them were looked at in this cycle.
+    """
+    pending = cycle.pending
+    if not pending.rejected:
+        return True
+    admission, began = FittingAdmission(cycle), cycle.slice.cost
+    queues: dict[str, list[EquivalenceClass]] = {}
+    for line in filter(None, pending.rejected):
+        queues.setdefault(line.scheduling_key.queue, []).append(line)
+    for lines in queues.values():
+        heap = heap_of(lines)
+        while heap:
+            if cycle.slice.cut_short():
+                return False
+            if not cycle.slice.allows_tries(cycle.slice.cost - began):
+                cycle.slice.is_spent = True
+                cycle.changes.note(Change.USAGE_CHANGED)  # the others come next
+                return False
+            _key, number, line = heappop(heap)
+            if admission.admits(line) and line:
+                heappush(heap, (line.front[0], number, line))
+    cycle.eviction.failed = {line: None for line in cycle.eviction.failed if line}
+    return True
+
+
+class FittingAdmission:
+    """One look at rejected jobs."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._vain: set[Job] = set()
+        """What was asked in this look, and found no places."""
+        self._free: dict[str, int] | None = None
+        """The chips that are free, until a job starts."""
+        waiting = cycle.pending.waiting
+        self._stuck = {line for line in waiting.lines if not waiting.is_open(line)}
+        """The lines of admitted jobs whose first job found no places."""
+
+    def admits(self, line: EquivalenceClass) -> bool:
+        """Whether the first job of *line* was admitted."""
+        _key, job_state = line.front
+        self._cycle.slice.cost += REFUSED
+        if self._cycle.quota.closed(job_state.job.queue) is not None:
+            return False
+        if job_state.job.podless:
+            return self._awaits(job_state)
+        return self._starts(job_state, line)
+
+    def _starts(self, job_state: JobState, line: EquivalenceClass) -> bool:
+        """Whether a job was admitted and placed.
+
+        All admitted jobs have been tried but those whose pods are being created: room
+        is kept for these only.
+        """
+        cycle, job_states = self._cycle, self._cycle.view.job_states
+        if not cycle.placer.may_fit(job_state) or self._is_vain(job_state):
+            return False
+        with cycle.view.promises(lambda name: job_states[name].job.podless):
+            if not may_admit(cycle, job_state):
+                return False
+        if (
+            self._has_its_share(job_state)
+            or cycle.framework.votes.job_valid(job_state) is not None
+        ):
+            return False
+        limit = cycle.quota.limit(job_state)
+        cycle.slice.cost += TRIED
+        found = (
+            None
+            if limit is None
+            else cycle.placer.place(job_state, limit, reasons=False)
+        )
+        if not isinstance(found, tuple):
+            if limit is not None and not line.has_pod_affinity:
+                self._vain.add(job_state.untimed_key)
+            return False
+        cycle.framework.votes.job_enqueued(job_state)
+        cycle.pending.admit(job_state)
+        cycle.start(job_state, found)
+        self._free = None
+        return True
+
+    def _is_vain(self, job_state: JobState) -> bool:
+        """Whether a job with the same request, but for its time, found no places."""
+        known = job_state.untimed_key in self._vain
+        return known and not self._cycle.reservations.lent_to(job_state)
+
+    def _awaits(self, job_state: JobState) -> bool:
+        """Whether a job was admitted whose pods are created only after that.
+
+        Its chips must be free beside those that other admitted jobs may still use.
+        """
+        cycle, least = self._cycle, job_state.min_resources
+        if self._free is None:
+            self._free = free_chips(cycle.view.cluster)
+        free = self._free
+        asked = [name for name, amount in least.items() if amount and name in free]
+        if any(least[name] > free[name] for name in asked):
+            return False
+        with cycle.view.promises(self._may_use_more) as promised:
+            if not may_admit(cycle, job_state):
+                return False
+        if any(least[name] + promised.get(name, 0) > free[name] for name in asked):
+            return False
+        if self._has_its_share(job_state) or cycle.quota.limit(job_state) is None:
+            return False
+        cycle.pending.gated.remove(job_state.job.name)
+        admit_job(cycle, job_state)
+        job_state.history.admitted_early = True
+        return True
+
+    def _has_its_share(self, job_state: JobState) -> bool:
+        queue = self._cycle.view.queues[job_state.job.queue]
+        return self._cycle.framework.votes.overused(queue)
+
+    def _may_use_more(self, name: str) -> bool:
+        """Whether an admitted job may take some of what is free now.
+
+        Not a job that was admitted in its turn and found no places, or whose queue has
+        its share.
+        """
+        waiting, job_state = (
+            self._cycle.pending.waiting,
+            self._cycle.view.job_states[name],
+        )
+        if job_state.job.queue in self._satisfied:
+            return False
+        stuck = name in waiting and waiting.line_of(name) in self._stuck
+        return job_state.history.admitted_early or not stuck
+
+    @cached_property
+    def _satisfied(self) -> set[str]:
+        """The queues that have their share."""
+        queues, votes = self._cycle.view.queues.values(), self._cycle.framework.votes
+        return {queue.name for queue in queues if votes.overused(queue)}

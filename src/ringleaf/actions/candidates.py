@@ -1,0 +1,320 @@
+"""The jobs that may be evicted for others, and what of them is enough."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from ringleaf.actions.reserve import report_reservation
+from ringleaf.actions.victims import Choice, EvictionCandidate, Ranking
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.plugin import Victim
+from ringleaf.framework.reservation import Reservation
+from ringleaf.framework.statement import Statement
+from ringleaf.framework.votes import Ballot
+from ringleaf.model.decision import Placed
+from ringleaf.model.job import Job
+from ringleaf.policies.fit import of_product
+
+BOUND_AGAIN_S: Final = 1.0
+"""When to look again for victims among those that are being bound."""
+
+TRIAL: Final = 48
+"""What a trial costs, in pods that go in one."""
+FOUND, ASKED = 4, 16
+"""So many candidates and reservations cost one of these to be looked at, and so many
+candidates to be voted on again."""
+FEW_CANDIDATES: Final = 64
+"""Candidates of which all choices may be looked at are voted on again each time."""
+
+
+class VictimVote:
+    """The victims that the plugins agree on, kept while others of them are evicted.
+
+    Args:
+        ballot: The plugins' votes.
+        evictor: The job that they vote for.
+        victims: The pods that they vote on.
+
+    """
+
+    def __init__(
+        self, ballot: Ballot, evictor: JobState, victims: list[Victim]
+    ) -> None:
+        self._ballot, self._victims = ballot, victims
+        self._agreed, self._lasts, self.by_rank = ballot.by_tier(evictor, victims)
+        self.victims = ballot.by_sharers(evictor, self._agreed)
+        """Those that may go."""
+        self._gone: list[Victim] = []
+        """The victims since the last vote."""
+        self._is_partly_gone = False
+        """Whether some of them stay in part, so that others may go that could not."""
+
+    def is_due(self, *, few: bool) -> bool:
+        """Whether to vote again before a search; in any case where there are *few*."""
+        if not self._gone or self._ballot.per_job:
+            return False
+        return few or self._is_partly_gone or not self._lasts
+
+    def still_holds(self, chosen: list[Victim]) -> bool:
+        """Whether the plugins would agree on the *chosen* pods if they voted again."""
+        if not self._gone or self._ballot.per_job:
+            return True
+        return self._ballot.still_agreed(chosen, self._gone)
+
+    def vote_again(self, evictor: JobState) -> bool:
+        """Ask those plugins again that do not judge each job by itself.
+
+        Whether more changed than that some are gone.
+        """
+        ballot, gone = self._ballot, {victim.job for victim in self._gone}
+        self._gone, self._is_partly_gone = [], False
+        if self._lasts:
+            self._agreed = [v for v in self._agreed if v.job not in gone]
+        else:
+            self._victims = [v for v in self._victims if v.job not in gone]
+            self._agreed = ballot.by_tier(evictor, self._victims).victims
+        left = [v for v in self.victims if v.job not in gone]
+        self.victims = ballot.by_sharers(evictor, self._agreed)
+        return self.victims != left
+
+    @property
+    def n_agreed(self) -> int:
+        """The pods on which the first tier with an opinion agreed."""
+        return len(self._agreed)
+
+    def evicted(self, victims: list[Victim], *, partly: bool) -> None:
+        """*victims* go, of some jobs only *partly*."""
+        self._gone += victims
+        self._is_partly_gone |= partly
+
+
+class Candidates:
+    """Candidates for evictors that ask the same, and what these may use besides.
+
+    Where plugins look at nothing of an evictor but its queue and priority, they are
+    those of evictors that ask for other things as well.
+
+    It is right as long as nothing else moves than by ``keep`` and ``evicted``.
+    """
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        ballot: Ballot,
+        job_state: JobState,
+        pool: Sequence[JobState],
+        min_run_s: float,
+    ) -> None:
+        self._cycle, self._min_run_s = cycle, min_run_s
+        self._giving = cycle.reservations.usable_by(job_state)
+        """The reservations that the evictor may use."""
+        blocked = cycle.reservations.blocked_by(self._giving)
+        self._enders = cycle.reservations.unclaimed(cycle.eviction.ending)
+        able = [each for each in pool if self._may_go(job_state, each, blocked)]
+        self._able = {other.job.name: other for other in able}
+        victims = [
+            Victim(other.job.name, replica)
+            for other in able
+            for replica in sorted(other.placements, reverse=True)
+        ]
+        cycle.eviction.cost += (len(pool) + len(cycle.reservations.by_job)) // FOUND
+        self._vote = VictimVote(ballot, job_state, victims)
+        self._vain: set[Job] = set()
+        """What was asked, however long, and found no victims among those there are."""
+        self._prey: dict[str, EvictionCandidate] = {}
+        self._ranking = self._rank()
+
+    def serves(self, job_state: JobState) -> bool:
+        """Whether an evictor of the same queue and priority has the same candidates."""
+        return (
+            self._vote.by_rank
+            and self._cycle.reservations.usable_by(job_state) == self._giving
+        )
+
+    def _may_go(
+        self, job_state: JobState, other: JobState, is_blocked: Callable[[str], bool]
+    ) -> bool:
+        """Whether pods of *other* may be asked to end for *job_state* at all.
+
+        No job twice while no job has arrived since, no job that it was evicted for, no
+        job in the way of another's reservation, unless that yields to it, and no job
+        that is being bound.
+        """
+        name, cycle = other.job.name, self._cycle
+        if other is job_state or other.terminating or is_blocked(name):
+            return False
+        if name in job_state.history.evicted_by:
+            return False
+        if other.history.evicted_in == cycle.eviction.arrivals:
+            cycle.eviction.spared = True
+            return False
+        return self._ran_long_enough(other)
+
+    def _ran_long_enough(self, other: JobState) -> bool:
+        """Whether *other* is old enough to go; else it is noted when it will be."""
+        cycle = self._cycle
+        assert other.started is not None
+        old_at = other.started + self._min_run_s
+        if other.job.name in cycle.slice.bound:
+            old_at = max(old_at, cycle.now + BOUND_AGAIN_S)
+        cycle.wake_at(old_at)
+        if old_at > cycle.now:
+            cycle.eviction.again_at = min(cycle.eviction.again_at, old_at)
+        return old_at <= cycle.now
+
+    def fewest(self, job_state: JobState) -> tuple[list[Choice], Placed] | None:
+        """The fewest pods after which *job_state* fits, and where."""
+        if self._vote.is_due(few=self._ranking.n_jobs < FEW_CANDIDATES):
+            self._vote_again(job_state)
+        found = self._tried(job_state)
+        if found is None or self._vote.still_holds(_victims_of(found[0])):
+            return found
+        self._vote_again(job_state)
+        return self._tried(job_state)
+
+    def _tried(self, job_state: JobState) -> tuple[list[Choice], Placed] | None:
+        """The fewest pods by the last vote."""
+        if not self._ranking or job_state.untimed_key in self._vain:
+            return None
+        missing = self._missing_chips(job_state)
+
+        def fits(chosen: Sequence[Choice]) -> Placed | None:
+            freed = sum(choice.n_chips for choice in chosen)
+            return self._fits_without(job_state, chosen) if freed >= missing else None
+
+        found = self._ranking.fewest(fits, missing)
+        if found is None and job_state.job.name not in self._cycle.repairs:
+            self._vain.add(job_state.untimed_key)
+        return found
+
+    def _vote_again(self, job_state: JobState) -> None:
+        self._vain.clear()
+        self._cycle.eviction.cost += self._vote.n_agreed // ASKED
+        if self._vote.vote_again(job_state):
+            self._ranking = self._rank()
+
+    def _rank(self) -> Ranking:
+        """What the candidates can give up, by the plugins' votes."""
+        agreed: dict[str, list[int]] = {}
+        for victim in self._vote.victims:
+            agreed.setdefault(victim.job, []).append(victim.replica)
+        found = []
+        for name, other in self._able.items():
+            pods = tuple(agreed.get(name, ()))
+            known = self._prey.get(name)
+            if pods and (known is None or known.pods != pods):
+                known = self._prey[name] = _prey_of(self._cycle, other, pods)
+            if pods and known is not None and (known.whole or known.surplus):
+                found.append(known)
+        return Ranking(found)
+
+    def _missing_chips(self, job_state: JobState) -> int:
+        """Chips that must be free besides those that are, for the job to fit at all."""
+        cluster, job = self._cycle.view.cluster, job_state.remaining
+        free = np.bitwise_count(cluster.free[of_product(cluster, job.product)]).sum()
+        ends = sum(
+            len(other.placements[pod].chips)
+            for other in self._enders
+            for pod in other.terminating
+        )
+        return job.min_chip_pods * job.chips * (not job.roles) - int(free) - ends
+
+    def _fits_without(
+        self, job_state: JobState, chosen: Sequence[Choice]
+    ) -> Placed | None:
+        """Where the job would be placed if the *chosen* pods were gone."""
+        cycle, cluster = self._cycle, self._cycle.view.cluster
+        cycle.eviction.cost += TRIAL + sum(choice.n_pods for choice in chosen)
+        with Statement(cluster) as statement:
+            for other in self._enders:
+                statement.release_pods(other.job.name, other.terminating)
+            for choice in chosen:
+                statement.release_pods(choice.job, choice.pods)
+            for booking in self._giving:
+                statement.drop(booking.owner)
+            if cycle.quota.limit(job_state) is None:
+                return None
+            return cycle.framework.session.place(
+                job_state.remaining, job_state.remaining.effective_min
+            )
+
+    def keep(
+        self, job_state: JobState, placed: Placed, chosen: Sequence[Choice]
+    ) -> Reservation:
+        """Reserve the place, in the way of which the victims still are.
+
+        What was reserved before, by the job itself or by others that yield to it, is
+        given up.
+        """
+        cycle = self._cycle
+        gone = {choice.job for choice in chosen}
+        nodes = {placement.node for placement in placed.placements}
+        for other in self._giving:
+            meets = not (
+                other.nodes.isdisjoint(nodes) and gone.isdisjoint(other.blockers)
+            )
+            if other.job.name == job_state.job.name:
+                cycle.give_up(other)
+            elif meets:
+                cycle.give_up(other)
+                cycle.pending.add(cycle.view.job_states[other.job.name])
+        booking = Reservation(
+            job_state.remaining,
+            placed.placements,
+            since=cycle.now,
+            why="pods were evicted",
+            aged=False,
+        )
+        for choice in chosen:
+            booking.blocked_elsewhere(cycle.view.job_states[choice.job])
+        booking.blocked_by(self._enders)
+        cycle.reserve(job_state, booking)
+        report_reservation(cycle, job_state, booking)
+        return booking
+
+    def evicted(self, chosen: Sequence[Choice], booking: Reservation) -> None:
+        """The *chosen* pods go for *booking*: it is in the way of the next evictor."""
+        agreed = [len(self._ranking.drop(choice.job).pods) for choice in chosen]
+        partly = any(c.n_pods < n for c, n in zip(chosen, agreed, strict=True))
+        self._vote.evicted(_victims_of(chosen), partly=partly)
+        self._vain.clear()
+        self._enders = [
+            each for each in self._enders if each.job.name not in booking.blockers
+        ]
+
+
+def _victims_of(chosen: Iterable[Choice]) -> list[Victim]:
+    return [Victim(choice.job, pod) for choice in chosen for pod in choice.pods]
+
+
+def _prey_of(cycle: Cycle, other: JobState, pods: tuple[int, ...]) -> EvictionCandidate:
+    """What *other* can give up of the *pods* that the plugins agree on."""
+    return EvictionCandidate(
+        job=other.job.name,
+        pods=pods,
+        surplus=other.surplus,
+        whole=len(pods) == len(other.placements),
+        loss=_loss(cycle, other, pods),
+        chips=tuple(len(other.placements[pod].chips) for pod in pods),
+        kept=_kept(other, pods),
+    )
+
+
+def _kept(other: JobState, pods: Iterable[int]) -> frozenset[int]:
+    """The pods that their roles cannot do without, the lowest numbers first."""
+    kept: set[int] = set()
+    for role, own in other.role_ranks:
+        least = other.job.min_available_of(role) if other.job.roles else 0
+        if least:
+            spare = max(0, other.ready_in(own) - least)
+            kept |= {*sorted({*own} & {*pods}, reverse=True)[spare:]}
+    return frozenset(kept)
+
+
+def _loss(cycle: Cycle, other: JobState, pods: Iterable[int]) -> tuple[float, ...]:
+    """Chip-seconds of work that each pod loses."""
+    assert other.started is not None
+    seconds = cycle.now - other.started
+    return tuple(seconds * len(other.placements[pod].chips) for pod in pods)

@@ -1,0 +1,124 @@
+"""Which job is next: the next queue, and in it the next job.
+
+After every turn both are asked anew, because shares have changed.
+
+In one call of the engine the turns of a queue end when they have cost its part of what
+all may cost. Half of that is for its first jobs, also those that were tried before; the
+other half for those that were not, so that every job gets a turn however many are
+before it.
+"""
+
+from heapq import heappop, heappush
+
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.pending_queue import EquivalenceClass, JobKey, PendingQueue
+from ringleaf.model.queue import Queue
+
+
+class QueueIterator:
+    """The open lines of a waitlist, one after the other."""
+
+    def __init__(self, cycle: Cycle, waitlist: PendingQueue) -> None:
+        self._cycle, self._waitlist = cycle, waitlist
+        self._queues: dict[str, Queue] = {}
+        self._unknown: dict[str, None] = {}
+        """Queues that do not exist: jobs may name any number of them.
+
+        Nothing of theirs starts, so they are looked at first, in any order.
+        """
+        pending = cycle.pending
+        for name in waitlist.queues:
+            if waitlist is pending.gated or not pending.is_satisfied(name):
+                known = cycle.view.queues.get(name)
+                if known is None:
+                    self._unknown[name] = None
+                else:
+                    self._queues[name] = known
+        self._heaps: dict[str, list[tuple[JobKey, int, EquivalenceClass]]] = {}
+        self._number = 0
+        self.queue = ""
+        self._last: EquivalenceClass | None = None
+        self._parts = max(1, len(self._queues) + bool(self._unknown))
+        """Among how many queues the cost is shared; unknown ones are as one."""
+        self._spent: dict[str, int] = {}
+        self._before = 0
+        """What all had cost before the last turn."""
+        self.is_done = True
+        """Whether no turn ended because it would cost too much."""
+
+    def next(self) -> EquivalenceClass | None:
+        """The line whose first job is next; None when no job is left.
+
+        The line of the turn before is still there if it is open and not empty.
+        """
+        self._return()
+        while self._queues or self._unknown:
+            self.queue = self._first()
+            self._last = self._pop(self._heap(self.queue))
+            if self._last is not None:
+                self._before = self._cycle.slice.cost
+                return self._last
+            self.drop()
+        return None
+
+    def _pop(
+        self, heap: list[tuple[JobKey, int, EquivalenceClass]]
+    ) -> EquivalenceClass | None:
+        """The first line of the present queue whose turn it is, if any is left."""
+        every, budget = self._waitlist.tried, self._cycle.slice
+        tried = every.get(self.queue, ())
+        while heap:
+            if self._costs_more_than(1):
+                budget.is_spent, self.is_done = True, False
+                return None
+            _key, _number, line = heappop(heap)
+            if line not in tried or not self._costs_more_than(0.5):
+                return line
+            budget.is_spent = True  # its turn comes in the next call
+        every.pop(self.queue, None)
+        return None
+
+    def _costs_more_than(self, share: float) -> bool:
+        """Whether a queue has cost more than this *share* of its part."""
+        spent = self._spent.get(self._account, 0) * self._parts / share
+        return not self._cycle.slice.allows_tries(spent)
+
+    @property
+    def _account(self) -> str:
+        return "" if self.queue in self._unknown else self.queue
+
+    def drop(self) -> None:
+        """No other job of the present queue gets a turn."""
+        if self.queue in self._unknown:
+            del self._unknown[self.queue]
+        else:
+            del self._queues[self.queue]
+
+    def _first(self) -> str:
+        if self._unknown:
+            return next(iter(self._unknown))
+        if len(self._queues) == 1:
+            return next(iter(self._queues))
+        return min(
+            self._queues,
+            key=lambda n: self._cycle.framework.votes.queue_key(self._queues[n]),
+        )
+
+    def _heap(self, queue: str) -> list[tuple[JobKey, int, EquivalenceClass]]:
+        if queue not in self._heaps:
+            heap = self._waitlist.open_lines(queue)
+            self._heaps[queue], self._number = heap, self._number + len(heap)
+        return self._heaps[queue]
+
+    def _return(self) -> None:
+        """Put the last line back if more of it can have a turn."""
+        line, self._last = self._last, None
+        if line is None:
+            return
+        cost = self._cycle.slice.cost - self._before
+        self._spent[self._account] = self._spent.get(self._account, 0) + cost
+        if self._waitlist.is_open(line):
+            self._number += 1
+            heappush(self._heaps[self.queue], (line.front[0], self._number, line))
+        elif line:
+            self._waitlist.tried.setdefault(self.queue, set()).add(line)

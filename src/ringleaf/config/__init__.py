@@ -1,0 +1,1 @@
+"""The configuration: what it may say, what it says, and its reader."""

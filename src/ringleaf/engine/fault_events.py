@@ -1,0 +1,92 @@
+"""Faults of pods, and what the previous leader wrote down of faults and repairs."""
+
+from ringleaf.engine.event import (
+    DeletionsKnown,
+    FaultsKnown,
+    Handlers,
+    PodsAil,
+    RepairKnown,
+)
+from ringleaf.engine.job_events import JobEvents
+from ringleaf.engine.lifecycle import JobLifecycle
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.job_state import Phase
+from ringleaf.framework.repair import Repair
+from ringleaf.model.fault import Cause
+
+
+class FaultEvents:
+    """What is done after an event of faults."""
+
+    def __init__(self, cycle: Cycle, lifecycle: JobLifecycle, jobs: JobEvents) -> None:
+        self._cycle, self._state = cycle, cycle.view
+        self._lifecycle, self._jobs = lifecycle, jobs
+
+    @property
+    def handlers(self) -> Handlers:
+        """What is done after each kind of event."""
+        return {
+            PodsAil: self._pods_ail,
+            RepairKnown: self._repair_known,
+            FaultsKnown: self._faults_known,
+            DeletionsKnown: self._deletions_known,
+        }
+
+    def _pods_ail(self, event: PodsAil) -> None:
+        job_state = self._state.job_states.get(event.job)
+        placements = {} if job_state is None else job_state.placements
+        repairs = self._cycle.repairs
+        before = repairs.ails.get(event.job, {}).keys()
+        repairs.pods_ail(event.job, event.ailments, placements)
+        gone = before - repairs.ails.get(event.job, {}).keys()
+        if gone and repairs.gone(event.job, gone) and job_state is not None:
+            self._lifecycle.wait_if_short(job_state)
+        self._cycle.repairs.fault_log.pods_ail(
+            event.job, event.ailments, self._state.now
+        )
+
+    def _faults_known(self, event: FaultsKnown) -> None:
+        self._cycle.repairs.fault_log.known(event.faults, self._state.now)
+        cluster, asides = self._state.cluster, self._cycle.failures.quarantine
+        for fault in event.faults:
+            node, until = fault.where, fault.until or 0.0
+            refuses = fault.cause is Cause.REFUSAL and fault.recovered is None
+            known = node in asides.nodes or node not in cluster.index
+            if refuses and not known and until > self._state.now:
+                asides.adopt(node, fault.why, fault.seen, until)
+                cluster.quarantine(cluster.index[node])
+
+    def _deletions_known(self, event: DeletionsKnown) -> None:
+        self._cycle.repairs.rate_limit.known(event.deletions, self._state.now)
+
+    def _repair_known(self, event: RepairKnown) -> None:
+        """Another scheduler began to repair a job, or did; a leader knows better."""
+        repairs, name, record = self._cycle.repairs, event.job, event.record
+        used = max(record.retries_used, repairs.retries_used.get(name, 0))
+        if used:
+            repairs.retries_used[name] = used
+        repair = repairs.get(name)
+        if repair is not None and self._cycle.framework.decides:
+            return
+        if repair is not None:
+            del repairs.open[name]
+            repair.drop(self._state.cluster)
+        if record.is_over or not (record.ailments or record.deleted):
+            return
+        repair = Repair.of(name, record, self._jobs.given.get(name))
+        repair.retries_used = used
+        repairs.open[name] = repair
+        if record.deleted_at is not None:
+            repairs.rate_limit.count_once(record.deleted_at, name, len(record.deleted))
+        job_state = self._state.job_states.get(name)
+        repair.hold(self._state.cluster, job_state)
+        self._cycle.eviction.ending.pop(name, None)
+        if job_state is not None:
+            repairs.suspects[name] = None
+            held = job_state.placements.values()
+            self._cycle.become(
+                job_state, self._jobs.effective(self._jobs.given[name], held)
+            )
+            if job_state.phase is Phase.PENDING:
+                self._cycle.pending.admit(job_state)
+                self._lifecycle.wait_if_short(job_state)

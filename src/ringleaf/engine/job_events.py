@@ -1,0 +1,301 @@
+"""Jobs that arrive, change or are gone."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from ringleaf.engine.event import Handlers, JobArrived, JobGone
+from ringleaf.engine.found import FoundJobs
+from ringleaf.engine.lifecycle import JobLifecycle
+from ringleaf.engine.node_events import NodeEvents
+from ringleaf.framework.changes import Change
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.instruction import Report, Verdict
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.statement import Statement
+from ringleaf.model.decision import Invalid
+from ringleaf.model.demand import Demand
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job
+from ringleaf.model.mask import chips_of, mask_of
+from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.plugins.predicates import without_predicates
+from ringleaf.policies.admission import admit
+from ringleaf.policies.defaults import with_defaults
+
+
+class JobEvents:
+    """The jobs as they were submitted, and those that can never be placed."""
+
+    def __init__(
+        self, cycle: Cycle, lifecycle: JobLifecycle, nodes: NodeEvents
+    ) -> None:
+        self._cycle, self._state = cycle, cycle.view
+        self._lifecycle, self._nodes = lifecycle, nodes
+        self.given: dict[str, Job] = {}
+        """Every job as it was submitted, without defaults."""
+        self.invalid: dict[str, Invalid] = {}
+        self._arrived = 0
+
+    @property
+    def handlers(self) -> Handlers:
+        """What is done after each kind of event."""
+        return {
+            JobGone: self._job_gone,
+        }
+
+    def jobs_arrived(self, events: Iterable[JobArrived]) -> None:
+        """Jobs arrive one by one; new ones that run well already, together."""
+        found = FoundJobs(self._state.cluster)
+        for event in events:
+            if self._is_new_and_well(event) and found.add(event):
+                continue
+            if found.events:
+                self._take_over(found)
+                found = FoundJobs(self._state.cluster)
+            self.job_arrived(event)
+        if found.events:
+            self._take_over(found)
+
+    def _is_new_and_well(self, event: JobArrived) -> bool:
+        """Whether a job is new, its pods run, and nothing else is touched by it."""
+        name, cycle, sick = event.job.name, self._cycle, self._nodes.sick
+        if not event.placements or name in self.given:
+            return False
+        if cycle.repairs.knows(name) or cycle.reservations or cycle.eviction.spared:
+            return False
+        return not sick or all(each.node not in sick for each in event.placements)
+
+    def _take_over(self, found: FoundJobs) -> None:
+        """Do for all jobs of *found* what ``_job_arrived`` does for each.
+
+        A job that nothing ails on nodes that nothing ails is not looked at for faults.
+        """
+        cycle, view, starts = self._cycle, self._state, self._cycle.failures.starts
+        job_states = []
+        for event in found.events.values():
+            job = self.effective(event.job, event.placements)
+            self.given[job.name] = event.job
+            self._arrived += 1
+            job_state = JobState(job, self._arrived, view.now)
+            if event.waiting_since is not None:
+                job_state.waiting_since = min(event.waiting_since, view.now)
+            job_state.started = view.now if event.started is None else event.started
+            found.hold(job_state, event)
+            job_states.append(job_state)
+        cycle.eviction.arrivals += len(job_states)
+        with Statement(view.cluster) as statement:
+            statement.hold_many(found.held)
+            statement.commit()
+        for job_state in job_states:
+            view.enter_running(job_state)
+            starts.found(job_state.job.name)
+            if job_state.missing:
+                self._lifecycle.wait_if_short(job_state)
+        for job in {(s.job.queue, s.job.priority): s.job for s in job_states}.values():
+            cycle.pods_found(job)
+
+    def job_arrived(self, event: JobArrived) -> None:
+        """A job is new or changed, or runs pods that were not known."""
+        name = event.job.name
+        job_state = self._state.job_states.get(name)
+        known = {} if job_state is None else job_state.placements
+        if job_state is not None and any(
+            p.replica not in known for p in event.placements
+        ):
+            self._found_running(job_state, event)
+        if self.given.get(name) == event.job:
+            return
+        self._cycle.repairs.heard_of(event.job)
+        job = self.effective(event.job, event.placements or known.values())
+        self.given[name] = event.job
+        runs = event.placements or (job_state is not None and job_state.placements)
+        never = None if runs else admit(job, self._state.settings)
+        if never is not None:
+            self.never(job_state, never)
+            return
+        self.invalid.pop(name, None)
+        if job_state is not None:
+            self._job_changed(job_state, job)
+            return
+        self._note_arrival()
+        job_state = JobState(job, self._arrived, self._state.now)
+        if event.waiting_since is not None:
+            job_state.waiting_since = min(event.waiting_since, self._state.now)
+        self._state.enter(job_state)
+        if event.placements:
+            self._hold(job_state, event)
+        elif name in self._cycle.repairs:
+            self._cycle.pending.admit(job_state)
+        elif self._cycle.framework.gates_jobs:
+            self._cycle.pending.newcomers[name] = job_state
+            self._lifecycle.shares_changed(job.queue)
+            return
+        self._lifecycle.wait_if_short(job_state)
+
+    def _note_arrival(self) -> None:
+        """A new job is there: pods may be evicted that were spared."""
+        cycle = self._cycle
+        self._arrived += 1
+        cycle.eviction.arrivals += 1
+        if cycle.eviction.spared:
+            cycle.eviction.spared = False
+            cycle.victims_changed()
+
+    def _found_running(self, job_state: JobState, event: JobArrived) -> None:
+        """Pods of a known job run of which nothing was known."""
+        self._lifecycle.stop_waiting(job_state)
+        new = [p for p in event.placements if p.replica not in job_state.placements]
+        self._hold(job_state, replace(event, placements=tuple(new)))
+        self._lifecycle.wait_if_short(job_state)
+
+    def never(self, job_state: JobState | None, never: Invalid) -> None:
+        """A job that can never be placed counts for nothing."""
+        name = never.job.name
+        if job_state is not None:
+            self._lifecycle.drop(job_state)
+        known = self.invalid.get(name)
+        self.invalid[name] = never
+        news = known is None or known.message != never.message
+        if news and self._cycle.framework.decides:
+            told = Report(
+                name,
+                Verdict.INVALID,
+                never.message,
+                never.hint,
+                warnings=never.warnings,
+            )
+            self._cycle.out.append(told)
+
+    def _hold(self, job_state: JobState, event: JobArrived) -> None:
+        """Pods of a new job run already; what was reserved there is theirs."""
+        repairs = self._cycle.repairs
+        known = self._nodes.by_name.keys()
+        lost = {p.replica: p for p in event.placements if p.node not in known}
+        if lost:
+            repairs.lost(job_state.job.name, lost)
+        if repairs.vanished:
+            here = {p.replica for p in event.placements} - lost.keys()
+            repairs.running(job_state.job.name, here)
+        nodes = {placement.node for placement in event.placements}
+        if self._cycle.reservations:
+            self._lifecycle.give_up_on(nodes)
+        meets = [r for r in repairs.open.values() if not r.held.nodes.isdisjoint(nodes)]
+        for repair in meets:
+            repair.drop(self._state.cluster)
+        cluster, job = self._state.cluster, job_state.job
+        roles = job_state.role_by_pod
+        with Statement(cluster) as statement:
+            for placement in event.placements:
+                if placement.node in cluster.index:
+                    asked = roles.get(placement.replica, job)
+                    node = cluster.index[placement.node]
+                    own = self._own_chips(job, placement)
+                    # What is written on a pod may be other chips than it has, or none.
+                    charged = min(asked.chips, cluster.size.item(node))
+                    statement.hold(
+                        job.name,
+                        node,
+                        own,
+                        placement.replica,
+                        placement.mark or NO_MARK,
+                        demand=asked.demand,
+                        charged=None if charged == own.bit_count() else charged,
+                    )
+                    job_state.placements[placement.replica] = placement
+            statement.commit()
+        for repair in meets:
+            repair.hold(cluster, self._state.job_states.get(repair.name))
+        if job.name in repairs or not nodes.isdisjoint(self._nodes.sick):
+            repairs.suspects[job.name] = None
+        job_state.started = self._state.now if event.started is None else event.started
+        self._cycle.failures.starts.found(job.name)
+        self._cycle.pods_found(job)
+
+    def _own_chips(self, job: Job, placement: Placement) -> int:
+        """The chips of a pod that no other holds; others are reported, and stay put."""
+        cluster, chips = self._state.cluster, mask_of(placement.chips)
+        clash = chips & cluster.taken.item(cluster.index[placement.node])
+        if clash:
+            twice = ", ".join(map(str, chips_of(clash)))
+            told = (
+                f"job {job.name!r}: pod {placement.replica} is on chips {twice} of "
+                f"node {placement.node!r}, which another pod holds already"
+            )
+            hint = "evict one of the two"
+            self._cycle.out.append(Report(job.name, Verdict.CONFLICT, told, hint))
+        return chips & ~clash
+
+    def _job_changed(self, job_state: JobState, job: Job) -> None:
+        """A known job is another now; its pods stay where they are."""
+        cycle = self._cycle
+        self._lifecycle.stop_waiting(job_state)
+        asked = job_state.scheduling_key
+        cycle.become(job_state, job)
+        if job_state.scheduling_key != asked:
+            job_state.history.reported_before, job_state.history.reported = (
+                job_state.history.reported,
+                "",
+            )
+            job_state.history.why = None  # it began with what it wanted
+        self._relabel_pods(job)
+        cycle.changes.note(Change.USAGE_CHANGED)
+        cycle.victims_changed()
+        self._lifecycle.wait_if_short(job_state)
+
+    def _relabel_pods(self, job: Job) -> None:
+        """Pods that run have the labels that *job* says."""
+        roles = job.role_by_pod
+        demands = {number: role.demand for number, role in roles.items()}
+        with Statement(self._state.cluster) as statement:
+            if statement.relabel(job.name, demands):
+                statement.commit()
+                self._cycle.pods_found(job)
+
+    def effective(self, job: Job, held: Iterable[Placement]) -> Job:
+        """*job* with what counts of its demands by the configuration.
+
+        And with the labels that the configuration fills in; *held* is where its pods
+        are.
+        """
+        votes = self._cycle.framework.votes
+
+        def strip(demand: Demand) -> Demand:
+            found = votes.effective_demand(demand)
+            return without_predicates(demand) if found is None else found
+
+        demand, roles = strip(job.demand), job.roles
+        if [role for role in roles if strip(role.demand) != role.demand]:
+            roles = tuple(replace(role, demand=strip(role.demand)) for role in roles)
+        repair = self._cycle.repairs.get(job.name)
+        if (
+            repair is not None
+            and repair.scope is RestartScope.JOB
+            and repair.deletion.pods
+        ):
+            job = replace(job, previous=repair.previous)
+        if demand != job.demand or roles is not job.roles:
+            job = replace(job, demand=demand, roles=roles)
+        return with_defaults(job, self._state.settings, held)
+
+    def _job_gone(self, event: JobGone) -> None:
+        self.given.pop(event.job, None)
+        self.invalid.pop(event.job, None)
+        if not event.returns:
+            self._cycle.failures.starts.forget(event.job)
+        job_state = self._state.job_states.get(event.job)
+        if job_state is not None:
+            self._lifecycle.drop(job_state)
+        repairs = self._cycle.repairs
+        repair = repairs.get(event.job)
+        if event.returns:
+            if repair is not None:
+                repair.deletion.awaited = set()
+                repair.hold(self._state.cluster, None)
+            return
+        repairs.forget(event.job)
+        self._cycle.repairs.fault_log.job_gone(event.job, self._state.now)
+        if repair is not None:
+            del repairs.open[event.job]
+            repair.drop(self._state.cluster)
+            self._cycle.capacity_freed(self._state.cluster.products)

@@ -1,0 +1,184 @@
+"""Nodes and leaves that come, go or change."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from ringleaf.engine.event import Handlers, LeavesChanged, NodesChanged, NodesGone
+from ringleaf.engine.lifecycle import JobLifecycle
+from ringleaf.framework.changes import Change
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.statement import Statement
+from ringleaf.model.cluster import Cluster, Node
+from ringleaf.model.placement import Placement
+from ringleaf.model.uplinks import Leaf
+from ringleaf.policies.faults import is_sick
+
+SAME_PLACE: Final = ("product", "chips", "superpod", "leaf", "slot")
+"""Where a node stands; one that moves is another node."""
+
+
+class NodeEvents:
+    """The nodes and leaves as they were last reported.
+
+    Args:
+        cycle: What is scheduled.
+        lifecycle: What becomes of jobs whose pods are gone.
+        nodes: The nodes at the beginning, by name; changed in place.
+        leaves: What is known of leaf switches besides the pods under them.
+
+    """
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        lifecycle: JobLifecycle,
+        nodes: dict[str, Node],
+        leaves: tuple[Leaf, ...],
+    ) -> None:
+        self._cycle, self._state, self._lifecycle = cycle, cycle.view, lifecycle
+        self.by_name = nodes
+        self.leaves = leaves
+        self.sick = {node.name for node in nodes.values() if is_sick(node)}
+        """Nodes on which pods may be faulty."""
+        for node in nodes.values():
+            cycle.repairs.fault_log.nodes_changed(None, node, 0.0)
+
+    @property
+    def handlers(self) -> Handlers:
+        """What is done after each kind of event."""
+        return {
+            NodesChanged: self._nodes_changed,
+            NodesGone: self._nodes_gone,
+            LeavesChanged: self._leaves_changed,
+        }
+
+    def _nodes_changed(self, event: NodesChanged) -> None:
+        changed = [n for n in event.nodes if self.by_name.get(n.name) != n]
+        if not changed:
+            return
+        moved = [n for n in changed if not self._in_place(n)]
+        for node in changed:
+            before = self.by_name.get(node.name)
+            self._cycle.repairs.fault_log.nodes_changed(before, node, self._state.now)
+        self.by_name |= {node.name: node for node in changed}
+        self._lifecycle.give_up_on({node.name for node in changed})
+        self._suspect(changed)
+        if moved:
+            self._let_go_for_repairs()
+            self._rebuild({node.name for node in changed})
+            return
+        cluster = self._state.cluster
+        for node in changed:
+            cluster.change(cluster.index[node.name], node)
+        self._hold_for_repairs()
+        self._nodes_are_new({node.product: None for node in changed})
+
+    def _suspect(self, changed: Iterable[Node]) -> None:
+        """Pods on nodes that changed may be faulty, or faulty no more."""
+        names = {node.name for node in changed}
+        sick = {node.name for node in changed if is_sick(node)}
+        self.sick = self.sick - names | sick
+        repairs = self._cycle.repairs
+        suspects = repairs.suspects
+        meets = [r.name for r in repairs.open.values() if r.concerns(names)]
+        told = [
+            name
+            for name, ailments in repairs.pointed.items()
+            if any(each.node in names for each in ailments)
+        ]
+        suspects |= dict.fromkeys([*meets, *told])
+        for name, job_state in self._state.job_states.items() if sick else ():
+            if any(each.node in sick for each in job_state.placements.values()):
+                suspects[name] = None
+
+    def _in_place(self, node: Node) -> bool:
+        """Whether *node* stands where it stood."""
+        known = self.by_name.get(node.name)
+        return known is not None and all(
+            getattr(known, key) == getattr(node, key) for key in SAME_PLACE
+        )
+
+    def _nodes_gone(self, event: NodesGone) -> None:
+        gone = self.by_name.keys() & {*event.names}
+        if not gone:
+            return
+        for job_state in list(self._state.job_states.values()):
+            lost = {r: p for r, p in job_state.placements.items() if p.node in gone}
+            if lost:
+                self._lost(job_state, lost)
+                self._lifecycle.release(job_state, lost)
+                self._lifecycle.wait_if_short(job_state)
+        self._lifecycle.give_up_on(gone)
+        self._let_go_for_repairs()
+        for name in gone:
+            self._cycle.repairs.fault_log.nodes_changed(
+                self.by_name.pop(name), None, self._state.now
+            )
+            self._cycle.failures.quarantine.forget(name)
+        self.sick -= gone
+        self._rebuild()
+
+    def _lost(self, job_state: JobState, lost: Mapping[int, Placement]) -> None:
+        """Pods vanish with their nodes; of those that end, only what we deleted."""
+        repair = self._cycle.repairs.get(job_state.job.name)
+        ours = set() if repair is None else repair.deletion.pods
+        ending = job_state.terminating - ours
+        gone = {n: place for n, place in lost.items() if n not in ending}
+        self._cycle.repairs.lost(job_state.job.name, gone)
+
+    def _leaves_changed(self, event: LeavesChanged) -> None:
+        if self.leaves != event.leaves:
+            self.leaves = event.leaves
+            self._rebuild()
+
+    def _rebuild(self, changed: Collection[str] = ()) -> None:
+        """Nodes came, went or moved: the cluster is made anew; pods stay.
+
+        Of nodes that are not *changed*, what is free is known better than they said.
+        """
+        old = self._state.cluster
+        for name, at in old.index.items():
+            if name in self.by_name:
+                node, taken = self.by_name[name], old.taken.item(at)
+                said = node.free if name in changed else old.pool.item(at)
+                self.by_name[name] = replace(node, free=said | taken)
+        cluster = Cluster(self.by_name.values(), self.leaves)
+        with Statement(cluster) as statement:
+            for job, holdings in old.holdings.items():
+                for held in holdings:
+                    statement.hold(
+                        job,
+                        cluster.index[old.names[held.node]],
+                        held.chips,
+                        held.replica,
+                        held.mark,
+                        demand=held.demand,
+                        charged=held.charged,
+                    )
+            statement.commit()
+        for name in self._cycle.failures.quarantine.nodes:
+            cluster.quarantine(cluster.index[name])
+        self._state.watch(cluster)
+        self._cycle.framework.cluster_replaced()
+        self._hold_for_repairs()
+        self._nodes_are_new(cluster.products)
+
+    def _nodes_are_new(self, products: Iterable[Any]) -> None:
+        """Whatever was known of nodes is to be looked at again."""
+        cycle = self._cycle
+        self._state.count()
+        cycle.changes.note(Change.NODES_CHANGED)
+        cycle.capacity_freed(products)
+
+    def _let_go_for_repairs(self) -> None:
+        """Nothing is held for repairs: pods may be there that were not known."""
+        for repair in self._cycle.repairs.open.values():
+            repair.drop(self._state.cluster)
+
+    def _hold_for_repairs(self) -> None:
+        for repair in self._cycle.repairs.open.values():
+            job_state = self._state.job_states.get(repair.name)
+            repair.hold(self._state.cluster, job_state)

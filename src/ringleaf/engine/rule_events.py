@@ -1,0 +1,84 @@
+"""Queues and the configuration, when they change."""
+
+from ringleaf.engine.event import (
+    ConfChanged,
+    Handlers,
+    JobArrived,
+    QueueChanged,
+    QueueGone,
+)
+from ringleaf.engine.job_events import JobEvents
+from ringleaf.engine.lifecycle import JobLifecycle
+from ringleaf.framework.changes import Change
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.job_state import JobState, Phase
+from ringleaf.policies.admission import admit
+
+
+class RuleEvents:
+    """What is done after a change of rules."""
+
+    def __init__(self, cycle: Cycle, lifecycle: JobLifecycle, jobs: JobEvents) -> None:
+        self._cycle, self._state = cycle, cycle.view
+        self._lifecycle, self._jobs = lifecycle, jobs
+
+    @property
+    def handlers(self) -> Handlers:
+        """What is done after each kind of event."""
+        return {
+            QueueChanged: self._queue_changed,
+            QueueGone: self._queue_gone,
+            ConfChanged: self._conf_changed,
+        }
+
+    def _queue_changed(self, event: QueueChanged) -> None:
+        self._state.put(event.queue)
+        self._accounts_are_new()
+
+    def _queue_gone(self, event: QueueGone) -> None:
+        self._state.drop(event.name)
+        self._accounts_are_new()
+
+    def _accounts_are_new(self) -> None:
+        self._cycle.victims_changed()
+        self._cycle.changes.note(Change.RULES_CHANGED)
+
+    def _conf_changed(self, event: ConfChanged) -> None:
+        cycle, conf = self._cycle, event.conf
+        before = cycle.framework.conf
+        same_rules = (conf.settings, conf.tiers) == (before.settings, before.tiers)
+        invalid = list(self._jobs.invalid)
+        if not cycle.framework.decides:
+            self._jobs.invalid.clear()  # a standby reported nothing
+        cycle.eviction.resume = None
+        cycle.eviction.forget_failed()
+        cycle.framework.configure(conf)
+        cycle.changes.note(Change.RULES_CHANGED)
+        for booking in cycle.reservations:
+            cycle.give_up(booking)
+        for job_state in list(self._state.job_states.values()):
+            if same_rules and self._is_complete(job_state):
+                continue
+            held = job_state.placements.values()
+            job = self._jobs.effective(self._jobs.given[job_state.job.name], held)
+            cycle.pending.remove(job.name)
+            never = None if job_state.placements else admit(job, conf.settings)
+            if never is not None:
+                self._jobs.never(job_state, never)
+                continue
+            if job.recovery != job_state.job.recovery:
+                cycle.repairs.suspects[job.name] = None
+            if job != job_state.job:
+                self._state.leave(job_state)
+                job_state.become(job)
+                self._state.enter(job_state)
+            self._lifecycle.wait_if_short(job_state)
+        for name in invalid:
+            self._jobs.job_arrived(JobArrived(self._jobs.given.pop(name)))
+        cycle.changes.note(Change.RULES_CHANGED)
+
+    def _is_complete(self, job_state: JobState) -> bool:
+        """Whether a job runs with all its pods, and nothing is wrong with it."""
+        repaired = job_state.job.name in self._cycle.repairs
+        runs = job_state.phase is Phase.RUNNING and not job_state.terminating
+        return runs and not repaired and not job_state.missing

@@ -1,0 +1,1 @@
+"""Decisions taken apart: surveys of nodes, and placements compared."""

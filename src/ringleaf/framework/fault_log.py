@@ -1,0 +1,374 @@
+"""The book of faults: every fault with its life, from what nodes and pods are like.
+
+A fault is seen when a node or a pod has it and had it not before, acted on when pods
+are deleted because of it, and recovered when it is no longer there. The log hears
+how things are, never what changed, so that hearing it twice is hearing it once; the
+cost is that of the faults of the one node or job that it hears of.
+
+What was written down before a restart may come before the nodes or after them: a fault
+that is still there goes on with the life that it had.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from heapq import heappop, heappush
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ringleaf.model.cluster import Node
+from ringleaf.model.fault import Cause, Down, Fault, PodFault
+from ringleaf.model.mask import chips_of
+
+FaultKey = tuple[str, Cause, str]
+
+MOST_RECENT: Final = 1_000
+"""Recovered faults that are kept, of the newest."""
+RECENT_S: Final = 24 * 3600.0
+"""How long they are; and how long a fault is believed that is not confirmed."""
+MOST_NEWS: Final = 20_000
+"""Changes that can be asked for."""
+
+POD_CAUSES: Final = frozenset({Cause.POD, Cause.RELATION, Cause.SUB_HEALTH})
+"""What pods have by themselves; everything else follows from their nodes."""
+_DOWN_PARTS: Final[Mapping[Down | None, str]] = MappingProxyType(
+    {Down.DAEMON: "daemon", Down.SWITCH: "switch", Down.NOT_READY: "", None: ""}
+)
+_POD: Final = "pod "
+
+
+class Stage(StrEnum):
+    """How far the life of a fault is."""
+
+    SEEN = "seen"
+    ACTED = "acted"
+    RECOVERED = "recovered"
+
+
+class News(Struct, frozen=True):
+    """Something happened to a fault; *fault* is how it was then.
+
+    ``version`` is that of the book with it.
+    """
+
+    version: int
+    stage: Stage
+    fault: Fault
+
+    @property
+    def lasted_s(self) -> float:
+        """How long after it was seen."""
+        at = {
+            Stage.SEEN: self.fault.seen,
+            Stage.ACTED: self.fault.acted,
+            Stage.RECOVERED: self.fault.recovered,
+        }[self.stage]
+        return (self.fault.seen if at is None else at) - self.fault.seen
+
+
+def chip_part(chip: int) -> str:
+    """What a chip is called as a part of its node."""
+    return f"chip {chip}"
+
+
+def pod_part(replica: int) -> str:
+    """What a pod is called as a part of its job."""
+    return f"{_POD}{replica}"
+
+
+def faults_of(node: Node) -> Iterator[FaultKey]:
+    """What is wrong with a node, by what its edges say of it.
+
+    One that is set aside is not known by its looks.
+    """
+    name = node.name
+    if node.down is not None or not node.ready:
+        yield name, Cause.NODE, _DOWN_PARTS[node.down]
+    for cause, mask in (
+        (Cause.CHIP, node.unhealthy),
+        (Cause.NETWORK, node.network_faulty),
+        (Cause.SUB_HEALTH, node.weak),
+    ):
+        for chip in chips_of(mask):
+            yield name, cause, chip_part(chip)
+    if node.weak_switch:
+        yield name, Cause.SUB_HEALTH, "switch"
+    elif node.sub_healthy and not node.weak:
+        yield name, Cause.SUB_HEALTH, ""
+
+
+class FaultLog:
+    """The faults there are, and those there were a while ago.
+
+    ``version`` moves with every change of a fault.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.counts: Counter[tuple[Cause, Stage]] = Counter()
+        """How many faults came so far, since this book was begun."""
+        self._open: dict[FaultKey, Fault] = {}
+        self._of: dict[str, dict[FaultKey, None]] = {}
+        """Node or job -> what is open of it."""
+        self._recent: deque[Fault] = deque()
+        self._news: deque[News] = deque(maxlen=MOST_NEWS)
+        self._heard: set[tuple[str, bool]] = set()
+        """The nodes and the jobs (True) that the book was told of."""
+        self._doubt: dict[FaultKey, float] = {}
+        """What is not confirmed, and until when it is believed."""
+        self._doubts: list[tuple[float, FaultKey]] = []
+        """The same as a heap; some are believed for another reason by now."""
+
+    # What there is.
+
+    @property
+    def open(self) -> Mapping[FaultKey, Fault]:
+        """The faults there are, in the order in which they were seen."""
+        return MappingProxyType(self._open)
+
+    @property
+    def recent(self) -> tuple[Fault, ...]:
+        """Those that recovered, the oldest first."""
+        return tuple(self._recent)
+
+    @property
+    def everything(self) -> tuple[Fault, ...]:
+        """Those that recovered and those there are: what is to be written down."""
+        return (*self._recent, *self._open.values())
+
+    def of(self, where: str) -> tuple[Fault, ...]:
+        """What is open of one node or job."""
+        return tuple(self._open[key] for key in self._of.get(where, ()))
+
+    def keys_about(
+        self, job: str, ailment: PodFault, chips: Iterable[int] | None = None
+    ) -> tuple[FaultKey, ...]:
+        """The open faults for which a pod of *job* ails; of chips, only of its own."""
+        own = job, ailment.cause, pod_part(ailment.replica)
+        found = [own] if own in self._open else []
+        held = None if chips is None else {chip_part(chip) for chip in chips}
+        for key in self._of.get(ailment.node, ()):
+            _node, cause, part = key
+            is_held = held is None or part in held or not part.startswith("chip ")
+            if cause is ailment.cause and is_held and not part.startswith(_POD):
+                found.append(key)
+        return tuple(found)
+
+    def news(self, since: int) -> Iterator[News]:
+        """What happened after *since*, in the order in which it did.
+
+        Of more than ``MOST_NEWS`` changes the last; ``counts`` has them all.
+        """
+        found = []
+        for each in reversed(self._news):
+            if each.version <= since:
+                break
+            found.append(each)
+        return reversed(found)
+
+    # What it hears.
+
+    def nodes_changed(
+        self, before: Node | None, after: Node | None, now: float
+    ) -> None:
+        """One node is like *after* now; without, it is gone."""
+        self._tidy(now)
+        node = before if after is None else after
+        if node is None:
+            return
+        name = node.name
+        current = {key for key in self._of.get(name, ()) if not _is_of_pod(key)}
+        if after is None:
+            gone = name, Cause.NODE, ""
+            self._settle(current, {gone}, now)
+            self._doubt_until(gone, now + RECENT_S)
+        else:
+            aside = {key for key in current if key[1] is Cause.REFUSAL}
+            self._settle(current - aside, {*faults_of(after)}, now)
+            for key in current - aside:
+                self._doubt.pop(key, None)
+        self._heard.add((name, False))
+
+    def pods_ail(self, job: str, ailments: Iterable[PodFault], now: float) -> None:
+        """What is wrong with the pods of *job* themselves, all of it.
+
+        Of a job that is gone it is ``job_gone``.
+        """
+        self._tidy(now)
+        current = {key for key in self._of.get(job, ()) if _is_of_pod(key)}
+        wanted = {
+            (job, each.cause, pod_part(each.replica))
+            for each in ailments
+            if each.cause in POD_CAUSES
+        }
+        self._settle(current, wanted, now)
+        for key in current:
+            self._doubt.pop(key, None)
+        self._heard.add((job, True))
+
+    def job_gone(self, job: str, now: float) -> None:
+        """A job ended or was deleted: its pods ail no more."""
+        self.pods_ail(job, (), now)
+        self._heard.discard((job, True))
+
+    def node_quarantined(
+        self, node: str, why: str, now: float, until: float | None = None
+    ) -> None:
+        """A node refuses pods, and gets none until *until*."""
+        self._tidy(now)
+        key = node, Cause.REFUSAL, ""
+        self._doubt.pop(key, None)
+        known = self._open.get(key)
+        if known is None:
+            self._begin(key, now, why=why, until=until)
+        elif (known.why, known.until) != (why, until):
+            self._change(replace(known, why=why, until=until))
+
+    def taken_back(self, node: str, now: float) -> None:
+        """A node gets pods again."""
+        self._tidy(now)
+        self._settle({(node, Cause.REFUSAL, "")} & self._open.keys(), set(), now)
+
+    def acted(self, keys: Iterable[FaultKey], job: str, now: float) -> None:
+        """Pods of *job* are deleted because of faults; of those that are open."""
+        for key in keys:
+            fault = self._open.get(key)
+            if fault is None or (fault.acted is not None and job in fault.jobs):
+                continue
+            jobs = fault.jobs if job in fault.jobs else (*fault.jobs, job)
+            if fault.acted is None:
+                acted = max(now, fault.seen)
+                self._change(replace(fault, acted=acted, jobs=jobs), Stage.ACTED)
+            else:
+                self._change(replace(fault, jobs=jobs))
+
+    def known(self, faults: Iterable[Fault], now: float) -> None:
+        """Adopt what was written down before.
+
+        A fault that is there goes on with the life that it had. One of a node or a job
+        of which the book was told without it has recovered; one of which it was told
+        nothing yet is believed, for a day.
+        """
+        self._tidy(now)
+        ended = {(fault.key, fault.seen): fault for fault in self._recent}
+        for fault in faults:
+            if (fault.key, fault.seen) in ended:
+                continue
+            told = self._adopted(fault, now) if fault.recovered is None else fault
+            if told.recovered is not None:
+                ended[fault.key, fault.seen] = told
+        before = self._recent
+        self._recent = deque(sorted(ended.values(), key=_age))
+        self._tidy(now)
+        self.version += self._recent != before
+
+    def _adopted(self, fault: Fault, now: float) -> Fault:
+        """A fault of the past as it is now: open, and in the book, or recovered."""
+        key = fault.key
+        known = self._open.get(key)
+        if known is not None:
+            told = _merged(known, fault)
+            if told != known:
+                self._change(told)
+            return told
+        refuses = fault.cause is Cause.REFUSAL
+        is_told = (fault.where, _is_of_pod(key)) in self._heard and not refuses
+        if is_told or (refuses and fault.until is not None and fault.until <= now):
+            latest = max(now, fault.seen, fault.acted or 0.0)
+            return replace(fault, recovered=latest)
+        self._put(fault)
+        self.version += 1
+        until = fault.until if refuses and fault.until is not None else now + RECENT_S
+        self._doubt_until(key, until)
+        return fault
+
+    # Lives.
+
+    def _settle(
+        self, current: set[FaultKey], wanted: set[FaultKey], now: float
+    ) -> None:
+        for key in sorted(current - wanted):
+            self._end(key, now)
+        for key in sorted(wanted - current):
+            self._begin(key, now)
+
+    def _begin(
+        self, key: FaultKey, now: float, why: str = "", until: float | None = None
+    ) -> None:
+        where, cause, part = key
+        self._change(
+            Fault(where, cause, part, seen=now, why=why, until=until), Stage.SEEN
+        )
+
+    def _end(self, key: FaultKey, now: float) -> None:
+        fault = self._open.pop(key)
+        own = self._of[fault.where]
+        del own[key]
+        if not own:
+            del self._of[fault.where]
+        self._doubt.pop(key, None)
+        fault = replace(fault, recovered=max(now, fault.seen, fault.acted or 0.0))
+        self._recent.append(fault)
+        if len(self._recent) > MOST_RECENT:
+            self._recent.popleft()
+        self._tell(fault, Stage.RECOVERED)
+
+    def _change(self, fault: Fault, stage: Stage | None = None) -> None:
+        self._put(fault)
+        self._tell(fault, stage)
+
+    def _put(self, fault: Fault) -> None:
+        self._open[fault.key] = fault
+        self._of.setdefault(fault.where, {})[fault.key] = None
+
+    def _tell(self, fault: Fault, stage: Stage | None) -> None:
+        self.version += 1
+        if stage is not None:
+            self.counts[fault.cause, stage] += 1
+            self._news.append(News(self.version, stage, fault))
+
+    # What is forgotten.
+
+    def _doubt_until(self, key: FaultKey, until: float) -> None:
+        heappush(self._doubts, (self._doubt.setdefault(key, until), key))
+
+    def _tidy(self, now: float) -> None:
+        """Old faults are forgotten, and those given up that are not confirmed."""
+        while self._doubts and self._doubts[0][0] <= now:
+            until, key = heappop(self._doubts)
+            if self._doubt.get(key) == until:
+                self._end(key, now)
+                self._heard.discard((key[0], _is_of_pod(key)))
+        recent = self._recent
+        while recent and (
+            len(recent) > MOST_RECENT or _age(recent[0]) < now - RECENT_S
+        ):
+            recent.popleft()
+
+
+def _is_of_pod(key: FaultKey) -> bool:
+    return key[2].startswith(_POD)
+
+
+def _age(fault: Fault) -> float:
+    assert fault.recovered is not None
+    return fault.recovered
+
+
+def _merged(known: Fault, older: Fault) -> Fault:
+    """One life of two halves of it; it began when *older* did.
+
+    The clocks of two observers differ, so that *known* may seem to be the earlier one.
+    """
+    acted = [max(at, older.seen) for at in (known.acted, older.acted) if at is not None]
+    return replace(
+        known,
+        seen=older.seen,
+        acted=min(acted, default=None),
+        jobs=tuple(dict.fromkeys((*older.jobs, *known.jobs))),
+        why=known.why or older.why,
+        until=known.until if known.until is not None else older.until,
+    )

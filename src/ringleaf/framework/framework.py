@@ -1,0 +1,99 @@
+"""What a configuration gives the scheduler: plugins, a session, settings of actions.
+
+A new configuration replaces all of it; the state of jobs and queues stays.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ringleaf.config.conf import Conf
+from ringleaf.framework.node_ranking import Score
+from ringleaf.framework.plugin import Plugin
+from ringleaf.framework.session import Session
+from ringleaf.framework.state import SchedulerState
+from ringleaf.framework.votes import Votes
+from ringleaf.model.job import Job, Role
+
+Sessions = Callable[[SchedulerState, Conf, Votes], Session]
+"""Makes a session over the present cluster."""
+
+
+class Framework:
+    """Plugins and session of the present configuration.
+
+    Args:
+        state: What plugins look at, and the cluster.
+        conf: The configuration.
+        plugins: Name → class of every plugin that does not bring its own.
+        sessions: Makes the session; another scheduler's rule brings its own.
+
+    """
+
+    def __init__(
+        self,
+        state: SchedulerState,
+        conf: Conf,
+        plugins: Mapping[str, type[Plugin]],
+        sessions: Sessions,
+    ) -> None:
+        self.state, self._plugins, self._sessions = state, plugins, sessions
+        self.conf = conf
+        self.votes = Votes(conf.tiers, state, plugins)
+        self.session = sessions(state, conf, self.votes)
+
+    def configure(self, conf: Conf) -> None:
+        """Use *conf* from now on."""
+        self.votes.retire()
+        self.conf = conf
+        self.state.settings = conf.settings
+        self.votes = Votes(conf.tiers, self.state, self._plugins)
+        self.cluster_replaced()
+
+    def cluster_replaced(self) -> None:
+        """Place jobs on the cluster that the state has now."""
+        self.session = self._sessions(self.state, self.conf, self.votes)
+
+    @property
+    def decides(self) -> bool:
+        """Whether anything is decided; without actions only the books are kept."""
+        return bool(self.conf.actions)
+
+    @property
+    def gates_jobs(self) -> bool:
+        """Whether jobs have to be admitted before they are placed."""
+        return "enqueue" in self.conf.actions
+
+    @property
+    def evicts(self) -> bool:
+        """Whether jobs may be evicted for others."""
+        return "preempt" in self.conf.actions or "reclaim" in self.conf.actions
+
+
+def session_over(state: SchedulerState, conf: Conf, votes: Votes) -> Session:
+    """A session that heeds what plugins say of nodes."""
+    return Session(
+        state.cluster,
+        conf.settings,
+        scorer=partial(_scorer, state, votes),
+        bars=votes.predicate,
+        sum_scores=any(plugin.sums_scores for plugin in votes.plugins.values()),
+    )
+
+
+def _scorer(state: SchedulerState, votes: Votes, job: Job, role: Role) -> Score | None:
+    """How plugins score nodes for a pod of *role*; None where none does."""
+    probe = np.zeros(min(1, len(state.cluster)), np.int64)
+    if votes.node_scores(job, role, probe) is None:
+        return None
+    return _scores(votes, job, role)
+
+
+def _scores(votes: Votes, job: Job, role: Role) -> Callable[[Any], Any]:
+    def scores(nodes: Any) -> Any:  # noqa: ANN401
+        found = votes.node_scores(job, role, nodes)
+        return np.zeros(len(nodes)) if found is None else found
+
+    return scores

@@ -1,0 +1,176 @@
+"""Pending jobs: to be admitted, waiting for chips, or backing off."""
+
+from math import ceil
+
+from ringleaf.framework.budget import Eviction
+from ringleaf.framework.changes import PLANNING, Change, Changes, Memo
+from ringleaf.framework.failures import Failures
+from ringleaf.framework.framework import Framework
+from ringleaf.framework.job_state import JobState, Phase
+from ringleaf.framework.pending_queue import EquivalenceClass, JobKey, PendingQueue
+from ringleaf.framework.reasons import PendingCause, QueueReason
+from ringleaf.framework.reports import Reports
+from ringleaf.framework.state import SchedulerState
+from ringleaf.model.decision import Waiting
+
+
+class PendingJobs:
+    """Every job that lacks pods, in the queue where it waits."""
+
+    def __init__(
+        self,
+        framework: Framework,
+        failures: Failures,
+        changes: Changes,
+        reports: Reports,
+        eviction: Eviction,
+    ) -> None:
+        self._framework, self._failures = framework, failures
+        self._reports, self._eviction = reports, eviction
+        self.gated = PendingQueue()
+        """Jobs that are not admitted yet."""
+        self.newcomers: dict[str, JobState] = {}
+        """Of those, the ones that have just arrived and are in no line yet."""
+        self.waiting = PendingQueue()
+        """Jobs that are admitted and wait for chips, and running ones short of pods."""
+        self.best_effort = PendingQueue()
+        """Jobs that are admitted and request nothing, neither chips nor resources."""
+        self.backoff: dict[str, JobState] = {}
+        """Jobs that are not tried before a time."""
+        self.rejected: list[EquivalenceClass] = []
+        """Lines whose first job was not admitted in this cycle."""
+        self.none_overdue: Memo[str] = Memo(changes, *PLANNING)
+        """Queues without a job to reserve for, and until when."""
+        self._satisfied = SatisfiedQueues(framework.state, changes)
+
+    @property
+    def lists(self) -> tuple[PendingQueue, PendingQueue, PendingQueue]:
+        """All lists of lines."""
+        return self.gated, self.waiting, self.best_effort
+
+    def add(self, job_state: JobState) -> None:
+        """A job is pending: it waits to be admitted, or for chips."""
+        framework = self._framework
+        gated = framework.gates_jobs or not framework.decides
+        if job_state.phase is Phase.PENDING and not gated:
+            self.admit(job_state)
+        if job_state.job.podless and job_state.phase is not Phase.PENDING:
+            return
+        not_before = self._failures.starts.not_before(job_state.job.name)
+        if framework.decides and not_before > self._framework.state.now:
+            self._back_off(job_state, not_before)
+            return
+        self._list_of(job_state).add(job_state, self.key_of(job_state))
+        due = job_state.waiting_since + framework.conf.reservation.after_s
+        self.none_overdue.shorten(job_state.job.queue, due)
+        if not job_state.history.reported and not job_state.placements:
+            self._reports.unreported[job_state.job.name] = job_state
+
+    def _back_off(self, job_state: JobState, not_before: float) -> None:
+        """A job that did not run waits for its time to come."""
+        self.backoff[job_state.job.name] = job_state
+        again_s = ceil(not_before - self._framework.state.now)
+        why = QueueReason(PendingCause.BACKOFF, detail=str(again_s))
+        self._reports.report_pending(job_state, why)
+
+    def admit(self, job_state: JobState) -> None:
+        """A job is admitted."""
+        job_state.history.admitted_early = False
+        self._framework.state.move(job_state, Phase.INQUEUE)
+        self._reports.admitted.append(job_state.job.name)
+
+    def remove(self, name: str) -> None:
+        """A job is not pending any more."""
+        self.newcomers.pop(name, None)
+        self.backoff.pop(name, None)
+        for waitlist in self.lists:
+            if name in waitlist:
+                waitlist.remove(name)
+
+    def __contains__(self, name: str) -> bool:
+        return any(name in waitlist for waitlist in self.lists)
+
+    def key_of(self, job_state: JobState) -> JobKey:
+        """Its place in its queue: first jobs that lost pods they cannot do without."""
+        return (
+            not self.lost_min_available(job_state),
+            *self._framework.votes.job_key(job_state),
+        )
+
+    def lost_min_available(self, job_state: JobState) -> bool:
+        """Whether a job that ran lacks pods it cannot do without."""
+        return (
+            job_state.below_min_available
+            or job_state.job.name in self._failures.repairs
+        )
+
+    def _list_of(self, job_state: JobState) -> PendingQueue:
+        if job_state.phase is Phase.PENDING:
+            return self.gated
+        return self.best_effort if job_state.asks_nothing else self.waiting
+
+    # Jobs that were tried and found no place.
+
+    def pass_over(self, line: EquivalenceClass) -> None:
+        """The queue of *line* has its share; no job in it is tried."""
+        _key, job_state = line.front
+        queue = job_state.job.queue
+        self._satisfied.add(queue)
+        self._eviction.fail(line)
+        why = QueueReason(PendingCause.SHARE_USED, queue)
+        self._reports.report_pending(job_state, why)
+
+    def is_satisfied(self, queue: str) -> bool:
+        """Whether *queue* had its share, and nothing has changed since."""
+        return queue in self._satisfied
+
+    def reject(self, line: EquivalenceClass, why: QueueReason) -> None:
+        """No job of *line* is admitted; the first may still fit."""
+        self.gated.hold_back(line, why)
+        self.rejected.append(line)
+        self._eviction.fail(line)
+
+    def report_rejected(self) -> None:
+        """Report why rejected jobs are pending."""
+        for line in self.rejected:
+            if line and line.why is not None:
+                self._reports.report_pending(line.front[1], line.why)
+        self.rejected = []
+
+    def report_unreported(self) -> None:
+        """Report why jobs are pending that wait behind others."""
+        found: list[tuple[JobState, Waiting | QueueReason | None]] = []
+        for name, job_state in self._reports.unreported.items():
+            waitlist = self._list_of(job_state)
+            if (
+                job_state.history.reported
+                or job_state.placements
+                or name not in waitlist
+            ):
+                continue
+            found.append((job_state, waitlist.line_of(name).why))
+        self._reports.report_unreported(found)
+
+
+class SatisfiedQueues:
+    """Queues that had their share, until usage, rules or victims change."""
+
+    def __init__(self, state: SchedulerState, changes: Changes) -> None:
+        self._state, self._changes = state, changes
+        self._known: dict[str, tuple[int, int]] = {}
+
+    @property
+    def _tick(self) -> tuple[int, int]:
+        changed = Change.RULES_CHANGED, Change.VICTIMS_CHANGED
+        return self._state.version, self._changes.tick(*changed)
+
+    def add(self, queue: str) -> None:
+        """*queue* has its share now."""
+        self._known[queue] = self._tick
+
+    def __contains__(self, queue: str) -> bool:
+        return self._known.get(queue) == self._tick
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._known.clear()

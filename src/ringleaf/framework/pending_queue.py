@@ -1,0 +1,333 @@
+"""Jobs that wait, kept so that nothing is looked at again for no reason.
+
+Jobs of one queue that ask for the same stand in one *line*, the first in job order in
+front. When the job in front finds no room, none behind it does: the line is closed. It
+opens again when something is free that its jobs could use.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from ringleaf.framework.job_state import JobState, Phase
+from ringleaf.framework.reasons import QueueReason
+from ringleaf.model.decision import Waiting
+from ringleaf.model.job import Job
+from ringleaf.model.job_labels import Network
+from ringleaf.model.product import Product
+
+JobKey = tuple[Any, ...]
+SPARE_ENTRIES: Final = 64
+"""Entries of jobs that are no longer pending that are worth no tidying up."""
+
+
+class EquivalenceClass:
+    """Jobs of one queue that ask for the same, the first in job order in front."""
+
+    def __init__(self, shape: Job) -> None:
+        self.scheduling_key = shape
+        demands = [role.demand for role, _own in shape.role_ranks]
+        self.has_pod_affinity = any(d.near or d.spread for d in demands)
+        """Whether pods that come may be what its jobs wait for."""
+        minds = self.has_pod_affinity or any(d.apart for d in demands)
+        without_chips = not all(role.chips for role, _own in shape.role_ranks)
+        anything = minds or without_chips or shape.network is not Network.NONE
+        self.product = None if anything else shape.product
+        """What must be free for its jobs; None if it may be anything."""
+        self.why: Waiting | QueueReason | None = None
+        """Why it is closed: what its first job found, or what its queue says."""
+        self.searched: dict[str, int] = {}
+        """Action -> the changes at which a search for victims last found none."""
+        self._heap: list[tuple[JobKey, int, JobState]] = []
+        self._serial: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._serial)
+
+    def __iter__(self) -> Iterator[JobState]:
+        """Its jobs, in no particular order."""
+        return (entry[2] for entry in self._heap if self._alive(entry))
+
+    def entries(self) -> list[tuple[JobKey, JobState]]:
+        """Its jobs with their keys, in no particular order."""
+        serials = self._serial
+        return [
+            (key, job_state)
+            for key, serial, job_state in self._heap
+            if serials.get(job_state.job.name) == serial
+        ]
+
+    def push(self, key: JobKey, serial: int, job_state: JobState) -> None:
+        """A job joins the line."""
+        self._serial[job_state.job.name] = serial
+        heappush(self._heap, (key, serial, job_state))
+
+    def drop(self, name: str) -> None:
+        """A job leaves the line."""
+        del self._serial[name]
+
+    @property
+    def front(self) -> tuple[JobKey, JobState]:
+        """The first of it, with its key; the line must not be empty."""
+        heap, serials = self._heap, self._serial
+        while True:
+            key, serial, job_state = heap[0]
+            if serials.get(job_state.job.name) == serial:
+                return key, job_state
+            heappop(heap)
+
+    def _alive(self, entry: tuple[JobKey, int, JobState]) -> bool:
+        return self._serial.get(entry[2].job.name) == entry[1]
+
+
+class WaitingSince:
+    """Since when jobs have waited, queue by queue, the longest first.
+
+    Args:
+        pending: The jobs that wait, by name.
+
+    """
+
+    def __init__(self, pending: Mapping[str, object]) -> None:
+        self._pending = pending
+        self._since: dict[str, list[tuple[float, int, JobState]]] = {}
+
+    def add(self, job_state: JobState, serial: int) -> None:
+        """A job begins to wait."""
+        since = self._since.setdefault(job_state.job.queue, [])
+        insort(since, (job_state.waiting_since, serial, job_state))
+        if len(since) > 2 * len(self._pending) + SPARE_ENTRIES:
+            self._tidy(since)
+
+    def forget(self, queue: str) -> None:
+        """No job of *queue* waits."""
+        self._since.pop(queue, None)
+
+    def oldest(self, queue: str) -> JobState | None:
+        """The job of *queue* that has been pending longest."""
+        since = self._since.get(queue, [])
+        gone = 0
+        while gone < len(since) and not self._still_waits(since[gone]):
+            gone += 1
+        del since[:gone]
+        return since[0][2] if since else None
+
+    def next_due(self, queue: str, after: float, now: float) -> float:
+        """When the next of *queue* has waited *after* seconds that has not yet."""
+        since = self._since.get(queue, [])
+        at = bisect_right(since, now, key=lambda entry: entry[0] + after)
+        while at < len(since):
+            if not self._still_waits(since[at]):
+                del since[at]
+            elif since[at][2].job.podless:
+                at += 1  # nothing is reserved for pods that are not made yet
+            else:
+                return since[at][0] + after
+        return inf
+
+    def _still_waits(self, entry: tuple[float, int, JobState]) -> bool:
+        since, _serial, job_state = entry
+        whole = job_state.phase is Phase.RUNNING and not job_state.below_min_available
+        waits = job_state.job.name in self._pending and not whole
+        return waits and since == job_state.waiting_since
+
+    def _tidy(self, since: list[tuple[float, int, JobState]]) -> None:
+        """Leave one entry for each job: the oldest may not be asked for, for long.
+
+        A standby, which decides nothing, never asks.
+        """
+        last = {each[2].job.name: each for each in sorted(since, key=lambda e: e[1])}
+        since[:] = sorted(filter(self._still_waits, last.values()))
+
+
+class PendingQueue:
+    """All lines, queue by queue, the open ones apart."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Job, EquivalenceClass] = {}
+        self._in_queue: dict[str, dict[EquivalenceClass, None]] = {}
+        self._line: dict[str, EquivalenceClass] = {}
+        self._open: dict[str, dict[EquivalenceClass, None]] = {}
+        self._closed: dict[Product | None, dict[EquivalenceClass, None]] = {}
+        self._held_back: dict[EquivalenceClass, None] = {}
+        self._lonely: dict[EquivalenceClass, None] = {}
+        self._top: dict[str, int] = {}
+        """No job of a queue has a higher priority."""
+        self.tried: dict[str, set[EquivalenceClass]] = {}
+        """Lines of a queue that were tried since all open ones were."""
+        self._serial = 0
+        self.since = WaitingSince(self._line)
+        """Since when jobs have waited."""
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._line
+
+    def __iter__(self) -> Iterator[JobState]:
+        """Every pending job, line by line."""
+        return (job_state for line in self._lines.values() for job_state in line)
+
+    def lines_in(self, queue: str) -> list[EquivalenceClass]:
+        """The lines of *queue*."""
+        return list(self._in_queue.get(queue, ()))
+
+    def add(self, job_state: JobState, key: JobKey) -> EquivalenceClass:
+        """A job begins to wait; a new line is open."""
+        job = job_state.job
+        alone = job_state.placements or job.previous is not None
+        shape = (
+            replace(job_state.scheduling_key, name=job.name)
+            if alone
+            else job_state.scheduling_key
+        )
+        line = self._lines.get(shape)
+        if line is None:
+            line = self._lines[shape] = EquivalenceClass(shape)
+            self._in_queue.setdefault(job.queue, {})[line] = None
+            self._open.setdefault(job.queue, {})[line] = None
+        self._serial += 1
+        line.push(key, self._serial, job_state)
+        self._line[job.name] = line
+        top = self._top.get(job.queue, job.priority)
+        self._top[job.queue] = max(job.priority, top)
+        if job_state.phase is not Phase.RUNNING or job_state.below_min_available:
+            self.since.add(job_state, self._serial)
+        if line.front[1] is job_state and not self.is_open(line):
+            self._forget(line)
+            self._reopen([line])  # others may give way to it
+        return line
+
+    def remove(self, name: str) -> None:
+        """A job waits no longer."""
+        line = self._line.pop(name)
+        line.drop(name)
+        if not line:
+            del self._lines[line.scheduling_key]
+            self._shut(line)
+            self._forget(line)
+            self._leave_queue(line)
+
+    def _leave_queue(self, line: EquivalenceClass) -> None:
+        """*line* is empty; a queue without lines is not kept, whatever its name."""
+        queue = line.scheduling_key.queue
+        self.tried.get(queue, set()).discard(line)
+        del self._in_queue[queue][line]
+        if not self._in_queue[queue]:
+            del self._in_queue[queue]
+            self._open.pop(queue, None)
+            self.since.forget(queue)
+            self._top.pop(queue, None)
+            self.tried.pop(queue, None)
+
+    def _forget(self, line: EquivalenceClass) -> None:
+        """*line* is not closed."""
+        for closed in self._closed.values():
+            closed.pop(line, None)
+        self._held_back.pop(line, None)
+        self._lonely.pop(line, None)
+        line.searched.clear()
+
+    @property
+    def lines(self) -> Iterable[EquivalenceClass]:
+        """Every line, open or not."""
+        return self._lines.values()
+
+    def line_of(self, name: str) -> EquivalenceClass:
+        """Where a job waits."""
+        return self._line[name]
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues with open lines."""
+        return [name for name, lines in self._open.items() if lines]
+
+    def is_open(self, line: EquivalenceClass) -> bool:
+        """Whether *line* is open; an empty one is not."""
+        return line in self._open.get(line.scheduling_key.queue, ())
+
+    def open_lines(self, queue: str) -> list[tuple[JobKey, int, EquivalenceClass]]:
+        """The open lines of *queue* as a heap by the job in front."""
+        return heap_of(self._open.get(queue, ()))
+
+    def close(self, line: EquivalenceClass, why: Waiting | None = None) -> None:
+        """No job in *line* finds room until something of its product is free."""
+        self._shut(line)
+        line.why = why
+        self._closed.setdefault(line.product, {})[line] = None
+        if line.has_pod_affinity:
+            self._lonely[line] = None
+
+    def hold_back(self, line: EquivalenceClass, why: QueueReason) -> None:
+        """No job in *line* may start until the usage of queues has changed."""
+        self._shut(line)
+        line.why = why
+        self._held_back[line] = None
+        if line.has_pod_affinity:
+            self._lonely[line] = None
+
+    def _shut(self, line: EquivalenceClass) -> None:
+        self._open.get(line.scheduling_key.queue, {}).pop(line, None)
+
+    def supply(self, products: Iterable[Product]) -> None:
+        """Something of *products* is free that was not."""
+        for product in (None, *products):
+            self._reopen(self._closed.pop(product, {}))
+
+    def pods_came(self) -> bool:
+        """Pods are there that were not; whether a job may have waited for them."""
+        if not self._lonely:
+            return False
+        affinity_unmet, self._lonely = self._lonely, {}
+        for line in affinity_unmet:
+            self._forget(line)
+        self._reopen(affinity_unmet)
+        return True
+
+    def reopen_others(self, queues: Collection[str]) -> None:
+        """More is requested in *queues*: jobs of others may take back from them."""
+        only = next(iter(queues)) if len(queues) == 1 else None
+        for line in [line for lines in self._closed.values() for line in lines]:
+            if line.scheduling_key.queue != only:
+                self._forget(line)
+                self._reopen([line])
+
+    def closed_above(self, queue: str, priority: int) -> list[EquivalenceClass]:
+        """The lines of *queue* that are not open, of jobs of a higher *priority*."""
+        if self._top.get(queue, priority) <= priority:
+            return []
+        return [
+            line
+            for line in self._in_queue[queue]
+            if not self.is_open(line) and line.front[1].job.priority > priority
+        ]
+
+    def accounts_changed(self) -> None:
+        """Queues use more or less than before."""
+        held_back, self._held_back = self._held_back, {}
+        self._reopen(held_back)
+
+    def everything_changed(self) -> None:
+        """Look at every line again."""
+        closed, self._closed = self._closed, {}
+        for lines in closed.values():
+            self._reopen(lines)
+        self.accounts_changed()
+
+    def _reopen(self, lines: Iterable[EquivalenceClass]) -> None:
+        for line in lines:
+            self._open.setdefault(line.scheduling_key.queue, {})[line] = None
+
+
+def heap_of(
+    lines: Iterable[EquivalenceClass],
+) -> list[tuple[JobKey, int, EquivalenceClass]]:
+    """Lines that are not empty as a heap by the job in front."""
+    heap = [(line.front[0], number, line) for number, line in enumerate(lines)]
+    heapify(heap)
+    return heap

@@ -1,0 +1,333 @@
+"""One attempt to place a job, pod by pod or as a whole, inside a statement."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from ringleaf.framework.statement import Statement
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job, Previous, Role
+from ringleaf.model.job_labels import Network
+from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.policies.chips import written_order
+from ringleaf.policies.fit import Request, allowed_chips, request_of
+from ringleaf.policies.gang import NodeAssignment
+from ringleaf.policies.repair import GangRequest, assignment_of, kept_assignments
+
+if TYPE_CHECKING:
+    from ringleaf.framework.session import Session
+
+RoleRanks = Sequence[tuple[Role, tuple[int, ...]]]
+
+MANY: Final = 64
+"""A gang of this many replicas asks for room before it takes any."""
+
+
+class PlacementAttempt:
+    """One try to place a job inside a statement.
+
+    Args:
+        session: Its cluster, settings and plugins.
+        job: What is placed.
+        scope: What may move of a job that ran before.
+        limit: The most pods it may have.
+        running: Whether its pods stand and hold their chips, and others join them.
+
+    """
+
+    def __init__(
+        self,
+        session: "Session",
+        job: Job,
+        scope: RestartScope,
+        limit: int | None = None,
+        *,
+        running: bool = False,
+    ) -> None:
+        self._session, self._job, self._scope = session, job, scope
+        self._limit = job.n_pods if limit is None else limit
+        self._running = running
+        self._kept: list[NodeAssignment] = []
+        self._before: list[Placement] = []
+        self._there: set[int] = set()
+        self._roles: Mapping[int, Role] = {}
+        if job.roles:
+            self._roles = job.role_by_pod
+        self._leaf: int | None = None
+        self.short: Role | None = None
+        """The role of which a pod found no node, where each is placed on its own."""
+
+    def place(self, statement: Statement) -> list[Placement] | None:
+        """Hold chips for every pod, or return None with some of them held.
+
+        Pods that stand already are not among them.
+        """
+        job, alone = self._job, one_by_one(self._job)
+        self._keep(statement)
+        if self._kept and not self._running:
+            staying = [seat for seat in self._kept if alone or not seat.chips]
+            self._before = [self.take(statement, seat) for seat in staying]
+        if not alone:
+            return self._together(statement)
+        many = job.replicas >= MANY and job.previous is None and not job.roles
+        if many and self._session.lacks_room(job):
+            return None
+        self._leaf = self._one_leaf()
+        return self._one_by_one(statement, job.role_ranks, list(self._before))
+
+    def _one_leaf(self) -> int | None:
+        """The leaf inside which the pods stay where ranks tie (D38).
+
+        That of the pods that stay, if there are any.
+        """
+        session, cluster = self._session, self._session.cluster
+        if self._kept and not session.sums_scores:
+            under = {cluster.leaf.item(seat.node) for seat in self._kept if seat.chips}
+            return under.pop() if len(under) == 1 else None
+        return session.leaf_for(self._job, min(self._limit, self._job.replicas))
+
+    def _keep(self, statement: Statement) -> None:
+        """Find the pods that stay; unless they stand, release what the job holds."""
+        job, cluster = self._job, self._session.cluster
+        if self._running:
+            assert job.previous is not None
+            self._there = {each.replica for each in job.previous.placements}
+            self._kept = self.running_seats()
+            return
+        statement.drop(job.name)
+        if self._scope is not RestartScope.JOB:
+            self._kept = kept_assignments(cluster, job)
+            self._there = {seat.replica for seat in self._kept}
+
+    def running_seats(self) -> list[NodeAssignment]:
+        """The seats of the pods of a running job."""
+        job, cluster = self._job, self._session.cluster
+        assert job.previous is not None
+        return [
+            assignment_of(cluster, job, placement)
+            for placement in job.previous.placements
+            if placement.node in cluster.index and self._is_own(placement)
+        ]
+
+    def _is_own(self, placement: Placement) -> bool:
+        """Whether a pod that stands is one the job has; it may have changed since."""
+        job = self._job
+        if not job.roles:
+            return placement.replica < job.replicas and bool(placement.chips)
+        role = self._roles.get(placement.replica)
+        return role is not None and bool(role.chips) == bool(placement.chips)
+
+    def _one_by_one(
+        self, statement: Statement, role_ranks: RoleRanks, placed: list[Placement]
+    ) -> list[Placement] | None:
+        """The best node for one pod after the other, role by role, after *placed*."""
+        for role, replicas, must in self._turns(role_ranks):
+            if not self._fill(statement, role, replicas, placed) and must:
+                return None
+        if not self._running and not self._is_enough(placed):
+            return None
+        return sorted(placed, key=lambda pod: (not pod.chips, pod.replica))
+
+    def _is_enough(self, placed: Sequence[Placement]) -> bool:
+        """Whether the job can start with the pods *placed*."""
+        job = self._job
+        if len(placed) < job.min_pods or not job.is_elastic:
+            return len(placed) >= job.min_pods
+        return sum(1 for pod in placed if pod.chips) >= job.min_chip_pods
+
+    def _turns(
+        self, role_ranks: RoleRanks
+    ) -> Iterator[tuple[Role, Sequence[int], bool]]:
+        """Which pods are placed when, and whether all of them must be.
+
+        First the pods that each role cannot do without; of a job that starts whole,
+        these are all.
+        """
+        rigid = not (self._running or self._job.is_elastic)
+        later = []
+        for role, own in role_ranks:
+            missing: Sequence[int] = own
+            if self._there:
+                missing = [replica for replica in own if replica not in self._there]
+            if rigid:
+                yield role, missing, True
+                continue
+            need = max(0, self._job.min_available_of(role) - (len(own) - len(missing)))
+            yield role, missing[:need], not self._running
+            later.append((role, missing[need:], False))
+        yield from later
+
+    def _room(self, placed: Sequence[Placement]) -> int:
+        """How many pods more the job may have than are *placed*; below 0 for none."""
+        room = self._limit - len(placed)
+        if self._running:
+            room -= len(self._there)
+        return room
+
+    def _fill(
+        self,
+        statement: Statement,
+        role: Role,
+        replicas: Sequence[int],
+        placed: list[Placement],
+    ) -> bool:
+        """Place pods of *role* one after the other; whether all of them were."""
+        session, job = self._session, self._job
+        request = request_of(job, role)
+        blocks = request.network is Network.SUPERPODS
+        room = self._room(placed)
+        for replica in replicas[: max(0, room)]:
+            node = session.best(job, role, request, self._leaf if role.chips else None)
+            if node is None:
+                self.short = self.short or role
+                return False
+            block = job.block_of(replica) if blocks else None
+            seat = NodeAssignment(replica, node, block=block)
+            placed.append(self.take(statement, seat, request))
+        return len(replicas) <= room
+
+    def _together(self, statement: Statement) -> list[Placement] | None:
+        """As many pods with chips as the network rule takes, then the others."""
+        sizes = self._sizes()
+        low, high = 0, len(sizes)
+        if high > 1 and self._accepts(sizes[-1]):
+            low = high - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._accepts(sizes[middle]):
+                low = middle
+            else:
+                high = middle
+        return self._as_many(statement, sizes[low]) if sizes else None
+
+    def _sizes(self) -> Sequence[int]:
+        """How many pods with chips there may be, fewest first."""
+        job = self._job
+        if not (self._running or job.is_elastic):
+            return (job.replicas,)
+        kept = sum(bool(seat.chips) for seat in self._kept)
+        least = sum(job.min_available_of(role) for role in job.roles if not role.chips)
+        elsewhere = len(self._there) - len(self._kept)
+        most = self._limit - elsewhere - max(least, len(self._kept) - kept)
+        step = job.block_nodes if job.network is Network.SUPERPODS else 1
+        stands = [kept] if self._running and kept else []
+        fewest = kept + 1 if stands else max(kept, job.min_chip_pods)
+        every = len(self._able())
+        wider = range(fewest, min(most, every) + 1)
+        full = every if job.finished else 0
+        return [*stands, *(n for n in wider if n % step == 0 or n == full)]
+
+    def _accepts(self, size: int) -> bool:
+        with Statement(self._session.cluster) as trial:
+            return self._as_many(trial, size) is not None
+
+    def _as_many(self, statement: Statement, size: int) -> list[Placement] | None:
+        """Places for *size* pods with chips, and for the pods without."""
+        job = self._job
+        lineup = GangRequest(
+            self._chosen(size),
+            [seat for seat in self._kept if seat.chips],
+            self._session.refused(job, roles_with_chips(job)),
+            grows=self._running or job.is_elastic,
+        )
+        seats = self._seats(lineup)
+        if seats is None:
+            return None
+        if self._running:
+            seats = [seat for seat in seats if seat.chips is None]
+        placed = [*self._before, *(self.take(statement, seat) for seat in seats)]
+        if not job.roles:
+            return placed
+        without = [(role, own) for role, own in job.role_ranks if not role.chips]
+        return self._one_by_one(statement, without, placed)
+
+    def _seats(self, lineup: GangRequest) -> list[NodeAssignment] | None:
+        """The seats of *lineup*, found as if no pod with chips stood anywhere."""
+        session, job = self._session, self._job
+        with Statement(session.cluster) as aside:
+            if self._running and lineup.kept:
+                aside.release_pods(job.name, {seat.replica for seat in lineup.kept})
+            return session.assignments(job, self._scope, lineup)
+
+    def _chosen(self, size: int) -> Sequence[int]:
+        """*size* pods with chips, by their ranks.
+
+        Those that stay, those their role cannot do without, those that ran before.
+        """
+        job, able = self._job, self._able()
+        if size == len(able):
+            return able
+        stays = {seat.replica for seat in self._kept}
+        needs = {
+            replica
+            for role, own in job.role_ranks
+            for replica in sorted(own, key=lambda n: n not in stays)[
+                : job.min_available_of(role)
+            ]
+        }
+        past = job.previous.placements if job.previous else ()
+        before = {placement.replica for placement in past}
+
+        def late(replica: int) -> tuple[bool, bool, bool, int]:
+            return (
+                replica not in stays,
+                replica not in needs,
+                replica not in before,
+                replica,
+            )
+
+        return sorted(sorted(able, key=late)[:size])
+
+    def _able(self) -> Sequence[int]:
+        """The pods with chips, without those that stand on an unknown node."""
+        lost = self._there - {seat.replica for seat in self._kept}
+        ranks = self._job.ranks
+        return [rank for rank in ranks if rank not in lost] if lost else ranks
+
+    def take(
+        self, statement: Statement, seat: NodeAssignment, request: Request | None = None
+    ) -> Placement:
+        """Choose chips of the seat's node and hold them in the same breath (D18)."""
+        cluster, job, node = self._session.cluster, self._job, seat.node
+        role = self._roles.get(seat.replica)
+        request = request or request_of(job, role)
+        taken = seat.chips
+        if taken is None:
+            usable = cluster.free.item(node) & allowed_chips(cluster, request).item(
+                node
+            )
+            taken = request.table.taken(usable)
+            assert taken.bit_count() == request.row.asked, "a seat without its chips"
+        mark, demand = seat.mark or NO_MARK, (role or job).demand
+        statement.allocate(job.name, node, taken, seat.replica, mark, demand=demand)
+        return Placement(
+            seat.replica,
+            cluster.names[node],
+            written_order(request.row, taken),
+            seat.block,
+            seat.mark,
+            None if role is None else role.name,
+        )
+
+
+def roles_with_chips(job: Job) -> list[Role]:
+    """The roles of *job* whose pods ask for chips."""
+    return [role for role, _own in job.role_ranks if role.chips]
+
+
+def one_by_one(job: Job) -> bool:
+    """Whether pods with chips are placed one after the other, not as a whole.
+
+    Without a network rule; a single pod in a SuperPoD needs no block.
+    """
+    if job.network is Network.SWITCHES:
+        return job.replicas == 0
+    return job.replicas <= 1 or job.network is Network.NONE
+
+
+def as_running(job: Job, held: Iterable[Placement], lost: Iterable[Placement]) -> Job:
+    """*job* with the pods it has, and where those were that it has no more."""
+    failed = () if job.previous is None else job.previous.failed_nodes
+    previous = Previous(tuple(held), failed, RestartScope.POD, tuple(lost))
+    return replace(job, previous=previous)

@@ -1,0 +1,214 @@
+"""How many pods of a job its queue lets run, and why it lets fewer.
+
+What other jobs of the queue have reserved, and what those need that are repaired, is
+left to them.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from math import inf
+
+from ringleaf.framework.framework import Framework
+from ringleaf.framework.job_state import JobState, pod_amounts
+from ringleaf.framework.reasons import PendingCause, QueueReason, Shortage
+from ringleaf.framework.repairs import Repairs
+from ringleaf.framework.reservations import Reservations
+from ringleaf.framework.state import SchedulerState
+from ringleaf.model.amounts import Amounts, add, plus, scaled
+from ringleaf.model.job import Job
+from ringleaf.model.queue import Queue
+
+
+class Quota:
+    """What queues let their jobs use."""
+
+    def __init__(
+        self,
+        state: SchedulerState,
+        framework: Framework,
+        reservations: Reservations,
+        repairs: Repairs,
+    ) -> None:
+        self._state, self._framework = state, framework
+        self._reservations, self._repairs = reservations, repairs
+
+    def limit(self, job_state: JobState, *, overdue: bool = False) -> int | None:
+        """How many pods of a job may run; None when too few to start.
+
+        An *overdue* job is limited by the queue's capability, not by its current
+        share: two queues that each wait for all of the cluster would wait forever.
+        """
+        job = job_state.job
+        queue = self._state.queues.get(job.queue)
+        if queue is None or not queue.is_open:
+            return None
+        allowed = self._allowance(job_state, queue, overdue=overdue)
+        held = len(job_state.placements)
+        if not held and allowed(job_state.total):
+            return job_state.n_pods - len(job_state.finished)
+        asks = list(_asks_of(job, {*job_state.missing}))
+        if held and allowed(_sum(asks)):
+            return held + len(asks)
+        low, high = max(1, job_state.min_pods - job_state.ready), len(asks)
+        if low >= high or not allowed(_sum(asks[:low])):
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if allowed(_sum(asks[:middle])):
+                low = middle
+            else:
+                high = middle
+        return held + low
+
+    def _allowance(
+        self, job_state: JobState, queue: Queue, *, overdue: bool
+    ) -> Callable[[Amounts], bool]:
+        """Whether a job may use so much more.
+
+        From the share of the queue it leaves what was promised to jobs for which pods
+        end, and from its capability everything that others need.
+        """
+        promised, reserved = self._kept_for_others(job_state)
+
+        def allowed(amounts: Amounts) -> bool:
+            if reserved and not _below(
+                queue.capability,
+                self._state.account(queue.name).allocated,
+                plus(amounts, reserved),
+            ):
+                return False
+            if overdue:
+                return self._is_capable(queue, amounts)
+            asked = plus(amounts, promised) if promised else amounts
+            return self._framework.votes.allocatable(queue, asked)
+
+        return allowed
+
+    def _kept_for_others(
+        self, job_state: JobState
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """What other jobs of the queue were promised, and what they need in all.
+
+        What blockers of the same queue will release is subtracted.
+        """
+        promised = self._reservations.promised_to_others(job_state)
+        reserved = dict(promised)
+        if self._state.queues[job_state.job.queue].capability:
+            for booking in self._reservations.aged_of_others(job_state):
+                add(reserved, booking.lacks)
+        for name, repair in self._repairs.open.items():
+            if name == job_state.job.name or repair.job is None:
+                continue
+            if repair.job.queue == job_state.job.queue:
+                lacks = repair.wanting(self._state.job_states.get(name))
+                add(reserved, _sum(_asks_of(repair.job, lacks)))
+        return promised, reserved
+
+    def _is_capable(self, queue: Queue, amounts: Amounts) -> bool:
+        """Whether *queue* may ever use *amounts* more than it does."""
+        state = self._state
+        used = state.account(queue.name).allocated
+        kept: dict[str, int] = {}
+        for other in state.queues.values():
+            if other.name != queue.name:
+                add(kept, other.guarantee)
+        total, most = state.total, queue.capability
+        rest = inf if state.unnamed is None else state.unnamed
+        return all(
+            used.get(name, 0) + amount <= most.get(name, inf)
+            and used.get(name, 0) + amount <= total.get(name, rest) - kept.get(name, 0)
+            for name, amount in amounts.items()
+        )
+
+    # Why a job may not.
+
+    def closed(self, name: str) -> QueueReason | None:
+        """Why no job of the queue *name* starts; None if some do."""
+        queue = self._state.queues.get(name)
+        if queue is None:
+            return QueueReason(PendingCause.NO_QUEUE, name)
+        return None if queue.is_open else QueueReason(PendingCause.QUEUE_CLOSED, name)
+
+    def no_room(self, job_state: JobState) -> QueueReason:
+        """Why a job may not start now: its queue is closed, or has no room."""
+        name = job_state.job.queue
+        if (closed := self.closed(name)) is not None:
+            return closed
+        queue, account = self._state.queues[name], self._state.account(name)
+        low = max(1, job_state.min_pods - job_state.ready)
+        wanted = _sum([*_asks_of(job_state.job, {*job_state.missing})][:low])
+        promised, reserved = self._kept_for_others(job_state)
+        limits = self._framework.votes.queue_limits(queue)
+        found = _shortage(job_state.job, account.allocated, promised, limits, wanted)
+        if found is None:
+            most, used = queue.capability, account.allocated
+            found = _shortage(job_state.job, used, reserved, most, wanted)
+        return QueueReason(PendingCause.NO_ROOM, name, found)
+
+    def not_admitted(self, job_state: JobState) -> QueueReason:
+        """Why a job is not admitted: its queue is closed or full, or the cluster is.
+
+        A queue that may use all there is, is full when the cluster is: by what runs,
+        and by what jobs that were admitted before will use.
+        """
+        name = job_state.job.queue
+        if (closed := self.closed(name)) is not None:
+            return closed
+        queues, account = self._state.queues, self._state.account(name)
+        limited = queues[name].capability or any(
+            queue.guarantee for queue in queues.values() if queue.name != name
+        )
+        if not limited:
+            return QueueReason(PendingCause.CLUSTER_FULL, name)
+        kept = plus(account.inqueue, scaled(account.elastic, -1))
+        limits = self._framework.votes.admission_limits(queues[name])
+        used, wanted = account.allocated, job_state.min_resources
+        found = _shortage(job_state.job, used, kept, limits, wanted)
+        return QueueReason(PendingCause.NOT_ADMITTED, name, found)
+
+    def up_to_date(self, why: QueueReason, job_state: JobState) -> QueueReason:
+        """*why* a job is pending, with the figures of now."""
+        ways = {
+            PendingCause.NO_ROOM: self.no_room,
+            PendingCause.NOT_ADMITTED: self.not_admitted,
+        }
+        now = ways[why.cause](job_state) if why.cause in ways else why
+        return now if now.cause is why.cause else why
+
+
+def _shortage(
+    job: Job, used: Amounts, kept: Amounts, limits: Amounts, wanted: Amounts
+) -> Shortage | None:
+    """The first resource of which *limits* leave less than is *wanted*."""
+    for name, amount in wanted.items():
+        limit, taken = limits.get(name, inf), used.get(name, 0) + kept.get(name, 0)
+        if amount and taken + amount > limit:
+            own, others = used.get(name, 0), kept.get(name, 0)
+            if name != job.product.resource:
+                return Shortage(name, own, others, int(limit), amount)
+            whole = int(limit) // 1000 * 1000
+            return Shortage("chips", own, others, whole, amount)
+    return None
+
+
+def _below(most: Amounts, used: Amounts, amounts: Amounts) -> bool:
+    """Whether *amounts* fit between what is *used* and the *most*."""
+    return all(
+        used.get(name, 0) + amounts.get(name, 0) <= limit
+        for name, limit in most.items()
+        if amounts.get(name, 0)
+    )
+
+
+def _asks_of(job: Job, replicas: Collection[int]) -> Iterator[dict[str, int]]:
+    """What each of these pods requests."""
+    for role, own in job.role_ranks:
+        for replica in own:
+            if replica in replicas:
+                yield pod_amounts(job, role)
+
+
+def _sum(asks: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for ask in asks:
+        add(total, ask)
+    return total

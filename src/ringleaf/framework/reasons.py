@@ -1,0 +1,127 @@
+"""Why a job is pending for another reason than nodes: closed values, with figures.
+
+Words are made here and nowhere else; no other module looks into them.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+from ringleaf.model.demand import amount_words
+
+
+class PendingCause(Enum):
+    """What keeps a job from being tried, or from starting."""
+
+    NO_QUEUE = auto()
+    """Its queue does not exist."""
+    QUEUE_CLOSED = auto()
+    NO_ROOM = auto()
+    """It needs more than its queue may use now."""
+    SHARE_USED = auto()
+    """Its queue uses its share."""
+    NOT_ADMITTED = auto()
+    """It needs more than its queue may admit."""
+    CLUSTER_FULL = auto()
+    """Running and admitted jobs fill the cluster."""
+    BACKOFF = auto()
+    """Its pods did not run: it is tried again later."""
+    BEHIND = auto()
+    """Other jobs of its queue are ahead of it."""
+    REFUSED = auto()
+    """A plugin refuses it."""
+
+
+NOT_ADMITTED: Final = frozenset({PendingCause.NOT_ADMITTED, PendingCause.CLUSTER_FULL})
+"""Causes after which admitted jobs must end first."""
+
+_WORDS: Final[Mapping[PendingCause, str]] = MappingProxyType(
+    {
+        PendingCause.NO_QUEUE: "queue {queue!r} does not exist",
+        PendingCause.QUEUE_CLOSED: "queue {queue!r} is closed",
+        PendingCause.NO_ROOM: "queue {queue!r} has no room",
+        PendingCause.SHARE_USED: "queue {queue!r} uses its share",
+        PendingCause.NOT_ADMITTED: "not admitted: queue {queue!r} has no room",
+        PendingCause.CLUSTER_FULL: (
+            "not admitted: running and admitted jobs fill the cluster"
+        ),
+        PendingCause.BACKOFF: "its pods did not run, it is retried in {detail} s",
+        PendingCause.BEHIND: "other jobs of queue {queue!r} are ahead of it",
+        PendingCause.REFUSED: "{detail}",
+    }
+)
+
+
+class Shortage(Struct, frozen=True):
+    """A resource of which a queue has too little left, in thousandths.
+
+    Args:
+        resource: Its name, as people read it.
+        used: What the jobs of the queue use.
+        kept: What is kept for others of its jobs: admitted, reserved or repaired.
+        limit: What the queue may use.
+        wanted: What the job needs.
+
+    """
+
+    resource: str
+    used: int
+    kept: int
+    limit: int
+    wanted: int
+
+    @property
+    def words(self) -> str:
+        """The figures.
+
+        >>> Shortage("chips", 96_000, 0, 128_000, 64_000).words
+        '96 of 128 chips used, job wants 64'
+        >>> Shortage("cpu", 500, 1000, 2000, 4000).words
+        '500m of 2 cpu used, 1 kept for other jobs, job wants 4'
+        """
+        more = self.kept > 0  # admitted jobs may use less than they could spare
+        kept = f", {amount_words(self.kept)} kept for other jobs" * more
+        return (
+            f"{amount_words(self.used)} of {amount_words(self.limit)} {self.resource} "
+            f"used{kept}, job wants {amount_words(self.wanted)}"
+        )
+
+
+class QueueReason(Struct, frozen=True):
+    """Why a job is pending, whatever the nodes have free.
+
+    Args:
+        cause: What it is.
+        queue: Its queue.
+        shortage: What the queue has too little of, as far as that is known.
+        detail: What a plugin said, or seconds.
+
+    """
+
+    cause: PendingCause
+    queue: str = ""
+    shortage: Shortage | None = None
+    detail: str = ""
+
+    @property
+    def words(self) -> str:
+        """The reason for people.
+
+        >>> QueueReason(PendingCause.NO_ROOM, "a").words
+        "queue 'a' has no room"
+        >>> few = Shortage("chips", 96_000, 0, 128_000, 64_000)
+        >>> QueueReason(PendingCause.NO_ROOM, "a", few).words
+        "queue 'a' has no room: 96 of 128 chips used, job wants 64"
+        """
+        said = _WORDS[self.cause].format(queue=self.queue, detail=self.detail)
+        return said if self.shortage is None else f"{said}: {self.shortage.words}"
+
+    def is_like(self, other: "QueueReason | None") -> bool:
+        """Whether both say the same, but for figures: then it is no news."""
+        if other is None:
+            return False
+        own = self.cause, self.queue, self.detail
+        return own == (other.cause, other.queue, other.detail)

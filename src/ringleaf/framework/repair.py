@@ -1,0 +1,275 @@
+"""One job that is being repaired: where its pods were, and what is held for them.
+
+The places of pods that were deleted though nothing is wrong with them are held for
+their successors by a ``Hold``, so that no other job finds them free.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.statement import Statement
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
+from ringleaf.model.job import Job, Previous
+from ringleaf.model.mask import mask_of
+from ringleaf.model.owner import Hold, Purpose
+from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.policies.faults import asks_first
+from ringleaf.policies.fit import eligible, has_request, request_of, takes_pods
+from ringleaf.policies.repair import kept_assignments
+
+UNFIT = frozenset({Cause.RELATION})
+"""Causes after which no pod of the job goes back to the node, whatever it looks like.
+"""
+
+
+class DeletedPods:
+    """The pods of one job that were deleted because of faults."""
+
+    def __init__(self) -> None:
+        self.pods: set[int] = set()
+        """Those that are not back yet."""
+        self.ever: set[int] = set()
+        """All of them, also those that are back."""
+        self.at: float | None = None
+        """When the last of them were deleted."""
+        self.forced: set[int] = set()
+        """Those that were deleted at once and are not back yet."""
+        self.gone_at: float | None = None
+        """When the last of them was gone."""
+        self.awaited: set[int] = set()
+        """Those that hold nothing, until it is reported that they are gone."""
+
+
+class HeldPlaces:
+    """What is held for the pods of one job, under *owner*."""
+
+    def __init__(self, owner: Hold) -> None:
+        self.owner = owner
+        self.nodes: set[str] = set()
+        """Where something is held."""
+        self.spare: dict[int, Placement] = {}
+        """Where pods can go as far as is known: home, or elsewhere."""
+        self.moving: set[int] = set()
+        """Pods that go elsewhere with others, though their places are healthy."""
+
+
+class Repair:
+    """One job that is being repaired."""
+
+    def __init__(self, name: str, since: float, job: Job | None = None) -> None:
+        self.job = job
+        """What it is, if that is known: its pods may not be there yet."""
+        self.since = since
+        self.scope = RestartScope.POD
+        """How much of it is deleted."""
+        self.ailments: dict[int, PodFault] = {}
+        """The pods that are or were faulty."""
+        self.placements: dict[int, Placement] = {}
+        """Where its pods were."""
+        self.deletion = DeletedPods()
+        self.asked_at: float | None = None
+        """When its processes were asked to end by themselves."""
+        self.stuck_at: float | None = None
+        """Since when pods that came back find no place."""
+        self.rate_limited = False
+        """Whether it waits for the eviction rate limit."""
+        self.is_adopted = False
+        """Whether another scheduler began it."""
+        self.retries_used = 0
+        self.held = HeldPlaces(Hold(name, Purpose.REPAIR))
+
+    @property
+    def name(self) -> str:
+        """The name of its job."""
+        return self.held.owner.job
+
+    @classmethod
+    def of(cls, name: str, record: Record, job: Job | None) -> "Repair":
+        """The repair that another scheduler began."""
+        found = cls(name, record.since, job)
+        found.is_adopted = True
+        found.scope = record.scope
+        found.ailments = {each.replica: each for each in record.ailments}
+        found.placements = {each.replica: each for each in record.placements}
+        found.deletion.pods = {*record.deleted}
+        found.deletion.ever = {*record.deleted}
+        found.deletion.at = record.deleted_at
+        if record.deleted and record.deleted_at is None:
+            found.deletion.at = record.since  # sometime it was
+        found.stuck_at = record.stuck_at
+        found.retries_used = record.retries_used
+        if not record.deleted:
+            found.asked_at = record.since  # what else is there to remember
+        return found
+
+    @property
+    def record(self) -> Record:
+        """What must not be forgotten of it."""
+        return Record(
+            since=self.since,
+            scope=self.scope,
+            ailments=tuple(self.ailments[n] for n in sorted(self.ailments)),
+            placements=tuple(self.placements[n] for n in sorted(self.placements)),
+            deleted=tuple(sorted(self.deletion.pods)),
+            deleted_at=self.deletion.at,
+            stuck_at=self.stuck_at,
+            retries_used=self.retries_used,
+        )
+
+    @property
+    def unfit(self) -> tuple[str, ...]:
+        """The nodes to which none of its pods goes back."""
+        ailments = self.ailments.values()
+        return tuple(sorted({a.node for a in ailments if a.cause in UNFIT and a.node}))
+
+    @property
+    def previous(self) -> Previous:
+        """Where its pods were, for the rules of repair."""
+        placements = tuple(self.placements[n] for n in sorted(self.placements))
+        return Previous(placements, self.unfit, RestartScope.JOB)
+
+    @property
+    def causes(self) -> set[Cause]:
+        """What is or was wrong."""
+        return {each.cause for each in self.ailments.values()}
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether its processes were asked to end by themselves, by any scheduler.
+
+        Of what another scheduler did it is known only what its job wants now.
+        """
+        if self.asked_at is not None or not self.is_adopted:
+            return self.asked_at is not None
+        return self.job is not None and asks_first(self.job.recovery, self.causes)
+
+    def wanting(self, job_state: JobState | None) -> set[int]:
+        """The pods that were deleted and are neither back nor done."""
+        if job_state is None:
+            return self.deletion.pods
+        back = job_state.placements.keys() - job_state.terminating
+        return self.deletion.pods - back - job_state.finished
+
+    def knows_more_than(self, job: Job) -> bool:
+        """Whether pods of it are not in *job*: a job shrinks while its pods go."""
+        if self.job is None:
+            return False
+        return bool(self.deletion.pods & {*self.job.numbers} - {*job.numbers})
+
+    def concerns(self, nodes: Collection[str]) -> bool:
+        """Whether one of its faulty pods is or was on one of *nodes*."""
+        return any(each.node in nodes for each in self.ailments.values())
+
+    def hold(self, cluster: Cluster, job_state: JobState | None) -> None:
+        """Hold what is free of the places of pods that were deleted and are healthy.
+
+        Of others, what is known to be free elsewhere.
+        """
+        wanting = self.wanting(job_state)
+        with Statement(cluster) as statement:
+            statement.drop(self.held.owner)
+            self.held.nodes = set()
+            for takes, demand, own in self._kinds(cluster) if wanting else ():
+                some = sorted(wanting.intersection(own))
+                self._hold(statement, cluster, takes, demand, some)
+            statement.commit()
+
+    def _kinds(
+        self, cluster: Cluster
+    ) -> Iterator[tuple[NDArray[np.bool_], Demand, Collection[int]]]:
+        """The nodes that take its pods, what they ask and which they are."""
+        if self.job is None:
+            yield takes_pods(cluster), NOTHING, self.deletion.pods
+            return
+        if not has_request(self.job):
+            return  # its pods came back with requests that no node can meet
+        for role, own in self.job.role_ranks:
+            takes = eligible(cluster, request_of(self.job, role))
+            yield takes, role.demand, own
+        if others := self.deletion.pods.difference(self.job.numbers):
+            yield takes_pods(cluster), NOTHING, others
+
+    def _hold(
+        self,
+        statement: Statement,
+        cluster: Cluster,
+        takes: NDArray[np.bool_],
+        demand: Demand,
+        replicas: Iterable[int],
+    ) -> None:
+        """The same, for pods that are alike, on nodes that take them."""
+        unfit = self.unfit
+        for replica in replicas:
+            for place in (self.placements.get(replica), self.held.spare.get(replica)):
+                if place is None or place.node in unfit:
+                    continue
+                node = cluster.index.get(place.node)
+                if node is None or not takes.item(node):
+                    continue
+                if not is_free(cluster, node, place):
+                    continue
+                chips, mark = mask_of(place.chips), place.mark or NO_MARK
+                self.held.nodes.add(place.node)
+                statement.hold(
+                    self.held.owner, node, chips, replica, mark, demand=demand
+                )
+                if replica not in self.held.moving:
+                    break
+
+    def returning(self, cluster: Cluster, job_state: JobState) -> tuple[Placement, ...]:
+        """Where pods that a running job lacks were, if that is healthy and free."""
+        missing = {*job_state.missing} | job_state.terminating & self.deletion.pods
+        places = {n: self.placements[n] for n in missing & self.placements.keys()}
+        if not places or not has_request(job_state.remaining):
+            return ()
+        before = tuple(places[n] for n in sorted(places))
+        past = Previous(before, self.unfit, RestartScope.JOB)
+        kept = kept_assignments(cluster, replace(job_state.remaining, previous=past))
+        return tuple(places[seat.replica] for seat in kept)
+
+    def excluded(self, job: Job) -> Job:
+        """*job*, none of whose pods goes back to where one was separated from."""
+        unfit = self.unfit
+        if job.previous is not None or not unfit:
+            return job
+        return replace(job, previous=Previous((), unfit))
+
+    def lost(self, held: Iterable[Placement]) -> tuple[Placement, ...]:
+        """Where those of its pods were that are not *held*."""
+        there = {placement.replica for placement in held}
+        return tuple(p for n, p in sorted(self.placements.items()) if n not in there)
+
+    def drop(self, cluster: Cluster) -> None:
+        """Hold nothing any more."""
+        self.held.nodes = set()
+        with Statement(cluster) as statement:
+            statement.drop(self.held.owner)
+            statement.commit()
+
+
+def hold_all(
+    statement: Statement, cluster: Cluster, job: Job, placements: Iterable[Placement]
+) -> None:
+    """Give pods of *job* the places they had."""
+    roles = job.role_by_pod
+    for each in placements:
+        statement.allocate(
+            job.name,
+            cluster.index[each.node],
+            mask_of(each.chips),
+            each.replica,
+            each.mark or NO_MARK,
+            demand=roles[each.replica].demand,
+        )
+
+
+def is_free(cluster: Cluster, node: int, placement: Placement) -> bool:
+    """Whether the chips of *node* are usable that a pod had or is to have."""
+    chips = mask_of(placement.chips)
+    return chips & cluster.free.item(node) & cluster.healthy.item(node) == chips

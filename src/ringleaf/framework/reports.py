@@ -1,0 +1,95 @@
+"""What is reported of jobs, each thing once."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from ringleaf.framework.instruction import Instruction, Report, Verdict
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.reasons import PendingCause, QueueReason
+from ringleaf.framework.state import SchedulerState
+from ringleaf.model.decision import Waiting
+from ringleaf.policies.admission import warnings_of
+
+
+class Reports:
+    """The instructions of a cycle, and which reports of jobs are news."""
+
+    def __init__(self, state: SchedulerState) -> None:
+        self._state = state
+        self.out: list[Instruction] = []
+        """What is to be done, in order."""
+        self.unreported: dict[str, JobState] = {}
+        """Pending jobs of which no reason was reported yet."""
+        self.admitted: list[str] = []
+        """Jobs that were admitted in this cycle."""
+
+    def begin(self) -> None:
+        """A new cycle begins."""
+        self.out, self.admitted = [], []
+
+    def report(
+        self,
+        job_state: JobState,
+        verdict: Verdict,
+        message: str,
+        hint: str = "",
+        *,
+        behind: bool = False,
+        key: str = "",
+    ) -> None:
+        """Report something of a job, if it is news; *key* is what makes it so."""
+        if job_state.history.is_news(key or message):
+            job_state.history.why = None
+            waits = verdict is Verdict.WAITING
+            self.out.append(
+                Report(
+                    job_state.job.name,
+                    verdict,
+                    message,
+                    hint,
+                    behind=behind,
+                    warnings=self._warnings(job_state) if waits else (),
+                )
+            )
+
+    def report_pending(
+        self, job_state: JobState, why: Waiting | QueueReason, *, behind: bool = False
+    ) -> None:
+        """Report why a job is pending, if it is news; other figures are none."""
+        job = job_state.job
+        if isinstance(why, QueueReason):
+            if why.is_like(job_state.history.why):
+                return
+            begin = f"job {job.name!r} waits: needs {job.wanted}; "
+            behind = behind or why.cause is PendingCause.CLUSTER_FULL
+            told, key = begin + why.words, begin + replace(why, shortage=None).words
+            self.report(job_state, Verdict.WAITING, told, behind=behind, key=key)
+            job_state.history.why = why
+            return
+        found = replace(why, job=job)
+        job_state.history.why = None
+        if job_state.history.is_news(found.message):
+            self.out.append(
+                Report(
+                    job.name,
+                    Verdict.WAITING,
+                    found.message,
+                    found.hint,
+                    found.missing,
+                    found.reasons,
+                    warnings=self._warnings(job_state),
+                )
+            )
+
+    def report_unreported(
+        self, why: Iterable[tuple[JobState, Waiting | QueueReason | None]]
+    ) -> None:
+        """Report of jobs behind others *why* they are pending."""
+        for job_state, reason in why:
+            others = QueueReason(PendingCause.BEHIND, job_state.job.queue)
+            self.report_pending(job_state, reason or others, behind=not reason)
+        self.unreported = {}
+
+    def _warnings(self, job_state: JobState) -> tuple[str, ...]:
+        return warnings_of(job_state.job, self._state.settings)

@@ -1,0 +1,281 @@
+"""What plugins may look at: the cluster, the queues, how every job stands, the time.
+
+The view also keeps account: what each queue uses, and what its jobs ask. It hears of
+every pod that comes and goes from the cluster, also of those that are tried and taken
+back, so the accounts are right at any moment.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from ringleaf.framework.job_state import JobState, Phase
+from ringleaf.model.amounts import NONE, Amounts, add, take
+from ringleaf.model.cluster import Cluster, Holding
+from ringleaf.model.demand import UNLIMITED
+from ringleaf.model.node_resources import exact_sum
+from ringleaf.model.owner import Owner
+from ringleaf.model.queue import DEFAULT_QUEUE, Queue
+from ringleaf.model.settings import Settings
+from ringleaf.policies.fit import takes_pods
+
+Handler = Callable[[JobState, Holding, dict[str, int], int], None]
+"""Told of every pod that comes (1) or goes (-1), with what it uses."""
+
+
+class QueueUsage:
+    """What the jobs of one queue use and ask."""
+
+    def __init__(self) -> None:
+        self.allocated: dict[str, int] = {}
+        """What pods use that run or are about to."""
+        self.requested: dict[str, int] = {}
+        """What all pods ask that have not ended, running ones among them."""
+        self.inqueue: dict[str, int] = {}
+        """What admitted jobs still need before they can start."""
+        self.elastic: dict[str, int] = {}
+        """What running jobs use beyond what they need to go on."""
+        self.jobs: dict[str, JobState] = {}
+        """Its jobs, in the order of arrival."""
+        self._owed: dict[str, Amounts] = {}
+        self._spare: dict[str, Amounts] = {}
+
+    def settle(self, job_state: JobState) -> None:
+        """Count anew what *job_state* adds to ``inqueue`` and ``elastic``."""
+        name, least = job_state.job.name, job_state.min_resources
+        used = job_state.allocated
+        if name in self._owed or name in self._spare:
+            self._drop(name)
+        if job_state.phase is Phase.INQUEUE:
+            owed = {r: max(0, n - used.get(r, 0)) for r, n in least.items()}
+            self._owed[name] = owed
+            add(self.inqueue, owed)
+        if used and job_state.min_pods < job_state.n_pods:
+            spare = {r: max(0, n - least.get(r, 0)) for r, n in used.items()}
+            self._spare[name] = spare
+            add(self.elastic, spare)
+
+    def _drop(self, name: str) -> None:
+        take(self.inqueue, self._owed.pop(name, NONE))
+        take(self.elastic, self._spare.pop(name, NONE))
+
+    def owed_to(self, counts: Callable[[str], bool]) -> dict[str, int]:
+        """What of ``inqueue`` some of its jobs need."""
+        found: dict[str, int] = {}
+        for name, owed in self._owed.items():
+            if counts(name):
+                add(found, owed)
+        return found
+
+    def forget(self, job_state: JobState) -> None:
+        """A job of the queue is gone."""
+        del self.jobs[job_state.job.name]
+        self._drop(job_state.job.name)
+
+
+class SchedulerState:
+    """The state that plugins vote on; they read it and nothing else."""
+
+    def __init__(
+        self, cluster: Cluster, settings: Settings, queues: Iterable[Queue] = ()
+    ) -> None:
+        self.settings = settings
+        self.queues = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
+        self.queues |= {queue.name: queue for queue in queues}
+        self.job_states: dict[str, JobState] = {}
+        self.accounts: dict[str, QueueUsage] = {}
+        self.now = 0.0
+        self.version = 0
+        """Moves with every change of accounts, queues or nodes."""
+        self.asked = 0
+        """Moves when what all jobs ask changes, or queues or nodes do."""
+        self.handlers: list[Handler] = []
+        self.unnamed: int | None = None
+        """What nodes have of a resource that none names: nothing, or any amount."""
+        self.cluster = cluster
+        self.watch(cluster)
+
+    def watch(self, cluster: Cluster) -> None:
+        """Look at *cluster* from now on; its pods must be those of before."""
+        self.cluster = cluster
+        cluster.watchers.append(self._pod)
+        self._recount()
+        self.count()
+
+    def _recount(self) -> None:
+        """Count anew what pods use; a node may be another product than it was."""
+        for account in self.accounts.values():
+            account.allocated = {}
+        for name, job_state in self.job_states.items():
+            job_state.allocated = {}
+            for holding in self.cluster.holdings.get(name, ()):
+                if holding.replica not in job_state.terminating:
+                    add(job_state.allocated, self.cluster.amounts_of(holding))
+            account = self.account(job_state.job.queue)
+            add(account.allocated, job_state.allocated)
+            account.settle(job_state)
+
+    def count(self) -> None:
+        """Count anew what all nodes have."""
+        self.total = total_of(self.cluster)
+        lists_all = (
+            len(self.cluster) > 0
+            and not self.cluster.node_table.resources.unnamed.any()
+        )
+        self.unnamed = 0 if lists_all else None
+        self.version += 1
+        self.asked += 1
+
+    def put(self, queue: Queue) -> None:
+        """A queue is new or changed."""
+        self.queues[queue.name] = queue
+        self.version += 1
+        self.asked += 1
+
+    def drop(self, queue: str) -> None:
+        """A queue is no longer there."""
+        self.queues.pop(queue, None)
+        self._close_account(queue)
+        self.version += 1
+        self.asked += 1
+
+    def account(self, queue: str) -> QueueUsage:
+        """The account of *queue*, opened when it is first asked for."""
+        found = self.accounts.get(queue)
+        if found is None:
+            found = self.accounts[queue] = QueueUsage()
+        return found
+
+    @contextmanager
+    def promises(self, counts: Callable[[str], bool]) -> Iterator[dict[str, int]]:
+        """As if only some of the admitted jobs waited; what they need together."""
+        accounts = self.accounts.values()
+        kept = [(each, each.inqueue) for each in accounts if each.inqueue]
+        total: dict[str, int] = {}
+        for account, _inqueue in kept:
+            account.inqueue = account.owed_to(counts)
+            add(total, account.inqueue)
+        try:
+            yield total
+        finally:
+            for account, inqueue in kept:
+                account.inqueue = inqueue
+
+    def enter(self, job_state: JobState) -> None:
+        """A job arrives."""
+        job = job_state.job
+        self.job_states[job.name] = job_state
+        account = self.account(job.queue)
+        account.jobs[job.name] = job_state
+        add(account.requested, job_state.total)
+        add(account.allocated, job_state.allocated)
+        if job_state.allocated or job_state.phase is Phase.INQUEUE:
+            account.settle(job_state)
+        self.version += 1
+        self.asked += 1
+
+    def enter_running(self, job_state: JobState) -> None:
+        """A job arrives whose pods hold something already.
+
+        The cluster has told of those pods before, when the job was not known.
+        """
+        holdings = self.cluster.holdings[job_state.job.name]
+        amounts = [self.cluster.amounts_of(holding) for holding in holdings]
+        job_state.phase = Phase.RUNNING
+        for each in amounts:
+            add(job_state.allocated, each)
+        self.enter(job_state)
+        for holding, used in zip(holdings, amounts, strict=True):
+            for handler in self.handlers:
+                handler(job_state, holding, used, 1)
+
+    def leave(self, job_state: JobState) -> None:
+        """A job is gone, with what it asked and used."""
+        job = job_state.job
+        del self.job_states[job.name]
+        account = self.account(job.queue)
+        account.forget(job_state)
+        take(account.requested, job_state.total)
+        take(account.allocated, job_state.allocated)
+        self._close_account(job.queue)
+        self.version += 1
+        self.asked += 1
+
+    def _close_account(self, queue: str) -> None:
+        """Drop the account of a queue that does not exist and has no jobs.
+
+        Jobs may name any queue, so the accounts of such queues go with the jobs.
+        """
+        account = self.accounts.get(queue)
+        if account is not None and not account.jobs and queue not in self.queues:
+            del self.accounts[queue]
+
+    def move(self, job_state: JobState, phase: Phase) -> None:
+        """A job comes to *phase*."""
+        job_state.phase = phase
+        self.account(job_state.job.queue).settle(job_state)
+        self.version += 1
+
+    def finish(self, job_state: JobState, replicas: Iterable[int]) -> bool:
+        """Pods ended well; they ask for nothing any more. Whether that is news."""
+        before = len(job_state.finished)
+        asked = job_state.finish(replicas)
+        account = self.account(job_state.job.queue)
+        take(account.requested, asked)
+        account.settle(job_state)
+        self.version += 1
+        self.asked += 1
+        return len(job_state.finished) > before
+
+    def end(self, job_state: JobState, replicas: Iterable[int]) -> None:
+        """Pods are asked to end: they hold what they hold, and no longer count."""
+        new = job_state.placements.keys() & {*replicas} - job_state.terminating
+        for holding in self.cluster.holdings.get(job_state.job.name, ()):
+            if holding.replica in new:
+                self._pod(job_state.job.name, holding, -1)
+        job_state.terminating |= new
+
+    def _pod(self, owner: Owner, holding: Holding, by: int) -> None:
+        job_state = self.job_states.get(owner) if isinstance(owner, str) else None
+        if job_state is None or holding.replica in job_state.terminating:
+            return
+        amounts = self.cluster.amounts_of(holding)
+        add(job_state.allocated, amounts, by)
+        account = self.account(job_state.job.queue)
+        add(account.allocated, amounts, by)
+        account.settle(job_state)
+        self.version += 1
+        for handler in self.handlers:
+            handler(job_state, holding, amounts, by)
+
+
+def free_chips(cluster: Cluster) -> dict[str, int]:
+    """The chips that no job holds, of nodes that take pods, in thousandths."""
+    count = np.where(
+        takes_pods(cluster), np.bitwise_count(cluster.free & cluster.healthy), 0
+    )
+    free: dict[str, int] = {}
+    for i, product in enumerate(cluster.products):
+        chips = int(count[cluster.product == i].sum())
+        add(free, {product.resource: 1000 * chips} if product.chips else NONE)
+    return free
+
+
+def total_of(cluster: Cluster) -> dict[str, int]:
+    """What all nodes that take pods have for them, in thousandths.
+
+    A resource that some node has without limit is not counted.
+    """
+    total: dict[str, int] = {}
+    for i, product in enumerate(cluster.products):
+        if not product.chips:
+            continue
+        chips = cluster.allocatable[(cluster.product == i) & cluster.ready].sum()
+        total[product.resource] = total.get(product.resource, 0) + 1000 * int(chips)
+    fleet = cluster.node_table
+    for row, name in enumerate(fleet.resources.names):
+        have = fleet.resources.allocatable[row]
+        if (have < UNLIMITED // 2).all():
+            total[name] = total.get(name, 0) + exact_sum(have[cluster.ready])
+    return total

@@ -1,0 +1,367 @@
+"""Replacements under leaf switches: pods that stay, and new nodes for the others."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ringleaf.model.arrays import Ints
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.fault import RestartScope
+from ringleaf.model.job import Job
+from ringleaf.model.placement import NO_MARK, JobType, LeafAnnotation, LeafState
+from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
+from ringleaf.model.uplinks import NOWHERE
+from ringleaf.policies.fit import Request, node_ranks
+from ringleaf.policies.gang import NodeAssignment, switch_assignments
+from ringleaf.policies.repair import GangRequest, excluded_nodes
+from ringleaf.policies.switches import (
+    LeafSlice,
+    LeafSlices,
+    LeafTable,
+    arranged,
+    ascending,
+    fill,
+    leaf_table,
+    on_shared,
+    one_leaf,
+    open_leaves,
+    over_capacity,
+)
+
+
+class Stay(Struct, frozen=True):
+    """Where the pods that stay stand, as the switch rules see it.
+
+    ``running``: they never went, so no job can have taken a leaf that they cross.
+    """
+
+    leaves: Ints
+    slots: Ints
+    marks: Sequence[LeafAnnotation]
+    running: bool
+
+    @property
+    def home(self) -> Ints:
+        """The leaves they are under."""
+        return np.unique(self.leaves)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether they cross leaves now."""
+        return self.running and len(self.home) > 1
+
+    def home_in(self, state: LeafState) -> Ints:
+        """The leaves of which their pods say *state*."""
+        said = [mark.state is state for mark in self.marks]
+        return np.unique(self.leaves[np.array(said, np.bool_)])
+
+
+def repaired_under_leaves(
+    cluster: Cluster,
+    request: Request,
+    job: Job,
+    settings: Settings,
+    lineup: GangRequest,
+) -> list[NodeAssignment] | None:
+    """The kept replicas and new seats for the others, by the switch rule."""
+    assert job.previous is not None
+    kept, missing = list(lineup.kept), lineup.missing
+    excluded = excluded_nodes(cluster, job, kept, lineup.refused)
+    ranks = node_ranks(cluster, request, excluded)
+    if not kept:
+        return switch_assignments(cluster, job, settings, ranks, lineup.replicas)
+    if not missing and job.previous.scope is RestartScope.POD:
+        return kept  # nothing was lost
+    ground = leaf_table(cluster, ranks, settings)
+    for seats in (kept, _marked_anew(cluster, ground, kept, job)):
+        stay = _stay(cluster, seats, job)
+        rows = _replacements(ground, stay, len(missing), job, settings)
+        if rows is not None:
+            every = [*seats, *_assigned(cluster, ground, rows, job, missing)]
+            return sorted(
+                _remarked(cluster, ground, every, job, settings), key=_replica
+            )
+        if stay.running or settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
+            break
+    return None
+
+
+def _stay(cluster: Cluster, kept: Sequence[NodeAssignment], job: Job) -> Stay:
+    assert job.previous is not None
+    nodes = np.array([seat.node for seat in kept], np.int64)
+    return Stay(
+        leaves=cluster.leaf[nodes],
+        slots=cluster.slot[nodes],
+        marks=[seat.mark or NO_MARK for seat in kept],
+        running=job.previous.scope is RestartScope.POD,
+    )
+
+
+def _marked_anew(
+    cluster: Cluster, ground: LeafTable, kept: Sequence[NodeAssignment], job: Job
+) -> list[NodeAssignment]:
+    """The seats with what their pods would say today, whatever they said before.
+
+    A leaf that no other job crosses is the job's alone, so that its budget for shared
+    leaves is free again. Pods of a job inside one leaf have nothing to say.
+    """
+    found = []
+    for seat in kept:
+        leaf = cluster.leaf.item(seat.node)
+        inside = (seat.mark or NO_MARK).state is LeafState.IDLE
+        if inside or leaf == NOWHERE:
+            return list(kept)
+        alone = ground.state.item(leaf) == LeafState.IDLE
+        state = LeafState.EXCLUSIVE if alone else LeafState.SHARED
+        mark = LeafAnnotation(job.job_type, state, not ground.sick.item(leaf))
+        found.append(replace(seat, mark=mark))
+    return found
+
+
+def _replica(seat: NodeAssignment) -> int:
+    return seat.replica
+
+
+def _replacements(
+    ground: LeafTable, stay: Stay, n: int, job: Job, settings: Settings
+) -> LeafSlices | None:
+    if NOWHERE in stay.leaves:
+        return None
+    match settings.switch_mode:
+        case SwitchMode.SINGLE_LAYER:
+            return _at_home(ground, stay, n) if len(stay.home) == 1 else None
+        case SwitchMode.SPINE_LEAF_1:
+            return repair_1(ground, stay, n, job, settings)
+        case _:
+            return repair_2(ground, stay, n, job, settings.shared_leaves)
+
+
+def _at_home(ground: LeafTable, stay: Stay, n: int) -> LeafSlices | None:
+    """*n* more nodes under the one leaf of the job."""
+    own = np.zeros(len(ground.free), np.bool_)
+    own[stay.home] = True
+    return one_leaf(ground, n, own) if n else []
+
+
+def repair_1(
+    ground: LeafTable, stay: Stay, n: int, job: Job, settings: Settings
+) -> LeafSlices | None:
+    """1.0: at home, else at the least used slots under leaves no other job crosses."""
+    assert job.job_type is not None
+    inside = len(stay.home) == 1
+    if inside and (rows := _at_home(ground, stay, n)) is not None:
+        return rows
+    # A leaf is open if no job crosses it: more pods than it has nodes say so.
+    never_inside = int(ground.free.max(initial=0)) + 1
+    open_ = open_leaves(ground, never_inside, job.job_type, settings)
+    if stay.crosses:
+        open_[stay.home] = True
+    if job.job_type is JobType.PADDING or not open_[stay.home].all():
+        return None
+    allowed = np.flatnonzero(open_[ground.leaf])
+    if len(allowed) < n:
+        return None
+    # Whole leaves of different sizes load a slot as often as they have it (D36).
+    wanted = [np.zeros(ground.leaf_size, np.int64)]
+    if settings.leaf_choice is LeafChoice.COMPACT:
+        wanted.insert(0, ground.slots_under(stay.home))
+    for slots in wanted:
+        at = least_used(ground, stay, n, allowed, slots)
+        if is_even(ground, stay, at, settings.leaf_choice):
+            break
+    else:
+        if job.job_type is JobType.FOUNDATION:
+            return None
+    return [LeafSlice(np.array([one])) for one in at.tolist()]
+
+
+def is_even(ground: LeafTable, stay: Stay, at: Ints, choice: LeafChoice) -> bool:
+    """Whether the job loads the slots within one of each other (D29).
+
+    With leaves of different sizes only the leaves of the job that have a slot count for
+    it (D36).
+    """
+    slots = np.concatenate([stay.slots, ground.slot[at]])
+    load = np.bincount(slots, minlength=ground.leaf_size)
+    if load.max() - load.min() <= 1:
+        return True
+    leaves = np.concatenate([stay.leaves, ground.leaf[at]])
+    there = ground.slots_under(leaves)
+    short = (there - load)[there > 0]
+    return choice is LeafChoice.COMPACT and bool(short.max() - short.min() <= 1)
+
+
+def least_used(
+    ground: LeafTable, stay: Stay, n: int, allowed: Ints, wanted: Ints
+) -> Ints:
+    """*n* of the *allowed* nodes, one by one at the slot with the lowest load (D29).
+
+    *wanted* is how often each slot is to be loaded: what is missing counts.
+
+    Of slots with the same load, and at one slot, leaves of the job first (D43); then
+    the leaf with the fewest free nodes, the better node (D35), the order of leaves.
+    """
+    leaf = ground.leaf
+    away = ~np.isin(leaf, stay.home)
+    keys = (
+        leaf[allowed],
+        ground.rank[allowed],
+        ground.free[leaf[allowed]],
+        away[allowed],
+    )
+    order = np.lexsort(keys)
+    queues: dict[int, list[int]] = {}
+    for at in allowed[order][::-1].tolist():
+        queues.setdefault(ground.slot.item(at), []).append(at)
+    load = np.bincount(stay.slots, minlength=ground.leaf_size) - wanted
+    chosen = []
+    for _pod in range(n):
+        first = {slot: queue[-1] for slot, queue in queues.items() if queue}
+        slot = min(
+            first,
+            key=lambda s: (load[s], away.item(first[s]), ground.rank[first[s]], s),
+        )
+        chosen.append(queues[slot].pop())
+        load[slot] += 1
+    return np.array(chosen, np.int64)
+
+
+def repair_2(
+    ground: LeafTable, stay: Stay, n: int, job: Job, budget: int
+) -> LeafSlices | None:
+    """2.0: under the leaves it uses, else under idle and then shared ones."""
+    exclusive = stay.home_in(LeafState.EXCLUSIVE)
+    shared = stay.home_in(LeafState.SHARED)
+    if not len(exclusive) and not len(shared):
+        return _at_home(ground, stay, n) if len(stay.home) == 1 else None
+    if _taken(ground, stay, job):
+        return None
+    rows, n = _used(ground, n, exclusive, LeafState.EXCLUSIVE)
+    more, n = _used(ground, n, shared, LeafState.SHARED)
+    rows += more
+    if n == 0:
+        return rows
+    unused = _without(ground, stay.home)
+    further = _further(unused, n, max(0, budget - len(shared)))
+    # Beyond its budget a common job shares no leaf with a foundation job.
+    common = job.job_type is JobType.COMMON
+    if further is None and common and not ground.foundation[shared].any():
+        further = over_capacity(unused, n)
+    return None if further is None else rows + further
+
+
+def _taken(ground: LeafTable, stay: Stay, job: Job) -> bool:
+    """Whether another job crosses a leaf so that the job may not return to it.
+
+    A common job may return wherever no foundation job crosses.
+    """
+    exclusive = stay.home_in(LeafState.EXCLUSIVE)
+    if stay.running:
+        others = ground.state[exclusive] != LeafState.IDLE
+        return bool(not stay.crosses and others.any())
+    shared = stay.home_in(LeafState.SHARED)
+    if job.job_type is JobType.COMMON:
+        exclusive = exclusive[ground.foundation[exclusive]]
+        shared = shared[ground.foundation[shared]]
+    taken = (ground.state[exclusive] != LeafState.IDLE).any()
+    return bool(taken or (ground.state[shared] == LeafState.EXCLUSIVE).any())
+
+
+def _used(
+    ground: LeafTable, n: int, leaves: Ints, state: LeafState
+) -> tuple[LeafSlices, int]:
+    """Up to *n* nodes under leaves the job uses already, fewest free first."""
+    order = leaves[np.argsort(ground.free[leaves], kind="stable")]
+    return fill(ground, n, order, state)
+
+
+def _without(ground: LeafTable, leaves: Ints) -> LeafTable:
+    """The ground with no free nodes under *leaves*; the others stand where they did."""
+    free = ground.free.copy()
+    free[leaves] = 0
+    return replace(ground, free=free)
+
+
+def _further(ground: LeafTable, n: int, budget: int) -> LeafSlices | None:
+    """Nodes under idle leaves the job does not use yet, then under shared ones."""
+    idle = arranged(ground, ascending(ground, ground.group(LeafState.IDLE)), n)
+    rows: LeafSlices = []
+    for leaf in idle.tolist():
+        free = ground.free.item(leaf)
+        if free >= n:
+            whole = free == n or not budget
+            state = LeafState.EXCLUSIVE if whole else LeafState.SHARED
+            return [*rows, LeafSlice(ground.under(leaf, n), state)]
+        rows.append(LeafSlice(ground.under(leaf, free), LeafState.EXCLUSIVE))
+        n -= free
+    shared = ascending(ground, ground.group(LeafState.SHARED))
+    if budget == 0 or ground.free[shared][-budget:].sum() < n:
+        return None
+    return rows + on_shared(ground, n, shared, budget)
+
+
+def _assigned(
+    cluster: Cluster,
+    ground: LeafTable,
+    rows: LeafSlices,
+    job: Job,
+    missing: Sequence[int],
+) -> Iterator[NodeAssignment]:
+    """New nodes for the missing replicas; the slot a replica had, if there is one."""
+    by_slot: dict[int, deque[NodeAssignment]] = {}
+    for row in rows:
+        mark = LeafAnnotation(job.job_type, row.state, row.healthy)
+        for at in row.at.tolist():
+            seat = NodeAssignment(0, ground.nodes.item(at), mark=mark)
+            by_slot.setdefault(ground.slot.item(at), deque()).append(seat)
+    before = _slots_before(cluster, job)
+    left = []
+    for replica in missing:
+        same = by_slot.get(before.get(replica, NOWHERE))
+        if same:
+            yield replace(same.popleft(), replica=replica)
+        else:
+            left.append(replica)
+    rest = (seat for seats in by_slot.values() for seat in seats)
+    for replica, seat in zip(left, rest, strict=True):
+        yield replace(seat, replica=replica)
+
+
+def _slots_before(cluster: Cluster, job: Job) -> Mapping[int, int]:
+    assert job.previous is not None
+    return {
+        placement.replica: cluster.slot.item(cluster.index[placement.node])
+        for placement in (*job.previous.lost, *job.previous.placements)
+        if placement.node in cluster.index
+    }
+
+
+def _remarked(
+    cluster: Cluster,
+    ground: LeafTable,
+    seats: Sequence[NodeAssignment],
+    job: Job,
+    settings: Settings,
+) -> Iterator[NodeAssignment]:
+    """What the pods say once the job is whole again.
+
+    In 1.0 they say whether it crosses leaves (D13). In 2.0 a job inside one leaf says
+    nothing, unless pods that never went have said more before; a leaf that was the
+    job's alone and is not any more is shared beyond the budget.
+    """
+    assert job.previous is not None
+    crosses = len({cluster.leaf.item(seat.node) for seat in seats}) > 1
+    first = settings.switch_mode is SwitchMode.SPINE_LEAF_1
+    back = job.previous.scope is RestartScope.JOB
+    for seat in seats:
+        mark = seat.mark or NO_MARK
+        others = ground.state.item(cluster.leaf.item(seat.node)) != LeafState.IDLE
+        if first or (back and not crosses):
+            state = LeafState.EXCLUSIVE if crosses else LeafState.IDLE
+            mark = LeafAnnotation(job.job_type, state)
+        elif back and others and mark.state is LeafState.EXCLUSIVE:
+            mark = LeafAnnotation(job.job_type, LeafState.SHARED, healthy=False)
+        yield NodeAssignment(seat.replica, seat.node, seat.chips, mark=mark)

@@ -1,0 +1,108 @@
+"""Whose turn it is, and how many turns there are in one call."""
+
+from typing import Any
+
+import pytest
+
+from ringleaf.engine.event import JobArrived
+from ringleaf.framework import budget
+from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.pending_queue import EquivalenceClass
+from ringleaf.framework.placer import Placer
+from ringleaf.model.demand import Demand
+from tests.engine.story import Story, conf, job, node, queue
+
+FIVE = 5 * (TRIED + REFUSED)
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Jobs for which places were looked for; an action may try five."""
+    names: list[str] = []
+    place = Placer.place
+
+    def noted(placer: Placer, job_state, limit, **how):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN003, ANN202
+        names.append(job_state.job.name)
+        return place(placer, job_state, limit, **how)
+
+    monkeypatch.setattr(Placer, "place", noted)
+    monkeypatch.setattr(budget, "TRIES", FIVE)
+    return names
+
+
+def distinct(prefix: str, count: int, queue: str) -> list[JobArrived]:
+    """Jobs that each request something else, none of which a node of four chips has."""
+    asks = [Demand(resources=(("cpu", 1000 + i),)) for i in range(count)]
+    return [
+        JobArrived(job(f"{prefix}{i:02}", demand=ask, queue=queue))
+        for i, ask in enumerate(asks)
+    ]
+
+
+def story() -> Story:
+    return Story(
+        [node("n", range(4))],
+        queues=[queue("p"), queue("q")],
+        conf=conf("allocate"),
+    )
+
+
+def test_a_call_tries_a_few_jobs_and_the_next_call_the_others(tried: list[str]) -> None:
+    found = story()
+
+    found.hears(*distinct("p", 12, queue="p"), most=64)
+    assert tried == [f"p{i:02}" for i in range(5)]
+    while found.engine.is_cut_short:
+        found.hears(most=64)
+
+    assert tried == [f"p{i:02}" for i in range(12)]
+
+
+def test_without_a_limit_of_jobs_a_call_tries_all_of_them(tried: list[str]) -> None:
+    found = story()
+
+    found.hears(*distinct("p", 12, queue="p"))
+
+    assert len(tried) == 12
+    assert not found.engine.is_cut_short
+
+
+@pytest.mark.usefixtures("tried")
+def test_every_queue_has_turns_however_many_jobs_another_has() -> None:
+    found = story()
+
+    late = job("late", 4, queue="q", created=9.0)
+    said = found.hears(*distinct("p", 40, queue="p"), JobArrived(late), most=64)
+
+    assert "bind late: 0 on n 0123" in said
+    assert found.engine.is_cut_short
+
+
+def test_jobs_that_are_tried_again_and_again_leave_turns_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first jobs are looked at in every call, the others in turn."""
+    found = story()
+    found.hears(*distinct("p", 12, queue="p"), most=64)
+    names: list[str] = []
+    attempt = Cycle.attempt
+
+    def noted(cycle: Cycle, line: EquivalenceClass, *rest: Any) -> bool:  # noqa: ANN401
+        names.append(line.front[1].job.name)
+        return attempt(cycle, line, *rest)
+
+    monkeypatch.setattr(Cycle, "attempt", noted)
+    monkeypatch.setattr(budget, "TRIES", 6 * REFUSED)
+
+    calls = []
+    for _call in range(3):
+        found.engine.cycle.pending.waiting.everything_changed()
+        found.hears(most=64)
+        calls.append([*names])
+        names.clear()
+
+    first = ["p00", "p01", "p02"]
+    assert calls[0] == [*first, "p03", "p04", "p05"]
+    assert calls[1] == [*first, "p06", "p07", "p08"]
+    assert calls[2] == [*first, "p09", "p10", "p11"]
