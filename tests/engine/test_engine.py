@@ -18,6 +18,7 @@ from ringleaf.engine.event import (
     QueueGone,
     TimerFired,
 )
+from ringleaf.framework.changes import EVICTION, Change
 from ringleaf.framework.instruction import Bind, WakeAt
 from ringleaf.framework.job_state import Phase
 from ringleaf.model.decision import Invalid, Placed, Waiting
@@ -1076,3 +1077,18 @@ def test_queues_that_had_their_share_can_be_forgotten() -> None:
     drop_memos(story.engine)
 
     assert not pending.is_satisfied("default")
+
+
+@pytest.mark.parametrize("change", EVICTION)
+def test_a_queue_that_had_its_share_is_looked_at_when_victims_may_be_found(
+    change: Change,
+) -> None:
+    """Its jobs may evict, although it may start none of them."""
+    story = Story("a", conf=conf(tiers=(("proportion",),)))
+    cycle = story.engine.cycle
+    cycle.pending._satisfied.add("default")  # noqa: SLF001 - a memo
+    assert cycle.pending.is_satisfied("default")
+
+    cycle.changes.note(change)
+
+    assert not cycle.pending.is_satisfied("default")

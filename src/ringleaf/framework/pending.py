@@ -3,7 +3,7 @@
 from math import ceil
 
 from ringleaf.framework.budget import Eviction
-from ringleaf.framework.changes import PLANNING, Change, Changes, Memo
+from ringleaf.framework.changes import EVICTION, PLANNING, Changes, Memo
 from ringleaf.framework.failures import Failures
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.job_state import JobState, Phase
@@ -153,7 +153,7 @@ class PendingJobs:
 
 
 class SatisfiedQueues:
-    """Queues that had their share, until usage, rules or victims change."""
+    """Queues that had their share, until usage changes or victims may be found."""
 
     def __init__(self, state: SchedulerState, changes: Changes) -> None:
         self._state, self._changes = state, changes
@@ -161,8 +161,7 @@ class SatisfiedQueues:
 
     @property
     def _tick(self) -> tuple[int, int]:
-        changed = Change.RULES_CHANGED, Change.VICTIMS_CHANGED
-        return self._state.version, self._changes.tick(*changed)
+        return self._state.version, self._changes.tick(*EVICTION)
 
     def add(self, queue: str) -> None:
         """*queue* has its share now."""
