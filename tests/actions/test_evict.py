@@ -237,6 +237,21 @@ def test_a_slice_that_starts_enough_jobs_goes_on_with_the_search_in_the_next() -
     assert story.running.keys() == {"high000", "high001", "z"}
 
 
+def test_jobs_of_a_queue_evict_in_their_order_whatever_they_request() -> None:
+    """Although jobs that request the same stand in one line."""
+    story = Story("a b c d", conf=conf("allocate, preempt"))
+    story.arrives(job("o0", 4, 2), job("o1", 4, 2), job("o2", 8, 2))
+    coming = job("n0", 1, priority=1), job("n1", 1, 2, priority=1)
+
+    said = story.arrives(*coming, job("n2", 1, priority=1), now=1)
+
+    assert evictions(said) == [
+        "evict o0: 0,1 for n0 (preempt)",
+        "evict o1: 0,1 for n1 (preempt)",
+        "evict o2: 0,1 for n2 (preempt)",
+    ]
+
+
 Asks = list[tuple[int, int, int]]
 ASKS = st.lists(
     st.tuples(st.sampled_from([1, 4, 8]), st.integers(1, 2), st.integers(0, 2)),

@@ -15,8 +15,11 @@ from ringleaf.engine.event import (
     PodsEnding,
     PodsGone,
     QueueGone,
+    TimerFired,
 )
 from ringleaf.framework.budget import Search
+from ringleaf.framework.job_state import Phase
+from ringleaf.framework.search_order import SearchOrder
 from ringleaf.model.demand import Demand, Operator, Requirement
 from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Schema
@@ -98,6 +101,29 @@ def test_nobody_is_bound_and_evicted_in_one_breath() -> None:
     assert not {"bind high: 0 on a 01234567", "evict high: 0 for higher (preempt)"} <= {
         *said
     }
+
+
+def test_a_job_that_is_being_bound_is_not_evicted() -> None:
+    """Nor in the next call, if that comes at once."""
+    story = Story("a", conf=CONF)
+    story.arrives(LOW)
+
+    assert evictions(story.arrives(HIGH, now=0.9)) == []
+
+    said = story.hears(TimerFired(), now=1)
+    assert evictions(said) == ["evict low: 0 for high (preempt)"]
+
+
+def test_a_job_that_is_not_admitted_evicts_when_other_pods_are_asked_to_end() -> None:
+    """The search for victims is repeated: what ends is as good as free."""
+    story = Story("a b", conf=CONF)
+    story.arrives(job("rock", preemptable=False), LOW)
+    assert evictions(story.arrives(job("high", 8, 2, priority=5), now=2)) == []
+    assert story.phase("high") is Phase.PENDING
+
+    said = story.hears(PodsEnding("rock", (0,)), now=3)
+
+    assert evictions(said) == ["evict low: 0 for high (preempt)"]
 
 
 def test_it_is_said_who_goes_and_what_is_lost() -> None:
@@ -486,7 +512,7 @@ def test_a_search_that_was_interrupted_goes_on_with_those_that_were_found_since(
     story.arrives(HIGH)
     cycle = story.engine.cycle
     (line,) = cycle.pending.waiting.lines
-    cycle.eviction.resume = Search("preempt", [], set())
+    cycle.eviction.resume = Search("preempt", SearchOrder(()), set())
     cycle.eviction.outranked_now(LOW)
 
     add_outranking(cycle)

@@ -18,7 +18,7 @@ from ringleaf.engine.event import (
     QueueGone,
     TimerFired,
 )
-from ringleaf.framework.changes import EVICTION, Change
+from ringleaf.framework.changes import Change
 from ringleaf.framework.instruction import Bind, WakeAt
 from ringleaf.framework.job_state import Phase
 from ringleaf.model.decision import Invalid, Placed, Waiting
@@ -1069,9 +1069,11 @@ def test_it_is_known_which_jobs_are_invalid_and_when_others_arrived() -> None:
 
 
 def test_queues_that_had_their_share_can_be_forgotten() -> None:
-    story = Story("a", conf=conf(tiers=(("proportion",),)))
+    story = Story("a", conf=conf("allocate", (("proportion",),)))
+    story.arrives(job("one"))
+    story.arrives(job("two"), now=1)
     pending = story.engine.cycle.pending
-    pending._satisfied.add("default")  # noqa: SLF001 - a memo
+    pending.pass_over("default")
     assert pending.is_satisfied("default")
 
     drop_memos(story.engine)
@@ -1079,16 +1081,18 @@ def test_queues_that_had_their_share_can_be_forgotten() -> None:
     assert not pending.is_satisfied("default")
 
 
-@pytest.mark.parametrize("change", EVICTION)
-def test_a_queue_that_had_its_share_is_looked_at_when_victims_may_be_found(
-    change: Change,
-) -> None:
-    """Its jobs may evict, although it may start none of them."""
-    story = Story("a", conf=conf(tiers=(("proportion",),)))
+def test_a_queue_that_has_its_share_is_passed_over_again() -> None:
+    """Its first job may still find victims, although the queue may start none."""
+    story = Story("a", conf=conf("allocate", (("proportion",),)))
+    story.arrives(job("one"))
+    story.arrives(job("two"), now=1)
     cycle = story.engine.cycle
-    cycle.pending._satisfied.add("default")  # noqa: SLF001 - a memo
+    (line,) = cycle.pending.waiting.lines
+    cycle.pending.pass_over("default")
+    cycle.eviction.forget_failed()
+
     assert cycle.pending.is_satisfied("default")
 
-    cycle.changes.note(change)
-
+    assert [*cycle.eviction.failed] == [line]
+    cycle.changes.note(Change.RULES_CHANGED)
     assert not cycle.pending.is_satisfied("default")

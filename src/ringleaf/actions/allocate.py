@@ -27,7 +27,7 @@ def allocate(cycle: Cycle) -> None:
         queue = cycle.view.queues.get(turns.queue)
         broken = pending.lost_min_available(line.front[1])
         if queue is not None and not broken and votes.overused(queue):
-            pending.pass_over(line)
+            pending.pass_over(turns.queue)
             turns.drop()
         elif cycle.attempt(line, refused):
             endings, refused = None, {}

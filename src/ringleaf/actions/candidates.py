@@ -17,8 +17,8 @@ from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.policies.fit import of_product
 
-BOUND_AGAIN_S: Final = 1.0
-"""When to look again for victims among those that are being bound."""
+BIND_S: Final = 1.0
+"""How long pods of a job are being bound; no job is evicted meanwhile."""
 
 TRIAL: Final = 48
 """What a trial costs, in pods that go in one."""
@@ -156,9 +156,7 @@ class Candidates:
         """Whether *other* is old enough to go; else it is noted when it will be."""
         cycle = self._cycle
         assert other.started is not None
-        old_at = other.started + self._min_run_s
-        if other.job.name in cycle.slice.bound:
-            old_at = max(old_at, cycle.now + BOUND_AGAIN_S)
+        old_at = max(other.started + self._min_run_s, other.history.bound_at + BIND_S)
         cycle.wake_at(old_at)
         if old_at > cycle.now:
             cycle.eviction.again_at = min(cycle.eviction.again_at, old_at)

@@ -19,7 +19,8 @@ from ringleaf.framework.changes import EVICTION
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Report, Verdict
 from ringleaf.framework.job_state import JobState, Phase
-from ringleaf.framework.pending_queue import EquivalenceClass, JobKey
+from ringleaf.framework.pending_queue import EquivalenceClass
+from ringleaf.framework.search_order import SearchOrder
 from ringleaf.framework.votes import Ballot
 from ringleaf.model.job import Job
 from ringleaf.policies.counting import counted, some_of
@@ -36,24 +37,43 @@ def evictors(cycle: Cycle, action: str) -> Iterator[JobState]:
     as much as it may, and goes on from there in the next cycle.
     """
     eviction = cycle.eviction
-    search = eviction.resume or Search(action, [*eviction.failed], set())
+    search = eviction.resume
+    if search is None:
+        lines = SearchOrder(line for line in eviction.failed if line)
+        search = Search(action, lines, set())
+    elif search.action == action:
+        _add_preceding(cycle, search)
     if search.action != action:
         return
-    lines = _resumed(cycle, search) if eviction.resume else search.lines
     eviction.resume = None
-    for at, line in enumerate(lines):
+    yield from _first_of_lines(cycle, search)
+    if eviction.resume is None:
+        yield from _overdue(cycle, search)
+
+
+def _first_of_lines(cycle: Cycle, search: Search) -> Iterator[JobState]:
+    """The jobs that wait in lines."""
+    eviction, action = cycle.eviction, search.action
+    while (line := search.lines.pop()) is not None:
         if line.searched.get(action) == _tick(cycle):
             continue
-        before = None
-        while line and line.front[1] is not before:
-            if not _may_go_on(cycle):
-                eviction.resume = replace(search, lines=lines[at:])
-                return
-            before = line.front[1]
-            eviction.looked += REFUSED
-            search.seen.add(before.job.name)
-            yield before
-        line.searched[action] = _tick(cycle)
+        if not _may_go_on(cycle):
+            search.lines.push_first(line)
+            eviction.resume = search
+            return
+        first = line.front[1]
+        eviction.looked += REFUSED
+        search.seen.add(first.job.name)
+        yield first
+        if line and line.front[1] is first:
+            line.searched[action] = _tick(cycle)
+        else:
+            _add_next(cycle, search, line)
+
+
+def _overdue(cycle: Cycle, search: Search) -> Iterator[JobState]:
+    """The jobs that have a reservation because they waited long."""
+    eviction, action = cycle.eviction, search.action
     bookings = search.bookings
     if bookings is None:
         bookings = [each for each in cycle.reservations if each.aged]
@@ -62,11 +82,26 @@ def evictors(cycle: Cycle, action: str) -> Iterator[JobState]:
         if job_state is None or booking.searched.get(action) == _tick(cycle):
             continue
         if not _may_go_on(cycle):
-            eviction.resume = replace(search, lines=[], bookings=bookings[at:])
+            eviction.resume = replace(search, bookings=bookings[at:])
             return
         booking.searched[action] = _tick(cycle)
         eviction.looked += REFUSED
         yield job_state
+
+
+def _add_next(cycle: Cycle, search: Search, line: EquivalenceClass) -> None:
+    """Victims were found for the first job of *line*: the next of its queue follows.
+
+    Of a queue that has its share only the first job was passed over; so the next may
+    stand in another line.
+    """
+    queue = line.scheduling_key.queue
+    if queue in cycle.eviction.passed_over:
+        following = cycle.pending.waiting.first_open(queue)
+    else:
+        following = line or None
+    if following is not None and following not in search.lines:
+        search.lines.push_first(following)
 
 
 def _may_go_on(cycle: Cycle) -> bool:
@@ -104,30 +139,24 @@ def _tick(cycle: Cycle) -> int:
     return cycle.changes.tick(*EVICTION)
 
 
-def _resumed(cycle: Cycle, search: Search) -> list[EquivalenceClass]:
-    """The lines that are left, after those whose first job goes before them.
+def _add_preceding(cycle: Cycle, search: Search) -> None:
+    """Put lines into an interrupted search whose first job is before those left of it.
 
-    A job that came or was admitted meanwhile does, if it is before the others of its
+    A job that came or was admitted meanwhile is, if it is before the others of its
     queue; so it does not matter to it where the search was interrupted. No job is
     looked at twice, so the search comes to its end whatever happens.
     """
-    lines = [line for line in search.lines if line]
-    heads: dict[str, JobKey] = {}
-    for line in lines:
-        heads.setdefault(line.scheduling_key.queue, line.front[0])
-    first = [
+    eviction, lines = cycle.eviction, search.lines
+    found = [
         line
-        for line in cycle.eviction.failed_since
-        if line
-        and line.front[1].job.name not in search.seen
-        and line.scheduling_key.queue in heads
-        and line.front[0] < heads[line.scheduling_key.queue]
+        for line in eviction.failed_since
+        if line and line.front[1].job.name not in search.seen and lines.precedes(line)
     ]
-    first.sort(key=lambda line: line.front[0])
-    for line in first:
-        del cycle.eviction.failed_since[line]
-    cycle.eviction.failed |= dict.fromkeys(first)
-    return first + lines
+    found.sort(key=lambda line: line.front[0])
+    for line in found:
+        lines.push_first(line)
+        del eviction.failed_since[line]
+    eviction.failed |= dict.fromkeys(found)
 
 
 class VictimSearch:

@@ -105,9 +105,11 @@ class Engine:
         *most* stands for, and goes on where it was. Call it again, with whatever has
         happened since, as long as it ``is_cut_short``.
         """
-        cycle = self.cycle
+        cycle, events = self.cycle, [*events]
+        due = cycle.eviction.again_at - now < EARLY_S
+        resumed = None if events or due else cycle.interrupted
         cycle.begin(now, most)
-        if cycle.eviction.again_at - now < EARLY_S:
+        if due:
             cycle.eviction.again_at = inf
             cycle.victims_changed()
         for kind, run in groupby(events, type):
@@ -121,21 +123,25 @@ class Engine:
         release_unstarted(cycle)
         if cycle.framework.decides:
             handle_faults(cycle)
-            self._act(now)
+            self._act(now, resumed)
         if not cycle.has_more:
             self._say_when(now)
         return cycle.out
 
-    def _act(self, now: float) -> None:
-        """Run the actions until they make no more room for each other."""
+    def _act(self, now: float, resumed: str | None) -> None:
+        """Run the actions until they make no more room for each other.
+
+        Where a search for victims was interrupted and nothing has happened since, it
+        goes on at once with the action *resumed*: what is decided does not depend on
+        how often it was interrupted.
+        """
         cycle, pending = self.cycle, self.cycle.pending
         for _round in range(MAX_ROUNDS):
-            if self._may_admit_more:
-                self._admission = cycle.changes.tick(*ADMISSION)
-                for waitlist in pending.lists:
-                    waitlist.accounts_changed()
-            if not self._run_actions():
+            if resumed is None:
+                self._begin_round()
+            if not self._run_actions(resumed):
                 return
+            resumed = None
             pending.report_rejected()
             if cycle.repairs.seen != cycle.changes.tick(Change.REPAIR_MOVED):
                 reconcile_repairs(cycle)
@@ -152,10 +158,19 @@ class Engine:
         if cycle.reports.unreported:
             pending.report_unreported()
 
-    def _run_actions(self) -> bool:
-        """Run every action once; whether none was cut short."""
+    def _begin_round(self) -> None:
+        """Every action is to run: queues are asked anew where they may admit more."""
         cycle = self.cycle
-        for action in cycle.framework.conf.actions:
+        cycle.eviction.passed_over.clear()
+        if self._may_admit_more:
+            self._admission = cycle.changes.tick(*ADMISSION)
+            for waitlist in cycle.pending.lists:
+                waitlist.accounts_changed()
+
+    def _run_actions(self, first: str | None) -> bool:
+        """Run every action once, from the *first*; whether none was cut short."""
+        cycle, actions = self.cycle, self.cycle.framework.conf.actions
+        for action in actions[0 if first is None else actions.index(first) :]:
             self.verbs[action](cycle)
             if cycle.slice.is_cut_short:
                 if cycle.pending.rejected:  # they are looked at again

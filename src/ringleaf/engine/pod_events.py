@@ -115,7 +115,7 @@ class PodEvents:
         if job_state is None:
             return
         self._state.end(job_state, event.replicas)
-        self._cycle.changes.note(Change.USAGE_CHANGED)
+        self._cycle.changes.note(Change.USAGE_CHANGED, Change.VICTIMS_CHANGED)
         if job_state.terminating:
             if event.job not in self._cycle.repairs:
                 self._cycle.eviction.ending[event.job] = job_state

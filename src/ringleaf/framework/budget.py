@@ -9,6 +9,7 @@ from ringleaf.framework.changes import PLANNING, Changes
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.reservation import Reservation
+from ringleaf.framework.search_order import SearchOrder
 from ringleaf.model.cache import Cache
 from ringleaf.model.job import Job
 
@@ -67,14 +68,14 @@ class Search(Struct, frozen=True):
 
     Args:
         action: The action that searches.
-        lines: The lines that are left, the first of them perhaps in part.
+        lines: The lines that are left.
         seen: The jobs that it looked for victims for.
         bookings: The reservations that are left; None before it came to them.
 
     """
 
     action: str
-    lines: list[EquivalenceClass]
+    lines: SearchOrder
     seen: set[str]
     bookings: list[Reservation] | None = None
 
@@ -106,6 +107,8 @@ class Eviction:
         """Lines whose first job failed in this cycle, or was not admitted."""
         self.failed_since: dict[EquivalenceClass, None] = {}
         """Such lines since a search was interrupted: they are for the next one."""
+        self.passed_over: set[str] = set()
+        """Queues that have their share, of which only the first line failed."""
 
     def begin(self, *, resumes: bool) -> None:
         """A new cycle begins; one that *resumes* the last keeps its failed lines."""
@@ -123,6 +126,11 @@ class Eviction:
             self.failed[line] = None
         else:
             self.failed_since[line] = None
+
+    def pass_over(self, line: EquivalenceClass) -> None:
+        """The queue of *line* has its share; *line* would be its next."""
+        self.passed_over.add(line.scheduling_key.queue)
+        self.fail(line)
 
     def take_up(self) -> None:
         """Search next for the lines that failed since the search was interrupted."""

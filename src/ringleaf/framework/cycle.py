@@ -98,6 +98,13 @@ class Cycle:
         stopped = self.slice.is_cut_short or self.slice.is_spent
         return stopped or self.eviction.resume is not None
 
+    @property
+    def interrupted(self) -> str | None:
+        """The action whose search for victims is all that is left to do, if any is."""
+        resume = self.eviction.resume
+        stopped = self.slice.is_cut_short or self.slice.is_spent
+        return None if stopped or resume is None else resume.action
+
     def wake_at(self, time: float) -> None:
         """Something changes by itself at *time*."""
         if time > self.now:
@@ -181,7 +188,7 @@ class Cycle:
         else:
             self.pods_found(job)  # no other job could use what was held for it
         job_state.history.reported = job_state.history.reported_before = ""
-        job_state.history.why = None
+        job_state.history.why, job_state.history.bound_at = None, self.now
         job_state.promised = NONE_OF_THEM
         if job_state.phase is Phase.RUNNING:
             starts.join(job.name, [p.replica for p in placements], self.now)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from math import inf
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -58,6 +59,8 @@ class JobHistory(Struct):
     """The jobs for which its pods were evicted."""
     evicted_in: int = -1
     """How many jobs had arrived when it was evicted last."""
+    bound_at: float = -inf
+    """When pods of it were last bound."""
     admitted_early: bool = False
     """Whether it was admitted before others that could not start."""
 

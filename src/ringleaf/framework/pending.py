@@ -3,7 +3,7 @@
 from math import ceil
 
 from ringleaf.framework.budget import Eviction
-from ringleaf.framework.changes import EVICTION, PLANNING, Changes, Memo
+from ringleaf.framework.changes import PLANNING, Change, Changes, Memo
 from ringleaf.framework.failures import Failures
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.job_state import JobState, Phase
@@ -41,7 +41,7 @@ class PendingJobs:
         """Lines whose first job was not admitted in this cycle."""
         self.none_overdue: Memo[str] = Memo(changes, *PLANNING)
         """Queues without a job to reserve for, and until when."""
-        self._satisfied = SatisfiedQueues(framework.state, changes)
+        self._satisfied = SatisfiedQueues(framework.state, changes, self.waiting)
 
     @property
     def lists(self) -> tuple[PendingQueue, PendingQueue, PendingQueue]:
@@ -111,18 +111,25 @@ class PendingJobs:
 
     # Jobs that were tried and found no place.
 
-    def pass_over(self, line: EquivalenceClass) -> None:
-        """The queue of *line* has its share; no job in it is tried."""
-        _key, job_state = line.front
-        queue = job_state.job.queue
-        self._satisfied.add(queue)
-        self._eviction.fail(line)
-        why = QueueReason(PendingCause.SHARE_USED, queue)
-        self._reports.report_pending(job_state, why)
+    def pass_over(self, queue: str) -> None:
+        """*queue* has its share; no job in it is tried, and the first may evict."""
+        line = self.waiting.first_open(queue)
+        if line is not None and not self.lost_min_available(line.front[1]):
+            self._satisfied.add(queue, line)
+            self._eviction.pass_over(line)
+            why = QueueReason(PendingCause.SHARE_USED, queue)
+            self._reports.report_pending(line.front[1], why)
 
     def is_satisfied(self, queue: str) -> bool:
-        """Whether *queue* had its share, and nothing has changed since."""
-        return queue in self._satisfied
+        """Whether *queue* had its share, and nothing has changed since.
+
+        Then it is passed over again: its first job may still find victims.
+        """
+        line = self._satisfied.line(queue)
+        if line is None:
+            return False
+        self._eviction.pass_over(line)
+        return True
 
     def reject(self, line: EquivalenceClass, why: QueueReason) -> None:
         """No job of *line* is admitted; the first may still fit."""
@@ -153,22 +160,27 @@ class PendingJobs:
 
 
 class SatisfiedQueues:
-    """Queues that had their share, until usage changes or victims may be found."""
+    """Queues that had their share, until usage changes, each with its first line."""
 
-    def __init__(self, state: SchedulerState, changes: Changes) -> None:
-        self._state, self._changes = state, changes
-        self._known: dict[str, tuple[int, int]] = {}
+    def __init__(
+        self, state: SchedulerState, changes: Changes, waiting: PendingQueue
+    ) -> None:
+        self._state, self._changes, self._waiting = state, changes, waiting
+        self._known: dict[str, tuple[tuple[int, ...], EquivalenceClass]] = {}
 
     @property
-    def _tick(self) -> tuple[int, int]:
-        return self._state.version, self._changes.tick(*EVICTION)
+    def _tick(self) -> tuple[int, ...]:
+        rules = self._changes.tick(Change.RULES_CHANGED)
+        return self._state.version, rules, self._waiting.n_opened
 
-    def add(self, queue: str) -> None:
-        """*queue* has its share now."""
-        self._known[queue] = self._tick
+    def add(self, queue: str, line: EquivalenceClass) -> None:
+        """*queue* has its share now; *line* would be next."""
+        self._known[queue] = self._tick, line
 
-    def __contains__(self, queue: str) -> bool:
-        return self._known.get(queue) == self._tick
+    def line(self, queue: str) -> EquivalenceClass | None:
+        """The line that is passed over because *queue* has its share; None if not."""
+        tick, line = self._known.get(queue, (None, None))
+        return line if tick == self._tick else None
 
     def clear(self) -> None:
         """Forget all of them."""

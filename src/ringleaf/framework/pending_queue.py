@@ -160,6 +160,8 @@ class PendingQueue:
         self.tried: dict[str, set[EquivalenceClass]] = {}
         """Lines of a queue that were tried since all open ones were."""
         self._serial = 0
+        self.n_opened = 0
+        """How often a line was opened."""
         self.since = WaitingSince(self._line)
         """Since when jobs have waited."""
 
@@ -190,7 +192,7 @@ class PendingQueue:
         if line is None:
             line = self._lines[shape] = EquivalenceClass(shape)
             self._in_queue.setdefault(job.queue, {})[line] = None
-            self._open.setdefault(job.queue, {})[line] = None
+            self._reopen([line])
         self._serial += 1
         line.push(key, self._serial, job_state)
         self._line[job.name] = line
@@ -254,6 +256,11 @@ class PendingQueue:
     def open_lines(self, queue: str) -> list[tuple[JobKey, int, EquivalenceClass]]:
         """The open lines of *queue* as a heap by the job in front."""
         return heap_of(self._open.get(queue, ()))
+
+    def first_open(self, queue: str) -> EquivalenceClass | None:
+        """The open line of *queue* whose first job is next."""
+        lines = self._open.get(queue, ())
+        return min(lines, key=lambda line: line.front[0], default=None)
 
     def close(self, line: EquivalenceClass, why: Waiting | None = None) -> None:
         """No job in *line* finds room until something of its product is free."""
@@ -322,6 +329,7 @@ class PendingQueue:
     def _reopen(self, lines: Iterable[EquivalenceClass]) -> None:
         for line in lines:
             self._open.setdefault(line.scheduling_key.queue, {})[line] = None
+            self.n_opened += 1
 
 
 def heap_of(
