@@ -1096,3 +1096,17 @@ def test_a_queue_that_has_its_share_is_passed_over_again() -> None:
     assert [*cycle.eviction.failed] == [line]
     cycle.changes.note(Change.RULES_CHANGED)
     assert not cycle.pending.is_satisfied("default")
+
+
+def test_a_queue_that_has_its_share_is_not_satisfied_while_a_job_lacks_pods() -> None:
+    story = Story("a b", conf=conf("allocate", (("proportion",),)))
+    story.arrives(job("gang", 8, 2))
+    story.arrives(job("two"), now=1)
+    story.hears(NodesGone(("b",)), now=2)
+    pending = story.engine.cycle.pending
+    assert pending.lost_min_available(story.engine.view.job_states["gang"])
+    pending.waiting.everything_changed()
+
+    pending.pass_over("default")
+
+    assert not pending.is_satisfied("default")

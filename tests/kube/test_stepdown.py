@@ -124,7 +124,7 @@ def test_who_was_to_be_evicted_and_was_not_asked_runs_on() -> None:
     stage.pod("low", 8)
     stage.cycle()
     stage.pod("high", 8, spec={"priority": 100})
-    first = stage.cycle()
+    first = stage.cycle(later=1.0)
 
     stage.step_down()
     assert books(stage) == newcomer(stage)

@@ -107,7 +107,7 @@ class Engine:
         """
         cycle, events = self.cycle, [*events]
         due = cycle.eviction.again_at - now < EARLY_S
-        resumed = None if events or due else cycle.interrupted
+        resumed = None if events or due else self._interrupted
         cycle.begin(now, most)
         if due:
             cycle.eviction.again_at = inf
@@ -157,6 +157,14 @@ class Engine:
             cycle.wake_at(now + SOON_S)
         if cycle.reports.unreported:
             pending.report_unreported()
+
+    @property
+    def _interrupted(self) -> str | None:
+        """The action whose search for victims is all that is left to do, if any is."""
+        resume, last = self.cycle.eviction.resume, self.cycle.slice
+        if resume is None or last.is_cut_short or last.is_spent:
+            return None
+        return resume.action
 
     def _begin_round(self) -> None:
         """Every action is to run: queues are asked anew where they may admit more."""

@@ -98,13 +98,6 @@ class Cycle:
         stopped = self.slice.is_cut_short or self.slice.is_spent
         return stopped or self.eviction.resume is not None
 
-    @property
-    def interrupted(self) -> str | None:
-        """The action whose search for victims is all that is left to do, if any is."""
-        resume = self.eviction.resume
-        stopped = self.slice.is_cut_short or self.slice.is_spent
-        return None if stopped or resume is None else resume.action
-
     def wake_at(self, time: float) -> None:
         """Something changes by itself at *time*."""
         if time > self.now:

@@ -112,13 +112,17 @@ class PendingJobs:
     # Jobs that were tried and found no place.
 
     def pass_over(self, queue: str) -> None:
-        """*queue* has its share; no job in it is tried, and the first may evict."""
+        """*queue* has its share; no job in it is tried, and the first may evict.
+
+        A job in it that has just lost pods is tried in the next cycle.
+        """
         line = self.waiting.first_open(queue)
-        if line is not None and not self.lost_min_available(line.front[1]):
-            self._satisfied.add(queue, line)
-            self._eviction.pass_over(line)
-            why = QueueReason(PendingCause.SHARE_USED, queue)
-            self._reports.report_pending(line.front[1], why)
+        if line is None or self.lost_min_available(line.front[1]):
+            return
+        self._satisfied.add(queue, line)
+        self._eviction.pass_over(line)
+        why = QueueReason(PendingCause.SHARE_USED, queue)
+        self._reports.report_pending(line.front[1], why)
 
     def is_satisfied(self, queue: str) -> bool:
         """Whether *queue* had its share, and nothing has changed since.

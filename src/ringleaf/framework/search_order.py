@@ -42,8 +42,8 @@ class SearchOrder:
     def pop(self) -> EquivalenceClass | None:
         """The line whose first job is next; None when none is left."""
         while self._turns:
-            line = self._first(self._turns[0])
             queue = self._turns.popleft()
+            line = self._first(queue)
             if line is not None:
                 heappop(self._heaps[queue])
                 self._in.discard(line)
