@@ -5,13 +5,13 @@ import json
 import pytest
 
 from ringleaf.baselines.order import ORDERS
-from ringleaf.baselines.registry import BASELINES
+from ringleaf.baselines.registry import BASELINES, DEPLOYED
 from tests.cli.conftest import Ringleaf
 
 
 def test_every_policy_and_order_is_listed_with_what_it_does(ringleaf: Ringleaf) -> None:
     done = ringleaf("policies")
-    first = [line.split()[0] for line in done.lines if line and line[0] != " "]
+    first = [line.split()[0] for line in done.lines if line[:3].strip()]
     text = " ".join(done.out.split())
 
     assert (done.status, done.err) == (0, "")
@@ -21,6 +21,20 @@ def test_every_policy_and_order_is_listed_with_what_it_does(ringleaf: Ringleaf) 
         assert name in first
         assert title.replace("`", "") in text
     assert max(map(len, done.lines)) <= 80
+
+
+def test_what_people_run_today_is_listed_before_rules(ringleaf: Ringleaf) -> None:
+    lines = ringleaf("policies").lines
+    headings = [line for line in lines if line and line[0] != " "]
+    listed = [line.split()[0] for line in lines if line[:2] == "  " and line[2] != " "]
+
+    assert headings[:3] == [
+        "Ringleaf",
+        "Schedulers as they are deployed, each with its own queue",
+        "Rules for nodes and chips, behind Ringleaf's queue",
+    ]
+    n_ours = sum(name.startswith("ringleaf") for name in BASELINES)
+    assert tuple(listed[n_ours : n_ours + len(DEPLOYED)]) == DEPLOYED
 
 
 def test_as_json(ringleaf: Ringleaf) -> None:

@@ -1,5 +1,6 @@
 """``ringleaf policies``: what simulate and compare can schedule with."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from rich.console import Console
@@ -7,7 +8,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.baselines.order import ORDERS
-from ringleaf.baselines.registry import BASELINES, Entry, UnknownName, entry_of
+from ringleaf.baselines.registry import (
+    BASELINES,
+    DEPLOYED,
+    OURS,
+    Entry,
+    UnknownName,
+    entry_of,
+)
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.output import print_json, print_trimmed
 
@@ -32,8 +40,9 @@ def show_policies(name: str | None, *, as_json: bool) -> int:
     if as_json:
         print_json({"policies": policies, "orders": orders})
     else:
-        _print_table(console, "policy", policies)
-        _print_table(console, "order", orders)
+        for heading, group in _groups(policies):
+            _print_table(console, "policy", heading, group)
+        _print_table(console, "order", "Queue orders, for --order", orders)
         console.print(
             f"{program()} policies NAME shows what a policy respects and where it "
             "comes from."
@@ -57,12 +66,32 @@ def _plain(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _print_table(console: Console, word: str, rows: list[dict[str, Any]]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column(word, no_wrap=True, min_width=NAMES)
-    table.add_column("what it does")
+def _groups(
+    policies: list[dict[str, Any]],
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Headings and the policies below them: what people run today comes first."""
+    ours, deployed, rules = [], [], []
+    for each in policies:
+        if each["policy"].startswith(OURS):
+            ours.append(each)
+        elif each["policy"] in DEPLOYED:
+            deployed.append(each)
+        else:
+            rules.append(each)
+    yield "Ringleaf", ours
+    yield "Schedulers as they are deployed, each with its own queue", deployed
+    yield "Rules for nodes and chips, behind Ringleaf's queue", rules
+
+
+def _print_table(
+    console: Console, word: str, heading: str, rows: list[dict[str, Any]]
+) -> None:
+    console.print(Text(heading, "bold"))
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, min_width=NAMES + 2)
+    table.add_column()
     for row in rows:
-        table.add_row(Text(row[word], "bold"), Text(_unquoted(row["title"])))
+        table.add_row(Text(f"  {row[word]}", "bold"), Text(_unquoted(row["title"])))
     print_trimmed(console, table)
     console.print()
 
