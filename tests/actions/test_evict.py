@@ -306,12 +306,12 @@ def test_nobody_is_looked_at_again_before_the_next_one() -> None:
     story = full(2, conf("allocate, preempt"))
     story.arrives(*highs(1), now=1)
     cycle = story.engine.cycle
-    (booking,) = cycle.reservations
+    (reservation,) = cycle.reservations
     job_state = story.engine.view.job_states["high000"]
     line = cycle.pending.waiting.add(job_state, cycle.pending.key_of(job_state))
     cycle.eviction.failed = {line: None}
 
-    assert booking.job.name == "high000"
+    assert reservation.job.name == "high000"
     assert [*islice(evictors(cycle, "preempt"), 9)] == [job_state]
 
 
@@ -493,12 +493,12 @@ def test_a_pod_that_ends_concerns_only_the_reservation_that_waits_for_it(
     told: list[str] = []
 
     def unblock(
-        booking: Reservation,
+        reservation: Reservation,
         nodes: object,
         rest: Any = Reservation.unblock,  # noqa: ANN401
     ) -> None:
-        told.append(booking.job.name)
-        rest(booking, nodes)
+        told.append(reservation.job.name)
+        rest(reservation, nodes)
 
     monkeypatch.setattr(Reservation, "unblock", unblock)
     said = story.hears(gone[0], now=2)

@@ -121,12 +121,12 @@ def test_others_in_a_reservation(
 def test_who_uses_a_reservation_is_in_its_way_until_it_ends() -> None:
     story = ending("fair", 20.0)
     story.arrives(SHORT, now=11)
-    booking = story.engine.reservations["big"]
-    assert [*booking.blockers] == ["one", "half", "short"]
+    reservation = story.engine.reservations["big"]
+    assert [*reservation.blockers] == ["one", "half", "short"]
 
     story.hears(JobGone("one"), JobGone("half"), now=12)
     assert "big" in story.engine.reservations
-    assert booking.ready_at == 16.0
+    assert reservation.ready_at == 16.0
     assert "bind big: 0 on a 01234567, 1 on b 01234567" in story.hears(
         JobGone("short"), now=13
     )
@@ -241,8 +241,8 @@ def test_the_fewest_that_must_end_are_found(n_nodes: int) -> None:
 
     story.wakes(10)
 
-    booking = story.engine.reservations["big"]
-    assert [*booking.blockers] == [f"j{i}" for i in range(n_nodes)]
+    reservation = story.engine.reservations["big"]
+    assert [*reservation.blockers] == [f"j{i}" for i in range(n_nodes)]
 
 
 def test_a_reservation_has_the_shape_of_the_topology() -> None:
@@ -499,9 +499,9 @@ def test_who_is_in_the_way_of_a_quota_is_in_the_way() -> None:
     story.arrives(job("j", 8, queue="q"))
 
     assert story.wakes(10) == ["reserved j"]
-    booking = story.engine.reservations["j"]
-    assert booking.nodes == {"a"}
-    assert [*booking.blockers] == ["own"]
+    reservation = story.engine.reservations["j"]
+    assert reservation.nodes == {"a"}
+    assert [*reservation.blockers] == ["own"]
     assert story.hears(JobGone("own"), now=11) == ["bind j: 0 on a 01234567"]
 
 

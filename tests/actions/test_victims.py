@@ -7,7 +7,7 @@ import pytest
 from ringleaf.actions.victims import Choice, EvictionCandidate, Ranking, choices_of
 
 
-def prey(
+def candidate(
     job: str,
     n_pods: int,
     surplus: int = 0,
@@ -27,23 +27,25 @@ def going(chosen: Sequence[Choice]) -> dict[str, tuple[int, ...]]:
 
 
 CHOICES = [
-    pytest.param(prey("j", 2), [(), (1, 0)], id="a gang goes whole or not at all"),
+    pytest.param(candidate("j", 2), [(), (1, 0)], id="a gang goes whole or not at all"),
     pytest.param(
-        prey("j", 2, 2),
+        candidate("j", 2, 2),
         [(), (1,), (0,), (1, 0)],
         id="of a surplus any pods go",
     ),
     pytest.param(
-        prey("j", 2, 1), [(), (1,), (0,), (1, 0)], id="no more than the surplus, or all"
+        candidate("j", 2, 1),
+        [(), (1,), (0,), (1, 0)],
+        id="no more than the surplus, or all",
     ),
     pytest.param(
-        prey("j", 3, 1, whole=False),
+        candidate("j", 3, 1, whole=False),
         [(), (2,), (1,), (0,)],
         id="who may not go whole gives up its surplus",
     ),
-    pytest.param(prey("j", 2, 0, whole=False), [()], id="or nothing"),
+    pytest.param(candidate("j", 2, 0, whole=False), [()], id="or nothing"),
     pytest.param(
-        prey("j", 2, 1, kept=(1,)),
+        candidate("j", 2, 1, kept=(1,)),
         [(), (0,), (1, 0)],
         id="a pod that its role cannot do without goes with the rest",
     ),
@@ -59,25 +61,33 @@ def test_what_a_job_can_give_up(
 
 FEWEST = [
     pytest.param(
-        [prey("a", 2), prey("b", 1)], 1, {"b": (0,)}, id="fewer pods before more"
+        [candidate("a", 2), candidate("b", 1)],
+        1,
+        {"b": (0,)},
+        id="fewer pods before more",
     ),
     pytest.param(
-        [prey("a", 1), prey("b", 2, 1)],
+        [candidate("a", 1), candidate("b", 2, 1)],
         1,
         {"b": (1,)},
         id="a surplus before pods that are needed",
     ),
     pytest.param(
-        [prey("a", 1, loss=9.0), prey("b", 1)],
+        [candidate("a", 1, loss=9.0), candidate("b", 1)],
         1,
         {"b": (0,)},
         id="then what loses less",
     ),
-    pytest.param([prey("b", 1), prey("a", 1)], 1, {"a": (0,)}, id="then the name"),
     pytest.param(
-        [prey("a", 1), prey("b", 1)], 3, None, id="nobody where all do not do"
+        [candidate("b", 1), candidate("a", 1)], 1, {"a": (0,)}, id="then the name"
     ),
-    pytest.param([prey("a", 1)], 0, {}, id="nobody where nobody need go"),
+    pytest.param(
+        [candidate("a", 1), candidate("b", 1)],
+        3,
+        None,
+        id="no job where all of them do not suffice",
+    ),
+    pytest.param([candidate("a", 1)], 0, {}, id="no job where none has to go"),
 ]
 
 
@@ -95,13 +105,13 @@ def test_fewest(
 
 
 def test_the_place_comes_with_the_choice() -> None:
-    found = Ranking([prey("a", 1)]).fewest(lambda gone: f"{len(gone)} gone")
+    found = Ranking([candidate("a", 1)]).fewest(lambda gone: f"{len(gone)} gone")
 
     assert found == ([], "0 gone")
 
 
 def test_a_choice_is_found_also_where_not_all_may_go_together() -> None:
-    several = [prey("j", 3, 1, whole=False)]
+    several = [candidate("j", 3, 1, whole=False)]
 
     found = Ranking(several).fewest(
         lambda gone: True if any(1 in c.pods for c in gone) else None
@@ -111,7 +121,7 @@ def test_a_choice_is_found_also_where_not_all_may_go_together() -> None:
     assert going(found[0]) == {"j": (1,)}
 
 
-MANY = [prey(f"j{n:02}", 1) for n in range(20)]
+MANY = [candidate(f"j{n:02}", 1) for n in range(20)]
 """More choices than are looked at one by one."""
 
 
@@ -139,7 +149,7 @@ def test_of_many_nobody_goes_where_all_do_not_do() -> None:
 
 
 def test_of_many_a_gang_goes_whole_with_its_surplus() -> None:
-    gang = prey("gang", 3, 1)
+    gang = candidate("gang", 3, 1)
 
     def fits(gone: Sequence[Choice]) -> bool | None:
         return True if any(0 in c.pods and c.job == "gang" for c in gone) else None
@@ -151,7 +161,7 @@ def test_of_many_a_gang_goes_whole_with_its_surplus() -> None:
 
 
 def test_of_many_only_surplus_pods_go_where_they_are_enough() -> None:
-    gang = prey("gang", 3, 2)
+    gang = candidate("gang", 3, 2)
 
     def fits(gone: Sequence[Choice]) -> bool | None:
         return True if any(c.job == "gang" for c in gone) else None
@@ -164,7 +174,7 @@ def test_of_many_only_surplus_pods_go_where_they_are_enough() -> None:
 
 def test_of_many_a_surplus_that_may_go_in_part_is_not_enough() -> None:
     """Only its first pods are looked at; the price of many choices."""
-    one = prey("part", 3, 1, whole=False)
+    one = candidate("part", 3, 1, whole=False)
 
     def fits(gone: Sequence[Choice]) -> bool | None:
         return True if any(c.job == "part" and 0 in c.pods for c in gone) else None
@@ -173,7 +183,7 @@ def test_of_many_a_surplus_that_may_go_in_part_is_not_enough() -> None:
 
 
 def test_a_job_with_too_many_choices_is_not_counted_to_the_end() -> None:
-    huge = prey("huge", 40, 20)
+    huge = candidate("huge", 40, 20)
 
     found = Ranking([huge]).fewest(lambda gone: True if gone else None)
 
@@ -184,7 +194,7 @@ def test_a_job_with_too_many_choices_is_not_counted_to_the_end() -> None:
 
 def test_nobody_goes_where_no_choice_is_enough() -> None:
     """Though all pods together, more than may go, would be."""
-    one = prey("j", 2, 1, whole=False)
+    one = candidate("j", 2, 1, whole=False)
 
     found = Ranking([one]).fewest(
         lambda gone: True if sum(c.n_pods for c in gone) == 2 else None
@@ -233,7 +243,7 @@ def test_of_many_nobody_is_tried_where_all_have_too_few_chips() -> None:
 
 
 def test_who_was_evicted_is_not_tried_again() -> None:
-    ranking = Ranking([*crowd(20), prey("gang", 3, 1)])
+    ranking = Ranking([*crowd(20), candidate("gang", 3, 1)])
     for name in ("j0019", "gang"):
         ranking.drop(name)
 

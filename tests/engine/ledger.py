@@ -376,10 +376,10 @@ class Ledger:
             assert found.pop((name, replica)) == (use.node, mask)
             taken[use.node] |= mask
         held_twice = Counter[tuple[str, int]]()
-        for booking in engine.reservations.values():
-            for placement in booking.placements:
+        for reservation in engine.reservations.values():
+            for placement in reservation.placements:
                 mask = sum(1 << chip for chip in placement.chips)
-                where, kept = found.pop((booking.owner, placement.replica))
+                where, kept = found.pop((reservation.owner, placement.replica))
                 assert where == placement.node
                 assert kept & ~mask == 0
                 held_twice.update((where, c) for c in range(64) if kept >> c & 1)

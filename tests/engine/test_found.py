@@ -132,15 +132,15 @@ def state(engine: Engine) -> dict[str, Any]:
     cluster, starts = view.cluster, cycle.failures.starts
     arrays = ("free", "taken", "pool", "healthy", "quarantined")
     accounts = ("allocated", "requested", "inqueue", "elastic")
-    fleet = cluster.node_table
+    table = cluster.node_table
     known = {
         name: {key: value for key, value in vars(each).items() if key != "promised"}
         for name, each in view.job_states.items()
     }
     return {
         "arrays": {key: getattr(cluster, key).tolist() for key in arrays},
-        "room": fleet.resources.room.tolist(),
-        "rest": (fleet.resources._uncounted, fleet.resources._below),  # noqa: SLF001
+        "room": table.resources.room.tolist(),
+        "rest": (table.resources._uncounted, table.resources._below),  # noqa: SLF001
         "holdings": cluster.holdings,
         "spine": [cluster.uplinks.state.tolist(), cluster.uplinks.crossings()],
         "standings": known,
@@ -152,7 +152,7 @@ def state(engine: Engine) -> dict[str, Any]:
         "pending": [name for name in known if name in cycle.pending],
         "newcomers": [*cycle.pending.newcomers],
         "repairs": [*cycle.repairs.open],
-        "bookings": [*engine.reservations],
+        "reservations": [*engine.reservations],
     }
 
 
@@ -222,10 +222,10 @@ def test_a_job_that_is_found_where_another_has_a_reservation_ends_it() -> None:
     story.arrives(job("one", 4))
     story.arrives(job("two", 8))
     assert story.wakes(10)[0] == "reserved two"
-    booking = engine.reservations["two"]
+    reservation = engine.reservations["two"]
 
     found = JobArrived(job("found", 2), (Placement(0, "a", ()),))
     engine.handle_all([found], 11.0)
 
-    assert engine.reservations.get("two") is not booking
+    assert engine.reservations.get("two") is not reservation
     assert "found" in engine.view.cluster.holdings

@@ -45,15 +45,15 @@ def test_what_is_free_of_it_is_held_and_more_when_more_is() -> None:
     statement = Statement(cluster)
     statement.hold("other", 0, 0b1111)
     statement.commit()
-    booking = a_booking()
+    reservation = a_booking()
 
-    booking.hold(cluster)
+    reservation.hold(cluster)
     assert cluster.free.tolist() == [0, 0]
-    assert [h.chips for h in cluster.holdings[booking.owner]] == [0xF0, 0xFF]
+    assert [h.chips for h in cluster.holdings[reservation.owner]] == [0xF0, 0xFF]
     statement.release("other")
     statement.commit()
-    booking.hold(cluster)
-    assert [h.chips for h in cluster.holdings[booking.owner]] == [0xFF, 0xFF]
+    reservation.hold(cluster)
+    assert [h.chips for h in cluster.holdings[reservation.owner]] == [0xFF, 0xFF]
 
 
 def test_how_many_pods_its_nodes_would_hold_at_most() -> None:
@@ -61,69 +61,69 @@ def test_how_many_pods_its_nodes_would_hold_at_most() -> None:
     statement = Statement(cluster)
     statement.hold("other", 0, 0b1111)
     statement.commit()
-    booking = a_booking()
+    reservation = a_booking()
 
-    assert booking.room(cluster, 8) == 0
-    booking.hold(cluster)
-    assert [booking.room(cluster, asked) for asked in (8, 4, 1)] == [1, 3, 12]
+    assert reservation.room(cluster, 8) == 0
+    reservation.hold(cluster)
+    assert [reservation.room(cluster, asked) for asked in (8, 4, 1)] == [1, 3, 12]
     statement.release("other")
-    assert booking.room(cluster, 8) == 2
+    assert reservation.room(cluster, 8) == 2
 
 
 def test_letting_go_twice_is_letting_go_once() -> None:
     cluster = leaves("A ##")
-    booking = a_booking()
-    booking.hold(cluster)
+    reservation = a_booking()
+    reservation.hold(cluster)
     with Statement(cluster) as statement:
-        statement.drop(booking.owner)
-        statement.drop(booking.owner)
+        statement.drop(reservation.owner)
+        statement.drop(reservation.owner)
         assert cluster.free.tolist() == [0xFF, 0xFF]
 
     assert cluster.free.tolist() == [0, 0]
 
 
 def test_who_holds_some_of_it_is_in_its_way() -> None:
-    booking = a_booking()
+    reservation = a_booking()
     inside, outside = (
         runs("inside", Placement(0, "A1", (7,))),
         runs("outside", Placement(0, "B0", (0,))),
     )
 
-    booking.blocked_by([inside, outside])
-    assert [*booking.blockers] == ["inside"]
+    reservation.blocked_by([inside, outside])
+    assert [*reservation.blockers] == ["inside"]
     inside.placements = {}
-    booking.unblock()
-    assert not booking.blockers
+    reservation.unblock()
+    assert not reservation.blockers
 
 
 def test_who_is_in_the_way_elsewhere_is_so_until_all_its_pods_are_gone() -> None:
-    booking = a_booking()
+    reservation = a_booking()
     other = runs("other", Placement(0, "B0", (0,)))
-    booking.elsewhere.add("other")
-    booking.blockers["other"] = other
+    reservation.elsewhere.add("other")
+    reservation.blockers["other"] = other
 
-    booking.unblock()
-    assert [*booking.blockers] == ["other"]
+    reservation.unblock()
+    assert [*reservation.blockers] == ["other"]
     other.placements = {}
-    booking.unblock()
-    assert not booking.blockers
+    reservation.unblock()
+    assert not reservation.blockers
 
 
 def test_what_is_free_beside_it_unblocks_only_who_was_in_the_way_elsewhere() -> None:
-    booking = a_booking()
+    reservation = a_booking()
     inside = runs("inside", Placement(0, "A1", (7,)))
     other = runs("other", Placement(0, "B0", (0,)))
-    booking.blocked_by([inside])
-    booking.blocked_elsewhere(other)
+    reservation.blocked_by([inside])
+    reservation.blocked_elsewhere(other)
 
-    booking.unblock({"B0"})
-    assert [*booking.blockers] == ["inside", "other"]
+    reservation.unblock({"B0"})
+    assert [*reservation.blockers] == ["inside", "other"]
     other.placements = {}
-    booking.unblock({"B0"})
-    assert [*booking.blockers] == ["inside"]
+    reservation.unblock({"B0"})
+    assert [*reservation.blockers] == ["inside"]
     inside.placements = {}
-    booking.unblock({"A1"})
-    assert not booking.blockers
+    reservation.unblock({"A1"})
+    assert not reservation.blockers
 
 
 @pytest.mark.parametrize("uses_more", [False, True])
@@ -131,13 +131,13 @@ def test_pods_without_chips_are_in_the_way_of_a_job_that_uses_more(
     uses_more: bool,  # noqa: FBT001 - a row
 ) -> None:
     demand = Demand(resources=(("cpu", 1),)) if uses_more else Demand()
-    booking = a_booking(job=Job("big", A2, 8, 2, demand=demand))
+    reservation = a_booking(job=Job("big", A2, 8, 2, demand=demand))
 
     helper = runs("helper", Placement(0, "A0", ()))
     helper.job = Job("helper", A2, 0, demand=Demand(resources=(("cpu", 1),)))
-    booking.blocked_by([helper])
+    reservation.blocked_by([helper])
 
-    assert bool(booking.blockers) == uses_more
+    assert bool(reservation.blockers) == uses_more
 
 
 ENDS = [
@@ -163,13 +163,15 @@ def test_jobs_that_are_asked_to_end_do_so_at_once() -> None:
 
 
 def test_it_is_ready_when_the_last_one_in_its_way_has_ended() -> None:
-    booking = a_booking()
-    assert booking.ready_at == 3.0
+    reservation = a_booking()
+    assert reservation.ready_at == 3.0
 
     place = Placement(0, "A0", WHOLE)
-    booking.blocked_by([runs("x", place, estimate=5.0), runs("y", place, estimate=9.0)])
+    reservation.blocked_by(
+        [runs("x", place, estimate=5.0), runs("y", place, estimate=9.0)]
+    )
 
-    assert booking.ready_at == 9.0
+    assert reservation.ready_at == 9.0
 
 
 YIELDS = [
@@ -192,11 +194,11 @@ def test_it_yields(
     strict: bool,
     want: bool,
 ) -> None:
-    booking = a_booking(aged=aged)
-    booking.blocked_by([runs("x", Placement(0, "A0", WHOLE), estimate=ready)])
+    reservation = a_booking(aged=aged)
+    reservation.blocked_by([runs("x", Placement(0, "A0", WHOLE), estimate=ready)])
     small = JobState(Job("small", A2, 1, estimate_s=estimate))
 
-    assert booking.may_backfill(small, 4.0, strict=strict) == want
+    assert reservation.may_backfill(small, 4.0, strict=strict) == want
 
 
 @pytest.mark.parametrize("aged", [True, False])
@@ -212,12 +214,12 @@ def test_it_yields(
 def test_a_reservation_yields_to_a_job_that_cannot_do_without_a_pod_it_lost(
     pods: int, where: str, *, strict: bool, aged: bool, want: bool
 ) -> None:
-    booking = a_booking(aged=aged)
+    reservation = a_booking(aged=aged)
     other = runs("other", Placement(0, where, WHOLE))
     other.become(Job("other", A2, 8, pods))
-    booking.blocked_by([other])
+    reservation.blocked_by([other])
 
-    assert booking.may_backfill(other, 4.0, strict=strict) == want
+    assert reservation.may_backfill(other, 4.0, strict=strict) == want
 
 
 def test_a_place_is_told_in_the_shape_of_the_topology() -> None:
@@ -266,13 +268,13 @@ def test_what_pods_of_every_role_ask_is_held() -> None:
 def test_other_products_have_reservations_too() -> None:
     duo = PRODUCTS["atlas-300i-duo"]
     cluster = Cluster([Node("A0", duo, 4, 0b1111)])
-    booking = Reservation(
+    reservation = Reservation(
         Job("j", duo, 2), (Placement(0, "A0", (0, 1)),), since=0, why="", aged=True
     )
 
-    booking.hold(cluster)
+    reservation.hold(cluster)
 
-    assert booking.nodes == {"A0"}
+    assert reservation.nodes == {"A0"}
     assert cluster.free.tolist() == [0b1100]
 
 
@@ -287,9 +289,9 @@ def test_what_reservations_lack_is_added_up_while_their_blockers_go() -> None:
         for name in "ab"
     )
     reserved = ReservedSums()
-    for booking in (first, second):
-        booking.blockers["blocker"] = blocker
-        reserved.add(booking)
+    for reservation in (first, second):
+        reservation.blockers["blocker"] = blocker
+        reserved.add(reservation)
 
     def promised(but: Reservation | None = None) -> int:
         found = reserved.promised("default", but)

@@ -36,7 +36,7 @@ SOFT = Taint("busy", Effect.PREFER_NO_SCHEDULE)
 TAINTS = [(), (TRAIN,), (SOFT,), (TRAIN, GONE), ()]
 
 
-def fleet(*resources: Mapping[str, int]) -> NodeTable:
+def node_table(*resources: Mapping[str, int]) -> NodeTable:
     have = list(resources) or [{}] * len(LABELS)
     return NodeTable(LABELS, TAINTS, have)
 
@@ -66,14 +66,14 @@ def test_a_requirement_selects_nodes(
 ) -> None:
     demand = Demand(required=(Requirement(key, operator, values),))
 
-    assert those(fleet().labels.selected(demand)) == nodes
+    assert those(node_table().labels.selected(demand)) == nodes
 
 
 def test_all_that_is_required_must_hold() -> None:
     east = Requirement("zone", Operator.IN, ("east",))
     racked = Requirement("rack", Operator.EXISTS)
 
-    assert those(fleet().labels.selected(Demand(required=(east, racked)))) == [0]
+    assert those(node_table().labels.selected(Demand(required=(east, racked)))) == [0]
 
 
 def test_of_terms_one_must_hold_whole_besides() -> None:
@@ -84,12 +84,12 @@ def test_of_terms_one_must_hold_whole_besides() -> None:
     either = Demand(terms=((east, racked), (west,)))
     both = Demand(required=(east,), terms=((east, racked), (west,)))
 
-    assert those(fleet().labels.selected(either)) == [0, 1]
-    assert those(fleet().labels.selected(both)) == [0]
+    assert those(node_table().labels.selected(either)) == [0, 1]
+    assert those(node_table().labels.selected(both)) == [0]
 
 
 def test_nothing_asked_selects_every_node() -> None:
-    assert those(fleet().labels.selected(NOTHING)) == [0, 1, 2, 3, 4]
+    assert those(node_table().labels.selected(NOTHING)) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_a_toleration_covers_a_taint(
 def test_taints_keep_pods_away_that_do_not_tolerate_them_all() -> None:
     train = Toleration("npu", Match.EXISTS)
 
-    assert those(fleet().taints.tolerated(())) == [0, 2, 4]
-    assert those(fleet().taints.tolerated((train,))) == [0, 1, 2, 4]
-    assert those(fleet().taints.tolerated((train, Toleration("gone")))) == [
+    assert those(node_table().taints.tolerated(())) == [0, 2, 4]
+    assert those(node_table().taints.tolerated((train,))) == [0, 1, 2, 4]
+    assert those(node_table().taints.tolerated((train, Toleration("gone")))) == [
         0,
         1,
         2,
@@ -133,12 +133,12 @@ def test_taints_keep_pods_away_that_do_not_tolerate_them_all() -> None:
 def test_the_first_taint_that_keeps_a_pod_away_is_told() -> None:
     train = Toleration("npu", Match.EXISTS)
 
-    assert str(fleet().taints.worst_taint(3, ())) == "npu=train:NoSchedule"
-    assert str(fleet().taints.worst_taint(3, (train,))) == "gone:NoExecute"
+    assert str(node_table().taints.worst_taint(3, ())) == "npu=train:NoSchedule"
+    assert str(node_table().taints.worst_taint(3, (train,))) == "gone:NoExecute"
 
 
 def test_a_fleet_knows_whether_it_has_taints_at_all() -> None:
-    assert fleet().taints.tainted
+    assert node_table().taints.tainted
     assert not NodeTable(LABELS, [()] * 5, [{}] * 5).taints.tainted
 
 
@@ -153,7 +153,7 @@ POD = Demand(resources=(("cpu", 30_000), ("memory", 60)))
 
 
 def test_nodes_have_room_or_not() -> None:
-    found = fleet(*HAVE)
+    found = node_table(*HAVE)
 
     assert those(found.resources.roomy(POD)) == [0, 2]
     assert [found.resources.has_room(node, POD) for node in range(5)] == [
@@ -168,21 +168,21 @@ def test_nodes_have_room_or_not() -> None:
 def test_a_resource_that_no_node_counts_is_unlimited() -> None:
     odd = Demand(resources=(("disk", 5),))
 
-    assert those(fleet(*HAVE).resources.roomy(odd)) == [0, 1, 2, 3, 4]
-    assert fleet(*HAVE).resources.room_of(0, "disk") == UNLIMITED
+    assert those(node_table(*HAVE).resources.roomy(odd)) == [0, 1, 2, 3, 4]
+    assert node_table(*HAVE).resources.room_of(0, "disk") == UNLIMITED
 
 
 def test_so_many_pods_fit() -> None:
     cpu = Demand(resources=(("cpu", 30_000), ("memory", 0)))
 
-    most = fleet(*HAVE).resources.pods_that_fit(cpu).tolist()
+    most = node_table(*HAVE).resources.pods_that_fit(cpu).tolist()
 
     assert most[:2] + most[3:] == [2, 0, 1, 0]
     assert most[2] > 10**9
 
 
 def test_what_a_pod_uses_is_given_back_when_it_goes() -> None:
-    found = fleet(*HAVE)
+    found = node_table(*HAVE)
     before = found.resources.room.copy()
 
     found.resources.use(0, Demand(resources=(("disk", 5),)), 1)
@@ -198,7 +198,7 @@ def test_what_a_pod_uses_is_given_back_when_it_goes() -> None:
 
 
 def test_a_node_may_be_overdrawn_and_then_holds_nothing_more() -> None:
-    found = fleet(*HAVE)
+    found = node_table(*HAVE)
 
     found.resources.use(4, POD, 1)
 
@@ -223,17 +223,17 @@ def test_amounts_as_people_write_them(amount: int, words: str) -> None:
 
 
 def test_what_nodes_have_is_0_where_they_do_not_say() -> None:
-    found = fleet(*HAVE)
+    found = node_table(*HAVE)
     cpu = found.resources.have("cpu")
 
     assert cpu is not None
     assert cpu.tolist() == [64_000, 10_000, 0, 30_000, 0]
     assert found.resources.have("disk") is None
-    assert fleet(*[{"cpu": 0}] * 5).resources.have("cpu") is None
+    assert node_table(*[{"cpu": 0}] * 5).resources.have("cpu") is None
 
 
 def test_what_pods_use_is_0_where_nodes_do_not_say() -> None:
-    found = fleet(*HAVE)
+    found = node_table(*HAVE)
     for node in range(5):
         found.resources.use(node, POD, 1)
 
@@ -251,7 +251,7 @@ def test_what_pods_use_is_0_where_nodes_do_not_say() -> None:
 
 
 def test_what_a_node_has_follows_its_changes() -> None:
-    found = fleet(*HAVE)
+    found = node_table(*HAVE)
     before = found.resources.have("disk")
     found.change(2, {}, (), {"disk": 9})
     after = found.resources.have("disk")
@@ -266,11 +266,14 @@ def test_preferences_of_nodes_add_up_where_they_hold_whole() -> None:
     racked = Requirement("rack", Operator.EXISTS)
     demand = Demand(prefers=(Preferred(10, (east,)), Preferred(3, (east, racked))))
 
-    assert fleet().labels.liked(demand).tolist() == [13, 0, 10, 0, 0]
+    assert node_table().labels.liked(demand).tolist() == [13, 0, 10, 0, 0]
 
 
 def test_a_preference_without_requirements_is_none() -> None:
-    assert fleet().labels.liked(Demand(prefers=(Preferred(5, ()),))).tolist() == [0] * 5
+    assert (
+        node_table().labels.liked(Demand(prefers=(Preferred(5, ()),))).tolist()
+        == [0] * 5
+    )
 
 
 def test_taints_that_only_ask_are_counted_unless_tolerated() -> None:
@@ -285,8 +288,8 @@ def test_taints_that_only_ask_are_counted_unless_tolerated() -> None:
 def rebuilt(
     labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, int]
 ) -> tuple[NodeTable, NodeTable]:
-    """A fleet whose node 1 changed, and one made so; the same pods are on both."""
-    changed = fleet(*HAVE)
+    """A node table whose node 1 changed, and one made so; the same pods are on both."""
+    changed = node_table(*HAVE)
     changed.labels.selected(Demand(required=(Requirement("zone", Operator.EXISTS),)))
     for node in (0, 1, 1, 2):
         changed.resources.use(node, ODD, 1)
@@ -341,7 +344,7 @@ def test_a_node_that_changes_there_and_back_is_as_before(
     labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, int]
 ) -> None:
     changed, _made = rebuilt(labels, taints, resources)
-    before = fleet(*HAVE)
+    before = node_table(*HAVE)
 
     changed.change(1, LABELS[1], TAINTS[1], HAVE[1])
     for node in (0, 1, 1, 2):
@@ -415,7 +418,7 @@ def test_nothing_is_left_of_resources_that_pods_made_up() -> None:
 
 
 def test_labels_that_no_node_has_are_not_kept() -> None:
-    found = fleet()
+    found = node_table()
     terms = tuple((Requirement(f"k{i}", Operator.EXISTS),) for i in range(100))
     zone = (Requirement("zone", Operator.EXISTS),)
 
@@ -429,7 +432,7 @@ def test_labels_that_no_node_has_are_not_kept() -> None:
 
 
 def test_what_is_selected_is_found_once_until_labels_change() -> None:
-    found = fleet()
+    found = node_table()
     east = Demand(required=(Requirement("zone", Operator.IN, ("east",)),))
     first = found.labels.selected(east)
 
@@ -455,7 +458,7 @@ def test_a_label_that_the_last_node_loses_is_forgotten() -> None:
 
 
 def test_numbers_are_compared_with_values_that_came_later() -> None:
-    found = fleet()
+    found = node_table()
     above = Demand(required=(Requirement("rack", Operator.GREATER, ("7",)),))
     assert those(found.labels.selected(above)) == [1]
 

@@ -183,8 +183,8 @@ class World:
 
     def hears(self, *events: Event) -> list[Instruction]:
         booked = {
-            name: {(p.node, c) for p in booking.placements for c in p.chips}
-            for name, booking in self.engine.reservations.items()
+            name: {(p.node, c) for p in reservation.placements for c in p.chips}
+            for name, reservation in self.engine.reservations.items()
         }
         said = self.engine.handle_all(events, self.now)
         self.trace.append((events, self.now, msgspec.json.encode(said)))

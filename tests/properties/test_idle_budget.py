@@ -46,9 +46,9 @@ class History:
         held = self.engine.view.cluster.holdings
         return sum(
             holding.chips.bit_count()
-            for booking in self.engine.reservations.values()
-            if booking.aged
-            for holding in held.get(booking.owner, ())
+            for reservation in self.engine.reservations.values()
+            if reservation.aged
+            for holding in held.get(reservation.owner, ())
         )
 
     def go_on(self, until: float) -> None:

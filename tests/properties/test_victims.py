@@ -30,21 +30,23 @@ Pods = frozenset[tuple[str, int]]
 Cost = tuple[int, int, float]
 
 
-def subsets(prey: EvictionCandidate) -> Iterator[frozenset[int]]:
+def subsets(candidate: EvictionCandidate) -> Iterator[frozenset[int]]:
     """What a job may give up, by the letter."""
-    pods = frozenset(prey.pods)
-    sizes = range(min(prey.surplus, len(pods)) + 1)
+    pods = frozenset(candidate.pods)
+    sizes = range(min(candidate.surplus, len(pods)) + 1)
     for some in chain.from_iterable(combinations(sorted(pods), n) for n in sizes):
-        if not prey.kept & {*some}:
+        if not candidate.kept & {*some}:
             yield frozenset(some)
-    if prey.whole:
+    if candidate.whole:
         yield pods
 
 
-def cost(prey: Sequence[EvictionCandidate], gone: Sequence[frozenset[int]]) -> Cost:
+def cost(
+    candidates: Sequence[EvictionCandidate], gone: Sequence[frozenset[int]]
+) -> Cost:
     """Pods, pods that were needed, chip-seconds."""
     needed, lost = 0, 0.0
-    for one, pods in zip(prey, gone, strict=True):
+    for one, pods in zip(candidates, gone, strict=True):
         spare = min(one.surplus, len([pod for pod in one.pods if pod not in one.kept]))
         if one.whole and len(pods) == len(one.pods):
             needed += len(pods) - spare
@@ -55,21 +57,23 @@ def cost(prey: Sequence[EvictionCandidate], gone: Sequence[frozenset[int]]) -> C
 
 
 def cheapest(
-    prey: Sequence[EvictionCandidate], fits: Callable[[Pods], bool]
+    candidates: Sequence[EvictionCandidate], fits: Callable[[Pods], bool]
 ) -> Cost | None:
     """The cost of the cheapest way after which it fits."""
-    ways = product(*(list(subsets(one)) for one in prey))
+    ways = product(*(list(subsets(one)) for one in candidates))
     for least, way in sorted(
-        ((cost(prey, way), way) for way in ways), key=itemgetter(0)
+        ((cost(candidates, way), way) for way in ways), key=itemgetter(0)
     ):
-        gone = ((p.job, n) for p, pods in zip(prey, way, strict=True) for n in pods)
+        gone = (
+            (p.job, n) for p, pods in zip(candidates, way, strict=True) for n in pods
+        )
         if fits(frozenset(gone)):
             return least
     return None
 
 
 @st.composite
-def preys(draw: st.DrawFn) -> list[EvictionCandidate]:
+def candidate_lists(draw: st.DrawFn) -> list[EvictionCandidate]:
     """Up to twelve pods of a few jobs."""
     found, left = [], MOST
     for number in range(draw(st.integers(1, 4))):
@@ -99,30 +103,33 @@ def pods_of(chosen: Sequence[Choice]) -> Pods:
 
 
 @settings(max_examples=examples(200))
-@given(preys(), st.data())
+@given(candidate_lists(), st.data())
 def test_the_cheapest_choice_is_brute_forces(
-    prey: list[EvictionCandidate], data: st.DataObject
+    candidates: list[EvictionCandidate], data: st.DataObject
 ) -> None:
     """What fits is drawn: enough pods of some, or all of certain ones."""
-    everybody = sorted((one.job, pod) for one in prey for pod in one.pods)
+    everybody = sorted((one.job, pod) for one in candidates for pod in one.pods)
     wanted = data.draw(st.sets(st.sampled_from(everybody), max_size=5))
     enough = data.draw(st.integers(0, len(wanted)))
 
     def fits(gone: Pods) -> bool:
         return len(gone & wanted) >= enough
 
-    found = Ranking(prey).fewest(lambda chosen: True if fits(pods_of(chosen)) else None)
+    found = Ranking(candidates).fewest(
+        lambda chosen: True if fits(pods_of(chosen)) else None
+    )
 
-    best = cheapest(prey, fits)
+    best = cheapest(candidates, fits)
     assert (found is None) == (best is None)
     if found is not None:
         gone = {one.job: frozenset(one.pods) for one in found[0]}
-        listed = [gone.get(one.job, frozenset()) for one in prey]
+        listed = [gone.get(one.job, frozenset()) for one in candidates]
         assert fits(pods_of(found[0]))
         assert all(
-            some in set(subsets(one)) for one, some in zip(prey, listed, strict=True)
+            some in set(subsets(one))
+            for one, some in zip(candidates, listed, strict=True)
         )
-        assert cost(prey, listed) == best
+        assert cost(candidates, listed) == best
         assert best == (
             sum(one.n_pods for one in found[0]),
             sum(one.n_needed for one in found[0]),
@@ -186,7 +193,7 @@ def cases(draw: st.DrawFn, style: Style, label: Schema | None) -> Case:
     return Case(old, new)
 
 
-def prey_of(case: Case) -> list[EvictionCandidate]:
+def candidates_of(case: Case) -> list[EvictionCandidate]:
     """Who may go, by what the jobs say of themselves."""
     return [
         EvictionCandidate(
@@ -228,18 +235,18 @@ def evicted(case: Case) -> tuple[list[Evict], bool]:
 
 def outcome(case: Case) -> str:
     """What became of the case, once it was as brute force says."""
-    prey = prey_of(case)
+    candidates = candidates_of(case)
     gone, placed = evicted(case)
     if placed:
         assert fits_without(case, frozenset())
         return "placed"
-    best = cheapest(prey, lambda pods: fits_without(case, pods))
+    best = cheapest(candidates, lambda pods: fits_without(case, pods))
     assert (best is None) == (not gone)
     if best is None:
         return "no victims help"
     whom = {each.job: frozenset(each.replicas) for each in gone}
-    listed = [whom.get(one.job, frozenset()) for one in prey]
-    assert cost(prey, listed) == best
+    listed = [whom.get(one.job, frozenset()) for one in candidates]
+    assert cost(candidates, listed) == best
     return "evicts whole gang" if best[1] else "evicts surplus"
 
 

@@ -264,13 +264,13 @@ def preempt(stage: Stage, scheduler: Child) -> None:
         f"/apis/batch.volcano.sh/v1alpha1/namespaces/{stage.namespace}/jobs/train",
     )
     stage.wait(lambda: not stage.pods("train"), "the job to be gone")
-    for name, node in (("prey", "a2-10"), ("other", "a2-11")):
+    for name, node in (("victim", "a2-10"), ("other", "a2-11")):
         stage.create(podgroup(f"{name}-group", 1, priorityClassName=low))
         here = A2 | {"kubernetes.io/hostname": node}
         group = f"{name}-group"
         stage.create(pod(name, 8, group=group, selector=here, priorityClassName=low))
-    stage.wait_until_runs("prey", "other")
-    groups = {f"{stage.namespace}/{name}-group" for name in ("prey", "other")}
+    stage.wait_until_runs("victim", "other")
+    groups = {f"{stage.namespace}/{name}-group" for name in ("victim", "other")}
     stage.wait(
         lambda: (
             groups

@@ -330,10 +330,10 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
     stage.schedule(PREEMPT)
     low, high = with_priority(stage, "low", 1), with_priority(stage, "high", 1000)
     stage.create(budget("safe"))
-    for name, node, label in (("prey", "a2-10", "none"), ("safe", "a2-11", "safe")):
+    for name, node, label in (("victim", "a2-10", "none"), ("safe", "a2-11", "safe")):
         stage.create(podgroup(f"{name}-group", 1, priorityClassName=low))
         stage.create(victim(name, low, node, label))
-    stage.wait_until_runs("safe", "prey")
+    stage.wait_until_runs("safe", "victim")
     path = f"/apis/policy/v1/namespaces/{stage.namespace}/poddisruptionbudgets/safe"
     stage.wait(
         lambda: stage.bed.client.ask("GET", path)["status"].get("currentHealthy") == 1,
@@ -342,18 +342,18 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
     try:
         urgent(stage, high)
         stage.wait(
-            lambda: stage.pod("prey")["metadata"].get("deletionTimestamp"),
-            "prey to be asked to end",
+            lambda: stage.pod("victim")["metadata"].get("deletionTimestamp"),
+            "victim to be asked to end",
         )
         stage.wait(
-            lambda: condition(stage.pod("prey"), "Ready").get("reason") == "Evict",
-            "prey to say why",
+            lambda: condition(stage.pod("victim"), "Ready").get("reason") == "Evict",
+            "victim to say why",
         )
-        told = condition(stage.pod("prey"), "DisruptionTarget")
-        said = stage.wait_for_event("prey", "Evict")
-        stage.wait_for_condition("urgent", "prey-group' to end")
+        told = condition(stage.pod("victim"), "DisruptionTarget")
+        said = stage.wait_for_event("victim", "Evict")
+        stage.wait_for_condition("urgent", "victim-group' to end")
         held = node_of(stage.pod("urgent"))
-        let_go(stage, "prey")
+        let_go(stage, "victim")
         (found,) = stage.wait_until_runs("urgent")
 
         assert (told["status"], told["reason"]) == ("True", "PreemptionByScheduler")
@@ -366,7 +366,7 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
         assert stage.events("safe", "Evict") == []
     finally:
         let_go(stage, "safe")
-        let_go(stage, "prey")
+        let_go(stage, "victim")
 
 
 def test_nobody_is_evicted_where_budgets_protect_all(stage: Stage) -> None:

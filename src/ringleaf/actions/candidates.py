@@ -123,7 +123,7 @@ class Candidates:
         self._vote = VictimVote(ballot, job_state, victims)
         self._vain: set[Job] = set()
         """What was asked, however long, and found no victims among those there are."""
-        self._prey: dict[str, EvictionCandidate] = {}
+        self._known: dict[str, EvictionCandidate] = {}
         self._ranking = self._rank()
 
     def serves(self, job_state: JobState) -> bool:
@@ -201,9 +201,9 @@ class Candidates:
         found = []
         for name, other in self._able.items():
             pods = tuple(agreed.get(name, ()))
-            known = self._prey.get(name)
+            known = self._known.get(name)
             if pods and (known is None or known.pods != pods):
-                known = self._prey[name] = _prey_of(self._cycle, other, pods)
+                known = self._known[name] = _candidate_of(self._cycle, other, pods)
             if pods and known is not None and (known.whole or known.surplus):
                 found.append(known)
         return Ranking(found)
@@ -230,8 +230,8 @@ class Candidates:
                 statement.release_pods(other.job.name, other.terminating)
             for choice in chosen:
                 statement.release_pods(choice.job, choice.pods)
-            for booking in self._giving:
-                statement.drop(booking.owner)
+            for reservation in self._giving:
+                statement.drop(reservation.owner)
             if cycle.quota.limit(job_state) is None:
                 return None
             return cycle.framework.session.place(
@@ -258,7 +258,7 @@ class Candidates:
             elif meets:
                 cycle.give_up(other)
                 cycle.pending.add(cycle.view.job_states[other.job.name])
-        booking = Reservation(
+        reservation = Reservation(
             job_state.remaining,
             placed.placements,
             since=cycle.now,
@@ -266,20 +266,20 @@ class Candidates:
             aged=False,
         )
         for choice in chosen:
-            booking.blocked_elsewhere(cycle.view.job_states[choice.job])
-        booking.blocked_by(self._enders)
-        cycle.reserve(job_state, booking)
-        report_reservation(cycle, job_state, booking)
-        return booking
+            reservation.blocked_elsewhere(cycle.view.job_states[choice.job])
+        reservation.blocked_by(self._enders)
+        cycle.reserve(job_state, reservation)
+        report_reservation(cycle, job_state, reservation)
+        return reservation
 
-    def evicted(self, chosen: Sequence[Choice], booking: Reservation) -> None:
-        """The *chosen* pods go for *booking*: it is in the way of the next evictor."""
+    def evicted(self, chosen: Sequence[Choice], reservation: Reservation) -> None:
+        """The *chosen* pods go for *reservation*, which blocks the next evictor."""
         agreed = [len(self._ranking.drop(choice.job).pods) for choice in chosen]
         partly = any(c.n_pods < n for c, n in zip(chosen, agreed, strict=True))
         self._vote.evicted(_victims_of(chosen), partly=partly)
         self._vain.clear()
         self._enders = [
-            each for each in self._enders if each.job.name not in booking.blockers
+            each for each in self._enders if each.job.name not in reservation.blockers
         ]
 
 
@@ -287,7 +287,9 @@ def _victims_of(chosen: Iterable[Choice]) -> list[Victim]:
     return [Victim(choice.job, pod) for choice in chosen for pod in choice.pods]
 
 
-def _prey_of(cycle: Cycle, other: JobState, pods: tuple[int, ...]) -> EvictionCandidate:
+def _candidate_of(
+    cycle: Cycle, other: JobState, pods: tuple[int, ...]
+) -> EvictionCandidate:
     """What *other* can give up of the *pods* that the plugins agree on."""
     return EvictionCandidate(
         job=other.job.name,

@@ -74,17 +74,17 @@ def _first_of_lines(cycle: Cycle, search: Search) -> Iterator[JobState]:
 def _overdue(cycle: Cycle, search: Search) -> Iterator[JobState]:
     """The jobs that have a reservation because they waited long."""
     eviction, action = cycle.eviction, search.action
-    bookings = search.bookings
-    if bookings is None:
-        bookings = [each for each in cycle.reservations if each.aged]
-    for at, booking in enumerate(bookings):
-        job_state = cycle.view.job_states.get(booking.job.name)
-        if job_state is None or booking.searched.get(action) == _tick(cycle):
+    reservations = search.reservations
+    if reservations is None:
+        reservations = [each for each in cycle.reservations if each.aged]
+    for at, reservation in enumerate(reservations):
+        job_state = cycle.view.job_states.get(reservation.job.name)
+        if job_state is None or reservation.searched.get(action) == _tick(cycle):
             continue
         if not _may_go_on(cycle):
-            eviction.resume = replace(search, bookings=bookings[at:])
+            eviction.resume = replace(search, reservations=reservations[at:])
             return
-        booking.searched[action] = _tick(cycle)
+        reservation.searched[action] = _tick(cycle)
         eviction.looked += REFUSED
         yield job_state
 
@@ -199,11 +199,11 @@ class VictimSearch:
         cycle.reports.report(
             job_state, Verdict.EVICTS, _words(job_state, chosen, "will")
         )
-        booking = candidates.keep(job_state, placed, chosen)
+        reservation = candidates.keep(job_state, placed, chosen)
         for choice in chosen:
             victim = cycle.view.job_states[choice.job]
             cycle.evict(victim, choice.pods, job_state.job.name, self.action)
-        candidates.evicted(chosen, booking)
+        candidates.evicted(chosen, reservation)
         return True
 
     def _candidates(self, job_state: JobState) -> Candidates:

@@ -48,7 +48,7 @@ def reserve(cycle: Cycle) -> None:
         if not aged:
             _reserve_one(cycle, cycle.view.accounts, after)
         return
-    taken = {booking.job.queue for booking in aged}
+    taken = {reservation.job.queue for reservation in aged}
     queues, first = [*cycle.view.accounts], planning.first_queue
     start = queues.index(first) if first in queues else 0
     for queue in queues[start:] + queues[:start]:
@@ -68,17 +68,17 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
         if not (known or cycle.slice.allows(planning.cost)):
             cycle.wake_at(planning.pause(job_state.job.queue, cycle.now))
             return
-        booking = None if known else _plan(cycle, job_state)
-        if booking is None:
+        reservation = None if known else _plan(cycle, job_state)
+        if reservation is None:
             planning.note_hopeless(job_state.scheduling_key)
             continue
-        if _is_too_costly(cycle, job_state, booking):
+        if _is_too_costly(cycle, job_state, reservation):
             again = cycle.now + max(after, LOOK_AGAIN_S)
             continue
-        cycle.reserve(job_state, booking)
-        if booking.blockers:
-            report_reservation(cycle, job_state, booking)
-        elif not cycle.start_with(booking):
+        cycle.reserve(job_state, reservation)
+        if reservation.blockers:
+            report_reservation(cycle, job_state, reservation)
+        elif not cycle.start_with(reservation):
             planning.note_hopeless(job_state.scheduling_key)
         return
     for queue in listed if again < inf else ():
@@ -86,15 +86,15 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
     cycle.wake_at(again)
 
 
-def _is_too_costly(cycle: Cycle, job_state: JobState, booking: Reservation) -> bool:
+def _is_too_costly(cycle: Cycle, job_state: JobState, reservation: Reservation) -> bool:
     """Whether a reservation is expected to keep more idle than the budget has left.
 
     A job that has waited for a day gets the reservation anyway: the budget may turn
     out to be enough, and ends the reservation if it is not.
     """
-    if cycle.now - job_state.waiting_since >= WINDOW_S or not booking.blockers:
+    if cycle.now - job_state.waiting_since >= WINDOW_S or not reservation.blockers:
         return False
-    return drain_cost(booking, cycle.now) > cycle.reservations.idle.left
+    return drain_cost(reservation, cycle.now) > cycle.reservations.idle.left
 
 
 def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
@@ -176,42 +176,44 @@ def _plan(cycle: Cycle, job_state: JobState) -> Reservation | None:
     if not cycle.placer.is_promised(job_state, placed):
         return None
     since = job_state.waiting_since
-    booking = Reservation(
+    reservation = Reservation(
         job_state.remaining,
         placed.placements,
         since=cycle.now,
         why=f"waiting since {since:g} s",
         aged=True,
     )
-    booking.beyond = beyond
-    booking.blocked_by(enders[:count])
+    reservation.beyond = beyond
+    reservation.blocked_by(enders[:count])
     limited = _is_limited(cycle, job_state, beyond=beyond)
     for other in enders[:count]:
         same = other.job.queue == job_state.job.queue
         if other is enders[count - 1] or (limited and same):
-            booking.blocked_elsewhere(other)
-    return booking
+            reservation.blocked_elsewhere(other)
+    return reservation
 
 
-def drain_cost(booking: Reservation, now: float) -> float:
+def drain_cost(reservation: Reservation, now: float) -> float:
     """The chip-seconds that a reservation is expected to keep idle from *now* on.
 
     A job that states no running time is expected to run for as long as it has run
     already: running times of AI jobs are spread over many orders of magnitude.
     """
-    ends = {name: expected_end(other, now) for name, other in booking.blockers.items()}
+    ends = {
+        name: expected_end(other, now) for name, other in reservation.blockers.items()
+    }
     start = max(ends.values(), default=now)
-    cost = sum(len(p.chips) for p in booking.placements) * (start - now)
-    for name, other in booking.blockers.items():
-        cost -= booking.shared_chips(other) * (ends[name] - now)
+    cost = sum(len(p.chips) for p in reservation.placements) * (start - now)
+    for name, other in reservation.blockers.items():
+        cost -= reservation.shared_chips(other) * (ends[name] - now)
     return cost
 
 
 def _enders(cycle: Cycle, job_state: JobState) -> list[JobState]:
     """The jobs that *job_state* may wait for, in the order of their ends."""
     known, apart = cycle.view.job_states, {job_state.job.name}
-    for booking in cycle.reservations:
-        apart |= booking.blockers.keys()
+    for reservation in cycle.reservations:
+        apart |= reservation.blockers.keys()
     holders = cycle.view.cluster.holdings
     others = [known[n] for n in holders if n in known and n not in apart]
     others.sort(key=attrgetter("number"))
@@ -324,23 +326,25 @@ def reserve_terminating(
         placed = _fits(cycle, job_state, beyond=False)
     if placed is None or not cycle.placer.is_promised(job_state, placed):
         return False
-    booking = Reservation(
+    reservation = Reservation(
         job_state.remaining,
         placed.placements,
         since=cycle.now,
         why="ending pods leave room",
         aged=False,
     )
-    booking.blocked_by(enders)
-    cycle.reserve(job_state, booking)
-    report_reservation(cycle, job_state, booking)
+    reservation.blocked_by(enders)
+    cycle.reserve(job_state, reservation)
+    report_reservation(cycle, job_state, reservation)
     return True
 
 
-def report_reservation(cycle: Cycle, job_state: JobState, booking: Reservation) -> None:
+def report_reservation(
+    cycle: Cycle, job_state: JobState, reservation: Reservation
+) -> None:
     """Report where a job will start, and which jobs are there still."""
-    where = place_words(cycle.view.cluster, booking.job, booking.placements)
-    jobs = some_of(map(repr, booking.blockers), 3)
+    where = place_words(cycle.view.cluster, reservation.job, reservation.placements)
+    jobs = some_of(map(repr, reservation.blockers), 3)
     wait = f"; it waits for {jobs} to end" if jobs else ""
     cycle.reports.report(
         job_state,

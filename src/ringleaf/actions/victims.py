@@ -105,35 +105,35 @@ class Choice(Struct, frozen=True, order=True):
 class Ranking:
     """What jobs can give up, ranked once; jobs leave it when they are evicted."""
 
-    def __init__(self, prey: Iterable[EvictionCandidate]) -> None:
-        self._prey = {one.job: one for one in prey}
-        self._place = {job: number for number, job in enumerate(self._prey)}
-        units = [unit for one in self._prey.values() for unit in one.units]
+    def __init__(self, candidates: Iterable[EvictionCandidate]) -> None:
+        self._candidates = {one.job: one for one in candidates}
+        self._place = {job: number for number, job in enumerate(self._candidates)}
+        units = [unit for one in self._candidates.values() for unit in one.units]
         units.sort(key=lambda u: (-u.n_needed, -u.n_pods, -u.loss, u.job))
         self._units = units
         """What goes or stays as one, the dearest first."""
-        self._n_chips = sum(sum(one.chips) for one in self._prey.values())
+        self._n_chips = sum(sum(one.chips) for one in self._candidates.values())
 
     def __bool__(self) -> bool:
-        return bool(self._prey)
+        return bool(self._candidates)
 
     @property
     def n_jobs(self) -> int:
         """The jobs that can give up something."""
-        return len(self._prey)
+        return len(self._candidates)
 
     def drop(self, job: str) -> EvictionCandidate:
         """Nothing of *job* can go any more; what could."""
-        prey = self._prey.pop(job)
-        self._n_chips -= sum(prey.chips)
-        left = len(prey.units)
+        candidate = self._candidates.pop(job)
+        self._n_chips -= sum(candidate.chips)
+        left = len(candidate.units)
         at = len(self._units)
         while left:
             at -= 1
             if self._units[at].job == job:
                 del self._units[at]
                 left -= 1
-        return prey
+        return candidate
 
     def fewest(
         self, fits: Callable[[Sequence[Choice]], _T | None], missing: int = 0
@@ -146,10 +146,10 @@ class Ranking:
             return None
         if not self._has_few_choices():
             return self._victims_by_units(fits, missing)
-        prey = [*self._prey.values()]
-        if fits([_everything(one) for one in prey]) is None:
+        candidates = [*self._candidates.values()]
+        if fits([_everything(one) for one in candidates]) is None:
             return None
-        for cheapest in _in_order(prey):
+        for cheapest in _in_order(candidates):
             if (place := fits(cheapest)) is not None:
                 return cheapest, place
         return None
@@ -157,7 +157,7 @@ class Ranking:
     def _has_few_choices(self) -> bool:
         """Whether all ways to choose can be looked at."""
         count = 1
-        for one in self._prey.values():
+        for one in self._candidates.values():
             count *= one.n_choices
             if count > MAX_CHOICES:
                 return False
@@ -227,7 +227,7 @@ class Ranking:
 
     def _chips_with(self, unit: Choice) -> int:
         """The chips that are free at most when *unit* goes."""
-        return sum(self._prey[unit.job].chips) if unit.n_needed else unit.n_chips
+        return sum(self._candidates[unit.job].chips) if unit.n_needed else unit.n_chips
 
     def _last(self, count: int) -> list[Choice]:
         return self._units[len(self._units) - count :]
@@ -239,7 +239,7 @@ class Ranking:
             going.setdefault(unit.job, []).append(unit)
         joined = []
         for job in sorted(going, key=self._place.__getitem__):
-            one, own = self._prey[job], going[job]
+            one, own = self._candidates[job], going[job]
             if any(unit.n_needed for unit in own):
                 own = [*one.units]
             pods = tuple(sorted(pod for unit in own for pod in unit.pods))
@@ -247,23 +247,23 @@ class Ranking:
         return joined
 
 
-def _everything(prey: EvictionCandidate) -> Choice:
+def _everything(candidate: EvictionCandidate) -> Choice:
     """All pods that may go in any choice, more of them than may go together."""
-    return prey.choice(prey.pods if prey.whole else prey.spare, 0)
+    return candidate.choice(candidate.pods if candidate.whole else candidate.spare, 0)
 
 
-def choices_of(prey: EvictionCandidate) -> Iterator[Choice]:
+def choices_of(candidate: EvictionCandidate) -> Iterator[Choice]:
     """What one job can give up: nothing, some of its surplus, everything."""
-    yield prey.choice((), 0)
-    some = prey.some
+    yield candidate.choice((), 0)
+    some = candidate.some
     for n_pods in range(1, some + 1):
-        for pods in combinations(prey.spare, n_pods):
-            yield prey.choice(pods, 0)
-    if prey.whole and len(prey.pods) > some:
-        yield prey.choice(prey.pods, len(prey.pods) - some)
+        for pods in combinations(candidate.spare, n_pods):
+            yield candidate.choice(pods, 0)
+    if candidate.whole and len(candidate.pods) > some:
+        yield candidate.choice(candidate.pods, len(candidate.pods) - some)
 
 
-def _in_order(prey: Sequence[EvictionCandidate]) -> list[list[Choice]]:
+def _in_order(candidates: Sequence[EvictionCandidate]) -> list[list[Choice]]:
     """All ways to choose, the cheapest first."""
 
     def cost(chosen: Sequence[Choice]) -> tuple[int, int, float, list[str]]:
@@ -274,6 +274,6 @@ def _in_order(prey: Sequence[EvictionCandidate]) -> list[list[Choice]]:
             [each.job for each in chosen],
         )
 
-    ways = product(*(list(choices_of(one)) for one in prey))
+    ways = product(*(list(choices_of(one)) for one in candidates))
     some = ([each for each in way if each.pods] for way in ways)
     return sorted(some, key=cost)

@@ -11,7 +11,7 @@ from ringleaf.framework.job_state import JobState
 from ringleaf.kube import names
 from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.look import Look
-from ringleaf.simulator.outcome import booking_told
+from ringleaf.simulator.outcome import reservation_told
 
 Plain = dict[str, Any]
 
@@ -25,25 +25,27 @@ def start_of(look: Look, job_state: JobState) -> tuple[str, Plain | None]:
     """
     engine, name = look.engine, job_state.job.name
     is_booked = name in engine.reservations
-    booking = engine.reservations.get(name) or soonest_start(engine.cycle, job_state)
-    if booking is None:
+    reservation = engine.reservations.get(name) or soonest_start(
+        engine.cycle, job_state
+    )
+    if reservation is None:
         return "would not start if every running job ended", None
-    told = booking_told(look.engine.view.cluster, booking)
+    told = reservation_told(look.engine.view.cluster, reservation)
     if not is_booked:
         told.pop("since", None)
     places = reservation_words(
         {k: v for k, v in told.items() if k not in ("ready-at", "held-by")}
     ).removeprefix("reserved: ")
     world = look.world
-    who = shortened([repr(known_as(world, n)) for n in booking.blockers], MAX_NAMES)
-    who += " has ended" if len(booking.blockers) == 1 else " have ended"
-    ready = booking.ready_at
-    if not booking.blockers:
+    who = shortened([repr(known_as(world, n)) for n in reservation.blockers], MAX_NAMES)
+    who += " has ended" if len(reservation.blockers) == 1 else " have ended"
+    ready = reservation.ready_at
+    if not reservation.blockers:
         words = f"could start soon, on {places}"
     elif ready == inf:
         unknown = [
             name
-            for name, other in booking.blockers.items()
+            for name, other in reservation.blockers.items()
             if other.job.estimate_s is None and not other.terminating
         ]
         some = shortened([repr(known_as(world, n)) for n in unknown], MAX_NAMES)

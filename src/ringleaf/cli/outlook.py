@@ -44,13 +44,13 @@ from ringleaf.simulator.outcome import (
     Fate,
     Line,
     asking,
-    booking_told,
     end_of,
     fate_of,
     fate_told,
     let_go,
     line_of,
     queue_told,
+    reservation_told,
 )
 from ringleaf.simulator.run import Run
 from ringleaf.simulator.scenario import Scenario
@@ -133,9 +133,9 @@ def outlook_of(run: Run, name: str, top: int) -> Outlook:
     view, cluster = engine.view, engine.view.cluster
     fate = fate_of(run, name)
     told = {
-        each: booking_told(cluster, booking)
-        for each, booking in engine.reservations.items()
-        if booking.job.product is job.product
+        each: reservation_told(cluster, reservation)
+        for each, reservation in engine.reservations.items()
+        if reservation.job.product is job.product
     }
     return Outlook(
         fate=fate,

@@ -30,10 +30,10 @@ from ringleaf.simulator.outcome import (
     Ended,
     Fate,
     Wait,
-    booking_told,
     fates,
     happenings,
     network_of,
+    reservation_told,
     waits_of,
 )
 from ringleaf.simulator.outcome import plain as plain_of
@@ -150,7 +150,7 @@ def _where(run: Run, fate: Fate) -> str:
     if name in engine.reservations:
         told = [
             reservation_words(
-                booking_told(engine.view.cluster, engine.reservations[name])
+                reservation_told(engine.view.cluster, engine.reservations[name])
             )
         ]
     job_state = engine.view.job_states.get(name)
@@ -183,8 +183,8 @@ def reservation_words(
 def _reserved(run: Run) -> Iterator[tuple[tuple[int, int], str]]:
     """Node and chip -> the job for which it is reserved, for chips that are held."""
     cluster = run.engine.view.cluster
-    for name, booking in run.engine.reservations.items():
-        for placement in booking.placements:
+    for name, reservation in run.engine.reservations.items():
+        for placement in reservation.placements:
             node = cluster.index[placement.node]
             yield from (((node, chip), name) for chip in placement.chips)
 

@@ -45,9 +45,9 @@ class JobLifecycle:
         """A job waits for nothing, and has nothing reserved."""
         name = job_state.job.name
         self._cycle.pending.remove(name)
-        booking = self._cycle.reservations.get(name)
-        if booking is not None:
-            self._cycle.give_up(booking)
+        reservation = self._cycle.reservations.get(name)
+        if reservation is not None:
+            self._cycle.give_up(reservation)
 
     def release(self, job_state: JobState, replicas: Iterable[int]) -> bool:
         """Pods hold nothing any more; whether they did before."""
@@ -89,9 +89,9 @@ class JobLifecycle:
     def give_up_on(self, nodes: Collection[str]) -> None:
         """Reservations on *nodes* are no more; they are no longer what they were."""
         cycle = self._cycle
-        for booking in cycle.reservations.concerned(nodes):
-            cycle.give_up(booking)
-            cycle.pending.add(self._state.job_states[booking.job.name])
+        for reservation in cycle.reservations.concerned(nodes):
+            cycle.give_up(reservation)
+            cycle.pending.add(self._state.job_states[reservation.job.name])
 
     def shares_changed(self, queue: str) -> None:
         """More or less is requested in *queue*: queues may exceed their shares now."""

@@ -54,8 +54,8 @@ class RuleEvents:
         cycle.eviction.forget_failed()
         cycle.framework.configure(conf)
         cycle.changes.note(Change.RULES_CHANGED)
-        for booking in cycle.reservations:
-            cycle.give_up(booking)
+        for reservation in cycle.reservations:
+            cycle.give_up(reservation)
         for job_state in list(self._state.job_states.values()):
             if same_rules and self._is_complete(job_state):
                 continue

@@ -70,14 +70,14 @@ class Search(Struct, frozen=True):
         action: The action that searches.
         lines: The lines that are left.
         seen: The jobs that it looked for victims for.
-        bookings: The reservations that are left; None before it came to them.
+        reservations: The reservations that are left; None before it came to them.
 
     """
 
     action: str
     lines: SearchOrder
     seen: set[str]
-    bookings: list[Reservation] | None = None
+    reservations: list[Reservation] | None = None
 
 
 class Eviction:

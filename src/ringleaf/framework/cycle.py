@@ -239,9 +239,9 @@ class Cycle:
         self, job_state: JobState, replicas: Collection[int], repair: Repair
     ) -> None:
         """Pods are deleted because of faults; no other job waits for what they hold."""
-        booking = self.reservations.get(job_state.job.name)
-        if booking is not None:
-            self.give_up(booking)
+        reservation = self.reservations.get(job_state.job.name)
+        if reservation is not None:
+            self.give_up(reservation)
         self.view.end(job_state, replicas)
         self.pending.remove(job_state.job.name)
         self.changes.note(Change.USAGE_CHANGED)
@@ -258,7 +258,7 @@ class Cycle:
 
     # Reservations.
 
-    def reserve(self, job_state: JobState, booking: Reservation) -> None:
+    def reserve(self, job_state: JobState, reservation: Reservation) -> None:
         """Make a reservation; its job waits for it and in no line.
 
         As long as it does, its queue keeps no room for it besides.
@@ -267,53 +267,53 @@ class Cycle:
         if not job_state.placements:
             self.view.move(job_state, Phase.PENDING)
         self.changes.note(Change.USAGE_CHANGED)
-        self.reservations.add(job_state, booking)
+        self.reservations.add(job_state, reservation)
 
     def start_reserved(self) -> None:
         """Start jobs that have a reservation, as far as something is free since."""
-        for booking in self.reservations:
+        for reservation in self.reservations:
             if self.slice.cut_short():
                 return
             tried, over_quota = self.reservations.tried, self.reservations.over_quota
-            if booking not in tried and booking not in over_quota:
-                self.start_with(booking)
+            if reservation not in tried and reservation not in over_quota:
+                self.start_with(reservation)
 
-    def start_with(self, booking: Reservation) -> bool:
+    def start_with(self, reservation: Reservation) -> bool:
         """Try a job with its reservation and everything else that is free.
 
         A reservation that is all free, and does not help, is given up.
         """
-        job_state = self.view.job_states[booking.job.name]
-        found = self._placed_with(booking, job_state)
+        job_state = self.view.job_states[reservation.job.name]
+        found = self._placed_with(reservation, job_state)
         if found is not None:
-            self.reservations.remove(booking)
+            self.reservations.remove(reservation)
             self.start(job_state, found)
-            self.capacity_freed(self.view.cluster.products, booking.nodes)
+            self.capacity_freed(self.view.cluster.products, reservation.nodes)
             return True
-        if not booking.blockers:
-            self.give_up(booking)
+        if not reservation.blockers:
+            self.give_up(reservation)
             self.pending.add(job_state)
         return False
 
     def _placed_with(
-        self, booking: Reservation, job_state: JobState
+        self, reservation: Reservation, job_state: JobState
     ) -> tuple[Placement, ...] | None:
         """Places for a job with what it reserved, which then holds nothing."""
-        if self.placer.lacks_room_with(booking, job_state):
-            self.reservations.tried.add(booking)
+        if self.placer.lacks_room_with(reservation, job_state):
+            self.reservations.tried.add(reservation)
             return None
-        limit = self.quota.limit(job_state, overdue=booking.beyond)
+        limit = self.quota.limit(job_state, overdue=reservation.beyond)
         if limit is None:
-            self.reservations.over_quota.add(booking)
+            self.reservations.over_quota.add(reservation)
             return None
         cluster = self.view.cluster
         with Statement(cluster) as statement:
-            statement.drop(booking.owner)
+            statement.drop(reservation.owner)
             found = self.placer.place_beside_reservations(
                 job_state, limit, reasons=False
             )
             if not isinstance(found, tuple):
-                self.reservations.tried.add(booking)
+                self.reservations.tried.add(reservation)
                 return None
             statement.commit()
             return found
@@ -325,15 +325,15 @@ class Cycle:
         if self.framework.conf.reservation.idle_budget and not (idle or budget.used):
             return True
         self.wake_at(budget.update(reservations.idle.limit, idle))
-        for booking in reservations.aged if budget.is_spent else ():
-            self.give_up(booking)
-            self.pending.add(self.view.job_states[booking.job.name])
+        for reservation in reservations.aged if budget.is_spent else ():
+            self.give_up(reservation)
+            self.pending.add(self.view.job_states[reservation.job.name])
         return not budget.is_spent
 
-    def give_up(self, booking: Reservation) -> None:
+    def give_up(self, reservation: Reservation) -> None:
         """A reservation is no more; what it held is free."""
-        self.reservations.release(booking)
-        self.capacity_freed(self.view.cluster.products, booking.nodes)
+        self.reservations.release(reservation)
+        self.capacity_freed(self.view.cluster.products, reservation.nodes)
 
     # What changes for pending jobs.
 

@@ -108,8 +108,8 @@ class Placer:
         """Like ``place``, with what the reservations *lent* hold free besides."""
         cluster = self._state.cluster
         with Statement(cluster) as statement:
-            for booking in lent:
-                statement.drop(booking.owner)
+            for reservation in lent:
+                statement.drop(reservation.owner)
             found = self.place_beside_reservations(job_state, limit, reasons=reasons)
             if isinstance(found, tuple):
                 statement.commit()
@@ -162,7 +162,7 @@ class Placer:
         began = job_state.finished or job_state.placements or job.previous
         return not (began or job.roles)
 
-    def lacks_room_with(self, booking: Reservation, job_state: JobState) -> bool:
+    def lacks_room_with(self, reservation: Reservation, job_state: JobState) -> bool:
         """Whether there is too little room for a job, with its reservation.
 
         Only chips are counted, and only of a job that has not started yet.
@@ -171,7 +171,7 @@ class Placer:
         began = job_state.placements or job_state.finished or job.previous
         if began or job.roles or not job.chips or job.name in self._repairs:
             return False
-        most = self._most(_request(job_state)) + booking.room(cluster, job.chips)
+        most = self._most(_request(job_state)) + reservation.room(cluster, job.chips)
         return most < job.min_chip_pods
 
     def _fits_often(self, job_state: JobState, times: int) -> bool:

@@ -93,8 +93,8 @@ class Quota:
         promised = self._reservations.promised_to_others(job_state)
         reserved = dict(promised)
         if self._state.queues[job_state.job.queue].capability:
-            for booking in self._reservations.aged_of_others(job_state):
-                add(reserved, booking.lacks)
+            for reservation in self._reservations.aged_of_others(job_state):
+                add(reserved, reservation.lacks)
         for name, repair in self._repairs.open.items():
             if name == job_state.job.name or repair.job is None:
                 continue

@@ -194,39 +194,43 @@ class ReservedSums:
         self._blocked_by: dict[str, dict[Reservation, None]] = {}
         self._stale: dict[Reservation, None] = {}
 
-    def add(self, booking: Reservation) -> None:
+    def add(self, reservation: Reservation) -> None:
         """A reservation is made."""
-        if booking.aged:
-            self.aged[booking] = None
+        if reservation.aged:
+            self.aged[reservation] = None
         else:
-            self._lacks[booking] = NONE
-            self._blockers[booking] = ()
-            self.changed(booking)
+            self._lacks[reservation] = NONE
+            self._blockers[reservation] = ()
+            self.changed(reservation)
 
-    def remove(self, booking: Reservation) -> None:
+    def remove(self, reservation: Reservation) -> None:
         """A reservation is no more."""
-        self.aged.pop(booking, None)
-        self._stale.pop(booking, None)
-        if booking in self._lacks:
-            self._look_at(booking, ())
-            del self._blockers[booking]
-            add(self._sums.get(booking.job.queue, {}), self._lacks.pop(booking), -1)
+        self.aged.pop(reservation, None)
+        self._stale.pop(reservation, None)
+        if reservation in self._lacks:
+            self._look_at(reservation, ())
+            del self._blockers[reservation]
+            add(
+                self._sums.get(reservation.job.queue, {}),
+                self._lacks.pop(reservation),
+                -1,
+            )
 
-    def changed(self, booking: Reservation) -> None:
+    def changed(self, reservation: Reservation) -> None:
         """Other jobs than before may be in the way of a reservation."""
-        if booking in self._lacks:
-            self._stale[booking] = None
-            self._look_at(booking, (*booking.blockers,))
+        if reservation in self._lacks:
+            self._stale[reservation] = None
+            self._look_at(reservation, (*reservation.blockers,))
 
-    def _look_at(self, booking: Reservation, blockers: tuple[str, ...]) -> None:
+    def _look_at(self, reservation: Reservation, blockers: tuple[str, ...]) -> None:
         """Heed the pods of *blockers* from now on, and of no others."""
-        for name in self._blockers[booking]:
-            del self._blocked_by[name][booking]
+        for name in self._blockers[reservation]:
+            del self._blocked_by[name][reservation]
             if not self._blocked_by[name]:
                 del self._blocked_by[name]
-        self._blockers[booking] = blockers
+        self._blockers[reservation] = blockers
         for name in blockers:
-            self._blocked_by.setdefault(name, {})[booking] = None
+            self._blocked_by.setdefault(name, {})[reservation] = None
 
     @property
     def blockers(self) -> Mapping[str, Collection[Reservation]]:
@@ -235,16 +239,16 @@ class ReservedSums:
 
     def job_changed(self, job_state: JobState, *_pod: object) -> None:
         """A job is another one, or a pod of it came or went, if only in a trial."""
-        for booking in self._blocked_by.get(job_state.job.name, ()):
-            self._stale[booking] = None
+        for reservation in self._blocked_by.get(job_state.job.name, ()):
+            self._stale[reservation] = None
 
     def promised(self, queue: str, but: Reservation | None) -> dict[str, int]:
         """What reservations of *queue* lack that are not aged, all *but* one."""
-        for booking in self._stale:
-            total = self._sums.setdefault(booking.job.queue, {})
-            add(total, self._lacks[booking], -1)
-            self._lacks[booking] = booking.lacks
-            add(total, self._lacks[booking])
+        for reservation in self._stale:
+            total = self._sums.setdefault(reservation.job.queue, {})
+            add(total, self._lacks[reservation], -1)
+            self._lacks[reservation] = reservation.lacks
+            add(total, self._lacks[reservation])
         self._stale.clear()
         found = dict(self._sums.get(queue, NONE))
         if but in self._lacks:

@@ -71,10 +71,10 @@ class Reservations:
 
     # Which jobs may use them.
 
-    def lends(self, booking: Reservation, job_state: JobState) -> bool:
+    def lends(self, reservation: Reservation, job_state: JobState) -> bool:
         """Whether a job may use what another has reserved."""
         strict = self._framework.conf.reservation.is_strict
-        return booking.may_backfill(job_state, self._state.now, strict=strict)
+        return reservation.may_backfill(job_state, self._state.now, strict=strict)
 
     def lent_to(self, job_state: JobState) -> list[Reservation]:
         """What others have reserved that a job may use.
@@ -87,9 +87,9 @@ class Reservations:
         )
         name = job_state.job.name
         return [
-            booking
-            for booking in every
-            if booking.job.name != name and self.lends(booking, job_state)
+            reservation
+            for reservation in every
+            if reservation.job.name != name and self.lends(reservation, job_state)
         ]
 
     def usable_by(self, job_state: JobState) -> list[Reservation]:
@@ -113,8 +113,8 @@ class Reservations:
     def unclaimed(self, ending: Mapping[str, JobState]) -> list[JobState]:
         """Of jobs with terminating pods, those that no reservation waits for."""
         found = ending.keys() - self._sums.blockers.keys()
-        for booking in self._sums.aged if found else ():
-            found -= booking.blockers.keys()
+        for reservation in self._sums.aged if found else ():
+            found -= reservation.blockers.keys()
         return [job_state for name, job_state in ending.items() if name in found]
 
     def promised_to_others(self, job_state: JobState) -> dict[str, int]:
@@ -123,79 +123,81 @@ class Reservations:
         if not job_state.below_min_available:  # else some of it may be lent
             return self._sums.promised(job_state.job.queue, own)
         promised: dict[str, int] = {}
-        for booking in self.by_job.values():
-            if not booking.aged and self._is_kept_from(booking, job_state):
-                add(promised, booking.lacks)
+        for reservation in self.by_job.values():
+            if not reservation.aged and self._is_kept_from(reservation, job_state):
+                add(promised, reservation.lacks)
         return promised
 
     def aged_of_others(self, job_state: JobState) -> Iterator[Reservation]:
         """Those of the aged of a job's queue that it may not use."""
-        for booking in self._sums.aged:
-            if self._is_kept_from(booking, job_state):
-                yield booking
+        for reservation in self._sums.aged:
+            if self._is_kept_from(reservation, job_state):
+                yield reservation
 
-    def _is_kept_from(self, booking: Reservation, job_state: JobState) -> bool:
+    def _is_kept_from(self, reservation: Reservation, job_state: JobState) -> bool:
         """Whether another of its queue has reserved it, and a job may not use it."""
-        same = booking.job.queue == job_state.job.queue
-        other = booking.job.name != job_state.job.name
-        return same and other and not self.lends(booking, job_state)
+        same = reservation.job.queue == job_state.job.queue
+        other = reservation.job.name != job_state.job.name
+        return same and other and not self.lends(reservation, job_state)
 
     # How they come and go.
 
-    def add(self, job_state: JobState, booking: Reservation) -> None:
+    def add(self, job_state: JobState, reservation: Reservation) -> None:
         """Make a reservation, and hold what of it is free."""
         self._made += 1
-        booking.number = self._made
-        self.by_job[job_state.job.name] = booking
-        self._sums.add(booking)
-        for node in booking.nodes:
-            self._on_node.setdefault(node, {})[booking] = None
-        for name in booking.elsewhere:
-            self._waiting_for.setdefault(name, {})[booking] = None
-        if booking.aged:
+        reservation.number = self._made
+        self.by_job[job_state.job.name] = reservation
+        self._sums.add(reservation)
+        for node in reservation.nodes:
+            self._on_node.setdefault(node, {})[reservation] = None
+        for name in reservation.elsewhere:
+            self._waiting_for.setdefault(name, {})[reservation] = None
+        if reservation.aged:
             job_state.promised = NONE_OF_THEM  # no job ends for it; it may still evict
-        self.tried.add(booking)  # not before something is freed
-        booking.hold(self._state.cluster)
+        self.tried.add(reservation)  # not before something is freed
+        reservation.hold(self._state.cluster)
 
-    def remove(self, booking: Reservation) -> None:
+    def remove(self, reservation: Reservation) -> None:
         """Forget a reservation; what it holds stays held."""
-        del self.by_job[booking.job.name]
-        self.tried.discard(booking)
-        self.over_quota.discard(booking)
+        del self.by_job[reservation.job.name]
+        self.tried.discard(reservation)
+        self.over_quota.discard(reservation)
         self._changes.note(Change.RESERVATION_ENDED)
-        self._sums.remove(booking)
+        self._sums.remove(reservation)
         for names, where in (
-            (booking.nodes, self._on_node),
-            (booking.elsewhere, self._waiting_for),
+            (reservation.nodes, self._on_node),
+            (reservation.elsewhere, self._waiting_for),
         ):
             for name in names:
-                del where[name][booking]
+                del where[name][reservation]
                 if not where[name]:
                     del where[name]
 
-    def release(self, booking: Reservation) -> None:
+    def release(self, reservation: Reservation) -> None:
         """Forget a reservation, and free what it held."""
-        self.remove(booking)
-        self._state.job_states[booking.job.name].promised = NONE_OF_THEM
+        self.remove(reservation)
+        self._state.job_states[reservation.job.name].promised = NONE_OF_THEM
         cluster = self._state.cluster
         with Statement(cluster) as statement:
-            statement.drop(booking.owner)
+            statement.drop(reservation.owner)
             statement.commit()
 
     def capacity_freed(self, nodes: Collection[str] | None, job: str) -> None:
         """Something is free on *nodes*, or anywhere, that *job* held."""
-        for booking in self.concerned(nodes, job):
-            booking.unblock(nodes)
-            self._sums.changed(booking)
-            if nodes is None or not booking.nodes.isdisjoint(nodes):
-                booking.hold(self._state.cluster)
+        for reservation in self.concerned(nodes, job):
+            reservation.unblock(nodes)
+            self._sums.changed(reservation)
+            if nodes is None or not reservation.nodes.isdisjoint(nodes):
+                reservation.hold(self._state.cluster)
 
-    def borrowed(self, bookings: Collection[Reservation], job_state: JobState) -> None:
-        """A job uses some of what *bookings* had reserved; they wait for its end."""
-        for booking in bookings:
-            booking.hold(self._state.cluster)
-            booking.blocked_by([job_state])
-            self._sums.changed(booking)
+    def borrowed(
+        self, reservations: Collection[Reservation], job_state: JobState
+    ) -> None:
+        """A job uses some of what *reservations* hold; they wait for its end."""
+        for reservation in reservations:
+            reservation.hold(self._state.cluster)
+            reservation.blocked_by([job_state])
+            self._sums.changed(reservation)
 
     def job_changed(self, job_state: JobState) -> None:
         """A job has another spec."""
@@ -214,7 +216,7 @@ class IdleTime:
     @property
     def chips(self) -> int:
         """The chips that aged reservations keep from other jobs."""
-        return sum(booking.n_held for booking in self._sums.aged)
+        return sum(reservation.n_held for reservation in self._sums.aged)
 
     @property
     def limit(self) -> float:

@@ -273,9 +273,9 @@ def total_of(cluster: Cluster) -> dict[str, int]:
             continue
         chips = cluster.allocatable[(cluster.product == i) & cluster.ready].sum()
         total[product.resource] = total.get(product.resource, 0) + 1000 * int(chips)
-    fleet = cluster.node_table
-    for row, name in enumerate(fleet.resources.names):
-        have = fleet.resources.allocatable[row]
+    table = cluster.node_table
+    for row, name in enumerate(table.resources.names):
+        have = table.resources.allocatable[row]
         if (have < UNLIMITED // 2).all():
             total[name] = total.get(name, 0) + exact_sum(have[cluster.ready])
     return total

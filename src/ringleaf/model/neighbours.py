@@ -66,7 +66,7 @@ class Neighbours:
     """The pods of one cluster, counted as others ask for them.
 
     It is one of the cluster's watchers; ``neighbours_of`` finds it there. While
-    ``version`` and the fleet's stay, so do all answers about pods and ports.
+    ``version`` and the node table's stay, so do all answers about pods and ports.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -185,13 +185,13 @@ class Neighbours:
 
     def domains(self, key: str) -> Domains:
         """The nodes by the value of the label *key*."""
-        fleet = self._cluster.node_table
-        if key != HOSTNAME and not fleet.labels.has_label(key):
+        table = self._cluster.node_table
+        if key != HOSTNAME and not table.labels.has_label(key):
             key = NO_LABEL  # pods may make up any number of them
         version, known = self._domains.get(key, (None, None))
-        if known is None or version != fleet.version:
+        if known is None or version != table.version:
             known = self._read_domains(key)
-            self._domains[key] = fleet.version, known
+            self._domains[key] = table.version, known
         return known
 
     def _read_domains(self, key: str) -> Domains:

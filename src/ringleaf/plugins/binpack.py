@@ -39,16 +39,16 @@ _Number: TypeAlias = Any
 class _Counted:
     """A resource that nodes count."""
 
-    def __init__(self, fleet: NodeTable, name: str, have: Ints) -> None:
-        self._fleet = fleet
+    def __init__(self, table: NodeTable, name: str, have: Ints) -> None:
+        self._table = table
         self._name = name
         self.have = have
 
     def used(self, nodes: Nodes) -> Ints:
-        return self._fleet.resources.used(self._name, nodes)
+        return self._table.resources.used(self._name, nodes)
 
     def used_on(self, node: int) -> int:
-        return self._fleet.resources.used_on(self._name, node)
+        return self._table.resources.used_on(self._name, node)
 
 
 class _Chips:

@@ -111,7 +111,7 @@ _MANY: Final = _Arithmetic(np.minimum, np.floor)
 class _Gauge(Struct, frozen=True):
     """CPU and memory of all nodes, as far as they are counted."""
 
-    fleet: NodeTable
+    table: NodeTable
     version: int
     have: dict[str, Ints]
     n_counted: Ints
@@ -223,9 +223,9 @@ class NodeOrder(Plugin):
 
     def _read_gauge(self) -> _Gauge:
         """The gauge of the cluster as its nodes are."""
-        fleet, gauge = self.view.cluster.node_table, self._gauge
-        if gauge is None or gauge.fleet is not fleet or gauge.version != fleet.version:
-            gauge = self._gauge = _gauge_of(fleet)
+        table, gauge = self.view.cluster.node_table, self._gauge
+        if gauge is None or gauge.table is not table or gauge.version != table.version:
+            gauge = self._gauge = _gauge_of(table)
         return gauge
 
     def _preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
@@ -240,7 +240,7 @@ class NodeOrder(Plugin):
         return kept.scores
 
     def _read_preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
-        fleet = self.view.cluster.node_table
+        table = self.view.cluster.node_table
         weighed = (
             (self._weights.node_affinity, node_affinity),
             (self._weights.taints, taint_toleration),
@@ -250,28 +250,28 @@ class NodeOrder(Plugin):
         found = [
             weight * scores
             for weight, scorer in weighed
-            if weight and (scores := scorer(pod, fleet, index)) is not None
+            if weight and (scores := scorer(pod, table, index)) is not None
         ]
         return np.add.reduce(found) if found else None
 
 
-def node_affinity(pod: Demand, fleet: NodeTable, _index: Neighbours) -> Ints | None:
+def node_affinity(pod: Demand, table: NodeTable, _index: Neighbours) -> Ints | None:
     """The weights of preferences that hold, against the most of any node."""
-    liked = fleet.labels.liked(pod) if pod.prefers else _NOTHING
+    liked = table.labels.liked(pod) if pod.prefers else _NOTHING
     most = liked.max(initial=0)
     return liked * BEST_SCORE // most if most else None
 
 
-def taint_toleration(pod: Demand, fleet: NodeTable, _index: Neighbours) -> Ints | None:
+def taint_toleration(pod: Demand, table: NodeTable, _index: Neighbours) -> Ints | None:
     """Few taints that ask such a pod to go elsewhere, against the most of any node."""
     disliked = (
-        fleet.taints.disliked(pod.tolerations) if fleet.taints.tainted else _NOTHING
+        table.taints.disliked(pod.tolerations) if table.taints.tainted else _NOTHING
     )
     most = disliked.max(initial=0)
     return BEST_SCORE - disliked * BEST_SCORE // most if most else None
 
 
-def pod_affinity(pod: Demand, _fleet: NodeTable, index: Neighbours) -> Ints | None:
+def pod_affinity(pod: Demand, _table: NodeTable, index: Neighbours) -> Ints | None:
     """The weights of neighbours, between the least and the most of any node.
 
     What a running pod requires of its neighbours adds nothing, as in Volcano.
@@ -283,7 +283,7 @@ def pod_affinity(pod: Demand, _fleet: NodeTable, index: Neighbours) -> Ints | No
     return (liking - least) * BEST_SCORE // (most - least) if most > least else None
 
 
-def topology_spread(pod: Demand, _fleet: NodeTable, index: Neighbours) -> Ints | None:
+def topology_spread(pod: Demand, _table: NodeTable, index: Neighbours) -> Ints | None:
     """Few pods like it, between those of the emptiest and the fullest node.
 
     Nodes that lack a label of a soft constraint, or that the pod does not select,
@@ -305,27 +305,27 @@ def topology_spread(pod: Demand, _fleet: NodeTable, index: Neighbours) -> Ints |
 _NOTHING: Final = np.zeros(0, np.int64)
 
 
-def _gauge_of(fleet: NodeTable) -> _Gauge:
+def _gauge_of(table: NodeTable) -> _Gauge:
     found = {
         name: have
         for name in RESOURCES
-        if (have := fleet.resources.have(name)) is not None
+        if (have := table.resources.have(name)) is not None
     }
     counted = [have > 0 for have in found.values()]
     n_counted = np.maximum(np.add.reduce(counted, dtype=np.int64), 1)
     half = np.where(np.logical_and.reduce(counted), 0.5, 0.0)
-    return _Gauge(fleet, fleet.version, found, n_counted, half)
+    return _Gauge(table, table.version, found, n_counted, half)
 
 
 def _many(gauge: _Gauge, name: str, nodes: Nodes, bare: Tally) -> _Line:
     have = gauge.have[name][nodes]
-    used = gauge.fleet.resources.used(name, nodes)
+    used = gauge.table.resources.used(name, nodes)
     return _Line(have, np.maximum(have, 1), used, RESOURCES[name] * bare.counts[nodes])
 
 
 def _one(gauge: _Gauge, name: str, node: int, bare: Tally) -> _Line:
     have = gauge.have[name].item(node)
-    used = gauge.fleet.resources.used_on(name, node)
+    used = gauge.table.resources.used_on(name, node)
     return _Line(have, have or 1, used, RESOURCES[name] * bare.counts.item(node))
 
 

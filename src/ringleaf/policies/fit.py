@@ -213,8 +213,8 @@ def _not_selected(cluster: Cluster, demand: Demand) -> Mask | None:
 
 
 def _tainted(cluster: Cluster, demand: Demand) -> Mask | None:
-    fleet = cluster.node_table
-    return ~fleet.taints.tolerated(demand.tolerations) if fleet.taints.tainted else None
+    table = cluster.node_table
+    return ~table.taints.tolerated(demand.tolerations) if table.taints.tainted else None
 
 
 def _outside(where: Ints, request: Request, network: Network) -> Mask | None:

@@ -132,11 +132,11 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
 
 def _short_words(cluster: Cluster, request: Request, node: int) -> str:
     """The first resource of which the node has too little."""
-    fleet = cluster.node_table
+    table = cluster.node_table
     name, amount, room = next(
-        (name, amount, fleet.resources.room_of(node, name))
+        (name, amount, table.resources.room_of(node, name))
         for name, amount in request.demand.resources
-        if fleet.resources.room_of(node, name) < amount
+        if table.resources.room_of(node, name) < amount
     )
     return (
         f"a pod needs {amount_words(amount)} {name}, the node has {amount_words(room)}"

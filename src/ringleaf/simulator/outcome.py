@@ -73,7 +73,7 @@ def is_over(job_state: JobState) -> bool:
 
 def plain(run: Run) -> Plain:
     """The run as plain values, as ``plan --json`` prints it."""
-    bookings = run.engine.reservations.values()
+    reservations = run.engine.reservations.values()
     cluster = run.engine.view.cluster
     waits = waits_of(run)
     return {
@@ -84,7 +84,7 @@ def plain(run: Run) -> Plain:
         "instructions": [
             {"at": whole(step.at)} | told for step in run.steps for told in step.told
         ],
-        "reservations": [booking_told(cluster, each) for each in bookings],
+        "reservations": [reservation_told(cluster, each) for each in reservations],
     }
 
 
@@ -166,22 +166,24 @@ def waits_of(run: Run) -> dict[str, Wait]:
     return found
 
 
-def booking_told(cluster: Cluster, booking: Reservation) -> Plain:
+def reservation_told(cluster: Cluster, reservation: Reservation) -> Plain:
     """A reservation as plain values; without a time while none is known."""
-    nodes = [cluster.index[each.node] for each in booking.placements]
+    nodes = [cluster.index[each.node] for each in reservation.placements]
     leaves = [leaf.name for leaf in map(cluster.leaf_of, nodes) if leaf is not None]
     superpods = {cluster.superpod.item(node) for node in nodes} - {NOWHERE}
     found = {
-        "job": booking.job.name,
-        "queue": booking.job.queue,
+        "job": reservation.job.name,
+        "queue": reservation.job.queue,
         "nodes": [
-            {"node": each.node, "chips": each.chips} for each in booking.placements
+            {"node": each.node, "chips": each.chips} for each in reservation.placements
         ],
         "leaves": list(dict.fromkeys(leaves)),
         "superpods": sorted(superpods),
-        "since": whole(booking.since),
-        "ready-at": None if booking.ready_at == inf else whole(booking.ready_at),
-        "held-by": sorted(booking.blockers),
+        "since": whole(reservation.since),
+        "ready-at": None
+        if reservation.ready_at == inf
+        else whole(reservation.ready_at),
+        "held-by": sorted(reservation.blockers),
     }
     return {key: value for key, value in found.items() if value not in (None, [], "")}
 
