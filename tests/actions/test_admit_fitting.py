@@ -1,4 +1,4 @@
-"""Who was not let in and can start at once does: nobody keeps free chips from him."""
+"""A job that enqueue rejected and that fits now starts: no free chip stays idle."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -40,7 +40,7 @@ def crowd(
     priority: int = 0,
     demand: Demand = NOTHING,
 ) -> Story:
-    """Two nodes, half of each in use, and a job let in that wants a whole one.
+    """Two nodes, half of each in use, and an admitted job that needs a whole one.
 
     What runs and what it needs is all there is; half of that is free.
     """
@@ -55,13 +55,13 @@ def crowd(
 
 
 def podless(name: str, amount: int, resource: str = NPU, **changes: Any) -> Job:  # noqa: ANN401
-    """A job whose pods are made when it is let in."""
+    """A job whose pods are made when it is admitted."""
     asks = Demand(resources=((resource, 1000 * amount),))
     roles = (Role("", 0, demand=asks),)
     return job(name, 0, 1, podless=True, roles=roles, **changes)
 
 
-def test_who_fits_starts_although_a_job_was_promised_all_there_is() -> None:
+def test_a_job_that_fits_starts_although_admitted_jobs_fill_the_cluster() -> None:
     story = crowd()
 
     assert story.arrives(job("small", 4)) == ["bind small: 0 on a 4567"]
@@ -70,7 +70,7 @@ def test_who_fits_starts_although_a_job_was_promised_all_there_is() -> None:
         "bind tiny: 0 on b 45",
         "waiting large",
     ]
-    assert story.told == [
+    assert story.messages == [
         (
             "job 'large' waits: needs 1 x 4 chips; not admitted: running and "
             "admitted jobs fill the cluster"
@@ -96,7 +96,7 @@ def test_a_job_of_roles_starts_as_well() -> None:
     ]
 
 
-def test_who_was_let_in_has_the_first_say() -> None:
+def test_an_admitted_job_starts_before_a_rejected_one() -> None:
     story = crowd()
 
     assert story.hears(JobGone("left"), JobArrived(job("small", 4))) == [
@@ -119,7 +119,7 @@ def test_the_queue_may_still_use_no_more_than_its_capability(chips: int) -> None
     assert (limited.phase("three") is Phase.RUNNING) == (chips == 16)
 
 
-def test_a_queue_that_has_its_share_starts_nobody() -> None:
+def test_a_queue_that_uses_its_share_starts_no_job() -> None:
     queues = Queue("p"), Queue("q")
     story = Story("a b", queues=queues, conf=conf(allocate=dict(OFF)))
     story.arrives(job("one", 8, queue="q"), job("pair", 8, 2, queue="p"))
@@ -130,7 +130,7 @@ def test_a_queue_that_has_its_share_starts_nobody() -> None:
     assert story.phase("last") is Phase.PENDING
 
 
-def test_who_wants_more_than_is_left_of_the_share_of_his_queue_waits() -> None:
+def test_a_job_that_needs_more_than_the_rest_of_its_queues_share_waits() -> None:
     queues = Queue("p"), Queue("q")
     story = Story("a b", queues=queues, conf=conf(allocate=dict(OFF)))
     story.arrives(job("one", 4, queue="q"), job("pair", 8, 2, queue="p"))
@@ -148,7 +148,7 @@ def test_a_job_without_all_its_pods_is_not_tried() -> None:
     assert story.phase("half") is Phase.PENDING
 
 
-def test_who_ends_in_time_uses_what_another_has_reserved() -> None:
+def test_a_job_that_ends_in_time_uses_what_another_has_reserved() -> None:
     story = Story("a b", conf=conf(USUAL, TIERS))
     story.arrives(job("left", 4, estimate_s=900), job("right", 8, estimate_s=900))
     story.arrives(job("large", 8, 2))
@@ -162,7 +162,7 @@ def test_who_ends_in_time_uses_what_another_has_reserved() -> None:
     assert story.arrives(job("long", 2), now=320)[0] == "waiting long"
 
 
-def test_a_cycle_that_is_cut_short_looks_at_them_in_the_next() -> None:
+def test_a_cycle_that_is_cut_short_tries_rejected_jobs_in_the_next() -> None:
     story = crowd()
     events = [JobArrived(job(name, 4)) for name in ("one", "two")]
 
@@ -173,7 +173,7 @@ def test_a_cycle_that_is_cut_short_looks_at_them_in_the_next() -> None:
     assert [each.job for each in second if isinstance(each, Bind)] == ["two"]
 
 
-def test_without_allocate_who_is_not_let_in_is_told_so() -> None:
+def test_without_allocate_a_rejected_job_gets_a_reason() -> None:
     story = Story("a", conf=conf("enqueue"))
 
     assert story.arrives(job("one"), job("two")) == ["waiting two", "waiting one"]
@@ -191,7 +191,7 @@ def test_pods_are_made_for_a_job_if_so_many_chips_are_free() -> None:
     assert story.phase("last") is Phase.PENDING
 
 
-def test_who_was_let_in_and_has_no_pods_yet_keeps_his_room() -> None:
+def test_chips_are_kept_for_an_admitted_job_that_has_no_pods_yet() -> None:
     story = Story("a b", conf=conf(USUAL, TIERS))
     story.arrives(podless("first", 16))
     assert story.engine.admitted == ["first"]
@@ -200,7 +200,7 @@ def test_who_was_let_in_and_has_no_pods_yet_keeps_his_room() -> None:
     assert story.phase("small") is Phase.PENDING
 
 
-def test_a_job_that_was_let_in_early_in_vain_keeps_out_others_who_were_not() -> None:
+def test_a_job_admitted_early_that_cannot_start_keeps_others_rejected() -> None:
     story = crowd()
     story.arrives(podless("wide", 8))
     assert story.engine.admitted == ["wide"]
@@ -221,7 +221,7 @@ def test_pods_are_made_for_no_job_that_its_queue_turns_away() -> None:
     assert limited.phase("two") is Phase.PENDING
 
 
-def test_a_short_job_that_was_turned_away_uses_what_another_has_reserved() -> None:
+def test_a_rejected_short_job_uses_what_another_has_reserved() -> None:
     story = Story("a b", conf=conf(USUAL, TIERS))
     story.arrives(job("left", 4, estimate_s=900), job("right", 8, estimate_s=900))
     story.arrives(job("large", 8, 2))
@@ -233,7 +233,7 @@ def test_a_short_job_that_was_turned_away_uses_what_another_has_reserved() -> No
     assert story.phase("first") is not Phase.RUNNING
 
 
-def test_they_come_in_in_the_order_of_jobs_whatever_they_ask() -> None:
+def test_rejected_jobs_are_admitted_in_job_order_whatever_they_request() -> None:
     story = crowd()
     jobs = job("x1", 4, priority=10), job("x2", 4), job("y1", 2, priority=5)
 
@@ -241,7 +241,7 @@ def test_they_come_in_in_the_order_of_jobs_whatever_they_ask() -> None:
     assert story.phase("x2") is Phase.PENDING
 
 
-def test_who_was_turned_away_is_looked_at_although_the_cycle_was_cut_short() -> None:
+def test_rejected_jobs_are_tried_although_the_cycle_was_cut_short() -> None:
     story = Story("a b c", conf=conf(USUAL, TIERS, allocate=OFF))
     for name in "abc":
         story.arrives(job(f"runs-{name}", 4), job(f"gone-{name}", 4))
@@ -279,7 +279,7 @@ def test_a_gang_of_which_a_pod_has_finished_needs_no_place_for_that() -> None:
     assert story.hears(PodsGone("gang", (1,))) == ["bind gang: 1 on b 4567"]
 
 
-def test_who_likes_company_is_looked_at_when_it_comes() -> None:
+def test_a_rejected_job_with_pod_affinity_starts_when_its_peer_does() -> None:
     nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
     story = crowd(nodes=nodes)
     assert story.arrives(job("fan", 2, demand=NEAR))[0] == "waiting fan"
@@ -288,7 +288,7 @@ def test_who_likes_company_is_looked_at_when_it_comes() -> None:
     assert story.arrives(star) == ["bind star: 0 on a 45", "bind fan: 0 on a 67"]
 
 
-def test_of_those_who_ask_the_same_for_another_time_one_is_tried() -> None:
+def test_of_jobs_that_differ_only_in_their_estimates_one_is_tried() -> None:
     """A pair must stand under one leaf, and under each one node is free."""
     nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(2)]
     story = Story(nodes, conf=conf(USUAL, TIERS, allocate=OFF))
@@ -298,22 +298,22 @@ def test_of_those_who_ask_the_same_for_another_time_one_is_tried() -> None:
     story.hears(JobGone("one"), JobGone("gone-1"))
     pairs = [
         job(name, 8, 2, tor_affinity=Schema.LARGE_MODEL, estimate_s=estimate)
-        for name, estimate in (("let-in", None), ("t1", 10.0), ("t2", 20.0))
+        for name, estimate in (("admitted", None), ("t1", 10.0), ("t2", 20.0))
     ]
 
     story.arrives(*pairs)
 
-    assert story.phase("let-in") is Phase.INQUEUE
+    assert story.phase("admitted") is Phase.INQUEUE
     assert [story.phase(name) for name in ("t1", "t2")] == [Phase.PENDING] * 2
     story.hears(JobGone("two"))
-    assert story.phase("let-in") is Phase.RUNNING
+    assert story.phase("admitted") is Phase.RUNNING
 
 
 def _places(story: Story, name: str) -> Iterable[Placement]:
     return story.engine.view.job_states[name].placements.values()
 
 
-def test_pods_are_made_for_nobody_to_whom_a_plugin_objects() -> None:
+def test_a_job_without_pods_that_a_plugin_rejects_is_not_admitted() -> None:
     story = Story("a b", queues=[queue("default", 8)], conf=conf(USUAL, TIERS))
     story.arrives(job("one", 8))
 
@@ -321,7 +321,7 @@ def test_pods_are_made_for_nobody_to_whom_a_plugin_objects() -> None:
     assert story.phase("next") is Phase.PENDING
 
 
-def test_pods_are_made_for_nobody_whose_queue_lacks_the_share() -> None:
+def test_a_job_without_pods_is_not_admitted_above_its_queues_share() -> None:
     story = Story("a b", queues=(Queue("p"), Queue("q")), conf=conf(allocate=OFF))
     story.arrives(job("q1", 4, queue="q"))
     story.arrives(job("gang", 8, 2, queue="p"))
@@ -334,7 +334,7 @@ def test_pods_are_made_for_nobody_whose_queue_lacks_the_share() -> None:
     assert story.phase("p2") is Phase.INQUEUE
 
 
-def test_who_waits_for_the_share_of_his_queue_uses_nothing_that_is_free() -> None:
+def test_a_job_that_waits_for_its_queues_share_occupies_no_free_chips() -> None:
     story = Story("a b", queues=(Queue("p"), Queue("q")), conf=conf(allocate=OFF))
     story.arrives(job("q1", 8, queue="q"))
     story.arrives(job("gang", 8, 2, queue="p"))
@@ -345,14 +345,14 @@ def test_who_waits_for_the_share_of_his_queue_uses_nothing_that_is_free() -> Non
     assert story.phase("p2") is Phase.INQUEUE
 
 
-def test_a_start_that_others_may_evict_keeps_nobody_out() -> None:
+def test_a_started_job_that_others_may_evict_keeps_no_job_rejected() -> None:
     story = crowd(actions=PREEMPT, priority=5)
 
     story.arrives(job("tiny", 1), podless("next", 1))
     assert story.phase("next") is Phase.INQUEUE
 
 
-def test_who_was_let_in_early_and_comes_again_in_his_turn_is_like_others() -> None:
+def test_a_job_admitted_early_that_returns_later_is_like_other_jobs() -> None:
     story = crowd()
     story.arrives(podless("early", 4))
     assert story.arrives(job("early", 4)) == ["bind early: 0 on a 4567"]
@@ -375,7 +375,7 @@ def test_of_what_is_free_only_what_a_job_asks_matters() -> None:
     assert story.phase("helper") is Phase.INQUEUE
 
 
-def test_a_place_that_the_quota_forbids_is_not_taken_from_anybody() -> None:
+def test_no_pod_is_evicted_for_a_place_that_the_quota_forbids() -> None:
     """What others of the queue have reserved counts: else it is tried for ever."""
     waits = {"reservation": "fair", "reservation-after-seconds": 60}
     queues = [queue("default", 16)]

@@ -1,4 +1,4 @@
-"""Allocate: who is placed, and in which order. One test a sentence of Volcano's."""
+"""Allocate: which jobs start, and in which order. One test a sentence of Volcano's."""
 
 import pytest
 
@@ -83,24 +83,26 @@ def test_the_order_of_queues_is_asked_anew_after_every_job() -> None:
     ]
 
 
-def test_a_queue_that_has_its_share_is_passed_over() -> None:
+def test_a_queue_that_uses_its_share_is_skipped() -> None:
     """Overused: the queue is dropped for this cycle."""
     story = Story("A B", queues=[queue("p"), queue("q")], conf=ALLOCATE)
     story.arrives(job("p0", queue="p"), job("q0", 8, 2, queue="q"))
 
     assert story.arrives(job("p1", 4, queue="p"), now=1)[0] == "waiting p1"
-    (told,) = story.told
-    assert told == "job 'p1' waits: needs 1 x 4 chips; queue 'p' uses its share"
+    (reported,) = story.messages
+    assert reported == "job 'p1' waits: needs 1 x 4 chips; queue 'p' uses its share"
 
 
-def test_who_stands_behind_others_is_told_so_and_they_are_told_why() -> None:
+def test_the_first_pending_job_gets_a_reason_and_later_ones_are_behind_it() -> None:
     story = Story("A B", queues=[queue("p"), queue("q")], conf=ALLOCATE)
     story.arrives(job("p0", queue="p"), job("q0", 8, 2, queue="q"))
 
     story.arrives(job("p1", 4, queue="p"), job("p2", 2, queue="p"), now=1)
 
-    told = [(each.job, each.behind) for each in story.said if isinstance(each, Report)]
-    assert told == [("p1", False), ("p2", True)]
+    reported = [
+        (each.job, each.behind) for each in story.said if isinstance(each, Report)
+    ]
+    assert reported == [("p1", False), ("p2", True)]
 
 
 def test_a_queue_takes_no_more_than_it_deserves() -> None:
@@ -111,7 +113,7 @@ def test_a_queue_takes_no_more_than_it_deserves() -> None:
 
     assert said[0] == "bind p0: 0 on A 0123"
     assert "waiting q0" in said
-    assert story.told[-1].endswith(
+    assert story.messages[-1].endswith(
         "queue 'q' has no room: 0 of 12 chips used, job wants 16"
     )
 
@@ -143,7 +145,7 @@ def test_a_job_with_fewer_pods_than_it_must_have_waits() -> None:
     story = Story("A B", conf=ALLOCATE)
     story.arrives(job("j", 8, 1, min_available=2))
 
-    assert story.told == [
+    assert story.messages == [
         "job 'j' waits: needs 1 x 8 chips; the job has 1 pods, needs 2"
     ]
     assert story.arrives(job("j", 8, 2, min_available=2), now=1) == [
@@ -157,7 +159,7 @@ def test_a_role_with_too_few_pods_holds_its_job_back() -> None:
     story = Story("A B", conf=ALLOCATE)
     story.arrives(job("j", 8, 1, roles=roles, min_available=3))
 
-    assert "needs 2" in story.told[0]
+    assert "needs 2" in story.messages[0]
 
 
 def test_surplus_pods_are_placed_with_the_job() -> None:
@@ -202,7 +204,7 @@ def test_a_job_is_tried_again_only_when_something_is_free_that_was_not() -> None
     assert story.running == {"old": [1], "k": [0]}
 
 
-def test_nodes_are_all_looked_at_and_ties_go_by_name() -> None:
+def test_all_nodes_are_considered_and_ties_go_by_name() -> None:
     story = Story([node(f"n{i:03}") for i in range(150)], conf=ALLOCATE)
 
     assert story.arrives(job("j", 4)) == ["bind j: 0 on n000 0123"]
@@ -228,7 +230,7 @@ def test_a_pod_that_asks_resources_but_no_chips_is_allocated() -> None:
     assert said == ["bind j: 0 on A, 1 on B"]
 
 
-def test_a_job_that_is_passed_over_is_tried_when_its_queue_deserves_more() -> None:
+def test_a_skipped_job_is_tried_when_its_queue_deserves_more() -> None:
     story = Story("A B", queues=[queue("p", 8), queue("q")], conf=ALLOCATE)
     story.arrives(job("p0", queue="p"))
     story.arrives(job("p1", queue="p"), now=1)

@@ -1,4 +1,4 @@
-"""Enqueue: who is let in. One test a sentence of Volcano's action."""
+"""Enqueue: which jobs are admitted. One test a sentence of Volcano's action."""
 
 import pytest
 
@@ -17,13 +17,13 @@ SENTENCES = [
         (queue("default", 16),),
         (job("a", 8), job("b", 8)),
         "ab",
-        id="a job is let in while its queue's capability has room for its minimum",
+        id="a job is admitted while its queue's capability has room for its minimum",
     ),
     pytest.param(
         (queue("default", 8),),
         (job("a", 8), job("b", 8)),
         "a",
-        id="what jobs that were let in still need counts against the queue",
+        id="what admitted jobs still need counts against the queue",
     ),
     pytest.param(
         (queue("default", 8),),
@@ -41,7 +41,7 @@ SENTENCES = [
         (queue("p"), queue("q", is_open=False)),
         (job("a", queue="p"), job("b", queue="q")),
         "a",
-        id="a closed queue lets nobody in",
+        id="a closed queue admits no job",
     ),
     pytest.param(
         (),
@@ -59,7 +59,7 @@ SENTENCES = [
         (queue("default", 16),),
         (job("x", 8, 3), job("a", 8)),
         "a",
-        id="a job that is not let in costs its queue nothing",
+        id="a job that is not admitted costs its queue nothing",
     ),
     pytest.param(
         (Queue("p", guarantee={NPU: 24_000}),),
@@ -70,17 +70,17 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(("queues", "jobs", "let_in"), SENTENCES)
-def test_enqueue(queues: list[Queue], jobs: list[Job], let_in: str) -> None:
+@pytest.mark.parametrize(("queues", "jobs", "admitted"), SENTENCES)
+def test_enqueue(queues: list[Queue], jobs: list[Job], admitted: str) -> None:
     story = Story("A B C D", queues=queues, conf=conf("enqueue"))
 
     story.arrives(*jobs)
 
-    assert {j.name for j in jobs if story.phase(j.name) is Phase.INQUEUE} == {*let_in}
+    assert {j.name for j in jobs if story.phase(j.name) is Phase.INQUEUE} == {*admitted}
     assert all(story.phase(j.name) is Phase.PENDING for j in jobs if j.name == "x")
 
 
-def test_overcommit_lets_in_more_than_there_is() -> None:
+def test_overcommit_admits_more_than_there_is() -> None:
     """Its factor is 1.2 unless it says otherwise."""
     story = Story("A B C D E", conf=conf("enqueue", OVERCOMMIT))
 
@@ -90,11 +90,11 @@ def test_overcommit_lets_in_more_than_there_is() -> None:
     assert inqueue == [0, 1, 2, 3, 4, 5]
 
 
-def test_who_is_not_let_in_is_told_why_once() -> None:
+def test_a_rejected_job_gets_a_reason_once() -> None:
     story = Story("A", queues=[queue("default", 8)], conf=conf())
 
     story.arrives(job("a"), job("b"))
-    assert story.told == [
+    assert story.messages == [
         (
             "job 'b' waits: needs 1 x 8 chips; not admitted: queue 'default' has no "
             "room: 0 of 8 chips used, 8 kept for other jobs, job wants 8"
@@ -133,7 +133,7 @@ def test_a_queue_from_which_others_are_guaranteed_a_part_is_full_itself() -> Non
 
     story.arrives(job("one", queue="a"), job("two", queue="a"))
 
-    assert story.told == [
+    assert story.messages == [
         (
             "job 'two' waits: needs 1 x 8 chips; not admitted: queue 'a' has no room: "
             "0 of 8 chips used, 8 kept for other jobs, job wants 8"
@@ -141,14 +141,14 @@ def test_a_queue_from_which_others_are_guaranteed_a_part_is_full_itself() -> Non
     ]
 
 
-def test_who_is_not_let_in_is_looked_at_when_accounts_change() -> None:
+def test_a_rejected_job_is_retried_when_queue_usage_changes() -> None:
     story = Story("A B", queues=[queue("default", 8)], conf=conf())
     story.arrives(job("a"), job("b"))
 
     assert story.hears(JobGone("a"), now=1) == ["bind b: 0 on A 01234567"]
 
 
-def test_nobody_is_placed_who_is_not_let_in() -> None:
+def test_no_job_is_placed_that_is_not_admitted() -> None:
     """Phase Pending: allocate skips the job if enqueue is configured."""
     story = Story("A B", queues=[queue("default", 8)], conf=conf("enqueue, allocate"))
 
@@ -157,7 +157,7 @@ def test_nobody_is_placed_who_is_not_let_in() -> None:
     assert story.running == {"a": [0]}
 
 
-def test_where_enqueue_is_not_configured_everybody_is_let_in() -> None:
+def test_where_enqueue_is_not_configured_every_job_is_admitted() -> None:
     """Phase Pending: allocate promotes the job if enqueue is not configured."""
     story = Story("A", queues=[queue("default", 8)], conf=conf("allocate", PLAIN))
 
@@ -166,7 +166,7 @@ def test_where_enqueue_is_not_configured_everybody_is_let_in() -> None:
     assert story.phase("b") is Phase.INQUEUE
 
 
-def test_a_plugin_is_told_of_everybody_who_is_let_in() -> None:
+def test_plugins_are_notified_of_every_admitted_job() -> None:
     """JobEnqueued adds what the job needs to what its queue has promised."""
     story = Story("A B", conf=conf("enqueue"))
 

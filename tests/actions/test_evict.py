@@ -51,7 +51,7 @@ ONE = 0.01
 
 
 def full(n_nodes: int, conf: Conf, **low: Any) -> Story:  # noqa: ANN401 - fields of Job
-    """Nodes that each are full of one job of queue p, of which nobody runs."""
+    """Nodes that each are full of one job of queue p; no pod is reported running."""
     nodes = [node(f"n{i:03}") for i in range(n_nodes)]
     story = Story(nodes, queues=[queue("p"), queue("q")], conf=conf)
     story.arrives(*(job(f"low{i:03}", queue="p", **low) for i in range(n_nodes)))
@@ -74,7 +74,7 @@ def evictions(said: Sequence[str]) -> list[str]:
 def in_slices(
     story: Story, *events: Event, now: float = 1, most: float = ONE
 ) -> list[list[str]]:
-    """Who is evicted, call by call, until everything is decided."""
+    """The evictions, call by call, until everything is decided."""
     calls = [evictions(story.hears(*events, now=now, most=most))]
     while story.engine.is_cut_short:
         calls.append(evictions(story.hears(now=now, most=most)))
@@ -83,13 +83,13 @@ def in_slices(
 
 # Slices.
 
-WHOSE = [
+VICTIMS = [
     pytest.param(PREEMPT, {}, 8, id="preempt"),
     pytest.param(RECLAIM, {"queue": "q", "priority": 0}, 4, id="reclaim"),
 ]
 
 
-@pytest.mark.parametrize(("actions", "changes", "gone"), WHOSE)
+@pytest.mark.parametrize(("actions", "changes", "gone"), VICTIMS)
 def test_evictions_leave_as_they_are_found(
     actions: str, changes: dict[str, Any], gone: int
 ) -> None:
@@ -150,20 +150,20 @@ def test_a_job_that_fits_is_bound_in_the_call_in_which_it_arrives(actions: str) 
     assert n_calls > 4
 
 
-def test_jobs_that_come_while_it_is_searched_have_their_turn() -> None:
-    """At once who goes before the others of its queue, the rest when it is over."""
+def test_jobs_that_arrive_during_a_search_have_their_turn() -> None:
+    """A job before the others of its queue at once, the rest when it is over."""
     story = full(6, conf(PREEMPT))
     story.hears(*arriving(*highs(3)), now=1, most=ONE)
 
     late = [job(n, 4, priority=p, queue="p") for n, p in (("low", 4), ("top", 9))]
     calls = in_slices(story, *arriving(*late), now=2)
 
-    who = [line.split()[4] for call in calls for line in call]
-    assert who == ["top", "high001", "high002", "low"]
+    evicting = [line.split()[4] for call in calls for line in call]
+    assert evicting == ["top", "high001", "high002", "low"]
 
 
 def test_the_search_of_one_action_is_over_before_that_of_another_begins() -> None:
-    """Whoever can be helped inside its queue takes nothing from another."""
+    """A job that can be helped inside its queue takes nothing from another."""
 
     def story() -> Story:
         story = full(3, conf(BOTH))
@@ -193,8 +193,8 @@ def test_an_action_that_is_done_waits_for_one_that_is_not() -> None:
     assert actions == ["(reclaim)", "(reclaim)", "(reclaim)", "(preempt)"]
 
 
-def test_who_is_gone_when_the_search_goes_on_is_left_out() -> None:
-    """Jobs with a reservation because they waited long, for whom pods go only now."""
+def test_a_job_that_is_gone_when_the_search_goes_on_is_skipped() -> None:
+    """Jobs with a reservation because they waited long, and which evict only now."""
     arguments = {"reservation-after-seconds": 10}
     old = {"min-run-seconds": 60}
     queues = [queue(name) for name in "abc"]
@@ -238,7 +238,7 @@ def test_a_slice_that_starts_enough_jobs_goes_on_with_the_search_in_the_next() -
 
 
 def test_jobs_of_a_queue_evict_in_their_order_whatever_they_request() -> None:
-    """Although jobs that request the same stand in one line."""
+    """Although jobs that request the same are in one equivalence class."""
     story = Story("a b c d", conf=conf("allocate, preempt"))
     story.arrives(job("o0", 4, 2), job("o1", 4, 2), job("o2", 8, 2))
     coming = job("n0", 1, priority=1), job("n1", 1, 2, priority=1)
@@ -262,7 +262,7 @@ ASKS = st.lists(
 
 
 def evicted_in(actions: str, old: Asks, new: Asks, most: float) -> list[str]:
-    """Who goes when jobs come to the same queue, or of another if it may reclaim."""
+    """The victims when jobs arrive in the same queue, or in one that may reclaim."""
     story = Story("a b c d", queues=[queue("p"), queue("q")], conf=conf(actions))
     for i, (chips, pods, priority) in enumerate(old):
         story.arrives(job(f"o{i}", chips, pods, priority=priority, queue="p"))
@@ -301,8 +301,8 @@ def test_the_same_pods_go_however_long_a_slice_is(
     assert_reached(seen, "0 evictions", "1 evictions", "2 evictions")
 
 
-def test_nobody_is_looked_at_again_before_the_next_one() -> None:
-    """Not even a job that has a reservation and is still in its line."""
+def test_no_job_is_searched_for_twice_before_the_next_one() -> None:
+    """Not even a job that has a reservation and is still in its class."""
     story = full(2, conf("allocate, preempt"))
     story.arrives(*highs(1), now=1)
     cycle = story.engine.cycle
@@ -315,7 +315,7 @@ def test_nobody_is_looked_at_again_before_the_next_one() -> None:
     assert [*islice(evictors(cycle, "preempt"), 9)] == [job_state]
 
 
-def test_who_may_go_no_more_once_another_went_stays() -> None:
+def test_a_pod_that_may_no_longer_be_evicted_after_another_was_stays() -> None:
     """P has 8 chips too many: v gives up all of them, and u stays."""
     rules = conf("allocate, reclaim")
     story = Story("a b", queues=[queue("p"), queue("q")], conf=rules)
@@ -355,7 +355,7 @@ class Telling:
         self.count += 1
 
 
-@pytest.mark.parametrize(("actions", "changes", "gone"), WHOSE)
+@pytest.mark.parametrize(("actions", "changes", "gone"), VICTIMS)
 def test_a_trial_moves_no_more_pods_in_a_large_cluster(
     actions: str, changes: dict[str, Any], gone: int
 ) -> None:
@@ -397,9 +397,7 @@ def test_pods_that_hold_no_chips_go_where_a_job_needs_their_resources() -> None:
     assert any(line.startswith("evict low:") for line in said)
 
 
-def test_a_search_in_vain_is_made_once_for_jobs_that_ask_the_same_however_long() -> (
-    None
-):
+def test_a_failed_search_is_made_once_for_jobs_that_differ_in_estimates() -> None:
     asks = Demand(resources=(("cpu", 9000),))
     costs = []
     for n_jobs in (1, 10):
@@ -433,19 +431,19 @@ def test_the_quota_is_asked_once_for_jobs_that_ask_the_same_however_long(
 
     story.arrives(*late, now=1)
 
-    told = [each.message for each in story.said if isinstance(each, Report)]
+    messages = [each.message for each in story.said if isinstance(each, Report)]
     assert asked == ["late0"]
-    assert sum("queue 'p' has no room" in message for message in told) == 10
+    assert sum("queue 'p' has no room" in message for message in messages) == 10
 
 
 class Asked(Plugin):
-    """Spares nobody, and counts how often it is asked."""
+    """Agrees to every victim, and counts how often it is asked."""
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
     times: ClassVar[int] = 0
 
     def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
-        """Everybody."""
+        """All of them."""
         del evictor
         Asked.times += 1
         return [*victims]
@@ -455,7 +453,7 @@ class AskedAlways(Asked):
     """The same, and does not say that it judges each job by itself."""
 
     def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
-        """Everybody."""
+        """All of them."""
         return super().preemptable(evictor, victims)
 
 
@@ -490,21 +488,21 @@ def test_a_pod_that_ends_concerns_only_the_reservation_that_waits_for_it(
     story = full(20, conf(PREEMPT))
     story.arrives(*highs(20), now=1)
     gone = [PodsGone(e.job, e.replicas) for e in story.said if isinstance(e, Evict)]
-    told: list[str] = []
+    unblocked: list[str] = []
 
     def unblock(
         reservation: Reservation,
         nodes: object,
         rest: Any = Reservation.unblock,  # noqa: ANN401
     ) -> None:
-        told.append(reservation.job.name)
+        unblocked.append(reservation.job.name)
         rest(reservation, nodes)
 
     monkeypatch.setattr(Reservation, "unblock", unblock)
     said = story.hears(gone[0], now=2)
 
     assert any(line.startswith("bind ") for line in said)
-    assert len({*told}) == 1
+    assert len({*unblocked}) == 1
 
 
 class Counting(Proportion):
@@ -543,7 +541,7 @@ class ByRank(Asked):
     by_rank: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
 
     def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
-        """Everybody."""
+        """All of them."""
         return super().preemptable(evictor, victims)
 
     per_job: ClassVar[frozenset[str]] = by_rank
@@ -610,9 +608,9 @@ def test_sharing_what_is_known_of_candidates_changes_no_decision(
     def play() -> list[list[str]]:
         nodes = [node(f"n{i}") for i in range(4)]
         story = Story(nodes, queues=[queue("p"), queue("q")], conf=rules)
-        whose = "p" if actions == PREEMPT else "q"
+        victim_queue = "p" if actions == PREEMPT else "q"
         jobs = [
-            job(f"low{i}", chips, queue=whose, priority=priority)
+            job(f"low{i}", chips, queue=victim_queue, priority=priority)
             for i, (chips, priority) in enumerate(low)
         ]
         said = [story.arrives(*jobs)]

@@ -1,4 +1,4 @@
-"""Preempt: who goes for whom in a queue. One test a sentence of Volcano's action."""
+"""Preempt: jobs evict others of their queue. One test a sentence of Volcano's."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ CONF = conf(PREEMPT)
 LOW = job("low", priority=1)
 HIGH = job("high", priority=5)
 
-WHO = [
+VICTIMS = [
     pytest.param(LOW, HIGH, True, id="a job evicts those of lower priority"),
     pytest.param(LOW, job("high", priority=1), False, id="not those of the same"),
     pytest.param(
@@ -45,7 +45,7 @@ WHO = [
         LOW,
         job("high", priority=5, preempts=False),
         False,
-        id="a job whose policy is Never evicts nobody",
+        id="a job whose policy is Never evicts no pod",
     ),
     pytest.param(
         job("low", priority=1, queue="p"), HIGH, False, id="not those of another queue"
@@ -54,19 +54,19 @@ WHO = [
         LOW,
         job("high", 8, 2, priority=5),
         False,
-        id="nobody where it would not suffice",
+        id="no pod where it would not suffice",
     ),
     pytest.param(
         job("low", 4, priority=1),
         job("high", 4, priority=5),
         False,
-        id="nobody where there is room",
+        id="no pod where there is room",
     ),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "evicts"), WHO)
-def test_who_goes(old: Job, new: Job, *, evicts: bool) -> None:
+@pytest.mark.parametrize(("old", "new", "evicts"), VICTIMS)
+def test_whether_a_job_preempts_another(old: Job, new: Job, *, evicts: bool) -> None:
     story = Story("a", queues=[queue("p")], conf=CONF)
     story.arrives(old)
 
@@ -90,7 +90,7 @@ def test_the_place_is_kept_until_the_victims_are_gone() -> None:
     assert "bind high: 0 on a 01234567" in said
 
 
-def test_nobody_is_bound_and_evicted_in_one_breath() -> None:
+def test_no_job_is_bound_and_evicted_in_one_cycle() -> None:
     story = Story("a", conf=CONF)
     story.arrives(LOW)
     story.arrives(HIGH, now=1)
@@ -126,12 +126,12 @@ def test_a_job_that_is_not_admitted_evicts_when_other_pods_are_asked_to_end() ->
     assert evictions(said) == ["evict low: 0 for high (preempt)"]
 
 
-def test_it_is_said_who_goes_and_what_is_lost() -> None:
+def test_victims_and_lost_chip_seconds_are_reported() -> None:
     story = Story("a", conf=CONF)
     story.arrives(LOW)
     story.arrives(HIGH, now=10)
 
-    assert story.told[1:] == [
+    assert story.messages[1:] == [
         "job 'high' will evict 1 pod of 'low'; 80 chip-seconds are lost",
         "job 'high' has a reservation: a; it waits for 'low' to end",
     ]
@@ -143,7 +143,8 @@ def test_more_than_four_victims_are_counted() -> None:
     story.arrives(HIGH, now=1)
 
     assert (
-        "8 pods of 'low7', 'low6', 'low5', 'low4' and 4 more; 8 chip" in story.told[1]
+        "8 pods of 'low7', 'low6', 'low5', 'low4' and 4 more; 8 chip"
+        in story.messages[1]
     )
 
 
@@ -163,7 +164,7 @@ def test_pods_beyond_those_that_must_run_together_go_first() -> None:
     assert "evict low: 1 for high (preempt)" in said or (
         "evict low: 0 for high (preempt)" in said
     )
-    assert "'low' (surplus)" in story.told[1]
+    assert "'low' (surplus)" in story.messages[1]
 
 
 def test_the_fewest_pods_go() -> None:
@@ -179,7 +180,7 @@ def test_the_fewest_pods_go() -> None:
     ]
 
 
-def test_a_whole_job_fits_where_its_topology_wants_it_before_anybody_goes() -> None:
+def test_pods_are_evicted_only_where_the_whole_job_then_fits_its_topology() -> None:
     nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(2)]
     story = Story(nodes, conf=CONF)
     for place in ("A0", "A1", "B0", "B1"):
@@ -205,19 +206,19 @@ def test_a_job_runs_for_a_while_before_it_goes() -> None:
     assert "evict low: 0 for high (preempt)" in story.wakes(60)
 
 
-def test_a_preview_says_who_would_go_and_nobody_goes() -> None:
+def test_a_preview_reports_victims_and_evicts_no_pod() -> None:
     story = Story("a", conf=conf(PREEMPT, preempt={"preview": True}))
     story.arrives(LOW)
 
     said = story.arrives(HIGH, now=10)
 
     assert said[:2] == ["waiting high", "would-evict high"]
-    assert "would evict 1 pod of 'low'" in story.told[1]
+    assert "would evict 1 pod of 'low'" in story.messages[1]
     assert not any(line.startswith("evict ") for line in said)
     assert not story.engine.reservations
 
 
-def test_a_preview_is_told_once() -> None:
+def test_a_preview_is_reported_once() -> None:
     story = Story("a", conf=conf(PREEMPT, preempt={"preview": True}))
     story.arrives(LOW)
     story.arrives(HIGH, now=10)
@@ -225,7 +226,7 @@ def test_a_preview_is_told_once() -> None:
     assert story.wakes(11) == []
 
 
-def test_a_preview_is_told_once_though_it_is_looked_for_anew() -> None:
+def test_a_preview_is_reported_once_though_the_search_is_repeated() -> None:
     story = Story("a b", conf=conf(PREEMPT, preempt={"preview": True}))
     story.arrives(LOW, job("rock", 4, preemptable=False), job("tiny", 2))
     assert "would-evict high" in story.arrives(HIGH, now=10)
@@ -242,7 +243,7 @@ def test_a_preview_of_other_pods_of_the_same_job_is_no_news() -> None:
     assert "would-evict high" not in said
 
 
-def test_a_victim_evicts_nobody_who_evicted_it() -> None:
+def test_a_victim_does_not_evict_its_evictor() -> None:
     story = Story("a", conf=CONF)
     story.arrives(LOW)
     story.arrives(HIGH, now=1)
@@ -254,7 +255,7 @@ def test_a_victim_evicts_nobody_who_evicted_it() -> None:
     assert not any(line.startswith("evict ") for line in said)
 
 
-def test_nobody_goes_twice_while_no_job_arrives() -> None:
+def test_no_job_is_evicted_twice_while_no_job_arrives() -> None:
     story = Story("a b", conf=conf(PREEMPT, (("priority", "gang"), ("predicates",))))
     story.arrives(LOW, job("rock", preemptable=False))
     story.arrives(HIGH, job("wide", 8, 2, priority=4), now=1)
@@ -269,7 +270,7 @@ def test_nobody_goes_twice_while_no_job_arrives() -> None:
     assert "evict low: 0 for wide (preempt)" in said
 
 
-def test_who_is_ending_anyway_is_counted_before_others_go() -> None:
+def test_pods_that_are_ending_anyway_count_before_others_are_evicted() -> None:
     story = Story("a b", conf=CONF)
     story.arrives(LOW, job("other", priority=1))
     story.arrives(HIGH, now=1)
@@ -301,7 +302,7 @@ def test_a_reservation_elsewhere_stays_when_a_higher_job_evicts() -> None:
     assert {*story.engine.reservations} == {"mid", "high"}
 
 
-def test_a_job_of_a_queue_that_is_gone_evicts_nobody() -> None:
+def test_a_job_of_a_queue_that_is_gone_evicts_no_pod() -> None:
     story = Story("a", queues=[queue("q")], conf=CONF)
     story.arrives(job("low", priority=1, queue="q"))
     story.hears(QueueGone("q"))
@@ -311,7 +312,7 @@ def test_a_job_of_a_queue_that_is_gone_evicts_nobody() -> None:
     assert not any(line.startswith("evict ") for line in said)
 
 
-def test_who_outranks_those_before_it_in_its_line_evicts() -> None:
+def test_a_job_that_outranks_the_first_job_of_its_class_evicts() -> None:
     story = Story("a", conf=CONF)
     story.arrives(LOW)
     story.arrives(job("mid", priority=1), now=1)
@@ -319,7 +320,7 @@ def test_who_outranks_those_before_it_in_its_line_evicts() -> None:
     assert "evict low: 0 for high (preempt)" in story.arrives(HIGH, now=2)
 
 
-def test_a_job_that_can_evict_nobody_is_in_the_way_of_no_other() -> None:
+def test_a_job_that_can_evict_no_pod_is_in_the_way_of_no_other() -> None:
     story = Story("a b", conf=CONF)
     story.arrives(LOW, job("rock", priority=1, preemptable=False))
     story.arrives(job("big", 8, 2, priority=9), now=1)
@@ -329,7 +330,7 @@ def test_a_job_that_can_evict_nobody_is_in_the_way_of_no_other() -> None:
     assert "evict low: 0 for high (preempt)" in said
 
 
-def test_several_jobs_of_a_line_may_evict_at_once() -> None:
+def test_several_jobs_of_a_class_may_evict_at_once() -> None:
     story = Story("a b", conf=CONF)
     story.arrives(LOW, job("low2", priority=1))
 
@@ -341,7 +342,7 @@ def test_several_jobs_of_a_line_may_evict_at_once() -> None:
     ]
 
 
-def test_an_elastic_job_that_has_enough_pods_evicts_nobody() -> None:
+def test_an_elastic_job_that_has_enough_pods_evicts_no_pod() -> None:
     """Starving: fewer pods than must start together."""
     story = Story("a b", conf=CONF)
     story.arrives(LOW)
@@ -351,7 +352,7 @@ def test_an_elastic_job_that_has_enough_pods_evicts_nobody() -> None:
     assert story.running == {"low": [0], "high": [0]}
 
 
-def test_a_gang_that_lost_a_pod_evicts_nobody() -> None:
+def test_a_gang_that_lost_a_pod_evicts_no_pod() -> None:
     story = Story("a b", conf=CONF)
     story.arrives(job("high", 8, 2, priority=5))
     story.hears(
@@ -384,7 +385,7 @@ def test_flags(priority: dict[str, Any], *, evicts: bool) -> None:
     assert ("evict low: 0 for high (preempt)" in story.arrives(HIGH, now=1)) == evicts
 
 
-def test_without_a_plugin_that_knows_starving_jobs_nobody_goes() -> None:
+def test_without_a_plugin_that_knows_starving_jobs_no_pod_is_evicted() -> None:
     tiers = (("conformance",), ("predicates", "proportion"))
     story = Story("a", conf=conf(PREEMPT, tiers))
     story.arrives(LOW)
@@ -393,7 +394,7 @@ def test_without_a_plugin_that_knows_starving_jobs_nobody_goes() -> None:
     assert not story.engine.reservations
 
 
-def test_a_job_that_asks_for_nothing_evicts_nobody() -> None:
+def test_a_job_that_requests_nothing_evicts_no_pod() -> None:
     roles = (Role("helper", 0),)
     story = Story([node("a", cordoned=True)], conf=CONF)
     story.hears(JobArrived(LOW, at("a 01234567")))
@@ -425,10 +426,15 @@ def evictions(said: list[str]) -> list[str]:
     ("mode", "goes"),
     [
         pytest.param("strict", False, id="strictly nothing delays a reservation"),
-        pytest.param("fair", True, id="who outranks a reservation goes before it"),
+        pytest.param(
+            "fair", True, id="a job that outranks a reservation goes before it"
+        ),
     ],
 )
-def test_who_is_in_the_way_of_another_reservation(mode: str, goes: bool) -> None:  # noqa: FBT001
+def test_whether_blockers_of_another_reservation_are_evicted(
+    mode: str,
+    goes: bool,  # noqa: FBT001
+) -> None:
     arguments = {"reservation": mode, "reservation-after-seconds": 10}
     story = Story("a", conf=conf(PREEMPT, allocate=arguments))
     story.arrives(job("low", priority=1))
@@ -440,7 +446,7 @@ def test_who_is_in_the_way_of_another_reservation(mode: str, goes: bool) -> None
     assert ("equal" in story.engine.reservations) is not goes
 
 
-def test_who_waits_long_for_its_place_still_evicts_when_it_may() -> None:
+def test_a_job_with_a_reservation_still_evicts_when_it_may() -> None:
     arguments = {"reservation-after-seconds": 10}
     old = {"min-run-seconds": 60}
     story = Story("a", conf=conf(PREEMPT, allocate=arguments, preempt=old))
@@ -468,7 +474,7 @@ def test_pods_that_a_role_cannot_do_without_stay_unless_all_go() -> None:
     assert line == "evict low: 2,3 for high (preempt)"
 
 
-def test_who_is_ending_for_nobody_helps_those_who_evict() -> None:
+def test_pods_ending_for_no_job_are_used_by_a_job_that_evicts() -> None:
     story = Story("a b", conf=CONF)
     story.arrives(job("one", priority=1), job("two", priority=1))
     story.hears(PodsEnding("one", (0,)), now=1)
@@ -480,7 +486,7 @@ def test_who_is_ending_for_nobody_helps_those_who_evict() -> None:
     assert story.running["high"] == [0, 1]
 
 
-def test_the_next_of_a_line_waits_for_others_that_are_ending() -> None:
+def test_the_next_job_of_a_class_waits_for_other_pods_that_are_ending() -> None:
     story = Story("a b c", conf=CONF)
     story.arrives(*(job(f"low{n}", priority=1) for n in range(3)))
     story.hears(PodsEnding("low0", (0,)), PodsEnding("low1", (0,)), now=1)
@@ -491,8 +497,8 @@ def test_the_next_of_a_line_waits_for_others_that_are_ending() -> None:
     assert {*story.engine.reservations} == {"high", "high2"}
 
 
-def test_who_starts_below_somebody_that_waits_is_looked_at_as_prey() -> None:
-    """A closed line opens again when a job of lower priority starts."""
+def test_a_job_that_starts_below_a_pending_one_is_a_candidate() -> None:
+    """A closed equivalence class opens again when a job of lower priority starts."""
     story = Story("a b", conf=conf(PREEMPT, (("priority", "gang"), ("predicates",))))
     story.arrives(job("rock", preemptable=False, priority=9))
     story.hears(NodesChanged((node("b", ready=False),)), now=1)

@@ -17,7 +17,7 @@ def greedy(**changes: Any) -> list[Job]:  # noqa: ANN401
     return [job(f"p{n}", queue="p", **changes) for n in range(4)]
 
 
-WHO = [
+VICTIMS = [
     pytest.param(
         Queue("p"), greedy(), job("q", queue="q"), 1, id="a queue above its share gives"
     ),
@@ -80,8 +80,10 @@ WHO = [
 ]
 
 
-@pytest.mark.parametrize(("own", "old", "new", "evicted"), WHO)
-def test_who_goes(own: Queue, old: list[Job], new: Job, evicted: int) -> None:
+@pytest.mark.parametrize(("own", "old", "new", "evicted"), VICTIMS)
+def test_how_many_pods_are_reclaimed(
+    own: Queue, old: list[Job], new: Job, evicted: int
+) -> None:
     story = Story("a b c d", queues=[own, queue("q")], conf=CONF)
     story.arrives(*old)
 

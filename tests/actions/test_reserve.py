@@ -1,4 +1,4 @@
-"""Reservations: who waits too long gets the next place where it fits."""
+"""Reservations: an overdue job gets the next place where it fits."""
 
 from typing import Any
 
@@ -43,12 +43,12 @@ def busy(mode: str = "fair", **changes: Any) -> Story:  # noqa: ANN401
     return story
 
 
-def test_who_has_waited_too_long_gets_a_reservation_of_the_whole_job() -> None:
+def test_an_overdue_job_gets_a_reservation_of_the_whole_job() -> None:
     story = busy()
 
     assert story.wakes(9) == []
     assert story.wakes(10) == ["reserved big"]
-    assert story.told == [
+    assert story.messages == [
         "job 'big' has a reservation: a, b; it waits for 'one', 'half' to end"
     ]
 
@@ -98,13 +98,13 @@ def ending(mode: str, estimate: float | None) -> Story:
 @pytest.mark.parametrize(
     ("mode", "estimate", "small", "backfilled"),
     [
-        pytest.param("fair", 20.0, SHORT, True, id="who ends in time may use it"),
-        pytest.param("fair", 15.0, SHORT, False, id="who ends too late may not"),
-        pytest.param("fair", 20.0, FOREVER, False, id="nor who does not say when"),
-        pytest.param("fair", None, SHORT, False, id="nobody knows when it begins"),
+        pytest.param("fair", 20.0, SHORT, True, id="a job that ends in time may"),
+        pytest.param("fair", 15.0, SHORT, False, id="one that ends late may not"),
+        pytest.param("fair", 20.0, FOREVER, False, id="nor one without an estimate"),
+        pytest.param("fair", None, SHORT, False, id="its start is unknown"),
         pytest.param("strict", None, SHORT, False, id="nor strictly"),
-        pytest.param("strict", 20.0, SHORT, True, id="strictly, who ends in time may"),
-        pytest.param("fair", None, FOREVER, False, id="never who does not end"),
+        pytest.param("strict", 20.0, SHORT, True, id="strict: ends in time"),
+        pytest.param("fair", None, FOREVER, False, id="never one without an end"),
     ],
 )
 def test_others_in_a_reservation(
@@ -118,7 +118,7 @@ def test_others_in_a_reservation(
     assert "big" in story.engine.reservations
 
 
-def test_who_uses_a_reservation_is_in_its_way_until_it_ends() -> None:
+def test_a_job_that_uses_a_reservation_blocks_it_until_it_ends() -> None:
     story = ending("fair", 20.0)
     story.arrives(SHORT, now=11)
     reservation = story.engine.reservations["big"]
@@ -184,7 +184,7 @@ def test_among_those_that_waited_too_long_the_job_order_decides() -> None:
     assert [*story.engine.reservations] == ["high"]
 
 
-def test_who_has_not_waited_too_long_gets_none_and_is_looked_at_in_time() -> None:
+def test_a_job_gets_a_reservation_as_soon_as_it_is_overdue() -> None:
     story = Story("a b", queues=[queue("p"), queue("q")], conf=soon())
     story.arrives(job("p0", queue="p"), job("q0", queue="q"))
     assert story.arrives(job("p1", queue="p"), now=1)[-1] == "wake 11"
@@ -203,7 +203,9 @@ def test_the_place_is_where_the_job_can_start_soonest() -> None:
     story.arrives(job("j"))
 
     assert story.wakes(10) == ["reserved j"]
-    assert story.told == ["job 'j' has a reservation: b; it waits for 'early' to end"]
+    assert story.messages == [
+        "job 'j' has a reservation: b; it waits for 'early' to end"
+    ]
 
 
 def test_jobs_that_say_nothing_are_thought_to_end_last() -> None:
@@ -256,7 +258,7 @@ def test_a_reservation_has_the_shape_of_the_topology() -> None:
     story.wakes(10)
 
     assert story.engine.reservations["pair"].nodes == {"B0", "B1"}
-    assert story.told == [
+    assert story.messages == [
         (
             "job 'pair' has a reservation: leaf 'B' (2 pods); "
             "it waits for 'b0', 'b1' to end"
@@ -293,7 +295,7 @@ def test_a_capability_that_is_too_small_gives_none_until_it_grows() -> None:
 
 
 def test_two_queues_that_each_want_everything_do_not_wait_forever() -> None:
-    """Who is overdue may use what its queue may ever use, whatever its share."""
+    """An overdue job is limited by its queue's capability, not by its share."""
     story = Story("a b", queues=[queue("p"), queue("q")], conf=soon())
     story.arrives(job("p", 8, 2, queue="p"), job("q", 8, 2, queue="q"))
     assert story.running == {}
@@ -366,7 +368,7 @@ def test_a_job_may_start_elsewhere_than_it_has_reserved() -> None:
     assert any(line.startswith("bind big:") for line in said)
 
 
-def test_who_is_in_the_way_of_one_reservation_ends_for_that_one() -> None:
+def test_a_blocker_of_one_reservation_ends_for_that_one_only() -> None:
     story = Story("a", queues=[queue("p"), queue("q")], conf=soon())
     story.arrives(job("one"))
     story.arrives(job("p", queue="p"), job("q", queue="q"))
@@ -383,7 +385,9 @@ def test_pods_without_chips_are_reserved_too() -> None:
     story.arrives(job("one", 4, demand=cpu), job("two", 4, demand=cpu))
 
     assert story.wakes(10) == ["reserved two"]
-    assert story.told == ["job 'two' has a reservation: a; it waits for 'one' to end"]
+    assert story.messages == [
+        "job 'two' has a reservation: a; it waits for 'one' to end"
+    ]
     assert story.hears(JobGone("one"), now=11) == ["bind two: 0 on a 0123"]
 
 
@@ -411,7 +415,7 @@ def test_more_than_three_in_the_way_are_counted() -> None:
     story.arrives(*(job(f"j{i}", 1) for i in range(8)), job("big"))
     story.wakes(10)
 
-    assert story.told == [
+    assert story.messages == [
         (
             "job 'big' has a reservation: a; "
             "it waits for 'j0', 'j1', 'j2' and 5 more to end"
@@ -429,7 +433,7 @@ def test_a_reservation_and_a_job_of_its_name_are_two_owners() -> None:
     assert isinstance(owner, Hold)
 
 
-def test_a_reservation_is_given_when_a_job_ends_though_nobody_woke() -> None:
+def test_an_overdue_job_gets_a_reservation_though_no_timer_fired() -> None:
     story = Story("a", conf=soon())
     story.arrives(job("one"), job("two"))
 
@@ -479,9 +483,7 @@ def test_small_jobs_do_not_starve_a_big_one(mode: str) -> None:
     assert story.now <= 400
 
 
-def test_a_queue_in_which_nobody_can_be_helped_is_looked_at_when_the_next_is_due() -> (
-    None
-):
+def test_a_queue_of_unschedulable_jobs_is_checked_when_the_next_is_due() -> None:
     story = Story("a", conf=soon())
     story.arrives(job("one"), job("huge", 8, 2))
     story.arrives(job("young"), now=5)
@@ -492,7 +494,7 @@ def test_a_queue_in_which_nobody_can_be_helped_is_looked_at_when_the_next_is_due
     assert story.wakes(15) == ["reserved young"]
 
 
-def test_who_is_in_the_way_of_a_quota_is_in_the_way() -> None:
+def test_a_job_that_uses_the_quota_is_a_blocker() -> None:
     """Though it holds nothing of the place."""
     story = Story("a b", queues=[queue("q", 8)], conf=soon())
     story.hears(JobArrived(job("own", 4, queue="q"), at("b 0123")))
@@ -505,7 +507,7 @@ def test_who_is_in_the_way_of_a_quota_is_in_the_way() -> None:
     assert story.hears(JobGone("own"), now=11) == ["bind j: 0 on a 01234567"]
 
 
-def test_a_reservation_elsewhere_is_not_touched_by_who_ends_here() -> None:
+def test_a_reservation_is_unaffected_by_jobs_that_end_on_other_nodes() -> None:
     story = Story("a b", queues=[queue("p"), queue("q")], conf=soon())
     story.arrives(job("p0", queue="p"), job("q0", queue="q"))
     story.arrives(job("p1", queue="p"), job("q1", queue="q"))
@@ -518,7 +520,7 @@ def test_a_reservation_elsewhere_is_not_touched_by_who_ends_here() -> None:
     assert sum(line.startswith("bind") for line in said) == 1
 
 
-def test_who_comes_after_one_that_cannot_be_helped_is_helped_in_time() -> None:
+def test_a_job_after_an_unschedulable_one_is_helped_in_time() -> None:
     nodes = [node(f"{leaf}{i}", leaf=leaf, slot=i) for leaf in "AB" for i in range(2)]
     story = Story(nodes, queues=[queue("default", 16)], conf=soon())
     story.arrives(job("stuck", 4, 3, tor_affinity=Schema.LARGE_MODEL))
@@ -541,7 +543,7 @@ def test_one_that_has_waited_before_it_was_heard_of_is_overdue_at_once() -> None
     assert story.engine.view.job_states["big"].waiting_since == -20.0
 
 
-def test_nobody_has_waited_since_later_than_now() -> None:
+def test_no_job_has_waited_since_later_than_now() -> None:
     story = Story("a", conf=soon())
 
     story.hears(JobArrived(BIG, waiting_since=99.0), now=5.0)
@@ -564,7 +566,7 @@ def test_where_one_could_start_soonest_is_found_without_reserving_it() -> None:
     assert not job_state.promised
 
 
-def test_one_whom_no_end_would_help_could_start_nowhere() -> None:
+def test_a_job_that_no_ending_job_would_help_has_no_soonest_start() -> None:
     story = Story("a", conf=soon())
     story.arrives(BIG)
 
@@ -592,7 +594,7 @@ def test_nothing_is_planned_for_jobs_of_queues_that_do_not_exist(
     assert 0 < len(story.engine.cycle.pending.none_overdue) < 80
 
 
-def hopeless(count: int, **changes: Any) -> list[Job]:  # noqa: ANN401 - fields of Job
+def unschedulable(count: int, **changes: Any) -> list[Job]:  # noqa: ANN401 - fields of Job
     """Jobs that each ask for another amount that no node has."""
     return [
         job(f"j{i}", demand=Demand(resources=(("cpu", 1000 + i),)), **changes)
@@ -605,7 +607,7 @@ def test_reservations_are_planned_a_few_in_each_call(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story([node("a", resources={"cpu": 9})], conf=soon(mode))
-    story.arrives(job("one"), *hopeless(50))
+    story.arrives(job("one"), *unschedulable(50))
     planned: list[str] = []
     real = reserve._plan  # noqa: SLF001
 
@@ -627,11 +629,11 @@ def test_reservations_are_planned_a_few_in_each_call(
     assert sorted(planned) == sorted(f"j{i}" for i in range(50))
 
 
-def test_a_queue_of_hopeless_jobs_leaves_reservations_to_others() -> None:
+def test_a_queue_of_unschedulable_jobs_leaves_reservations_to_others() -> None:
     """Also where nodes change all the time, after which all is planned anew."""
     plain = node("a", resources={"cpu": 9})
     story = Story([plain], queues=[queue("q")], conf=soon())
-    story.arrives(job("one"), *hopeless(50))
+    story.arrives(job("one"), *unschedulable(50))
     story.arrives(job("late", queue="q"))
 
     said = story.hears(TimerFired(), now=20, most=1)

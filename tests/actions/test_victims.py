@@ -41,7 +41,7 @@ CHOICES = [
     pytest.param(
         candidate("j", 3, 1, whole=False),
         [(), (2,), (1,), (0,)],
-        id="who may not go whole gives up its surplus",
+        id="a job that may not go whole gives up its surplus",
     ),
     pytest.param(candidate("j", 2, 0, whole=False), [()], id="or nothing"),
     pytest.param(
@@ -135,16 +135,18 @@ def needs(*jobs: str) -> Callable[[Sequence[Choice]], bool | None]:
 @pytest.mark.parametrize(
     "jobs",
     [("j07",), ("j00", "j19"), (), tuple(f"j{n:02}" for n in range(20))],
-    ids=["one of many", "first and last", "nobody", "all"],
+    ids=["one of many", "first and last", "none", "all"],
 )
-def test_of_many_whoever_can_stay_stays(jobs: tuple[str, ...]) -> None:
+def test_of_many_candidates_only_the_needed_ones_are_victims(
+    jobs: tuple[str, ...],
+) -> None:
     found = Ranking(MANY).fewest(needs(*jobs))
 
     assert found is not None
     assert going(found[0]).keys() == {*jobs}
 
 
-def test_of_many_nobody_goes_where_all_do_not_do() -> None:
+def test_of_many_candidates_none_is_a_victim_where_all_do_not_suffice() -> None:
     assert Ranking(MANY).fewest(needs("stranger")) is None
 
 
@@ -192,7 +194,7 @@ def test_a_job_with_too_many_choices_is_not_counted_to_the_end() -> None:
     assert choice.n_pods == 1
 
 
-def test_nobody_goes_where_no_choice_is_enough() -> None:
+def test_no_pod_is_a_victim_where_no_choice_suffices() -> None:
     """Though all pods together, more than may go, would be."""
     one = candidate("j", 2, 1, whole=False)
 
@@ -235,14 +237,14 @@ def test_of_many_only_the_cheapest_are_tried(missing: int) -> None:
     assert trials.pods < 20
 
 
-def test_of_many_nobody_is_tried_where_all_have_too_few_chips() -> None:
+def test_of_many_candidates_none_is_tried_where_all_have_too_few_chips() -> None:
     trials = Trials(0)
 
     assert Ranking(crowd(20)).fewest(trials, 8 * 21) is None
     assert trials.pods == 0
 
 
-def test_who_was_evicted_is_not_tried_again() -> None:
+def test_a_job_that_was_evicted_is_not_tried_again() -> None:
     ranking = Ranking([*crowd(20), candidate("gang", 3, 1)])
     for name in ("j0019", "gang"):
         ranking.drop(name)

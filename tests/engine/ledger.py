@@ -1,4 +1,4 @@
-"""Books kept beside the engine: from events and instructions alone.
+"""A model of the state beside the engine: from events and instructions alone.
 
 ``hear`` writes down what happens outside, ``heed`` what the engine wants done, and
 complains when that is not right; ``compare`` recounts what the engine keeps.
@@ -64,7 +64,7 @@ class Use(NamedTuple):
 
 
 class Ledger:
-    """Who holds what, and who may."""
+    """What jobs and pods hold, and what they may."""
 
     def __init__(
         self, nodes: Iterable[Node], queues: Iterable[Queue], conf: Conf
@@ -76,20 +76,20 @@ class Ledger:
         self.pods: dict[Pod, Use] = {}
         self.ending: set[Pod] = set()
         self.done: set[Pod] = set()
-        self.told: dict[str, str] = {}
+        self.reported: dict[str, str] = {}
         self.unasked: set[str] = set()
-        """Jobs that need not end by themselves any more, and were told nothing since.
+        """Jobs that need not end by themselves any more, and got no report since.
         """
         self.invalid: set[str] = set()
         self.refused: set[str] = set()
-        """Those of the invalid ones that were never let further."""
+        """Those of the invalid ones that never passed validation."""
         self.counts: Counter[str] = Counter()
         self.quiet: dict[str, set[str]] = {}
         """Victim -> its evictors, since a job arrived last."""
         self.evictors: dict[str, set[str]] = {}
         """Victim -> its evictors, ever."""
         self.wards = Wards()
-        """What is wrong with pods, and who may be deleted because of it."""
+        """What is wrong with pods, and which may be deleted because of it."""
 
     # What happens.
 
@@ -182,7 +182,7 @@ class Ledger:
 
     def _forget(self, name: str) -> None:
         self.jobs.pop(name, None)
-        self.told.pop(name, None)
+        self.reported.pop(name, None)
         self.invalid.discard(name)
         self.quiet.pop(name, None)
         self.evictors.pop(name, None)
@@ -207,11 +207,11 @@ class Ledger:
             case Report() if said.node:
                 self.counts[said.verdict.value] += 1
             case Report():
-                assert said.job in self.jobs, f"a report on nobody: {said}"
-                again = self.told.get(said.job) == said.message
-                assert not again or said.job in self.unasked, f"told twice: {said}"
+                assert said.job in self.jobs, f"a report on no job: {said}"
+                again = self.reported.get(said.job) == said.message
+                assert not again or said.job in self.unasked, f"reported twice: {said}"
                 self.unasked.discard(said.job)
-                self.told[said.job] = said.message
+                self.reported[said.job] = said.message
                 self.counts[said.verdict.value] += 1
                 if said.verdict.value == "invalid":
                     self.invalid.add(said.job)
@@ -269,7 +269,7 @@ class Ledger:
         self.wards.bind(said)
         self._within_capability(job, said)
         self.counts["placed" if not before else "joined"] += 1
-        self.told.pop(said.job, None)
+        self.reported.pop(said.job, None)
 
     def _is_free(self, use: Use) -> None:
         node = self.nodes[use.node]
@@ -284,7 +284,7 @@ class Ledger:
         assert not use.chips & held, f"a chip twice: {use}"
         for chip in use.chips:
             assert not node.faulty >> chip & 1, f"a faulty chip: {use}"
-            assert node.free >> chip & 1, f"a chip of somebody else: {use}"
+            assert node.free >> chip & 1, f"a chip that is not free: {use}"
 
     def _within_capability(self, job: Job, said: Bind) -> None:
         if not any(p.name == "proportion" for tier in self.conf.tiers for p in tier):
@@ -303,7 +303,7 @@ class Ledger:
 
     def _evict(self, said: Evict) -> None:
         job, pods = self.jobs[said.job], {(said.job, n) for n in said.replicas}
-        assert pods <= self.pods.keys(), f"nobody to evict: {said}"
+        assert pods <= self.pods.keys(), f"no pod to evict: {said}"
         assert not pods & self.ending, f"evicted twice: {said}"
         assert job.preemptable, f"not to be evicted: {said}"
         assert not job.critical, f"of the system: {said}"
@@ -390,10 +390,10 @@ class Ledger:
             }
             for held in cluster.holdings.get(holder, ()):
                 where = cluster.names[held.node]
-                assert held.replica in repair.deletion.pods - alive, "held for nobody"
+                assert held.replica in repair.deletion.pods - alive, "held for no pod"
                 held_twice.update((where, c) for c in range(64) if held.chips >> c & 1)
                 assert held.chips & taken[where] == 0, "held for repair and by a pod"
-        assert not found, f"somebody holds what nobody was given: {found}"
+        assert not found, f"chips are held that no pod was given: {found}"
         assert all(n == 1 for n in held_twice.values()), "reserved twice"
         for name, chip in held_twice:
             taken[name] |= 1 << chip
@@ -489,11 +489,13 @@ class Ledger:
                 assert not whole, f"{name} runs whole and has a reservation"
 
     def untold(self, engine: Engine) -> list[str]:
-        """Jobs that hold nothing, lack pods, and were never told why."""
+        """Jobs that hold nothing, lack pods, and never got a reason."""
         return [
             name
             for name, job_state in engine.view.job_states.items()
-            if not job_state.placements and job_state.missing and name not in self.told
+            if not job_state.placements
+            and job_state.missing
+            and name not in self.reported
         ]
 
 

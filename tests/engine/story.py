@@ -1,7 +1,7 @@
 """Small clusters and what the engine says of them, in one line an instruction.
 
 ``story.hears(JobArrived(job("j")))`` gives lines such as ``bind j: 0 on a 01234567``.
-A story keeps its own books (``ledger``) and compares them with the engine's after
+A story keeps its own state (``ledger``) and compares it with the engine's after
 every event.
 """
 
@@ -47,7 +47,7 @@ PREEMPT = "enqueue, allocate, backfill, preempt"
 RECLAIM = "enqueue, allocate, backfill, reclaim"
 BOTH = "enqueue, allocate, backfill, preempt, reclaim"
 PLAIN = (("priority", "gang", "conformance"), ("predicates", "proportion"))
-"""Tiers in which nobody but priority says who goes in the same queue."""
+"""Tiers in which priority alone chooses victims in the same queue."""
 
 
 def conf(
@@ -74,7 +74,7 @@ def conf(
 
 
 def node(name: str, chips: Sequence[int] = range(8), **changes: Any) -> Node:  # noqa: ANN401
-    """A node of eight chips, of which *chips* are nobody's."""
+    """A node of eight chips, of which *chips* are free."""
     return Node(name, A2, 8, mask_of(chips), **changes)
 
 
@@ -150,7 +150,7 @@ def words_of_record(name: str, record: Record | None) -> str:
 
 
 class Story:
-    """An engine, what it said, and books of our own."""
+    """An engine, what it said, and a ledger beside it."""
 
     def __init__(
         self,
@@ -199,8 +199,8 @@ class Story:
         return self.hears(*gone, now=now)
 
     @property
-    def told(self) -> list[str]:
-        """The words of the last reports."""
+    def messages(self) -> list[str]:
+        """The messages of the last reports."""
         return [said.message for said in self.said if isinstance(said, Report)]
 
     def phase(self, name: str) -> Phase:

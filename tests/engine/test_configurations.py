@@ -74,7 +74,7 @@ def test_d25_a_job_is_placed_by_the_very_event_that_makes_room() -> None:
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_who_kept_the_books_goes_on_like_one_who_was_there_all_along(name: str) -> None:
+def test_a_promoted_standby_decides_like_an_engine_that_always_led(name: str) -> None:
     conf = loaded(name)
     warm, cold = Story("a b", conf=conf.quiet), Story("a b", conf=conf)
     held = at("a 01234567")
@@ -88,14 +88,14 @@ def test_who_kept_the_books_goes_on_like_one_who_was_there_all_along(name: str) 
     assert warm.engine.explain("big") == cold.engine.explain("big")
 
 
-def test_who_keeps_the_books_lets_nobody_in() -> None:
+def test_a_standby_admits_no_job() -> None:
     story = Story("a", conf=DEFAULT.quiet)
     story.arrives(job("waits"))
 
     assert story.engine.view.job_states["waits"].phase is Phase.PENDING
 
 
-def test_who_keeps_the_books_forgets_jobs_that_are_gone() -> None:
+def test_a_standby_forgets_jobs_that_are_gone() -> None:
     story = Story("a", conf=DEFAULT.quiet)
     story.arrives(job("stays"))
     for i in range(500):
@@ -111,11 +111,11 @@ def test_who_keeps_the_books_forgets_jobs_that_are_gone() -> None:
     assert oldest.job.name == "stays"
 
 
-def test_a_job_that_can_never_run_is_told_once_somebody_decides() -> None:
+def test_a_job_that_can_never_run_gets_a_reason_when_the_standby_leads() -> None:
     engine = Engine([node("a")], conf=DEFAULT.quiet)
 
     assert engine.handle(JobArrived(job("never", 9)), 0) == []
-    told = engine.handle(ConfChanged(DEFAULT), 1)
+    said = engine.handle(ConfChanged(DEFAULT), 1)
 
-    assert [type(each) for each in told] == [Report]
+    assert [type(each) for each in said] == [Report]
     assert engine.handle(ConfChanged(DEFAULT), 2) == []

@@ -10,7 +10,7 @@ from ringleaf.policies.products import PRODUCTS
 from tests.engine.story import PREEMPT, Story, at, conf, job
 
 
-def test_a_chip_that_two_pods_claim_belongs_to_the_first_and_is_told() -> None:
+def test_a_chip_that_two_pods_claim_belongs_to_the_first_and_is_reported() -> None:
     story = Story("a")
     engine = story.engine
     node = engine.view.cluster.names[0]
@@ -78,13 +78,13 @@ def test_pods_on_nodes_that_are_not_there_are_gone() -> None:
     assert [type(each).__name__ for each in said] == ["Bind"]
 
 
-def test_a_job_told_anew_keeps_its_chips_from_who_reserved_them() -> None:
+def test_a_job_that_arrives_again_keeps_chips_that_another_reserved() -> None:
     story = Story("a", conf=conf(PREEMPT))
     story.hears(JobArrived(job("low"), at("a 01234567"), 0.0))
     said = story.arrives(job("high", priority=9), now=10)
     assert "evict low: 0 for high (preempt)" in said
 
-    told = story.hears(JobGone("low"), JobArrived(job("low"), at("a 01234567"), 0.0))
+    after = story.hears(JobGone("low"), JobArrived(job("low"), at("a 01234567"), 0.0))
 
-    assert not [each for each in told if each.startswith(("bind", "conflict"))]
+    assert not [each for each in after if each.startswith(("bind", "conflict"))]
     assert story.running == {"low": [0]}

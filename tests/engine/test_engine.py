@@ -87,7 +87,7 @@ def test_events_that_happen_together_are_answered_together() -> None:
     assert said == ["bind new: 0 on a 01234567"]
 
 
-def test_a_job_that_can_never_run_is_told_once_and_holds_nothing() -> None:
+def test_a_job_that_can_never_run_is_reported_once_and_holds_nothing() -> None:
     story = Story("a", queues=[queue("default", 8)])
 
     assert story.arrives(job("nine", 9)) == ["invalid nine"]
@@ -106,14 +106,14 @@ def test_an_invalid_job_that_is_mended_is_placed() -> None:
     assert story.arrives(job("j", 8)) == ["bind j: 0 on a 01234567"]
 
 
-def test_a_job_not_let_in_that_becomes_impossible_is_told() -> None:
+def test_a_rejected_job_that_becomes_invalid_is_reported() -> None:
     story = Story("a")
     story.arrives(job("one"), job("two"))
 
     assert story.arrives(job("two", 9), now=1) == ["invalid two"]
 
 
-def test_a_waiting_job_that_becomes_impossible_is_told() -> None:
+def test_a_pending_job_that_becomes_invalid_is_reported() -> None:
     story = Story("a", conf=conf("allocate", (("gang",),)))
     story.arrives(job("one"), job("two"))
 
@@ -128,7 +128,7 @@ def test_pods_that_run_already_hold_what_they_hold() -> None:
     assert story.hears(PodsGone("old", (0,))) == ["bind old: 0 on a 0123"]
 
 
-def test_pods_that_run_on_nodes_nobody_knows_hold_nothing_here() -> None:
+def test_pods_that_run_on_unknown_nodes_hold_nothing_here() -> None:
     story = Story("a")
 
     said = story.hears(
@@ -181,7 +181,7 @@ def test_a_job_that_asks_for_fewer_pods_keeps_the_others_until_they_are_gone() -
     assert said == ["bind next: 0 on b 01234567"]
 
 
-def test_a_running_job_that_could_use_more_pods_wakes_nobody() -> None:
+def test_a_running_job_that_could_use_more_pods_sets_no_timer() -> None:
     story = Story("a b")
     story.arrives(job("other"))
 
@@ -190,12 +190,12 @@ def test_a_running_job_that_could_use_more_pods_wakes_nobody() -> None:
     assert not any(line.startswith("wake") for line in said)
 
 
-def test_a_running_job_that_could_use_more_pods_is_told_what_is_so() -> None:
+def test_a_running_job_that_could_use_more_pods_is_not_behind_others() -> None:
     story = Story("a b")
     story.arrives(job("other"))
     story.arrives(job("j", 8, 2, min_available=1))
 
-    assert not any("others before it" in told for told in story.told)
+    assert not any("others before it" in message for message in story.messages)
 
 
 def test_a_job_that_changes_its_queue_counts_there() -> None:
@@ -232,7 +232,9 @@ def test_a_job_of_an_unknown_queue_waits_for_it() -> None:
     story = Story("a")
 
     assert story.arrives(job("j", queue="q")) == ["waiting j", "wake 300"]
-    assert story.told == ["job 'j' waits: needs 1 x 8 chips; queue 'q' does not exist"]
+    assert story.messages == [
+        "job 'j' waits: needs 1 x 8 chips; queue 'q' does not exist"
+    ]
     assert story.hears(QueueChanged(queue("q"))) == ["bind j: 0 on a 01234567"]
 
 
@@ -336,8 +338,8 @@ def test_a_running_job_that_lacks_pods_says_how_many_run() -> None:
     said = story.hears(PodsGone("j", (1,)), now=1)
 
     assert said[0] == "waiting j"
-    (told,) = story.told
-    assert "1 pod of it runs" in told
+    (message,) = story.messages
+    assert "1 pod of it runs" in message
 
 
 def test_a_running_job_that_could_never_be_placed_says_how_many_run() -> None:
@@ -346,7 +348,7 @@ def test_a_running_job_that_could_never_be_placed_says_how_many_run() -> None:
 
     story.hears(JobArrived(odd, at("a 01")))
 
-    assert story.told == [
+    assert story.messages == [
         "job 'j' waits: needs 2 x 9 chips, 1 pod has no node; 1 pod of it runs"
     ]
 
@@ -358,11 +360,13 @@ def test_chips_of_a_pod_that_is_ending_are_held_until_it_is_gone() -> None:
     story.hears(PodsEnding("old", (0,)))
 
     assert story.arrives(job("new"), now=1) == ["waiting new", "reserved new"]
-    assert story.told[1] == "job 'new' has a reservation: a; it waits for 'old' to end"
+    assert (
+        story.messages[1] == "job 'new' has a reservation: a; it waits for 'old' to end"
+    )
     assert story.hears(JobGone("old"), now=2) == ["bind new: 0 on a 01234567"]
 
 
-def test_what_is_ending_is_kept_for_who_was_first_to_find_it() -> None:
+def test_chips_of_ending_pods_are_kept_for_the_first_job_that_fits() -> None:
     story = Story("a b", conf=conf("allocate"))
     story.arrives(job("old"), job("half", 4))
     story.hears(PodsEnding("old", (0,)))
@@ -375,7 +379,7 @@ def test_what_is_ending_is_kept_for_who_was_first_to_find_it() -> None:
     assert story.hears(JobGone("old"), now=3)[0] == "bind first: 0 on a 01234567"
 
 
-def test_what_is_ending_is_not_kept_for_who_does_not_fit_then() -> None:
+def test_chips_of_ending_pods_are_not_kept_for_a_job_that_does_not_fit() -> None:
     story = Story("a b")
     story.arrives(job("old"), job("other"))
     story.hears(PodsEnding("old", (0,)))
@@ -423,7 +427,7 @@ def test_pods_end_one_by_one_and_each_makes_room() -> None:
     assert said == ["bind two: 0 on a 0123"]
 
 
-def test_a_job_that_joins_a_closed_line_is_told_why_it_waits() -> None:
+def test_a_job_that_joins_a_closed_equivalence_class_gets_a_reason() -> None:
     story = Story("a")
     story.arrives(job("one"))
     story.arrives(job("two"))
@@ -585,7 +589,7 @@ def test_chips_that_strangers_hold_are_not_given_until_they_say_so() -> None:
     assert story.hears(NodesChanged((node("a"),)), now=1) == ["bind j: 0 on a 01234567"]
 
 
-def test_a_cluster_without_nodes_places_nobody_and_says_so() -> None:
+def test_a_cluster_without_nodes_places_no_job_and_reports_it() -> None:
     story = Story([])
 
     assert story.arrives(job("j"))[0] == "waiting j"
@@ -636,25 +640,27 @@ def test_pods_keep_their_marks_when_leaves_change() -> None:
 # Queues
 
 
-def test_a_closed_queue_starts_nobody_until_it_is_open() -> None:
+def test_a_closed_queue_starts_no_job_until_it_is_open() -> None:
     story = Story("a", queues=[queue("q", is_open=False)])
 
     assert story.arrives(job("j", queue="q"))[0] == "waiting j"
     assert story.hears(QueueChanged(queue("q"))) == ["bind j: 0 on a 01234567"]
 
 
-def test_a_closed_queue_starts_nobody_where_everybody_is_let_in() -> None:
+def test_a_closed_queue_starts_no_job_without_enqueue() -> None:
     story = Story("a", queues=[queue("q", is_open=False)], conf=conf("allocate"))
 
     assert story.arrives(job("j", queue="q"))[0] == "waiting j"
-    assert story.told == ["job 'j' waits: needs 1 x 8 chips; queue 'q' is closed"]
+    assert story.messages == ["job 'j' waits: needs 1 x 8 chips; queue 'q' is closed"]
 
 
-def test_a_queue_that_is_gone_starts_nobody_where_everybody_is_let_in() -> None:
+def test_a_queue_that_does_not_exist_starts_no_job_without_enqueue() -> None:
     story = Story("a", conf=conf("allocate"))
 
     assert story.arrives(job("j", queue="q"))[0] == "waiting j"
-    assert story.told == ["job 'j' waits: needs 1 x 8 chips; queue 'q' does not exist"]
+    assert story.messages == [
+        "job 'j' waits: needs 1 x 8 chips; queue 'q' does not exist"
+    ]
 
 
 def test_jobs_of_a_queue_that_is_gone_run_on_and_start_no_more() -> None:
@@ -675,7 +681,7 @@ def test_a_capability_that_grows_lets_more_jobs_start() -> None:
     assert said == ["bind two: 0 on b 01234567"]
 
 
-def test_a_capability_that_shrinks_evicts_nobody() -> None:
+def test_a_capability_that_shrinks_evicts_no_pod() -> None:
     story = Story("a b", queues=[queue("q", 16)])
     story.arrives(job("one", queue="q"), job("two", queue="q"))
 
@@ -696,7 +702,7 @@ def test_an_elastic_job_takes_no_more_than_its_queue_may_use() -> None:
 # Configuration
 
 
-def test_a_waiting_job_is_looked_at_by_the_new_configuration() -> None:
+def test_a_pending_job_is_retried_with_the_new_configuration() -> None:
     story = Story("a", queues=[queue("q", 4)], conf=conf())
 
     assert story.arrives(job("j", queue="q"))[0] == "waiting j"
@@ -725,14 +731,14 @@ def test_a_reservation_is_made_anew_under_the_new_configuration() -> None:
     assert story.engine.view.job_states["two"].waiting_since == 0
 
 
-def test_an_invalid_job_is_told_anew_only_if_the_words_are_new() -> None:
+def test_an_invalid_job_is_reported_again_only_if_the_message_changes() -> None:
     story = Story("a", conf=conf())
     story.arrives(job("j", 9))
 
     assert story.hears(ConfChanged(conf("allocate"))) == []
 
 
-def test_without_enqueue_everybody_is_let_in() -> None:
+def test_without_enqueue_every_job_is_admitted() -> None:
     story = Story("a", conf=conf("allocate"))
     story.arrives(job("one"), job("two"))
 
@@ -870,7 +876,7 @@ def test_an_explanation_says_what_the_queue_said() -> None:
         ),
     ],
 )
-def test_a_job_that_its_queue_holds_back_is_told_what_to_do_about_the_queue(
+def test_a_job_that_its_queue_holds_back_gets_a_hint_about_the_queue(
     queues: list[Queue],
     hint: str,
     node_is_free: bool,  # noqa: FBT001 - a row
@@ -959,7 +965,7 @@ def podless(name: str, chips: int, **changes: object) -> Job:
     return job(name, 0, 1, podless=True, roles=(Role("", 0, demand=asks),), **changes)
 
 
-def test_a_job_without_pods_is_let_in_and_placed_when_they_are_there() -> None:
+def test_a_job_without_pods_is_admitted_and_placed_when_they_are_there() -> None:
     story = Story("a")
 
     assert story.arrives(podless("j", 8)) == []
@@ -979,7 +985,7 @@ def test_a_job_without_pods_waits_at_the_door_of_a_full_queue() -> None:
     assert story.engine.admitted == ["two"]
 
 
-def test_nobody_is_evicted_for_a_job_without_pods() -> None:
+def test_no_pod_is_evicted_for_a_job_without_pods() -> None:
     story = Story("a", queues=[queue("q", 8)], conf=conf(PREEMPT))
     story.arrives(job("low", queue="q"))
 
@@ -987,7 +993,7 @@ def test_nobody_is_evicted_for_a_job_without_pods() -> None:
     assert said == ["waiting high", "wake 310"]
 
 
-def test_without_enqueue_a_job_without_pods_is_let_in() -> None:
+def test_without_enqueue_a_job_without_pods_is_admitted() -> None:
     story = Story("a", conf=conf("allocate"))
     story.arrives(podless("j", 8))
 
@@ -1019,7 +1025,7 @@ def test_labels_that_come_to_count_are_those_of_pods_that_run() -> None:
     assert story.arrives(job("l", 1, demand=apart)) == ["bind l: 0 on a 1"]
 
 
-def test_a_job_that_waits_for_company_hears_of_labels() -> None:
+def test_a_job_with_pod_affinity_starts_when_a_running_pod_gets_labels() -> None:
     web = (Requirement("app", Operator.IN, ("web",)),)
     near = Demand(near=(PodTerm("kubernetes.io/hostname", web),))
     story = Story("a b")
@@ -1081,7 +1087,7 @@ def test_queues_that_had_their_share_can_be_forgotten() -> None:
     assert not pending.is_satisfied("default")
 
 
-def test_a_queue_that_has_its_share_is_passed_over_again() -> None:
+def test_a_queue_that_uses_its_share_is_skipped_again() -> None:
     """Its first job may still find victims, although the queue may start none."""
     story = Story("a", conf=conf("allocate", (("proportion",),)))
     story.arrives(job("one"))

@@ -1,7 +1,7 @@
 """Faults: whose pods are deleted, what is held meanwhile, and where they return to.
 
-One test a sentence of the rules. The books beside the engine (``tests.engine.wards``)
-know the rules too, and complain of every deletion that they do not allow.
+One test a sentence of the rules. The model beside the engine (``tests.engine.wards``)
+knows the rules too, and complains of every deletion that they do not allow.
 """
 
 from typing import Any
@@ -79,7 +79,7 @@ FAULT_WORDS = (
 
 
 def rules(actions: str = "enqueue, allocate, backfill", **params: object) -> Conf:
-    """A configuration without a brake, unless *params* say otherwise."""
+    """A configuration without a rate limit, unless *params* say otherwise."""
     given = {"fault-brake-percent": 100} | {
         key.replace("_", "-"): value for key, value in params.items()
     }
@@ -115,7 +115,7 @@ def ails(name: str, *pods: int, cause: Cause = Cause.POD) -> PodsAil:
     return PodsAil(name, tuple(PodFault(n, cause) for n in pods))
 
 
-def told(story: Story, *kinds: str) -> list[str]:
+def instructions(story: Story, *kinds: str) -> list[str]:
     """What was just said, without reports and wake-ups; of *kinds*, if given."""
     kinds = kinds or FAULT_WORDS
     return [w for w in map(words, story.said) if w.split()[0] in kinds]
@@ -154,7 +154,7 @@ def test_the_first_cause_counts(event: Event, cause: str) -> None:
 
     story.hears(event, now=1)
 
-    assert told(story, "delete") == [f"delete j: 0 at once ({cause})"]
+    assert instructions(story, "delete") == [f"delete j: 0 at once ({cause})"]
 
 
 def test_of_several_causes_of_one_pod_the_first_counts() -> None:
@@ -164,7 +164,7 @@ def test_of_several_causes_of_one_pod_the_first_counts() -> None:
 
     story.hears(PodsAil("j", tuple(PodFault(0, c) for c in several)), weak("a", 1))
 
-    assert told(story, "delete") == ["delete j: 0 (pod-failed)"]
+    assert instructions(story, "delete") == ["delete j: 0 (pod-failed)"]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_of_several_causes_of_one_pod_the_first_counts() -> None:
         ails("j", 0, cause=Cause.SUB_HEALTH),
     ],
 )
-def test_what_is_no_fault_for_the_job_moves_nobody(event: Event) -> None:
+def test_an_event_that_is_no_fault_for_the_job_moves_no_pod(event: Event) -> None:
     story = Story("a b", conf=rules())
     story.arrives(job("j", recovery=wants(retries=0)))
 
@@ -187,13 +187,13 @@ def test_what_is_no_fault_for_the_job_moves_nobody(event: Event) -> None:
     assert not story.engine.repairs
 
 
-def test_a_chip_that_another_pod_holds_makes_nobody_else_faulty() -> None:
+def test_a_faulty_chip_makes_only_the_pod_that_holds_it_faulty() -> None:
     story = Story("a b", conf=rules())
     story.arrives(job("j", 4, recovery=wants()), job("k", 4, recovery=wants()))
 
     story.hears(ill("a", 5), now=1)
 
-    assert told(story, "delete") == ["delete k: 0 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete k: 0 (CardUnhealthy)"]
 
 
 # fault-scheduling
@@ -221,7 +221,7 @@ def test_grace_deletes_with_the_grace_period_of_the_pod() -> None:
         "wake 901",
     ]
     why = "faulty: pod 0 on a (CardUnhealthy); all its 2 pods are deleted"
-    assert story.told == [f"job 'j' is being repaired: {why}"]
+    assert story.messages == [f"job 'j' is being repaired: {why}"]
 
 
 def test_pods_that_vanished_with_their_node_count_among_those_of_the_job() -> None:
@@ -230,7 +230,9 @@ def test_pods_that_vanished_with_their_node_count_among_those_of_the_job() -> No
 
     story.hears(NodesGone(("b",)), now=1)
 
-    assert story.told[0].endswith("pod 1 on b (NodeUnhealthy); 1 of 3 pods is deleted")
+    assert story.messages[0].endswith(
+        "pod 1 on b (NodeUnhealthy); 1 of 3 pods is deleted"
+    )
 
 
 def test_pods_that_end_already_count_among_those_of_the_job() -> None:
@@ -240,7 +242,9 @@ def test_pods_that_end_already_count_among_those_of_the_job() -> None:
 
     story.hears(ill("c", 0), now=2)
 
-    assert story.told[0].endswith("pod 2 on c (CardUnhealthy); 1 of 3 pods is deleted")
+    assert story.messages[0].endswith(
+        "pod 2 on c (CardUnhealthy); 1 of 3 pods is deleted"
+    )
 
 
 def test_the_rest_of_a_job_is_deleted_too_where_pods_find_no_place() -> None:
@@ -251,12 +255,12 @@ def test_the_rest_of_a_job_is_deleted_too_where_pods_find_no_place() -> None:
 
     story.wakes(14)
 
-    assert story.told[0].endswith(
+    assert story.messages[0].endswith(
         "no node for pod 1 within 12 s; the rest of it is deleted too, 2 pods"
     )
 
 
-def test_a_job_whose_pod_finds_no_place_is_told_why_by_node() -> None:
+def test_a_job_whose_pod_finds_no_place_gets_reasons_by_node() -> None:
     story = Story("a b c", conf=rules())
     story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
     story.hears(ill("b", 0), now=1)
@@ -268,7 +272,7 @@ def test_a_job_whose_pod_finds_no_place_is_told_why_by_node() -> None:
         "each needs 8 free chips on one node; 2 pods of it run; nodes: 2 with too few "
         "free chips, 1 with too few healthy chips"
     )
-    assert story.told == [why]
+    assert story.messages == [why]
     found = story.engine.explain("j")
     assert isinstance(found, Waiting)
     assert found.message == why
@@ -300,7 +304,7 @@ def test_a_role_that_lacks_a_pod_is_named() -> None:
 
     story.hears(PodsGone("j", (1,)), now=2)
 
-    assert story.told == [
+    assert story.messages == [
         (
             "job 'j' waits: needs 'driver' 1 x 0 and 'worker' 2 x 8 chips, 1 pod has "
             "no node; a pod of role 'worker' finds no node; 2 pods of it run; nodes: 1 "
@@ -317,23 +321,23 @@ def test_what_has_not_ended_when_the_grace_is_over_is_deleted_at_once() -> None:
 
     assert story.wakes(30) == []
     assert story.wakes(31) == ["delete j: 0 at once (CardUnhealthy)", "repairing j"]
-    assert story.told[0].endswith("1 pod did not end within 30 s, deleted at once")
+    assert story.messages[0].endswith("1 pod did not end within 30 s, deleted at once")
     assert story.wakes(99) == []
 
 
-def test_who_waited_for_the_brake_has_all_the_time_to_end() -> None:
+def test_a_job_that_waited_for_the_rate_limit_has_its_whole_grace() -> None:
     own = rules(grace_over_time=30, fault_brake_percent=5, fault_brake_seconds=60)
     story = Story("a b c d", conf=own)
     runs(story, j=wants(), k=wants())
     story.hears(ill("a", 3), ill("c", 3), now=1)
     story.carry_out(now=2)
     story.wakes(61)
-    assert told(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
 
     assert story.wakes(90) == []
     story.wakes(91)
 
-    assert told(story, "delete") == ["delete k: 0,1 at once (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete k: 0,1 at once (CardUnhealthy)"]
 
 
 def test_force_deletes_at_once_and_only_once() -> None:
@@ -342,12 +346,12 @@ def test_force_deletes_at_once_and_only_once() -> None:
 
     story.hears(ill("a", 3), now=1)
 
-    assert told(story, "delete") == ["delete j: 0,1 at once (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 at once (CardUnhealthy)"]
     assert story.wakes(100) == []
 
 
 @pytest.mark.parametrize("mode", [FaultMode.EXTERNAL_GRACE, FaultMode.EXTERNAL_FORCE])
-def test_others_who_delete_are_told_which_pods_are_faulty_once_per_change(
+def test_faulty_pods_that_others_delete_are_reported_once_per_change(
     mode: FaultMode,
 ) -> None:
     story = Story("a b c", conf=rules())
@@ -370,7 +374,7 @@ def test_a_job_that_begins_to_want_it_is_repaired() -> None:
 
     story.arrives(job("j", 8, 2, recovery=wants()), now=2)
 
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
 
 
 def test_a_job_that_no_longer_wants_it_before_anything_was_deleted_is_left() -> None:
@@ -384,7 +388,7 @@ def test_a_job_that_no_longer_wants_it_before_anything_was_deleted_is_left() -> 
 
     assert "k" not in story.engine.repairs
     story.wakes(100)
-    assert told(story, "delete") == []
+    assert instructions(story, "delete") == []
 
 
 @pytest.mark.parametrize(
@@ -402,7 +406,7 @@ def test_a_job_that_no_longer_wants_it_keeps_the_pods_that_it_has(
 
     assert story.wakes(14) == []
     story.hears(ill("b"), now=20)
-    assert told(story) == ["bind j: 1 on b 01234567", "repaired j", "forget j"]
+    assert instructions(story) == ["bind j: 1 on b 01234567", "repaired j", "forget j"]
 
 
 @pytest.mark.parametrize("mode", [FaultMode.OFF, FaultMode.EXTERNAL_FORCE])
@@ -417,11 +421,11 @@ def test_a_repair_is_over_when_what_is_faulty_is_not_to_be_deleted_any_more(
 
     story.arrives(job("j", 8, 3, recovery=wants(mode, pods_only=True)), now=3)
 
-    assert "repaired j" in told(story)
+    assert "repaired j" in instructions(story)
     assert not story.engine.repairs
 
 
-def test_a_repair_that_nobody_wants_any_more_does_not_wait_for_the_brake() -> None:
+def test_a_repair_that_is_switched_off_does_not_wait_for_the_rate_limit() -> None:
     story = Story("a b c", conf=rules(fault_brake_percent=5))
     story.arrives(job("j", 8, 3, recovery=PODS_ONLY))
     story.hears(ill("b", 0), now=1)
@@ -441,9 +445,9 @@ def test_every_failure_of_a_pod_uses_one_retry_and_never_more() -> None:
     runs(story, j=wants(retries=2))
     for used in (1, 2):
         story.hears(ails("j", 1), now=10 * used)
-        assert f"remember j: job 0,1, {used} used" in told(story)
+        assert f"remember j: job 0,1, {used} used" in instructions(story)
         story.hears(ails("j"), PodsGone("j", (0, 1)), now=10 * used + 1)
-        assert told(story) == [
+        assert instructions(story) == [
             f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}",
             "repaired j",
             f"remember j: over, {used} used",
@@ -458,10 +462,10 @@ def test_other_faults_use_no_retry() -> None:
 
     story.hears(ill("a", 0), now=1)
 
-    assert told(story)[0] == "remember j: job 0,1"
+    assert instructions(story)[0] == "remember j: job 0,1"
 
 
-def test_a_failure_that_is_told_again_is_one_failure() -> None:
+def test_a_failure_that_is_reported_again_is_one_failure() -> None:
     story = Story("a b c", conf=rules())
     runs(story, j=wants(retries=5))
     story.hears(ails("j", 1), now=1)
@@ -476,10 +480,13 @@ def test_a_pod_that_failed_and_holds_nothing_is_deleted_and_returns() -> None:
     runs(story, j=wants(pods_only=True, retries=1))
 
     story.hears(ails("j", 1), PodsGone("j", (1,)), now=1)
-    assert told(story) == ["remember j: pods 1, 1 used", "delete j: 1 (pod-failed)"]
+    assert instructions(story) == [
+        "remember j: pods 1, 1 used",
+        "delete j: 1 (pod-failed)",
+    ]
 
     story.carry_out(now=2)
-    assert told(story)[0] == f"bind j: 1 on b {EIGHT}"
+    assert instructions(story)[0] == f"bind j: 1 on b {EIGHT}"
 
 
 def test_a_pod_that_failed_is_gone_when_nothing_is_wrong_with_it_any_more() -> None:
@@ -489,7 +496,7 @@ def test_a_pod_that_failed_is_gone_when_nothing_is_wrong_with_it_any_more() -> N
 
     story.hears(ails("j"), now=2)
 
-    assert told(story)[0] == f"bind j: 1 on b {EIGHT}"
+    assert instructions(story)[0] == f"bind j: 1 on b {EIGHT}"
 
 
 def test_a_pod_that_failed_while_its_job_was_away_is_deleted_when_it_is_back() -> None:
@@ -499,10 +506,13 @@ def test_a_pod_that_failed_while_its_job_was_away_is_deleted_when_it_is_back() -
     story.hears(ails("j", 0), JobGone("j", returns=True), now=1)
 
     story.arrives(one, now=2)
-    assert told(story) == ["remember j: job 0, 1 used", "delete j: 0 (pod-failed)"]
+    assert instructions(story) == [
+        "remember j: job 0, 1 used",
+        "delete j: 0 (pod-failed)",
+    ]
 
     story.hears(ails("j"), JobGone("j", returns=True), JobArrived(one), now=3)
-    assert told(story) == [
+    assert instructions(story) == [
         f"bind j: 0 on a {EIGHT}",
         "repaired j",
         "remember j: over, 1 used",
@@ -517,8 +527,8 @@ def test_a_pod_that_was_deleted_and_ends_badly_uses_no_retry() -> None:
     story.hears(ails("j", 0, 1), now=2)
     story.hears(PodsGone("j", (0, 1)), now=3)
 
-    assert told(story, "delete", "remember") == []
-    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
+    assert instructions(story, "delete", "remember") == []
+    assert instructions(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
 
 
 def test_an_escalation_uses_no_further_retry() -> None:
@@ -529,10 +539,13 @@ def test_an_escalation_uses_no_further_retry() -> None:
 
     story.wakes(14)
 
-    assert told(story) == ["remember j: job 0,1, 1 used", "delete j: 0 (pod-failed)"]
+    assert instructions(story) == [
+        "remember j: job 0,1, 1 used",
+        "delete j: 0 (pod-failed)",
+    ]
 
 
-# Who is deleted
+# Which pods are deleted
 
 
 def test_by_default_all_pods_of_the_job_are_deleted() -> None:
@@ -541,7 +554,7 @@ def test_by_default_all_pods_of_the_job_are_deleted() -> None:
 
     story.hears(ill("b", 0), now=1)
 
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
 
 
 @pytest.mark.parametrize("recovery", [PODS_ONLY, wants(process=True)])
@@ -550,10 +563,10 @@ def test_a_job_that_wants_it_loses_faulty_pods_only(recovery: Recovery) -> None:
     runs(story, j=recovery)
 
     story.hears(ill("b", 0), now=1)
-    assert told(story) == ["remember j: pods 1", "delete j: 1 (CardUnhealthy)"]
+    assert instructions(story) == ["remember j: pods 1", "delete j: 1 (CardUnhealthy)"]
 
     story.hears(PodsGone("j", (1,)), now=2)
-    assert told(story) == [f"bind j: 1 on c {EIGHT}", "repaired j", "forget j"]
+    assert instructions(story) == [f"bind j: 1 on c {EIGHT}", "repaired j", "forget j"]
 
 
 @pytest.mark.parametrize("recovery", [PODS_ONLY, wants(process=True)])
@@ -563,7 +576,7 @@ def test_without_its_master_no_pod_stays(recovery: Recovery) -> None:
 
     story.hears(ill("a", 0), now=1)
 
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
 
 
 def test_a_job_without_a_master_loses_faulty_pods_only() -> None:
@@ -572,7 +585,7 @@ def test_a_job_without_a_master_loses_faulty_pods_only() -> None:
 
     story.hears(ill("a", 0), now=1)
 
-    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
 
 
 @pytest.mark.parametrize("pods_only", [True, False])
@@ -583,12 +596,12 @@ def test_a_job_that_never_escalates_loses_faulty_pods_only_even_its_master(
     runs(story, j=wants(pods_only=pods_only, escalates=False))
 
     story.hears(ill("a", 0), now=1)
-    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
     story.hears(PodsGone("j", (0,)), now=2)
 
     for now in (8, 14, 20):
         story.wakes(now)
-        assert told(story) == []
+        assert instructions(story) == []
 
 
 def test_every_pod_of_a_job_with_roles_is_deleted_and_returns() -> None:
@@ -602,13 +615,13 @@ def test_every_pod_of_a_job_with_roles_is_deleted_and_returns() -> None:
     (where,) = {home[n] for n in home} - {home[0], "c"} or {"b"}
 
     story.hears(ill(where, 0, resources={"cpu": 4000}), now=1)
-    assert told(story, "delete") == ["delete j: 0,1,2 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1,2 (CardUnhealthy)"]
     story.carry_out(now=2)
 
     moved = {p.replica: p.node for p in _bound(story)}
     stays = {n for n, name in home.items() if name != where}
     assert {n: moved[n] for n in stays} == {n: home[n] for n in stays}
-    assert "repaired j" in told(story, "repaired")
+    assert "repaired j" in instructions(story, "repaired")
 
 
 def test_an_elastic_job_runs_on_with_the_pods_it_has() -> None:
@@ -617,7 +630,7 @@ def test_an_elastic_job_runs_on_with_the_pods_it_has() -> None:
 
     story.hears(ill("c", 0), now=1)
     story.carry_out(now=2)
-    assert told(story, "delete", "bind") == []
+    assert instructions(story, "delete", "bind") == []
     assert story.running == {"j": [0, 1]}
 
     assert "remember j: job 0,1,2" in story.wakes(14)
@@ -637,7 +650,7 @@ def test_pods_on_a_node_that_is_not_ready_are_deleted_at_once() -> None:
 
     story.hears(down("a"), now=1)
 
-    assert told(story, "delete") == [
+    assert instructions(story, "delete") == [
         "delete j: 0 at once (NodeUnhealthy)",
         "delete j: 1 (NodeUnhealthy)",
     ]
@@ -649,7 +662,7 @@ def test_pods_on_a_node_that_a_daemon_calls_unhealthy_have_their_grace() -> None
 
     story.hears(down("a", Down.DAEMON), now=1)
 
-    assert told(story, "delete") == ["delete j: 0,1 (NodeUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (NodeUnhealthy)"]
 
 
 def test_pods_on_a_node_that_is_gone_are_deleted_and_placed_when_they_are_gone() -> (
@@ -659,31 +672,34 @@ def test_pods_on_a_node_that_is_gone_are_deleted_and_placed_when_they_are_gone()
     runs(story, j=PODS_ONLY)
 
     story.hears(NodesGone(("b",)), now=1)
-    assert told(story) == ["remember j: pods 1", "delete j: 1 at once (NodeUnhealthy)"]
+    assert instructions(story) == [
+        "remember j: pods 1",
+        "delete j: 1 at once (NodeUnhealthy)",
+    ]
 
     story.carry_out(now=2)
-    assert told(story, "bind") == [f"bind j: 1 on c {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 1 on c {EIGHT}"]
 
 
-def test_who_hears_what_else_is_wrong_does_not_forget_that_nodes_are_gone() -> None:
+def test_a_report_without_pod_faults_does_not_hide_that_a_node_is_gone() -> None:
     story = Story("a b c", conf=rules())
     runs(story, j=wants())
 
     story.hears(NodesGone(("b",)), ails("j"), now=1)
 
-    assert told(story, "delete") == [
+    assert instructions(story, "delete") == [
         "delete j: 1 at once (NodeUnhealthy)",
         "delete j: 0 (NodeUnhealthy)",
     ]
 
 
-def test_pods_of_a_job_that_comes_with_nodes_nobody_knows_are_faulty() -> None:
+def test_pods_of_an_arriving_job_on_unknown_nodes_are_faulty() -> None:
     story = Story("a c", conf=rules())
     places = at(f"a {EIGHT}", f"b {EIGHT}")
 
     story.hears(JobArrived(job("j", 8, 2, recovery=wants()), places))
 
-    assert told(story, "delete") == [
+    assert instructions(story, "delete") == [
         "delete j: 1 at once (NodeUnhealthy)",
         "delete j: 0 (NodeUnhealthy)",
     ]
@@ -702,7 +718,7 @@ def test_pods_that_are_found_running_elsewhere_were_not_lost() -> None:
 
     assert "j" not in story.engine.repairs
     story.wakes(100)
-    assert told(story, "delete") == []
+    assert instructions(story, "delete") == []
 
 
 def test_pods_that_end_by_themselves_and_lose_their_node_are_no_fault() -> None:
@@ -712,7 +728,7 @@ def test_pods_that_end_by_themselves_and_lose_their_node_are_no_fault() -> None:
 
     story.hears(NodesGone(("b",)), now=2)
 
-    assert told(story, "delete", "remember") == []
+    assert instructions(story, "delete", "remember") == []
 
 
 def test_pods_that_we_deleted_and_that_lose_their_node_are_deleted_at_once() -> None:
@@ -722,11 +738,11 @@ def test_pods_that_we_deleted_and_that_lose_their_node_are_deleted_at_once() -> 
 
     story.hears(NodesGone(("b",)), now=2)
 
-    assert told(story, "delete") == ["delete j: 1 at once (NodeUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 1 at once (NodeUnhealthy)"]
     story.hears(PodsGone("j", (0,)), now=3)
-    assert told(story, "bind") == []
+    assert instructions(story, "bind") == []
     story.hears(PodsGone("j", (1,)), now=4)
-    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on d {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on d {EIGHT}"]
 
 
 # Sub-health
@@ -737,16 +753,16 @@ def test_a_job_is_asked_to_end_first_and_deleted_when_its_time_is_over() -> None
     runs(story, j=wants(sub_health=SubHealth.GRACE_EXIT))
 
     story.hears(weak("a", 0), now=1)
-    assert told(story) == ["remember j: pods none", "ask j"]
+    assert instructions(story) == ["remember j: pods none", "ask j"]
     assert story.wakes(30) == []
     story.wakes(31)
-    assert told(story) == [
+    assert instructions(story) == [
         "remember j: job 0,1",
         "delete j: 0,1 at once (SubHealthFault)",
     ]
 
     story.carry_out(now=32)
-    assert told(story) == [
+    assert instructions(story) == [
         f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}",
         "repaired j",
         "unask j",
@@ -760,23 +776,23 @@ def test_a_job_that_was_asked_and_of_which_a_pod_ended_loses_the_others() -> Non
     story.hears(weak("a", 0), now=1)
 
     story.hears(PodsGone("j", (0,)), now=5)
-    assert told(story, "delete") == ["delete j: 1 at once (SubHealthFault)"]
+    assert instructions(story, "delete") == ["delete j: 1 at once (SubHealthFault)"]
 
     story.hears(PodsGone("j", (1,)), now=6)
-    assert told(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"
-    assert "unask j" in told(story)
+    assert instructions(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"
+    assert "unask j" in instructions(story)
 
 
 def test_a_pod_that_ended_when_asked_returns_beside_the_pods_that_stay() -> None:
     story = Story("a b c", conf=rules())
     runs(story, j=wants(pods_only=True, sub_health=SubHealth.GRACE_EXIT))
     story.hears(weak("b", 0), now=1)
-    assert told(story, "ask") == ["ask j"]
+    assert instructions(story, "ask") == ["ask j"]
 
     story.hears(PodsGone("j", (1,)), now=5)
 
-    assert told(story, "delete") == []
-    assert told(story, "bind") == [f"bind j: 1 on c {EIGHT}"]
+    assert instructions(story, "delete") == []
+    assert instructions(story, "bind") == [f"bind j: 1 on c {EIGHT}"]
 
 
 def test_a_job_that_was_asked_and_ended_all_by_itself_is_placed_well() -> None:
@@ -786,7 +802,7 @@ def test_a_job_that_was_asked_and_ended_all_by_itself_is_placed_well() -> None:
 
     story.hears(PodsGone("j", (0,)), now=5)
 
-    assert told(story) == ["unask j", "forget j", f"bind j: 0 on b {EIGHT}"]
+    assert instructions(story) == ["unask j", "forget j", f"bind j: 0 on b {EIGHT}"]
 
 
 def test_a_job_that_was_asked_is_not_asked_any_more_when_all_is_well_again() -> None:
@@ -796,7 +812,7 @@ def test_a_job_that_was_asked_is_not_asked_any_more_when_all_is_well_again() -> 
 
     story.hears(weak("a"), now=5)
 
-    assert told(story) == ["unask j", "forget j"]
+    assert instructions(story) == ["unask j", "forget j"]
     assert not story.engine.repairs
 
 
@@ -807,7 +823,7 @@ def test_a_job_that_was_asked_and_is_gone_is_repaired_no_more() -> None:
 
     story.hears(JobGone("j", returns=True), now=5)
 
-    assert told(story) == ["unask j", "forget j"]
+    assert instructions(story) == ["unask j", "forget j"]
 
 
 def test_a_job_that_was_asked_and_gets_a_real_fault_is_deleted() -> None:
@@ -817,7 +833,7 @@ def test_a_job_that_was_asked_and_gets_a_real_fault_is_deleted() -> None:
 
     story.hears(ill("b", 0), now=5)
 
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
 
 
 def test_forced_exit_deletes_at_once_whatever_the_mode() -> None:
@@ -826,10 +842,10 @@ def test_forced_exit_deletes_at_once_whatever_the_mode() -> None:
 
     story.hears(weak("a", 0), now=1)
 
-    assert told(story, "delete") == ["delete j: 0,1 at once (SubHealthFault)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 at once (SubHealthFault)"]
 
 
-def test_a_job_that_was_never_asked_to_end_is_not_told_to_go_on() -> None:
+def test_a_job_that_was_never_asked_to_exit_is_not_asked_to_go_on() -> None:
     story = Story("a b c", conf=rules())
     runs(story, j=wants(sub_health=SubHealth.FORCE_EXIT))
     story.hears(weak("a", 3), now=1)
@@ -838,8 +854,8 @@ def test_a_job_that_was_never_asked_to_end_is_not_told_to_go_on() -> None:
 
     story.hears(PodsGone("j", (0, 1)), now=3)
 
-    assert "repaired j" in told(story)
-    assert told(story, "unask") == []
+    assert "repaired j" in instructions(story)
+    assert instructions(story, "unask") == []
 
 
 def test_a_hot_switch_comes_only_by_label() -> None:
@@ -849,7 +865,7 @@ def test_a_hot_switch_comes_only_by_label() -> None:
     assert story.hears(weak("b", 0), now=1) == []
     story.hears(ails("j", 1, cause=Cause.SUB_HEALTH), now=2)
 
-    assert told(story, "delete") == ["delete j: 1 at once (SubHealthFault)"]
+    assert instructions(story, "delete") == ["delete j: 1 at once (SubHealthFault)"]
 
 
 def test_only_a_job_that_minds_is_not_placed_on_what_does_not_work_well() -> None:
@@ -930,11 +946,11 @@ def test_a_block_without_room_is_deleted_whole_after_six_seconds_and_moves() -> 
     block = [n for n in home if home[n].block == home[3].block]
 
     story.hears(broken(home[3].node), now=1)
-    assert told(story, "delete") == ["delete j: 3 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 3 (CardUnhealthy)"]
     assert "wake 8" in story.carry_out(now=2)
     story.wakes(8)
     (left,) = {*block} - {3}
-    assert told(story) == [
+    assert instructions(story) == [
         f"remember j: block {left},3",
         f"delete j: {left} (CardUnhealthy)",
     ]
@@ -950,7 +966,7 @@ def test_the_place_of_a_block_that_moves_is_held_while_it_ends() -> None:
     story.hears(broken(home[3].node), now=1)
     story.carry_out(now=2)
     story.wakes(8)
-    assert told(story, "delete")
+    assert instructions(story, "delete")
 
     said = story.arrives(blocks("k", 2, 2, priority=9), now=8.5)
 
@@ -966,15 +982,15 @@ def test_after_the_block_the_job_is_deleted_twelve_seconds_in_all() -> None:
     story.hears(broken(home[3].node), now=1)
     story.carry_out(now=2)
     story.wakes(8)
-    assert "remember j: block 2,3" in told(story)
+    assert "remember j: block 2,3" in instructions(story)
     story.wakes(20)
-    assert told(story) == []
+    assert instructions(story) == []
 
     story.hears(PodsGone("j", (2,)), now=21)
-    assert told(story, "delete") == []
+    assert instructions(story, "delete") == []
     assert story.wakes(26.9) == ["wake 27"]
     story.wakes(27)
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
 
 
 def test_a_job_of_one_block_knows_no_block_to_delete() -> None:
@@ -984,12 +1000,12 @@ def test_a_job_of_one_block_knows_no_block_to_delete() -> None:
     story.carry_out(now=2)
 
     story.wakes(8)
-    assert told(story) == []
+    assert instructions(story) == []
     story.wakes(14)
-    assert told(story, "remember") == ["remember j: job 0,1"]
+    assert instructions(story, "remember") == ["remember j: job 0,1"]
 
 
-def test_an_escalation_waits_for_the_brake_and_not_for_the_end_of_the_hold() -> None:
+def test_an_escalation_waits_for_the_rate_limit_and_not_for_the_hold() -> None:
     own = rules(fault_brake_percent=5, fault_brake_seconds=60, repair_hold_seconds=20)
     story = Story("a b", conf=own)
     runs(story, j=PODS_ONLY)
@@ -999,10 +1015,10 @@ def test_an_escalation_waits_for_the_brake_and_not_for_the_end_of_the_hold() -> 
     assert story.wakes(14) == ["rate-limited j", "wake 61"]
     assert story.wakes(40) == []
     story.wakes(61)
-    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
 
 
-# What is held, and who returns where
+# What is held, and where pods return to
 
 
 def test_healthy_successors_get_the_same_node_and_chips() -> None:
@@ -1024,7 +1040,7 @@ def test_a_pod_returns_to_the_node_of_which_another_chip_failed() -> None:
     story.hears(ill("a", 0), now=1)
     story.carry_out(now=2)
 
-    assert told(story, "bind") == ["bind j: 0 on b 0123, 1 on a 4567"]
+    assert instructions(story, "bind") == ["bind j: 0 on b 0123, 1 on a 4567"]
 
 
 def test_a_pod_that_had_to_be_separated_does_not_return() -> None:
@@ -1034,11 +1050,11 @@ def test_a_pod_that_had_to_be_separated_does_not_return() -> None:
     story.hears(ails("j", 0, cause=Cause.RELATION), now=1)
     story.carry_out(now=2)
 
-    assert told(story, "bind") == [f"bind j: 0 on b {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 0 on b {EIGHT}"]
 
 
 @pytest.mark.parametrize("priority", [0, 9])
-def test_places_and_a_spare_are_held_against_everybody(priority: int) -> None:
+def test_places_and_a_spare_are_held_against_every_other_job(priority: int) -> None:
     story = Story("a b c", conf=rules(PREEMPT))
     one = job("j", 8, 2, recovery=wants())
     story.arrives(one)
@@ -1049,10 +1065,10 @@ def test_places_and_a_spare_are_held_against_everybody(priority: int) -> None:
     assert "waiting k" in said
 
     story.arrives(one, now=200)
-    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
 
 
-def test_what_is_held_is_for_everybody_when_the_time_is_over() -> None:
+def test_held_chips_are_free_for_every_job_when_the_time_is_over() -> None:
     story = Story("a b c", conf=rules(repair_hold_seconds=50))
     runs(story, j=wants())
     story.hears(ill("a", 0), now=1)
@@ -1072,7 +1088,7 @@ def test_a_job_whose_time_is_over_waits_like_the_others() -> None:
 
     said = story.wakes(52)
     assert "forget j" in said
-    assert story.told[0].endswith("held for 50 s and are free for other jobs now")
+    assert story.messages[0].endswith("held for 50 s and are free for other jobs now")
     assert story.hears(ill("a"), now=60)[0].startswith("bind j: 0 on a")
 
 
@@ -1092,11 +1108,11 @@ def test_what_its_queue_may_use_is_kept_for_a_job_that_is_repaired() -> None:
     runs(story, j=wants())
     story.arrives(job("k"), now=1)
     story.hears(ill("a", 1), now=2)
-    assert told(story, "bind") == []
+    assert instructions(story, "bind") == []
 
     story.carry_out(now=3)
 
-    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"]
 
 
 def test_another_queue_uses_what_is_its_own_meanwhile() -> None:
@@ -1106,7 +1122,7 @@ def test_another_queue_uses_what_is_its_own_meanwhile() -> None:
 
     story.arrives(job("k", queue="q"), job("l", queue="q"), now=3)
 
-    assert told(story, "bind") == [f"bind k: 0 on d {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind k: 0 on d {EIGHT}"]
 
 
 def test_a_spare_that_is_not_needed_is_free_for_others_at_once() -> None:
@@ -1116,11 +1132,14 @@ def test_a_spare_that_is_not_needed_is_free_for_others_at_once() -> None:
     story.hears(ill("a", 1), now=1)
     story.hears(JobGone("j", returns=True), now=2)
     story.hears(ill("a", 1), JobArrived(job("k")), now=3)
-    assert told(story, "bind") == []
+    assert instructions(story, "bind") == []
 
     story.hears(ill("a"), JobArrived(one), now=4)
 
-    assert told(story, "bind") == [f"bind j: 0 on a {EIGHT}", f"bind k: 0 on b {EIGHT}"]
+    assert instructions(story, "bind") == [
+        f"bind j: 0 on a {EIGHT}",
+        f"bind k: 0 on b {EIGHT}",
+    ]
 
 
 def test_a_job_that_is_called_like_a_holder_is_none() -> None:
@@ -1131,7 +1150,7 @@ def test_a_job_that_is_called_like_a_holder_is_none() -> None:
 
     story.arrives(job("j (repair)"), now=3)
 
-    assert told(story, "bind") == []
+    assert instructions(story, "bind") == []
     assert "bind j: 0 on c" in story.arrives(job("j", 8, 2, recovery=wants()), now=4)[0]
 
 
@@ -1144,7 +1163,7 @@ def test_pods_that_ended_well_meanwhile_need_no_place() -> None:
     assert "bind k: 0 on b" in story.arrives(job("k"), now=3)[0]
 
     story.hears(PodsGone("j", (0,)), now=4)
-    assert told(story) == [f"bind j: 0 on c {EIGHT}", "repaired j", "forget j"]
+    assert instructions(story) == [f"bind j: 0 on c {EIGHT}", "repaired j", "forget j"]
 
 
 def test_nodes_that_change_their_place_keep_what_is_held() -> None:
@@ -1158,7 +1177,7 @@ def test_nodes_that_change_their_place_keep_what_is_held() -> None:
     story.hears(NodesGone(("a",)), now=3)
     story.arrives(job("k", 8, 2), now=4)
 
-    assert told(story, "bind") == []
+    assert instructions(story, "bind") == []
     assert "bind k" in " ".join(story.hears(JobGone("j"), now=5))
 
 
@@ -1190,7 +1209,7 @@ def test_of_pods_that_returned_it_is_written_where_their_job_ran_on(
     assert returned(story) == found
 
 
-def test_a_waiting_job_is_told_what_it_lacks_besides_what_is_held_for_it() -> None:
+def test_a_pending_job_lacks_only_what_is_not_held_for_it() -> None:
     story = Story("a b", conf=rules())
     runs(story, j=wants())
     story.hears(ill("a", 1), now=1)
@@ -1211,10 +1230,10 @@ def test_a_second_fault_during_the_repair_is_dealt_with() -> None:
     story.hears(ill("b", 1), now=1)
 
     story.hears(ill("a", 1), now=2)
-    assert told(story) == ["remember j: job 0,1", "delete j: 0 (CardUnhealthy)"]
+    assert instructions(story) == ["remember j: job 0,1", "delete j: 0 (CardUnhealthy)"]
 
     story.hears(PodsGone("j", (0, 1)), now=3)
-    assert told(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on d {EIGHT}"
+    assert instructions(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on d {EIGHT}"
 
 
 def test_a_spare_that_fails_during_the_repair_is_replaced() -> None:
@@ -1226,7 +1245,7 @@ def test_a_spare_that_fails_during_the_repair_is_replaced() -> None:
     story.carry_out(now=3)
     story.hears(PodsGone("j", (0, 1)), now=3)
 
-    assert told(story)[0] == f"bind j: 0 on d {EIGHT}, 1 on b {EIGHT}"
+    assert instructions(story)[0] == f"bind j: 0 on d {EIGHT}, 1 on b {EIGHT}"
 
 
 def test_a_recovery_before_anything_was_deleted_calls_it_off() -> None:
@@ -1236,11 +1255,11 @@ def test_a_recovery_before_anything_was_deleted_calls_it_off() -> None:
     assert "rate-limited k" in story.hears(ill("c", 1), now=2)
 
     story.hears(ill("c"), now=3)
-    assert told(story) == []
+    assert instructions(story) == []
     assert [*story.engine.repairs] == ["j"]
     assert not story.engine.cycle.repairs.rate_limit.waiting
     story.wakes(100)
-    assert told(story, "delete") == []
+    assert instructions(story, "delete") == []
 
 
 def test_a_recovery_after_the_deletion_lets_the_pod_return_home() -> None:
@@ -1251,7 +1270,7 @@ def test_a_recovery_after_the_deletion_lets_the_pod_return_home() -> None:
 
     story.hears(PodsGone("j", (0, 1)), now=3)
 
-    assert told(story)[0] == f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}"
+    assert instructions(story)[0] == f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}"
 
 
 def test_home_is_held_again_when_it_recovers() -> None:
@@ -1265,7 +1284,7 @@ def test_home_is_held_again_when_it_recovers() -> None:
     story.hears(ill("a"), now=4)
     story.arrives(one, now=5)
 
-    assert told(story, "bind") == [f"bind j: 0 on a {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 0 on a {EIGHT}"]
 
 
 def test_pods_that_come_back_and_cannot_be_bound_are_placed_again() -> None:
@@ -1276,7 +1295,7 @@ def test_pods_that_come_back_and_cannot_be_bound_are_placed_again() -> None:
 
     story.hears(BindFailed("j", (0,)), now=3)
 
-    assert told(story, "bind") == [f"bind j: 0 on c {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 0 on c {EIGHT}"]
 
 
 def test_what_is_wrong_with_other_pods_is_not_forgotten_when_one_is_placed() -> None:
@@ -1292,13 +1311,13 @@ def test_what_is_wrong_with_other_pods_is_not_forgotten_when_one_is_placed() -> 
 
     story.wakes(61)
 
-    assert told(story, "delete") == ["delete j: 1 (RelationFaultSeparate)"]
+    assert instructions(story, "delete") == ["delete j: 1 (RelationFaultSeparate)"]
 
 
-# The brake
+# The rate limit
 
 
-def test_a_storm_stops_at_the_brake_says_so_and_goes_on() -> None:
+def test_a_storm_stops_at_the_rate_limit_is_reported_and_goes_on() -> None:
     nodes = [f"n{n:02}" for n in range(40)]
     story = Story(" ".join(nodes), conf=rules(fault_brake_percent=5))
     for n in range(40):
@@ -1306,16 +1325,21 @@ def test_a_storm_stops_at_the_brake_says_so_and_goes_on() -> None:
 
     storm = NodesChanged(tuple(node(n, faulty=1, unhealthy=1) for n in nodes[:6]))
     story.hears(storm, now=10)
-    assert len(told(story, "delete")) == 2
-    assert len([t for t in story.told if "waits for the eviction rate limit" in t]) == 4
-    assert "2 of 40 were deleted in the last 60 s, the limit is 5 %" in story.told[-1]
+    assert len(instructions(story, "delete")) == 2
+    assert (
+        len([t for t in story.messages if "waits for the eviction rate limit" in t])
+        == 4
+    )
+    assert (
+        "2 of 40 were deleted in the last 60 s, the limit is 5 %" in story.messages[-1]
+    )
     assert story.engine.cycle.repairs.rate_limit.waiting
     assert story.wakes(69.9)[-1] == "wake 70"
 
     story.wakes(70)
-    assert len(told(story, "delete")) == 2
+    assert len(instructions(story, "delete")) == 2
     story.wakes(130)
-    assert len(told(story, "delete")) == 2
+    assert len(instructions(story, "delete")) == 2
     assert not story.engine.cycle.repairs.rate_limit.waiting
 
 
@@ -1325,11 +1349,11 @@ def test_the_first_job_of_a_while_always_may() -> None:
 
     story.hears(ill("a", 1), ill("c", 1), now=1)
 
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
 
 
-def test_pods_that_ended_well_are_no_part_of_those_of_which_so_many_may_be() -> None:
-    """Neither for the engine nor for the books beside it."""
+def test_succeeded_pods_do_not_count_for_the_percentage_of_the_rate_limit() -> None:
+    """Neither for the engine nor for the model beside it."""
     story = Story("a b c d e", conf=rules(fault_brake_percent=60))
     story.arrives(job("j", 8, 4, recovery=wants(pods_only=True, master=None)))
     story.arrives(job("k", 8, recovery=wants()))
@@ -1340,11 +1364,11 @@ def test_pods_that_ended_well_are_no_part_of_those_of_which_so_many_may_be() -> 
 
     assert "rate-limited k" in said
     story.ledger.heed(PersistRepair("k", Record(3, deleted=(0,))))
-    with pytest.raises(AssertionError, match="the brake"):
+    with pytest.raises(AssertionError, match="the rate limit"):
         story.ledger.heed(Delete("k", (0,), Cause.CHIP, "a chip"))
 
 
-def test_a_braked_job_that_is_gone_waits_for_nothing() -> None:
+def test_a_rate_limited_job_that_is_gone_waits_for_nothing() -> None:
     story = Story("a b c d", conf=rules(fault_brake_percent=5))
     runs(story, j=wants(), k=wants())
     story.hears(ill("a", 1), ill("c", 1), now=1)
@@ -1355,7 +1379,7 @@ def test_a_braked_job_that_is_gone_waits_for_nothing() -> None:
     assert "k" not in story.engine.repairs
 
 
-def test_a_braked_job_that_is_away_is_looked_at_when_it_is_back() -> None:
+def test_a_rate_limited_job_that_returns_is_repaired_then() -> None:
     story = Story("a b c d", conf=rules(fault_brake_percent=5))
     runs(story, j=wants(), k=wants())
     story.hears(ill("a", 1), ill("c", 1), now=1)
@@ -1364,17 +1388,17 @@ def test_a_braked_job_that_is_away_is_looked_at_when_it_is_back() -> None:
     places = at(f"c {EIGHT}", f"d {EIGHT}")
     story.hears(JobArrived(job("k", 8, 2, recovery=wants()), places), now=100)
 
-    assert told(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
 
 
-def test_a_brake_that_is_let_go_holds_nobody_back() -> None:
+def test_a_rate_limit_that_is_lifted_delays_no_job() -> None:
     story = Story("a b c d", conf=rules(fault_brake_percent=5))
     runs(story, j=wants(), k=wants())
     story.hears(ill("a", 1), ill("c", 1), now=1)
 
     story.hears(ConfChanged(rules()), now=2)
 
-    assert told(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete k: 0,1 (CardUnhealthy)"]
 
 
 # Restarts and standbys
@@ -1407,7 +1431,7 @@ def after_restart(story: Story, *jobs: Job, **more: Any) -> Story:  # noqa: ANN4
     return new
 
 
-def test_who_comes_after_a_restart_decides_as_the_one_before_would() -> None:
+def test_an_engine_after_a_restart_decides_as_the_one_before_would() -> None:
     story = Story("a b c d", conf=rules())
     one = job("j", 8, 2, recovery=wants())
     story.arrives(one, job("k"))
@@ -1416,10 +1440,10 @@ def test_who_comes_after_a_restart_decides_as_the_one_before_would() -> None:
 
     events = PodsGone("j", (0, 1)), JobArrived(job("l"))
     assert story.hears(*events, now=2) == other.hears(*events, now=2)
-    assert "repaired j" in told(other, "repaired")
+    assert "repaired j" in instructions(other, "repaired")
 
 
-def test_who_comes_after_a_restart_deletes_at_once_what_had_its_grace() -> None:
+def test_an_engine_after_a_restart_deletes_at_once_pods_past_their_grace() -> None:
     story = Story("a b c", conf=rules(grace_over_time=30))
     one = job("j", 8, 2, recovery=wants())
     story.arrives(one)
@@ -1429,7 +1453,7 @@ def test_who_comes_after_a_restart_deletes_at_once_what_had_its_grace() -> None:
     assert other.wakes(31)[0] == "delete j: 0,1 at once (CardUnhealthy)"
 
 
-def test_what_was_deleted_nobody_knows_when_has_its_grace_from_the_fault_on() -> None:
+def test_pods_deleted_at_an_unknown_time_have_their_grace_from_the_fault_on() -> None:
     story = Story("a b c", conf=rules(grace_over_time=30))
     one = job("j", 8, 2, recovery=wants())
     story.arrives(one)
@@ -1456,7 +1480,7 @@ def test_a_repair_that_is_known_after_the_job_arrived_holds_too() -> None:
         JobArrived(job("j", 4, 2, recovery=wants())), RepairKnown("j", known), now=1
     )
 
-    assert told(story, "bind") == ["bind j: 0 on a 0123, 1 on b 4567"]
+    assert instructions(story, "bind") == ["bind j: 0 on a 0123, 1 on b 4567"]
 
 
 def test_a_repair_is_known_before_its_job_is() -> None:
@@ -1474,7 +1498,7 @@ def test_a_repair_is_known_before_its_job_is() -> None:
 
     story.arrives(job("j", 8, 2, recovery=wants()), job("k", priority=9), now=2)
 
-    assert told(story, "bind")[0] == f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}"
+    assert instructions(story, "bind")[0] == f"bind j: 0 on a {EIGHT}, 1 on b {EIGHT}"
 
 
 def test_a_job_that_comes_back_with_an_impossible_request_gets_a_reason() -> None:
@@ -1486,7 +1510,7 @@ def test_a_job_that_comes_back_with_an_impossible_request_gets_a_reason() -> Non
     assert story.engine.repairs["j"].held.nodes == {"b", "c"}
 
     story.hears(JobArrived(replace(one, chips=16)), now=3)
-    assert "16 chips" in story.told[0]
+    assert "16 chips" in story.messages[0]
     story.hears(NodesChanged((node("d"),)), now=4)
     assert not story.engine.repairs["j"].held.nodes
     story.hears(JobArrived(one), now=5)
@@ -1501,7 +1525,9 @@ def test_a_pod_that_comes_back_with_an_impossible_request_gets_a_reason() -> Non
     roles = (Role("small", 8, 1, ranks=(0,)), Role("large", 16, 1, ranks=(1,)))
 
     story.hears(PodsGone("j", (1,)), JobArrived(replace(one, roles=roles)), now=2)
-    assert "'small' 1 x 8 and 'large' 1 x 16 chips, 1 pod has no node" in story.told[0]
+    assert (
+        "'small' 1 x 8 and 'large' 1 x 16 chips, 1 pod has no node" in story.messages[0]
+    )
     story.hears(NodesChanged((node("d"),)), now=3)
     story.hears(JobArrived(one), now=5)
     assert story.engine.view.job_states["j"].placements.keys() == {0, 1}
@@ -1532,7 +1558,7 @@ def test_retries_that_were_used_are_known_after_a_restart() -> None:
     assert story.hears(ails("j", 0), now=1) == []
 
 
-def test_who_leads_knows_better_than_what_was_written() -> None:
+def test_a_leading_engine_ignores_a_stale_record() -> None:
     story = Story("a b c", conf=rules())
     runs(story, j=wants())
     story.hears(ill("a", 1), now=1)
@@ -1543,7 +1569,7 @@ def test_who_leads_knows_better_than_what_was_written() -> None:
     assert story.engine.repairs["j"].deletion.pods == {0, 1}
 
 
-def test_deletions_of_before_a_restart_count_once_for_the_brake() -> None:
+def test_deletions_before_a_restart_count_once_for_the_rate_limit() -> None:
     own = rules(fault_brake_percent=5)
     story = Story("a b c d", conf=own.quiet)
     places = at(f"a {EIGHT}")
@@ -1556,8 +1582,8 @@ def test_deletions_of_before_a_restart_count_once_for_the_brake() -> None:
         deleted_at=0.0,
     )
     story.hears(RepairKnown("j", known), RepairKnown("j", known), now=1)
-    brake = story.engine.cycle.repairs.rate_limit
-    assert brake.recent(1.0, own.settings.repairs) == 1
+    rate_limit = story.engine.cycle.repairs.rate_limit
+    assert rate_limit.recent(1.0, own.settings.repairs) == 1
 
     story.hears(ConfChanged(own), now=2)
     story.arrives(job("k", recovery=wants()), now=3)
@@ -1597,7 +1623,7 @@ def test_a_job_that_was_asked_to_end_before_a_restart_is_not_asked_again() -> No
         "wake 31"
     ]
     other.wakes(31)
-    assert told(other, "delete") == ["delete j: 0,1 at once (SubHealthFault)"]
+    assert instructions(other, "delete") == ["delete j: 0,1 at once (SubHealthFault)"]
 
 
 def test_a_job_that_is_whole_after_a_restart_is_no_longer_asked_to_end() -> None:
@@ -1610,7 +1636,7 @@ def test_a_job_that_is_whole_after_a_restart_is_no_longer_asked_to_end() -> None
 
     other.hears(PodsGone("j", (0, 1)), now=32)
 
-    assert "unask j" in told(other)
+    assert "unask j" in instructions(other)
 
 
 def test_a_job_that_returns_keeps_what_is_held_and_one_that_does_not_loses_it() -> None:
@@ -1619,7 +1645,7 @@ def test_a_job_that_returns_keeps_what_is_held_and_one_that_does_not_loses_it() 
     story.hears(ill("a", 1), now=1)
     story.hears(JobGone("j", returns=True), now=2)
     story.arrives(job("k"), now=3)
-    assert told(story, "bind") == []
+    assert instructions(story, "bind") == []
 
     assert f"bind k: 0 on b {EIGHT}" in story.hears(JobGone("j"), now=4)
 
@@ -1632,7 +1658,7 @@ def test_a_standby_deletes_nothing_and_takes_over() -> None:
     assert story.hears(ill("a", 1), now=1) == []
     assert story.wakes(5) == []
     story.hears(ConfChanged(rules()), now=6)
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
 
 
 def test_a_standby_knows_what_the_leader_repairs() -> None:
@@ -1649,7 +1675,7 @@ def test_a_standby_knows_what_the_leader_repairs() -> None:
 
     story.hears(ConfChanged(rules()), now=4)
 
-    assert told(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"
+    assert instructions(story)[0] == f"bind j: 0 on c {EIGHT}, 1 on b {EIGHT}"
 
 
 def test_a_standby_forgets_what_the_leader_has_repaired() -> None:
@@ -1721,7 +1747,7 @@ def test_a_foundation_job_is_repaired_by_the_rule_it_was_placed_by(
     }
 
 
-def test_a_stranded_padding_job_is_moved_whole() -> None:
+def test_a_padding_job_below_min_available_is_moved_whole() -> None:
     story = Story(leaf_nodes(A=2, B=2), conf=rules())
     recovery = wants(pods_only=True, master=None)
     story.arrives(job("j", 8, 2, tor_affinity=Schema.LARGE_MODEL, recovery=recovery))
@@ -1748,7 +1774,7 @@ def test_what_is_reserved_for_a_job_that_lost_pods_is_given_up_for_its_repair() 
 
     story.hears(ill("a", 0), now=11)
 
-    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
     assert "j" not in story.engine.reservations
 
 
@@ -1761,7 +1787,7 @@ def test_a_job_that_is_repaired_may_evict_others_for_its_place() -> None:
 
     assert "evict k: 0 for j (preempt)" in said
     story.carry_out(now=3)
-    assert told(story, "bind") == [f"bind j: 0 on b {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 0 on b {EIGHT}"]
 
 
 def test_a_job_whose_pods_are_not_made_again_is_given_up_in_the_end() -> None:
@@ -1771,34 +1797,37 @@ def test_a_job_whose_pods_are_not_made_again_is_given_up_in_the_end() -> None:
 
     story.wakes(21)
 
-    assert told(story) == ["remember j: over, 1 used", f"bind j: 0 on a {EIGHT}"]
+    assert instructions(story) == [
+        "remember j: over, 1 used",
+        f"bind j: 0 on a {EIGHT}",
+    ]
 
 
 def test_what_was_deleted_at_once_is_not_deleted_at_once_again() -> None:
     story = Story("a b c", conf=rules(grace_over_time=30))
     runs(story, j=wants())
     story.hears(down("a"), now=1)
-    assert told(story, "delete")[0] == "delete j: 0 at once (NodeUnhealthy)"
+    assert instructions(story, "delete")[0] == "delete j: 0 at once (NodeUnhealthy)"
 
     story.wakes(31)
 
-    assert told(story, "delete") == ["delete j: 1 at once (NodeUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 1 at once (NodeUnhealthy)"]
 
 
 def test_a_further_fault_of_a_job_that_was_deleted_whole_costs_the_faulty_pod() -> None:
     story = Story("a b c", conf=rules())
     story.arrives(job("j", 8, 3, min_available=1, recovery=PODS_ONLY))
     story.hears(ill("a", 0), now=1)
-    assert told(story, "delete") == ["delete j: 0,1,2 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1,2 (CardUnhealthy)"]
     story.carry_out(now=2)
     assert story.running == {"j": [1, 2]}
 
     story.hears(ill("c", 0), now=3)
 
-    assert told(story, "delete") == ["delete j: 2 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 2 (CardUnhealthy)"]
 
 
-def test_a_braked_fault_outlives_the_repair_that_it_came_into() -> None:
+def test_a_rate_limited_fault_outlives_the_repair_that_it_came_into() -> None:
     own = rules(fault_brake_percent=5, repair_hold_seconds=20)
     story = Story("a b", conf=own)
     runs(story, j=wants(pods_only=True, escalates=False))
@@ -1809,7 +1838,7 @@ def test_a_braked_fault_outlives_the_repair_that_it_came_into() -> None:
 
     story.wakes(61)
 
-    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
 
 
 def test_a_job_that_has_all_its_pods_waits_for_none_when_its_time_is_over() -> None:
@@ -1823,7 +1852,7 @@ def test_a_job_that_has_all_its_pods_waits_for_none_when_its_time_is_over() -> N
 
     assert "j" not in story.engine.cycle.pending.waiting
     story.wakes(61)
-    assert told(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
 
 
 def test_the_places_of_pods_that_a_job_has_no_longer_are_held_too() -> None:
@@ -1836,11 +1865,11 @@ def test_the_places_of_pods_that_a_job_has_no_longer_are_held_too() -> None:
     assert story.engine.repairs["j"].held.nodes == {"b"}
 
 
-def test_faults_that_were_known_and_pods_of_nobody_change_nothing() -> None:
+def test_known_faults_and_pods_of_unknown_jobs_change_nothing() -> None:
     story = Story("a")
 
     assert story.hears(FaultsKnown((Fault("a", Cause.CHIP, "chip 3"),))) == []
-    assert story.hears(PodsRun("nobody", (0,))) == []
+    assert story.hears(PodsRun("unknown", (0,))) == []
 
 
 # What counts for jobs that do not say anything (decision D39).
@@ -1862,7 +1891,7 @@ def test_d39_a_default_for_jobs_without_the_label(
 
     story.hears(ill("a", 0), now=1)
 
-    assert told(story, "delete") == said
+    assert instructions(story, "delete") == said
 
 
 def test_d39_the_pod_of_a_normal_node_returns_to_it() -> None:
@@ -1873,7 +1902,7 @@ def test_d39_the_pod_of_a_normal_node_returns_to_it() -> None:
 
     story.carry_out(now=2)
 
-    assert told(story, "bind") == [f"bind j: 0 on a {EIGHT}, 1 on c {EIGHT}"]
+    assert instructions(story, "bind") == [f"bind j: 0 on a {EIGHT}, 1 on c {EIGHT}"]
 
 
 @pytest.mark.parametrize(
@@ -1894,7 +1923,7 @@ def test_d39_jobs_that_a_default_is_not_for(changes: dict[str, Any]) -> None:
     story.hears(down("a"), ill("b", 0), now=1)
 
     assert story.running["j"] == [0, 1]
-    assert told(story, "delete") == []
+    assert instructions(story, "delete") == []
 
 
 def test_d39_the_label_of_the_job_counts_before_the_default() -> None:
@@ -1903,18 +1932,18 @@ def test_d39_the_label_of_the_job_counts_before_the_default() -> None:
 
     story.hears(ill("a", 0), now=1)
 
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
 
 
 def test_d39_a_new_configuration_counts_for_jobs_that_run() -> None:
     story = Story("a b c", conf=rules())
     runs(story, j=NO_RECOVERY)
     story.hears(ill("a", 0), now=1)
-    assert told(story, "delete") == []
+    assert instructions(story, "delete") == []
 
     story.hears(ConfChanged(rules(default_fault_scheduling="grace")), now=2)
 
-    assert told(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
+    assert instructions(story, "delete") == ["delete j: 0,1 (CardUnhealthy)"]
     assert [*story.engine.view.job_states["j"].job.assumed] == ["fault-scheduling"]
 
     story.hears(ConfChanged(rules()), now=3)

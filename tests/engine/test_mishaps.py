@@ -61,14 +61,14 @@ def soon(mode: str = "fair") -> Conf:
     return conf(allocate={"reservation": mode, "reservation-after-seconds": 60})
 
 
-def test_a_job_that_comes_and_goes_in_one_breath_was_never_there() -> None:
+def test_a_job_that_comes_and_goes_in_one_batch_leaves_no_trace() -> None:
     story = Story("a", conf=conf())
 
     assert story.hears(JobArrived(job("j")), JobGone("j")) == []
     assert story.arrives(job("k"), now=1) == ["bind k: 0 on a 01234567"]
 
 
-def test_a_job_that_comes_with_another_configuration_is_let_in_once() -> None:
+def test_a_job_that_comes_with_another_configuration_is_admitted_once() -> None:
     story = Story("a", conf=conf())
     said = story.hears(JobArrived(job("j")), ConfChanged(conf("allocate")))
 
@@ -91,7 +91,7 @@ def test_others_of_its_queue_leave_it_what_it_has_reserved(mode: str) -> None:
     assert story.running["big"] == [0, 1]
 
 
-def test_nobody_takes_the_share_of_a_queue_that_was_freed_by_eviction() -> None:
+def test_no_other_job_takes_the_queue_share_that_an_eviction_freed() -> None:
     story = Story("a b c", queues=[queue("q", 8)], conf=conf(PREEMPT))
     story.arrives(job("low", queue="q"))
     story.arrives(job("high", priority=9, queue="q"), now=1)
@@ -101,7 +101,7 @@ def test_nobody_takes_the_share_of_a_queue_that_was_freed_by_eviction() -> None:
     assert any(line.startswith("bind high: ") for line in said)
 
 
-def test_who_loses_its_reservation_waits_where_it_did_before() -> None:
+def test_a_job_that_loses_its_reservation_waits_where_it_did_before() -> None:
     off = conf("allocate, preempt", allocate={"reservation": "off"})
     story = Story("a", conf=off)
     story.arrives(job("low"))
@@ -155,7 +155,7 @@ def test_a_job_of_another_product_may_be_what_closes_the_leaves() -> None:
     assert story.hears(JobGone("x"), now=2)[0].startswith("bind w: ")
 
 
-def test_company_that_was_there_before_we_heard_of_it_is_company() -> None:
+def test_pods_that_are_found_running_satisfy_pod_affinity() -> None:
     story = Story("a", conf=conf())
     story.arrives(job("n", 1, demand=NEAR))
 
@@ -163,7 +163,7 @@ def test_company_that_was_there_before_we_heard_of_it_is_company() -> None:
     assert said == ["bind n: 0 on a 1"]
 
 
-def test_prey_that_was_there_before_we_heard_of_it_is_prey() -> None:
+def test_pods_that_are_found_running_are_candidates_for_eviction() -> None:
     story = Story("a", conf=conf("allocate, preempt"))
     story.hears(NodesChanged((node("a", []),)))
     story.arrives(job("high", priority=9), now=1)
@@ -172,7 +172,7 @@ def test_prey_that_was_there_before_we_heard_of_it_is_prey() -> None:
     assert "evict low: 0 for high (preempt)" in said
 
 
-def test_company_helps_those_who_ask_for_nothing_too() -> None:
+def test_a_peer_also_starts_best_effort_jobs_with_pod_affinity() -> None:
     story = Story("a b", conf=conf("allocate, backfill"))
     story.arrives(job("chip", 8, 3, demand=NEAR))
     story.arrives(Job("modest", A2, 0, 0, roles=(Role("h", 0, demand=NEAR),)))
@@ -231,7 +231,7 @@ def test_an_hour_that_is_called_too_early_is_asked_for_again() -> None:
     assert story.wakes(61) == ["reserved waits"]
 
 
-def test_who_uses_up_another_resource_is_in_the_way() -> None:
+def test_a_job_that_uses_up_another_resource_is_a_blocker() -> None:
     cpu = Demand(resources=(("cpu", 2),))
     story = Story([node("a", resources={"cpu": 2})], conf=conf("allocate"))
     story.arrives(job("e", 1, demand=cpu))
@@ -241,7 +241,7 @@ def test_who_uses_up_another_resource_is_in_the_way() -> None:
     assert [*story.engine.reservations["h"].blockers] == ["e"]
 
 
-def test_a_job_that_a_new_configuration_forbids_is_told_so() -> None:
+def test_a_job_that_a_new_configuration_forbids_is_reported_invalid() -> None:
     per_pod = replace(conf().settings, job_requests=JobRequests.PER_POD)
     loose = replace(conf(), settings=per_pod)
     story = Story([Node("a", OTHER, 8, 255)], conf=loose)
@@ -251,7 +251,7 @@ def test_a_job_that_a_new_configuration_forbids_is_told_so() -> None:
     assert story.hears(ConfChanged(conf()), now=2) == ["invalid j"]
 
 
-def test_what_is_free_does_not_depend_on_who_joined_when() -> None:
+def test_free_chips_do_not_depend_on_when_nodes_and_jobs_joined() -> None:
     story = Story([node("a", range(4, 8))])
     cluster = story.engine.view.cluster
     story.engine.handle(JobArrived(job("j", 4), at("a 0123")), 0.0)
@@ -294,7 +294,7 @@ def test_a_queue_that_is_gone_and_an_idle_hour_say_nothing() -> None:
     assert story.engine.view.account("q").allocated.get(NPU, 0) == 0
 
 
-def test_an_empty_cluster_is_asked_for_scores_in_vain() -> None:
+def test_an_empty_cluster_has_no_scores() -> None:
     packs = {"name": "binpack", "arguments": {"binpack.resources": NPU}}
     story = Story("a", conf=conf(tiers=[["gang"], [packs]]))
     story.hears(NodesGone(("a",)))
@@ -313,12 +313,12 @@ def test_a_configuration_may_lack_allocate() -> None:
 
 
 @pytest.mark.parametrize("actions", ["allocate", "enqueue, allocate"])
-def test_in_a_closed_queue_no_job_starts_whoever_votes(actions: str) -> None:
+def test_in_a_closed_queue_no_job_starts_whichever_plugins_vote(actions: str) -> None:
     closed = queue("q", is_open=False)
     story = Story("a", queues=[closed], conf=conf(actions, [["gang"]]))
     story.arrives(job("j", queue="q"))
 
-    assert story.told == ["job 'j' waits: needs 1 x 8 chips; queue 'q' is closed"]
+    assert story.messages == ["job 'j' waits: needs 1 x 8 chips; queue 'q' is closed"]
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -375,7 +375,7 @@ def test_a_gang_that_lost_a_pod_gets_a_reservation_for_it() -> None:
     assert said[0] == "bind gang: 1 on b 01234567"
 
 
-def test_weights_count_also_for_those_who_wait_long() -> None:
+def test_weights_also_count_for_overdue_jobs() -> None:
     """Queue p has three nodes of four, and its jobs end; q has one and waits."""
     story = Story("a b c d", queues=[queue("p", weight=3), queue("q")], conf=soon())
     for i in range(3):
@@ -403,14 +403,14 @@ def test_a_job_that_is_over_needs_no_reservation() -> None:
 
 
 class Shy(Plugin):
-    """Lets nobody start."""
+    """Lets no job start."""
 
     def job_ready(self, job_state: JobState) -> bool:
         del job_state
         return False
 
 
-def test_who_may_never_start_is_given_no_reservation_over_and_over() -> None:
+def test_a_job_that_a_plugin_never_starts_gets_no_reservation() -> None:
     document = {
         "actions": "allocate",
         "tiers": [{"plugins": [{"name": "shy"}]}],
@@ -438,8 +438,8 @@ def test_where_rounds_run_out_it_goes_on_soon(monkeypatch: pytest.MonkeyPatch) -
     assert story.wakes(2)[0] == "bind n: 0 on a 1"
 
 
-def test_who_outranks_a_reservation_is_tried_though_nothing_seems_free() -> None:
-    """It was told why it waits before there was a reservation to use."""
+def test_a_job_that_outranks_a_reservation_is_tried_on_reserved_chips() -> None:
+    """Its reason was reported before there was a reservation to use."""
     tiers, after = [["priority", "gang"]], {"reservation-after-seconds": 60}
     story = Story("a b", conf=conf("allocate", tiers, allocate=after))
     story.arrives(job("one"), job("two"))

@@ -1,4 +1,4 @@
-"""Bound, but never running: jobs that are released, nodes that are set aside."""
+"""Bound, but never running: jobs that are released, nodes that are quarantined."""
 
 import pytest
 from msgspec.structs import replace
@@ -47,7 +47,7 @@ def bound(pods: int = 2, nodes: str = "a b", **changes: int) -> Story:
 # Released.
 
 
-def test_a_job_of_which_nobody_says_who_runs_is_left_alone() -> None:
+def test_a_job_without_reports_of_running_pods_is_left_alone() -> None:
     story = Story("a")
     story.arrives(job("j"))
 
@@ -61,7 +61,7 @@ def test_a_job_whose_pods_do_not_all_run_in_time_is_released() -> None:
     assert story.wakes(599.0) == []
     assert story.wakes(600.0) == ["delete j: 0,1 (NeverRan)", "released j", "wake 1200"]
 
-    assert story.told == [
+    assert story.messages == [
         (
             "job 'j' is released: 1 of 2 pods did not run within 600 s; "
             "it is placed again in 10 s"
@@ -83,7 +83,7 @@ def test_a_released_job_is_placed_again_when_its_time_has_come() -> None:
     story.wakes(600.0)
 
     assert story.hears(PodsGone("j", (0, 1)), now=605.0) == ["waiting j", "wake 610"]
-    assert story.told[0].endswith("; its pods did not run, it is retried in 5 s")
+    assert story.messages[0].endswith("; its pods did not run, it is retried in 5 s")
     found = story.engine.explain("j")
     assert isinstance(found, Waiting)
     assert found.because == "its pods did not run, it is retried in 5 s"
@@ -93,7 +93,7 @@ def test_a_released_job_is_placed_again_when_its_time_has_come() -> None:
     assert story.wakes(610.0)[0] == "bind j: 0 on a 01234567, 1 on b 01234567"
 
 
-def test_it_rests_twice_as_long_each_time_up_to_ten_minutes() -> None:
+def test_the_backoff_doubles_each_time_up_to_ten_minutes() -> None:
     story = bound(1, "a")
     rests = []
     now = 0.0
@@ -121,7 +121,7 @@ def test_a_job_that_came_to_run_begins_with_the_first_rest_again() -> None:
 
     story.wakes(1210.0)
 
-    assert story.told[0].endswith("in 10 s")
+    assert story.messages[0].endswith("in 10 s")
 
 
 def test_a_job_all_of_whose_pods_ran_once_is_not_released() -> None:
@@ -181,7 +181,7 @@ def test_zero_is_never() -> None:
     assert story.wakes(1e6) == []
 
 
-def test_who_keeps_the_books_releases_nobody_until_it_decides() -> None:
+def test_a_standby_releases_no_job_until_it_leads() -> None:
     story = Story("a", conf=DEFAULT.quiet)
     story.hears(JobArrived(job("j"), at("a 01234567"), 0.0), PodsRun("j", (), 0.0))
     assert story.wakes(700.0) == []
@@ -201,7 +201,7 @@ def test_a_restart_does_not_begin_the_time_anew() -> None:
     assert story.wakes(750.0)[0] == "delete j: 0 (NeverRan)"
 
 
-def test_a_job_that_returns_rests_all_the_same() -> None:
+def test_a_job_that_returns_keeps_its_backoff() -> None:
     story = bound(1, "a")
     story.wakes(600.0)
     story.hears(JobGone("j", returns=True), now=601.0)
@@ -218,10 +218,10 @@ def test_another_job_of_its_name_does_not_rest() -> None:
     assert story.arrives(job("j"), now=602.0) == ["bind j: 0 on a 01234567"]
 
 
-# Set aside.
+# Quarantine.
 
 
-def test_a_node_that_refuses_a_pod_is_set_aside_and_the_pod_goes_elsewhere() -> None:
+def test_a_node_that_refuses_a_pod_is_quarantined_and_the_pod_moves() -> None:
     story = Story("a b")
     story.arrives(job("j"))
 
@@ -233,7 +233,7 @@ def test_a_node_that_refuses_a_pod_is_set_aside_and_the_pod_goes_elsewhere() -> 
         "bind j: 0 on b 01234567",
         "wake 305",
     ]
-    assert story.told == [
+    assert story.messages == [
         f"node 'a' refused a pod of job 'j': {WHY}; it is quarantined for 300 s"
     ]
     assert {n: each.until for n, each in story.engine.quarantined.items()} == {
@@ -241,13 +241,13 @@ def test_a_node_that_refuses_a_pod_is_set_aside_and_the_pod_goes_elsewhere() -> 
     }
 
 
-def test_jobs_are_told_that_a_node_is_set_aside() -> None:
+def test_a_quarantined_node_is_a_reason_of_pending_jobs() -> None:
     story = Story("a")
     story.arrives(job("j"))
 
     story.hears(PodsRefused("j", (0,)), PodsGone("j", (0,)))
 
-    assert "nodes: 1 quarantined because they refused pods" in story.told[-1]
+    assert "nodes: 1 quarantined because they refused pods" in story.messages[-1]
     found = story.engine.explain("j")
     assert isinstance(found, Waiting)
     assert found.reasons == {Reason.QUARANTINED: 1}
@@ -264,14 +264,14 @@ def test_a_node_takes_pods_again_when_its_time_is_over() -> None:
 
 
 def refused_at(story: Story, now: float, pods: int = 1) -> float:
-    """How long the node is set aside after the pods of j were refused."""
+    """How long the node is quarantined after the pods of j were refused."""
     story.hears(*(PodsRefused("j", (n,)) for n in range(pods)), now=now)
     (found,) = story.engine.quarantined.values()
     story.hears(PodsGone("j", tuple(range(pods))))
     return found.until - now
 
 
-def test_a_node_that_refuses_again_soon_is_set_aside_twice_as_long() -> None:
+def test_a_node_that_refuses_again_soon_is_quarantined_twice_as_long() -> None:
     story = Story("a")
     story.arrives(job("j"))
     now, lasted = 0.0, []
@@ -340,7 +340,7 @@ def test_only_the_refused_pod_of_a_gang_is_replaced() -> None:
     assert "bind j: 1 on d 01234567" in said
 
 
-def test_a_gang_whose_pods_are_refused_again_and_again_rests_and_is_released() -> None:
+def test_a_gang_with_repeated_refusals_backs_off_and_is_released() -> None:
     story = bound(2, "a b c d e f g h i j")
     story.hears(PodsRefused("j", (1,)), PodsGone("j", (1,)), now=100.0)
     assert story.running == {"j": [0, 1]}
@@ -356,7 +356,7 @@ def test_a_gang_whose_pods_are_refused_again_and_again_rests_and_is_released() -
     assert story.wakes(600.0)[0] == "delete j: 0,1 (NeverRan)"
 
 
-def test_no_more_than_a_fifth_of_the_nodes_is_set_aside() -> None:
+def test_no_more_than_a_fifth_of_the_nodes_is_quarantined() -> None:
     names = [f"n{i}" for i in range(10)]
     story = Story(" ".join(names))
     story.arrives(*(job(f"j{i}") for i in range(4)))
@@ -365,7 +365,7 @@ def test_no_more_than_a_fifth_of_the_nodes_is_set_aside() -> None:
         story.hears(PodsRefused(f"j{i}", (0,)), JobGone(f"j{i}"), now=float(i))
 
     assert [*story.engine.quarantined] == ["n2", "n3"]
-    assert story.told == [
+    assert story.messages == [
         (
             "node 'n3' refused a pod of job 'j3'; it is quarantined for 300 s; "
             "too many nodes are quarantined, 'n1' is released"
@@ -381,7 +381,7 @@ def test_a_refused_pod_is_deleted_also_where_nothing_else_is_known_of_it() -> No
     ]
 
 
-def test_nodes_are_not_set_aside_for_no_time() -> None:
+def test_nodes_are_not_quarantined_where_the_time_is_zero() -> None:
     story = Story("a b", conf=within(aside_s=0))
     story.arrives(job("j"))
 
@@ -390,7 +390,7 @@ def test_nodes_are_not_set_aside_for_no_time() -> None:
     assert said == ["delete j: 0 (PodRefused)", "bind j: 0 on a 01234567"]
 
 
-def test_who_keeps_the_books_knows_who_is_set_aside() -> None:
+def test_a_standby_knows_the_quarantined_nodes() -> None:
     story = Story("a b", conf=DEFAULT.quiet)
     story.hears(JobArrived(job("j"), at("a 01234567")))
 
@@ -399,7 +399,7 @@ def test_who_keeps_the_books_knows_who_is_set_aside() -> None:
 
 
 @pytest.mark.parametrize("moved", [False, True])
-def test_a_node_that_changes_stays_aside(*, moved: bool) -> None:
+def test_a_node_that_changes_stays_quarantined(*, moved: bool) -> None:
     story = Story("a b")
     story.arrives(job("j"))
     story.hears(PodsRefused("j", (0,)), JobGone("j"))
@@ -420,7 +420,7 @@ def test_a_node_that_is_gone_is_forgotten() -> None:
     assert story.engine.quarantined == {}
 
 
-def test_a_node_stays_aside_after_a_restart() -> None:
+def test_a_node_stays_quarantined_after_a_restart() -> None:
     before = Story("a b")
     before.arrives(job("j"))
     before.hears(PodsRefused("j", (0,), WHY), PodsGone("j", (0,)))
@@ -436,7 +436,7 @@ def test_a_node_stays_aside_after_a_restart() -> None:
 
 
 def test_the_time_does_not_run_out_while_a_job_is_repaired() -> None:
-    engine = Story("a b").engine  # the books of a story know nothing of repairs
+    engine = Story("a b").engine  # the ledger of a story knows nothing of repairs
     recovery = Recovery(mode=FaultMode.GRACE, pods_only=True, escalates=False)
     engine.handle(JobArrived(job("j", pods=2, recovery=recovery)), 0.0)
     engine.handle(PodsRun("j", (0,)), 0.0)
@@ -450,7 +450,7 @@ def test_the_time_does_not_run_out_while_a_job_is_repaired() -> None:
     assert not [each for each in map(words, said) if "NeverRan" in each]
 
 
-def test_what_is_reserved_on_a_node_that_is_set_aside_is_given_up() -> None:
+def test_a_reservation_on_a_quarantined_node_is_dropped() -> None:
     rules = conf(allocate={"reservation-after-seconds": 1})
     story = Story("a b", conf=rules)
     story.arrives(job("small", chips=4, estimate_s=100.0), job("x", chips=4))

@@ -1,7 +1,7 @@
 """Which pods may be deleted because of faults, by the rules alone.
 
 Written from the vendor's fault handling and the decisions, not from the engine: causes
-in their order, who is deleted for them, the budget of retries, the brake.
+in their order, the pods deleted for them, the budget of retries, the rate limit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -44,11 +44,11 @@ class Wards:
         """Where pods were placed last."""
         self.asked: dict[str, float] = {}
         self.unsure: set[str] = set()
-        """Jobs of which nobody knows since a restart whether they were asked."""
+        """Jobs of which it is unknown since a restart whether they were asked."""
         self.parted: set[str] = set()
         """Jobs that wanted only faulty pods deleted when some were."""
         self.retries: dict[str, int] = {}
-        self.brake: list[tuple[float, str, int]] = []
+        self.deletions: list[tuple[float, str, int]] = []
         self.episodes: dict[str, dict[int, Cause]] = {}
         """Job -> its faulty pods when some were deleted in this cycle."""
         self.tried: dict[str, None] = {}
@@ -83,7 +83,7 @@ class Wards:
                 pass
 
     def _ail(self, event: PodsAil, ledger: "Ledger") -> None:
-        """Who is asked to end may well end badly; that is no further fault."""
+        """A pod that is asked to end may well end badly; that is no further fault."""
         for pod in [pod for pod in self.ails if pod[0] == event.job]:
             del self.ails[pod]
         for cause in reversed(ITS_OWN):
@@ -126,7 +126,7 @@ class Wards:
             self.parted.discard(said.job)
 
     def remember(self, said: PersistRepair, ledger: "Ledger") -> None:
-        """What was deleted is known to whoever comes after a restart."""
+        """What was deleted is known to the engine after a restart."""
         record = said.record
         self.written[said.job] = set() if record is None else {*record.deleted}
         if record is None or record.is_over or not record.deleted:
@@ -159,7 +159,7 @@ class Wards:
     def delete(self, said: Delete, ledger: "Ledger") -> None:
         """Pods are deleted: complain unless the rules say so."""
         pods = {(said.job, n) for n in said.replicas}
-        assert pods, f"nobody to delete: {said}"
+        assert pods, f"no pod to delete: {said}"
         assert pods <= {*ledger.pods, *self.lost, *self.ails}, f"no pods: {said}"
         if pods <= self.deleted.keys() and not pods & self.lost.keys():
             self._press(said, pods, ledger)
@@ -177,7 +177,7 @@ class Wards:
             assert self.retries[said.job] <= recovery.retries, f"no try left: {said}"
         if not faulty and said.job in self.asked:
             held = sum(pod[0] == said.job for pod in ledger.pods)
-            assert held < ledger.jobs[said.job].n_pods, f"nobody ended: {said}"
+            assert held < ledger.jobs[said.job].n_pods, f"no pod ended: {said}"
         elif not faulty:
             self._is_escalation(said, recovery, ledger)
         else:
@@ -185,7 +185,7 @@ class Wards:
             first = min(faulty.values(), key=[*Cause].index)
             assert said.cause == first, (said, faulty)
             self._in_the_way_asked_for(said, recovery, faulty, ledger)
-        self._within_brake(said, ledger)
+        self._within_rate_limit(said, ledger)
         if recovery.pods_only or recovery.process:
             self.parted.add(said.job)
         for pod in pods:
@@ -198,19 +198,19 @@ class Wards:
             self.forced |= pods
 
     def _episode(self, name: str, ledger: "Ledger") -> dict[int, Cause]:
-        """Who is faulty when pods of a job are deleted, maybe in two parts."""
+        """The faulty pods when pods of a job are deleted, maybe in two parts."""
         if name not in self.episodes:
             self.episodes[name] = self.faulty(name, ledger)
         return self.episodes[name]
 
     def _press(self, said: Delete, pods: set[Pod], ledger: "Ledger") -> None:
-        """Pods that were deleted before do not end, or nobody can end them now."""
+        """Pods that were deleted before do not end, or no node can end them now."""
         grace = ledger.conf.settings.repairs.grace_s
         assert said.force, f"deleted twice: {said}"
         assert not pods & self.forced, f"forced twice: {said}"
         since = min(self.deleted[pod] for pod in pods)
-        nobody = not {self.node[pod] for pod in pods} & ledger.nodes.keys()
-        assert nobody or self.now >= since + grace, f"too early: {said}"
+        is_node_gone = not {self.node[pod] for pod in pods} & ledger.nodes.keys()
+        assert is_node_gone or self.now >= since + grace, f"too early: {said}"
         self.forced |= pods
 
     def _is_right(
@@ -264,10 +264,10 @@ class Wards:
             assert recovery.mode is FaultMode.FORCE or all_lost, f"no grace: {said}"
         else:
             assert recovery.mode is FaultMode.GRACE, f"not forced: {said}"
-            assert not lost, f"grace for nobody: {said}"
+            assert not lost, f"grace for lost pods: {said}"
 
     def _is_lost(self, pod: Pod, ledger: "Ledger") -> bool:
-        """Whether nobody is there who could end the pod."""
+        """Whether no node is there that could end the pod."""
         held = ledger.pods.get(pod)
         name = self.lost.get(pod, self.node[pod]) if held is None else held.node
         node = ledger.nodes.get(name)
@@ -275,25 +275,27 @@ class Wards:
             return True
         return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
 
-    def _within_brake(self, said: Delete, ledger: "Ledger") -> None:
+    def _within_rate_limit(self, said: Delete, ledger: "Ledger") -> None:
         """Not too many in a while; the first job of a while always may."""
         rules = ledger.conf.settings.repairs
         new = len({*said.replicas})
-        while self.brake and self.brake[0][0] <= self.now - rules.brake_s:
-            self.brake.pop(0)
-        part = self.brake and self.brake[-1][:2] == (self.now, said.job)
-        others = sum(n for _at, _job, n in (self.brake[:-1] if part else self.brake))
-        recent = sum(n for _at, _job, n in self.brake)
+        while self.deletions and self.deletions[0][0] <= self.now - rules.brake_s:
+            self.deletions.pop(0)
+        part = self.deletions and self.deletions[-1][:2] == (self.now, said.job)
+        others = sum(
+            n for _at, _job, n in (self.deletions[:-1] if part else self.deletions)
+        )
+        recent = sum(n for _at, _job, n in self.deletions)
         if others:
             back = {(name, n) for name, pods in self.written.items() for n in pods}
             back |= self.gone.keys()
             there = ledger.pods.keys() | back - ledger.done
             most = rules.brake_percent * len(there)
             fast = rules.brake_percent == 100
-            assert fast or 100 * (recent + new) <= most, f"the brake: {said}"
+            assert fast or 100 * (recent + new) <= most, f"the rate limit: {said}"
         if part:
-            new += self.brake.pop()[2]
-        self.brake.append((self.now, said.job, new))
+            new += self.deletions.pop()[2]
+        self.deletions.append((self.now, said.job, new))
 
     # Causes.
 

@@ -54,7 +54,7 @@ def test_pods_that_run_count_in_what_may_run() -> None:
     assert story.engine.cycle.quota.limit(job_state) is None
 
 
-def test_who_is_overdue_may_use_what_its_queue_may_ever_use() -> None:
+def test_an_overdue_job_is_limited_by_the_capability_of_its_queue() -> None:
     kept = Queue("kept", guarantee={NPU: 4000})
     story = Story("a b", queues=[queue("q"), kept], conf=conf("enqueue"))
     story.arrives(
@@ -68,7 +68,7 @@ def test_who_is_overdue_may_use_what_its_queue_may_ever_use() -> None:
 
 
 class Strict(Plugin):
-    """Nobody starts, or nobody may wait for a place, as it is told."""
+    """Lets no job start, or pipelines none, as its attributes say."""
 
     ready = True
     content = True
@@ -135,7 +135,7 @@ def test_no_place_is_kept_with_which_a_plugin_is_not_content(
     assert engine.view.job_states["low"].terminating == set()
 
 
-def test_what_ends_is_kept_for_nobody_with_whom_a_plugin_is_not_content(
+def test_no_reservation_is_made_for_a_job_that_a_plugin_does_not_pipeline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = strict_engine()
@@ -155,7 +155,7 @@ FREELY = conf(
     (("priority", "gang"), ("predicates",)),
     allocate={"reservation-after-seconds": 10},
 )
-"""Nobody has a quota, and ten seconds are too long."""
+"""No queue has a quota, and ten seconds are too long."""
 
 
 def reserved() -> Story:
@@ -205,7 +205,7 @@ def test_a_reservation_that_is_made_anew_where_it_was_is_no_news() -> None:
 
     story.hears(NodesChanged((node("b", labels={"x": "1"}),)), now=12)
 
-    assert story.told == []
+    assert story.messages == []
     assert [*story.engine.reservations] == ["big"]
 
 
@@ -286,11 +286,11 @@ def test_a_job_that_outranks_pods_that_are_found_searches_again() -> None:
     found = [JobArrived(job(f"on-{n}"), at(f"{n} 01234567"), started=0.0) for n in "ab"]
     said = story.hears(*found, now=2)
 
-    who = [line.split()[4] for line in said if line.startswith("evict ")]
-    assert who == ["y", "z"]
+    evictors = [line.split()[4] for line in said if line.startswith("evict ")]
+    assert evictors == ["y", "z"]
 
 
-def test_who_joins_others_it_likes_is_tried_when_they_come() -> None:
+def test_a_job_with_pod_affinity_is_retried_when_another_job_starts() -> None:
     near = Demand(near=(PodTerm("host", ()),), labels=(("app", "x"),))
     nodes = [node("a", labels={"host": "a"}), node("b", labels={"host": "b"})]
     story = Story(nodes, conf=conf())
@@ -302,14 +302,14 @@ def test_who_joins_others_it_likes_is_tried_when_they_come() -> None:
     assert {"j", "k"} == story.running.keys()
 
 
-def test_a_job_that_was_told_and_cannot_fit_is_not_told_again() -> None:
+def test_a_job_that_still_cannot_fit_is_not_bound_after_other_events() -> None:
     tiers = (("priority", "gang"), ("predicates",))
     story = Story("a b", conf=conf("allocate", tiers))
     story.arrives(job("one", 4, 2), job("two", 8))
     assert story.arrives(job("big", 8, 2), now=1)[0] == "waiting big"
 
     said = story.hears(
-        JobGone("nobody"), NodesChanged((node("c", ready=False),)), now=2
+        JobGone("unknown"), NodesChanged((node("c", ready=False),)), now=2
     )
 
     assert not any(line.startswith("bind") for line in said)
@@ -326,7 +326,7 @@ def test_a_report_is_said_only_if_it_is_news() -> None:
 
 
 @pytest.mark.parametrize("lists_all", [True, False])
-def test_who_is_overdue_may_use_nothing_that_no_node_has(
+def test_an_overdue_job_is_limited_to_resources_that_nodes_have(
     lists_all: bool,  # noqa: FBT001
 ) -> None:
     story = Story([node("a", lists_all=lists_all)], conf=conf("enqueue"))

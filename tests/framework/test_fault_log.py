@@ -120,7 +120,7 @@ def test_a_node_that_came_back_and_fell_ill_again_is_not_forgotten(
     assert [*book.open] == [("n0", Cause.NODE, "")]
 
 
-def test_nobody_knows_of_a_node_without_a_name(book: FaultLog) -> None:
+def test_a_change_from_no_node_to_no_node_is_ignored(book: FaultLog) -> None:
     book.nodes_changed(None, None, 1.0)
 
     assert book.version == 0
@@ -159,7 +159,7 @@ def test_a_job_and_a_node_of_one_name_do_not_heal_each_other(book: FaultLog) -> 
     assert [key[1] for key in book.open] == [Cause.CHIP]
 
 
-def test_a_node_is_set_aside_until_it_is_taken_back(book: FaultLog) -> None:
+def test_a_node_is_quarantined_until_it_is_released(book: FaultLog) -> None:
     book.nodes_changed(None, WELL, 0.0)
     book.node_quarantined("n0", "no", 1.0, until=301.0)
     book.nodes_changed(WELL, replace(WELL, cordoned=True), 2.0)
@@ -214,15 +214,15 @@ def test_a_pod_ails_because_of_its_own_chips_its_node_and_itself(
     assert book.keys_about("a", PodFault(1, Cause.POD, "n0")) == ()
 
 
-def test_news_are_told_in_order_with_how_long_it_took(book: FaultLog) -> None:
+def test_news_come_in_order_with_their_durations(book: FaultLog) -> None:
     book.nodes_changed(None, WELL, 0.0)
     before = book.version
     book.nodes_changed(WELL, CHIP_3, 1.0)
     book.acted([("n0", Cause.CHIP, "chip 3")], "a", 3.0)
     book.nodes_changed(CHIP_3, WELL, 8.0)
 
-    told = [(each.stage, each.lasted_s) for each in book.news(before)]
-    assert told == [(Stage.SEEN, 0.0), (Stage.ACTED, 2.0), (Stage.RECOVERED, 7.0)]
+    reported = [(each.stage, each.lasted_s) for each in book.news(before)]
+    assert reported == [(Stage.SEEN, 0.0), (Stage.ACTED, 2.0), (Stage.RECOVERED, 7.0)]
     assert [each.stage for each in book.news(book.version - 1)] == [Stage.RECOVERED]
     assert [*book.news(book.version)] == []
     assert book.counts == {(Cause.CHIP, stage): 1 for stage in Stage}
@@ -265,7 +265,7 @@ WRITTEN = (
 
 
 @pytest.mark.parametrize("first", ["faults", "nodes"])
-def test_after_a_restart_lives_go_on_whoever_comes_first(
+def test_after_a_restart_faults_go_on_whichever_events_come_first(
     book: FaultLog, first: str
 ) -> None:
     def nodes() -> None:
@@ -317,7 +317,7 @@ def test_a_life_begins_as_it_was_written_although_clocks_differ(
     assert (fault.seen, fault.acted, fault.jobs) == (1.0, 1.0, ("b",))
 
 
-def test_what_nobody_confirms_is_believed_for_a_day(book: FaultLog) -> None:
+def test_a_stored_fault_that_is_not_confirmed_is_kept_for_a_day(book: FaultLog) -> None:
     book.known([Fault("gone", Cause.CHIP, "chip 0", seen=1.0)], 10.0)
     book.nodes_changed(None, WELL, 10.0)
     assert len(book.open) == 1
@@ -328,7 +328,7 @@ def test_what_nobody_confirms_is_believed_for_a_day(book: FaultLog) -> None:
     assert not book.open
 
 
-def test_a_node_is_set_aside_after_a_restart_until_its_time_has_come(
+def test_a_node_stays_quarantined_after_a_restart_until_its_time_is_over(
     book: FaultLog,
 ) -> None:
     aside = Fault("n0", Cause.REFUSAL, seen=1.0, until=20.0)

@@ -71,7 +71,7 @@ def test_pods_that_ended_well_ask_for_nothing() -> None:
     assert job_state.total == {NPU: 16_000}
 
 
-def test_a_job_that_is_another_keeps_who_ended_well() -> None:
+def test_a_job_with_another_spec_keeps_its_succeeded_pods() -> None:
     job_state = JobState(Job("j", A2, 8, 3))
     job_state.finish([0])
 

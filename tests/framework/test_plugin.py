@@ -25,7 +25,7 @@ from ringleaf.plugins import PLUGINS
 
 
 @pytest.mark.parametrize("method", [*HOOKS.values(), *EVENTS])
-def test_a_hook_that_nobody_defined_has_no_answer(method: str) -> None:
+def test_a_hook_that_a_plugin_does_not_define_has_no_answer(method: str) -> None:
     hook = getattr(Plugin(Stage().view, {}), method)
     about = [None] * (hook.__code__.co_argcount - 1)
 
@@ -92,12 +92,12 @@ class Fair(Plugin):
     by_rank: ClassVar[frozenset[str]] = per_job
 
     def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
-        """Nobody."""
+        """No victims."""
         del evictor
         return [*victims][:0]
 
     def reclaimable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
-        """Nobody."""
+        """No victims."""
         return self.preemptable(evictor, victims)
 
 
@@ -123,7 +123,7 @@ class Unlike(Fair):
         pytest.param(Unlike, "Preemptable", False, id="not of what is overridden"),
     ],
 )
-def test_who_judges_each_job_by_itself(
+def test_which_plugins_judge_each_job_by_itself(
     plugin: type[Plugin], vote: str, *, want: bool
 ) -> None:
     assert judges_per_job(plugin, vote) is want

@@ -1,4 +1,4 @@
-"""The brake: how many pods may be deleted because of faults in a while."""
+"""The eviction rate limit: how many pods faults may delete in a while."""
 
 import pytest
 
@@ -16,73 +16,76 @@ from ringleaf.model.settings import RepairSettings
         pytest.param(100, 90, 90, True, id="without a limit, whatever is deleted"),
     ],
 )
-def test_what_the_brake_allows_of_100_pods(
+def test_what_the_rate_limit_allows_of_100_pods(
     percent: int,
     deleted: int,
     more: int,
     allowed: bool,  # noqa: FBT001 - a table
 ) -> None:
-    brake = EvictionRateLimit()
+    rate_limit = EvictionRateLimit()
     if deleted:
-        brake.count(10.0, "j", deleted)
+        rate_limit.count(10.0, "j", deleted)
 
     assert (
-        brake.allows(more, 100, 20.0, RepairSettings(brake_percent=percent)) is allowed
+        rate_limit.allows(more, 100, 20.0, RepairSettings(brake_percent=percent))
+        is allowed
     )
 
 
 def test_deletions_are_forgotten_after_the_window() -> None:
-    brake, rules = EvictionRateLimit(), RepairSettings(brake_percent=5, brake_s=60)
-    brake.count(10.0, "j", 5)
+    rate_limit, rules = EvictionRateLimit(), RepairSettings(brake_percent=5, brake_s=60)
+    rate_limit.count(10.0, "j", 5)
 
-    assert not brake.allows(1, 100, 69.0, rules)
-    assert brake.next_at(rules) == 70.0
-    assert brake.allows(1, 100, 70.0, rules)
+    assert not rate_limit.allows(1, 100, 69.0, rules)
+    assert rate_limit.next_at(rules) == 70.0
+    assert rate_limit.allows(1, 100, 70.0, rules)
 
 
 def test_what_is_known_twice_counts_once_and_what_is_late_in_its_place() -> None:
-    brake, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
+    rate_limit, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
     for at, job in ((10.0, "j"), (10.0, "j"), (5.0, "k")):
-        brake.count_once(at, job, 2)
+        rate_limit.count_once(at, job, 2)
 
-    assert brake.recent(20.0, rules) == 4
-    assert brake.next_at(rules) == 65.0
+    assert rate_limit.recent(20.0, rules) == 4
+    assert rate_limit.next_at(rules) == 65.0
 
 
 def test_what_was_written_down_is_the_number_whatever_a_record_says() -> None:
-    brake, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
+    rate_limit, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
     written = [Deletion(4.0, "k", 3), Deletion(10.0, "j", 1), Deletion(10.0, "j", 1)]
-    brake.count_once(10.0, "j", 5)
+    rate_limit.count_once(10.0, "j", 5)
     for _twice in range(2):
-        brake.known(written, 20.0)
-    brake.count_once(10.0, "j", 5)
+        rate_limit.known(written, 20.0)
+    rate_limit.count_once(10.0, "j", 5)
 
-    assert brake.recent(20.0, rules) == 5
-    assert brake.next_at(rules) == 64.0
+    assert rate_limit.recent(20.0, rules) == 5
+    assert rate_limit.next_at(rules) == 64.0
 
 
 def test_what_was_deleted_later_than_now_was_deleted_now() -> None:
-    brake, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
-    brake.known([Deletion(1e9, "j", 5)], 20.0)
+    rate_limit, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
+    rate_limit.known([Deletion(1e9, "j", 5)], 20.0)
 
-    assert brake.next_at(rules) == 80.0
+    assert rate_limit.next_at(rules) == 80.0
 
 
 def test_what_is_deleted_twice_at_one_time_counts_twice() -> None:
-    brake, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
-    brake.count(10.0, "j", 2)
-    brake.count(10.0, "j", 3)
+    rate_limit, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
+    rate_limit.count(10.0, "j", 2)
+    rate_limit.count(10.0, "j", 3)
 
-    assert brake.recent(20.0, rules) == 5
-    assert brake.allows(0, 100, 20.0, rules)
+    assert rate_limit.recent(20.0, rules) == 5
+    assert rate_limit.allows(0, 100, 20.0, rules)
 
 
 def test_a_sum_of_many_deletions_replaces_the_one_before_and_what_it_counts() -> None:
-    brake, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
-    brake.count_once(10.0, "early", 3)
+    rate_limit, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
+    rate_limit.count_once(10.0, "early", 3)
     for pods in (7, 9):
-        brake.known([Deletion(10.0 + pods, "", pods), Deletion(30.0, "j", 1)], 40.0)
-    brake.count_once(15.0, "also early", 3)
-    brake.count_once(31.0, "late", 2)
+        rate_limit.known(
+            [Deletion(10.0 + pods, "", pods), Deletion(30.0, "j", 1)], 40.0
+        )
+    rate_limit.count_once(15.0, "also early", 3)
+    rate_limit.count_once(31.0, "late", 2)
 
-    assert brake.recent(40.0, rules) == 12
+    assert rate_limit.recent(40.0, rules) == 12

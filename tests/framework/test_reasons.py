@@ -1,4 +1,4 @@
-"""What jobs are told of their queues: figures, and each thing once."""
+"""The reasons that jobs get about their queues: figures, and each thing once."""
 
 from tests.actions.test_reserve import soon
 from tests.engine.story import Story, conf, job, node, queue
@@ -26,8 +26,8 @@ def test_other_figures_are_no_news_and_an_explanation_has_those_of_now() -> None
     story = Story("A B C", queues=[queue("q", 16)], conf=ALLOCATE)
     story.arrives(job("one", 4, queue="q"), job("two", 4, queue="q"))
     story.arrives(job("big", 8, 2, queue="q"), now=1)
-    (told,) = reports(story)
-    assert told == (
+    (message,) = reports(story)
+    assert message == (
         "job 'big' waits: needs 2 x 8 chips; queue 'q' has no room: "
         "8 of 16 chips used, job wants 16"
     )

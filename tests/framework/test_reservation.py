@@ -1,4 +1,4 @@
-"""Reservations: what is held of them, who is in their way, who may use them."""
+"""Reservations: what is held of them, which jobs block them, which may use them."""
 
 from math import inf
 
@@ -27,7 +27,7 @@ BIG = Job("big", A2, 8, 2)
 PLACES = (Placement(0, "A0", WHOLE), Placement(1, "A1", WHOLE))
 
 
-def a_booking(*, aged: bool = True, job: Job = BIG) -> Reservation:
+def a_reservation(*, aged: bool = True, job: Job = BIG) -> Reservation:
     return Reservation(job, PLACES, since=3.0, why="", aged=aged)
 
 
@@ -45,7 +45,7 @@ def test_what_is_free_of_it_is_held_and_more_when_more_is() -> None:
     statement = Statement(cluster)
     statement.hold("other", 0, 0b1111)
     statement.commit()
-    reservation = a_booking()
+    reservation = a_reservation()
 
     reservation.hold(cluster)
     assert cluster.free.tolist() == [0, 0]
@@ -61,7 +61,7 @@ def test_how_many_pods_its_nodes_would_hold_at_most() -> None:
     statement = Statement(cluster)
     statement.hold("other", 0, 0b1111)
     statement.commit()
-    reservation = a_booking()
+    reservation = a_reservation()
 
     assert reservation.room(cluster, 8) == 0
     reservation.hold(cluster)
@@ -72,7 +72,7 @@ def test_how_many_pods_its_nodes_would_hold_at_most() -> None:
 
 def test_letting_go_twice_is_letting_go_once() -> None:
     cluster = leaves("A ##")
-    reservation = a_booking()
+    reservation = a_reservation()
     reservation.hold(cluster)
     with Statement(cluster) as statement:
         statement.drop(reservation.owner)
@@ -82,8 +82,8 @@ def test_letting_go_twice_is_letting_go_once() -> None:
     assert cluster.free.tolist() == [0, 0]
 
 
-def test_who_holds_some_of_it_is_in_its_way() -> None:
-    reservation = a_booking()
+def test_a_job_that_holds_chips_of_the_reservation_blocks_it() -> None:
+    reservation = a_reservation()
     inside, outside = (
         runs("inside", Placement(0, "A1", (7,))),
         runs("outside", Placement(0, "B0", (0,))),
@@ -96,8 +96,8 @@ def test_who_holds_some_of_it_is_in_its_way() -> None:
     assert not reservation.blockers
 
 
-def test_who_is_in_the_way_elsewhere_is_so_until_all_its_pods_are_gone() -> None:
-    reservation = a_booking()
+def test_a_blocker_on_other_nodes_blocks_until_all_its_pods_are_gone() -> None:
+    reservation = a_reservation()
     other = runs("other", Placement(0, "B0", (0,)))
     reservation.elsewhere.add("other")
     reservation.blockers["other"] = other
@@ -109,8 +109,8 @@ def test_who_is_in_the_way_elsewhere_is_so_until_all_its_pods_are_gone() -> None
     assert not reservation.blockers
 
 
-def test_what_is_free_beside_it_unblocks_only_who_was_in_the_way_elsewhere() -> None:
-    reservation = a_booking()
+def test_chips_freed_on_other_nodes_unblock_only_blockers_on_other_nodes() -> None:
+    reservation = a_reservation()
     inside = runs("inside", Placement(0, "A1", (7,)))
     other = runs("other", Placement(0, "B0", (0,)))
     reservation.blocked_by([inside])
@@ -131,7 +131,7 @@ def test_pods_without_chips_are_in_the_way_of_a_job_that_uses_more(
     uses_more: bool,  # noqa: FBT001 - a row
 ) -> None:
     demand = Demand(resources=(("cpu", 1),)) if uses_more else Demand()
-    reservation = a_booking(job=Job("big", A2, 8, 2, demand=demand))
+    reservation = a_reservation(job=Job("big", A2, 8, 2, demand=demand))
 
     helper = runs("helper", Placement(0, "A0", ()))
     helper.job = Job("helper", A2, 0, demand=Demand(resources=(("cpu", 1),)))
@@ -163,7 +163,7 @@ def test_jobs_that_are_asked_to_end_do_so_at_once() -> None:
 
 
 def test_it_is_ready_when_the_last_one_in_its_way_has_ended() -> None:
-    reservation = a_booking()
+    reservation = a_reservation()
     assert reservation.ready_at == 3.0
 
     place = Placement(0, "A0", WHOLE)
@@ -175,12 +175,12 @@ def test_it_is_ready_when_the_last_one_in_its_way_has_ended() -> None:
 
 
 YIELDS = [
-    pytest.param(4.0, 9.0, True, False, True, id="to who ends in time"),
+    pytest.param(4.0, 9.0, True, False, True, id="to a job that ends in time"),
     pytest.param(5.0, 9.0, True, False, True, id="also on the dot"),
-    pytest.param(6.0, 9.0, True, False, False, id="not to who ends too late"),
-    pytest.param(None, 9.0, True, False, False, id="not to who does not say"),
+    pytest.param(6.0, 9.0, True, False, False, id="not to a job that ends too late"),
+    pytest.param(None, 9.0, True, False, False, id="not to a job without an estimate"),
     pytest.param(4.0, 9.0, False, False, False, id="not where others end for it"),
-    pytest.param(4.0, None, True, False, False, id="not while nobody knows when"),
+    pytest.param(4.0, None, True, False, False, id="not while its start is unknown"),
     pytest.param(4.0, None, True, True, False, id="strictly not either"),
 ]
 
@@ -194,7 +194,7 @@ def test_it_yields(
     strict: bool,
     want: bool,
 ) -> None:
-    reservation = a_booking(aged=aged)
+    reservation = a_reservation(aged=aged)
     reservation.blocked_by([runs("x", Placement(0, "A0", WHOLE), estimate=ready)])
     small = JobState(Job("small", A2, 1, estimate_s=estimate))
 
@@ -214,7 +214,7 @@ def test_it_yields(
 def test_a_reservation_yields_to_a_job_that_cannot_do_without_a_pod_it_lost(
     pods: int, where: str, *, strict: bool, aged: bool, want: bool
 ) -> None:
-    reservation = a_booking(aged=aged)
+    reservation = a_reservation(aged=aged)
     other = runs("other", Placement(0, where, WHOLE))
     other.become(Job("other", A2, 8, pods))
     reservation.blocked_by([other])
@@ -222,7 +222,7 @@ def test_a_reservation_yields_to_a_job_that_cannot_do_without_a_pod_it_lost(
     assert reservation.may_backfill(other, 4.0, strict=strict) == want
 
 
-def test_a_place_is_told_in_the_shape_of_the_topology() -> None:
+def test_a_place_is_described_in_the_shape_of_the_topology() -> None:
     cluster = leaves("A ##", "B #")
     plain = place_words(cluster, BIG, PLACES)
     switched = Job("big", A2, 8, 2, tor_affinity=Schema.NORMAL)
@@ -231,14 +231,14 @@ def test_a_place_is_told_in_the_shape_of_the_topology() -> None:
     assert place_words(cluster, switched, PLACES) == "leaf 'A' (2 pods)"
 
 
-def test_nodes_without_a_leaf_are_not_told_as_one() -> None:
+def test_nodes_without_a_leaf_are_not_described_as_a_leaf() -> None:
     cluster = Cluster([Node("n", A2, 8, full_mask(8))])
     switched = Job("big", A2, 8, tor_affinity=Schema.NORMAL)
 
     assert place_words(cluster, switched, [Placement(0, "n", WHOLE)]) == ""
 
 
-def test_superpods_are_told_by_their_number() -> None:
+def test_superpods_are_described_by_their_number() -> None:
     places = [Placement(i, f"p{i % 2}-00", tuple(range(16))) for i in range(2)]
 
     said = place_words(superpods(1, 1), Job("big", A3, 16, 2), places)

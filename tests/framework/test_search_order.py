@@ -12,13 +12,13 @@ A2 = PRODUCTS["atlas-800t-a2"]
 def add(
     pending: PendingQueue, name: str, key: int, chips: int, queue: str = "q"
 ) -> EquivalenceClass:
-    """A job waits; jobs with the same *chips* stand in one line."""
+    """A job waits; jobs with the same *chips* are in one equivalence class."""
     job_state = JobState(Job(name, A2, chips, queue=queue))
     return pending.add(job_state, (key,))
 
 
 def first_jobs(order: SearchOrder) -> list[str]:
-    """The first jobs of lines, as they are searched for."""
+    """The first jobs of equivalence classes, as they are searched for."""
     found = []
     while (line := order.pop()) is not None:
         found.append(line.front[1].job.name)
@@ -36,7 +36,7 @@ def test_queues_have_their_turns_and_jobs_of_one_their_order() -> None:
     assert first_jobs(order) == ["sooner", "other", "later"]
 
 
-def test_a_line_that_is_not_done_takes_its_place_by_its_next_job() -> None:
+def test_a_class_that_is_not_done_takes_its_place_by_its_next_job() -> None:
     pending = PendingQueue()
     line = add(pending, "first", 1, 8)
     add(pending, "third", 3, 8)
@@ -52,7 +52,7 @@ def test_a_line_that_is_not_done_takes_its_place_by_its_next_job() -> None:
     assert first_jobs(order) == ["second", "third"]
 
 
-def test_jobs_that_left_and_lines_that_are_empty_are_passed_over() -> None:
+def test_jobs_that_left_and_classes_that_are_empty_are_skipped() -> None:
     pending = PendingQueue()
     line = add(pending, "first", 1, 8)
     add(pending, "third", 3, 8)
@@ -65,7 +65,7 @@ def test_jobs_that_left_and_lines_that_are_empty_are_passed_over() -> None:
     assert first_jobs(order) == ["second", "third"]
 
 
-def test_only_a_new_line_before_the_others_of_its_queue_precedes_them() -> None:
+def test_only_a_new_class_before_the_others_of_its_queue_precedes_them() -> None:
     pending = PendingQueue()
     line = add(pending, "second", 2, 8)
     order = SearchOrder([line])

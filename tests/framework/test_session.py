@@ -356,7 +356,7 @@ def test_an_elastic_job_is_warned_of_whole_blocks() -> None:
     assert decision.warnings == ("it starts with 4 pods, not 3: whole blocks of 2",)
 
 
-def test_an_elastic_job_in_superpods_is_told_of_the_blocks_it_needs() -> None:
+def test_the_reason_of_an_elastic_job_names_the_blocks_it_needs() -> None:
     decision = Session(superpods(3)).decide(blocks(8, 3))
 
     assert isinstance(decision, Waiting)
@@ -484,7 +484,7 @@ def test_a_lost_pod_joins_its_block_and_a_block_is_never_half() -> None:
     assert drawn(session.join(job, held)) == "2:p0-00 4:p1-02 5:p1-03"
 
 
-def test_a_pod_that_stands_on_a_node_nobody_knows_is_not_placed_again() -> None:
+def test_a_pod_on_an_unknown_node_is_not_placed_again() -> None:
     session = Session(leaves("A ####"))
     held = before("gone").placements
 
@@ -909,31 +909,31 @@ def test_only_so_many_orders_of_nodes_are_kept() -> None:
     [Job("j", A2, 8, 3), large(3), large(4), common(4)],
     ids=["none", "padding", "foundation", "common"],
 )
-def test_without_hints_a_waiting_job_is_told_the_same_but_what_would_help(
+def test_without_hints_a_pending_job_gets_the_same_reason_and_no_hint(
     job: Job,
 ) -> None:
     cluster = leaves("A ##..", "B #...")
     hold(cluster, "across", "A0 B0")
 
-    told = Session(cluster).decide(job)
+    decision = Session(cluster).decide(job)
     light = Session(cluster).decide(job, hints=False)
 
-    assert isinstance(told, Waiting)
-    assert told.hint
-    assert light == replace(told, hint="")
+    assert isinstance(decision, Waiting)
+    assert decision.hint
+    assert light == replace(decision, hint="")
 
 
-def test_without_hints_jobs_in_superpods_and_repairs_are_told_less() -> None:
+def test_without_hints_jobs_in_superpods_and_repairs_get_only_a_reason() -> None:
     session = Session(superpods(3))
     broken = replace(large(4), previous=before("A0 A1 A2 A3", "A3"))
 
-    for told in (
+    for decision in (
         session.decide(blocks(4), hints=False),
         Session(leaves("A ####")).decide(broken, hints=False),
     ):
-        assert isinstance(told, Waiting)
-        assert told.because
-        assert not told.hint
+        assert isinstance(decision, Waiting)
+        assert decision.because
+        assert not decision.hint
 
 
 def test_a_hint_for_roles_names_pods_with_chips_only() -> None:
@@ -965,7 +965,7 @@ def test_a_hint_for_roles_names_pods_with_chips_only() -> None:
         ),
     ],
 )
-def test_a_job_is_told_where_no_node_is_of_its_product(
+def test_a_job_gets_a_hint_where_no_node_has_its_product(
     products: list[Product], hint: str
 ) -> None:
     cluster = Cluster(node(f"n{i}", product, []) for i, product in enumerate(products))
@@ -976,7 +976,7 @@ def test_a_job_is_told_where_no_node_is_of_its_product(
     assert decision.hint == hint
 
 
-def test_an_elastic_job_is_told_what_of_its_least_would_be_placed() -> None:
+def test_the_hint_of_an_elastic_job_is_about_its_min_available() -> None:
     session = Session(leaves("A ##..", "B ##..", "C ...."))
 
     decision = session.decide(elastic(large(8), 4))
@@ -1006,7 +1006,7 @@ def test_no_pods_join_a_job_that_could_not_be_placed() -> None:
 def test_pods_that_a_job_no_longer_has_are_no_base_for_others(
     roles: tuple[Role, ...],
 ) -> None:
-    """It changed while they ran; somebody else ends them."""
+    """The job changed while they ran; its controller ends them."""
     cluster = superpods(3)
     full = tuple(range(16))
     with Statement(cluster) as statement:

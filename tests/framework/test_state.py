@@ -53,7 +53,7 @@ def test_pods_count_while_they_are_tried_and_no_longer() -> None:
     assert account.requested == {NPU: 4000, "cpu": 500}
 
 
-def test_pods_of_nobody_count_nowhere() -> None:
+def test_pods_of_unknown_jobs_count_in_no_queue() -> None:
     view = a_view()
 
     Statement(view.cluster).hold("stranger", 0, 0b1)
@@ -61,7 +61,7 @@ def test_pods_of_nobody_count_nowhere() -> None:
     assert view.accounts == {}
 
 
-def test_who_is_let_in_owes_what_it_needs_until_it_has_it() -> None:
+def test_an_admitted_job_counts_as_inqueue_what_it_does_not_hold_yet() -> None:
     view = a_view()
     job_state = enters(view, Job("j", A2, 2, 3, min_available=2), Phase.INQUEUE)
     account = view.account("default")
@@ -150,21 +150,21 @@ def test_a_job_without_pods_has_none_that_end() -> None:
     assert job_state.terminating == set()
 
 
-def test_handlers_are_told_of_every_pod() -> None:
+def test_handlers_are_called_for_every_pod() -> None:
     view = a_view()
     enters(view, Job("j", A2, 2))
-    told: list[tuple[str, int, int, int]] = []
+    notified: list[tuple[str, int, int, int]] = []
 
     def handler(
         job_state: JobState, holding: Holding, amounts: dict[str, int], by: int
     ) -> None:
-        told.append((job_state.job.name, holding.replica, amounts[NPU], by))
+        notified.append((job_state.job.name, holding.replica, amounts[NPU], by))
 
     view.handlers.append(handler)
     with Statement(view.cluster) as statement:
         statement.hold("j", 0, 0b11, 1)
 
-    assert told == [("j", 1, 2000, 1), ("j", 1, 2000, -1)]
+    assert notified == [("j", 1, 2000, 1), ("j", 1, 2000, -1)]
 
 
 def test_every_change_moves_the_version() -> None:

@@ -92,8 +92,8 @@ def test_two_nodes_of_one_name_are_no_cluster() -> None:
 
 def test_pods_get_other_labels_where_they_are() -> None:
     cluster = one_node()
-    told: list[tuple[Demand, int]] = []
-    cluster.watchers.append(lambda _job, held, by: told.append((held.demand, by)))
+    notified: list[tuple[Demand, int]] = []
+    cluster.watchers.append(lambda _job, held, by: notified.append((held.demand, by)))
     before = Demand(resources=(("cpu", 1),))
     after, other = replace(before, labels=(("a", "b"),)), Demand(ports=("TCP/1",))
     with Statement(cluster) as statement:
@@ -101,12 +101,12 @@ def test_pods_get_other_labels_where_they_are() -> None:
         statement.hold("one", 0, 0b10, 1, demand=before)
         statement.commit()
     held = list(cluster.holdings["one"])
-    told.clear()
+    notified.clear()
 
     with Statement(cluster) as statement:
         assert statement.relabel("one", {0: after, 1: other})
         assert [each.demand for each in cluster.holdings["one"]] == [after, before]
-        assert told == [(before, -1), (after, 1)]
+        assert notified == [(before, -1), (after, 1)]
 
     assert cluster.holdings["one"] == held
     assert cluster.free.item(0) == 0xFC
@@ -131,8 +131,8 @@ def test_many_pods_are_held_like_one_after_the_other_and_taken_back() -> None:
         )
         for _each in range(2)
     ]
-    told: list[tuple[str, Holding, int]] = []
-    both[0].watchers.append(lambda *what: told.append(what))
+    notified: list[tuple[str, Holding, int]] = []
+    both[0].watchers.append(lambda *what: notified.append(what))
 
     with Statement(both[0]) as many, Statement(both[1]) as each:
         many.hold_many(held)
@@ -149,11 +149,11 @@ def test_many_pods_are_held_like_one_after_the_other_and_taken_back() -> None:
         assert both[0].holdings == both[1].holdings
         assert both[0].changes == both[1].changes == [0, 1, 0, 1]
         assert both[0].uplinks.crossings() == both[1].uplinks.crossings()
-        assert told == [(name, one, 1) for name, one in held]
+        assert notified == [(name, one, 1) for name, one in held]
 
     assert both[0].holdings == {}
     assert both[0].free.tolist() == both[1].free.tolist()
     assert both[0].taken.tolist() == [0, 0]
     assert both[0].node_table.resources.room.tolist() == [[4000, 4000]]
     assert both[0].uplinks.crossings() == {}
-    assert told[len(held) :] == [(name, one, -1) for name, one in reversed(held)]
+    assert notified[len(held) :] == [(name, one, -1) for name, one in reversed(held)]

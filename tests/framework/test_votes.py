@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from tests.plugins.stage import A2, Stage, asks, pods, told
+from tests.plugins.stage import A2, Stage, as_text, asks, pods
 
 from ringleaf.config.vocabulary import FLAG_OF
 from ringleaf.framework.job_state import JobState
@@ -50,11 +50,11 @@ def asked(hook: str, tiers: Sequence[Sequence[object]], *about: object) -> Any: 
 @pytest.mark.parametrize(
     ("tiers", "want"),
     [
-        pytest.param([], None, id="nobody asked: fine"),
-        pytest.param([[None], [None]], None, id="nobody refuses: fine"),
+        pytest.param([], None, id="no plugin: fine"),
+        pytest.param([[None], [None]], None, id="no plugin refuses: fine"),
         pytest.param([["no"], [None]], "no", id="one refusal in the first tier counts"),
         pytest.param([[None], ["no"]], "no", id="one refusal in a later tier counts"),
-        pytest.param([["one", "two"]], "one", id="the first refusal is told"),
+        pytest.param([["one", "two"]], "one", id="the first refusal is reported"),
     ],
 )
 def test_a_job_is_valid_if_all_plugins_say_so(
@@ -66,11 +66,13 @@ def test_a_job_is_valid_if_all_plugins_say_so(
 @pytest.mark.parametrize(
     ("tiers", "want"),
     [
-        pytest.param([], True, id="nobody asked: yes"),
+        pytest.param([], True, id="no plugin: yes"),
         pytest.param([[True, True], [True]], True, id="all agree: yes"),
         pytest.param([[True, False]], False, id="one in the tier disagrees: no"),
         pytest.param([[True], [False]], False, id="one in a later tier disagrees: no"),
-        pytest.param([[SILENT], [True]], True, id="who has no hook is not asked"),
+        pytest.param(
+            [[SILENT], [True]], True, id="a plugin without the hook does not vote"
+        ),
     ],
 )
 @pytest.mark.parametrize("hook", ["job_ready", "allocatable", "preemptive"])
@@ -87,8 +89,8 @@ def test_every_plugin_must_agree(
 @pytest.mark.parametrize(
     ("tiers", "want"),
     [
-        pytest.param([], False, id="nobody asked: no"),
-        pytest.param([[False], [False]], False, id="nobody says so: no"),
+        pytest.param([], False, id="no plugin: no"),
+        pytest.param([[False], [False]], False, id="no plugin says so: no"),
         pytest.param([[False], [True]], True, id="one suffices, in any tier"),
     ],
 )
@@ -102,7 +104,7 @@ def test_one_plugin_suffices_to_find_a_queue_overused(
 @pytest.mark.parametrize(
     ("tiers", "want"),
     [
-        pytest.param([], True, id="nobody asked: yes"),
+        pytest.param([], True, id="no plugin: yes"),
         pytest.param([[ABSTAIN], [ABSTAIN]], True, id="all abstain: yes"),
         pytest.param([[REJECT]], False, id="one rejects: no"),
         pytest.param(
@@ -128,15 +130,15 @@ def test_a_reject_refuses_and_a_permit_ends_the_walk_after_its_tier(
 @pytest.mark.parametrize(
     ("tiers", "want"),
     [
-        pytest.param([], False, id="nobody asked: no"),
-        pytest.param([[SILENT]], False, id="nobody has an opinion: no"),
+        pytest.param([], False, id="no plugin: no"),
+        pytest.param([[SILENT]], False, id="no plugin has an opinion: no"),
         pytest.param([[True, True]], True, id="all of the tier agree: yes"),
         pytest.param([[True, False]], False, id="one of the tier disagrees: no"),
         pytest.param([[True], [False]], True, id="the first tier decides"),
         pytest.param([[SILENT], [False]], False, id="the first that has an opinion"),
     ],
 )
-def test_the_first_tier_with_an_opinion_says_who_starves(
+def test_the_first_tier_with_an_opinion_says_whether_a_job_starves(
     tiers: list[list[object]],
     want: bool,  # noqa: FBT001
 ) -> None:
@@ -146,19 +148,23 @@ def test_the_first_tier_with_an_opinion_says_who_starves(
 @pytest.mark.parametrize(
     ("tiers", "want"),
     [
-        pytest.param([], "", id="nobody asked: nobody goes"),
+        pytest.param([], "", id="no plugin: no victims"),
         pytest.param([["a1 a0"]], "a0 a1", id="in the order of the candidates"),
         pytest.param([["a0 a1", "a1 b0"]], "a1", id="inside a tier they must agree"),
-        pytest.param([[None, "a1"]], "a1", id="who abstains is passed over"),
+        pytest.param([[None, "a1"]], "a1", id="a plugin that abstains is skipped"),
         pytest.param([["a0"], ["a1"]], "a0", id="the first tier decides"),
         pytest.param([[None], ["a1"]], "a1", id="that does not abstain as a whole"),
-        pytest.param([[""], ["a1"]], "", id="a tier for nobody ends the round"),
+        pytest.param(
+            [[""], ["a1"]], "", id="a tier that names no victim ends the round"
+        ),
         pytest.param([["a0", "b0"], ["a1"]], "", id="so does one that cannot agree"),
-        pytest.param([[SILENT], ["b0"]], "b0", id="who has no hook is not asked"),
+        pytest.param(
+            [[SILENT], ["b0"]], "b0", id="a plugin without the hook does not vote"
+        ),
     ],
 )
 @pytest.mark.parametrize("hook", ["preemptable", "reclaimable"])
-def test_victims_are_those_on_whom_the_first_tier_agrees(
+def test_victims_are_the_pods_on_which_the_first_tier_agrees(
     hook: str, tiers: list[list[Any]], want: str
 ) -> None:
     answers = [
@@ -169,7 +175,7 @@ def test_victims_are_those_on_whom_the_first_tier_agrees(
     evictor = stage.waits("j")
     votes = votes_of(hook, answers, stage)
 
-    assert told(getattr(votes, hook)(evictor, pods("a0 a1 b0"))) == want
+    assert as_text(getattr(votes, hook)(evictor, pods("a0 a1 b0"))) == want
 
 
 class ByPriority(Plugin):
@@ -256,8 +262,8 @@ def test_the_first_plugin_with_a_preference_orders_queues(
 @pytest.mark.parametrize(
     ("answers", "want"),
     [
-        pytest.param([], None, id="nobody asked: no opinion"),
-        pytest.param([None, None], None, id="nobody refuses any: no opinion"),
+        pytest.param([], None, id="no plugin: no opinion"),
+        pytest.param([None, None], None, id="no plugin refuses any: no opinion"),
         pytest.param(["110"], "110", id="one has an opinion"),
         pytest.param(["110", None, "011"], "010", id="all must allow a node"),
     ],
@@ -278,8 +284,8 @@ def test_a_node_must_pass_every_predicate(
 @pytest.mark.parametrize(
     ("answers", "want"),
     [
-        pytest.param([], None, id="nobody asked: no opinion"),
-        pytest.param([None], None, id="nobody scores: no opinion"),
+        pytest.param([], None, id="no plugin: no opinion"),
+        pytest.param([None], None, id="no plugin scores: no opinion"),
         pytest.param([[1.0, 2.0], None, [10.0, 5.0]], [11.0, 7.0], id="the sum"),
     ],
 )
@@ -346,7 +352,7 @@ def test_a_flag_takes_a_vote_away(vote: str) -> None:
     assert len(heard) == (1 if vote in FLAG_OF else 2)
 
 
-def test_everybody_is_told_of_a_job_that_is_let_in() -> None:
+def test_every_plugin_is_notified_of_an_admitted_job() -> None:
     heard: list[str] = []
 
     class Ear(Plugin):

@@ -513,7 +513,7 @@ def test_a_cluster_has_one_index() -> None:
         pytest.param([], Demand(ports=("TCP/80",)), False, id="ports"),
     ],
 )
-def test_whom_pods_elsewhere_concern(
+def test_which_pods_depend_on_pods_of_other_nodes(
     pods: Pods,
     pod: Demand,
     heeds: bool,  # noqa: FBT001
@@ -536,7 +536,7 @@ def test_pods_that_ask_for_nothing_of_a_resource_are_counted() -> None:
     ]
 
 
-def test_the_version_moves_when_a_pod_does_that_somebody_asked_for() -> None:
+def test_the_version_moves_with_pods_that_a_requested_selector_matches() -> None:
     where = cluster("a", "b")
     found = neighbours_of(where)
     found.bare("cpu")
@@ -552,7 +552,7 @@ def test_the_version_moves_when_a_pod_does_that_somebody_asked_for() -> None:
     assert found.version == 1
 
 
-def test_selectors_that_nobody_asks_for_any_more_are_dropped(
+def test_selectors_that_are_no_longer_requested_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(neighbours, "MOST_KINDS", 2)
@@ -604,7 +604,7 @@ def test_what_running_pods_want_outlasts_new_questions() -> None:
     assert those(found.port_taken(Demand(ports=("TCP/80",)))) == [0]
 
 
-def test_a_pod_that_went_concerns_nobody() -> None:
+def test_a_pod_that_was_rolled_back_concerns_no_other_pod() -> None:
     where = cluster("a", "b")
     found = neighbours_of(where)
     with Statement(where) as statement:

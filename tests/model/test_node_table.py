@@ -130,7 +130,7 @@ def test_taints_keep_pods_away_that_do_not_tolerate_them_all() -> None:
     ]
 
 
-def test_the_first_taint_that_keeps_a_pod_away_is_told() -> None:
+def test_the_first_taint_that_a_pod_does_not_tolerate_is_reported() -> None:
     train = Toleration("npu", Match.EXISTS)
 
     assert str(node_table().taints.worst_taint(3, ())) == "npu=train:NoSchedule"

@@ -137,7 +137,7 @@ def test_two_nodes_in_one_slot() -> None:
         ),
     ],
 )
-def test_every_gap_is_told(slots: tuple[int, ...], gaps: list[str]) -> None:
+def test_every_gap_is_reported(slots: tuple[int, ...], gaps: list[str]) -> None:
     assert found(leaf(0, *slots)) == [
         f"leaf 0 'L0': {gap} without a gap" for gap in gaps
     ]
@@ -218,12 +218,12 @@ def test_pairs_become_leaves_and_slots_in_order_of_appearance() -> None:
     assert topology_of([]) == Topology(1)
 
 
-def test_leaves_whose_names_only_look_alike_stay_apart_and_are_told() -> None:
+def test_leaves_with_similar_addresses_stay_apart_and_are_reported() -> None:
     topology = topology_of([("a", ("x/y", "z")), ("b", ("x", "y/z"))])
 
     assert len(topology.switches) == 2
-    told = problems_of(topology)[0]
-    assert told.startswith("leaf address 'x/y/z' (tor_ip) is listed 2")
+    problem = problems_of(topology)[0]
+    assert problem.startswith("leaf address 'x/y/z' (tor_ip) is listed 2")
 
 
 def test_seats_are_slots_and_what_is_left_is_out_of_place() -> None:

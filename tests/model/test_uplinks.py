@@ -1,4 +1,4 @@
-"""Who crosses which leaf, and what pods say of it."""
+"""Which jobs cross which leaf, and what pods say of it."""
 
 import numpy as np
 import pytest

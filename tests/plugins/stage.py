@@ -103,6 +103,6 @@ def pods(text: str) -> list[Victim]:
     return [Victim(each[0], int(each[1:])) for each in text.split()]
 
 
-def told(victims: Iterable[Victim]) -> str:
-    """The same backwards."""
+def as_text(victims: Iterable[Victim]) -> str:
+    """The inverse of ``pods``."""
     return " ".join(f"{victim.job}{victim.replica}" for victim in victims)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.plugins.stage import Stage, pods, told
+from tests.plugins.stage import Stage, as_text, pods
 
 
 @pytest.mark.parametrize("vote", ["preemptable", "reclaimable"])
@@ -13,4 +13,4 @@ def test_pods_of_the_system_are_never_evicted(vote: str) -> None:
     evictor = stage.waits("j", priority=9)
 
     found = getattr(stage.votes("conformance"), vote)(evictor, pods("a0 s0"))
-    assert told(found) == "a0"
+    assert as_text(found) == "a0"

@@ -8,7 +8,7 @@ from ringleaf.model.demand import Demand
 from ringleaf.model.job import Role
 from ringleaf.model.queue import Queue
 from ringleaf.plugins.drf import is_no_more, share_of
-from tests.plugins.stage import Stage, asks, pods, told
+from tests.plugins.stage import Stage, as_text, asks, pods
 
 HIERARCHY = {
     "actions": "allocate",
@@ -80,12 +80,12 @@ def test_victims_have_no_less_without_them_than_the_evictor_with_its_pods(
     job_state = stage.waits("j", replicas=evictor)
 
     found = stage.votes("drf").preemptable(job_state, pods("a3 a2 a1 a0"))
-    assert told(found) == want
+    assert as_text(found) == want
 
 
 def once_placed(job_state: JobState, stage: Stage) -> str:
     """Whose pods may go, of a job that has a half: tells the evictor's share."""
-    return told(stage.votes("drf").preemptable(job_state, pods("a3 a2 a1 a0")))
+    return as_text(stage.votes("drf").preemptable(job_state, pods("a3 a2 a1 a0")))
 
 
 def test_what_the_evictor_has_counts_with_what_it_still_needs() -> None:
@@ -279,7 +279,7 @@ def test_queues_give_back_while_they_stay_behind_the_evictors(
     stage.waits("more", queue="q", replicas=4)
 
     found = stage.voting(HIERARCHY).reclaimable(job_state, pods("a2 a1 a0"))
-    assert told(found) == want
+    assert as_text(found) == want
 
 
 def test_jobs_of_a_queue_that_is_gone_are_on_a_branch_of_their_own() -> None:
@@ -289,7 +289,7 @@ def test_jobs_of_a_queue_that_is_gone_are_on_a_branch_of_their_own() -> None:
     stage.waits("more", queue="q", replicas=4)
 
     found = stage.voting(HIERARCHY).reclaimable(job_state, pods("a2"))
-    assert told(found) == "a2"
+    assert as_text(found) == "a2"
 
 
 def test_a_job_that_asks_for_nothing_is_never_sated() -> None:

@@ -127,10 +127,10 @@ def test_a_scenario_and_its_log_run_by_it(tmp_path: Path) -> None:
     assert plan_file(str(scenario), as_json=True, record=str(log)) == 0
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     bound = {
-        told["bind"]["job"]: told["bind"]["placements"][0]["node"]
+        instruction["bind"]["job"]: instruction["bind"]["placements"][0]["node"]
         for line in lines[1:]
-        for told in line["instructions"]
-        if "bind" in told
+        for instruction in line["instructions"]
+        if "bind" in instruction
     }
     assert bound == {"day": "b-light", "late": "a-dark"}
     assert replay_file(str(log), as_json=True) == 0

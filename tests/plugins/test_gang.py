@@ -5,7 +5,7 @@ import pytest
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Role
 from ringleaf.model.placement import Placement
-from tests.plugins.stage import Stage, asks, pods, told
+from tests.plugins.stage import Stage, as_text, asks, pods
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_pods_that_can_start_anywhere(demand: Demand, want: bool) -> None:  # no
     ("least", "candidates", "want"),
     [
         pytest.param(2, "a3 a2 a1", "a3 a2", id="while more run than must"),
-        pytest.param(4, "a3 a2 a1", "", id="nobody of a gang without surplus"),
+        pytest.param(4, "a3 a2 a1", "", id="no pod of a gang without surplus"),
         pytest.param(4, "a3 a2 a1 a0", "a3 a2 a1 a0", id="ours: but the whole of it"),
         pytest.param(3, "a3 b0 a2", "a3 b0", id="each job is counted by itself"),
     ],
@@ -163,7 +163,7 @@ def test_a_job_gives_what_it_can_spare_or_all_of_it(
     evictor = stage.waits("j")
 
     found = getattr(stage.votes("gang"), vote)(evictor, pods(candidates))
-    assert told(found) == want
+    assert as_text(found) == want
 
 
 def test_pods_that_end_already_need_not_be_named_for_a_job_to_go_whole() -> None:
@@ -171,5 +171,5 @@ def test_pods_that_end_already_need_not_be_named_for_a_job_to_go_whole() -> None
     stage.runs("a", "0 1 2").terminating = frozenset({0})
     votes = stage.votes("gang")
 
-    assert told(votes.preemptable(stage.waits("j"), pods("a2 a1"))) == "a2 a1"
-    assert told(votes.preemptable(stage.waits("k"), pods("a2"))) == ""
+    assert as_text(votes.preemptable(stage.waits("j"), pods("a2 a1"))) == "a2 a1"
+    assert as_text(votes.preemptable(stage.waits("k"), pods("a2"))) == ""

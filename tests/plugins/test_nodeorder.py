@@ -352,7 +352,7 @@ def test_all_scores_are_added_up_by_the_weights_of_volcano() -> None:
     ]
 
 
-def test_scores_do_not_depend_on_who_else_is_asked() -> None:
+def test_scores_do_not_depend_on_the_other_nodes() -> None:
     where = zoned("eww.")
     plugin, job = NodeOrder(where, {}), Job("new", A2, 0)
     role = Role("", 0, demand=Demand(prefers=(Preferred(3, EAST), Preferred(1, WEST))))

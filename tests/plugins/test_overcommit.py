@@ -15,7 +15,7 @@ def conf(arguments: dict[str, object]) -> dict[str, object]:
     ("arguments", "chips", "want"),
     [
         pytest.param(
-            {}, 14, True, id="16 used + 8 let in + 14 = 38 of 32 x 1.2 = 38.4"
+            {}, 14, True, id="16 used + 8 admitted + 14 = 38 of 32 x 1.2 = 38.4"
         ),
         pytest.param({}, 15, False, id="39 are more than 38.4"),
         pytest.param(
@@ -34,12 +34,12 @@ def conf(arguments: dict[str, object]) -> dict[str, object]:
         ),
     ],
 )
-def test_what_is_used_let_in_and_needed_is_within_the_cluster_times_the_factor(
+def test_used_admitted_and_needed_chips_are_within_the_cluster_times_the_factor(
     arguments: dict[str, object],
     chips: int,
     want: bool,  # noqa: FBT001
 ) -> None:
-    """Four nodes of 8 chips: 16 are used, a job that needs 8 was let in."""
+    """Four nodes of 8 chips: 16 are used, a job that needs 8 was admitted."""
     stage = Stage()
     stage.runs("runs", "0 1")
     stage.view.move(stage.waits("in"), Phase.INQUEUE)

@@ -1,4 +1,4 @@
-"""Kubernetes' conditions, what switches them off, and whom they refuse."""
+"""Kubernetes' conditions, what switches them off, and the nodes they refuse."""
 
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.plugins.stage import Stage, pods, told
+from tests.plugins.stage import Stage, as_text, pods
 
 
 def test_higher_priority_goes_first() -> None:
@@ -18,7 +18,7 @@ def test_higher_priority_goes_first() -> None:
     [
         pytest.param(3, "a0 b0", id="victims of any lower priority"),
         pytest.param(2, "a0", id="equal priority is safe"),
-        pytest.param(1, "", id="nobody below: nobody goes"),
+        pytest.param(1, "", id="no job below: no victims"),
     ],
 )
 def test_victims_have_a_strictly_lower_priority(evictor: int, want: str) -> None:
@@ -28,7 +28,7 @@ def test_victims_have_a_strictly_lower_priority(evictor: int, want: str) -> None
     job_state = stage.waits("j", priority=evictor)
 
     found = stage.votes("priority").preemptable(job_state, pods("a0 b0"))
-    assert told(found) == want
+    assert as_text(found) == want
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ringleaf.framework.job_state import Phase
 from ringleaf.model.queue import Queue
 from ringleaf.plugins.proportion import Claim, Proportion, filled, queue_shares
-from tests.plugins.stage import CHIPS, Stage, asks, pods, told
+from tests.plugins.stage import CHIPS, Stage, as_text, asks, pods
 
 TOTAL: Final = {"cpu": 12}
 
@@ -61,7 +61,7 @@ def queue(name: str, weight: int = 1, least: int = 0, most: int | None = None) -
             [queue("a", least=6), queue("b")],
             [0, 99],
             [6, 6],
-            id="a guarantee is kept where nobody asks for it",
+            id="a guarantee is kept where no job asks for it",
         ),
         pytest.param(
             [queue("a", least=10), queue("b"), queue("c")],
@@ -79,7 +79,7 @@ def queue(name: str, weight: int = 1, least: int = 0, most: int | None = None) -
             [queue("a"), queue("b"), queue("c")],
             [4, 4, 4],
             [4, 4, 4],
-            id="all fits: everybody gets what it asks",
+            id="all fits: every queue gets what it asks",
         ),
         pytest.param(
             [queue(name) for name in "abcde"],
@@ -178,7 +178,7 @@ def test_filling_gives_away_all_there_is_and_no_more(
         for claim, part in zip(listed, parts, strict=True)
     )
     assert min(asked, total) - len(listed) < sum(parts) <= total
-    # Nobody below what it asks has less for its weight than somebody above its low.
+    # No queue below its request has less for its weight than one above its low.
     for one, part in zip(listed, parts, strict=True):
         for other, larger in zip(listed, parts, strict=True):
             if part < one.high and larger > other.low:
@@ -195,10 +195,10 @@ def test_the_share_is_what_is_used_of_what_is_deserved() -> None:
     assert plugin.part("p").deserved == {CHIPS: 16_000}
     assert plugin.share(stage.view.queues["p"]) == 12 / 16
     assert plugin.share(stage.view.queues["q"]) == 0.0
-    assert plugin.share(Queue("nobody's")) == 0.0
+    assert plugin.share(Queue("unknown")) == 0.0
 
 
-def test_who_deserves_nothing_and_uses_something_has_all() -> None:
+def test_a_queue_that_deserves_nothing_and_uses_something_has_a_full_share() -> None:
     stage = Stage(queues=[Queue("p", 0), Queue("q")])
     stage.runs("a", "0", queue="p")
     plugin = stage.votes("proportion").plugins["proportion"]
@@ -295,15 +295,15 @@ def test_a_queue_takes_and_evicts_within_what_it_deserves(
 @pytest.mark.parametrize(
     ("least", "want"),
     [
-        pytest.param(12, True, id="12 + 16 used + 8 let in - 4 to spare = 32 of 32"),
+        pytest.param(12, True, id="12 + 16 used + 8 admitted - 4 to spare = 32 of 32"),
         pytest.param(13, False, id="33 are more than 32"),
     ],
 )
-def test_jobs_are_let_in_within_the_real_capability(
+def test_jobs_are_admitted_within_the_real_capability(
     least: int,
     want: bool,  # noqa: FBT001
 ) -> None:
-    """Job a runs 16 pods of a chip and needs 12; job b was let in and needs 8."""
+    """Job a runs 16 pods of a chip and needs 12; job b was admitted and needs 8."""
     stage = Stage()
     stage.runs("a", "0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1", chips=1, min_available=12)
     stage.view.move(stage.waits("b"), Phase.INQUEUE)
@@ -312,7 +312,7 @@ def test_jobs_are_let_in_within_the_real_capability(
     assert stage.votes("proportion").job_enqueueable(job_state) is want
 
 
-def test_only_resources_that_the_job_needs_count_when_it_is_let_in() -> None:
+def test_only_resources_that_the_job_needs_count_when_it_is_admitted() -> None:
     stage = Stage(nodes=1, resources={"cpu": 1000})
     stage.view.move(stage.waits("in", chips=1, demand=asks(cpu=5000)), Phase.INQUEUE)
     votes = stage.votes("proportion")
@@ -344,7 +344,7 @@ def test_victims_go_while_their_queue_uses_more_than_it_deserves() -> None:
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("a2 a1 a0"))
-    assert told(found) == "a2"
+    assert as_text(found) == "a2"
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_a_gang_goes_whole_when_it_cannot_spare_a_pod(least: int, want: str) -> 
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("a2 a1 a0"))
-    assert told(found) == want
+    assert as_text(found) == want
 
 
 def test_a_gang_goes_whole_once_its_surplus_is_not_enough() -> None:
@@ -370,7 +370,7 @@ def test_a_gang_goes_whole_once_its_surplus_is_not_enough() -> None:
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("a3 a2 a1 a0"))
-    assert told(found) == "a3 a2 a1 a0"
+    assert as_text(found) == "a3 a2 a1 a0"
 
 
 def test_victims_use_something_of_which_their_queue_has_too_much() -> None:
@@ -380,7 +380,7 @@ def test_victims_use_something_of_which_their_queue_has_too_much() -> None:
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("h0 a2"))
-    assert told(found) == "a2"
+    assert as_text(found) == "a2"
 
 
 @pytest.mark.parametrize(
@@ -392,14 +392,16 @@ def test_victims_use_something_of_which_their_queue_has_too_much() -> None:
         pytest.param("a0", "c0", False, id="after a pod that was not named"),
     ],
 )
-def test_who_would_be_named_again(victims: str, gone: str, *, want: bool) -> None:
+def test_which_victims_are_still_agreed_on_after_others_are_gone(
+    victims: str, gone: str, *, want: bool
+) -> None:
     """P uses 4 nodes and deserves 2: a and b go, in this order."""
     stage = Stage(queues=[Queue("p"), Queue("q")])
     for node, name in enumerate("abcd"):
         stage.runs(name, str(node), queue="p")
     votes = stage.votes("gang | proportion")
     named = votes.reclaimable(stage.waits("e", queue="q", replicas=4), pods("a0 b0 c0"))
-    assert told(named) == "a0 b0"
+    assert as_text(named) == "a0 b0"
 
     assert votes.reclaimable.still_agreed(pods(victims), pods(gone)) is want
 
@@ -423,7 +425,7 @@ def test_victims_of_a_queue_that_is_gone_go() -> None:
     evictor = stage.waits("b", queue="q", replicas=4)
 
     found = stage.votes("proportion").reclaimable(evictor, pods("a1 a0"))
-    assert told(found) == "a1 a0"
+    assert as_text(found) == "a1 a0"
 
 
 def test_parts_follow_jobs_queues_and_nodes() -> None:
@@ -470,4 +472,4 @@ def test_what_no_node_names_is_nothing_where_nodes_list_all(
     assert votes.job_enqueueable(wants) is not lists_all
     assert votes.allocatable(own, {"made_up": 1}) is not lists_all
     assert votes.overused(own) is lists_all
-    assert told(votes.reclaimable(wants, pods("h0"))) == ("h0" if lists_all else "")
+    assert as_text(votes.reclaimable(wants, pods("h0"))) == ("h0" if lists_all else "")

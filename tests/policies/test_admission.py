@@ -294,7 +294,7 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
         ),
     ],
 )
-def test_an_illegal_request_is_told_what_is_wrong_and_what_is_nearest(
+def test_an_illegal_request_gets_the_problem_and_the_nearest_legal_request(
     job: Job, settings: Settings, problem: str, hint: str
 ) -> None:
     never = admit(job, settings)

@@ -160,7 +160,7 @@ def reason_of(job: Job, node: Node) -> Reason | None:
         ),
     ],
 )
-def test_the_first_reason_that_applies_is_told(
+def test_the_first_reason_that_applies_is_reported(
     job: Job, node: Node, reason: Reason | None
 ) -> None:
     assert reason_of(job, node) == reason

@@ -55,7 +55,7 @@ def test_leaves_are_drawn_by_slots_as_a_pod_finds_them() -> None:
     assert drawn(found(cluster, large(4, chips=4))) == ["A #.##", "B ####"]
 
 
-def test_faulty_nodes_and_nodes_of_another_product_are_told_apart() -> None:
+def test_faulty_nodes_differ_from_nodes_of_another_product() -> None:
     nodes = [
         Node("a0", A2, 8, 0xFF, leaf="A", slot=0, ready=False),
         Node("a1", A2, 8, 0xFE, faulty=1, leaf="A", slot=1),

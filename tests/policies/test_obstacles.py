@@ -58,7 +58,7 @@ def _nodes(count: int) -> list[Node]:
     return [Node(f"n{i}", A2, 8, 0xFF) for i in range(count)]
 
 
-def test_closed_leaves_are_told_with_the_jobs_that_close_them() -> None:
+def test_closed_leaves_are_reported_with_the_jobs_that_close_them() -> None:
     cluster = leaves("A ####", "B ####", "C ####", "D ####")
     hold(cluster, "job-2", "A0 B0")
     hold(cluster, "job-1", "C0")
@@ -78,7 +78,7 @@ def test_closed_leaves_are_told_with_the_jobs_that_close_them() -> None:
     )
 
 
-def test_one_closed_leaf_is_told_in_the_singular() -> None:
+def test_one_closed_leaf_is_reported_in_the_singular() -> None:
     known = (Leaf("A", crossed_by=(JobType.FOUNDATION,)),)
     cluster = leaves("A ####", "B ####", known=known)
 
@@ -101,7 +101,7 @@ def test_the_end_of_no_single_job_need_be_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "who"),
+    ("settings", "subject"),
     [
         (Settings(), f"leaf rule 1.0: {PADDING}"),
         (TWO, f"leaf rule 2.0: {PADDING}"),
@@ -109,17 +109,19 @@ def test_the_end_of_no_single_job_need_be_enough() -> None:
     ],
     ids=["1.0", "2.0", "single-layer"],
 )
-def test_a_job_that_stays_inside_wants_one_leaf(settings: Settings, who: str) -> None:
+def test_a_job_that_stays_inside_wants_one_leaf(
+    settings: Settings, subject: str
+) -> None:
     found = waiting(leaves("A ##..", "B ##.."), large(3), settings)
 
     assert found.because == (
-        f"{who} stays under one leaf, and none has 3 free nodes; "
+        f"{subject} stays under one leaf, and none has 3 free nodes; "
         "leaf A has the most, 2 free nodes"
     )
     assert (found.missing, found.fitting) == (1, 4)
 
 
-def test_a_padding_job_that_would_pass_as_a_common_one_is_told_so() -> None:
+def test_a_padding_job_that_would_fit_as_a_common_job_gets_a_hint() -> None:
     found = waiting(leaves("A ##..", "B ..##"), large(3))
 
     assert found.hint == (
@@ -220,7 +222,7 @@ def test_exclusive_and_unhealthy_leaves_are_closed_to_foundation_jobs() -> None:
     )
 
 
-def test_a_job_is_told_of_unhealthy_leaves_alone_where_no_job_crosses_one() -> None:
+def test_the_reason_names_only_unhealthy_leaves_where_no_job_crosses_one() -> None:
     known = (Leaf("B", state=LeafState.SHARED, healthy=False),)
     cluster = leaves("A ####", "B ####", known=known)
 
@@ -383,7 +385,7 @@ class TestRepair:
             "1 pod must be replaced, but a pod that stays is under no known leaf switch"
         )
 
-    def test_a_job_that_was_deleted_whole_is_told_as_a_new_one(self) -> None:
+    def test_a_job_that_was_deleted_whole_gets_the_reason_of_a_new_job(self) -> None:
         cluster = leaves("A ##..")
         previous = before("A0 A1", "A0 A1", RestartScope.JOB)
 
@@ -438,7 +440,7 @@ def test_a_smaller_block_is_offered_only_if_its_network_is_healthy() -> None:
 
 
 class Passes(list[int]):
-    """Numbers of pods that count how often somebody goes through them."""
+    """Numbers of pods that count how often they are iterated over."""
 
     n_passes = 0
 
@@ -452,9 +454,9 @@ def test_pods_that_are_lost_are_gone_through_once_however_many_there_were() -> N
     were = tuple(Placement(i, f"p0-0{i}", ()) for i in range(4))
     job = Job("j", A3, 16, 4, previous=Previous(were))
 
-    told = _block_words(cluster, job, np.zeros(4, np.int64), missing)
+    message = _block_words(cluster, job, np.zeros(4, np.int64), missing)
 
-    assert "SuperPoD 0 has" in told
+    assert "SuperPoD 0 has" in message
     assert missing.n_passes == 1
 
 
@@ -477,7 +479,7 @@ def test_a_pod_lost_to_a_faulty_chip_names_its_superpod() -> None:
     )
 
 
-def test_a_job_larger_than_every_leaf_of_a_single_layer_is_told_so() -> None:
+def test_a_job_larger_than_every_leaf_of_a_single_layer_gets_a_reason() -> None:
     found = waiting(leaves("A ####", "B ###"), large(6), SINGLE)
 
     assert found.because == (

@@ -532,7 +532,7 @@ def test_an_unknown_name_finds_nothing(name: str) -> None:
         "very long",
     ],
 )
-def test_an_unknown_name_is_told_the_closest(name: str, hint: str) -> None:
+def test_an_unknown_name_gets_the_closest_as_a_hint(name: str, hint: str) -> None:
     assert similar_product(name) == hint
 
 
@@ -548,7 +548,7 @@ def test_no_two_products_share_a_resource_and_a_schedule_policy() -> None:
             assert not shared, (one.key, other.key)
 
 
-def test_products_are_told_apart_by_their_keys() -> None:
+def test_products_have_different_keys() -> None:
     assert len({hash(product) for product in PRODUCTS.values()}) == len(PRODUCTS)
 
 

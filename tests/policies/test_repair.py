@@ -125,7 +125,7 @@ class TestSwitches1:
 
         assert repaired(cluster, large(4), before("A0 A1 A2 C0", "C0")) is None
 
-    def test_survivors_across_leaves_may_stay_whoever_came_since(self) -> None:
+    def test_survivors_across_leaves_stay_though_another_job_crosses_now(self) -> None:
         cluster = leaves("A ####", "B ####", "C ####")
         hold(cluster, "other", "A3 C3")
 
@@ -558,7 +558,7 @@ class TestPlain:
 
         assert found == "A0 A3 A2"
 
-    def test_a_pod_whose_chips_somebody_took_moves(self) -> None:
+    def test_a_pod_whose_chips_another_job_took_moves(self) -> None:
         cluster = leaves("A ####")
         hold(cluster, "thief", "A1")
 
@@ -659,7 +659,7 @@ def test_2_0_a_job_without_a_label_takes_no_leaf_from_the_pods_that_run() -> Non
 
 
 def test_a_pod_of_before_stays_once_and_so_do_its_chips() -> None:
-    """Whoever wrote the past down may have been wrong."""
+    """The record of the past placements may be wrong."""
     cluster = leaves("A ##")
     own, other = Placement(0, "A0", (0, 1)), Placement(0, "A1", (0, 1))
     overlaps, stranger = Placement(1, "A0", (1, 2)), Placement(7, "A1", (2, 3))

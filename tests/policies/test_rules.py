@@ -191,7 +191,7 @@ def test_best_fit_is_exactly_enough_then_one_more() -> None:
     assert best_fit(8, 8) == (8,)
 
 
-def test_further_groups_follow_the_first_walk_unless_told_otherwise() -> None:
+def test_further_groups_follow_the_first_walk_by_default() -> None:
     assert one_row(3, 4, (1, 3)).rest == (1, 3)
     assert one_row(3, 4, (1, 3), rest=(4,)).rest == (4,)
 

@@ -256,7 +256,7 @@ def test_what_is_left_of_a_block_takes_the_healthier_nodes_of_equal_superpods() 
     }
 
 
-def test_a_job_that_waits_is_told_what_is_left_of_its_blocks() -> None:
+def test_the_reason_of_a_pending_job_names_what_is_left_of_its_blocks() -> None:
     session = Session(superpods(2, 0), Settings(reserve_nodes=0))
 
     decision = session.decide(left_of(4, 2, 0))

@@ -338,10 +338,10 @@ def test_a_refusal_says_wanted_against_found(reason: Reason) -> None:
     job, node, words = REFUSALS[reason]
     cluster, request = Cluster([node]), request_of(job)
 
-    told = refusal_words(cluster, request, 0, reason)
+    message = refusal_words(cluster, request, 0, reason)
 
     assert REASONS[node_reasons(cluster, request).item(0)] is reason
-    assert told == words
+    assert message == words
 
 
 def under(leaf: str | None) -> Cluster:
@@ -371,12 +371,12 @@ NETWORK_REFUSALS: Final = {
 def test_a_refusal_by_the_network_says_its_rule(reason: Reason) -> None:
     request = request_of(a_job("atlas-800t-a2", 8, pods=2))
 
-    told = refusal_words(under("A"), request, 0, reason)
+    message = refusal_words(under("A"), request, 0, reason)
 
-    assert told == NETWORK_REFUSALS[reason]
+    assert message == NETWORK_REFUSALS[reason]
 
 
-def test_a_closed_leaf_is_told_with_the_jobs_that_close_it() -> None:
+def test_a_closed_leaf_is_reported_with_the_jobs_that_close_it() -> None:
     nodes = [a_node(name, "atlas-800t-a2", "01234567") for name in "abc"]
     cluster = Cluster(
         replace(node, leaf=leaf) for node, leaf in zip(nodes, "AAB", strict=True)
@@ -387,26 +387,26 @@ def test_a_closed_leaf_is_told_with_the_jobs_that_close_it() -> None:
             statement.hold(job, 2, 2)
         statement.commit()
 
-    told = refusal_words(
+    message = refusal_words(
         cluster, request_of(a_job("atlas-800t-a2", 8)), 1, Reason.LEAF_CLOSED
     )
 
-    assert told == (
+    assert message == (
         "leaf A is closed to this job: 'eta', 'zeta' cross it, and a second job may "
         "not cross it too"
     )
 
 
-def test_an_unhealthy_leaf_is_told_as_such() -> None:
+def test_an_unhealthy_leaf_is_reported_as_such() -> None:
     known = (Leaf("A", healthy=False),)
     node = a_node("a", "atlas-800t-a2", "01234567")
     cluster = Cluster([replace(node, leaf="A")], known)
 
-    told = refusal_words(
+    message = refusal_words(
         cluster, request_of(a_job("atlas-800t-a2", 8)), 0, Reason.LEAF_CLOSED
     )
 
-    assert told == "leaf A is closed to this job: it is unhealthy"
+    assert message == "leaf A is closed to this job: it is unhealthy"
 
 
 def demanding(node: Node, demand: Demand) -> str:
@@ -446,8 +446,8 @@ def test_a_cordoned_node_and_one_that_is_not_selected_say_so() -> None:
 
 
 def test_every_reason_has_a_refusal() -> None:
-    told = {Reason.TAINTED, Reason.TOO_FEW_RESOURCES}
-    assert {*REFUSALS, *NETWORK_REFUSALS} | told == {*Reason}
+    message = {Reason.TAINTED, Reason.TOO_FEW_RESOURCES}
+    assert {*REFUSALS, *NETWORK_REFUSALS} | message == {*Reason}
 
 
 @pytest.mark.parametrize(

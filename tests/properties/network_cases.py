@@ -344,7 +344,7 @@ def leaf_cases(
 
 @st.composite
 def scattered_cases(draw: st.DrawFn, mode: str) -> Case:
-    """No leaf is near complete, so that whoever crosses must take from many."""
+    """No leaf is near complete, so that a job that crosses must take from many."""
     m = draw(st.sampled_from([4, 5, 6, 6]))
     spots: list[Spot] = []
     for number in range(draw(st.integers(3, 6))):

@@ -235,7 +235,7 @@ def growths(draw: st.DrawFn, mode: str) -> Growth:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_pods_join_by_the_rule_as_many_as_it_allows_and_nobody_moves(
+def test_pods_join_by_the_rule_as_many_as_it_allows_and_no_pod_moves(
     mode: str,
 ) -> None:
     seen: Counter[str] = Counter()

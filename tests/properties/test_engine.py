@@ -1,6 +1,6 @@
 """The engine over random events: what must be true whatever happens.
 
-The books of ``tests.engine.ledger`` are kept from events and instructions alone, and
+``tests.engine.ledger`` models the state from events and instructions alone, and is
 compared with the engine's after every event.
 """
 
@@ -167,7 +167,7 @@ def queue_of(name: str, limits: Limits) -> Queue:
 
 
 class World:
-    """An engine, its books, and everything that was heard and said."""
+    """An engine, its ledger, and everything that was heard and said."""
 
     def __init__(
         self, conf: Conf, nodes: Sequence[Node], queues: Sequence[Queue]
@@ -345,7 +345,7 @@ class Machine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.ledger.ending)
     @rule()
-    def whoever_is_ending_is_gone(self) -> None:
+    def what_is_ending_is_gone(self) -> None:
         pods = sorted(self.world.ledger.ending)
         self.world.hears(*(PodsGone(name, (n,)) for name, n in pods))
 
@@ -392,7 +392,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "world"):
             winds_down(self.world, [0])
-            everybody_ran(self.world)
+            every_job_ran(self.world)
             self.world.replays()
             self.world.replays_without_memos()
             type(self).counts.update(self.world.ledger.counts)
@@ -418,7 +418,7 @@ class Evicting(Machine):
     )
 
 
-def test_the_books_and_the_engine_agree_whatever_happens() -> None:
+def test_the_ledger_and_the_engine_agree_whatever_happens() -> None:
     """Jobs are placed, wait, are evicted, reserve, start in other reservations."""
     seen: Counter[str] = Counter()
 
@@ -468,8 +468,8 @@ def winds_down(world: World, order: Sequence[int]) -> None:
     raise AssertionError("it never ends")
 
 
-def everybody_ran(world: World) -> None:
-    """All who are left do not even fit alone."""
+def every_job_ran(world: World) -> None:
+    """All jobs that are left do not even fit alone."""
     if world.ledger.conf is not CONFS["off"]:
         left = [one for one in world.ledger.jobs.values() if fits_alone(world, one)]
         assert not left, [one.name for one in left]
@@ -502,7 +502,7 @@ def test_every_job_that_fits_alone_runs_in_the_end(
 
     winds_down(world, order)
 
-    everybody_ran(world)
+    every_job_ran(world)
 
 
 STEP = 5.0

@@ -1,4 +1,4 @@
-"""Whatever the book of faults is told, lives are well formed."""
+"""Whatever events the fault log gets, the lives of faults are well formed."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Faults, recoveries, restarts, submissions in any order: who is deleted, who not.
+"""Faults, recoveries, restarts, submissions in any order: which pods are deleted.
 
 ``tests.engine.wards`` knows the rules and complains of every deletion that they do not
 allow, also beyond restarts; the ledger complains of a chip that is owned twice.
@@ -191,8 +191,8 @@ class World:
     def ends_well(self, name: str, replica: int) -> None:
         """A pod is done; nothing is wrong with it any more."""
         self._well(name, {replica})
-        told = PodsAil(name, self.ailing[name])
-        self.hears(told, PodsGone(name, (replica,), succeeded=True))
+        event = PodsAil(name, self.ailing[name])
+        self.hears(event, PodsGone(name, (replica,), succeeded=True))
 
     def _well(self, name: str, replicas: set[int]) -> None:
         left = [a for a in self.ailing.get(name, ()) if a.replica not in replicas]
@@ -236,9 +236,9 @@ class World:
         self.counts["restarted"] += 1
 
     def _looks_again(self, name: str) -> None:
-        """What ails the pods of a job, to who finds them: nodes may be gone by now.
+        """What ails the pods of a job after a restart: nodes may be gone by now.
 
-        Whoever scheduled before has counted what it was about to delete.
+        The engine before has counted what it was about to delete.
         """
         wards, nodes = self.ledger.wards, self.ledger.nodes
         doomed = {n for other, n in wards.deleted if other == name}
@@ -251,7 +251,7 @@ class World:
         self.ailing[name] = (*self.ailing[name], *stranded)
 
     def _is_forgotten(self) -> None:
-        """Who was deleted by force, whose nodes are back, whose deletion was begun."""
+        """Forced deletions, nodes that are back, deletions that were begun."""
         wards, nodes = self.ledger.wards, self.ledger.nodes
         gone = {pod: node for pod, node in wards.lost.items() if node not in nodes}
         wards.lost = {pod: gone[pod] for pod in gone.keys() - wards.deleted.keys()}
@@ -273,7 +273,7 @@ class World:
         raise AssertionError("it never rests")
 
     def stranded(self) -> list[str]:
-        """Jobs with faulty pods that nobody deals with, or that fit and do not run."""
+        """Jobs with faulty pods that are not repaired, or that fit and do not run."""
         found = []
         for name, one in self.ledger.jobs.items():
             if one.recovery.mode not in (FaultMode.GRACE, FaultMode.FORCE):
@@ -290,7 +290,7 @@ class World:
         return found
 
     def _fits(self, job_state: JobState) -> bool:
-        """Whether a job that is let in could have more pods than it has."""
+        """Whether an admitted job could have more pods than it has."""
         cycle = self.engine.cycle
         limit = cycle.quota.limit(
             job_state, overdue=cycle.pending.lost_min_available(job_state)
@@ -364,7 +364,7 @@ class Machine(RuleBasedStateMachine):
         if away:
             name = away[pick % len(away)]
             one = ledger.jobs[name]
-            # Who was found on a node that is gone is not found any more.
+            # A pod that was found on a node that is gone is not found any more.
             for each in self.world.ailing.pop(name, ()):
                 if each.cause is Cause.NODE:
                     ledger.wards.lost.pop((name, each.replica), None)

@@ -597,8 +597,8 @@ def without_tenants(world: World) -> World:
 
 def on_record(game: Play, job: NetJob, placed: Placed) -> dict[str, Any]:
     """The job as it would be found again: its pods with their annotations."""
-    told = answer(game.session.cluster, placed)
-    pods = zip(pods_of(job, placed), told["annotations"], strict=True)
+    answered = answer(game.session.cluster, placed)
+    pods = zip(pods_of(job, placed), answered["annotations"], strict=True)
     (entry,) = document(Case(game.world, (job,)))["jobs"]
     return {
         **entry,
@@ -708,7 +708,7 @@ def wide_cases(draw: st.DrawFn) -> Case:
 
 
 def candidates_uncrossed(world: World) -> dict[str, list[Spot]]:
-    """Leaf -> its free nodes, of leaves that nobody crosses."""
+    """Leaf -> its free nodes, of leaves that no job crosses."""
     return {
         leaf: [s for s in world.spots if s.leaf == leaf and s.node.free]
         for leaf in world.leaves
@@ -719,7 +719,7 @@ def candidates_uncrossed(world: World) -> dict[str, list[Spot]]:
 @settings(max_examples=examples(40))
 @given(wide_cases())
 def test_the_solver_places_no_foundation_job_that_waits(case: Case) -> None:
-    """1.0: leaves nobody crosses, the slots' load within one; or one leaf."""
+    """1.0: leaves no job crosses, the slots' load within one; or one leaf."""
     world, (job,) = case.world, case.jobs
     model = cp_model.CpModel()
     spots = [spot for under in candidates_uncrossed(world).values() for spot in under]

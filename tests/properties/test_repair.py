@@ -1,4 +1,4 @@
-"""What must hold after every fault: who stays, who moves, and where to."""
+"""What must hold after every fault: which pods stay, which move, and where to."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ MODES = ("1.0", "2.0", "single", "superpods")
 
 @dataclass(frozen=True)
 class Fault:
-    """A job that ran, what broke, and who else is there by now.
+    """A job that ran, what broke, and which other jobs are there by now.
 
     `world` is without the job and after the fault; `pods` is where the job was.
     """
@@ -65,7 +65,7 @@ class Fault:
     keep: str
 
     def is_healthy(self, pod: Pod) -> bool:
-        """Whether a pod may stay: node and chips are well, and nobody has them."""
+        """Whether a pod may stay: node and chips are well and free."""
         node = self.world.spot(pod.node).node
         bad = node.faulty | (node.network_faulty if self.heeds else frozenset())
         ok = node.ready and pod.node not in self.failed and not bad & set(pod.chips)
@@ -243,7 +243,7 @@ def keeps_its_states(fault: Fault, spots: Sequence[Spot]) -> bool:
     """2.0: what the pods that stay say of their leaves remains true.
 
     Pods that say 0 stay under their one leaf, and a leaf they call shared counts
-    towards the budget, though nobody else may be there.
+    towards the budget, though no other job may be there.
     """
     staying = fault.staying
     if fault.world.mode != "2.0" or not staying:
@@ -325,7 +325,7 @@ def test_after_a_fault_as_little_moves_as_the_rules_allow(mode: str) -> None:
         decision = fault.decide()
         seen[outcome(fault, decision)] += 1
         if isinstance(decision, Placed):
-            check_who_moved(fault, decision)
+            check_moved_pods(fault, decision)
             if is_legal_so_far(fault):
                 check_rules(fault, decision)
         else:
@@ -353,8 +353,8 @@ def test_d43_a_repair_stays_at_home_while_an_equally_even_node_is_free_there() -
     @given(faults(st.one_of(kinds_of("1.0"))))
     def check(fault: Fault) -> None:
         decision = fault.decide()
-        told = outcome(fault, decision)
-        if not isinstance(decision, Placed) or not told.endswith("all stayed"):
+        result = outcome(fault, decision)
+        if not isinstance(decision, Placed) or not result.endswith("all stayed"):
             return
         after = [fault.world.spot(p.node) for p in decision.placements]
         home = {spot.leaf for spot in fault.spots(fault.staying)}
@@ -398,7 +398,7 @@ def outcome(fault: Fault, decision: Decision) -> str:
     return f"{fault.keep} {'all stayed' if stayed else 'some moved'}"
 
 
-def check_who_moved(fault: Fault, placed: Placed) -> None:
+def check_moved_pods(fault: Fault, placed: Placed) -> None:
     """Healthy pods stay, unless every answer with all of them in place is illegal.
 
     Nothing goes to a failed node, and no two pods to one.

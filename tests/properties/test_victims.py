@@ -108,8 +108,8 @@ def test_the_cheapest_choice_is_brute_forces(
     candidates: list[EvictionCandidate], data: st.DataObject
 ) -> None:
     """What fits is drawn: enough pods of some, or all of certain ones."""
-    everybody = sorted((one.job, pod) for one in candidates for pod in one.pods)
-    wanted = data.draw(st.sets(st.sampled_from(everybody), max_size=5))
+    all_pods = sorted((one.job, pod) for one in candidates for pod in one.pods)
+    wanted = data.draw(st.sets(st.sampled_from(all_pods), max_size=5))
     enough = data.draw(st.integers(0, len(wanted)))
 
     def fits(gone: Pods) -> bool:
@@ -194,7 +194,7 @@ def cases(draw: st.DrawFn, style: Style, label: Schema | None) -> Case:
 
 
 def candidates_of(case: Case) -> list[EvictionCandidate]:
-    """Who may go, by what the jobs say of themselves."""
+    """The pods that may be evicted, by what the jobs say of themselves."""
     return [
         EvictionCandidate(
             one.name,
@@ -225,7 +225,7 @@ CONF = conf(PREEMPT, (("priority", "gang", "conformance"),))
 
 
 def evicted(case: Case) -> tuple[list[Evict], bool]:
-    """Whom the engine evicts, and whether the new job needed nobody to go."""
+    """The engine's evictions, and whether the new job started without any."""
     story = Story(LEAVES, conf=CONF)
     for one, places, started in case.old:
         story.hears(JobArrived(one, places, started))
@@ -244,8 +244,8 @@ def outcome(case: Case) -> str:
     assert (best is None) == (not gone)
     if best is None:
         return "no victims help"
-    whom = {each.job: frozenset(each.replicas) for each in gone}
-    listed = [whom.get(one.job, frozenset()) for one in candidates]
+    evicted_pods = {each.job: frozenset(each.replicas) for each in gone}
+    listed = [evicted_pods.get(one.job, frozenset()) for one in candidates]
     assert cost(candidates, listed) == best
     return "evicts whole gang" if best[1] else "evicts surplus"
 
