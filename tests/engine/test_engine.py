@@ -510,7 +510,7 @@ def test_a_cordoned_node_gets_no_new_pods_until_it_is_open_again() -> None:
     assert story.hears(NodesChanged((node("a"),))) == ["bind j: 0 on a 01234567"]
 
 
-def test_a_label_that_changes_in_place_lets_a_job_in() -> None:
+def test_a_node_label_that_changes_starts_a_pending_job() -> None:
     story = Story([node("a", labels={"x": "1"})])
 
     assert story.arrives(job("j", demand=X2))[0] == "waiting j"
@@ -518,7 +518,7 @@ def test_a_label_that_changes_in_place_lets_a_job_in() -> None:
     assert said == ["bind j: 0 on a 01234567"]
 
 
-def test_a_taint_that_goes_lets_a_job_in() -> None:
+def test_a_taint_that_is_removed_starts_a_pending_job() -> None:
     taint = Taint("t", Effect.NO_SCHEDULE)
     story = Story([node("a", taints=(taint,))])
 
@@ -526,7 +526,7 @@ def test_a_taint_that_goes_lets_a_job_in() -> None:
     assert story.hears(NodesChanged((node("a"),))) == ["bind j: 0 on a 01234567"]
 
 
-def test_resources_that_come_let_a_job_in() -> None:
+def test_resources_that_are_added_start_a_pending_job() -> None:
     asks = Demand(resources=(("cpu", 4000),))
     story = Story([node("a", resources={"cpu": 2000})])
 

@@ -81,7 +81,7 @@ def test_what_a_job_needs_nothing_of_does_not_count() -> None:
     assert votes.job_enqueueable(stage.waits("j", chips=1, demand=asks(cpu=0)))
 
 
-def test_a_cluster_that_grows_lets_more_in() -> None:
+def test_a_cluster_that_grows_admits_more() -> None:
     stage = Stage(nodes=1)
     job_state = stage.waits("j", replicas=2)
     votes = stage.votes("overcommit")

@@ -330,7 +330,7 @@ def test_only_resources_that_the_job_needs_count_when_it_is_admitted() -> None:
         pytest.param("none", False, id="no such queue"),
     ],
 )
-def test_only_open_queues_let_jobs_in(name: str, want: bool) -> None:  # noqa: FBT001
+def test_only_open_queues_admit_jobs(name: str, want: bool) -> None:  # noqa: FBT001
     stage = Stage(queues=[Queue("open"), Queue("closed", is_open=False)])
     job_state = stage.waits("j", queue=name)
 
