@@ -15,24 +15,28 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job
+from ringleaf.model.product import Product
+from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.chips import NEVER
 from ringleaf.policies.fit import NOT_EXCLUDED, node_ranks, request_of
 from ringleaf.policies.locality import leaf_for
 from ringleaf.policies.products import PRODUCTS
 from tests.effort import examples
 
-A2 = PRODUCTS["atlas-800t-a2"]
+A2, RINGS = PRODUCTS["atlas-800t-a2"], PRODUCTS["atlas-800-9000"]
 FULL, HALF, NONE = 0xFF, 0x0F, 0
 
 
-def leaves(*frees: Sequence[int], outside: Sequence[int] = ()) -> Cluster:
+def leaves(
+    *frees: Sequence[int], outside: Sequence[int] = (), product: Product = A2
+) -> Cluster:
     """Leaves A, B, ... of nodes with these free chips, and nodes under no leaf."""
     under = [
-        Node(f"{leaf}{slot}", A2, 8, free, leaf=leaf, slot=slot)
+        Node(f"{leaf}{slot}", product, 8, free, leaf=leaf, slot=slot)
         for leaf, own in zip("ABCDEFGH", frees, strict=False)
         for slot, free in enumerate(own)
     ]
-    alone = [Node(f"z{i}", A2, 8, free) for i, free in enumerate(outside)]
+    alone = [Node(f"z{i}", product, 8, free) for i, free in enumerate(outside)]
     return Cluster([*under, *alone])
 
 
@@ -133,24 +137,37 @@ def ranks_under(cluster: Cluster, job: Job, leaf: int | None) -> list[int] | Non
     return got
 
 
-def random_cluster(random: Random) -> Cluster:
+def random_cluster(random: Random, product: Product) -> Cluster:
     masks = [NONE, HALF, 0x03, 0x3F, FULL, FULL]
+    if product is RINGS:
+        masks = [FULL, *(random.getrandbits(8) for _ in range(3))]
     return leaves(
         *(
             [random.choice(masks) for _ in range(random.randint(1, 4))]
             for _ in range(3)
         ),
         outside=[random.choice(masks)] * random.randint(0, 1),
+        product=product,
     )
 
 
-def test_d38_no_pod_gets_a_worse_node_and_the_job_stays_in_one_leaf_if_it_can() -> None:
+@pytest.mark.parametrize(
+    ("product", "sizes"),
+    [
+        pytest.param(A2, (2, 4, 6, 8), id="a node's rank rises with every pod"),
+        pytest.param(RINGS, (1, 1, 2, 4), id="a ring of four becomes one of three"),
+    ],
+)
+def test_d38_no_pod_gets_a_worse_node_and_the_job_stays_in_one_leaf_if_it_can(
+    product: Product, sizes: tuple[int, ...]
+) -> None:
     """Against brute force over all leaves, on random clusters."""
     seen = {"inside": 0, "across": 0, "waiting": 0}
+    per_pod = Settings(job_requests=JobRequests.PER_POD)
     for seed in range(examples(2000)):
         random = Random(seed)  # noqa: S311 - cases, not secrets
-        cluster = random_cluster(random)
-        job = Job("j", A2, random.choice([2, 4, 6, 8]), random.randint(2, 5))
+        cluster = random_cluster(random, product)
+        job = Job("j", product, random.choice(sizes), random.randint(2, 5))
         free = ranks_under(cluster, job, None)
         under = {
             leaf: ranks_under(cluster, job, leaf) for leaf in range(len(cluster.leaves))
@@ -158,7 +175,7 @@ def test_d38_no_pod_gets_a_worse_node_and_the_job_stays_in_one_leaf_if_it_can() 
         possible = [leaf for leaf, ranks in under.items() if ranks == free]
 
         with Statement(cluster):
-            placed = Session(cluster).place(job)
+            placed = Session(cluster, per_pod).place(job)
 
         if free is None:
             assert placed is None
