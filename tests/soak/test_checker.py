@@ -11,6 +11,7 @@ from ringleaf.testbed.hardware import Machine, fleet, node_object
 from tests.soak import checker
 from tests.soak.evictions import Member
 from tests.soak.spectator import Spectator
+from tests.testbed.priority import create_priority_class
 
 PODGROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/{}/podgroups"
 Plant = Callable[..., None]
@@ -274,8 +275,7 @@ def test_whatever_does_not_run_is_told_where_all_should(
 def test_jobs_are_known_by_their_pods(
     testbed: Testbed, plant: Plant, namespace: str
 ) -> None:
-    body = {"metadata": {"name": namespace}, "value": 1000}
-    testbed.client.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
+    create_priority_class(testbed.client, namespace, namespace, 1000)
     plant("a", 0, "0,1", 2, group="g", queue="q", priority_class=namespace)
     plant("b", 0, "2", 1, preemptable="false")
     plant("waiting", None, "", 4)

@@ -16,6 +16,7 @@ from tests.stories.stage import (
     scheduled,
     vcjob,
 )
+from tests.testbed.priority import create_priority_class
 
 HERE = A2 | {"kubernetes.io/hostname": "a2-10"}
 PREEMPT = """
@@ -271,10 +272,7 @@ def test_a_pod_with_resource_claims_says_that_they_are_not_heeded(
 
 def with_priority(stage: Stage, name: str, value: int) -> str:
     found = f"{name}-{stage.namespace}"
-    body = {"metadata": {"name": found}, "value": value}
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    stage.bed.client.ask("POST", path, body)
-    return found
+    return create_priority_class(stage.bed.client, stage.namespace, found, value)
 
 
 def victim(name: str, priority: str, node: str, label: str) -> Object:
