@@ -6,6 +6,7 @@ import os
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -59,9 +60,9 @@ def shown(results: Results, *, coloured: bool = False) -> str:
 
 
 def use_of(*seeds: tuple[float, float, float]) -> Results:
-    """What three policies come to by chips in use, seed by seed."""
+    """What three policies come to by effective utilization, seed by seed."""
     runs = [
-        plain_run(policy, seed, use={"utilisation": value})
+        plain_run(policy, seed, use={"effective_utilisation": value})
         for seed, values in enumerate(seeds)
         for policy, value in zip(("ringleaf", "a", "b"), values, strict=True)
     ]
@@ -79,13 +80,29 @@ def test_only_marks_that_occur_are_explained() -> None:
 
 def test_jobs_that_never_start_are_counted_below_the_tables() -> None:
     runs = [
-        plain_run(policy, jobs={"unstarted": n}, use={"utilisation": 0.5})
-        for policy, n in {"ringleaf": 0, "a": 7}.items()
+        plain_run(
+            policy,
+            seed,
+            jobs={"unstarted": n},
+            wait_s={"all": {"mean": wait, "p95": wait}},
+            pending_s={"all": {"mean": pending}},
+        )
+        for seed in (0, 1)
+        for policy, n, wait, pending in (
+            ("ringleaf", 0, 4000.0 + seed, 4000.0 + seed),
+            ("a", 7, 2000.0 + 2 * seed, 9000.0 + 2 * seed),
+        )
     ]
     told = shown(Results(runs, [*compared(runs, "ringleaf")]))
 
-    assert "\nWait times leave out jobs that never start: 7 with a (of " in told
-    assert "leave out" not in shown(use_of((0.5, 0.5, 0.3)))
+    (row,) = [line.split() for line in told.splitlines() if line.startswith("a ")]
+    assert row == ["a", "7", "!2.5", "h", "33.4", "min"]
+    assert "all jobs" in told
+    assert "Wait\nmean" not in told
+    assert "\n7 jobs never start with a, of 3 jobs, means over seeds. Wait" in told
+    without = shown(use_of((0.5, 0.5, 0.3)))
+    assert "never start" not in without
+    assert "Never" not in without
 
 
 def test_marks_stand_where_there_is_no_colour() -> None:
@@ -105,7 +122,94 @@ def test_with_one_seed_nothing_is_coloured() -> None:
 
     assert "\x1b[32m" not in coloured
     assert "\x1b[31m" not in coloured
-    assert "significant" not in coloured
+    assert "significant," not in coloured
+
+
+def waits_of(*seeds: tuple[float, float], key: str = "mean") -> Results:
+    """What two policies come to by their mean wait time, seed by seed."""
+    runs = [
+        plain_run(policy, seed, wait_s={"all": {key: value}})
+        for seed, values in enumerate(seeds)
+        for policy, value in zip(("ringleaf", "a"), values, strict=True)
+    ]
+    return Results(runs, [*compared(runs, "ringleaf")])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "sentence", "against"),
+    [
+        pytest.param(
+            ((3600.0, 4800.0), (3700.0, 4910.0)),
+            "Jobs wait 1.0 h with ringleaf and 1.3 h with a (33 % more, significant).",
+            "Against a, ringleaf is better in mean wait time.",
+            id="significant",
+        ),
+        pytest.param(
+            ((3600.0, 4800.0), (3600.0, 9600.0)),
+            (
+                "Jobs wait 1.0 h with ringleaf and 2.0 h with a (2.0 times as much, "
+                "not significant)."
+            ),
+            "Against a, ringleaf does not differ significantly in mean wait time.",
+            id="not significant",
+        ),
+        pytest.param(
+            ((3600.0, 3605.0), (3600.0, 3605.1)),
+            (
+                "Jobs wait 1.0 h with ringleaf and 1.0 h with a (0.1 % more, not "
+                "significant)."
+            ),
+            "Against a, ringleaf does not differ significantly in mean wait time.",
+            id="too small to matter",
+        ),
+        pytest.param(
+            ((3600.0, 4800.0),),
+            (
+                "Jobs wait 1.0 h with ringleaf and 1.3 h with a (33 % more in this "
+                "run; one seed, significance unknown)."
+            ),
+            "Against a in this run, ringleaf is lower in mean wait time.",
+            id="one seed",
+        ),
+    ],
+)
+def test_a_verdict_in_sentences_is_above_the_tables(
+    seeds: tuple[tuple[float, float], ...], sentence: str, against: str
+) -> None:
+    told = " ".join(shown(waits_of(*seeds)).split())
+
+    head, found, tables = told.partition(f"{sentence} {against}")
+    assert found
+    assert head.endswith("seeds " if len(seeds) > 1 else "seed ")
+    assert tables.startswith(" Wait mean")
+
+
+def test_one_policy_alone_has_no_verdict() -> None:
+    given = waits_of((3600.0, 4800.0))
+    alone = [run for run in given.runs if run.spec.policy == "ringleaf"]
+
+    assert "Jobs wait" not in shown(Results(alone, [*compared(alone, "ringleaf")]))
+
+
+def test_what_the_report_does_not_call_significant_is_not_coloured() -> None:
+    small = shown(use_of((0.5, 0.502, 0.504), (0.51, 0.5121, 0.5141)), coloured=True)
+    large = shown(use_of((0.5, 0.506, 0.504), (0.51, 0.5161, 0.5141)), coloured=True)
+
+    assert "\x1b[32m" not in small
+    assert "51.1 %" in large
+    assert large.count("\x1b[32m") == 1
+
+
+def test_utilization_is_not_coloured() -> None:
+    runs = [
+        plain_run(policy, seed, use={"utilisation": value + seed / 100})
+        for seed in (0, 1)
+        for policy, value in (("ringleaf", 0.5), ("a", 0.7 + seed / 1000))
+    ]
+    told = shown(Results(runs, [*compared(runs, "ringleaf")]))
+
+    assert "70.5 %" in told
+    assert "*" not in told
 
 
 def test_policies_with_the_same_values_are_called_a_tie() -> None:
@@ -249,8 +353,8 @@ def test_one_seed_tells_little(ringleaf: Ringleaf, tmp_path: Path) -> None:
 
     assert done.status == 0
     assert (
-        "warning: one seed shows no significance, so nothing is coloured; hint: "
-        "ringleaf compare --seeds 5" in done.err
+        "warning: with one seed nothing is coloured; hint: ringleaf compare --seeds 5"
+        in done.err
     )
     assert report.exists()
     assert (tmp_path / "plots" / "over-time.png").read_bytes().startswith(b"\x89PNG")
@@ -308,7 +412,7 @@ def test_there_is_a_process_for_every_core_also_where_only_their_number_is_known
         ("--plots", "file/deep", "Not a directory, want a folder; hint: --plots DIR"),
         ("--report", "", "is no file; hint: --report FILE"),
         ("--report", "file/r.html", "Not a directory; hint: --report FILE"),
-        ("--report", "none/r.html", "No such file or directory; hint: --report FILE"),
+        ("--report", "none/deep/r.html", "/none'; hint: --report FILE, in a folder"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_the_first_run(
@@ -392,6 +496,91 @@ def test_ctrl_c_before_the_first_run_is_complete_keeps_none(
 
     assert done.status == 130
     assert done.err.endswith("runs; no run is complete, so none was kept\n")
+
+
+def test_where_jobs_wait_for_days_that_is_said_with_what_to_try(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    words = ("--cluster=leaf-spine-512:nodes=4", "--workload=helios-gang", "--load=3")
+    long = "compare", *words, "--jobs=200", "--policies=ringleaf,random", "--workers=1"
+    trace = tmp_path / "jobs.csv"
+    trace.write_text("submit,duration,chips\n" + "0,900000,32\n" * 4)
+
+    compared, one, own, short = (
+        ringleaf(*long, "--seeds=2").err,
+        ringleaf("simulate", *words, "--jobs=200").err,
+        ringleaf("simulate", words[0], f"--trace={trace}").err,
+        ringleaf(*long, "--seeds=1", "--load=0.2").err,
+    )
+
+    hint = (
+        "so the workload does not suit the cluster: the queue grows throughout the "
+        "run, or single jobs request most of the chips; hint: a lower load, as --load "
+        "0.9, a larger --cluster, another --workload, or your own jobs with --trace\n"
+    )
+    assert f" d or more on average with every policy, {hint}" in compared
+    assert f" d on average, {hint}" in one
+    assert "a larger --cluster\n" in own
+    assert "does not suit" not in short
+
+
+def sized(mean: float, large: float | None, *, n: int = 3) -> dict[str, Any]:
+    """The wait time of all jobs, and of those of the two largest sizes."""
+    by_size: dict[str, Any] = {"9-64": {"n": 9, "mean": 60.0}}
+    if large is not None:
+        by_size["65-256"] = {"n": n - 1, "mean": large}
+        by_size[">256"] = {"n": 1, "mean": large}
+    return {"wait_s": {"all": {"mean": mean}, "by_size": by_size}}
+
+
+@pytest.mark.parametrize(
+    ("policies", "told"),
+    [
+        pytest.param(
+            [[sized(60.0, 9e5)], [sized(60.0, 8e5)]],
+            "gangs > 64 chips wait 9.3 d or more on average with every policy, so",
+            id="the large gangs alone",
+        ),
+        pytest.param(
+            [[sized(60.0, 9e5)]],
+            "gangs > 64 chips wait 10 d on average, so the workload",
+            id="one policy",
+        ),
+        pytest.param(
+            [[sized(60.0, 8e5), sized(60.0, 10e5)]],
+            "gangs > 64 chips wait 10 d on average",
+            id="the mean over seeds, as the table has it",
+        ),
+        pytest.param([[sized(9e5, 9e5)]], "jobs wait 10 d on average", id="all jobs"),
+        pytest.param([[sized(60.0, 9e5, n=2)]], "", id="too few"),
+        pytest.param([[sized(60.0, 8e4)]], "", id="less than a day"),
+        pytest.param([[sized(60.0, None)]], "", id="none so large"),
+        pytest.param(
+            [[sized(60.0, 9e5)], [sized(60.0, 8e4)]], "", id="not with every policy"
+        ),
+    ],
+)
+def test_where_only_large_gangs_wait_for_days_the_warning_names_them(
+    policies: list[list[dict[str, Any]]], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulate.warn_of_long(policies, 0.9, None)
+
+    err = capsys.readouterr().err
+    assert told in err
+    assert bool(err) is bool(told)
+
+
+def test_a_simulation_says_which_jobs_never_start(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    cluster = str(tmp_path / "cluster.yaml")
+    ringleaf("init", "cluster", "--output", cluster)
+    words = (f"--cluster={cluster}", "--workload=helios-gang", "--jobs=60", "--load=1")
+    done = ringleaf("simulate", *words, "--policy=volcano-vendor-1.0")
+
+    assert " of 120 chips (causes: rule " in done.out
+    assert "with them, pending until the last job ended, the mean is " in done.out
+    assert "never started" not in ringleaf("simulate", *words).out
 
 
 def test_where_no_job_waits_that_is_said_with_what_to_try(ringleaf: Ringleaf) -> None:

@@ -12,10 +12,11 @@ from rich.console import Console
 from ringleaf.cli import demo
 from ringleaf.report.measures import Table
 from ringleaf.report.results import Estimate, Measured, Results
+from ringleaf.report.verdict import in_a_sentence
 from tests.cli.conftest import Ringleaf
 from tests.report.made import plain_run
 
-WAIT, USE = "wait_s.by_size.>64.mean", "use.utilisation"
+WAIT, USE = "wait_s.by_size.>64.mean", "use.effective_utilisation"
 OTHERS = demo.POLICIES[1:]
 
 
@@ -80,8 +81,11 @@ def test_where_others_are_better_the_demo_says_so() -> None:
     demo._show(console, given, demo.WANTED, Path("r.html"))  # noqa: SLF001
 
     told = " ".join(out.getvalue().split())
-    assert "volcano-vendor-1.0 30 s (ringleaf: 2.0 times as much)" in told
-    assert "Worse than volcano-vendor-1.0." in told
+    assert "volcano-vendor-1.0 30 s (50 % less)" in told
+    assert "Higher than volcano-vendor-1.0." in told
+    assert "etter than" not in told
+    assert "orse than" not in told
+    assert told.count("one seed, significance unknown") == 1
     assert "best baseline kube-scheduler 90.0 %" in told
     assert "A tie with kube-coscheduling, kueue and volcano-vendor-1.0." in told
     assert "ignificantly" not in told
@@ -90,17 +94,18 @@ def test_where_others_are_better_the_demo_says_so() -> None:
 def test_the_first_sentence_tells_what_is_usual_and_the_best_baseline() -> None:
     use = (0.5,) * 5
     one, two = (
-        demo.in_a_sentence(Table(results(waits=waits, uses=use)))
+        in_a_sentence(Table(results(waits=waits, uses=use)))
         for waits in ((60, 60, 390, 90, 90), (60, 390, 45, 50, 90))
     )
 
     assert one == (
-        "Gangs > 64 chips wait 60 s with ringleaf, 60 s (the same) with "
-        "volcano-vendor-1.0, the best baseline."
+        "Gangs > 64 chips wait 60 s with ringleaf and 60 s with volcano-vendor-1.0, "
+        "the best baseline (the same in this run; one seed, significance unknown)."
     )
     assert two == (
-        "Gangs > 64 chips wait 60 s with ringleaf, 6.5 min (6.5 times as much) with "
-        "volcano-vendor-1.0 and 45 s (25 % less) with kueue, the best baseline."
+        "Gangs > 64 chips wait 60 s with ringleaf, 6.5 min with volcano-vendor-1.0 "
+        "(6.5 times as much in this run; one seed, significance unknown) and 45 s "
+        "with kueue, the best baseline (25 % less)."
     )
     nothing = Results([plain_run(policy, 1) for policy in demo.POLICIES])
-    assert demo.in_a_sentence(Table(nothing)) is None
+    assert in_a_sentence(Table(nothing)) is None

@@ -136,6 +136,39 @@ def test_an_axis_fits_the_policies_that_are_shown(page: Page, tmp_path: Path) ->
     assert page.errors == []
 
 
+def test_a_logarithmic_axis_begins_at_the_decade_that_matters(
+    page: Page, tmp_path: Path
+) -> None:
+    """A tenth of a job; smaller values are drawn where the axis begins."""
+    text = Path(page.run("location.pathname")).read_text(encoding="utf-8")
+    head, mark, rest = text.partition('id="figures">')
+    data, end, tail = rest.partition("</script>")
+    figures = json.loads(data)
+    value: dict[str, object] = {"low": None, "high": None, "tell": []}
+    contest = figures["contests"][0]
+    contest["kind"] = "number"
+    dots = [value | {"dot": dot} for dot in (0.0001, 0.05, 300.0)]
+    contest["groups"][0]["values"] = dots
+    changed = tmp_path / "changed.html"
+    changed.write_text(head + mark + json.dumps(figures) + end + tail, encoding="utf-8")
+    page.open(changed.as_uri())
+    plot = '[data-contest="0"]'
+
+    ticks = page.run(
+        f"[...document.querySelectorAll('{plot} text')].map(each => each.textContent)"
+    )
+    places = page.run(
+        f"[...document.querySelectorAll('{plot} .dot')]"
+        ".map(each => each.cx.baseVal.value)"
+    )
+    assert "0.001" not in ticks
+    assert ticks[0] == "0"
+    assert ticks[-1] == "100"
+    assert page.run(f"document.querySelectorAll('{plot} .grid').length") == 5
+    assert places[0] == places[1] < places[2]
+    assert page.errors == []
+
+
 def test_a_click_on_a_chart_moves_the_map(page: Page) -> None:
     page.click(CHART, 0.3)
     early, address = clock(page), hash_of(page)["t"]

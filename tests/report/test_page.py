@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ringleaf.report.contest import RELEVANT
 from ringleaf.report.measures import duration, share
 from ringleaf.report.page import page, write_report
-from ringleaf.report.results import Results
+from ringleaf.report.results import Results, Run
 from ringleaf.report.scene import SITE, films_of, fit
 from ringleaf.simulator.film import Stills, packed, unpacked
 from ringleaf.study.compare import compared
@@ -271,7 +272,7 @@ def coloured(read: Reader) -> list[str]:
 @pytest.mark.parametrize(
     ("waits", "told"),
     [
-        ([(60.0, 90.0)], "no difference is significant, and nothing is coloured."),
+        ([(60.0, 90.0)], "One run each, and the difference to ringleaf. Nothing is"),
         ([(60.0, 90.0)] * 2, "The same run for every seed: every policy."),
     ],
 )
@@ -289,6 +290,43 @@ def test_what_is_beyond_chance_is_coloured() -> None:
     read = Reader(page(wait_runs((60.0, 600.0), (61.0, 602.0))))
 
     assert {*coloured(read)} == {"better", "worse"}  # the reference, and the other
+
+
+def test_one_seed_is_not_called_significant_or_not_anywhere() -> None:
+    read = Reader(page(wait_runs((60.0, 90.0))))
+
+    told = "".join(read.texts.values())
+    assert told.count("significance unknown") == 1
+    assert "unknown" not in told.replace("significance unknown", "")
+    for word in ("etter than", "orse than", "is better in", "; is worse in"):
+        assert word not in told
+    assert "no difference is significant" not in told
+    assert "not significant" not in told
+    assert "no significant difference" not in told
+
+
+def test_jobs_that_never_start_have_a_row_of_the_verdict_and_tiles_count_them() -> None:
+    def of(policy: str, unstarted: int) -> Run:
+        return plain_run(
+            policy,
+            jobs={"unstarted": unstarted},
+            wait_s={"all": {"mean": 60.0, "p95": 60.0 + unstarted}},
+            pending_s={"all": {"mean": 60.0 + unstarted}},
+        )
+
+    runs = [of("ringleaf", 0), of("mine", 120)]
+    text = page(Results(runs, [*compared(runs, "ringleaf")]))
+    verdict = text[text.index('id="verdict"') : text.index('id="map"')]
+    shown, _details, more = verdict.partition("<details><summary>1 more measures")
+
+    assert "<b>Jobs never started</b>" in shown
+    assert "<h3>Wait time of all jobs (mean)</h3>" in shown
+    assert "<b>Wait time (mean)</b>" not in verdict
+    assert "not over the same jobs" in more
+    runs = [of("ringleaf", 0), of("mine", 0)]
+    without = page(Results(runs, [*compared(runs, "ringleaf")]))
+    assert "<b>Jobs never started</b>" not in without
+    assert "<b>Wait time (mean)</b>" in without
 
 
 def test_the_maps_open_with_the_reference_and_the_scheduler_in_use() -> None:
@@ -312,8 +350,12 @@ def test_where_the_reference_is_worse_is_a_table() -> None:
         "90 s",
         "60 s a 30 s b",
     ]
-    none = page(Results([plain_run("ringleaf"), plain_run("a")]))
-    assert "Where ringleaf is worse</h3><p>By no measure significantly." in none
+    none = [plain_run("ringleaf"), plain_run("a")]
+    more = [plain_run("ringleaf", 1), plain_run("a", 1)]
+    title = "Where ringleaf is worse</h3><p>By no measure"
+    run = title.replace("worse", "worse in this run")
+    assert f"{run}.</p>" in page(Results(none))
+    assert f"{title} significantly.</p>" in page(Results([*none, *more]))
     assert "is worse</h3>" not in page(Results([plain_run("ringleaf")]))
 
 
@@ -334,9 +376,24 @@ def test_tiles_come_first_with_the_scheduler_in_use_the_best_and_the_worst() -> 
     told = [re.sub("<[^>]+>", " ", tile).split() for tile in tiles]
     assert " ".join(told[0]) == ("Spine conflicts 0 tie with a a 0 worst 2.5 b")
     assert " ".join(told[1]) == (
-        "Effective utilization 70.0 % tie with a a 70.0 % best baseline 72.5 % b"
+        "Effective utilization 70.0 % tie with a a 70.0 % best baseline 72.5 % b, "
+        "+2.5 points"
     )
     assert len(tiles) == 2  # of what is not known there is no tile
+
+
+def test_rows_of_the_verdict_tell_how_far_the_other_policy_is() -> None:
+    text = page(wait_runs((60.0, 90.0), (61.0, 91.6)))
+
+    (said,) = re.findall(r'<div class="said">(.*?)</div>', text)
+    told = " ".join(re.sub("<[^>]+>", " ", said).split())
+    assert told == "better than other other: 50 % more, significant"
+
+
+def test_the_page_says_what_is_significant() -> None:
+    told = Reader(page(wait_runs((60.0, 90.0), (61.0, 91.6)))).texts["li"]
+
+    assert f"and it is at least the smallest relevant one: {RELEVANT}." in told
 
 
 def test_a_tie_with_another_than_the_scheduler_in_use_is_none() -> None:
@@ -355,7 +412,7 @@ def test_a_tie_with_another_than_the_scheduler_in_use_is_none() -> None:
 
     (tile,) = re.findall(r'<div class="tile">(.*?)</div>', text)
     told = " ".join(re.sub("<[^>]+>", " ", tile).split())
-    assert told == "Spine conflicts 2 not significant a 1.67 worst 2 b"
+    assert told == "Spine conflicts 2 not significant a 1.67 17 % less worst 2 b"
 
 
 def test_what_one_seed_cannot_tell_apart_is_nearly_a_tie() -> None:
@@ -369,7 +426,7 @@ def test_what_one_seed_cannot_tell_apart_is_nearly_a_tie() -> None:
 
     (tile,) = re.findall(r'<div class="tile">(.*?)</div>', text)
     told = " ".join(re.sub("<[^>]+>", " ", tile).split())
-    assert told == "Spine conflicts 2 nearly a tie a 2 worst 3 b"
+    assert told == "Spine conflicts 2 nearly a tie a 2 nearly the same worst 3 b"
 
 
 def test_dots_of_the_verdict_have_the_interval_of_the_difference() -> None:

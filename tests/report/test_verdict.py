@@ -2,16 +2,33 @@
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
-from ringleaf.report.contest import Standing, contest_of, standing_of
+from ringleaf.cli.tables import colour_of
+from ringleaf.report.contest import (
+    LEAST_PART,
+    LEAST_S,
+    LEAST_SHARE,
+    RELEVANT,
+    Standing,
+    contest_of,
+    standing_of,
+)
 from ringleaf.report.measures import BY_KEY, Table
 from ringleaf.report.results import Estimate, Measured, Results
-from ringleaf.report.verdict import findings, headlines, left_out, losses
+from ringleaf.report.verdict import (
+    findings,
+    headlines,
+    in_a_sentence,
+    left_out,
+    losses,
+)
 from ringleaf.study.compare import compared
+from tests.docs.pages import ROOT
 from tests.report.made import plain_run, real
 
-UTILISATION, WAIT = "use.utilisation", "wait_s.all.mean"
+UTILISATION, WAIT = "use.effective_utilisation", "wait_s.all.mean"
 
 
 def results(*measured: Measured) -> Results:
@@ -70,7 +87,9 @@ def test_with_one_seed_what_is_seen_counts_and_chance_is_named() -> None:
 
     told = findings(Results([plain_run("ringleaf"), plain_run("other")]))
 
-    assert "no difference is significant" in told[-1].text
+    assert told[-1].head != "Significance"
+    alone = findings(Results([plain_run("fifo")]))
+    assert "significance unknown" in alone[-1].text
 
 
 def test_with_one_seed_nothing_is_clear() -> None:
@@ -82,19 +101,19 @@ def test_with_one_seed_nothing_is_clear() -> None:
 
     told = {each.head: each.text for each in findings(given)}
 
-    assert told["Utilization"].endswith(". Worse than other.")
-    assert told["Wait time (mean)"].endswith(". Better than other.")
+    assert told["Effective utilization"].endswith(". Lower than other.")
+    assert told["Wait time (mean)"].endswith(". Lower than other.")
     assert lost(given) == [(UTILISATION, 0.8, {"other": 0.9}, "")]
 
 
 def test_with_one_seed_a_small_difference_is_nearly_none() -> None:
     runs = [
-        plain_run("ringleaf", use={"utilisation": 0.9}),
-        plain_run("other", use={"utilisation": 0.899}),
+        plain_run("ringleaf", use={"effective_utilisation": 0.9}),
+        plain_run("other", use={"effective_utilisation": 0.899}),
     ]
     given = Results(runs, measured(UTILISATION, 0.9, 0.899, sure=None))
 
-    (told,) = headlines(given, ["use.utilisation", "wait_s.all.mean"])
+    (told,) = headlines(given, ["use.effective_utilisation", "wait_s.all.mean"])
 
     assert told.text.endswith(". Nearly a tie with other.")
 
@@ -104,14 +123,14 @@ def test_a_verdict_tells_where_the_reference_is_worse() -> None:
 
     told = {each.head: each for each in findings(given)}
 
-    assert told["Utilization"].standing is Standing.WORSE
-    assert told["Utilization"].text == (
-        "ringleaf 80.0 %; other 90.0 % (-10.0 points). Significantly worse than other."
+    assert told["Effective utilization"].standing is Standing.WORSE
+    assert told["Effective utilization"].text == (
+        "ringleaf 80.0 %; other 90.0 % (+10.0 points). Significantly worse than other."
     )
     assert lost(given) == [(UTILISATION, 0.8, {"other": 0.9}, "significant")]
     assert told["Wait time (mean)"].text.endswith("Significantly better than other.")
     assert told["Against other"].text == (
-        "Better in mean wait time; worse in utilization."
+        "Better in mean wait time; worse in effective utilization."
     )
 
 
@@ -203,38 +222,104 @@ def test_in_short_names_what_is_better_even_and_worse() -> None:
 
     assert in_short(given) == [
         (
+            "Jobs wait 2.0 h with ringleaf and 1.0 h with other (50 % less, not "
+            "significant)."
+        ),
+        (
             "Against other, ringleaf is better in spine conflicts; does not differ "
-            "significantly in mean wait time; is worse in utilization."
-        )
+            "significantly in mean wait time; is worse in effective utilization."
+        ),
     ]
 
 
-def test_in_short_says_that_without_intervals_nothing_is_significant() -> None:
+ONE_SEED = "One seed: figures are those of one run, significance unknown."
+
+
+def test_in_short_says_that_one_seed_tells_nothing_of_significance() -> None:
     given = results(
         *measured(UTILISATION, 0.9, 0.9, sure=None),
         *measured(WAIT, 60.0, 90.0, sure=None),
     )
 
-    assert in_short(given) == [
-        "Against other, ringleaf is better in mean wait time; ties in utilization.",
-        "One seed: whether a difference is significant is unknown.",
+    one = [run for run in given.runs if run.spec.seed == 0]
+    assert in_short(replace(given, runs=one)) == [
+        (
+            "Jobs wait 60 s with ringleaf and 90 s with other (50 % more in this run; "
+            "one seed, significance unknown)."
+        ),
+        (
+            "Against other in this run, ringleaf is lower in mean wait time; is about "
+            "equal in effective utilization."
+        ),
+    ]
+    assert not any("one seed" in text for text in in_short(given))
+    use = three(UTILISATION, ringleaf=0.5, other=0.6)
+    assert in_short(use) == [
+        "Against other in this run, ringleaf is lower in effective utilization.",
+        ONE_SEED,
     ]
     nothing = Results([plain_run("ringleaf"), plain_run("other")])
     assert in_short(nothing) == ["There is nothing to compare."]
 
 
-def test_less_than_a_second_or_a_twentieth_of_a_point_is_no_difference() -> None:
-    assert standing(WAIT, 0.9, 0.0) is Standing.EVEN
-    assert standing(WAIT, 1.1, 0.0) is Standing.WORSE
-    assert standing("chips.fragmentation", 0.0020, 0.0018) is Standing.EVEN
-    assert standing("chips.fragmentation", 0.0030, 0.0018) is Standing.WORSE
+@pytest.mark.parametrize(
+    ("key", "own", "other", "found"),
+    [
+        (WAIT, 0.9, 0.0, Standing.EVEN),
+        (WAIT, 1.1, 0.0, Standing.WORSE),
+        (WAIT, 10_000.0, 9_951.0, Standing.EVEN),
+        (WAIT, 10_000.0, 9_949.0, Standing.WORSE),
+        (UTILISATION, 0.900, 0.896, Standing.EVEN),
+        (UTILISATION, 0.900, 0.894, Standing.BETTER),
+        ("chips.fragmentation", 0.006, 0.002, Standing.EVEN),
+        ("chips.fragmentation", 0.008, 0.002, Standing.WORSE),
+        ("leaves.conflicts", 1000.0, 1004.0, Standing.EVEN),
+        ("leaves.conflicts", 1000.0, 1006.0, Standing.BETTER),
+        ("leaves.conflicts", 0.0, 0.001, Standing.BETTER),
+    ],
+)
+def test_a_significant_difference_is_at_least_the_smallest_relevant_one(
+    key: str, own: float, other: float, found: Standing
+) -> None:
+    """A second and half a percent; half a point; half a percent."""
+    assert standing(key, own, other) is found
+    assert standing(key, own, other, sure=None) is found
+    table = Table(results(*measured(key, own, other)))
+    coloured = {Standing.BETTER: "red", Standing.WORSE: "green", Standing.EVEN: ""}
+    assert colour_of(table, BY_KEY[key], "other") == coloured[found]
+
+
+def test_the_page_on_compare_has_the_smallest_relevant_differences() -> None:
+    page = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+
+    assert (LEAST_SHARE, LEAST_PART, LEAST_S) == (0.005, 0.005, 1.0)
+    assert "| shares (in percent) | half a percentage point |" in page
+    assert "| times | 0.5 % of the larger value, and at least a second |" in page
+    assert "| all others | 0.5 % of the larger value |" in page
+    for words in RELEVANT.split("; "):
+        assert words.partition(" for ")[0] in page
+
+
+def test_less_than_a_second_is_no_loss() -> None:
     assert lost(results(*measured(WAIT, 0.9, 0.0, sure=2.0))) == []
 
 
-def test_a_policy_alone_has_its_figures_told() -> None:
-    told = findings(Results([plain_run("fifo", use={"utilisation": 0.25})]))
+def test_utilization_is_no_merit() -> None:
+    held = [*measured("use.utilisation", 0.5, 0.9), *measured(UTILISATION, 0.5, 0.4)]
+    given = results(*held)
 
-    assert told[0].head == "Utilization under fifo"
+    assert standing_of(Table(given), BY_KEY["use.utilisation"], "other") is None
+    assert colour_of(Table(given), BY_KEY["use.utilisation"], "other") == ""
+    assert lost(given) == []
+    told = " ".join(f"{each.head} {each.text}" for each in findings(given))
+    assert "Utilization " not in told
+    assert "Against other, ringleaf is better in effective utilization." in told
+
+
+def test_a_policy_alone_has_its_figures_told() -> None:
+    told = findings(Results([plain_run("fifo", use={"effective_utilisation": 0.25})]))
+
+    assert told[0].head == "Effective utilization under fifo"
     assert told[0].text == "25.0 %."
 
 
@@ -280,16 +365,20 @@ def test_the_verdict_is_against_the_first_of_the_other_policies() -> None:
     assert (contest.rival, contest.standing) == ("mine", Standing.BETTER)
     assert (contest.best, contest.worst) == ("fast", "slow")
     assert headlines(given, [WAIT])[0].text == (
-        "ringleaf 60 s; mine 4.0 min (ringleaf: 75 % less); best baseline fast 30 s; "
-        "worst slow 10.0 min. Better than mine."
+        "ringleaf 60 s; mine 4.0 min (4.0 times as much); best baseline fast 30 s "
+        "(50 % less); worst slow 10.0 min. Lower than mine."
     )
     assert in_short(given) == [
-        "Against mine, ringleaf is better in mean wait time.",
         (
-            "Against the best baseline by each measure, ringleaf is worse in mean wait "
-            "time."
+            "Jobs wait 60 s with ringleaf, 4.0 min with mine (4.0 times as much in "
+            "this run; one seed, significance unknown) and 30 s with fast, the best "
+            "baseline (50 % less)."
         ),
-        "One seed: whether a difference is significant is unknown.",
+        "Against mine in this run, ringleaf is lower in mean wait time.",
+        (
+            "Against the best baseline by each measure in this run, ringleaf is higher "
+            "in mean wait time."
+        ),
     ]
 
 
@@ -302,15 +391,102 @@ def test_a_rival_without_a_value_gives_way_to_the_best_baseline() -> None:
 
 
 def test_jobs_that_never_start_are_counted_in_the_verdict() -> None:
-    given = three("jobs.unstarted", ringleaf=0, mine=12, fast=3)
-    told = left_out(given)
+    told = left_out(three("jobs.unstarted", ringleaf=0, mine=12, fast=1))
 
     assert told == (
-        "Wait times leave out jobs that never start: 12 with mine and 3 with fast "
-        f"(of {given.runs[0].spec.jobs:,} jobs)."
+        "12 jobs never start with mine and 1 job never starts with fast, of 3 jobs. "
+        "Wait times, completion time and slowdown leave them out, and are not "
+        "compared with mine and fast."
     )
-    run = [plain_run("ringleaf", wait_s={"all": {"mean": 9.0}}, jobs={"unstarted": 1})]
-    run += [plain_run("mine", wait_s={"all": {"mean": 9.0}}, jobs={"unstarted": 0})]
-    short = in_short(Results(run, [*compared(run, "ringleaf")]))
-    assert "never start: 1 with ringleaf (of" in short[-1]
     assert left_out(three("jobs.unstarted", ringleaf=0, mine=0)) == ""
+
+
+def with_unstarted(*policies: str, unstarted: str = "mine") -> Results:
+    """One of four jobs never starts under *unstarted*; the others start sooner."""
+    runs = []
+    for policy in policies:
+        left = policy == unstarted
+        wait, pending = (60.0, 300.0) if left else (120.0, 120.0)
+        jobs: dict[str, Any] = {"unstarted": int(left)}
+        if left:
+            sizes = dict.fromkeys(["smallest_unstarted_chips"], 64)
+            sizes["largest_unstarted_chips"] = 64
+            jobs |= sizes | {"unstarted_causes": {"rule": 1, "order": 0}}
+        runs.append(
+            plain_run(
+                policy,
+                jobs=jobs,
+                wait_s={"all": {"mean": wait, "p95": wait}},
+                pending_s={"all": {"mean": pending}},
+            )
+        )
+    return Results(runs, [*compared(runs, "ringleaf")])
+
+
+def test_where_some_job_never_starts_policies_are_compared_by_all_jobs() -> None:
+    given = with_unstarted("ringleaf", "mine")
+
+    assert in_short(given) == [
+        (
+            "Jobs wait 2.0 min with ringleaf and 5.0 min with mine (2.5 times as much "
+            "in this run; one seed, significance unknown)."
+        ),
+        (
+            "Against mine in this run, ringleaf is lower in mean wait time of all jobs "
+            "and jobs never started."
+        ),
+        (
+            "1 job of 64 chips (causes: rule 1) never starts with mine, of 3 jobs. "
+            "Wait times of all jobs count them as pending until the last job ends "
+            "under any policy; other wait times, completion time and slowdown leave "
+            "them out, and are not compared with mine."
+        ),
+    ]
+    assert lost(given) == []
+
+
+def test_measures_that_are_not_over_the_same_jobs_are_no_comparison() -> None:
+    table = Table(with_unstarted("ringleaf", "mine", "other"))
+    p95, mean = (BY_KEY[f"wait_s.all.{name}"] for name in ("p95", "mean"))
+
+    assert standing_of(table, p95, "mine") is None
+    assert standing_of(table, p95, "other") is Standing.EVEN
+    assert standing_of(table, mean, "other") is None  # that of all jobs is
+    ours = Table(with_unstarted("ringleaf", "mine", unstarted="ringleaf"))
+    assert standing_of(ours, p95, "mine") is None
+    contest = contest_of(ours, p95.key)
+    assert contest is not None
+    assert not contest.of_same_jobs
+
+
+def test_where_every_job_starts_wait_times_are_told_once() -> None:
+    table = Table(with_unstarted("ringleaf", "other"))
+
+    assert table.compared(WAIT) == WAIT
+    assert "pending_s.all.mean" not in {each.key for each in table.measures}
+
+
+def test_seeds_that_are_all_alike_are_not_called_one_seed() -> None:
+    given = with_seeds(60.0, 90.0, 90.0)
+
+    assert not any("One seed" in each.text for each in findings(given))
+
+
+def test_the_first_sentence_names_the_best_baseline_among_several_only() -> None:
+    alone = three(WAIT, ringleaf=60.0, mine=60.0)
+    several = three(WAIT, ringleaf=60.0, mine=60.0, slow=90.0)
+
+    one = " (the same in this run; one seed, significance unknown)."
+    assert in_a_sentence(Table(alone)) == (
+        f"Jobs wait 60 s with ringleaf and 60 s with mine{one}"
+    )
+    assert in_a_sentence(Table(several)) == (
+        f"Jobs wait 60 s with ringleaf and 60 s with mine, the best baseline{one}"
+    )
+    alike = in_a_sentence(Table(with_seeds(60.0, 90.0, 90.0)))
+    assert alike == (
+        "Jobs wait 60 s with ringleaf and 90 s with other (50 % more, the same with "
+        "every seed)."
+    )
+    same = in_a_sentence(Table(with_seeds(60.0, 60.0, 60.0)))
+    assert same == "Jobs wait 60 s with ringleaf and 60 s with other (the same)."

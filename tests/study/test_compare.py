@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from ringleaf.report.measures import value_of
 from ringleaf.report.results import Run
-from ringleaf.study.compare import Crew, compared, play_all
+from ringleaf.study.compare import Crew, compared, counted_alike, play_all
 from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
+from tests.report.made import plain_run
 from tests.study.small import Small, run
 
 Asked = TypeVar("Asked")
@@ -82,6 +83,36 @@ def test_a_difference_that_all_seeds_have_has_no_interval(runs: list[Run]) -> No
         assert (each.low, each.high, each.n) == (None, None, 2)
     assert found[1].difference is not None
     assert found[1].difference.mean
+
+
+def pending(n: int, unstarted: int, mean: float) -> dict[str, Any]:
+    return {"n": n, "unstarted": unstarted, "mean": mean}
+
+
+def test_jobs_that_never_start_count_to_the_same_time_under_every_policy() -> None:
+    size = ">256"
+    sooner = {
+        "until_s": 100.0,
+        "all": pending(4, 2, 50.0),
+        "by_size": {"1": pending(2, 0, 10.0), size: pending(2, 2, 90.0)},
+    }
+    later = {"until_s": 140.0, "all": pending(4, 0, 30.0), "by_size": {}}
+    runs = [
+        plain_run("ringleaf", 0, pending_s=later),
+        plain_run("other", 0, pending_s=sooner),
+        plain_run("other", 1, pending_s=sooner),
+        plain_run("old", 0),
+    ]
+    found = counted_alike(runs)
+
+    assert found[0] == runs[0]
+    assert found[1].metrics["pending_s"] == {
+        "until_s": 140.0,
+        "all": pending(4, 2, 70.0),
+        "by_size": {"1": pending(2, 0, 10.0), size: pending(2, 2, 130.0)},
+    }
+    assert found[2:] == runs[2:]
+    assert runs[1].metrics["pending_s"] == sooner
 
 
 def test_processes_come_to_the_same_bytes(alone: list[bytes]) -> None:

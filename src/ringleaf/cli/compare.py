@@ -31,18 +31,21 @@ from ringleaf.cli.simulate import (
     scheduler_of,
     trial_of,
     warn_of_idle,
+    warn_of_long,
     warn_of_window,
 )
-from ringleaf.cli.tables import print_tables
+from ringleaf.cli.tables import print_tables, print_verdict
+from ringleaf.report.measures import MEASURES, Table
 from ringleaf.report.page import write_report
 from ringleaf.report.plots import write_plots
 from ringleaf.report.results import Bound, Results, Run, Spec
+from ringleaf.report.verdict import in_short
 from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.film import Film
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Observer, Trial
-from ringleaf.study.compare import Crew, compared, play_all
+from ringleaf.study.compare import Crew, compared, counted_alike, play_all
 from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
 from ringleaf.study.figures import CONFIDENCE, mean_of
 from ringleaf.study.rows import table
@@ -69,7 +72,7 @@ TOLD: Final = (
 """Measures that are shown on a terminal, of the cluster and of jobs; files have all."""
 
 OFFERED: Final = "use.utilisation"
-"""Bounded by the work on offer, as long as nobody works longer than alone."""
+"""Bounded by the work on offer, unless jobs run longer than they would alone."""
 LIMITS: Final[Sequence[tuple[str, str, Callable[[Bounds], float | None], str]]] = (
     (
         OFFERED,
@@ -102,7 +105,9 @@ class Asked(Struct, frozen=True):
     @property
     def mark(self) -> str:
         """A name of this run, and of no other."""
-        asked = [ringleaf.__version__, self.wanted.arguments(), self.filmed]
+        measured = [measure.key for measure in MEASURES]
+        about = [ringleaf.__version__, measured, self.filmed]
+        asked = [*about, self.wanted.arguments()]
         text = msgspec.json.encode(asked)
         digest = blake2s(text, digest_size=6).hexdigest()
         return f"{who(self.wanted)}-seed{self.wanted.seed}-{digest}"
@@ -138,7 +143,11 @@ def compare_policies(
     results = results_of(wanted, policies, seeds=seeds, crew=crew, kept=kept)
     written = _write(results, out, report, plots)
     warn_of_window(results.runs[0].metrics["window"])
-    warn_of_idle([run.metrics for run in results.runs], results.runs[0].spec.load)
+    load = results.runs[0].spec.load
+    warn_of_idle([run.metrics for run in results.runs], load)
+    by_policy = [results.of(policy) for policy in results.policies]
+    measured = [[run.metrics for run in runs] for runs in by_policy]
+    warn_of_long(measured, load, wanted.trace)
     if as_json:
         print_json(plain_of(results))
     else:
@@ -181,8 +190,8 @@ def results_of(
     with Stage(_title(first), casts) as stage:
         play = partial(run, told=stage.folder)
         try:
-            runs = play_all(
-                asked, play, stage.timed(crew), kept=kept, heard=stage.heard
+            runs = counted_alike(
+                play_all(asked, play, stage.timed(crew), kept=kept, heard=stage.heard)
             )
         except (NoCrew, NotInstalled, BadInput) as error:
             raise BadUse(str(error)) from None
@@ -241,7 +250,7 @@ def asked_of(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Wanted
 
 
 def crew_of(workers: int | None, dask: str | None = None) -> Crew:
-    """Who plays the runs: processes, or the workers of a Dask cluster."""
+    """Return what plays the runs: processes, or the workers of a Dask cluster."""
     if dask is not None:
         if workers is not None:
             raise BadUse("--workers and --dask exclude each other; hint: leave one")
@@ -251,7 +260,7 @@ def crew_of(workers: int | None, dask: str | None = None) -> Crew:
 
 
 def _cores() -> int:
-    """The cores that this process may use; all, where nobody can tell."""
+    """The cores that this process may use; all, where the system does not say."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
@@ -391,11 +400,18 @@ def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
         soft_wrap=True,
     )
     console.print()
-    print_tables(console, results, TOLD)
+    found = Table(results)
+    if len(results.policies) > 1:
+        print_verdict(console, in_short(found))
+    print_tables(console, results, _told(found))
     if seeds == 1:
-        warn(
-            "one seed shows no significance, so nothing is coloured; "
-            f"hint: {program()} compare --seeds 5"
-        )
+        warn(f"with one seed nothing is coloured; hint: {program()} compare --seeds 5")
     for path in written:
         console.print(Text(f"written: {path}", "dim"), soft_wrap=True)
+
+
+def _told(table: Table) -> Sequence[Sequence[str]]:
+    """The measures to show; where some job never starts, those that count all jobs."""
+    of_cluster, of_jobs = TOLD
+    first = ["jobs.unstarted"] if table.unstarted else []
+    return of_cluster, [*first, *map(table.compared, of_jobs)]

@@ -13,12 +13,11 @@ from ringleaf.cli.compare import crew_of, plain_of, results_of
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json, print_trimmed
 from ringleaf.cli.simulate import Wanted
-from ringleaf.cli.tables import print_tables
+from ringleaf.cli.tables import print_tables, print_verdict
 from ringleaf.report import measures
-from ringleaf.report.contest import relative
 from ringleaf.report.page import write_report
 from ringleaf.report.results import Results
-from ringleaf.report.verdict import headlines
+from ringleaf.report.verdict import ONE_SEED, headlines, in_a_sentence
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.workloads import WORKLOADS
 
@@ -46,7 +45,6 @@ SHOWN: Final = (
 POINTS: Final = (
     "leaves.conflicts",
     "wait_s.by_size.>64.mean",
-    "use.utilisation",
     "use.effective_utilisation",
 )
 """The measures of which a sentence is said."""
@@ -55,7 +53,7 @@ WHERE: Final = (
     "{jobs:,} jobs arrive at {site}. The workload is {workload}: {title} (drawn from "
     "published figures; load {load}, seed {seed})."
 )
-WHO: Final = (
+SCHEDULERS: Final = (
     "Ringleaf and {others} other schedulers, each as it is deployed with its own "
     "queue, get the same jobs at the same times. Gangs that share links between a "
     "leaf and the spine (a spine conflict) slow each other down and hold their chips "
@@ -69,7 +67,7 @@ def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
     wanted = WANTED if jobs is None else replace(WANTED, jobs=jobs)
     console = Console(highlight=False)
     if not as_json:
-        for text in (WHERE, WHO):
+        for text in (WHERE, SCHEDULERS):
             print_trimmed(console, _told(text, wanted))
             console.print()
     report = Path(out) / "report.html"
@@ -98,51 +96,9 @@ def _told(text: str, wanted: Wanted) -> str:
     )
 
 
-FIRST: Final = {
-    "wait_s.by_size.>64.mean": "Gangs > 64 chips",
-    "wait_s.all.mean": "Jobs",
-}
-"""Of which jobs the wait time is told; where there are none, of the next."""
-USUAL: Final = "volcano-vendor-1.0"
-"""What runs on most Ascend clusters."""
-
-
-def in_a_sentence(table: measures.Table) -> str | None:
-    """The wait time of the reference, of what is usual, and of the best baseline."""
-    reference = table.results.reference
-    for key, who in FIRST.items():
-        waits = {
-            policy: value.mean
-            for policy in table.results.policies
-            if (value := table.value(key, policy)) is not None
-        }
-        own = waits.pop(reference, None)
-        if own is None or not waits:
-            continue
-        best = min(waits, key=lambda policy: (waits[policy], policy))
-        others = [
-            f"{_beside(waits[policy], own)} with {policy}"
-            for policy in dict.fromkeys((USUAL, best))
-            if policy in waits
-        ]
-        return (
-            f"{who} wait {measures.duration(own)} with {reference}, "
-            f"{' and '.join(others)}, the best baseline."
-        )
-    return None
-
-
-def _beside(wait: float, own: float) -> str:
-    """A wait, and how much that is beside *own*."""
-    told = "the same" if wait == own else relative(wait, own)
-    return f"{measures.duration(wait)} ({told})"
-
-
 def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> None:
     sentence = in_a_sentence(measures.Table(results))
-    if sentence is not None:
-        print_trimmed(console, Text(sentence, "bold"))
-        console.print()
+    print_verdict(console, [ONE_SEED if sentence is None else sentence])
     print_tables(console, results, [SHOWN])
     points = Table.grid(padding=(0, 2, 0, 0))
     points.add_column(width=26)
@@ -150,7 +106,7 @@ def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> N
         points.add_row(Text(point.head, "bold"), point.text)
     print_trimmed(console, points)
     console.print()
-    console.print("One seed shows no significance. This runs five:")
+    console.print("The same with five seeds, which shows what is significant:")
     console.print(Text(f"  {_again(wanted)}", "dim"), soft_wrap=True)
     told = Text.assemble("The report, to open in a browser: ", (str(report), "bold"))
     console.print(told, soft_wrap=True)

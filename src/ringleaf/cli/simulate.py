@@ -3,11 +3,12 @@
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,7 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.model.fault import FaultMode, Recovery
+from ringleaf.report.measures import value_of
 from ringleaf.simulator import bookmark
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.failures import Failures, read_rates, recovering
@@ -71,7 +73,7 @@ class Wanted(Struct, frozen=True):
     grace_s: float = 30.0
     knobs: Knobs = USUAL
     regret: int = 0
-    """Of the moments at which somebody waits, every so many is looked at; 0: none."""
+    """Look at one in so many of the moments at which a job is pending; 0: none."""
 
     def arguments(self) -> dict[str, Any]:
         """It as plain values, with what stands in its files."""
@@ -117,6 +119,7 @@ def simulate_jobs(
     told = _told(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
     warn_of_window(told["measures"]["window"])
     warn_of_idle([told["measures"]], told["workload"]["load"])
+    warn_of_long([[told["measures"]]], told["workload"]["load"], wanted.trace)
     if folder is not None:
         _write(folder, told, course)
     if as_json:
@@ -129,7 +132,7 @@ def simulate_jobs(
 
 
 class Course(Struct):
-    """A run, and who watches it."""
+    """A run, and what measures it."""
 
     clock: Clock
     metrics: Metrics
@@ -165,7 +168,7 @@ def _begin(
 
 
 def scheduler_of(wanted: Wanted, trial: Trial) -> Engine:
-    """Who schedules the cluster of *trial*."""
+    """Return the engine that schedules the cluster of *trial*."""
     site = trial.site
     try:
         make = baseline(wanted.policy, order=wanted.order, seed=wanted.seed)
@@ -178,7 +181,7 @@ def scheduler_of(wanted: Wanted, trial: Trial) -> Engine:
 
 
 def metrics_of(wanted: Wanted) -> Metrics:
-    """Who measures the run."""
+    """Return the observer that measures the run."""
     if not wanted.regret:
         return Metrics()
     if find_spec("ortools") is None:
@@ -242,6 +245,75 @@ def warn_of_idle(measured: Sequence[dict[str, Any]], load: float) -> None:
             f"policy; hint: a higher load, as --load {_higher(load)}, or a smaller "
             "--cluster"
         )
+
+
+LONG_S: Final = 86400.0
+"""Where jobs wait longer on average, the workload does not suit the cluster."""
+FEW: Final = 3
+"""A size class is judged by at least this many jobs, the mean over runs."""
+CLASSES: Final = {
+    (">64", (">256", "65-256")): "gangs > 64 chips",
+    ("9-64", ("9-64",)): "jobs of 9 to 64 chips",
+    ("5-8", ("5-8",)): "jobs of 5 to 8 chips",
+    ("2-4", ("2-4",)): "jobs of 2 to 4 chips",
+}
+"""Sizes of jobs and their buckets, the largest first, and what they are called."""
+
+
+def warn_of_long(
+    measured: Iterable[Sequence[dict[str, Any]]], load: float, trace: str | None
+) -> None:
+    """Warn where jobs, or those of the largest size, wait for days under every policy.
+
+    Jobs that never start are not counted: they may be a few that no policy can start.
+
+    Args:
+        measured: What the runs of every policy come to.
+        load: The offered load.
+        trace: The file that the jobs are from, if they are.
+
+    """
+    every = [[*runs] for runs in measured]
+    which, wait_s = "jobs", min(map(_mean_wait, every))
+    if wait_s <= LONG_S:
+        which, wait_s = _largest_wait(every)
+    if wait_s <= LONG_S:
+        return
+    several = len(every) > 1
+    told = f"{lasting(wait_s)} or more" if several else lasting(wait_s)
+    under = " with every policy" if several else ""
+    lower = min(round(load - 0.3, 1), USUAL_LOAD)
+    hints = [f"a lower load, as --load {lower}"] if lower > 0 else []
+    hints.append("a larger --cluster")
+    if trace is None:
+        hints.append("another --workload, or your own jobs with --trace")
+    warn(
+        f"{which} wait {told} on average{under}, so the workload does not suit "
+        "the cluster: the queue grows throughout the run, or single jobs request most "
+        f"of the chips; hint: {', '.join(hints)}"
+    )
+
+
+def _mean_wait(runs: Iterable[dict[str, Any]]) -> float:
+    return fmean(each["wait_s"]["all"]["mean"] or 0.0 for each in runs)
+
+
+def _largest_wait(measured: Iterable[Sequence[dict[str, Any]]]) -> tuple[str, float]:
+    """The largest size of which there are a few jobs, and their shortest mean wait."""
+    for (size, buckets), which in CLASSES.items():
+        counts, means = [], []
+        for runs in measured:
+            sizes = [each["wait_s"]["by_size"] for each in runs]
+            counts.append(fmean(_jobs_of(each, buckets) for each in sizes))
+            known = [value_of(e, f"wait_s.by_size.{size}.mean") for e in runs]
+            means.append(fmean([each for each in known if each is not None] or [0.0]))
+        if min(counts) >= FEW:
+            return which, min(means)
+    return "jobs", 0.0
+
+
+def _jobs_of(by_size: dict[str, Any], buckets: Sequence[str]) -> int:
+    return sum(by_size[each]["n"] for each in buckets if each in by_size)
 
 
 def _higher(load: float) -> str:
@@ -390,7 +462,7 @@ def _signals() -> Iterator[Sequence[int]]:
     came: list[int] = []
 
     def note(number: int, _frame: object) -> None:
-        if came:  # somebody is in a hurry
+        if came:  # the second signal ends at once
             sys.exit(128 + number)
         came.append(number)
 

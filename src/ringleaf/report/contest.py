@@ -9,13 +9,17 @@ from msgspec import Struct
 from ringleaf.report.measures import Better, Measure, Table, duration, measure_of, share
 from ringleaf.report.results import Estimate
 
-SAME: Final = 0.005
-"""Differences below this part of a value are called none, however sure they are."""
-
-SAME_S: Final = 1.0
-"""Differences of times below this, in seconds, are called none."""
-SAME_SHARE: Final = 0.0005
-"""Differences of shares below this are called none: a twentieth of a point."""
+LEAST_SHARE: Final = 0.005
+"""The smallest relevant difference of shares: half a percentage point."""
+LEAST_PART: Final = 0.005
+"""The smallest relevant difference of other measures, as a part of the larger value."""
+LEAST_S: Final = 1.0
+"""Times must differ by at least this many seconds, too."""
+RELEVANT: Final = (
+    "half a percentage point for shares; 0.5 % of the larger value for times, and at "
+    "least a second; 0.5 % of the larger value for all other measures"
+)
+"""The smallest relevant differences, in words."""
 
 
 class Standing(StrEnum):
@@ -27,7 +31,9 @@ class Standing(StrEnum):
 
 
 def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
-    """How the reference stands against *policy*; None where one of them has no value.
+    """How the reference stands against *policy*; None where that is no comparison.
+
+    One of them has no value, or they are not over the same jobs.
 
     With several seeds only what is significant counts; with one, or where all seeds
     come to the same, what is seen.
@@ -36,20 +42,37 @@ def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
     other = table.value(measure.key, policy)
     if own is None or other is None or measure.better is Better.NEITHER:
         return None
+    if not table.of_same_jobs(measure.key, policy):
+        return None
     gap = table.difference(measure.key, policy) or Estimate(other.mean - own.mean)
-    if is_slight(measure, gap.mean, own.mean, other.mean):
-        return Standing.EVEN
-    if gap.low is not None and not gap.is_clear:
+    values = own.mean, other.mean
+    counts = (
+        is_significant(measure, gap, *values)
+        if gap.low is not None
+        else is_relevant(measure, gap.mean, *values)
+    )
+    if not counts:
         return Standing.EVEN
     less = gap.mean > 0
     good = less if measure.better is Better.DOWN else not less
     return Standing.BETTER if good else Standing.WORSE
 
 
-def is_slight(measure: Measure, gap: float, *values: float) -> bool:
-    """Whether a difference is called none: small beside the value, or in itself."""
-    least = {duration: SAME_S, share: SAME_SHARE}.get(measure.written, 0.0)
-    return abs(gap) < least or abs(gap) <= SAME * max(map(abs, values))
+def is_relevant(measure: Measure, gap: float, *values: float) -> bool:
+    """Whether a difference of *values* is large enough to matter, see `RELEVANT`."""
+    if measure.written is share:
+        return abs(gap) >= LEAST_SHARE
+    least = LEAST_S if measure.written is duration else 0.0
+    return gap != 0 and abs(gap) >= max(least, LEAST_PART * max(map(abs, values)))
+
+
+def is_significant(measure: Measure, gap: Estimate, *values: float) -> bool:
+    """Whether a difference of *values* is significant.
+
+    Its confidence interval excludes 0, and it is at least the smallest relevant one.
+    docs/compare.md says so, too.
+    """
+    return gap.is_clear and is_relevant(measure, gap.mean, *values)
 
 
 def is_sure(table: Table, key: str, policy: str) -> bool:
@@ -63,6 +86,8 @@ def relative(own: float, other: float) -> str:
 
     >>> relative(3.0, 4.0), relative(5.0, 4.0), relative(0.0, 4.0), relative(9.0, 2.0)
     ('25 % less', '25 % more', 'none of it', '4.5 times as much')
+    >>> relative(1.0, 1.0001)
+    'nearly the same'
     """
     if not own:
         return "none of it"
@@ -72,6 +97,8 @@ def relative(own: float, other: float) -> str:
     if ratio >= 2:  # noqa: PLR2004 - percentages beyond 100 are hard to read
         return f"{ratio:.1f} times as much"
     percent = round(100 * abs(ratio - 1), 1)
+    if not percent:
+        return "nearly the same"
     written = f"{percent:.0f}" if percent >= 10 else f"{percent:.1f}"  # noqa: PLR2004
     return f"{written} % {'less' if ratio < 1 else 'more'}"
 
@@ -89,6 +116,7 @@ class Contest(Struct, frozen=True):
         standing: How the reference stands against the rival.
         is_sure: Whether that has an interval, so that it can be significant.
         tied: The baselines with exactly the value of the reference.
+        of_same_jobs: Whether the reference and the rival are over the same jobs.
 
     """
 
@@ -101,18 +129,22 @@ class Contest(Struct, frozen=True):
     standing: Standing
     is_sure: bool
     tied: Sequence[str]
+    of_same_jobs: bool = True
 
-    @property
-    def gap(self) -> str:
-        """How far the reference is from the rival; empty where it is not.
+    def gap_to(self, policy: str) -> str:
+        """How far *policy* is from the reference; empty where it is not.
 
-        A share is told in points, anything else in parts of the rival's value.
+        The rival and the best baseline are described.
+
+        A share is given in points, any other figure in parts of the reference's value.
         """
-        other = self.known[self.rival]
+        if policy not in (self.rival, self.best):
+            return ""
+        other = self.known[policy]
         if self.measure.written is share:
-            points = 100 * (self.own - other)
+            points = 100 * (other - self.own)
             return f"{points:+.1f} points" if abs(points) >= 0.05 else ""  # noqa: PLR2004
-        return relative(self.own, other) if self.own and self.own != other else ""
+        return relative(other, self.own) if self.own and self.own != other else ""
 
     @property
     def beside(self) -> list[tuple[str, str]]:
@@ -160,4 +192,5 @@ def contest_of(table: Table, key: str, rival: str | None = None) -> Contest | No
         standing=standing_of(table, measure, against) or Standing.EVEN,
         is_sure=is_sure(table, key, against),
         tied=[other for other in ranked if known[other] == own.mean],
+        of_same_jobs=table.of_same_jobs(key, against),
     )

@@ -63,8 +63,8 @@ class Line(NamedTuple):
 
 LINES: Final = (
     Line("utilisation", "Utilization", "share of all chips",
-         "Chips that jobs hold. Higher is better, as far as jobs are not slowed down "
-         "for it.", "share", 1.0),
+         "Chips that jobs hold, also while they wait for links. Effective utilization "
+         "in the table leaves that out.", "share", 1.0),
     Line("queue_length", "Queue length", "pending jobs", "Lower is better."),
     Line("conflicts", "Spine conflicts", "jobs, over all leaves",
          "Jobs beyond the first on a leaf's links to the spine: they slow each other "

@@ -108,7 +108,8 @@ UP, DOWN, NEITHER = Better.UP, Better.DOWN, Better.NEITHER
 
 MEASURES: Final = (
     Measure("use.utilisation", "Utilization",
-            "Share of all chips that jobs hold, mean over time.", UP, share,
+            "Share of all chips that jobs hold, mean over time, also while they wait "
+            "for links: effective utilization compares policies.", NEITHER, share,
             "utilization"),
     Measure("use.effective_utilisation", "Effective utilization",
             "Utilization, with jobs that share links to the spine counted as slower.",
@@ -120,7 +121,7 @@ MEASURES: Final = (
             "Over all leaves, jobs beyond the first that use its links to the spine, "
             "mean over time.", DOWN, number, "spine conflicts"),
     Measure("leaves.at_risk_share_of_crossing", "Gangs that shared a leaf's links",
-            "Share of the gangs across leaves that ever met another one on a leaf.",
+            "Share of the gangs across leaves that ever shared a leaf with another.",
             DOWN, share, "gangs that shared a leaf's links", "Gangs\nsharing\nlinks"),
     Measure("wait_s.all.mean", "Wait time (mean)",
             "From the submission of a job to its start, mean over jobs.", DOWN,
@@ -143,6 +144,13 @@ MEASURES: Final = (
     Measure("wait_s.by_size.1.mean", "Wait time, 1-chip jobs (mean)",
             "From submission to start, mean over jobs of one chip.", DOWN, duration,
             "mean wait time of 1-chip jobs", "Wait\n1 chip"),
+    Measure("pending_s.all.mean", "Wait time of all jobs (mean)",
+            "As the mean wait time; jobs that never start count as pending until the "
+            "last job ends.", DOWN, duration, "mean wait time of all jobs",
+            "Wait\nall jobs"),
+    Measure("pending_s.by_size.>64.mean", "Wait time of all gangs > 64 chips (mean)",
+            "The same, mean over jobs of more than 64 chips.", DOWN, duration,
+            "mean wait time of all gangs > 64 chips", "Wait, all\n> 64 chips"),
     Measure("starvation.max_wait_s", "Wait time, largest gangs (max)",
             "The longest wait of a job of more than a quarter of the cluster.", DOWN,
             duration, "longest wait time of the largest gangs", "Longest\nwait"),
@@ -161,21 +169,21 @@ MEASURES: Final = (
             "Jobs under several leaves that would fit under one.", DOWN, number,
             "avoidable gangs across leaves"),
     Measure("superpods.split_blocks", "Split blocks",
-            "Blocks that asked to be in one SuperPoD and are not.", DOWN, number,
+            "Blocks that should be in one SuperPoD and are not.", DOWN, number,
             "split blocks"),
     Measure("chips.ring_violations_per_1000_pods", "Pods across rings, per 1,000",
             "Pods that would fit into one ring of chips, and are not in one.", DOWN,
             number, "pods across rings", "Pods\nacross\nrings"),
     Measure("nodes.largest_gang_of_free.1.0", "Largest schedulable gang",
-            "The largest gang that the network rules would let start, as a share of "
+            "The largest gang that the network rules allow to start, as a share of "
             "the free nodes.", UP, share, "largest schedulable gang"),
     Measure("why.frag_wait_share", "Head of queue blocked by fragmentation",
             "Share of the time in which the oldest pending job waits although as many "
-            "chips as it asks for are free.", DOWN, share,
+            "chips as it requests are free.", DOWN, share,
             "time in which fragmentation blocks the head of the queue"),
     Measure("regret.mean", "Regret",
-            "Chips that an exact solver would allocate to the pending jobs besides, as "
-            "a share of what it would allocate.", DOWN, share, "regret"),
+            "Additional chips that an exact solver would allocate to pending jobs, as "
+            "a share of its allocation.", DOWN, share, "regret"),
     Measure("faults.chip_hours_lost_to_faults", "Chip-hours lost to faults",
             "Work that is done again after a fault.", DOWN, number,
             "chip-hours lost to faults"),
@@ -189,11 +197,23 @@ MEASURES: Final = (
             "Jobs that were evicted for other jobs.", DOWN, number, "evictions"),
     Measure("jobs.unstarted", "Jobs never started",
             "Jobs that are still pending at the end.", DOWN, number,
-            "jobs never started"),
+            "jobs never started", "Never\nstarted"),
 )  # fmt: skip
 """What tables tell, in this order; docs/measures.md defines each."""
 
 BY_KEY: Final = {measure.key: measure for measure in MEASURES}
+
+ALL_JOBS: Final = {
+    "wait_s.all.mean": "pending_s.all.mean",
+    "wait_s.by_size.>64.mean": "pending_s.by_size.>64.mean",
+}
+"""Measures of jobs that start -> the same of all jobs, for comparisons."""
+OF_STARTED: Final = (
+    *("wait_s.", "jct_s.", "bounded_slowdown.", "work.makespan_s"),
+    "starvation.",
+)
+"""Measures that leave out jobs that never start, or count them to an end of their own,
+begin so."""
 
 
 def value_of(metrics: Mapping[str, Any], key: str) -> float | None:
@@ -252,6 +272,17 @@ class Table:
                 self._differences[each.measure, each.policy] = each.difference
         if not results.comparison:
             self._read_runs()
+        self.unstarted = {
+            policy: value.mean
+            for policy in results.policies
+            if (value := self.value("jobs.unstarted", policy)) is not None
+            and value.mean
+        }
+        """Policy -> jobs that never start under it, where there are some."""
+        if not self.unstarted:  # then they repeat others
+            for key in ALL_JOBS.values():
+                for policy in results.policies:
+                    self._values.pop((key, policy), None)
         others = [key for key, _policy in self._values if key not in BY_KEY]
         listed = [*BY_KEY, *dict.fromkeys(others)]
         known = {key for key, _policy in self._values}
@@ -274,6 +305,23 @@ class Table:
     def difference(self, key: str, policy: str) -> Estimate | None:
         """*policy* minus the reference, over the seeds that both have."""
         return self._differences.get((key, policy))
+
+    def compared(self, key: str) -> str:
+        """The measure to compare policies by instead of *key*, if all jobs count."""
+        other = ALL_JOBS.get(key, key)
+        known = self.value(other, self.results.reference) is not None
+        return other if known else key
+
+    def of_same_jobs(self, key: str, policy: str) -> bool:
+        """Whether *policy* and the reference come to *key* with the same jobs.
+
+        They do not, where one of them leaves out jobs that never start. A measure that
+        another one stands for is no comparison then either.
+        """
+        if not self.unstarted or not key.startswith(OF_STARTED):
+            return True
+        own = self.results.reference in self.unstarted
+        return not own and policy not in self.unstarted and self.compared(key) == key
 
     def tells(self, measure: Measure) -> bool:
         """Whether a measure says anything here: not if it is 0 for every policy."""

@@ -18,6 +18,7 @@ from ringleaf.report import figures
 from ringleaf.report.chart import axis_of
 from ringleaf.report.contest import Contest, Standing, contest_of
 from ringleaf.report.measures import (
+    ALL_JOBS,
     NONE,
     Better,
     Table,
@@ -34,8 +35,11 @@ from ringleaf.report.verdict import (
     SIGNIFICANT,
     Finding,
     Loss,
+    alike,
     findings,
+    has_one_seed,
     losses,
+    side_of,
     summary,
 )
 
@@ -192,7 +196,7 @@ class Tile(Struct, frozen=True):
 TILES: Final = (
     Tile("Spine conflicts", ("leaves.conflicts", "superpods.split_blocks")),
     Tile("Wait time, gangs > 64 chips", ("wait_s.by_size.>64.mean", "wait_s.all.mean")),
-    Tile("Effective utilization", ("use.effective_utilisation", "use.utilisation")),
+    Tile("Effective utilization", ("use.effective_utilisation",)),
     Tile("Stranded chips", ("chips.fragmentation",)),
 )
 MORE: Final = (
@@ -203,14 +207,14 @@ MORE: Final = (
     "superpods.split_blocks",
     "faults.chip_hours_lost_to_faults",
     "faults.recovery_s.mean",
-    "jobs.unstarted",
 )
 """Rows of the verdict that are a click away."""
 
 
 def contests(table: Table) -> list[Contest]:
     """The rows of the verdict."""
-    keys = [key for key in (*MAIN, *MORE) if table.tells(measure_of(key))]
+    known = map(table.compared, (*MAIN, *MORE))
+    keys = [key for key in known if table.tells(measure_of(key))]
     found = [contest_of(table, key) for key in keys]
     return [each for each in found if each is not None]
 
@@ -238,45 +242,58 @@ def _verdict(results: Results) -> Iterator[str]:
 
 def _tile(table: Table, tile: Tile) -> str:
     reference = table.results.reference
-    keys = [key for key in tile.keys if table.value(key, reference) is not None]
+    first = tile.keys[0]
+    known = map(table.compared, tile.keys)
+    keys = [key for key in known if table.value(key, reference) is not None]
     if not keys:
         return ""
     measure = measure_of(keys[0])
-    title = tile.title if keys[0] == tile.keys[0] else measure.title
+    title = tile.title if keys[0] == first else measure.title
     own, contest = table.value(keys[0], reference), contest_of(table, keys[0])
     assert own is not None
-    beside = _beside(contest) if contest is not None else ""
+    one = has_one_seed(table.results)
+    beside = _beside(contest, one_seed=one) if contest is not None else ""
     return (
         f'<div class="tile"><h3>{escape(title)}</h3>'
         f'<p class="big">{escape(measure.written(own.mean))}</p>{beside}</div>'
     )
 
 
-def _beside(contest: Contest) -> str:
+def _beside(contest: Contest, *, one_seed: bool) -> str:
     """How a contest ends, then the baselines to name."""
     written, known = contest.measure.written, contest.known
-    told = "".join(
-        f"<dt>{escape(what or policy)}</dt><dd>{escape(written(known[policy]))}"
-        + (f" <small>{escape(policy)}</small></dd>" if what else "</dd>")
-        for what, policy in contest.beside
-    )
-    return f"{_outcome(contest)}<dl>{told}</dl>"
+    told = ""
+    for what, policy in contest.beside:
+        gap = contest.gap_to(policy)
+        more = ", ".join(filter(None, [policy if what else "", gap]))
+        told += f"<dt>{escape(what or policy)}</dt>"
+        told += f"<dd>{escape(written(known[policy]))}"
+        told += f" <small>{escape(more)}</small></dd>" if more else "</dd>"
+    return f"{_outcome(contest, one_seed=one_seed)}<dl>{told}</dl>"
 
 
-def _outcome(contest: Contest) -> str:
-    """How a contest ends, in a few words; coloured only where it is significant."""
+def _outcome(contest: Contest, *, one_seed: bool, with_gap: bool = False) -> str:
+    """How a contest ends, in a few words; coloured only where it is significant.
+
+    *with_gap* adds how far the rival is from the reference.
+    """
+    if not contest.of_same_jobs:
+        return '<p><span class="badge">not over the same jobs</span></p>'
     even = contest.standing is Standing.EVEN
     if even and contest.rival in contest.tied:
         words = f"tie with {contest.rival}"
         return f'<p><span class="badge">{escape(words)}</span></p>'
+    gap = contest.gap_to(contest.rival) if with_gap else ""
+    gap = f"{contest.rival}: {gap}" if gap else ""
     if even:
         words = "not significant" if contest.is_sure else "nearly a tie"
-        return f'<p><span class="badge">{words}</span></p>'
+        told = f" <small>{escape(gap)}</small>" if gap else ""
+        return f'<p><span class="badge">{words}</span>{told}</p>'
     kind = contest.standing.value if contest.is_sure else ""
-    words = f"{contest.standing.value} than {contest.rival}"
-    more = ", ".join(
-        filter(None, [contest.gap, SIGNIFICANT if contest.is_sure else ""])
-    )
+    how = contest.standing.value
+    how = side_of(contest.measure, contest.standing) if one_seed else how
+    words = f"{how} than {contest.rival}"
+    more = ", ".join(filter(None, [gap, SIGNIFICANT if contest.is_sure else ""]))
     told = f" <small>{escape(more)}</small>" if more else ""
     return f'<p><span class="badge {kind}">{escape(words)}</span>{told}</p>'
 
@@ -286,9 +303,12 @@ def _worse(results: Results) -> str:
     if not results.baseline:
         return ""
     reference, found = escape(results.reference), losses(results)
-    head = f"<h3>Where {reference} is worse</h3>"
+    one = has_one_seed(results)
+    run = " in this run" if one else ""
+    head = f"<h3>Where {reference} is worse{run}</h3>"
     if not found:
-        return f"{head}<p>By no measure significantly.</p>"
+        how = "" if one else " significantly"
+        return f"{head}<p>By no measure{how}.</p>"
     return (
         f'{head}<table class="losses"><thead><tr><th scope="col">measure</th>'
         f'<th scope="col">{reference}</th><th scope="col">better</th>'
@@ -318,20 +338,22 @@ def _rows(results: Results, known: Sequence[Contest]) -> Iterator[str]:
         each.difference is not None and each.difference.low is not None
         for each in results.comparison
     )
-    caption = (
-        f"A dot is a policy; the upright line is {reference}. "
-        + (
+    caption = " ".join(
+        (
+            f"A dot is a policy; the upright line is {reference}.",
             f"A horizontal line is the {results.confidence:.0%} confidence interval of "
             f"the difference to {reference}, paired by seed: where it crosses the "
             "upright line, the difference is not significant."
             if sure
-            else "There are no intervals, so no difference is significant."
+            else alike(results),
+            "Axes are logarithmic where values differ by hundreds.",
         )
-        + " Axes are logarithmic where values differ by hundreds."
     )
     yield f'<div class="bar">{_legend(results)}<span class="tools"></span></div>'
-    rows = [_contest(i, contest) for i, contest in enumerate(known)]
-    n_main = sum(each.measure.key in MAIN for each in known)
+    one = has_one_seed(results)
+    rows = [_contest(i, each, one_seed=one) for i, each in enumerate(known)]
+    main = {*MAIN, *ALL_JOBS.values()}
+    n_main = sum(each.measure.key in main for each in known)
     yield f'<div class="contests">{"".join(rows[:n_main])}</div>'
     if rows[n_main:]:
         yield f"<details><summary>{len(rows) - n_main} more measures</summary>"
@@ -339,14 +361,15 @@ def _rows(results: Results, known: Sequence[Contest]) -> Iterator[str]:
     yield f'<p class="caption">{escape(caption)}</p>'
 
 
-def _contest(i: int, contest: Contest) -> str:
+def _contest(i: int, contest: Contest, *, one_seed: bool) -> str:
     wish = "higher" if contest.measure.better is Better.UP else "lower"
+    outcome = _outcome(contest, one_seed=one_seed, with_gap=True)
     return (
         f'<div class="contest" title="{escape(contest.measure.about)}">'
         f"<div><b>{escape(contest.measure.title)}</b>"
         f"<small>{wish} is better</small></div>"
         f'<div data-contest="{i}"></div>'
-        f'<div class="said">{_outcome(contest)}</div></div>'
+        f'<div class="said">{outcome}</div></div>'
     )
 
 
@@ -481,7 +504,7 @@ def _waiting(data: Mapping[str, Any]) -> Iterator[str]:
         "logarithmic",
         "From submission to start, by the chips of a job. The dot is the mean, the "
         "line goes from p50 to p95; means over seeds. Lower is better. Jobs that never "
-        "start are not in it: the table counts them.",
+        "start are not in it: the verdict counts them.",
         "data-waits",
     )
     causes = _figure(

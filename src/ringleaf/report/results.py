@@ -1,6 +1,6 @@
 """What a report is made of: plain values that go through JSON and back.
 
-Whoever runs trials fills them in; everything that a page or a plot shows is from here.
+The commands that run trials fill them in. Pages and plots show nothing else.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Spec(Struct, frozen=True):
         about: Where the workload comes from, and its licence.
         jobs: How many jobs it has.
         load: Offered load: what they ask for, by what the cluster has meanwhile.
-        policy: Who placed them.
+        policy: The policy that placed them.
         title: What that policy does, in a sentence.
         order: The order of the queue; empty is as configured.
         seed: Of everything that is drawn.

@@ -50,7 +50,7 @@ def fit(film: Mapping[str, Any], budget: int) -> dict[str, Any] | None:
             return None
         stills = unpacked(fitted).halved
         known, owner = np.unique(stills.owner, return_inverse=True)
-        if known[0] != 0:  # nobody has the number 0, on a still or not
+        if known[0] != 0:  # 0 means no job, whether a still has it or not
             known, owner = np.concatenate([[0], known]), owner + 1
         jobs = [fitted["jobs"][i - 1] for i in known[1:].tolist()]
         stills.owner = owner.reshape(stills.owner.shape)

@@ -15,7 +15,7 @@ from ringleaf.report.measures import (
     share,
 )
 from ringleaf.report.results import Bound, Estimate, Results
-from ringleaf.report.verdict import alike
+from ringleaf.report.verdict import alike, has_one_seed
 
 MANY_TIMES: Final = 3
 """From here on percentages are hard to read."""
@@ -83,11 +83,7 @@ def _read_as(results: Results) -> str:
         runs = max(len(results.of(policy)) for policy in results.policies)
         told = f"Means over {runs} seeds" if runs > 1 else "One run each"
         told += f", and the difference to {reference}. "
-        return told + (
-            alike(results)
-            or "With one seed there are no intervals: no difference is significant, "
-            "and nothing is coloured."
-        )
+        return told + (alike(results) or "Nothing is coloured.")
     return (
         f"Means over seeds, with the {results.confidence:.0%} confidence interval "
         f"below; then the difference to {reference}, paired by seed, with its own. "
@@ -112,6 +108,8 @@ def _cell(table: Table, measure: Measure, policy: str) -> str:
             # The reference being better makes the other policy worse.
             word = "worse" if standing is Standing.BETTER else "better"
             sure = is_sure(table, measure.key, policy)
+            if has_one_seed(table.results):
+                word = "lower" if value.mean < own.mean else "higher"
             kind = f' class="{word}"' if sure else ""
             parts.append(f"<small{kind}>{_ratio(own, value)}{word}</small>")
     kind = ' class="own"' if policy == reference else ""

@@ -6,11 +6,12 @@ from typing import Final
 from msgspec import Struct
 
 from ringleaf.report.contest import (
-    SAME,
+    RELEVANT,
     Standing,
     contest_of,
-    is_slight,
+    is_relevant,
     is_sure,
+    relative,
     standing_of,
 )
 from ringleaf.report.measures import (
@@ -19,11 +20,11 @@ from ringleaf.report.measures import (
     Table,
     duration,
     listed,
-    number,
-    share,
+    measure_of,
     value_of,
 )
 from ringleaf.report.results import Estimate, Results
+from ringleaf.report.unstarted import unstarted_words
 
 FAR: Final = 0.1
 """Differences above this part of a value are told even if not significant."""
@@ -38,10 +39,11 @@ _TELLING: Final = (
     "chips.ring_violations_per_1000_pods",
     "superpods.split_blocks",
     "wait_s.by_size.>64.mean",
+    "pending_s.by_size.>64.mean",
     "wait_s.all.mean",
+    "pending_s.all.mean",
     "wait_s.by_size.1.mean",
     "bounded_slowdown.all.mean",
-    "use.utilisation",
     "use.effective_utilisation",
     "chips.fragmentation",
     "faults.chip_hours_lost_to_faults",
@@ -71,17 +73,20 @@ class Finding(Struct, frozen=True):
 
 
 def findings(results: Results) -> list[Finding]:
-    """The verdict, the most telling first; then how significant it is."""
+    """The verdict, the most telling first; then how significant it is.
+
+    With one seed the sentences in short say that this is unknown, and no other does.
+    """
     table = Table(results)
     others = _others(table)
     if results.reference not in results.policies or not others:
         return [*_alone(table), _significance(results)]
-    return [
+    found = [
         *_in_short(table),
         *headlines(results),
         *(_tally(table, other) for other in others),
-        _significance(results),
     ]
+    return found if has_one_seed(results) else [*found, _significance(results)]
 
 
 MAIN: Final = (
@@ -89,26 +94,96 @@ MAIN: Final = (
     "wait_s.by_size.>64.mean",
     "wait_s.all.mean",
     "use.effective_utilisation",
-    "use.utilisation",
     "chips.fragmentation",
+    "jobs.unstarted",
 )
 """The measures that a verdict in a sentence is about."""
+ONE_SEED: Final = "One seed: figures are those of one run, significance unknown."
+UNKNOWN: Final = " in this run; one seed, significance unknown"
+ALIKE: Final = "the same with every seed"
 
 
 def _in_short(table: Table) -> list[Finding]:
-    """How the reference stands against the rival, and against the best baselines."""
-    results = table.results
-    told = [_against(table, f"Against {results.baseline}", results.baseline)]
-    if len(results.policies) > TWO:
-        told.append(_against(table, "Against the best baseline by each measure", ""))
-    if not any(told):
-        return [Finding("In short", "There is nothing to compare.")]
-    if not any(
-        is_sure(table, key, policy) for key in MAIN for policy in _others(table)
-    ):
-        told.append("One seed: whether a difference is significant is unknown.")
-    told.append(left_out(results))
+    """The short statements, and which jobs never start."""
+    told = in_short(table) or ["There is nothing to compare."]
+    told.append(left_out(table.results))
     return [Finding("In short", text) for text in filter(None, told)]
+
+
+def in_short(table: Table) -> list[str]:
+    """How the reference stands against the rival, and against the best baselines.
+
+    With one seed one of the sentences says that significance is unknown.
+    """
+    results = table.results
+    first = in_a_sentence(table)
+    told = [first or ""]
+    rival, best = f"Against {results.baseline}", "the best baseline by each measure"
+    against = _against(table, results.baseline)
+    if len(results.policies) == TWO:
+        told.append(_sentence(rival, against))
+    elif (other := _against(table, "")) == against:
+        told.append(_sentence(f"{rival} and {best}", against))
+    else:
+        told += [_sentence(rival, against), _sentence(f"Against {best}", other)]
+    if first is None and any(told) and has_one_seed(results):
+        told.append(ONE_SEED)
+    return [text for text in told if text]
+
+
+def has_one_seed(results: Results) -> bool:
+    """Whether there is a single seed, so that nothing is known of significance."""
+    return len({run.spec.seed for run in results.runs}) <= 1
+
+
+WAITING: Final = {
+    "wait_s.by_size.>64.mean": "Gangs > 64 chips",
+    "wait_s.all.mean": "Jobs",
+}
+"""The jobs whose wait time comes first; if there are none, the next."""
+
+
+def in_a_sentence(table: Table) -> str | None:
+    """The wait time of the reference, of the rival, and of the best baseline."""
+    results = table.results
+    for key, jobs in WAITING.items():
+        waits = {
+            policy: value.mean
+            for policy in results.policies
+            if (value := table.value(table.compared(key), policy)) is not None
+        }
+        own = waits.pop(results.reference, None)
+        if own is None or not waits:
+            continue
+        best = min(waits, key=lambda policy: (waits[policy], policy))
+        measure, one = measure_of(table.compared(key)), UNKNOWN
+        told = f"{jobs} wait {duration(own)} with {results.reference}"
+        named = [p for p in dict.fromkeys((results.baseline, best)) if p in waits]
+        for policy in named:
+            is_best = policy == best and len(waits) > 1
+            told += " and " if policy == named[-1] else ", "
+            told += f"{duration(waits[policy])} with {policy}"
+            told += ", the best baseline" if is_best else ""
+            gap = "the same" if waits[policy] == own else relative(waits[policy], own)
+            if has_one_seed(results):
+                told += f" ({gap}{one})"
+                one = ""
+            elif waits[policy] == own:
+                told += f" ({gap})"
+            else:
+                told += f" ({gap}, {certainty(table, measure, policy)})"
+        return f"{told}."
+    return None
+
+
+def certainty(table: Table, measure: Measure, policy: str) -> str:
+    """How sure the difference of *policy* to the reference is, with several seeds."""
+    gap = table.difference(measure.key, policy)
+    if gap is not None and gap.n > 1 and gap.low is None:
+        return ALIKE
+    is_even = standing_of(table, measure, policy) in (None, Standing.EVEN)
+    is_clear = is_sure(table, measure.key, policy) and not is_even
+    return SIGNIFICANT if is_clear else f"not {SIGNIFICANT}"
 
 
 def _others(table: Table) -> list[str]:
@@ -116,42 +191,84 @@ def _others(table: Table) -> list[str]:
     return [policy for policy in results.policies if policy != results.reference]
 
 
-def _against(table: Table, head: str, rival: str) -> str:
-    """How the reference stands by the main measures, in a sentence; empty of none."""
-    nouns: dict[Standing, list[str]] = {each: [] for each in Standing}
-    any_sure = False
+def _sentence(head: str, told: str) -> str:
+    return f"{head}{told}" if told else ""
+
+
+def _against(table: Table, rival: str) -> str:
+    """How the reference stands by the main measures, in words; empty of none."""
+    nouns: dict[str, list[str]] = {}
+    any_sure, one = False, has_one_seed(table.results)
     for key in MAIN:
-        contest = contest_of(table, key, rival)
-        if contest is not None and table.tells(contest.measure):
-            nouns[contest.standing].append(contest.measure.noun)
+        contest = contest_of(table, table.compared(key), rival)
+        if contest is None or not contest.of_same_jobs:
+            continue
+        if table.tells(contest.measure):
+            word = _word(contest.measure, contest.standing, neutral=one)
+            nouns.setdefault(word, []).append(contest.measure.noun)
             any_sure |= contest.is_sure
+    even = "does not differ significantly in" if any_sure else "ties in"
     words = (
-        ("is better in", nouns[Standing.BETTER]),
-        (
-            "does not differ significantly in" if any_sure else "ties in",
-            nouns[Standing.EVEN],
-        ),
-        ("is worse in", nouns[Standing.WORSE]),
+        *((word, f"is {word} in") for word in ("better", "lower", "higher")),
+        (EVEN, "is about equal in" if one else even),
+        ("worse", "is worse in"),
     )
-    parts = [f"{verb} {listed(own)}" for verb, own in words if own]
-    return f"{head}, {table.results.reference} {'; '.join(parts)}." if parts else ""
+    parts = [f"{verb} {listed(nouns[word])}" for word, verb in words if word in nouns]
+    run = " in this run" if one else ""
+    told = f"{run}, {table.results.reference} {'; '.join(parts)}."
+    return told if parts else ""
+
+
+EVEN: Final = Standing.EVEN.value
+
+
+def _word(measure: Measure, standing: Standing, *, neutral: bool) -> str:
+    """How the reference stands: better or worse, or *neutral*, lower or higher."""
+    if not neutral or standing is Standing.EVEN:
+        return standing.value
+    return side_of(measure, standing)
+
+
+def side_of(measure: Measure, standing: Standing) -> str:
+    """Whether the value of the reference is lower or higher.
+
+    >>> side_of(measure_of("wait_s.all.mean"), Standing.BETTER)
+    'lower'
+    >>> side_of(measure_of("use.effective_utilisation"), Standing.BETTER)
+    'higher'
+    """
+    is_up = (measure.better is Better.UP) == (standing is Standing.BETTER)
+    return "higher" if is_up else "lower"
 
 
 def left_out(results: Results) -> str:
-    """How many jobs never start, which wait times leave out; empty of none."""
+    """Which jobs never start, and how wait times count them; empty of none."""
     table = Table(results)
-    found = {
-        policy: value.mean
-        for policy in results.policies
-        if (value := table.value("jobs.unstarted", policy)) is not None and value.mean
+    words = {
+        policy: unstarted_words([run.metrics for run in results.of(policy)])
+        for policy in table.unstarted
     }
-    if not found:
+    told = [
+        f"{text} never {'starts' if table.unstarted[policy] == 1 else 'start'} with "
+        f"{policy}"
+        for policy, text in words.items()
+    ]
+    if not told:
         return ""
-    told = [f"{number(mean)} with {policy}" for policy, mean in found.items()]
     seeds = ", means over seeds" if len(results.of(results.reference)) > 1 else ""
+    key = "wait_s.all.mean"
+    counted = (
+        "Wait times of all jobs count them as pending until the last job ends under "
+        "any policy; other wait times"
+        if table.compared(key) != key
+        else "Wait times"
+    )
+    reference = results.reference
+    told_of = ["other policies"] if reference in words else [*words]
     return (
-        f"Wait times leave out jobs that never start: {listed(told)} "
-        f"(of {results.runs[0].spec.jobs:,} jobs{seeds})."
+        f"{listed(told)}, of {results.runs[0].spec.jobs:,} jobs{seeds}. {counted}, "
+        "completion time and slowdown leave them out, and are not compared with "
+        f"{listed(told_of)}."
     )
 
 
@@ -177,7 +294,6 @@ HEADLINES: Final = (
     "chips.ring_violations_per_1000_pods",
     "wait_s.by_size.>64.mean",
     "wait_s.all.mean",
-    "use.utilisation",
 )
 
 
@@ -185,7 +301,8 @@ def headlines(results: Results, keys: Sequence[str] = HEADLINES) -> list[Finding
     """The reference against the best baseline, by the measures that tell most."""
     table = Table(results)
     told = {measure.key: measure for measure in _telling(table)}
-    found = [_headline(table, told[key]) for key in keys if key in told]
+    compared = [table.compared(key) for key in keys]
+    found = [_headline(table, told[key]) for key in compared if key in told]
     return [each for each in found if each is not None]
 
 
@@ -198,15 +315,16 @@ def _headline(table: Table, measure: Measure) -> Finding | None:
     for what, policy in found.beside:
         text += f"; {what} {policy}" if what else f"; {policy}"
         text += f" {written(found.known[policy])}"
-        if policy == found.rival and found.gap:
-            whose = "" if measure.written is share else f"{reference}: "
-            text += f" ({whose}{found.gap})"
-    gap = table.difference(measure.key, found.rival)
-    repeated = gap is not None and not found.is_sure and gap.n > 1
+        if gap := found.gap_to(policy):
+            text += f" ({gap})"
+    apart = table.difference(measure.key, found.rival)
+    repeated = apart is not None and not found.is_sure and apart.n > 1
     alike = ", by the same with every seed" if repeated else ""
-    how = found.standing.value
+    how = _word(measure, found.standing, neutral=has_one_seed(table.results))
     how = f"significantly {how}" if found.is_sure else how
-    if found.standing is Standing.EVEN:
+    if not found.of_same_jobs:
+        text += ". No comparison: not over the same jobs."
+    elif found.standing is Standing.EVEN:
         text += _unclear(table, measure, found.rival, found.tied)
     else:
         text += f". {how.capitalize()} than {found.rival}{alike}."
@@ -236,8 +354,8 @@ def _unclear(table: Table, measure: Measure, other: str, tied: Sequence[str]) ->
         return f". Nearly a tie with {other}."
     told = f". The difference to {other} is not significant"
     if max(good, bad) == len(gaps) > 1:
-        who = results.reference if good else other
-        told += f", though {who} is better with every seed"
+        better = results.reference if good else other
+        told += f", though {better} is better with every seed"
     return f"{told}."
 
 
@@ -266,7 +384,7 @@ def losses(results: Results) -> list[Loss]:
     """
     table = Table(results)
     seeds = {run.spec.seed for run in results.runs}
-    alike = "the same with every seed" if len(seeds) > 1 else ""
+    alike = ALIKE if len(seeds) > 1 else ""
     found: dict[str, list[Loss]] = {SIGNIFICANT: [], alike: [], LIKELY: []}
     for measure in table.measures:
         own = table.value(measure.key, results.reference)
@@ -281,7 +399,8 @@ def losses(results: Results) -> list[Loss]:
         }
         sure = {o: better[o] for o in better if is_sure(table, measure.key, o)}
         seen = {other: better[other] for other in better if other not in sure}
-        best = _far_ahead(measure, own, known) if measure in _telling(table) else None
+        same = {o: known[o] for o in known if table.of_same_jobs(measure.key, o)}
+        best = _far_ahead(measure, own, same) if measure in _telling(table) else None
         likely = {best: known[best]} if best is not None and not better else {}
         for how, whose in ((SIGNIFICANT, sure), (alike, seen), (LIKELY, likely)):
             if whose:
@@ -298,26 +417,31 @@ def _far_ahead(
     sign = -1 if measure.better is Better.UP else 1
     best = min(known, key=lambda other: (sign * known[other], other))
     gap = sign * (own.mean - known[best])
-    slight = is_slight(measure, gap, own.mean, known[best])
     is_far = gap > FAR * max(abs(own.mean), abs(known[best]))
-    return best if is_far and not slight else None
+    return best if is_far and is_relevant(measure, gap, own.mean, known[best]) else None
 
 
 def _tally(table: Table, other: str) -> Finding:
     """How many measures speak for the reference, and how many against it."""
-    words: dict[Standing, list[str]] = {each: [] for each in Standing}
+    words: dict[str, list[str]] = {}
+    counts = dict.fromkeys(Standing, 0)
+    one = has_one_seed(table.results)
     for measure in _telling(table):
         standing = standing_of(table, measure, other)
         if standing is not None:
-            words[standing].append(measure.noun)
+            counts[standing] += 1
+            word = _word(measure, standing, neutral=one)
+            words.setdefault(word, []).append(measure.noun)
     parts = [
-        f"{each.value} in {listed(nouns)}"
-        for each, nouns in words.items()
-        if nouns and each is not Standing.EVEN
+        f"{word} in {listed(words[word])}"
+        for word in ("better", "worse", "lower", "higher")
+        if word in words
     ]
-    if even := words[Standing.EVEN]:
-        parts.append(f"no significant difference in {listed(even)}")
-    n_better, n_worse = len(words[Standing.BETTER]), len(words[Standing.WORSE])
+    sure = any(is_sure(table, measure.key, other) for measure in _telling(table))
+    if even := words.get(EVEN):
+        what = "no significant difference" if sure else "nearly a tie"
+        parts.append(f"{what} in {listed(even)}")
+    n_better, n_worse = counts[Standing.BETTER], counts[Standing.WORSE]
     standing = (
         Standing.BETTER
         if n_better > n_worse
@@ -326,20 +450,16 @@ def _tally(table: Table, other: str) -> Finding:
         else Standing.EVEN
     )
     text = "; ".join(parts) or "nothing to compare"
-    sure = any(is_sure(table, measure.key, other) for measure in _telling(table))
     head = f"Against {other}"
     return Finding(head, f"{text[0].upper()}{text[1:]}.", standing, is_sure=sure)
 
 
 def _significance(results: Results) -> Finding:
     """How significant differences are."""
+    if has_one_seed(results):
+        told = f"{ONE_SEED} Run several seeds before you decide anything."
+        return Finding("Significance", told)
     seeds = {run.spec.seed for run in results.runs}
-    if len(seeds) <= 1:
-        return Finding(
-            "Significance",
-            "There is one seed, so no difference is significant: figures are those of "
-            "this run. Run several seeds before you decide anything.",
-        )
     if len(results.fixed) == len(results.policies):
         return Finding("Significance", alike(results))
     told = f" {alike(results)}" if results.fixed else ""
@@ -348,7 +468,7 @@ def _significance(results: Results) -> Finding:
         f"Figures are means over {len(seeds)} seeds, every policy with the same jobs "
         f"at the same times. A difference is significant where its "
         f"{results.confidence:.0%} confidence interval, paired by seed, excludes 0, "
-        f"and it is more than {SAME:.1%} of the value.{told}",
+        f"and it is at least the smallest relevant one: {RELEVANT}.{told}",
     )
 
 
@@ -357,9 +477,9 @@ def alike(results: Results) -> str:
     fixed = results.fixed
     if not fixed:
         return ""
-    who = "every policy" if len(fixed) == len(results.policies) else listed(fixed)
+    names = "every policy" if len(fixed) == len(results.policies) else listed(fixed)
     return (
-        f"The same run for every seed: {who}. Nothing in it is random, so more seeds "
+        f"The same run for every seed: {names}. Nothing in it is random, so more seeds "
         "add nothing, and differences between such runs have no interval: they are "
         "those of these jobs."
     )

@@ -1,4 +1,4 @@
-"""Several runs of the simulator, compared: who is better, by how much, how sure.
+"""Compares runs of the simulator: which policy is better, by how much, how sure.
 
 Start reading at ``compare``.
 """

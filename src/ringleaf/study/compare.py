@@ -6,10 +6,11 @@ comparison that was interrupted goes on.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.report.measures import MEASURES, value_of
 from ringleaf.report.results import Measured, Run
@@ -20,7 +21,7 @@ Answer = TypeVar("Answer")
 
 
 class Crew(Protocol):
-    """Who plays runs, see ``crew``."""
+    """Plays runs, see ``crew``."""
 
     def __call__(
         self, play: Callable[[Asked], Answer], asked: Sequence[Asked], /
@@ -62,6 +63,41 @@ def play_all(
                 _write(kept, mark, run)
             heard(mark, run)
     return [found[mark] for mark in asked]
+
+
+def counted_alike(runs: Sequence[Run]) -> list[Run]:
+    """The runs, with jobs that never start as pending until one end for each seed.
+
+    A run ends for such jobs when its own last job ends; here that is the latest of the
+    runs with the same seed, so that their mean wait compares policies.
+    """
+    until: dict[int, float] = {}
+    for run in runs:
+        own = run.metrics.get("pending_s", {}).get("until_s", 0.0)
+        until[run.spec.seed] = max(own, until.get(run.spec.seed, 0.0))
+    return [_pending_until(run, until[run.spec.seed]) for run in runs]
+
+
+def _pending_until(run: Run, until: float) -> Run:
+    pending = run.metrics.get("pending_s")
+    if not pending or not pending["all"]["unstarted"]:
+        return run
+    more = until - pending["until_s"]
+    by_size = pending["by_size"].items()
+    longer = {
+        "until_s": until,
+        "all": _longer(pending["all"], more),
+        "by_size": {size: _longer(each, more) for size, each in by_size},
+    }
+    return replace(run, metrics={**run.metrics, "pending_s": longer})
+
+
+def _longer(pending: Mapping[str, Any], more: float) -> dict[str, Any]:
+    """A mean of which the jobs that never start wait so much longer."""
+    if not pending["unstarted"]:
+        return {**pending}
+    mean = pending["mean"] + more * pending["unstarted"] / pending["n"]
+    return {**pending, "mean": mean}
 
 
 def compared(runs: Sequence[Run], reference: str) -> Iterator[Measured]:

@@ -1,7 +1,7 @@
-"""Who plays the runs: this process, several of this machine, or a Dask cluster.
+"""Plays the runs: in this process, in several of this machine, or on a Dask cluster.
 
-All of them give the same results. Whoever asks gets them as they come, with the place
-of the run in the list.
+All of them give the same results. The caller gets them as they come, with the place of
+the run in the list.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ NO_DASK: Final = "--dask needs the extra dask; hint: pip install 'ringleaf[dask]
 
 
 class NoCrew(ValueError):  # noqa: N818 - what was found, not an error of ours
-    """Nobody can play the runs; the text is one line."""
+    """The runs cannot be played; the text is one line."""
 
 
 def one_by_one(
@@ -33,7 +33,7 @@ def one_by_one(
 def in_processes(
     play: Callable[[Asked], Answer], asked: Sequence[Asked], workers: int
 ) -> Iterator[tuple[int, Answer]]:
-    """Play the runs in so many processes; who stops listening ends them.
+    """Play the runs in so many processes; closing the iterator ends them.
 
     They are started anew, not forked: nothing of this process matters to them. They do
     not see Ctrl-C, which this process does: it ends them at once, as nothing of a run
@@ -74,7 +74,7 @@ def on_dask(
     """Play the runs on the Dask cluster whose scheduler is at *address*.
 
     Raises:
-        NoCrew: Dask is not installed, or nobody answers there.
+        NoCrew: Dask is not installed, or no scheduler answers there.
 
     """
     try:

@@ -36,7 +36,7 @@ class LineChart {
     const values = this.shown.flatMap(i => this.seen(i)).filter(value => value !== null);
     if (this.isLog && !values.some(value => value > 0)) this.isLog = false;
     this.logButton.setAttribute("aria-pressed", String(this.isLog));
-    this.scale = new Scale(values, this.bottom, this.top, {log: this.isLog, top: this.isLog ? null : this.spec.top});
+    this.scale = new Scale(values, this.bottom, this.top, {log: this.isLog, top: this.isLog ? null : this.spec.top, least: LEAST[this.spec.kind]});
     const board = svg("svg", {
       viewBox: `0 0 ${width} ${height}`, width, height, role: "img", tabindex: "0",
       "aria-label": `${this.spec.title} over time. Click to move the map, drag to zoom, arrows move, 0 shows all.`,

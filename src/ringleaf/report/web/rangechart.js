@@ -17,7 +17,7 @@ class RangeChart {
     const log = this.log === null ? differByHundreds(own.map(value => value.dot)) : this.log;
     const isLog = log && values.some(value => value > 0);
     const isTime = this.spec.kind === "duration", steps = Math.max(2, Math.floor(width / 130));
-    const scale = new Scale(values, left + 8, right, {log: isLog, isTime, steps});
+    const scale = new Scale(values, left + 8, right, {log: isLog, isTime, steps, least: LEAST[this.spec.kind]});
     const tall = Math.max(lane * shown.length, this.edge ? 30 : 0) + (this.edge ? 14 : 6);
     const bottom = 4 + tall * groups.length, height = bottom + 20;
     const board = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": this.spec.title});

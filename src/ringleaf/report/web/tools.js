@@ -75,12 +75,14 @@ const dashesOf = i => i ? DASHES[(i + Math.floor(i / COLOURS)) % DASHES.length] 
 const swatch = i => svg("svg", {class: "swatch", viewBox: "0 0 30 10", "aria-hidden": "true"},
   svg("path", {class: `line ${colourOf(i)}${i ? "" : " own"}`, d: "M1 5L29 5", "stroke-dasharray": dashesOf(i)}));
 
-// Values to pixels. A logarithmic scale begins with a place for 0.
+// Values to pixels. A logarithmic scale begins with a place for 0, and not below the decade
+// that matters: a tenth of a job, a thousandth of all chips. Smaller values are at its edge.
 const TIMES = [1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 10 * DAY, 100 * DAY];
 const SPANS = [
   2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30].map(n => n * MINUTE), ...[1, 2, 3, 6, 12].map(n => n * HOUR),
   ...[1, 2, 5, 10, 20, 50, 100].map(n => n * DAY),
 ];
+const LEAST = {number: 0.1, share: 0.001, duration: 1};
 const ZERO = 22;
 const FAR = 100;
 const differByHundreds = values => {
@@ -88,8 +90,8 @@ const differByHundreds = values => {
   return positive.length > 0 && Math.max(...positive) >= FAR * Math.min(...positive);
 };
 class Scale {
-  constructor(values, from, to, {log = false, top = null, steps = 4, isTime = false} = {}) {
-    Object.assign(this, {from, to, log, isTime});
+  constructor(values, from, to, {log = false, top = null, steps = 4, isTime = false, least = 0} = {}) {
+    Object.assign(this, {from, to, log, isTime, least});
     const known = values.filter(Number.isFinite);
     const most = top === null ? Math.max(...known, 0) : top;
     if (log) this.byDecades(known.filter(value => value > 0));
@@ -104,7 +106,7 @@ class Scale {
     this.high = this.ticks[n];
   }
   byDecades(positive) {
-    const low = Math.min(...positive), high = Math.max(...positive);
+    const high = Math.max(...positive), low = Math.max(Math.min(...positive), Math.min(this.least, high / 10));
     const all = this.isTime ? TIMES : Array.from({length: 24}, (_, i) => 10 ** (i - 9));
     this.low = Math.max(...all.filter(n => n <= low * 1.0001), Math.min(...all));
     this.high = Math.min(...all.filter(n => n >= high * 0.9999 && n > this.low), Math.max(high, this.low * 10));

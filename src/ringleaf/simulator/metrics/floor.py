@@ -1,4 +1,4 @@
-"""The cluster as observers see it: who holds which chips, what is free and usable.
+"""The cluster as observers see it: the chips of each job, what is free and usable.
 
 Only nodes that change are counted again. Everything is whole numbers, so coming and
 going leaves exactly nothing behind.
@@ -62,7 +62,7 @@ class Floor:
             full_mask(node.chips) & ~node.faulty if node.ready else 0 for node in listed
         ]
         self.taken = [full_mask(node.chips) & ~node.free for node in listed]
-        """Chips that are not free: of jobs, or of somebody before the first."""
+        """Chips that are not free: held by jobs, or taken before the first job."""
         self.free = [0] * len(listed)
         self.chips = sum(node.chips for node in listed)
         self.used = 0

@@ -378,16 +378,16 @@ class Metrics:
         """Nothing more happens."""
         self._end = now, self._areas.area.copy()
         self._series.finish(now, self._areas.area)
-        self._waits.finish(self._lives.values(), now)
+        self._waits.finish(self._lives.values(), now, self._why.cause_of)
         for life in self._lives.values():
             self._faults.ends(life)
 
     # What could be.
 
     def could_hold(self, most: int, cap: int | None = None) -> tuple[int, int]:
-        """Chips that jobs hold now, and the most that they and those who wait could.
+        """Chips that jobs hold now, and the most that they and pending jobs could.
 
-        Of those who wait, the first *most* count that ask for whole nodes, or for one
+        Of the pending jobs, the first *most* count that ask for whole nodes, or for one
         pod below a node. Gangs may cross leaves as under 1.0, *cap* of them a leaf.
         Needs the extra ``optimum``.
         """

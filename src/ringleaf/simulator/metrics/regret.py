@@ -8,7 +8,7 @@ from ringleaf.simulator.metrics.tally import spread_of
 from ringleaf.simulator.trial import Scheduler, Trial
 
 EVERY: Final = 100
-"""Of the moments at which somebody waits, every so many is looked at."""
+"""Look at one in so many of the moments at which a job is pending."""
 MOST: Final = 60
 """Jobs that wait of which the best are chosen, at most."""
 
@@ -17,7 +17,7 @@ class Regret(Metrics):
     """All measures, and what was left lying; needs the extra ``optimum``.
 
     Args:
-        every: Of the moments at which somebody waits, every so many is looked at.
+        every: Look at one in so many of the moments at which a job is pending.
 
     """
 

@@ -1,13 +1,15 @@
 """How long jobs wait and take, by size, queue and kind (metrics 10 and 12)."""
 
 from array import array
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from ringleaf.simulator.metrics.life import Life
 from ringleaf.simulator.metrics.tally import spread_of
+from ringleaf.simulator.metrics.why import BLAMES, Blame
 
 BUCKETS: Final = (
     ("1", 1),
@@ -98,7 +100,14 @@ class Waits:
         self.arrived = self.counted = self.started = self.ended = 0
         self.unstarted = 0
         self.longest_unstarted = 0.0
+        self._unstarted_chips: list[int] = []
+        """Chips of each of those jobs."""
+        self._causes: Counter[Blame] = Counter()
+        """What holds each of them back at the end."""
+        self._unstarted: dict[str, list[float]] = {}
+        """Size -> when each of them arrived that counts."""
         self.first_arrival: float | None = None
+        self.last_arrival: float | None = None
         self.last_end: float | None = None
         self.work_done = 0.0
         """Chip-seconds of the work of jobs that ended."""
@@ -108,6 +117,7 @@ class Waits:
         """A job is submitted."""
         if self.first_arrival is None:
             self.first_arrival = life.arrived
+        self.last_arrival = life.arrived
         self.arrived += 1
         self.counted += life.counted
         self.large += life.chips > self._large
@@ -135,13 +145,20 @@ class Waits:
             slow = max(1.0, took / max(work.runs_s, SHORTEST_S))
             self._ends.add(life, took, slow)
 
-    def finish(self, left: Iterable[Life], now: float) -> None:
+    def finish(
+        self, left: Iterable[Life], now: float, cause_of: Callable[[Life], Blame]
+    ) -> None:
         """Nothing more happens; *left* are jobs that are still there."""
         for life in left:
             if life.started is None:
                 wait = now - life.arrived
                 self.unstarted += 1
                 self.longest_unstarted = max(self.longest_unstarted, wait)
+                self._unstarted_chips.append(life.chips)
+                self._causes[cause_of(life)] += 1
+                if life.counted:
+                    size = bucket_of(life.chips)
+                    self._unstarted.setdefault(size, []).append(life.arrived)
                 if life.chips > self._large:
                     self.starving = max(self.starving, wait)
 
@@ -155,12 +172,17 @@ class Waits:
             "endings": dict(sorted(self.endings.items())),
             "unstarted": self.unstarted,
             "longest_unstarted_s": self.longest_unstarted if self.unstarted else None,
+            "smallest_unstarted_chips": min(self._unstarted_chips, default=None),
+            "largest_unstarted_chips": max(self._unstarted_chips, default=None),
+            "unstarted_causes": {cause.value: self._causes[cause] for cause in BLAMES},
         }
 
     def plain(self) -> dict[str, Any]:
         """Metric 10."""
+        waits = self._starts.plain("wait_s")
         return {
-            "wait_s": self._starts.plain("wait_s"),
+            "wait_s": waits,
+            "pending_s": self._pending(waits),
             "jct_s": self._ends.plain("jct_s"),
             "bounded_slowdown": self._ends.plain("bounded_slowdown"),
             "starvation": {
@@ -168,3 +190,44 @@ class Waits:
                 "max_wait_s": self.starving if self.large else None,
             },
         }
+
+    def _pending(self, waits: dict[str, Any]) -> dict[str, Any]:
+        """How long all jobs wait: those that never start until the last job ends.
+
+        The run itself may go on after that, for as long as a scheduler wakes up, and
+        that says nothing about the jobs.
+        """
+        times = [t for t in (self.last_arrival, self.last_end) if t is not None]
+        until = max(times, default=0.0)
+        sizes = [*(name for name, _most in BUCKETS), ABOVE]
+        started, left = waits["by_size"], self._unstarted
+        every = [arrival for size in sizes for arrival in left.get(size, ())]
+        return {
+            "until_s": until,
+            "all": _with_unstarted(waits["all"], every, until),
+            "by_size": {
+                size: _with_unstarted(
+                    started.get(size, _NONE), left.get(size, ()), until
+                )
+                for size in sizes
+                if size in started or size in left
+            },
+        }
+
+
+_NONE: Final = {"n": 0, "mean": None}
+
+
+def _with_unstarted(
+    waits: dict[str, Any], arrivals: Sequence[float], until: float
+) -> dict[str, Any]:
+    """The mean wait, with jobs that arrived at *arrivals* and wait *until* a time.
+
+    >>> _with_unstarted({"n": 3, "mean": 10.0}, [20.0], 90.0)
+    {'n': 4, 'unstarted': 1, 'mean': 25.0}
+    """
+    n = waits["n"] + len(arrivals)
+    if not arrivals:
+        return {"n": n, "unstarted": 0, "mean": waits["mean"]}
+    total = waits["n"] * (waits["mean"] or 0.0) + sum(until - a for a in arrivals)
+    return {"n": n, "unstarted": len(arrivals), "mean": total / n}

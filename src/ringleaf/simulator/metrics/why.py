@@ -116,14 +116,14 @@ class Crowd:
 
 
 class Why:
-    """Who waits, and what for."""
+    """Pending jobs, and what they wait for."""
 
     def __init__(self, floor: Floor) -> None:
         self._floor = floor
         self._crowds: dict[Product, Crowd] = {}
         self._waiting: dict[str, Life] = {}
         self._line: list[tuple[int, str]] = []
-        """Who came first; those who wait no longer are dropped when they come up."""
+        """Jobs by arrival; one that is no longer pending is dropped at the front."""
         self.jobs = 0
         self.chips = 0
 
@@ -163,6 +163,15 @@ class Why:
         while line and line[0][1] not in waiting:
             heappop(line)
         return waiting[line[0][1]] if line else None
+
+    def cause_of(self, life: Life) -> Blame:
+        """What holds a pending job back now."""
+        stock = self._floor.stocks.get(life.job.product)
+        if stock is None or life.chips > stock.idle:
+            return Blame.CAPACITY
+        if life.blame:
+            return Blame(life.blame)
+        return Blame.FRAGMENTATION if life is self.head else Blame.ORDER
 
     def blamed(self) -> tuple[dict[Blame, list[int]], bool]:
         """Blame -> jobs and chips that wait; whether enough is free for the first."""

@@ -1,0 +1,58 @@
+"""Jobs that never start, in words: how many, how large, and what holds them back."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ringleaf.report.measures import number
+
+
+def unstarted_words(metrics: Sequence[Mapping[str, Any]]) -> str:
+    """The jobs that never start in runs of one policy; empty of none.
+
+    Args:
+        metrics: What ``Metrics.plain`` gives, of every run; numbers are their means.
+
+    >>> jobs = {"smallest_unstarted_chips": 64, "largest_unstarted_chips": 128}
+    >>> causes = {"unstarted_causes": {"rule": 1, "quota": 2, "order": 0}}
+    >>> one = {"jobs": {"unstarted": 3, **jobs, **causes}}
+    >>> unstarted_words([one])
+    '3 jobs of 64 to 128 chips (causes: quota 2, rule 1)'
+    >>> unstarted_words([one, {"jobs": {"unstarted": 0}}])
+    '1.5 jobs of 64 to 128 chips (causes: quota 1, rule 0.5)'
+    >>> unstarted_words([{"jobs": {"unstarted": 0}}])
+    ''
+
+    """
+    found = [each.get("jobs", {}) for each in metrics]
+    mean = sum(jobs.get("unstarted", 0) for jobs in found) / max(len(found), 1)
+    if not mean:
+        return ""
+    told = f"{number(mean)} {'job' if mean == 1 else 'jobs'}"
+    return f"{told}{_sizes(found)}{_causes(found)}"
+
+
+def _sizes(found: Sequence[Mapping[str, Any]]) -> str:
+    """The chips of the smallest and the largest of them."""
+    ends = [
+        jobs[key]
+        for jobs in found
+        for key in ("smallest_unstarted_chips", "largest_unstarted_chips")
+        if jobs.get(key) is not None
+    ]
+    if not ends:
+        return ""
+    least, most = min(ends), max(ends)
+    if least == most:
+        return f" of {most:,} {'chip' if most == 1 else 'chips'}"
+    return f" of {least:,} to {most:,} chips"
+
+
+def _causes(found: Sequence[Mapping[str, Any]]) -> str:
+    """What holds them back at the end, the cause of most jobs first."""
+    total: dict[str, float] = {}
+    for jobs in found:
+        for cause, n in jobs.get("unstarted_causes", {}).items():
+            total[cause] = total.get(cause, 0.0) + n / len(found)
+    known = sorted((-n, cause) for cause, n in total.items() if n)
+    told = ", ".join(f"{cause} {number(-n)}" for n, cause in known)
+    return f" (causes: {told})" if told else ""
