@@ -1,9 +1,9 @@
 """Every baseline in a loss system: what is allocated, what is refused, what conflicts.
 
 ``python benchmarks/baselines.py`` prints two tables in Markdown; docs/baselines.md has
-them. Jobs come at random times and stay for a random while; who finds no place at once
-is lost, so there is no queue and what is measured is the choice of nodes alone. The
-load is 1.1 times what there is.
+them. Jobs arrive at random times and stay for a random while; a job that finds no place
+at once is lost, so there is no queue and what is measured is the choice of nodes alone.
+The load is 1.1 times what there is.
 """
 
 import argparse

@@ -137,7 +137,7 @@ def plain_job(name: str) -> Job:
 
 
 def run(n_nodes: int, action: str, kinds: int = 1) -> Run:
-    """Fill the nodes, let others come who outrank all, and let their victims end.
+    """Fill the nodes, let others arrive that outrank all, and let their victims end.
 
     The jobs that come are of so many *kinds*.
     """

@@ -776,7 +776,7 @@ def tables(results: Results, *, markdown: bool) -> Iterator[Table]:
     """What was measured, and which goals are met."""
     style = box.MARKDOWN if markdown else box.SIMPLE_HEAD
     raced = Table(
-        *("case", "nodes", "who", "pods/s", "first to last", "Ringleaf is"),
+        *("case", "nodes", "scheduler", "pods/s", "first to last", "Ringleaf is"),
         *("first bind", "CPU", "memory"),
         box=style,
     )

@@ -24,6 +24,7 @@ from rich.console import Console
 
 from benchmarks import slots
 from benchmarks.choices import Gang, below_free, came
+from benchmarks.learnt import learnt
 from benchmarks.online import CLUSTERS, WITH_SLOTS, solve
 from benchmarks.optimum import Case, largest, optimum
 from benchmarks.tables import LARGE, TOLD
@@ -348,6 +349,7 @@ STUDIES: Final[Sequence[Compared | Own]] = (
     Own("fills", fills),
     Own("online", online),
     Own("optimum", best),
+    Own("learnt", learnt),
     Compared(
         "helios",
         f"--trace {TRACES}/helios_venus_2vc_sept.csv "

@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from ringleaf.report.contest import is_significant
 from ringleaf.report.measures import duration, measure_of, share
 from ringleaf.report.results import Estimate
+from ringleaf.study.figures import mean_of, paired
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "results"
 OURS, GUIDE, FREE = "ringleaf", "ringleaf-guide", "best-fit"
@@ -31,8 +33,6 @@ TOLD: Final = {
 }
 """Measures that have a column, and its head."""
 
-SLIGHT: Final = 0.005
-"""A difference that is less than this share of the value tells nothing."""
 ONE_POINT, ONE_PERCENT, THIRTY_PERCENT = 0.01, 0.01, 0.30
 Plain = dict[str, Any]
 
@@ -57,7 +57,7 @@ def _rows(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 
 
 def compared(study: Plain) -> str:
-    """Policies by measures; bold is beyond chance, seed by seed, from the first."""
+    """Policies by measures; bold differs significantly from the first policy."""
     known = {(each["measure"], each["policy"]): each for each in study["measures"]}
     keys = [key for key in TOLD if any(measure == key for measure, _who in known)]
 
@@ -76,8 +76,9 @@ def _cell(found: Plain | None, key: str) -> str:
     if found["difference"] is None:
         return text
     apart = msgspec.convert(found["difference"], Estimate)
-    is_much = abs(apart.mean) > SLIGHT * abs(found["value"]["mean"])
-    return f"**{text}**" if apart.is_clear and is_much else text
+    value, measure = found["value"]["mean"], measure_of(key)
+    is_apart = is_significant(measure, apart, value, value - apart.mean)
+    return f"**{text}**" if is_apart and measure.better else text
 
 
 SHORT: Final = {
@@ -135,6 +136,62 @@ def value(study: Plain, key: str, policy: str) -> float:
         if (each["measure"], each["policy"]) == (key, policy)
     )
     return float(found)
+
+
+# Running times that are learnt.
+
+TIMES: Final = {"none": "none", "learnt": "learnt", "true": "stated, exact"}
+TOLD_OF_TIMES: Final = (USE, "wait_s.all.mean", LARGE)
+
+
+def learnt(study: Plain) -> str:
+    """Workloads by running times; bold is beyond chance, sample by sample."""
+    rows = {(row["study"], row["times"]): row["runs"] for row in study["rows"]}
+
+    def cells() -> Iterator[list[str]]:
+        for (name, times), runs in rows.items():
+            first = rows[name, "none"]
+            share_of, within = (
+                _portion(runs, *keys)
+                for keys in (("predicted", "ended"), ("within", "predicted"))
+            )
+            found = [_beside(runs, first, key) for key in TOLD_OF_TIMES]
+            yield [f"`{name}`", TIMES[times], share_of, within, *found]
+
+    head = ["workload", "running times", "jobs predicted", "of these within p90"]
+    return _rows([*head, *(TOLD[key] for key in TOLD_OF_TIMES)], cells())
+
+
+def learnt_about(study: Plain) -> str:
+    """How much was played of each workload, as a list."""
+    return "\n".join(
+        f"- `{each['name']}`: {each['source']} on {each['cluster']}, "
+        + (
+            f"{each['seeds']} times {each['jobs']:,} jobs at a load of {each['load']}"
+            if each["jobs"]
+            else "the whole file at its own load"
+        )
+        + (f", {each['times']} chips for each processor" if each["times"] > 1 else "")
+        for each in study["studies"]
+    )
+
+
+def _portion(runs: Sequence[Plain], part: str, whole: str) -> str:
+    """The share of one sum in another; nothing of nothing."""
+    total = sum(run[whole] for run in runs)
+    return share(sum(run[part] for run in runs) / total) if total else NONE
+
+
+def _beside(runs: Sequence[Plain], first: Sequence[Plain], key: str) -> str:
+    """The mean of a measure, bold where it differs from that of *first*."""
+    own, others = ([run[key] for run in each] for each in (runs, first))
+    mean, apart = mean_of(own), paired(own, others)
+    assert mean is not None
+    measure, value = measure_of(key), mean.mean
+    text = measure.written(value)
+    if apart is None or not is_significant(measure, apart, value, value - apart.mean):
+        return text
+    return f"**{text}**" if measure.better else text
 
 
 # Fills and the optimum.

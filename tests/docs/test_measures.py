@@ -21,8 +21,8 @@ from tests.simulator.stage import Stage, nodes, work
 
 MEASURES, SIMULATE, COMPARE = "docs/measures.md", "docs/simulate.md", "docs/compare.md"
 HEADINGS = (
-    *("Words and the window", "Use", "Chips", "Nodes", "Leaves", "SuperPoDs"),
-    *("Waiting", "Work", "Faults"),
+    *("Words and the window", "Utilization", "Chips", "Nodes", "Leaves", "SuperPoDs"),
+    *("Wait time", "Work", "Faults"),
 )
 SMALL = Wanted("leaf-spine-512:nodes=8", workload="philly", jobs=20)
 
@@ -46,7 +46,8 @@ def after(page: str, words: str) -> str:
 def told_measures() -> list[str]:
     """The keys of all measures, as the page names them."""
     found = [name for heading in HEADINGS for name in names(section(MEASURES, heading))]
-    why = [name for name in names(section(MEASURES, "Why")) if "." in name]
+    causes = names(section(MEASURES, "Causes of waiting"))
+    why = [name for name in causes if "." in name]
     return [
         *found,
         *(name.replace("BLAME", blame) for name in why for blame in BLAMES),
@@ -82,6 +83,7 @@ def test_a_key_that_stands_for_others_is_a_spread_or_a_table(
     tables = {
         *("jobs.endings", "chips.mix", "nodes.largest_gang"),
         *("nodes.largest_gang_of_free", "nodes.external_fragmentation"),
+        *("jobs.unstarted_causes", "pending_s.all", "pending_s.by_size"),
     }
     for name in {*told_measures()} - tables:
         found: Any = plain
@@ -105,7 +107,7 @@ def test_exactly_the_columns_over_time_are_described(table: str) -> None:
 
 
 def test_exactly_the_costs_are_described() -> None:
-    told = names(section(MEASURES, "What deciding costs"))
+    told = names(section(MEASURES, "Cost of decisions"))
 
     assert told == list(Timed(Engine(())).plain())
 

@@ -55,6 +55,7 @@ HEADINGS: dict[str, type[Struct]] = {
     "running": form.RunningEntry,
     "placements": form.PlacementEntry,
     "previous": form.PreviousEntry,
+    "run-time": form.RunTimeEntry,
     "queues": form.QueueEntry,
     "then": form.ThenEntry,
     "arrives": form.ArrivalEntry,
@@ -68,6 +69,7 @@ HEADINGS: dict[str, type[Struct]] = {
     "repair-known": form.RepairEntry,
     "record": form.RecordEntry,
     "faults-known": form.FaultEntry,
+    "run-times-known": form.RunSeriesEntry,
     "deletions-known": form.DeletionEntry,
     "First line of a log": form.LogEntry,
     "Steps of a log": form.StepEntry,
@@ -182,6 +184,16 @@ def run_answers() -> list[dict[str, Any]]:
         b"until: 400\n"
         b"then: [{at: 300, pods-ending: {job: r, replicas: [0]}}]"
     )
+    predicted = (
+        b"nodes: [{name: a, product: atlas-800t-a2}]\n"
+        b"running: [{name: r, chips: 8, started: -9,"
+        b"run-time: {median-seconds: 900, most-seconds: 1000, runs: 9, by: chips},"
+        b"placements: [{replica: 0, node: a, chips: [0, 1, 2, 3, 4, 5, 6, 7]}]}]\n"
+        b"jobs: [{name: j, chips: 8}]\n"
+        b"configuration: {actions: allocate, configurations: ["
+        b"{name: allocate, arguments: {learn-run-times: true}}]}\n"
+        b"until: 400"
+    )
     elastic = (
         b"nodes: [{name: a, product: atlas-800t-a2}]\n"
         b"jobs: [{name: j, chips: 8, replicas: 2, min-member: 1}]\n"
@@ -190,7 +202,7 @@ def run_answers() -> list[dict[str, Any]]:
     examples = [path.read_bytes() for path in (ROOT / "examples").glob("*.yaml")]
     return [
         json.loads(msgspec.json.encode(plain(run(scenario))))
-        for data in (*examples, ending, elastic)
+        for data in (*examples, ending, predicted, elastic)
         for scenario in load(data)
         if scenario.is_run
     ]
