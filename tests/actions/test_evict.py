@@ -1,5 +1,7 @@
 """The search for victims: what it costs, how it is interrupted and goes on."""
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
@@ -21,7 +23,9 @@ from ringleaf.engine.event import (
     JobGone,
     NodesChanged,
     NodesGone,
+    PodsEnding,
     PodsGone,
+    QueueGone,
     TimerFired,
 )
 from ringleaf.framework.instruction import Evict, Report
@@ -78,6 +82,7 @@ def in_slices(
     calls = [evictions(story.hears(*events, now=now, most=most))]
     while story.engine.is_cut_short:
         calls.append(evictions(story.hears(now=now, most=most)))
+        assert len(calls) < 1_000, "the search does not end"
     return calls
 
 
@@ -625,3 +630,92 @@ def test_sharing_what_is_known_of_candidates_changes_no_decision(
         apart = play()
 
     assert shared == apart
+
+
+# What happens while a search goes on.
+
+
+def crowded(n_nodes: int, conf: Conf) -> Story:
+    """Nodes full of two jobs each of queue p, one of which cannot be evicted."""
+    story = Story(
+        [node(f"n{i:03}") for i in range(n_nodes)], queues=[queue("p")], conf=conf
+    )
+    story.arrives(
+        *(
+            job(f"f{i:03}", 4, queue="p", preemptable=bool(i % 2))
+            for i in range(2 * n_nodes)
+        )
+    )
+    return story
+
+
+def test_a_job_that_is_bound_does_not_make_a_search_begin_again() -> None:
+    story = crowded(60, conf(PREEMPT))
+    story.hears(NodesChanged((node("spare"),)), now=1)
+    gangs = [job(f"g{i:02}", 8, 2 + i, queue="p", priority=5) for i in range(28)]
+
+    story.hears(*arriving(*gangs, job("small", 4, queue="p")), now=10, most=64)
+    calls = in_slices(story, now=10.5, most=64)
+
+    assert "small" in story.running
+    assert len(calls) < 6, "a search that begins again at each call takes 50"
+    assert story.engine.cycle.eviction.again_at == 11, "small may be evicted then"
+
+
+def test_the_time_of_a_reservation_is_kept_while_a_search_goes_on() -> None:
+    settings = conf(PREEMPT, allocate={"reservation-after-seconds": 100})
+    for most in (ONE, float("inf")):
+        story = crowded(2, settings)
+        gangs = [job(f"g{i}", 8, 1 + i, queue="p", priority=5) for i in range(2)]
+        said = story.hears(*arriving(*gangs), now=5, most=most)
+        while story.engine.is_cut_short:
+            said += story.hears(now=5.5, most=most)
+
+        assert said[-1] == "wake 105"
+        story.wakes(105)
+        assert list(story.engine.reservations) == ["g0"]
+
+
+def test_a_newcomer_that_asks_for_the_same_as_others_goes_before_them() -> None:
+    tiers = (("priority", "gang", "conformance"), ("predicates",))
+    story = full(2, conf("allocate, preempt", tiers))
+    first = [job(name, 8, queue="p", priority=5) for name in ("a1", "a2")]
+    less = job("b1", 4, queue="p", priority=4)
+    found = [evictions(story.hears(*arriving(*first, less), now=2, most=ONE))]
+    found += in_slices(story, JobArrived(job("top", 4, queue="p", priority=9)), now=3)
+
+    assert [line.split(" for ")[1] for call in found for line in call] == [
+        "a1 (preempt)",
+        "top (preempt)",
+    ]
+
+
+def test_what_is_known_of_pods_that_end_makes_no_search_begin_again() -> None:
+    story = crowded(4, conf(PREEMPT))
+    story.arrives(*(job(f"g{i}", 8, 2 + i, queue="p", priority=5) for i in range(3)))
+    story.hears(NodesChanged((node("spare"),)), now=1)
+    story.arrives(job("z", 8, queue="p"), now=2)
+    assert evictions(story.arrives(job("top", 8, queue="p", priority=9), now=9))
+
+    story.hears(PodsEnding("z", (0,)), now=10)
+
+    assert story.engine.cycle.eviction.cost == 0
+
+
+def test_jobs_that_are_gone_are_kept_nowhere() -> None:
+    story = Story("a b", queues=[queue("p")], conf=conf("allocate, preempt"))
+    story.arrives(job("runs", 8, 2, queue="p"))
+    story.arrives(*(job(f"j{i}", 8, queue="p") for i in range(20)), now=5)
+    known = [
+        weakref.ref(job_state)
+        for name, job_state in story.engine.view.job_states.items()
+        if name != "runs"
+    ]
+
+    gone = [JobGone(f"j{i}") for i in range(20)]
+    story.hears(*gone, QueueGone("p"), now=6)
+    story.said.clear()
+    gc.collect()
+
+    assert len(known) == 20
+    assert not [job_state for each in known if (job_state := each()) is not None]

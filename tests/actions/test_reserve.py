@@ -126,7 +126,7 @@ def test_a_job_that_uses_a_reservation_blocks_it_until_it_ends() -> None:
 
     story.hears(JobGone("one"), JobGone("half"), now=12)
     assert "big" in story.engine.reservations
-    assert reservation.ready_at == 16.0
+    assert reservation.ready_at(4.0) == 16.0
     assert "bind big: 0 on a 01234567, 1 on b 01234567" in story.hears(
         JobGone("short"), now=13
     )

@@ -79,7 +79,7 @@ standard input: no problems, 3 warnings
 Actions, in this order
  1  allocate  Places jobs whose pods request something, all pods or none.
               by default: reservation fair, reservation-after-seconds 300,
-              reservation-idle-budget 0.05
+              reservation-idle-budget 0.05, learn-run-times false
  2  preempt   Evicts pods of the same queue for a starving job that outranks
               them.
               min-run-seconds: 600 (default 0). Seconds that a job must have run
@@ -236,6 +236,7 @@ def test_the_check_as_json(ringleaf: Ringleaf) -> None:
                     "reservation": "fair",
                     "reservation-after-seconds": 300,
                     "reservation-idle-budget": 0.05,
+                    "learn-run-times": False,
                 },
             }
         ],
@@ -410,7 +411,7 @@ def test_of_two_keys_the_first_counts(ringleaf: Ringleaf) -> None:
         ("", "the file is empty, want a configuration, or a ConfigMap with volcano-"),
         ("null\n", "the file is empty, want a configuration, or a ConfigMap wi"),
         ("# only\n---\n", "the file is empty, want a configuration, or a ConfigMap wi"),
-        ("a: [", "line 2, column 1: neither YAML nor JSON: while parsing a flow"),
+        ("a: [", "line 1, column 5: neither YAML nor JSON: while parsing a flow"),
         ("a: 1\na: 2", "line 2, column 1: the key 'a' is twice in one mapping"),
         ("a: 1\n---\nb: 2", "2 documents, want one"),
         (
@@ -431,7 +432,7 @@ def test_of_two_keys_the_first_counts(ringleaf: Ringleaf) -> None:
             "kind: ConfigMap\ndata: {volcano-scheduler.conf: ''}",
             "data.volcano-scheduler.conf is '', want text",
         ),
-        (manifest("a: ["), "line 6, column 1: neither YAML nor JSON: while parsing"),
+        (manifest("a: ["), "line 5, column 5: neither YAML nor JSON: while parsing"),
         (
             manifest("a: 1\n---\nb: 1"),
             "2 documents in volcano-scheduler.conf, want one",

@@ -19,7 +19,7 @@ from ringleaf.simulator.dump import scenario_of, state_of, written
 from ringleaf.simulator.run import Run, run
 from ringleaf.simulator.scenario import load
 from tests.effort import assert_reached, examples
-from tests.kube.stage import Stage, node
+from tests.kube.stage import LEARNING, Stage, node
 
 Plain = dict[str, Any]
 Told = dict[str, tuple[Any, ...]]
@@ -169,7 +169,7 @@ def worlds(draw: st.DrawFn) -> Stage:
         spec = {"taints": [taint]} if tainted else {}
         ready = "False" if draw(st.integers(0, 9)) == 0 else "True"
         found.append(node(name, labels=labels, spec=spec, ready=ready))
-    conf = draw(st.sampled_from([DEFAULT, preempting()]))
+    conf = draw(st.sampled_from([DEFAULT, LEARNING, preempting()]))
     stage = Stage(found, conf=conf)
     for name in ("acme", "zoo"):
         stage.queue(name, weight=draw(st.integers(1, 3)))

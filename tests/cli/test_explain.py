@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Callable
+from math import inf
 
 import pytest
 
+from ringleaf.cli.later import Start
+from ringleaf.cli.live import moment
 from ringleaf.cli.outlook import help_lines
 from tests.cli.conftest import Ringleaf
 
@@ -68,7 +71,7 @@ def test_a_waiting_job(ringleaf: Ringleaf, scenario: Write) -> None:
 
     assert (done.status, done.err) == (1, "")
     assert done.lines == [
-        "job 'ring' (atlas-800-9000, 1 x 4 chips): waiting",
+        "job 'ring' (atlas-800-9000, 1 x 4 chips): pending",
         "  needs 1 x 4 chips, 1 pod has no node",
         (
             "  nodes: 2 with too few free chips, 1 not ready, 1 with enough free "
@@ -345,10 +348,10 @@ def test_a_job_is_explained_at_the_end_of_the_run(ringleaf: Ringleaf) -> None:
     done = ringleaf("explain", RUN, "--job", "big", columns=200)
 
     assert done.status == 1
-    assert done.lines[0] == "job 'big' (atlas-800t-a2, 4 x 8 chips): waiting"
-    assert "  at 500 s: pending since 0 s" in done.lines
+    assert done.lines[0] == "job 'big' (atlas-800t-a2, 4 x 8 chips): pending"
+    assert "  at 500 s: pending since 0 s, not admitted yet" in done.lines
     assert (
-        "  queue 'default': weight 1, uses 24 Ascend910 chips (deserves 32)"
+        "  queue 'default': weight 1, uses 24 Ascend910 chips (fair share 32)"
         in done.lines
     )
     assert (
@@ -397,7 +400,7 @@ def test_a_node_is_looked_at_as_the_job_finds_it(ringleaf: Ringleaf) -> None:
 
     assert (mine.status, mine.lines[0]) == (
         1,
-        "node 'n3' has room for a pod of job 'big', but the job waits",
+        "node 'n3' has room for a pod of job 'big', but the job is pending",
     )
     assert (reserved.status, reserved.lines[0]) == (
         1,
@@ -424,7 +427,7 @@ def test_a_job_that_is_never_possible_is_explained(
     assert never.lines[0].endswith("invalid")
     assert (closed.status, lost.status) == (1, 1)
     assert (
-        "  queue 'q': weight 1, uses 0 Ascend910 chips (deserves 8), closed"
+        "  queue 'q': weight 1, uses 0 Ascend910 chips (fair share 8), closed"
         in closed.lines
     )
     assert "  queue 'x' does not exist" in lost.lines
@@ -511,7 +514,7 @@ def test_the_nodes_of_its_own_pods_refuse_a_pod_of_a_job_under_repair(
 
     assert own.lines[0] == "node 'a0' refuses job 'train': own-pod"
     assert other.lines[0] == (
-        "node 'c' has room for a pod of job 'train', but the job waits"
+        "node 'c' has room for a pod of job 'train', but the job is pending"
     )
 
 
@@ -618,7 +621,7 @@ def test_a_node_of_such_a_gang_does_not_fit(
 
     assert done.status == 1
     assert done.lines[:4] == [
-        "node 'a10' has room for a pod of job 'eight', but the job waits",
+        "node 'a10' has room for a pod of job 'eight', but the job is pending",
         "  it is at slot 1 of leaf A, which has 3 free nodes of 4",
         "  needs 8 x 8 chips",
         (
@@ -687,7 +690,7 @@ def test_a_job_is_explained_at_a_time_of_the_run(ringleaf: Ringleaf) -> None:
     early = ringleaf("explain", RUN, "--job", "big", "--at", "250", columns=120)
     late = ringleaf("explain", RUN, "--job", "big", "--at", "350", columns=120)
 
-    assert "  at 250 s: pending since 0 s" in early.lines
+    assert "  at 250 s: pending since 0 s, not admitted yet" in early.lines
     assert not any("reserved:" in line for line in early.lines)
     assert any("  reserved:" in line for line in late.lines)
 
@@ -754,16 +757,70 @@ def test_what_would_help_and_what_a_reservation_waits_for_are_told_apart(
     ]
 
 
-def test_of_what_a_start_waits_for_only_what_was_not_named_yet_is_named() -> None:
-    start = {"held-by": ["infer", "train"]}
+def test_a_reservation_names_only_jobs_that_were_not_named_yet() -> None:
+    reservation = {"held-by": ["infer", "train"]}
 
-    assert [*help_lines(["train"], start, str, False)] == [  # noqa: FBT003
+    assert [*help_lines(["train"], reservation, str)] == [
         "\nWould start if this job ended: train",
         (
-            "The start above also waits for infer to end: without estimates, the "
+            "Its reservation also waits for infer to end: without estimates, the "
             "oldest jobs are expected to end first."
         ),
     ]
+
+
+def test_of_a_predicted_end_it_is_said_what_it_comes_from() -> None:
+    last = {"job": "train", "ends-at": 90, "by": "median of 9 runs of user 'ann'"}
+    start = {"held-by": ["infer", "train"], "ready-at": 90, "predicted": [last]}
+
+    assert [*help_lines([], start, str)][1:] == [
+        (
+            "Its reservation waits for infer, train to end: by the estimates and "
+            "predictions this is the earliest start, at 90."
+        ),
+        "train is expected to end by 90, median of 9 runs of user 'ann'.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("enough", "ready_at", "words"),
+    [
+        ([], inf, "could start, for example on n, once 'a', 'b' have ended; the time"),
+        ([], 9.0, "could start on n once 'a', 'b' have ended, which is due any time"),
+        ([], 70.0, "could start in 60 s, at T, on n: by then 'a', 'b' have ended"),
+        (["c"], inf, "could start once 'c' has ended; the time is not known"),
+        (["a", "c"], inf, "could start once any one of 'a', 'c' has ended; the time"),
+        (["c"], 9.0, "could start any time on n, by the estimates of running jobs"),
+        (["c"], 70.0, "could start in 60 s, at T, on n, by the estimates of running"),
+    ],
+)
+def test_a_start_names_jobs_if_none_alone_is_enough(
+    enough: list[str], ready_at: float, words: str
+) -> None:
+    jobs = {"a": "'a'", "b": "'b'"}
+    start = Start({}, "n", jobs, {"b": "'b'"}, ready_at, 10.0)
+
+    told = start.words(enough)
+    if ready_at < inf:
+        told = told.replace(moment(ready_at), "T")
+
+    assert told.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("enough", "words"),
+    [
+        ([], "by then 'a' has ended; 'a' is expected to end by 70, why"),
+        (["c"], "on n, by the estimates and predictions of running jobs"),
+    ],
+)
+def test_a_start_names_the_prediction_of_the_jobs_that_it_names(
+    enough: list[str], words: str
+) -> None:
+    why = "'a' is expected to end by 70, why"
+    start = Start({}, "n", {"a": "'a'"}, {}, 70.0, 10.0, why)
+
+    assert start.words(enough).endswith(words)
 
 
 UID = "52ae36c2-1232-4865-998a-44e65f3c2e9f"
@@ -785,7 +842,7 @@ def test_jobs_of_a_dump_are_known_without_the_uid_that_volcano_adds(
     found = ringleaf("explain", file, "--job", "ml/new")
     one = ringleaf("explain", file, "--job", "ml/new", "--node", "n")
 
-    assert found.lines[0] == "job 'ml/new' (atlas-800t-a2, 1 x 8 chips): waiting"
+    assert found.lines[0] == "job 'ml/new' (atlas-800t-a2, 1 x 8 chips): pending"
     assert found.lines[-1] == "Would start if this job ended: ml/old"
     assert one.lines[0] == "node 'n' refuses job 'ml/new': too-few-chips"
     for shown in (found, one, ringleaf("plan", file)):

@@ -12,12 +12,14 @@ from ringleaf.cli.live import recalled
 from ringleaf.cli.standing import explain_in, target_of
 from ringleaf.cli.submitted import Answer, plain_answer, print_answer, submit
 from ringleaf.engine.event import RepairKnown
+from ringleaf.framework.run_times import RunSeries
 from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
 from ringleaf.kube.objects import Pod
 from ringleaf.model.fault import Cause, Deletion, Fault, Record
-from tests.kube.stage import NPU, Stage, node, pod
+from ringleaf.model.run_time import Similarity
+from tests.kube.stage import LEARNING, NPU, Stage, node, pod
 from tests.kube.test_repair import report
 
 Plain = dict[str, Any]
@@ -96,7 +98,7 @@ def test_jobs_that_wait_already_come_first() -> None:
 
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
-    assert found.verdict == "waiting"
+    assert found.verdict == "pending"
 
 
 def test_one_that_waits_is_told_when_by_the_estimates() -> None:
@@ -108,11 +110,33 @@ def test_one_that_waits_is_told_when_by_the_estimates() -> None:
 
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
-    assert found.starts is not None
-    assert found.starts["ready-at"] == 600 + 3600
-    assert found.later == (
+    assert found.start is not None
+    assert found.start.told is not None
+    assert found.start.told["ready-at"] == 600 + 3600
+    assert found.start.words(found.ends or ()) == (
         "could start in 53 min, at 1970-01-01 01:10:00 UTC, on a [0-7]: "
         "by then 'pod default/old' has ended"
+    )
+
+
+def test_one_that_waits_is_told_from_which_runs_its_start_is_predicted() -> None:
+    stage = Stage("a", conf=LEARNING)
+    series = RunSeries(Similarity.USER, "default", "default", steps=(24,) * 9)
+    stage.world.put_run_times([series])
+    stage.pod("old")
+    stage.cycle()
+    stage.pods["default/old"]["status"]["startTime"] = "1970-01-01T00:10:00Z"
+    stage.put_pod(stage.pods["default/old"])
+
+    (found,) = asked(stage, manifest("new", 8)).outcomes
+
+    assert found.start is not None
+    assert found.start.told is not None
+    assert found.start.told["ready-at"] == 600 + 4096
+    assert found.start.words(found.ends or ()) == (
+        "could start in 1 h 1 min, at 1970-01-01 01:18:16 UTC, on a [0-7]: "
+        "by then 'pod default/old' has ended; 'pod default/old' is expected to end by "
+        "1970-01-01 01:18:16 UTC, median of 9 runs of user 'default'"
     )
 
 
@@ -123,10 +147,10 @@ def test_without_estimates_it_says_that_nobody_knows_when() -> None:
 
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
-    assert "once 'pod default/old' has ended; the time is not known" in found.later
-    assert "'pod default/old' has no estimate (ringleaf.io/estimate-seconds)" in (
-        found.later
-    )
+    assert found.start is not None
+    words = found.start.words(found.ends or ())
+    assert "once 'pod default/old' has ended; the time is not known" in words
+    assert "'pod default/old' has no estimate (ringleaf.io/estimate-seconds)" in words
 
 
 def test_one_for_which_there_are_too_few_nodes_is_told_so() -> None:
@@ -135,8 +159,9 @@ def test_one_for_which_there_are_too_few_nodes_is_told_so() -> None:
 
     (found,) = asked(stage, *gang("big", 2)).outcomes
 
-    assert found.verdict == "waiting"
-    assert found.later == "would not start if every running job ended"
+    assert found.verdict == "pending"
+    assert found.start is not None
+    assert found.start.words(()) == "would not start if every running job ended"
 
 
 def test_one_that_can_never_run_is_invalid() -> None:
@@ -177,7 +202,7 @@ def test_a_reservation_of_one_who_waits_long_keeps_its_room() -> None:
 
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
-    assert found.verdict == "waiting"
+    assert found.verdict == "pending"
     assert "reserved for 'default/big'" in found.decision.message  # type: ignore[union-attr]
 
 
@@ -197,8 +222,6 @@ def test_plan_names_the_jobs_to_wait_for_that_explain_names(
 
     for line in (
         "Would start if any one of these jobs ended: pod default/one, pod default/two",
-        "The start above waits for pod default/one to end: without estimates",
-        "If another of these jobs ends earlier, the job starts then.",
     ):
         assert line in " ".join(planned.split())
         assert line in " ".join(explained.split())
@@ -229,7 +252,7 @@ def test_a_pod_that_runs_is_told_its_place_and_the_choice_it_was(
 
     assert status == 0
     assert "job 'pod default/p' (atlas-800t-a2, 1 x 4 chips): placed" in out
-    assert "node a, as things are without this job: choice 1" in out
+    assert "node a: choice 1 if the job were placed now" in out
 
 
 def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
@@ -243,7 +266,7 @@ def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
     status, out = explain(stage, "pod/new")
 
     assert status == 1
-    assert "job 'pod default/new' (atlas-800t-a2, 1 x 8 chips): waiting" in out
+    assert "job 'pod default/new' (atlas-800t-a2, 1 x 8 chips): pending" in out
     assert "  needs 1 x 8 chips, 1 pod has no node" in out
     assert "Would start if this job ended: pod default/old" in out
     assert "it could start, for example on a [0-7], once 'pod default/old'" in out
@@ -268,7 +291,7 @@ def test_a_gang_that_lacks_pods_is_told_what_is_missing(explain: Explain) -> Non
 
     assert status == 1
     assert out == (
-        "job 'default/few': waiting\n"
+        "job 'default/few': pending\n"
         "  pod group is not ready, 1 of 3 pods are there (minMember)\n"
     )
 
@@ -298,7 +321,7 @@ def test_of_a_job_of_many_pods_the_one_that_waits_is_explained(
 
     assert status == 1
     assert out.startswith(
-        "job 'default/b': 3 jobs, 1 of them waiting: pod default/b-2\n"
+        "job 'default/b': 3 jobs, 1 of them pending: pod default/b-2\n"
     )
 
 
@@ -384,7 +407,8 @@ def test_who_must_end_is_called_as_people_know_it() -> None:
 
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
-    assert "once 'pod default/old' has ended" in found.later
+    assert found.start is not None
+    assert "once 'pod default/old' has ended" in found.start.words(found.ends or ())
 
 
 def test_a_job_without_its_queue_is_told_which_queues_there_are() -> None:

@@ -140,11 +140,11 @@ def test_explain_says_where_a_pod_is_and_why_one_waits(bed: Testbed) -> None:
     second = ask(bed, "explain", "pod/waits-too")
 
     assert runs.returncode == 0, runs.stderr
-    assert "as things are without this job: choice 1" in runs.stdout
+    assert ": choice 1 if the job were placed now" in runs.stdout
     told = json.loads(first.stdout)
     assert (first.returncode, told["bound"]) == (1, False)
     assert second.returncode == 1
-    waits = "job 'pod default/waits-too' (atlas-800t-a2, 1 x 8 chips): waiting"
+    waits = "job 'pod default/waits-too' (atlas-800t-a2, 1 x 8 chips): pending"
     assert waits in second.stdout
 
 

@@ -282,8 +282,15 @@ def test_old_names_are_not_listed_and_still_work(ringleaf: Ringleaf, old: str) -
         (
             "explain x",
             (
-                "explain of the scenario 'x' needs --job NAME; of the live cluster it "
-                "takes pod/NAME, job/NAME or podgroup/NAME"
+                "there is no file 'x'; hint: of the live cluster, ringleaf explain "
+                "job/x or pod/x"
+            ),
+        ),
+        (
+            "explain x.yaml",
+            (
+                "explain of the scenario 'x.yaml' needs --job NAME; of the live "
+                "cluster it takes pod/NAME, job/NAME or podgroup/NAME"
             ),
         ),
     ],

@@ -72,7 +72,7 @@ def test_what_people_see_of_jobs_that_are_not_placed(
     assert (done.status, done.err) == (1, "")
     assert done.lines == [
         "  job  product     wanted       verdict  where",
-        "  j    atlas-300t  1 x 1 chips  waiting  no node for 1 of 1 pods",
+        "  j    atlas-300t  1 x 1 chips  pending  no node for 1 of 1 pods",
         "  k    atlas-300t  1 x 3 chips  invalid  never",
         "",
         (
@@ -466,7 +466,7 @@ def test_the_tour_shows_every_product_and_every_verdict(ringleaf: Ringleaf) -> N
 
     assert (done.status, done.err) == (1, "")
     assert [key for key in PRODUCTS if f"\n{key}: " not in done.out] == []
-    verdicts = ("placed", "waiting", "invalid", "ended")
+    verdicts = ("placed", "pending", "invalid", "ended")
     assert [verdict for verdict in verdicts if verdict not in done.out] == []
 
 
@@ -604,6 +604,6 @@ def test_how_long_jobs_waited_is_told(ringleaf: Ringleaf) -> None:
     done = ringleaf("plan", file, columns=120)
     told = json.loads(ringleaf("plan", file, "--json").out)["decisions"]
 
-    assert any("waiting  500 s so far" in line for line in done.lines)
+    assert any("pending  500 s so far" in line for line in done.lines)
     waited = {each["job"]: each.get("waited-seconds") for each in told}
     assert waited == {"earlier": None, "big": 500, "short": 0, "long": 0}

@@ -98,6 +98,7 @@ def test_no_job_yet_is_no_agreement(ringleaf: Ringleaf) -> None:
     done = ringleaf("shadow", "report", "--from", "-", stdin="")
 
     assert (done.status, done.lines[0]) == (1, "0 jobs judged")
+    assert done.lines[1].startswith("hint: a job is judged once its pods are bound")
 
 
 class Answer(BaseHTTPRequestHandler):

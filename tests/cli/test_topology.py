@@ -391,7 +391,7 @@ def test_csv_is_known_by_its_header_or_the_options(
         ("# a, b\n---\n", (), "the file is empty, want a ConfigMap, its tor_info, or"),
         ("nodes: []\n", (), "the document is a mapping with 'nodes', want the Config"),
         ("{}\n{}\n", (), "2 documents, want one"),
-        ("a: [", (), "line 2, column 1: neither YAML nor JSON: while parsing a flow"),
+        ("a: [", (), "line 1, column 5: neither YAML nor JSON: while parsing a flow"),
         ("n,l\na\n", (), "line 2 has 1 columns, want 2"),
         ("n,l\n,x\n", (), "line 2: n is '', want 1 to 253 printable characters"),
         ("n,l\na,\x1b\n", (), r"line 2: l is '\x1b', want 1 to 253 printable char"),

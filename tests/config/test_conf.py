@@ -209,6 +209,7 @@ def test_the_defaults_of_action_arguments() -> None:
             "reservation": "fair",
             "reservation-after-seconds": 300,
             "reservation-idle-budget": 0.05,
+            "learn-run-times": False,
         },
         "backfill": cache,
         "preempt": {

@@ -152,26 +152,26 @@ def test_when_a_job_is_sure_to_have_ended(
 ) -> None:
     place = Placement(0, "A0", WHOLE)
 
-    assert ends_at(runs("j", place, estimate=estimate, started=started)) == want
+    assert ends_at(runs("j", place, estimate=estimate, started=started), 4.0) == want
 
 
 def test_jobs_that_are_asked_to_end_do_so_at_once() -> None:
     job_state = runs("j", Placement(0, "A0", WHOLE))
     job_state.terminating |= {0}
 
-    assert ends_at(job_state) == 0.0
+    assert ends_at(job_state, 4.0) == 0.0
 
 
 def test_it_is_ready_when_the_last_one_in_its_way_has_ended() -> None:
     reservation = a_reservation()
-    assert reservation.ready_at == 3.0
+    assert reservation.ready_at(4.0) == 3.0
 
     place = Placement(0, "A0", WHOLE)
     reservation.blocked_by(
         [runs("x", place, estimate=5.0), runs("y", place, estimate=9.0)]
     )
 
-    assert reservation.ready_at == 9.0
+    assert reservation.ready_at(4.0) == 9.0
 
 
 YIELDS = [

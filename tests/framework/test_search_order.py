@@ -65,7 +65,20 @@ def test_jobs_that_left_and_classes_that_are_empty_are_skipped() -> None:
     assert first_jobs(order) == ["second", "third"]
 
 
-def test_only_a_new_class_before_the_others_of_its_queue_precedes_them() -> None:
+def test_a_class_that_is_left_is_next_when_an_earlier_job_joins_it() -> None:
+    pending = PendingQueue()
+    line = add(pending, "third", 3, 8)
+    order = SearchOrder([add(pending, "second", 2, 4), line])
+    assert not order.precedes(line)
+    add(pending, "first", 1, 8)
+
+    assert order.precedes(line)
+    order.push_first(line)
+
+    assert first_jobs(order) == ["first", "second"]
+
+
+def test_a_class_before_the_others_of_its_queue_precedes_them() -> None:
     pending = PendingQueue()
     line = add(pending, "second", 2, 8)
     order = SearchOrder([line])

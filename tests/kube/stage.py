@@ -7,9 +7,10 @@ anew from the objects alone, as after a crash.
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
@@ -46,6 +47,12 @@ from ringleaf.model.placement import Placement
 Plain = dict[str, Any]
 NPU = "huawei.com/Ascend910"
 GROUP = "scheduling.k8s.io/group-name"
+
+_ALLOCATE: Final = {**DEFAULT.action_arguments["allocate"], "learn-run-times": True}
+LEARNING: Final = replace(
+    DEFAULT, action_arguments={**DEFAULT.action_arguments, "allocate": _ALLOCATE}
+)
+"""The default configuration, but running times are learnt."""
 
 
 class Stage:

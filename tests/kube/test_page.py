@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as strictly_parsed,
 )
@@ -41,6 +42,7 @@ from ringleaf.kube.quarantine import Culprit
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
+from ringleaf.model.run_time import RunTime
 from ringleaf.policies.products import PRODUCTS
 from tests.kube.stage import NPU, Stage, node
 from tests.kube.test_reports import DEVICE_INFO
@@ -260,6 +262,26 @@ def test_what_reservations_keep_idle_is_counted() -> None:
 
     assert used == 15 * 1000 / (0.05 * 16 * 86_400)
     assert kept == pytest.approx(15 * 10_000, rel=0.01)
+
+
+def test_runs_that_were_learnt_are_counted() -> None:
+    scene = Scene("a b")
+    scene.scheduler.decider = scene.stage.decider
+    runs = scene.stage.engine.run_times
+    told = RunTime(median_s=4, most_s=8)
+    scene.stage.pod("one", 1)
+    scene.cycle()
+    (job_state,) = scene.stage.engine.view.job_states.values()
+    for ran_s, run_time in ((5.0, None), (8.0, told), (9.0, told)):
+        runs.ended(replace(job_state.job, run_time=run_time), ran_s)
+
+    found = [
+        *scene.values("ringleaf_runs_learnt_total").values(),
+        *scene.values("ringleaf_runs_predicted_total").values(),
+        *scene.values("ringleaf_runs_within_prediction_total").values(),
+    ]
+
+    assert found == [3, 2, 1]
 
 
 def test_fragments_are_what_is_free_and_too_little() -> None:

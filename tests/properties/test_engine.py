@@ -70,6 +70,7 @@ CONFS = {
     "off": conf(tiers=TIERS, allocate={"reservation": "off"}),
     "preempt": conf(PREEMPT, TIERS, allocate=SOON),
     "reclaim": conf(RECLAIM, TIERS, allocate=SOON, reclaim={"min-run-seconds": 15}),
+    "learns": conf(tiers=TIERS, allocate={**SOON, "learn-run-times": True}),
     "both": conf(BOTH, NO_GANG_VOTE, allocate=SOON, preempt={"min-run-seconds": 5}),
     "preview": conf(BOTH, TIERS, allocate=SOON, preempt={"preview": True}),
     "no enqueue": conf("allocate, preempt, reclaim", TIERS, allocate=SOON),

@@ -269,6 +269,14 @@ BUSY: Final[Document] = {
             "rank-index": [1, 0],
             "finished": [2],
             "estimate-seconds": 60.5,
+            "user": "ann",
+            "program": "train",
+            "run-time": {
+                "median-seconds": 64,
+                "most-seconds": 128,
+                "runs": 12,
+                "by": "user",
+            },
             "preemptable": False,
             "preempts": True,
             "critical": False,
@@ -411,6 +419,19 @@ BUSY: Final[Document] = {
             "at": 99,
             "deletions-known": [{"job": "train", "pods": 2, "deleted-at": -7}],
         },
+        {
+            "at": 99,
+            "run-times-known": [
+                {
+                    "by": "name",
+                    "queue": "research",
+                    "user": "ann",
+                    "name": "train",
+                    "chips": 16,
+                    "steps": [12, 13, 12],
+                }
+            ],
+        },
     ],
 }
 
@@ -543,6 +564,8 @@ REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "preferred-pod-affinity": ["topology-key", "weight"],
     "preferred-node-affinity": ["weight", "match-expressions"],
     "spread": ["topology-key"],
+    "run-time": ["median-seconds", "most-seconds"],
+    "run-times-known": ["by"],
 }
 
 
@@ -928,6 +951,10 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
     (BUSY, ("then", 15, "repair-known", "record", "deleted"), ["0"]),
     (BUSY, ("then", 16, "faults-known", 0, "jobs"), [1]),
     (BUSY, ("then", 17, "ends", "job"), "nobody"),
+    (BUSY, ("then", 19, "run-times-known", 0, "by"), "luck"),
+    (BUSY, ("then", 19, "run-times-known", 0, "steps"), [-1]),
+    (BUSY, ("jobs", 0, "run-time", "most-seconds"), 0),
+    (BUSY, ("jobs", 0, "user"), 17),
     (BUSY, ("then", 10, "settings", "super-pod-size"), 0),
     (BUSY, ("then", 10, "settings"), {"nslb-version": 3.0}),
     (MINIMAL, ("nodes", 0, "product"), "atlas-300i"),

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.engine import event as ev
+from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
     Demand,
@@ -40,6 +41,7 @@ from ringleaf.model.job_labels import Firmness, Schema, Strategy
 from ringleaf.model.mask import full_mask
 from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
 from ringleaf.model.queue import Queue
+from ringleaf.model.run_time import GRID, NO_ORIGIN, TOP, Origin, RunTime, Similarity
 from ringleaf.model.settings import JobRequests, LeafChoice, Settings, SwitchMode
 from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
@@ -237,6 +239,24 @@ ailments = st.builds(PodFault, st.integers(0, 3), st.sampled_from(Cause), names)
 
 
 @st.composite
+def run_times(draw: st.DrawFn) -> RunTime:
+    median, most = sorted(draw(st.tuples(*[st.sampled_from(GRID)] * 2)))
+    return RunTime(median, most, draw(st.integers(0, 64)), draw(similarities))
+
+
+similarities = st.sampled_from(Similarity)
+run_series = st.builds(
+    RunSeries,
+    similarities,
+    names,
+    texts,
+    texts,
+    st.integers(0, 9),
+    st.lists(st.integers(0, TOP), max_size=3).map(tuple),
+)
+
+
+@st.composite
 def jobs(draw: st.DrawFn) -> Job:
     job = Job(
         name=draw(names),
@@ -260,6 +280,8 @@ def jobs(draw: st.DrawFn) -> Job:
         preempts=draw(flags),
         critical=draw(flags),
         podless=draw(flags),
+        origin=draw(st.just(NO_ORIGIN) | st.builds(Origin, texts, texts)),
+        run_time=draw(st.none() | run_times()),
     )
     if draw(flags):
         own = draw(roles())
@@ -382,6 +404,7 @@ kinds_of_events: Final[Sequence[st.SearchStrategy[ev.Event]]] = (
     st.builds(ev.RepairKnown, names, records),
     st.builds(ev.FaultsKnown, tuples(faults)),
     st.builds(ev.DeletionsKnown, tuples(deletions)),
+    st.builds(ev.RunTimesKnown, tuples(run_series)),
     st.builds(ev.NodesChanged, several_nodes),
     st.builds(ev.NodesGone, st.lists(names, max_size=2).map(tuple)),
     st.builds(ev.LeavesChanged, leaves),

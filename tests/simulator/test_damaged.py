@@ -62,6 +62,8 @@ ENTRIES = (
     form.RepairEntry,
     form.FaultEntry,
     form.DeletionEntry,
+    form.RunSeriesEntry,
+    form.RunTimeEntry,
     form.EventEntry,
     form.ThenEntry,
 )

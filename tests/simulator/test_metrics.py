@@ -447,6 +447,56 @@ def test_who_never_started_is_told() -> None:
     assert found["wait_s"]["all"]["n"] == 0
 
 
+def test_a_job_that_never_starts_is_pending_until_the_last_job_ends() -> None:
+    works = [work("a", 0, 8), work("b", 10, 8, 2), work("c", 20, 1)]
+    stage = Stage(nodes("A 1"), works)
+    stage.at(0).arrive("a").start("a", A0=ALL)
+    stage.at(10).arrive("b").at(20).arrive("c")
+    stage.at(60).end("a").start("c", A0="0").at(90).end("c")
+    found = stage.at(5000).finish().plain()  # a scheduler that wakes up much later
+
+    pending = found["pending_s"]
+    assert pending["until_s"] == 90
+    assert pending["all"] == {"n": 3, "unstarted": 1, "mean": (0 + 80 + 40) / 3}
+    assert pending["by_size"]["9-64"] == {"n": 1, "unstarted": 1, "mean": 80}
+    assert pending["by_size"]["1"] == {"n": 1, "unstarted": 0, "mean": 40}
+    assert found["wait_s"]["all"]["mean"] == 20
+
+
+def test_a_job_that_is_not_counted_is_not_counted_as_pending_either() -> None:
+    works = [work(name, 10 * n, 8) for n, name in enumerate("abcdefghij")]
+    stage = Stage(nodes("A 1"), works)
+    for n, each in enumerate(works):
+        stage.at(10 * n).arrive(each.job.name)
+    found = stage.finish().plain()
+
+    assert found["jobs"]["unstarted"] == 10
+    assert found["pending_s"]["until_s"] == 90
+    assert found["pending_s"]["all"] == {"n": 8, "unstarted": 8, "mean": 35}
+
+
+def test_the_sizes_and_causes_of_jobs_that_never_start_are_told() -> None:
+    works = [
+        work(name, 0, 8, pods) for name, pods in zip("abcd", (2, 1, 1, 1), strict=True)
+    ]
+    stage = Stage(nodes("A 1"), works)
+    for each in works:
+        stage.at(0).arrive(each.job.name)
+    reasons = {Reason.LEAF_CLOSED: 1}
+    stage.say(Report("b", WAITS, "", missing=1, reasons=reasons))
+    stage.say(Report("c", WAITS, ""))
+    jobs = stage.at(10).finish().plain()["jobs"]
+
+    assert (jobs["smallest_unstarted_chips"], jobs["largest_unstarted_chips"]) == (
+        8,
+        16,
+    )
+    causes = {"capacity": 1, "rule": 1, "quota": 1, "order": 1, "fragmentation": 0}
+    assert jobs["unstarted_causes"] == causes
+    alone = Stage(nodes("A 1"), [work("a", 0, 8)]).at(0).arrive("a").finish().plain()
+    assert alone["jobs"]["unstarted_causes"]["fragmentation"] == 1
+
+
 def test_rows_over_time_are_means_of_equal_spans() -> None:
     works = [work("a", 0, 8), work("b", 512, 4)]
     stage = Stage(nodes("A 1", "B 1"), works)  # 512 rows: one for every second

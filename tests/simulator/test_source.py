@@ -93,9 +93,15 @@ def test_what_is_read(text: str, values: list[Any]) -> None:
         ),
         pytest.param(
             "a: [",
-            "line 2, column 1: neither YAML nor JSON: "
+            "line 1, column 5: neither YAML nor JSON: "
             "while parsing a flow node did not find expected node content",
             id="not YAML",
+        ),
+        pytest.param(
+            "a: 1\nb: {\n",
+            "line 2, column 5: neither YAML nor JSON: while parsing a flow node "
+            "did not find expected node content",
+            id="not closed on the last line",
         ),
         pytest.param(
             "a: \x00",

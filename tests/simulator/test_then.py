@@ -380,7 +380,7 @@ def test_leaves_are_all_of_them() -> None:
         (
             "configuration: 'actions: ['",
             (
-                "configuration: line 2, column 1: neither YAML nor JSON: "
+                "configuration: line 1, column 11: neither YAML nor JSON: "
                 "while parsing a flow node did not find expected node content"
             ),
         ),

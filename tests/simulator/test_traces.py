@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import binary, booleans, integers, sampled_from
 
+from ringleaf.model.run_time import NO_ORIGIN, Origin
 from ringleaf.simulator.preset import Knobs
 from ringleaf.simulator.sites import site
 from ringleaf.simulator.source import BadInput
@@ -447,3 +448,38 @@ def test_columns_that_stand_apart_by_other_signs_are_named(
 
     with pytest.raises(BadInput, match=f"hint: columns are separated by {word}"):
         read_trace(str(file), SITE, columns)
+
+
+USERS = """\
+submit,duration,chips,who,what
+0,10,8,ann,train-0017
+1,10,8,bob,
+"""
+
+
+def test_users_and_programs_are_where_jobs_come_from(written: Write) -> None:
+    columns = "submit=submit,duration=duration,chips=chips,user=who,program=what"
+
+    found = read_trace(written(USERS), SITE, columns)
+
+    assert [w.job.origin for w in found.works()] == [
+        Origin("ann", "train"),
+        Origin("bob", ""),
+    ]
+
+
+def test_without_such_columns_jobs_come_from_nowhere(written: Write) -> None:
+    found = read_trace(written(PLAIN), SITE)
+
+    assert {w.job.origin for w in found.works()} == {NO_ORIGIN}
+
+
+def test_users_and_executables_of_the_standard_workload_format(written: Write) -> None:
+    rows = (
+        f"{n} {n} -1 60 8 -1 -1 8 -1 -1 1 {user} 1 {program} 0 -1 -1 -1\n"
+        for n, (user, program) in enumerate([(7, 12), (-1, -1)])
+    )
+
+    found = read_trace(written("".join(rows), "log.swf"), SITE)
+
+    assert [w.job.origin for w in found.works()] == [Origin("7", "12"), NO_ORIGIN]

@@ -6,7 +6,7 @@ that fit. A job that has waited too long gets a reservation (``reserve``).
 
 from ringleaf.actions.admit_fitting import admit_fitting
 from ringleaf.actions.queue_iterator import QueueIterator
-from ringleaf.actions.reserve import reserve, reserve_terminating
+from ringleaf.actions.reserve import heed_ends, reserve, reserve_terminating
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.reasons import QueueReason
@@ -15,6 +15,7 @@ from ringleaf.model.job import Job
 
 def allocate(cycle: Cycle) -> None:
     """Place jobs, in the order of queues and jobs."""
+    heed_ends(cycle)
     cycle.start_reserved()
     cycle.heed_budget()
     pending, votes = cycle.pending, cycle.framework.votes

@@ -32,6 +32,14 @@ TRIALS: Final = 2
 """How often the pods that may end do so while a reservation is planned, about."""
 
 
+def heed_ends(cycle: Cycle) -> None:
+    """Let more jobs use reservations that begin later than was predicted."""
+    for reservation in cycle.reservations.aged:
+        if reservation.begins_later(cycle.now):
+            cycle.capacity_freed(cycle.view.cluster.products, reservation.nodes)
+        cycle.wake_at(reservation.check_at)
+
+
 def reserve(cycle: Cycle) -> None:
     """Give a reservation to an overdue job, one a queue or one in all."""
     settings, planning = cycle.framework.conf.reservation, cycle.planning
@@ -196,8 +204,8 @@ def _plan(cycle: Cycle, job_state: JobState) -> Reservation | None:
 def drain_cost(reservation: Reservation, now: float) -> float:
     """The chip-seconds that a reservation is expected to keep idle from *now* on.
 
-    A job that states no running time is expected to run for as long as it has run
-    already: running times of AI jobs are spread over many orders of magnitude.
+    A job of which no running time is known is expected to run for as long as it has
+    run already: running times of AI jobs are spread over many orders of magnitude.
     """
     ends = {
         name: expected_end(other, now) for name, other in reservation.blockers.items()
@@ -217,7 +225,7 @@ def _enders(cycle: Cycle, job_state: JobState) -> list[JobState]:
     holders = cycle.view.cluster.holdings
     others = [known[n] for n in holders if n in known and n not in apart]
     others.sort(key=attrgetter("number"))
-    others.sort(key=ends_at)  # stable
+    others.sort(key=lambda each: ends_at(each, cycle.now))  # stable
     return others
 
 

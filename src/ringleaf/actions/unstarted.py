@@ -70,6 +70,7 @@ def _release(cycle: Cycle, job_state: JobState, within_s: int) -> None:
     start = cycle.failures.starts[name]
     start.tries += 1
     start.rest(cycle.now, start.tries)
+    job_state.history.interrupted = True
     late = sorted(job_state.placements.keys() - start.runs)
     n_pods = counted(len(job_state.placements), "pod")
     why = f"{len(late)} of {n_pods} did not run within {within_s} s"

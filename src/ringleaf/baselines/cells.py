@@ -4,8 +4,8 @@ The cells are chips, rings (or modules, cards), nodes, leaves and SuperPoDs. A p
 its chips from the smallest cell that is split already, and splits a larger one only if
 it must, as a buddy allocator does; a job goes to the smallest cell that holds it.
 
-There is one tenant, who owns all cells. HiveD's virtual clusters, which guarantee each
-tenant cells of his own, and its opportunistic jobs are left out.
+One tenant owns all cells. HiveD's virtual clusters, which guarantee cells to each
+tenant, and its opportunistic jobs are left out.
 
 Source: Zhao et al.: HiveD, OSDI 2020.
 """

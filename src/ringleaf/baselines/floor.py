@@ -179,10 +179,10 @@ class Chooser(Protocol):
 
 @runtime_checkable
 class Planner(Protocol):
-    """A rule that also says whom to place, and not only where."""
+    """A rule that also says which jobs to place, and not only where."""
 
     def allocate(self, cycle: Cycle) -> None:
-        """Place whoever is to be, of those who wait."""
+        """Choose among the pending jobs, and place them."""
 
 
 @lru_cache(maxsize=1024)

@@ -93,7 +93,7 @@ class WholeLeaves:
 
 
 class Jigsaw:
-    """Links that nobody else uses: equal nodes at equal slots under every leaf.
+    """Links that no other job uses: equal nodes at equal slots under every leaf.
 
     A job inside one leaf has no links to the spine. Otherwise it has the same set of
     slots under each of its leaves and, in one more leaf, part of that set for what

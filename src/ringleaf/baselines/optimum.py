@@ -3,7 +3,7 @@
 An oracle to compare with, not a scheduler: at every decision it looks at the first 60
 jobs that wait, and an exact solver says which of them to place and under which leaves,
 by the rule of switch affinity 1.0: a job stays under one leaf or crosses leaves that
-nobody else crosses; padding jobs never cross. It does not look ahead in time, and does
+no other job crosses; padding jobs never cross. It does not look ahead in time, and does
 not mind slots.
 
 Jobs of whole nodes are its business. Others are placed by the chip rules, after them.
@@ -270,7 +270,7 @@ class Optimum:
         return seated(floor, ground, rows, job)
 
     def allocate(self, cycle: Cycle) -> None:
-        """Place those that are best together, then whoever else can be."""
+        """Place the jobs that are best together, then any other job that fits."""
         cycle.start_reserved()
         for request, job_states in self._alike(cycle):
             floor = floor_of(cycle.view.cluster, request, TIGHT, cycle.view.settings)
@@ -287,7 +287,7 @@ class Optimum:
             cycle.attempt(line)
 
     def _start(self, cycle: Cycle, job_state: JobState, taken: Taken) -> None:
-        """Start the first of those who ask for the same."""
+        """Start the first job of an equivalence class."""
         line = cycle.pending.waiting.line_of(job_state.job.name)
         if cycle.pending.waiting.is_open(line):
             name = line.front[1].job.name

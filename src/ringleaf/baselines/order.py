@@ -1,4 +1,4 @@
-"""Who is next, and who may go before: queue orders, whatever chooses the nodes.
+"""Queue orders: which job is next, and which may overtake it.
 
 An order is a configuration of the engine's own votes and, where those do not say it, an
 ``allocate`` of its own. Baselines and Ringleaf can run under the same one, so that what
@@ -45,7 +45,7 @@ class Order(Struct, frozen=True):
         verb: Makes its ``allocate`` for one engine.
         by: The plugins that may tell jobs apart before their age does; None is all.
         first: A plugin that tells jobs apart before those.
-        reserves: Whether the first who waits gets a reservation at once.
+        reserves: Whether the first pending job gets a reservation at once.
         admits: Whether ``enqueue`` admits jobs, as configured.
         without: Plugins that the scheduler does not have.
 
@@ -68,7 +68,7 @@ class Order(Struct, frozen=True):
             tiers.insert(0, (_plugin(self.name, self.title, self.first),))
         how = {"reservation": "strict" if self.reserves else "off"}
         allocate = {**conf.action_arguments.get("allocate", {}), **how}
-        allocate["reservation-after-seconds"] = 0
+        allocate |= {"reservation-after-seconds": 0, "learn-run-times": False}
         dropped = () if self.admits else ("enqueue",)
         return replace(
             conf,
@@ -99,13 +99,13 @@ class Shortest(Plugin):
     meaning: ClassVar[str] = "Orders jobs by stated running time, shortest first."
 
     def job_order(self, job_state: JobState) -> float:
-        """Shorter first; those of whom nobody knows come last."""
+        """Shorter jobs first; jobs without an estimate come last."""
         estimate = job_state.job.estimate_s
         return inf if estimate is None else estimate
 
 
 class Strict:
-    """Nobody starts before the first of his queue."""
+    """No job starts before the first job of its queue."""
 
     def __init__(self) -> None:
         self._heads: dict[str, tuple[EquivalenceClass, JobState]] = {}
@@ -137,17 +137,17 @@ class Strict:
 
 
 class Easy:
-    """The first who waits gets a reservation; others start if they do not delay it."""
+    """The first pending job gets a reservation; a job that delays it does not start."""
 
     def __call__(self, cycle: Cycle) -> None:
-        """Place whoever can be, after a reservation for the first who cannot."""
+        """Place every job that fits; reserve for the first that does not."""
         cycle.start_reserved()
         turns = QueueIterator(cycle, cycle.pending.waiting)
         while (line := turns.next()) is not None:
             if cycle.slice.cut_short():
                 return
             if not cycle.pending.waiting.is_open(line):
-                continue  # who was left of it has started where it had a reservation
+                continue  # its last job has started on its reservation
             if not cycle.attempt(line):
                 reserve(cycle)
 
@@ -200,7 +200,7 @@ class Profile:
         return self._times[at] if at < len(self._times) else inf
 
     def take(self, chips: int, start: float, lasts: float) -> None:
-        """*chips* are somebody's from *start* on, for so long."""
+        """Take *chips* from *start* on, for *lasts* seconds."""
         for time in (start, start + lasts):
             at = bisect_right(self._times, time)
             if time != inf and self._times[at - 1] != time:
@@ -249,17 +249,17 @@ class Outlook:
         return self._chips.next_change(now)
 
     def take(self, need: Need, start: float) -> None:
-        """Both are somebody's from *start* on."""
+        """Take the chips and nodes of *need* from *start* on."""
         self._chips.take(need.chips, start, need.lasts)
         if need.nodes:
             self._nodes.take(need.nodes, start, need.lasts)
 
 
 class Conservative:
-    """Whoever waits has a time to start; others start if they delay none."""
+    """Every pending job gets a start time; later jobs start if they delay none."""
 
     def __call__(self, cycle: Cycle) -> None:
-        """Place who can start now without delaying anybody before."""
+        """Place the jobs that can start now without delaying an earlier job."""
         cycle.start_reserved()
         if not cycle.pending.waiting.queues:
             return
@@ -309,7 +309,7 @@ def _ends(cycle: Cycle, product: Product) -> Iterator[tuple[float, Need]]:
     """When each running job ends, not before the next second, and what it leaves."""
     for job_state in cycle.view.job_states.values():
         if job_state.placements and job_state.job.product == product:
-            end = ends_at(job_state)
+            end = ends_at(job_state, cycle.now)
             if end != inf:
                 yield max(end, cycle.now + 1), Need.of(job_state.job)
 

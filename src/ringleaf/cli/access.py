@@ -5,7 +5,12 @@ from ringleaf.kube.credentials import BadCredentials, Credentials, load
 
 
 async def credentials_of(kubeconfig: str | None, context: str | None) -> Credentials:
-    """Where the API server is and who we are, or one line that says what is wrong."""
+    """Load the address of the API server and the credentials.
+
+    Raises:
+        BadUse: One line that says what is wrong.
+
+    """
     try:
         return await load(kubeconfig, context)
     except BadCredentials as error:

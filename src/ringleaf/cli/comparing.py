@@ -52,7 +52,7 @@ SHARED_LINKS: Final = "where several gangs share links"
 def play_telling(clock: Clock, told: Path | None) -> None:
     """Play a run to its end, and leave word in *told* of how it stands.
 
-    Where there is no such folder, on another machine, nobody hears of it.
+    On another machine the folder is missing, and nothing is written.
     """
     left = time.perf_counter()
     for now in paced(clock):
@@ -193,7 +193,7 @@ class Stage:
         ]
 
     def _seen(self, mark: str) -> Moment | None:
-        """How a run stands; None of one that nobody has heard of yet."""
+        """The progress of a run; None before its first report."""
         if self._folder is None:
             return None
         try:

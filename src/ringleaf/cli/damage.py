@@ -1,4 +1,4 @@
-"""What is wrong in a cluster, what it means for whom, and what is done about it.
+"""Faults of a cluster, the pods they affect, and the repairs.
 
 Plain values, from the books of an engine and the book of faults; ``faults`` shows them.
 """
@@ -56,9 +56,10 @@ class Damage:
     """What is wrong in a cluster.
 
     Args:
-        engine: Who keeps its books.
+        engine: Knows the cluster.
         now: The time.
-        has_history: Whether lives were written down; else nobody knows since when.
+        has_history: Whether a fault history was read; without one the time when a
+            fault began is not known.
 
     """
 
@@ -139,7 +140,7 @@ class Damage:
         return {job: sorted(own) for job, own in found.items()}
 
     def _means(self, fault: Fault, pods: Mapping[str, list[int]]) -> Iterator[str]:
-        """What it means for whom, line by line."""
+        """What a fault means for each affected job, a line each."""
         if fault.recovered is not None:
             return
         if fault.cause is Cause.REFUSAL:
@@ -147,8 +148,8 @@ class Damage:
         elif not pods:
             yield "no pod is affected"
         for job, own in pods.items():
-            who = job if job.startswith("pod ") else f"{pod_words(own)} of {job}"
-            yield f"{who}: {self._lot(fault, job)}"
+            named = job if job.startswith("pod ") else f"{pod_words(own)} of {job}"
+            yield f"{named}: {self._lot(fault, job)}"
 
     def _lot(self, fault: Fault, job: str) -> str:
         """What becomes of the pods of a job that are on a fault."""
@@ -272,7 +273,7 @@ class Damage:
         return f"{told}; then {more} is deleted, {_until_words(left)}"
 
     def _brake(self) -> Plain:
-        """How many pods may be deleted now, and who is held back."""
+        """The eviction rate limit: recent deletions, and the jobs it holds back."""
         rules = self._rules
         held = sorted(name for name, each in self._repairs.items() if each.rate_limited)
         return {
@@ -373,8 +374,8 @@ def repair_lines(repair: Plain, clock: Callable[[float], str]) -> Iterator[str]:
         words += f"; waits for {repair['waits-for']}"
     yield words
     if repair["ailments"]:
-        who = shortened(list(map(ailment_words, repair["ailments"])), MAX_TOLD)
-        yield f"faulty since {clock(repair['since'])}: {who}"
+        faulty = shortened(list(map(ailment_words, repair["ailments"])), MAX_TOLD)
+        yield f"faulty since {clock(repair['since'])}: {faulty}"
     if repair["held"]:
         until = "its pods are back"
         if repair["stage"] != "ending":

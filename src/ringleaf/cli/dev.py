@@ -46,6 +46,7 @@ def run_cluster(*, once: bool) -> int:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         build(NEEDED)
+        _say("starting etcd and kube-apiserver ...")
         with Testbed() as bed, Actor(bed.client) as actor:
             health = f"127.0.0.1:{free_port()}"
             scheduler = _start(bed, actor, health)

@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from ringleaf.cli.failure import report, warn
 from ringleaf.cli.file import STDIN, one_line
 from ringleaf.cli.live import Cluster, look_at, moment
@@ -36,11 +38,23 @@ def dump_cluster(cluster: Cluster, out: str, *, hide_names: bool) -> int:
 
 def dumped(look: Look, *, hide_names: bool) -> bytes:
     """The cluster as a scenario; it is a function of its objects and of the time."""
-    state = state_of(look.events)
+    state = _predicted(look, state_of(look.events))
     told = about(look, state)
     if hide_names:
         state, _names = anonymous(state)
     return written(scenario_of(state, look.now, told))
+
+
+def _predicted(look: Look, state: State) -> State:
+    """*state* with the running times that are predicted; what they come from is not."""
+    known = look.engine.view.job_states
+    jobs = (
+        replace(each, job=replace(each.job, run_time=known[each.job.name].job.run_time))
+        if each.job.name in known
+        else each
+        for each in state.jobs
+    )
+    return replace(state, jobs=tuple(jobs))
 
 
 def about(look: Look, state: State) -> str:

@@ -212,7 +212,8 @@ def _say_room(
     if isinstance(fate, Waiting):
         _say(
             console,
-            f"node {node!r} has room for a pod of job {job.name!r}, but the job waits",
+            f"node {node!r} has room for a pod of job {job.name!r}, but the job is "
+            "pending",
             *_unit_words(answer, superpod),
             *fate.parts,
         )

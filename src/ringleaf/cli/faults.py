@@ -1,4 +1,4 @@
-"""``ringleaf faults``: every fault with its life, and what it means for whom."""
+"""``ringleaf faults``: every fault, its history, and the pods it affects."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -49,7 +49,7 @@ MAX_NAMES: Final = 3
 
 
 class Wanted:
-    """What somebody wants to see.
+    """The faults to show.
 
     Args:
         node: Only what is wrong with this node.
@@ -99,9 +99,9 @@ class Wanted:
         )
 
     def check(self, found: Plain, nodes: Iterable[str], jobs: Iterable[str]) -> None:
-        """Refuse names that nobody has; the job's becomes its full name.
+        """Refuse unknown names of nodes and jobs; expand the job to its full name.
 
-        One who was there once may go while somebody looks.
+        Names are checked once: a node or job may go while its faults are shown.
         """
         if self._is_checked:
             return
@@ -358,8 +358,8 @@ class Faults:
         yield Text("Affected pods:")
         for each, line in told[: self._rows]:
             where = "" if is_of_pod(each["part"]) else f", on {each['where']}"
-            who, _colon, lot = line.partition(": ")
-            yield indented(f"{who}{where}: {lot}")
+            pods, _colon, lot = line.partition(": ")
+            yield indented(f"{pods}{where}: {lot}")
         yield from self._more(told)  # type: ignore[arg-type]
 
     def _repairs(self) -> Iterator[Any]:
@@ -445,8 +445,8 @@ def _joined(lines: Iterable[str], pods: Mapping[str, Sequence[int]]) -> list[str
     """Lines about single pods as lines about all pods of their jobs."""
     lots: dict[tuple[str, str], None] = {}
     for line in lines:
-        who, colon, lot = line.partition(": ")
-        job = who.partition(" of ")[2]
+        pod, colon, lot = line.partition(": ")
+        job = pod.partition(" of ")[2]
         lots[job, lot if colon else line] = None
     return [
         f"{pod_words([*pods[job]])} of {job}: {lot}" if job in pods else lot

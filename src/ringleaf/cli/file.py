@@ -131,7 +131,7 @@ def check_folder(option: str, folder: str | None) -> None:
     """Make the folder that *option* names, unless nothing can be written there.
 
     Raises:
-        BadUse: It is a file, or nobody may make it or write to it.
+        BadUse: It is a file, or it cannot be made or written to.
 
     """
     if folder is None:
@@ -149,17 +149,24 @@ def check_folder(option: str, folder: str | None) -> None:
         raise BadUse(f"{option}: {folder!r}: {error}; {hint}") from None
 
 
+def _absent(path: Path) -> str:
+    """The first folder on the way to *path* that does not exist; empty of none."""
+    return next((str(p) for p in reversed(path.parents) if not p.exists()), "")
+
+
 def check_file(option: str, file: str | None) -> None:
     """Make nothing, but see that the file that *option* names can be written.
 
     Raises:
-        BadUse: It is a folder, or nobody may write it.
+        BadUse: It is a folder, or it cannot be written.
 
     """
     if file is None:
         return
     path, hint = Path(file), f"hint: {option} FILE, in a folder of your own"
     try:
+        if absent := _absent(path):
+            raise BadUse(f"{option}: {file}: there is no folder {absent!r}; {hint}")
         if not file or path.is_dir():
             raise BadUse(f"{option}: {file or repr(file)} is no file; {hint}")
         if path.exists():

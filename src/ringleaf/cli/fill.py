@@ -18,6 +18,8 @@ from ringleaf.cli.failure import program, warn
 from ringleaf.cli.output import print_json, print_trimmed, progress
 from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
 from ringleaf.cli.tables import marks_of, marks_words
+from ringleaf.report.contest import is_significant
+from ringleaf.report.measures import Better, Measure, share
 from ringleaf.report.results import Estimate
 from ringleaf.simulator.saturation import (
     Fill,
@@ -31,6 +33,7 @@ from ringleaf.study.figures import CONFIDENCE, mean_of, paired
 
 STATIC, CHURN = "static", "churn"
 TITLES: Final = {STATIC: "static fill", CHURN: "churn fill"}
+ALLOCATED: Final = Measure("allocated", "Allocated", "", Better.UP, share)
 CAPACITY, LEAVES = "capacity", "leaves"
 BOUNDS: Final = {CAPACITY: "bound: capacity", LEAVES: "bound: leaf rule"}
 
@@ -209,7 +212,7 @@ def _show(console: Console, told: dict[str, Any]) -> None:
 
 def _cell(told: dict[str, Any], marks: dict[str, str]) -> Text:
     difference = msgspec.convert(told["difference"], Estimate | None)
-    if difference is None or not difference.is_clear:
+    if difference is None or not is_significant(ALLOCATED, difference):
         return Text(_percent(told["allocated"]))
     colour = "green" if difference.mean > 0 else "red"
     return Text(f"{marks[colour]}{_percent(told['allocated'])}", colour)

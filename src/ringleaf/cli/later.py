@@ -1,16 +1,20 @@
-"""When a job that waits could start, by the estimates of those that run."""
+"""When a pending job could start, by estimates and predictions of running jobs."""
 
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, Final
+
+from msgspec import Struct
 
 from ringleaf.actions.reserve import soonest_start
 from ringleaf.cli.live import moment, span
 from ringleaf.cli.output import shortened
 from ringleaf.cli.timeline import reservation_words
 from ringleaf.framework.job_state import JobState
-from ringleaf.kube import names
+from ringleaf.framework.reservation import ends_at
 from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.look import Look
+from ringleaf.kube.names import ESTIMATE
 from ringleaf.simulator.outcome import reservation_told
 
 Plain = dict[str, Any]
@@ -18,10 +22,91 @@ Plain = dict[str, Any]
 MAX_NAMES: Final = 4
 
 
-def start_of(look: Look, job_state: JobState) -> tuple[str, Plain | None]:
-    """When and where a job that waits could start, in words and as plain values.
+class Start(Struct, frozen=True):
+    """When and where a pending job could start.
 
-    That follows from what is known of the jobs that run; nothing is reserved for it.
+    Args:
+        told: As plain values; None if it could not start after any job.
+        places: Its nodes and chips, in words.
+        blockers: The jobs that are expected to end before, as people know them.
+        unknown: Those of them of which no running time is known.
+        ready_at: When they have ended.
+        now: The time.
+        predicted: Which of them is predicted to end last, and from what, in words.
+
+    """
+
+    told: Plain | None
+    places: str = ""
+    blockers: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    ready_at: float = inf
+    now: float = 0.0
+    predicted: str = ""
+
+    def words(self, enough: Sequence[str]) -> str:
+        """The start in words; the end of any one job of *enough* is enough for it.
+
+        The jobs that are expected to end before are named if no job is enough, or if
+        they are the one that is.
+        """
+        if self.told is None:
+            return "would not start if every running job ended"
+        if not self.blockers:
+            return f"could start soon, on {self.places}"
+        if enough and not (len(self.blockers) == 1 and {*self.blockers} <= {*enough}):
+            return self._words_of_others(enough)
+        ended = _ended([*self.blockers.values()])
+        if self.ready_at == inf:
+            return (
+                f"could start, for example on {self.places}, once {ended}; "
+                f"{_unknown_words([*self.unknown.values()])}"
+            )
+        if self.ready_at <= self.now:
+            return f"could start on {self.places} once {ended}, which is due any time"
+        then = f"{ended}{self.predicted and '; '}{self.predicted}"
+        return f"could start {self._when()}, on {self.places}: by then {then}"
+
+    def _when(self) -> str:
+        return f"in {span(self.ready_at - self.now)}, at {moment(self.ready_at)}"
+
+    def _words_of_others(self, enough: Sequence[str]) -> str:
+        """The start if one job of *enough* has to end, and others are not named."""
+        known = "estimates and predictions" if self.predicted else "estimates"
+        by = f"by the {known} of running jobs"
+        if self.ready_at <= self.now:
+            return f"could start any time on {self.places}, {by}"
+        if self.ready_at < inf:
+            return f"could start {self._when()}, on {self.places}, {by}"
+        which = "any one of " if len(enough) > 1 else ""
+        names = shortened([*map(repr, enough)], MAX_NAMES)
+        return f"could start once {which}{names} has ended; the time is not known"
+
+
+def _ended(names: Sequence[str]) -> str:
+    have = "has" if len(names) == 1 else "have"
+    return f"{shortened(names, MAX_NAMES)} {have} ended"
+
+
+def _unknown_words(names: Sequence[str]) -> str:
+    have = "has" if len(names) == 1 else "have"
+    some = shortened(names, MAX_NAMES)
+    return f"the time is not known: {some} {have} no estimate ({ESTIMATE})"
+
+
+def _predicted(names: Mapping[str, str], told: Plain) -> str:
+    """Which of the jobs a start waits for is predicted to end last, and from what."""
+    if "predicted" not in told:
+        return ""
+    last = told["predicted"][0]
+    end = moment(last["ends-at"])
+    return f"{names[last['job']]} is expected to end by {end}, {last['by']}"
+
+
+def start_of(look: Look, job_state: JobState) -> Start:
+    """When and where a pending job could start.
+
+    That follows from what is known of running jobs; nothing is reserved for it.
     """
     engine, name = look.engine, job_state.job.name
     is_booked = name in engine.reservations
@@ -29,36 +114,20 @@ def start_of(look: Look, job_state: JobState) -> tuple[str, Plain | None]:
         engine.cycle, job_state
     )
     if reservation is None:
-        return "would not start if every running job ended", None
-    told = reservation_told(look.engine.view.cluster, reservation)
+        return Start(None)
+    told = reservation_told(look.engine.view, reservation)
     if not is_booked:
         told.pop("since", None)
     places = reservation_words(
         {k: v for k, v in told.items() if k not in ("ready-at", "held-by")}
     ).removeprefix("reserved: ")
-    world = look.world
-    who = shortened([repr(known_as(world, n)) for n in reservation.blockers], MAX_NAMES)
-    who += " has ended" if len(reservation.blockers) == 1 else " have ended"
-    ready = reservation.ready_at
-    if not reservation.blockers:
-        words = f"could start soon, on {places}"
-    elif ready == inf:
-        unknown = [
-            name
-            for name, other in reservation.blockers.items()
-            if other.job.estimate_s is None and not other.terminating
-        ]
-        some = shortened([repr(known_as(world, n)) for n in unknown], MAX_NAMES)
-        have = "has" if len(unknown) == 1 else "have"
-        words = (
-            f"could start, for example on {places}, once {who}; the time is not known: "
-            f"{some} {have} no estimate ({names.ESTIMATE})"
-        )
-    elif ready <= look.now:
-        words = f"could start on {places} once {who}, which is due any time"
-    else:
-        words = (
-            f"could start in {span(ready - look.now)}, at {moment(ready)}, on "
-            f"{places}: by then {who}"
-        )
-    return words, told
+    now = look.engine.view.now
+    jobs = {each: repr(known_as(look.world, each)) for each in reservation.blockers}
+    unknown = {
+        each: jobs[each]
+        for each, other in reservation.blockers.items()
+        if ends_at(other, now) == inf
+    }
+    ready_at = reservation.ready_at(now)
+    predicted = _predicted(jobs, told)
+    return Start(told, places, jobs, unknown, ready_at, look.now, predicted)

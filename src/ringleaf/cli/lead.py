@@ -45,11 +45,11 @@ class Asked(Protocol):
 
     @property
     def lead(self) -> Candidacy | None:
-        """Under which Lease it wants to lead; None where nobody else runs."""
+        """The Lease to lead by; None without leader election."""
 
 
 def new_identity() -> str:
-    """Who we are, unlike anybody else, also on the same machine."""
+    """A unique identity, also among processes of this machine."""
     return f"{socket.gethostname()}_{uuid4().hex[:8]}"
 
 
@@ -61,10 +61,10 @@ async def standing_for_lead(
     say: Say,
     answered: Callable[[str, str, int, float], None] = lambda *_what: None,
 ) -> AsyncIterator[tuple[Elector | None, Aside]]:
-    """Who stands for the lead and who does its work; nobody where none was asked for.
+    """Yield the elector and what runs its work; no elector without leader election.
 
-    It has a thread and a connection of its own: whatever takes long, the Lease is
-    renewed. *agent* and *answered* are as those of the ``Api``.
+    The elector has its own thread and connection, so that it renews the Lease while
+    this process is busy. *agent* and *answered* are as those of the ``Api``.
     """
     if asked.lead is None:
         yield None, at_once

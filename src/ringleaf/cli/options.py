@@ -187,7 +187,7 @@ class Trace(NamedTuple):
     ] = 1
     queues: Annotated[bool, Option("", "Use the queues that the trace names.")] = False
     skip_bad: Annotated[
-        bool, Option("", "Skip rows that cannot be read, and say how many.")
+        bool, Option("", "Skip rows that cannot be read, and count them.")
     ] = False
 
 

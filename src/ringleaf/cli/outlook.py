@@ -1,7 +1,7 @@
 """``ringleaf explain`` of a scenario that is run through time: a job at its end."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ from ringleaf.cli.plan import verdict
 from ringleaf.cli.timeline import reservation_words, run_scenario
 from ringleaf.engine.engine import Engine
 from ringleaf.explain.survey import Survey, enough_to_end, survey
-from ringleaf.framework.job_state import JobState
+from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
@@ -56,6 +56,13 @@ from ringleaf.simulator.run import Run
 from ringleaf.simulator.scenario import Scenario
 
 Plain = dict[str, Any]
+
+_STATES: Final = {
+    Phase.PENDING: ("pending", ", not admitted yet"),
+    Phase.INQUEUE: ("pending", ", admitted (Inqueue)"),
+    Phase.RUNNING: ("running", ""),
+}
+"""The phase of a job, for people, and what follows its time."""
 
 
 class Outlook(Struct, frozen=True):
@@ -130,10 +137,10 @@ def _seconds(at: float) -> str:
 def outlook_of(run: Run, name: str, top: int) -> Outlook:
     """How the job *name* stands, with the *top* best nodes."""
     engine, job = run.engine, run.jobs[name]
-    view, cluster = engine.view, engine.view.cluster
+    view = engine.view
     fate = fate_of(run, name)
     told = {
-        each: reservation_told(cluster, reservation)
+        each: reservation_told(view, reservation)
         for each, reservation in engine.reservations.items()
         if reservation.job.product is job.product
     }
@@ -186,12 +193,8 @@ def print_outlook(
     *,
     clock: Callable[[float], str] = _seconds,
     more: Iterable[str] = (),
-    start: Plain | None = None,
 ) -> None:
-    """How a job stands, for people; times by the *clock*, and what *more* there is.
-
-    *start* is where and after which jobs it could start, if that was found out.
-    """
+    """How a job stands, for people; times by the *clock*, and what *more* there is."""
     fate = outlook.fate
     if isinstance(fate, Ended):
         console.print(f"job {fate.job.name!r}: {verdict(fate)}", markup=False)
@@ -208,7 +211,7 @@ def print_outlook(
             lines = first_lines([other["job"] for other in outlook.others])
         else:
             enough, reserved = outlook.found.enough_to_end, outlook.reservation
-            lines = help_lines(enough, reserved or start, clock, bool(reserved))
+            lines = help_lines(enough, reserved, clock)
         for line in lines:
             console.print(Text(line))
 
@@ -222,28 +225,31 @@ def first_lines(reserved_for: Sequence[str]) -> Iterator[str]:
 
 def help_lines(
     enough: Sequence[str],
-    start: Plain | None,
+    reserved: Plain | None,
     clock: Callable[[float], str],
-    is_reserved: bool,  # noqa: FBT001 - of the start
 ) -> Iterator[str]:
-    """The jobs of which the end of any one is enough, and how that meets the *start*.
+    """The jobs of which the end of any one is enough, and what is *reserved*.
 
-    A start is planned after the jobs that are expected to end first, which may be
+    A reservation waits for the jobs that are expected to end first, which may be
     other ones and more of them.
     """
     yield f"\n{endings_words(enough)}"
-    waits_for = (start or {}).get("held-by", [])
+    waits_for = (reserved or {}).get("held-by", [])
     if not waits_for or (len(waits_for) == 1 and list(enough) == waits_for):
         return
     others = [name for name in waits_for if name not in enough]
     also = "also " if 0 < len(others) < len(waits_for) else ""
     named = shortened(others if also else waits_for, MAX_NAMES)
-    ready = (start or {}).get("ready-at")
+    ready = (reserved or {}).get("ready-at")
+    predicted = (reserved or {}).get("predicted", [])
     why = "without estimates, the oldest jobs are expected to end first"
     if ready is not None:
-        why = f"by the estimates this is the earliest start, at {clock(ready)}"
-    what = "Its reservation" if is_reserved else "The start above"
-    yield f"{what} {also}waits for {named} to end: {why}."
+        known = "estimates and predictions" if predicted else "estimates"
+        why = f"by the {known} this is the earliest start, at {clock(ready)}"
+    yield f"Its reservation {also}waits for {named} to end: {why}."
+    for last in predicted[:1]:
+        end = clock(last["ends-at"])
+        yield f"{last['job']} is expected to end by {end}, {last['by']}."
     if {*enough} - {*waits_for}:
         yield "If another of these jobs ends earlier, the job starts then."
 
@@ -255,13 +261,15 @@ def _lines(outlook: Outlook, clock: Callable[[float], str]) -> Iterator[str]:
         since = job_state.started
         if since is None:
             since = job_state.waiting_since
-        yield f"at {clock(outlook.at)}: {job_state.phase} since {clock(since)}"
+        state, then = _STATES[job_state.phase]
+        yield f"at {clock(outlook.at)}: {state} since {clock(since)}{then}"
     yield _queue_words(outlook.queue)
     if outlook.line is not None:
         place, length = outlook.line.place, outlook.line.length
         yield f"place {place} of {length} among the pending jobs of its queue"
     if outlook.reservation is not None:
-        yield reservation_words(outlook.reservation, clock)
+        enough = outlook.found.enough_to_end if outlook.found is not None else ()
+        yield reservation_words(_unnamed(outlook.reservation, enough), clock)
     if not isinstance(outlook.fate, Ended | Placed):
         for other in outlook.others:
             words = reservation_words(other, clock).removeprefix("reserved")
@@ -271,15 +279,23 @@ def _lines(outlook: Outlook, clock: Callable[[float], str]) -> Iterator[str]:
             yield f"reservations have used up their idle budget; the next at {until}"
 
 
+def _unnamed(reservation: Plain, enough: Sequence[str]) -> Plain:
+    """A reservation without the jobs it waits for, if another job's end is enough."""
+    waits_for = reservation.get("held-by", [])
+    if not enough or (len(waits_for) == 1 and waits_for[0] in enough):
+        return reservation
+    return {key: value for key, value in reservation.items() if key != "held-by"}
+
+
 def _queue_words(told: Plain) -> str:
     if "weight" not in told:
         return f"queue {told['name']!r} does not exist"
-    uses, deserves = told["uses"], told["deserves"]
+    uses, fair = told["uses"], told["deserves"]
     parts = []
-    for resource in {**uses, **deserves}:
+    for resource in {**uses, **fair}:
         used = uses.get(resource, 0)
-        due = deserves.get(resource, used)
-        share = f" (deserves {plain_amount(resource, due)})" * (due != used)
+        due = fair.get(resource, used)
+        share = f" (fair share {plain_amount(resource, due)})" * (due != used)
         parts.append(f"{resource_words(resource, used)}{share}")
     words = f"queue {told['name']!r}: weight {told['weight']}, uses "
     words += ", ".join(parts) or "nothing"

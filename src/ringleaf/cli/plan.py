@@ -31,9 +31,10 @@ MAX_PLACES: Final = 4
 MAX_UNITS: Final = 8
 """Leaves or SuperPoDs that are drawn for a waiting job; explain draws more."""
 
+PENDING: Final = "pending"
 VERDICT_STYLES: Final = {
     "placed": "green",
-    "waiting": "yellow",
+    PENDING: "yellow",
     "invalid": "red",
     "ended": "dim",
 }
@@ -151,7 +152,9 @@ def _plain(text: str) -> str:
 
 
 def verdict(decision: object) -> str:
-    """The verdict as one word."""
+    """The verdict as one word, for people: a job that waits is pending."""
+    if isinstance(decision, Waiting):
+        return PENDING
     return type(decision).__name__.lower()
 
 

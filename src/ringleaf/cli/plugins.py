@@ -25,11 +25,12 @@ def installed_plugins() -> dict[str, type[Plugin]]:
 
 
 def _class_of(entry: EntryPoint) -> type[Plugin]:
-    who = f"plugin {entry.name!r} ({entry.value})"
+    named = f"plugin {entry.name!r} ({entry.value})"
     try:
         plugin = entry.load()
     except Exception as error:
-        raise BadUse(f"{who} cannot be loaded: {error}") from error
+        raise BadUse(f"{named} cannot be loaded: {error}") from error
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
-        raise BadUse(f"{who} is no plugin, want a class derived from {Plugin.__name__}")
+        want = f"want a class derived from {Plugin.__name__}"
+        raise BadUse(f"{named} is no plugin, {want}")
     return plugin

@@ -54,7 +54,7 @@ TROUBLES: Final = frozenset(
         "not written",
     }
 )
-"""Lines of the log that somebody should look at."""
+"""Lines of the log that an operator should look at."""
 LOOK_S: Final = 0.5
 """How often to look whether the configuration has changed."""
 SETTLE_S: Final = 0.1
@@ -229,7 +229,7 @@ async def _serve(
 
 
 class Ruled(Protocol):
-    """Who goes by a configuration."""
+    """Follows a configuration that may change."""
 
     def reconfigure(self, conf: Conf) -> None:
         """Go by *conf* from now on."""
@@ -260,7 +260,7 @@ class Watched:
         return True
 
     async def settled(self) -> None:
-        """Return when nobody writes it any more, as far as can be seen."""
+        """Return when the file has stopped changing, or after ``MOST_LOOKS``."""
         for _look in range(MOST_LOOKS):
             before = self._stat()
             await asyncio.sleep(SETTLE_S)
@@ -338,7 +338,7 @@ def log_lines(*, as_json: bool = False) -> Say:
 
 
 def _write(out: TextIO, line: str) -> None:
-    """A log that nobody reads any more stops nothing."""
+    """Write a line; ignore a log that is closed."""
     with suppress(OSError, ValueError):
         out.write(f"{line}\n")
         out.flush()

@@ -94,7 +94,7 @@ def ending(stop: Callable[[], None]) -> Iterator[None]:
 async def running(
     shadow: "ShadowLoop", failed: Callable[[], None]
 ) -> AsyncIterator[None]:
-    """The shadow runs meanwhile; who runs beside it hears if it fails."""
+    """Run the shadow inside the block; *failed* is called when it ends."""
     task = asyncio.get_running_loop().create_task(shadow.run(), name="shadow")
     task.add_done_callback(lambda _task: failed())
     try:
@@ -175,6 +175,14 @@ def _print(found: Summary, most: int) -> None:
         highlight=False,
         markup=False,
     )
+    if not found.jobs:
+        whose = f" with schedulerName {' or '.join(found.shadowed)}" * bool(names)
+        console.print(
+            f"hint: a job{whose} is judged once its pods are bound and name their "
+            "chips; ringleaf scheduler --shadow-name NAME looks at another scheduler",
+            highlight=False,
+            markup=False,
+        )
     if found.agreement is not None:
         unsaid = found.verdicts.get(Agreement.CHIPS_UNSAID, 0)
         on_nodes = f", {unsaid} of them on nodes only" if unsaid else ""

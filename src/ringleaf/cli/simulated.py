@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.output import so_many
+from ringleaf.report.unstarted import unstarted_words
 
 Plain = dict[str, Any]
 
@@ -52,7 +53,7 @@ def print_summary(
     console.print(table)
     console.print()
     console.print(_by_size(told["measures"]))
-    if left_out := _left_out(told["measures"]["jobs"]):
+    if left_out := _left_out(told["measures"]):
         console.print(left_out, soft_wrap=True)
     console.print()
     if hint := _hint(told):
@@ -69,14 +70,21 @@ def print_summary(
         console.print(Text(f"results in {folder}: {', '.join(names)}"), soft_wrap=True)
 
 
-def _left_out(jobs: Plain) -> str:
-    """How many jobs never start, which wait times leave out; empty of none."""
-    if not jobs["unstarted"]:
+def _left_out(measures: Plain) -> str:
+    """Which jobs never start, and what the mean wait is with them; empty of none."""
+    if not (words := unstarted_words([measures])):
         return ""
-    longest = lasting(jobs["longest_unstarted_s"])
+    longest = lasting(measures["jobs"]["longest_unstarted_s"])
+    pending = measures["pending_s"]["all"]
+    told = (
+        f"{words} never started, pending for up to {longest} at the end; "
+        "wait times leave them out"
+    )
+    if not pending["unstarted"]:
+        return told
     return (
-        f"wait times leave out {so_many(jobs['unstarted'], 'job')} that never started; "
-        f"the longest was pending for {longest} at the end"
+        f"{told}; with them, pending until the last job ended, the mean is "
+        f"{lasting(pending['mean'])} or more"
     )
 
 

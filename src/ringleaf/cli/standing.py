@@ -13,11 +13,12 @@ from rich.text import Text
 from ringleaf.cli.damage import repair_lines, repair_of
 from ringleaf.cli.explain import MAX_NAMES, indented
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.later import start_of
+from ringleaf.cli.later import Start, start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
 from ringleaf.cli.naming import PeopleConsole
-from ringleaf.cli.outlook import explain_node, outlook_of, print_outlook
+from ringleaf.cli.outlook import Outlook, explain_node, outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.plan import PENDING
 from ringleaf.explain.survey import Candidate, look_at
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobnames import known_as
@@ -157,22 +158,22 @@ def _groups(look: Look, target: Target) -> list[Group]:
     else:
         found = sorted({*_of_job(look, target)})
     if not found:
-        who = " or ".join(sorted(world.schedulers))
+        schedulers = " or ".join(sorted(world.schedulers))
         whose = world.passed_over if isinstance(world, Observed) else {}
         if target.kind == "pod" and target.key in whose:
-            _refuse_pod(target, whose[target.key], who)
+            _refuse_pod(target, whose[target.key], schedulers)
         raise BadUse(
             f"there is no {target.kind} {quoted(target.key)} that is scheduled by "
-            f"{who}; hint: -n NAMESPACE, --scheduler-name NAME"
+            f"{schedulers}; hint: -n NAMESPACE, --scheduler-name NAME"
         )
     return [world.groups[name] for name in found]
 
 
-def _refuse_pod(target: Target, scheduler: str, who: str) -> NoReturn:
-    """Say whose a pod is that is there and not asked for."""
+def _refuse_pod(target: Target, scheduler: str, schedulers: str) -> NoReturn:
+    """Raise ``BadUse`` for a pod of another *scheduler*."""
     raise BadUse(
         f"the schedulerName of pod {quoted(target.key)} is {quoted(scheduler)}, want "
-        f"{who}; hint: --scheduler-name {scheduler}"
+        f"{schedulers}; hint: --scheduler-name {scheduler}"
     )
 
 
@@ -205,10 +206,7 @@ def _others_words(
         return ""
     names = shortened([group.name for group in waits], MAX_NAMES) if waits else ""
     told = f"{target.kind} {quoted(target.key)}: {so_many(len(groups), 'job')}"
-    return f"{told}, {len(waits)} of them waiting: {names}" if waits else told
-
-
-_NOW: Final[tuple[str, Plain | None]] = ("", None)
+    return f"{told}, {len(waits)} of them pending: {names}" if waits else told
 
 
 class _Explained:
@@ -221,7 +219,7 @@ class _Explained:
         self._starts = False
         self._ranks: tuple[str, ...] = ()
         self._repair = repair_of(look.engine, group.name, look.now)
-        self._later, self._start = _NOW
+        self._start: Start | None = None
         self.job: Job | None = None
         if group.told is None:
             return
@@ -236,7 +234,7 @@ class _Explained:
         if job_state is not None and job_state.placements and not self._starts:
             self._ranks = tuple(self._places())
         if job_state is not None and not job_state.placements:
-            self._later, self._start = start_of(look, job_state)
+            self._start = start_of(look, job_state)
 
     def on_node(self, node: str, *, as_json: bool) -> int:
         """What the group finds on one node."""
@@ -257,11 +255,11 @@ class _Explained:
                 continue
             found = look_at(session, job, placement.node)
             told = (
-                f"choice {found.place}"
+                f"choice {found.place} if the job were placed now"
                 if isinstance(found, Candidate)
-                else f"refuses it now: {found.rule}"
+                else f"would refuse the job now: {found.rule}"
             )
-            yield f"node {placement.node}, as things are without this job: {told}"
+            yield f"node {placement.node}: {told}"
 
     def _run(self) -> Run:
         assert self.job is not None
@@ -289,14 +287,15 @@ class _Explained:
         told["bound"] = not self._starts
         told |= {"held": group.reason} if group.reason else {}
         told |= {"repair": self._repair} if self._repair else {}
-        told |= {"could-start": self._start} if self._start else {}
+        if self._start is not None and self._start.told is not None:
+            told["could-start"] = self._start.told
         return told | ({"places": list(self._ranks)} if self._ranks else {})
 
     def print(self, console: Console) -> None:
         """It for people."""
         group = self._group
         if self.job is None:
-            word = "waiting" if self.held else "ended"
+            word = PENDING if self.held else "ended"
             console.print(Text(f"job {group.name!r}: {word}"))
             if self.held:
                 console.print(indented(self.held))
@@ -311,8 +310,7 @@ class _Explained:
             outlook,
             self._top,
             clock=self._clock,
-            more=self._more(is_placed=isinstance(outlook.fate, Placed)),
-            start=self._start,
+            more=self._more(outlook),
         )
 
     def _clock(self, at: float) -> str:
@@ -324,9 +322,9 @@ class _Explained:
     def _repair_lines(self) -> Iterator[str]:
         return repair_lines(self._repair, self._clock) if self._repair else iter(())
 
-    def _more(self, *, is_placed: bool) -> Iterator[str]:
+    def _more(self, outlook: Outlook) -> Iterator[str]:
         assert self.job is not None
-        if self._starts and is_placed:
+        if self._starts and isinstance(outlook.fate, Placed):
             yield (
                 "it is not bound yet: a scheduler would place it here now; "
                 "hint: ringleaf status shows the leader"
@@ -336,6 +334,7 @@ class _Explained:
             yield self._group.reason
         if self.job.queue == OUTSIDE:
             yield "another scheduler placed it, or its labels cannot be read any more"
-        if self._later:
-            yield f"it {self._later}"
+        if self._start is not None:
+            found = outlook.found
+            yield f"it {self._start.words(found.enough_to_end if found else ())}"
         yield from self._ranks

@@ -42,7 +42,7 @@ NOT_FOUND, NOT_ALLOWED = 404, 403
 MAX_ROWS: Final = 12
 MAX_NAMES: Final = 3
 STALE: Final = 3
-"""A Lease that was not renewed for so many times as long as it lasts is nobody's."""
+"""A Lease counts as not held after so many durations without renewal."""
 HELD: Final = "not held"
 NO_LIVES: Final = Lives()
 _AWAY: Final = {
@@ -53,7 +53,7 @@ _AWAY: Final = {
 
 
 class Lead:
-    """Who leads, as far as its Lease says.
+    """The leader, as its Lease says.
 
     Args:
         name: Of the Lease.
@@ -81,7 +81,7 @@ class Lead:
         self.namespace = await lease_namespace(api, self.name) or self.namespace
 
     async def read(self, api: Api) -> None:
-        """Read it once; who may not is told so and nothing else fails."""
+        """Read the Lease once; keep a failure in ``trouble``."""
         await self.find(api)
         try:
             said = await api.call("GET", f"{self.path}/{self.name}", lane="read")
@@ -381,8 +381,8 @@ class Screen:
             return Text.assemble("leader: ", (told["holder"], "green"), f" ({lease})")
         if told["state"] == HELD:
             ago = span(max(0.0, self._now - told["renewed"]))
-            who = f", last by {told['holder']} {ago} ago" if told["holder"] else ""
-            return Text(f"leader: none, {lease} is not held{who}", style="red")
+            last = f", last by {told['holder']} {ago} ago" if told["holder"] else ""
+            return Text(f"leader: none, {lease} is not held{last}", style="red")
         if told["state"] == "unknown":
             return Text(f"leader: unknown, {told['why']}", style="yellow")
         return Text(f"leader: none elected, there is no {lease}")

@@ -13,12 +13,19 @@ from rich.text import Text
 from ringleaf.cli.draw import draw, marks
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
-from ringleaf.cli.later import start_of
+from ringleaf.cli.later import Start, start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.outlook import endings_of, help_lines, others_first
 from ringleaf.cli.output import print_json, so_many
-from ringleaf.cli.plan import VERDICT_STYLES, new_table, print_reasons, verdict, where
+from ringleaf.cli.plan import (
+    PENDING,
+    VERDICT_STYLES,
+    new_table,
+    print_reasons,
+    verdict,
+    where,
+)
 from ringleaf.framework.instruction import Evict
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.jobnames import known_as
@@ -45,6 +52,7 @@ NOT_FOUND: Final = 404
 MAX_SPACES: Final = 20
 """Namespaces of a manifest that are looked for."""
 WAITING: Final = "waiting"
+"""The verdict of a job that is not tried, in JSON."""
 
 
 class Outcome(Struct, frozen=True):
@@ -54,8 +62,7 @@ class Outcome(Struct, frozen=True):
         name: What the scheduler calls it.
         decision: What it would decide; None where it would not even try.
         held: Why it would not.
-        later: When it could start, in words; empty where that is now or never.
-        starts: The same as plain values.
+        start: When and where it could start, if that is not now.
         ends: Jobs of which the end of any one would let it start; None where that
             would not be enough.
 
@@ -64,14 +71,13 @@ class Outcome(Struct, frozen=True):
     name: str
     decision: Decision | None
     held: str = ""
-    later: str = ""
-    starts: Plain | None = None
+    start: Start | None = None
     ends: tuple[str, ...] | None = None
 
     @property
     def verdict(self) -> str:
-        """The verdict as one word."""
-        return WAITING if self.decision is None else verdict(self.decision)
+        """The verdict as one word, for people."""
+        return PENDING if self.decision is None else verdict(self.decision)
 
 
 class Answer(Struct, frozen=True):
@@ -240,11 +246,11 @@ def _outcome(look: Look, name: str) -> Outcome:
         )
     if job_state is None or not isinstance(decision, Waiting):
         return Outcome(name, decision, held)
-    later, starts = start_of(look, job_state)
+    start = start_of(look, job_state)
     ends = None
     if not others_first(engine, decision.job):
         ends = endings_of(engine, decision.job)
-    return Outcome(name, decision, held, later, starts, ends)
+    return Outcome(name, decision, held, start, ends)
 
 
 def plain_answer(found: Answer) -> Plain:
@@ -253,14 +259,14 @@ def plain_answer(found: Answer) -> Plain:
     told: list[Plain] = []
     for each in found.outcomes:
         if each.decision is None:
-            plain: Plain = {"job": each.name, "verdict": each.verdict}
+            plain: Plain = {"job": each.name, "verdict": WAITING}
             plain["message"] = each.held
         else:
             plain = answer(cluster, each.decision)
             if each.held:
                 plain["held"] = each.held
-        if each.starts is not None:
-            plain["could-start"] = each.starts
+        if each.start is not None and each.start.told is not None:
+            plain["could-start"] = each.start.told
         if each.ends is not None:
             plain["enough-to-end"] = each.ends
         told.append(plain)
@@ -307,10 +313,10 @@ def print_answer(found: Answer) -> None:
 def _more(each: Outcome) -> Iterator[str]:
     if each.held:
         yield f"\njob {each.name!r} waits: {each.held}"
-    if each.later:
-        yield f"it {each.later}"
+    if each.start is not None:
+        yield f"it {each.start.words(each.ends or ())}"
     if each.ends is not None:
-        yield from help_lines(each.ends, each.starts, moment, is_reserved=False)
+        yield from help_lines(each.ends, None, moment)
 
 
 def _evictions(evicted: Iterable[Evict]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""``ringleaf scheduler --with-summary``: summaries are written by who leads."""
+"""``ringleaf scheduler --with-summary``: the leader also writes summaries."""
 
 import asyncio
 import socket

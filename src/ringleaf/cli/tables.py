@@ -9,7 +9,8 @@ from rich.text import Text
 
 from ringleaf.cli.output import print_trimmed
 from ringleaf.report import measures
-from ringleaf.report.measures import Better, Measure
+from ringleaf.report.contest import Standing, is_sure, standing_of
+from ringleaf.report.measures import Measure
 from ringleaf.report.results import Estimate, Results
 from ringleaf.report.verdict import alike, left_out
 
@@ -47,6 +48,14 @@ def print_tables(
         print_trimmed(console, line)
     for line in _legend(found, every, marks):
         print_trimmed(console, Text(line, "dim"))
+
+
+def print_verdict(console: Console, sentences: Sequence[str]) -> None:
+    """Print the sentences of a verdict, the first in bold, with a blank line below."""
+    for i, sentence in enumerate(sentences):
+        print_trimmed(console, Text(sentence, "" if i else "bold"))
+    if sentences:
+        console.print()
 
 
 def marks_of(console: Console) -> dict[str, str]:
@@ -192,8 +201,9 @@ def cell_of(
 
 def colour_of(table: measures.Table, measure: Measure, policy: str) -> str:
     """Green where *policy* is significantly better than the reference, red if worse."""
-    difference = table.difference(measure.key, policy)
-    if difference is None or not difference.is_clear or not measure.better:
+    if not is_sure(table, measure.key, policy):
         return ""
-    is_better = (difference.mean > 0) == (measure.better is Better.UP)
-    return "green" if is_better else "red"
+    standing = standing_of(table, measure, policy)  # of the reference beside it
+    if standing is Standing.WORSE:
+        return "green"
+    return "red" if standing is Standing.BETTER else ""

@@ -149,9 +149,7 @@ def _where(run: Run, fate: Fate) -> str:
     told = [where(engine.view.cluster, fate)]
     if name in engine.reservations:
         told = [
-            reservation_words(
-                reservation_told(engine.view.cluster, engine.reservations[name])
-            )
+            reservation_words(reservation_told(engine.view, engine.reservations[name]))
         ]
     job_state = engine.view.job_states.get(name)
     if isinstance(fate, Placed) and job_state is not None:
@@ -215,5 +213,5 @@ def _print_timeline(console: Console, run: Run) -> None:
 
 
 def _is_quiet(plain: dict[str, Any]) -> bool:
-    """Whether nobody needs to read it: the engine and its clock among themselves."""
+    """Whether a line is about timers or records only, and not for people."""
     return not {"wake-at", "wakes", "remember"}.isdisjoint(plain)

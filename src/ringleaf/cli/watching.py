@@ -84,12 +84,12 @@ class Status:
 
 
 def watch_status(cluster: Cluster, lead: Lead) -> int:
-    """Show how the cluster stands until somebody quits; the exit status."""
+    """Show the status of the cluster until the user quits; the exit status."""
     return watch(cluster, lead, Status())
 
 
 def watch(cluster: Cluster, lead: Lead, show: Show) -> int:
-    """Show something of the cluster until somebody quits; the exit status."""
+    """Show *show* until the user quits; the exit status."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadUse("--watch needs a terminal; hint: --json prints it once")
     if Console().is_dumb_terminal:
@@ -162,7 +162,7 @@ class Watching:
             self._changed.set()
 
     async def run(self, live: Live) -> None:
-        """Draw until somebody quits."""
+        """Draw until the user quits."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGWINCH, self._changed.set)
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -194,7 +194,7 @@ class Watching:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _listen(self) -> None:
-        """Find out whether nobody leads, or the API server says nothing at all."""
+        """Note when the Lease is silent because the API server does not answer."""
         while True:
             await asyncio.sleep(SILENT_S)
             if self._lead.lease is None or clock() - self._heard < SILENT_S:

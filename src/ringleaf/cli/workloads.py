@@ -34,7 +34,7 @@ Told = Mapping[str, tuple[float, float]]
 
 
 class Asked(Struct, frozen=True):
-    """A workload, as somebody asked for it."""
+    """A workload, as a user asked for it."""
 
     name: str
     cluster: str | None

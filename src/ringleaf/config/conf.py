@@ -92,6 +92,7 @@ class ReservationSettings(
         "mode": "reservation",
         "after_s": "reservation-after-seconds",
         "idle_budget": "reservation-idle-budget",
+        "learns": "learn-run-times",
     },
 ):
     """When jobs get reservations: arguments of the action ``allocate``.
@@ -100,12 +101,14 @@ class ReservationSettings(
         mode: One for each queue (``fair``), one in all (``strict``), or ``off``.
         after_s: How long a job waits before it gets one.
         idle_budget: The share of the chip-time of a day that they may keep idle.
+        learns: Whether running times that jobs do not state are predicted.
 
     """
 
     mode: str = OFF
     after_s: int = 0
     idle_budget: float = 0.05
+    learns: bool = False
 
     @property
     def is_strict(self) -> bool:

@@ -63,6 +63,9 @@ ACTIONS: Final = named(
                Argument("reservation-idle-budget", ArgumentKind.NUMBER, 0.05,
                         "Share of the chip-time of the last 24 hours that reservations "
                         "may keep idle; 1 is no limit.", low=0, high=1),
+               switch("learn-run-times",
+                       "Whether running times that jobs do not state are predicted "
+                       "from similar jobs that ended.", default=False),
            )),
     Action("backfill", "Places pods that request nothing.",
            keyed(_CACHE)),
@@ -87,8 +90,8 @@ ACTIONS: Final = named(
                           "Largest number of nodes to try."),
                ),
            )),
-    Action("reclaim", "Evicts pods of queues above their share for a starving job of a "
-                      "queue below its own.",
+    Action("reclaim", "Evicts pods of queues above their fair share for a starving job "
+                      "of a queue below its own.",
            keyed(_CACHE, *_EVICTING)),
 )  # fmt: skip
 """The actions, in the order in which they are usually run."""
@@ -131,7 +134,7 @@ VOTES: Final = named(
     Question("SubJobReady", "whether enough pods of a group have a place", _ALL),
     Question("Allocatable", "whether the queue may take this pod", _ALL),
     Question("Preemptive", "whether the queue may evict for this pod", _ALL),
-    Question("Overused", "whether the queue has more than its share", _ANY),
+    Question("Overused", "whether the queue uses its fair share or more", _ANY),
     Question("Victim", "which pods to evict, for no other pod", _ANY),
     Question("Preemptable", "which pods to evict in the same queue", _VICTIMS),
     Question("Reclaimable", "which pods to evict in other queues", _VICTIMS),
@@ -308,7 +311,7 @@ REFUSED_PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
         "network-topology-aware": "'affinity' knows leaf switches and SuperPoDs",
         "nodegroup": "remove it: use node selectors to keep queues apart",
         "numaaware": "remove it: the kubelet assigns the cores of a node",
-        "pdb": "remove it: disruption budgets are not read",
+        "pdb": "remove it: evictions always respect disruption budgets",
         "rescheduling": "remove it: running pods are not moved for balance",
         "resource-strategy-fit": "'binpack' and 'nodeorder' weigh resources",
         "resourcequota": "'proportion' limits queues by their capability",

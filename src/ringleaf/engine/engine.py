@@ -23,6 +23,7 @@ from ringleaf.engine.lifecycle import JobLifecycle
 from ringleaf.engine.node_events import NodeEvents
 from ringleaf.engine.pod_events import PodEvents
 from ringleaf.engine.rule_events import RuleEvents
+from ringleaf.engine.run_recorder import RunRecorder
 from ringleaf.framework.changes import ADMISSION, Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.fault_log import FaultLog
@@ -31,6 +32,7 @@ from ringleaf.framework.instruction import Instruction, WakeAt
 from ringleaf.framework.quarantine import QuarantinedNode
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
+from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.session import Session
 from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.votes import Votes
@@ -81,11 +83,13 @@ class Engine:
         """The changes of quota and capacity after which queues were last looked at."""
         self._lifecycle = lifecycle = JobLifecycle(cycle)
         self._nodes = NodeEvents(cycle, lifecycle, by_name, leaves)
-        self._jobs = JobEvents(cycle, lifecycle, self._nodes)
+        self._runs = RunRecorder(cycle)
+        self._jobs = JobEvents(cycle, lifecycle, self._nodes, self._runs)
         self._handlers: Handlers = {
             **self._nodes.handlers,
             **self._jobs.handlers,
-            **PodEvents(cycle, lifecycle).handlers,
+            **self._runs.handlers,
+            **PodEvents(cycle, lifecycle, self._runs).handlers,
             **FaultEvents(cycle, lifecycle, self._jobs).handlers,
             **RuleEvents(cycle, lifecycle, self._jobs).handlers,
             TimerFired: self._woke,
@@ -106,9 +110,9 @@ class Engine:
         happened since, as long as it ``is_cut_short``.
         """
         cycle, events = self.cycle, [*events]
-        due = cycle.eviction.again_at - now < EARLY_S
+        due = cycle.eviction.again_at <= now
         resumed = None if events or due else self._interrupted
-        cycle.begin(now, most)
+        cycle.begin(now, most, resumes=resumed is not None)
         if due:
             cycle.eviction.again_at = inf
             cycle.victims_changed()
@@ -228,6 +232,11 @@ class Engine:
     def deletions(self) -> Iterable[Deletion]:
         """What was deleted lately because of faults, which the rate limit counts."""
         return self.cycle.repairs.rate_limit.deletions
+
+    @property
+    def run_times(self) -> RunTimes:
+        """How long jobs ran that have ended."""
+        return self._runs.run_times
 
     @property
     def repairs(self) -> Mapping[str, Repair]:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ringleaf.config.conf import Conf
+from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Deletion, Fault, PodFault, Record
 from ringleaf.model.job import Job
@@ -122,6 +123,12 @@ class DeletionsKnown(Struct, frozen=True):
     deletions: tuple[Deletion, ...]
 
 
+class RunTimesKnown(Struct, frozen=True):
+    """How long jobs ran that have ended, as the previous leader wrote it down."""
+
+    series: tuple[RunSeries, ...]
+
+
 class NodesChanged(Struct, frozen=True):
     """Nodes are new or changed; ``free`` are the chips that no known pod holds."""
 
@@ -174,6 +181,7 @@ Event = (
     | RepairKnown
     | FaultsKnown
     | DeletionsKnown
+    | RunTimesKnown
     | NodesChanged
     | NodesGone
     | LeavesChanged

@@ -8,6 +8,7 @@ from ringleaf.engine.event import Handlers, JobArrived, JobGone
 from ringleaf.engine.found import FoundJobs
 from ringleaf.engine.lifecycle import JobLifecycle
 from ringleaf.engine.node_events import NodeEvents
+from ringleaf.engine.run_recorder import RunRecorder
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Report, Verdict
@@ -28,10 +29,14 @@ class JobEvents:
     """The jobs as they were submitted, and those that can never be placed."""
 
     def __init__(
-        self, cycle: Cycle, lifecycle: JobLifecycle, nodes: NodeEvents
+        self,
+        cycle: Cycle,
+        lifecycle: JobLifecycle,
+        nodes: NodeEvents,
+        runs: RunRecorder,
     ) -> None:
         self._cycle, self._state = cycle, cycle.view
-        self._lifecycle, self._nodes = lifecycle, nodes
+        self._lifecycle, self._nodes, self._runs = lifecycle, nodes, runs
         self.given: dict[str, Job] = {}
         """Every job as it was submitted, without defaults."""
         self.invalid: dict[str, Invalid] = {}
@@ -255,8 +260,8 @@ class JobEvents:
     def effective(self, job: Job, held: Iterable[Placement]) -> Job:
         """*job* with what counts of its demands by the configuration.
 
-        And with the labels that the configuration fills in; *held* is where its pods
-        are.
+        And with the labels that the configuration fills in, and a running time that
+        is predicted; *held* is where its pods are.
         """
         votes = self._cycle.framework.votes
 
@@ -276,6 +281,7 @@ class JobEvents:
             job = replace(job, previous=repair.previous)
         if demand != job.demand or roles is not job.roles:
             job = replace(job, demand=demand, roles=roles)
+        job = self._runs.with_run_time(job)
         return with_defaults(job, self._state.settings, held)
 
     def _job_gone(self, event: JobGone) -> None:
@@ -285,6 +291,8 @@ class JobEvents:
             self._cycle.failures.starts.forget(event.job)
         job_state = self._state.job_states.get(event.job)
         if job_state is not None:
+            if not event.returns:
+                self._runs.ended(job_state)
             self._lifecycle.drop(job_state)
         repairs = self._cycle.repairs
         repair = repairs.get(event.job)

@@ -9,6 +9,7 @@ from ringleaf.engine.event import (
     PodsRun,
 )
 from ringleaf.engine.lifecycle import JobLifecycle
+from ringleaf.engine.run_recorder import RunRecorder
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Delete, Report, Verdict
@@ -18,8 +19,11 @@ from ringleaf.model.fault import Cause
 class PodEvents:
     """What is done after an event of pods."""
 
-    def __init__(self, cycle: Cycle, lifecycle: JobLifecycle) -> None:
+    def __init__(
+        self, cycle: Cycle, lifecycle: JobLifecycle, runs: RunRecorder
+    ) -> None:
         self._cycle, self._state, self._lifecycle = cycle, cycle.view, lifecycle
+        self._runs = runs
 
     @property
     def handlers(self) -> Handlers:
@@ -42,6 +46,8 @@ class PodEvents:
         done = event.succeeded and self._state.finish(job_state, event.replicas)
         if done and repair is not None:
             repair.hold(self._state.cluster, job_state)
+        if done and not job_state.remaining.n_pods:
+            self._runs.ended(job_state)
         if gone or done or awaited:
             self._lifecycle.stop_waiting(job_state)
             self._cycle.changes.note(Change.USAGE_CHANGED)
@@ -73,8 +79,9 @@ class PodEvents:
         job_state = self._state.job_states.get(name)
         held = {} if job_state is None else job_state.placements
         refused = [held[n] for n in event.replicas if n in held]
-        if refused:
+        if job_state is not None and refused:
             self._pods_ending(PodsEnding(name, event.replicas))
+            job_state.history.interrupted = True
             cycle.failures.starts.came_back(name, event.replicas)
             cycle.failures.starts.refused(name, self._state.now)
         if cycle.framework.decides:
@@ -114,8 +121,8 @@ class PodEvents:
         job_state = self._state.job_states.get(event.job)
         if job_state is None:
             return
-        self._state.end(job_state, event.replicas)
-        self._cycle.changes.note(Change.USAGE_CHANGED, Change.VICTIMS_CHANGED)
+        if self._state.end(job_state, event.replicas):  # else the scheduler asked them
+            self._cycle.changes.note(Change.USAGE_CHANGED, Change.VICTIMS_CHANGED)
         if job_state.terminating:
             if event.job not in self._cycle.repairs:
                 self._cycle.eviction.ending[event.job] = job_state

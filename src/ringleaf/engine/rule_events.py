@@ -47,6 +47,7 @@ class RuleEvents:
         cycle, conf = self._cycle, event.conf
         before = cycle.framework.conf
         same_rules = (conf.settings, conf.tiers) == (before.settings, before.tiers)
+        same_rules &= conf.reservation.learns == before.reservation.learns
         invalid = list(self._jobs.invalid)
         if not cycle.framework.decides:
             self._jobs.invalid.clear()  # a standby reported nothing

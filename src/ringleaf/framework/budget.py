@@ -42,12 +42,17 @@ class Slice:
         self.wake = inf
         """The earliest time at which something changes by itself."""
 
-    def begin(self) -> None:
-        """A new cycle begins."""
+    def begin(self, *, resumes: bool) -> None:
+        """A new cycle begins.
+
+        One that *resumes* a search for victims does not look at all jobs again, so what
+        the last cycle has to wake up for still counts.
+        """
         self.bound = set()
         self.is_cut_short = self.is_spent = False
         self.cost = 0
-        self.wake = inf
+        if not resumes:
+            self.wake = inf
 
     def cut_short(self) -> bool:
         """Whether as many jobs have started as may; the others are for the next."""

@@ -66,14 +66,14 @@ class Cycle:
         self.planning = Planning(changes)
         self.slice = Slice()
 
-    def begin(self, now: float, most: float) -> None:
-        """Begin a new cycle, in which *most* jobs may be started."""
+    def begin(self, now: float, most: float, *, resumes: bool = False) -> None:
+        """Begin a cycle of at most *most* starts, or one that *resumes* a search."""
         self.view.now = now
         self.reservations.idle.budget.count(now, self.reservations.idle.chips)
         self.reports.begin()
         self.eviction.begin(resumes=self.has_more)
         self.pending.rejected = []
-        self.slice.begin()
+        self.slice.begin(resumes=resumes)
         self.slice.most = most
         self.planning.cost = 0
 
@@ -186,7 +186,7 @@ class Cycle:
         if job_state.phase is Phase.RUNNING:
             starts.join(job.name, [p.replica for p in placements], self.now)
         else:
-            job_state.started = self.now
+            job_state.started, job_state.history.interrupted = self.now, False
             starts.begin(job.name, self.now)
             self.view.move(job_state, Phase.RUNNING)
         if job_state.missing:
@@ -230,6 +230,7 @@ class Cycle:
         self.view.end(victim, replicas)
         self.changes.note(Change.USAGE_CHANGED)
         victim.history.evicted_by |= {by}
+        victim.history.interrupted = True
         victim.history.evicted_in = self.eviction.arrivals
         self.eviction.ending[name] = victim
         self.pending.remove(name)

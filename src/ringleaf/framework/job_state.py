@@ -13,6 +13,7 @@ from ringleaf.model.amounts import NONE, add, plus, scaled
 from ringleaf.model.cache import Cache
 from ringleaf.model.job import Job, Role
 from ringleaf.model.placement import Placement
+from ringleaf.model.run_time import NO_ORIGIN
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 NONE_OF_THEM: Final[frozenset[int]] = frozenset()
@@ -63,6 +64,8 @@ class JobHistory(Struct):
     """When pods of it were last bound."""
     admitted_early: bool = False
     """Whether it was admitted before others that could not start."""
+    interrupted: bool = False
+    """Whether the scheduler ended pods of it since it started."""
 
     def is_news(self, message: str) -> bool:
         """Whether *message* was not the last that was said of the job; now it is."""
@@ -94,7 +97,7 @@ class JobState:
     def become(self, job: Job) -> None:
         """Be *job* from now on; its pods stay where they are."""
         self.job = job
-        shape = _shape(replace(job, name="", created=0.0, priority=0))
+        shape = _shape(_key_of(job))
         self._shape, done = shape, self.finished
         self._left = _Left(job, shape.total, shape.min_resources, NONE_OF_THEM)
         if done:
@@ -261,6 +264,14 @@ class _Shape(NamedTuple):
     min_resources: Mapping[str, int]
 
 
+def _key_of(job: Job) -> Job:
+    """What *job* requests, without what tells it from jobs that request the same."""
+    lasts = None if job.run_time is None else job.run_time.key
+    return replace(
+        job, name="", created=0.0, priority=0, origin=NO_ORIGIN, run_time=lasts
+    )
+
+
 POD: Final = 128
 """Bytes of one pod in what is kept of a shape, roughly."""
 _shapes: Final[Cache[Job, _Shape]] = Cache(4096, 8 << 20)
@@ -274,8 +285,9 @@ def _shape(key: Job) -> _Shape:
         n_pods = sum(len(own) for _role, own in role_ranks)
         fewest, least = key.effective_min, min_amounts(key)
         untimed = key
-        if key.estimate_s is not None:
-            untimed = _shape(replace(key, estimate_s=None)).scheduling_key
+        if key.estimate_s is not None or key.run_time is not None:
+            untimed = replace(key, estimate_s=None, run_time=None)
+            untimed = _shape(untimed).scheduling_key
         found = _Shape(
             scheduling_key=key,
             untimed_key=untimed,

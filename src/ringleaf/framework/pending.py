@@ -170,21 +170,28 @@ class SatisfiedQueues:
         self, state: SchedulerState, changes: Changes, waiting: PendingQueue
     ) -> None:
         self._state, self._changes, self._waiting = state, changes, waiting
-        self._known: dict[str, tuple[tuple[int, ...], EquivalenceClass]] = {}
+        self._known: dict[str, EquivalenceClass] = {}
+        self._known_at: tuple[int, ...] = ()
 
     @property
     def _tick(self) -> tuple[int, ...]:
         rules = self._changes.tick(Change.RULES_CHANGED)
         return self._state.version, rules, self._waiting.n_opened
 
+    @property
+    def _up_to_date(self) -> dict[str, EquivalenceClass]:
+        if self._known_at != self._tick:
+            self._known_at = self._tick
+            self._known.clear()
+        return self._known
+
     def add(self, queue: str, line: EquivalenceClass) -> None:
         """*queue* has its share now; *line* would be next."""
-        self._known[queue] = self._tick, line
+        self._up_to_date[queue] = line
 
     def line(self, queue: str) -> EquivalenceClass | None:
         """The line that is passed over because *queue* has its share; None if not."""
-        tick, line = self._known.get(queue, (None, None))
-        return line if tick == self._tick else None
+        return self._up_to_date.get(queue)
 
     def clear(self) -> None:
         """Forget all of them."""

@@ -69,6 +69,8 @@ class EquivalenceClass:
     def drop(self, name: str) -> None:
         """A job leaves the line."""
         del self._serial[name]
+        if not self._serial:
+            self._heap.clear()  # whatever knows the line still
 
     @property
     def front(self) -> tuple[JobKey, JobState]:

@@ -109,32 +109,32 @@ class Plugin:
         return [held.get(victim, NONE) for victim in victims]
 
     def job_valid(self, job_state: JobState) -> str | None:
-        """None when the job can be placed some day, else why not (validJobFn)."""
+        """None if the job can be placed at all, else the reason (validJobFn)."""
         raise NotImplementedError
 
     def job_order(self, job_state: JobState) -> Key:
-        """Where the job stands among those of its queue; lower goes first."""
+        """The position of the job in its queue; lower comes first."""
         raise NotImplementedError
 
     def queue_order(self, queue: Queue) -> Key:
-        """Where the queue stands among queues; lower goes first."""
+        """The position of the queue among queues; lower comes first."""
         raise NotImplementedError
 
     def task_order(self, job_state: JobState, role: Role) -> Key:
-        """Where pods of *role* stand among those of their job; lower goes first."""
+        """The position of pods of *role* in their job; lower comes first."""
         raise NotImplementedError
 
     def predicate(self, job: Job, role: Role) -> Flags | None:
         """The nodes of the cluster that may take a pod of *role* (AddPredicateFn).
 
-        None where all may.
+        None if all nodes may.
         """
         raise NotImplementedError
 
     def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
         """How well *nodes* suit a pod of *role* (AddBatchNodeOrderFn).
 
-        The weight is multiplied in already. None where the plugin has nothing to say.
+        The weight is already included. None to abstain.
         """
         raise NotImplementedError
 
@@ -155,11 +155,11 @@ class Plugin:
         raise NotImplementedError
 
     def job_starving(self, job_state: JobState) -> bool:
-        """Whether others may be evicted for the job."""
+        """Whether pods of other jobs may be evicted for the job."""
         raise NotImplementedError
 
     def overused(self, queue: Queue) -> bool:
-        """Whether the queue has its share or more."""
+        """Whether the queue uses its fair share or more."""
         raise NotImplementedError
 
     def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
@@ -182,24 +182,24 @@ class Plugin:
         return NONE
 
     def preemptive(self, queue: Queue, amounts: Amounts) -> bool:
-        """Whether others may be evicted for a pod of the queue that uses *amounts*."""
+        """Whether pods may be evicted for a pod of the queue that uses *amounts*."""
         raise NotImplementedError
 
     def preemptable(
         self, evictor: JobState, victims: Sequence[Victim]
     ) -> list[Victim] | None:
-        """Which of *victims*, of the same queue, may go for *evictor*.
+        """Which of *victims*, of the same queue, may be evicted for *evictor*.
 
-        None where the plugin leaves it to others.
+        None to abstain.
         """
         raise NotImplementedError
 
     def reclaimable(
         self, evictor: JobState, victims: Sequence[Victim]
     ) -> list[Victim] | None:
-        """Which of *victims*, of other queues, may go for *evictor*.
+        """Which of *victims*, of other queues, may be evicted for *evictor*.
 
-        None where the plugin leaves it to others.
+        None to abstain.
         """
         raise NotImplementedError
 
@@ -215,11 +215,11 @@ class Plugin:
         return False
 
     def pod_came(self, job_state: JobState, holding: Holding, amounts: Amounts) -> None:
-        """A pod of the job holds something now, if only for a try (AddEventHandler)."""
+        """A pod of the job holds something now, perhaps for a try (AddEventHandler)."""
         raise NotImplementedError
 
     def pod_went(self, job_state: JobState, holding: Holding, amounts: Amounts) -> None:
-        """A pod of the job holds it no more (AddEventHandler)."""
+        """A pod of the job no longer holds it (AddEventHandler)."""
         raise NotImplementedError
 
 

@@ -53,6 +53,8 @@ class Reservation:
         """The chips of it that are held: free, and kept from other jobs."""
         self.number = 0
         """Its place in the order in which reservations were made."""
+        self.check_at = -inf
+        """When a job in its way may have run longer than was predicted."""
 
     @cached_property
     def owner(self) -> Hold:
@@ -73,10 +75,10 @@ class Reservation:
             chips[placement.node] = own | mask_of(placement.chips)
         return chips
 
-    @property
-    def ready_at(self) -> float:
-        """When the last job that holds some of it is sure to have ended."""
-        return max(map(ends_at, self.blockers.values()), default=self.since)
+    def ready_at(self, now: float) -> float:
+        """When the last job that holds some of it is to have ended."""
+        ends = (ends_at(other, now) for other in self.blockers.values())
+        return max(ends, default=self.since)
 
     @cached_property
     def amounts(self) -> Amounts:
@@ -100,9 +102,11 @@ class Reservation:
         """Whether *job_state* may use it.
 
         A job in its way that lacks pods it cannot do without may: else each would wait
-        for the other. So may jobs that are sure to end in time; while it is not known
-        when the reservation can begin, none is. Unless *strict*, it is also for any
-        such broken job, and for jobs of higher priority in the same queue.
+        for the other. So may jobs that are to end in time, by the running time that
+        they state, or else by the one that nine in ten similar jobs did not exceed;
+        while it is not known when the reservation can begin, none is. Unless *strict*,
+        it is also for any such broken job, and for jobs of higher priority in the same
+        queue.
         """
         job = job_state.job
         if job_state.below_min_available and (job.name in self.blockers or not strict):
@@ -112,10 +116,11 @@ class Reservation:
         outranked = job.queue == self.job.queue and job.priority > self.job.priority
         if outranked and not strict:
             return True
-        if job.estimate_s is None:
+        lasts_s = longest_run(job)
+        if lasts_s is None:
             return False
-        ready_at = self.ready_at
-        return now + job.estimate_s <= ready_at and ready_at != inf
+        ready_at = self.ready_at(now)
+        return now + lasts_s <= ready_at and ready_at != inf
 
     def hold(self, cluster: Cluster) -> None:
         """Hold what of it is free."""
@@ -145,11 +150,13 @@ class Reservation:
     def blocked_by(self, job_states: Iterable[JobState]) -> None:
         """Note which of *job_states* hold some of it."""
         self.blockers |= {s.job.name: s for s in job_states if self._meets(s)}
+        self.check_at = -inf
 
     def blocked_elsewhere(self, job_state: JobState) -> None:
         """Note that *job_state* is in the way, whether it holds any of it or not."""
         self.elsewhere.add(job_state.job.name)
         self.blockers[job_state.job.name] = job_state
+        self.check_at = -inf
 
     def unblock(self, nodes: Collection[str] | None = None) -> None:
         """Forget jobs that hold none of it now, as something is free on *nodes*."""
@@ -163,6 +170,20 @@ class Reservation:
             if job_state.placements
             and (name in self.elsewhere or self._meets(job_state))
         }
+
+    def begins_later(self, now: float) -> bool:
+        """Whether a job in its way runs longer than was predicted at the last look.
+
+        Then more jobs may end before the reservation begins.
+        """
+        if now < self.check_at:
+            return False
+        is_first, self.check_at = self.check_at == -inf, inf
+        for other in self.blockers.values():
+            if other.job.estimate_s is None and other.job.run_time is not None:
+                end = ends_at(other, now)
+                self.check_at = min(self.check_at, end if end > now else inf)
+        return not is_first
 
     def shared_chips(self, job_state: JobState) -> int:
         """How many chips of it the pods of a job hold."""
@@ -279,17 +300,32 @@ def place_words(
     return some_of(places, most)
 
 
-def ends_at(job_state: JobState) -> float:
-    """When a job is sure to have ended; jobs that are asked to end do so at once."""
-    started, lasts_s = job_state.started, job_state.job.estimate_s
+def longest_run(job: Job) -> float | None:
+    """Seconds that a job states, or else that nine in ten similar jobs did not exceed.
+
+    None where neither is known.
+    """
+    if job.estimate_s is not None or job.run_time is None:
+        return job.estimate_s
+    return job.run_time.most_s
+
+
+def ends_at(job_state: JobState, now: float) -> float:
+    """When a job is sure to have ended, or is predicted to end; never, without either.
+
+    Jobs that are asked to end do so at once.
+    """
+    started, job = job_state.started, job_state.job
     if job_state.terminating or started is None:
         return job_state.waiting_since if not job_state.placements else 0.0
-    return inf if lasts_s is None else started + lasts_s
+    if job.estimate_s is not None:
+        return started + job.estimate_s
+    return inf if job.run_time is None else job.run_time.ends_at(started, now)
 
 
 def expected_end(job_state: JobState, now: float) -> float:
-    """When a job is expected to end: after as long again, where it states no time."""
-    end = ends_at(job_state)
+    """When a job is expected to end: after as long again, where nothing is known."""
+    end = ends_at(job_state, now)
     if end == inf:
         assert job_state.started is not None, "a job that did not start has ended"
         return 2 * now - job_state.started

@@ -26,7 +26,8 @@ class SearchOrder:
         self._turns: deque[str] = deque()
         self._heaps: dict[str, list[_Entry]] = {}
         self._number = 0
-        self._in: set[EquivalenceClass] = set()
+        self._in: dict[EquivalenceClass, int] = {}
+        """Every line with the number of its entry; an older entry is void."""
         for line in lines:
             queue = line.scheduling_key.queue
             self._turns.append(queue)
@@ -36,7 +37,7 @@ class SearchOrder:
 
     def _entry(self, line: EquivalenceClass) -> _Entry:
         self._number += 1
-        self._in.add(line)
+        self._in[line] = self._number
         return line.front[0], self._number, line
 
     def pop(self) -> EquivalenceClass | None:
@@ -46,7 +47,7 @@ class SearchOrder:
             line = self._first(queue)
             if line is not None:
                 heappop(self._heaps[queue])
-                self._in.discard(line)
+                del self._in[line]
                 return line
         return None
 
@@ -55,26 +56,33 @@ class SearchOrder:
         heap = self._heaps[queue]
         while heap:
             key, number, line = heap[0]
-            if line and line.front[0] == key:
+            is_valid = self._in.get(line) == number
+            if is_valid and line and line.front[0] == key:
                 return line
             heappop(heap)
-            if line:
+            if is_valid and line:
                 heappush(heap, (line.front[0], number, line))
+            elif is_valid:
+                del self._in[line]
         return None
 
     def push_first(self, line: EquivalenceClass) -> None:
-        """*line* is not done: its queue goes on with its turn."""
+        """*line* is not done: its queue goes on with its turn.
+
+        One that is left already is next in its queue, in the turn that it has.
+        """
         queue = line.scheduling_key.queue
-        self._turns.appendleft(queue)
+        if line not in self._in:
+            self._turns.appendleft(queue)
         heappush(self._heaps[queue], self._entry(line))
 
     def __contains__(self, line: EquivalenceClass) -> bool:
         return line in self._in
 
     def precedes(self, line: EquivalenceClass) -> bool:
-        """Whether *line* is new, and its first job before all others of its queue."""
+        """Whether its first job is now before all others that are left of its queue."""
         queue = line.scheduling_key.queue
-        if line in self._in or queue not in self._heaps:
+        if queue not in self._heaps:
             return False
         first = self._first(queue)
         return first is not None and line.front[0] < first.front[0]

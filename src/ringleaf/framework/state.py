@@ -228,13 +228,17 @@ class SchedulerState:
         self.asked += 1
         return len(job_state.finished) > before
 
-    def end(self, job_state: JobState, replicas: Iterable[int]) -> None:
-        """Pods are asked to end: they hold what they hold, and no longer count."""
+    def end(self, job_state: JobState, replicas: Iterable[int]) -> bool:
+        """Pods are asked to end: they hold what they hold, and no longer count.
+
+        Whether that is news of any of them.
+        """
         new = job_state.placements.keys() & {*replicas} - job_state.terminating
         for holding in self.cluster.holdings.get(job_state.job.name, ()):
             if holding.replica in new:
                 self._pod(job_state.job.name, holding, -1)
         job_state.terminating |= new
+        return bool(new)
 
     def _pod(self, owner: Owner, holding: Holding, by: int) -> None:
         job_state = self.job_states.get(owner) if isinstance(owner, str) else None

@@ -31,7 +31,7 @@ from yarl import URL
 from ringleaf.kube.credentials import RENEW_S, Credentials
 
 Lane = Literal["bind", "tell", "read", "lead"]
-"""Who shares connections: bindings, what is told to people, lists, and the Lease."""
+"""Pools of connections: for bindings, status and events, reads, and the Lease."""
 
 BESIDE: Final = 4
 """Connections of each lane beside that of the bindings."""
@@ -82,10 +82,10 @@ class Api:
     """The API server, to be entered with ``async with``.
 
     Args:
-        credentials: where it is and who we are; renewed in the background.
+        credentials: address and credentials; renewed in the background.
         connections: bindings in flight at a time.
         trouble: is told, in one line, why credentials could not be renewed.
-        agent: who we are, to the API server's own log.
+        agent: the user agent, for the API server's log.
         answered: is told of every request: verb, lane, status (0 without an answer)
             and how many seconds it took.
     """
@@ -201,8 +201,8 @@ class Api:
 
         *path* includes the query, and *kind* is the type of *body*. The timeout runs
         from when a connection of the lane is free; waiting for that is not part of it.
-        What changes something is sent inside the ``fence`` alone, unless it is not
-        *fenced*: words and the Lease itself harm nobody.
+        A *fenced* request that changes something is sent inside the ``fence`` alone;
+        events and the Lease itself need no fence.
 
         Raises ``Unreachable`` alone: refused or lost connections, TLS, time.
         """
@@ -551,7 +551,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Part of asyncio.Protocol."""
-        if self._waiter is None:  # nobody asked
+        if self._waiter is None:  # no request is open
             self.close()
             return
         self._buffer += data

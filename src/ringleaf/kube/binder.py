@@ -27,7 +27,7 @@ REFUSED_S: Final = 30.0
 """How long until a deletion that was refused is tried again."""
 FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 403, 404, 409, 429, 500
 FENCED: Final = b"this Binding is by"
-"""Words of the policy that refuses Bindings of those who do not lead."""
+"""Words of the policy that refuses Bindings of a scheduler that does not lead."""
 
 Say = Callable[..., None]
 _pod: Final = msgspec.json.Decoder(Pod).decode
@@ -173,7 +173,7 @@ class Binder:
                 self._idle.set()
 
     async def _ask_again(self, item: Bound) -> None:
-        """Bind a pod once more of which nobody knows what became of it."""
+        """Bind a pod again after a bind with an unknown outcome."""
         await asyncio.sleep(MOST_PAUSE_S)
         if item.pod.uid in self._world.pods and item.pod.assumed is not None:
             self._queue.append(item)
@@ -325,9 +325,8 @@ class Binder:
     ) -> Answer | None:
         """The answer of a server that is there and not too busy; None without one.
 
-        What becomes of a bind is asked for as long as it takes: the pod may be bound,
-        so its chips are nobody else's until it is known that it is not. So is a
-        deletion, which does no harm twice.
+        A bind is repeated until its outcome is known: the pod may be bound, so no other
+        pod gets its chips before. So is a deletion, which is idempotent.
         """
         pause, answer, tries = FIRST_PAUSE_S, None, TRIES
         while tries > 0:
@@ -349,8 +348,8 @@ class Binder:
 def _is_passing(answer: Answer) -> bool:
     """Whether asking again may help.
 
-    The fence may not have heard yet who leads now; one who does not lead any more is
-    stopped by others.
+    The fence may not know the new leader yet; a scheduler that has lost the lead is
+    stopped elsewhere.
     """
     if answer.status == FORBIDDEN:
         return FENCED in answer.body

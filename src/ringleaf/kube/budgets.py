@@ -88,7 +88,7 @@ class Budgets:
         self._spaces: dict[str, _Namespace] = {}
 
     def put(self, budget: Budget) -> list[Selector]:
-        """A budget is new or changed; whom it concerns, if it says something new."""
+        """Add or replace a budget; the selectors of affected pods, if it differs."""
         metadata = budget.metadata
         space = self._spaces.setdefault(metadata.namespace, _Namespace())
         found = _Known(_selector(budget), budget.status.disruptions_allowed)
@@ -101,7 +101,7 @@ class Budgets:
         return list({before.selector, found.selector})
 
     def drop(self, key: str) -> list[Selector]:
-        """A budget is gone; whom it concerned."""
+        """Remove a budget; the selector of the pods it covered."""
         namespace = key.partition("/")[0]
         space = self._spaces.get(namespace)
         before = None if space is None else space.drop(key)

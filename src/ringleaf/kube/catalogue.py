@@ -47,12 +47,13 @@ AMOUNTS: Final[Mapping[str, str]] = MappingProxyType(
         "allocated": "what pods of the queue use",
         "request": "what all pods of the queue request that have not ended",
         "inqueue": "what admitted jobs still need to start",
-        "deserved": "the queue's current share of the cluster",
+        "deserved": "the queue's fair share of the cluster now",
         "capacity": "the most that it may use by its spec",
         "real_capacity": "the most that it may use, less the guarantees of others",
     }
 )
 _COST: Final = "configuration.md#what-reservations-may-cost"
+_LEARNT: Final = "configuration.md#running-times-that-are-learnt"
 _UNITS: Final = ("thousandths of a CPU", "bytes of memory", "thousandths of the rest")
 
 OWN_COUNTERS: Final = _rows(
@@ -158,6 +159,21 @@ OWN_COUNTERS: Final = _rows(
         f"chip-seconds that [reservations]({_COST}) kept idle",
     ),
     (
+        "ringleaf_runs_learnt_total",
+        (),
+        f"jobs that ended and whose [running times]({_LEARNT}) were counted",
+    ),
+    (
+        "ringleaf_runs_predicted_total",
+        (),
+        f"of these, jobs with a [predicted]({_LEARNT}) running time",
+    ),
+    (
+        "ringleaf_runs_within_prediction_total",
+        (),
+        "of these, jobs that ran no longer than nine in ten like them; 90 % is usual",
+    ),
+    (
         "ringleaf_watch_failures_total",
         ("kind",),
         "lists and watches of a kind that failed",
@@ -224,7 +240,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_leader",
         (),
-        "1 where this process leads, 0 where it is a standby",
+        "1 if this process leads, 0 if it is a standby",
     ),
     (
         "ringleaf_leaves",
@@ -381,9 +397,9 @@ VOLCANO: Final = (
             ("job_ns", "job_id"),
             "the dominant share of a job, with `drf`; [not of all](#series-by-job)",
         ),
-        ("volcano_queue_share", QUEUE, "how much of its share a queue uses"),
+        ("volcano_queue_share", QUEUE, "how much of its fair share a queue uses"),
         ("volcano_queue_weight", QUEUE, "the weight of a queue"),
-        ("volcano_queue_overused", QUEUE, "1 where a queue uses its share or more"),
+        ("volcano_queue_overused", QUEUE, "1 if a queue uses its fair share or more"),
     ),
     *(
         Metric(
@@ -480,7 +496,7 @@ SUMMARY: Final = (
         (
             "ringleaf_summary_leader",
             (),
-            "1 where this process writes summaries",
+            "1 if this process writes summaries",
         ),
         (
             "ringleaf_summary_strange_maps",
@@ -523,7 +539,7 @@ STATES: Final[Mapping[str, str]] = MappingProxyType(
         "reserved": "reserved for a pending job",
         "faulty": "not held by a pod, and reported faulty or not listed",
         "unavailable": "not held by a pod, on a node that takes no pods",
-        "unclear": "on a node where a pod holds chips and does not say which",
+        "unclear": "on a node with a pod that holds chips and does not name them",
     }
 )
 """What becomes of chips, in words; every chip is in one state."""

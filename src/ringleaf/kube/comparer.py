@@ -1,4 +1,4 @@
-"""Holds the engine's books against the objects: who has which chips of which node.
+"""Compares the engine's state with the objects: the chips of every pod.
 
 Both say the same once all news has been heard; where they do not, something was missed,
 and the engine begins anew from the objects. It is done a few jobs at a time.

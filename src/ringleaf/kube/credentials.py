@@ -1,4 +1,4 @@
-"""Where the API server is, and how to prove who we are.
+"""Where the API server is, and how a client authenticates to it.
 
 An explicit kubeconfig file wins over ``$KUBECONFIG``, that over the service account of
 a pod, and that over ``~/.kube/config``. The files are read by kubernetes_asyncio, which
@@ -45,7 +45,7 @@ class BadCredentials(ValueError):  # noqa: N818 - it reads as what happened
 
 
 class Credentials:
-    """The address of the API server and what proves who we are, as of now.
+    """The address of the API server, and the current credentials.
 
     ``namespace`` is where objects are meant that do not say, as for kubectl.
 

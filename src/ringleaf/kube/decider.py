@@ -86,10 +86,12 @@ class Decider:
         return found
 
     def begin_anew(self) -> None:
-        """A new engine hears everything there is; of faults, what the last one knew."""
+        """A new engine hears everything; of faults and runs, what the last one knew."""
         with suppress(Exception):  # the last one may know nothing any more
             self._world.carry_over(
-                self.engine.fault_log.everything, self.engine.deletions
+                self.engine.fault_log.everything,
+                self.engine.deletions,
+                self.engine.run_times.series,
             )
         self.engine = Engine((), conf=self._conf())
         self.mind = self._make(self.engine)

@@ -191,7 +191,7 @@ class Faultbook:
     # Reading.
 
     async def read(self) -> None:
-        """Learn what whoever scheduled before has written down."""
+        """Read what the previous leader has written."""
         self._unread, self._histories = {FAULTS, REASONS}, {}
         self._writes = False
         self._last.clear()
@@ -225,7 +225,7 @@ class Faultbook:
             if answer.ok:
                 break
             if answer.status < SERVER_ERROR and answer.status != TOO_MANY:
-                return {}  # whoever may not read it is told when it is written
+                return {}  # missing rights are reported when it is written
             await asyncio.sleep(PAUSE_S / 4)
         found = _read(answer.body.decode(errors="replace"), ConfigMap)
         self._known[where] = {} if found is None else dict(found.data or {})
@@ -352,7 +352,7 @@ class Faultbook:
 
 
 def _is_of_faults(each: Instruction) -> bool:
-    """Whether it is about a job with faults: who is repaired, or waits for that."""
+    """Whether an instruction is about a repair, or a job that waits for one."""
     if isinstance(each, Report):
         return each.verdict is Verdict.RATE_LIMITED
     return isinstance(each, Delete | PersistRepair | Repaired)

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class Text(Protocol):
-    """Metrics that nobody changes any more."""
+    """Metrics that no longer change."""
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """The page in the form that is accepted, and what form that is."""
@@ -209,7 +209,7 @@ class _Scrapes:
             self._latest, self._texts = coming.result(), {}
 
     def end(self) -> None:
-        """Nobody waits for another page."""
+        """Cancel the page that is being made."""
         if self._coming is not None:
             self._coming.cancel()
 

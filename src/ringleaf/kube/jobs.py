@@ -44,6 +44,7 @@ from ringleaf.model.job_labels import (
 from ringleaf.model.placement import LeafAnnotation, LeafState, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.model.run_time import Origin, base_name
 from ringleaf.model.topology import quoted
 from ringleaf.policies.products import NO_NPU
 
@@ -58,6 +59,8 @@ MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
 _LABELS: Final = frozenset(JOB_LABELS)
 _alone: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
+_origins: Final[Cache[Origin, Origin]] = Cache(MAX_READ, MAX_READ_BYTES)
+"""Jobs of one origin share it."""
 _outside: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
 
 
@@ -122,7 +125,7 @@ class Group:
         self.is_watched = False
         """Whether the engine was told which of its pods run."""
         self.doomed: frozenset[str] = NO_NAMES
-        """Marks of the pods that whoever scheduled before was about to delete."""
+        """Marks of the pods that the previous leader was about to delete."""
         self.is_finished = False
         """Whether those were deleted again."""
         self.spared_until = 0.0
@@ -152,7 +155,7 @@ class Group:
         """What was said last of what has no effect on it."""
 
     def is_doomed(self, pod: PodRecord) -> bool:
-        """Whether whoever scheduled before was about to delete a pod."""
+        """Whether the previous leader was about to delete a pod."""
         return bool(self.doomed) and mark_of(pod.uid) in self.doomed
 
     def is_ending(self, pod: PodRecord) -> bool:
@@ -359,7 +362,8 @@ def job_of(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         known = _job(group, pods, facts)
         texts = sum(map(len, (*pod.annotations.values(), *dict(labels).values())))
         _alone.put(like, known, known.weight + texts)
-    return replace(known, name=group.name, created=pod.created)
+    own = origin_of(group, pod)
+    return replace(known, name=group.name, created=pod.created, origin=own)
 
 
 def lead_of(pods: Iterable[PodRecord]) -> PodRecord:
@@ -413,7 +417,24 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         framework=traits.get(names.FRAMEWORK),
         alike=alike(product),
         declined=_declined(traits, lead, pods, podgroup) if facts.has_defaults else (),
+        origin=origin_of(group, lead),
     )
+
+
+def origin_of(group: Group, lead: PodRecord) -> Origin:
+    """The namespace of a job, and its name without its number.
+
+    A PodGroup that Volcano made for pods without a job is called by its pods.
+    """
+    bare = group.name.removeprefix("pod ").partition("/")[2]
+    name = base_name(bare)
+    is_of_pods = f"/{name}" == names.OF_PODS
+    found = Origin(namespace_of(group), base_name(lead.name) if is_of_pods else name)
+    known = _origins.get(found)
+    if known is None:
+        known = found
+        _origins.put(found, found, 2 * (len(found.user) + len(found.name)))
+    return known
 
 
 def _declined(
@@ -482,8 +503,8 @@ def _least_resources(podgroup: PodGroup) -> dict[str, int]:
 def failed_job(group: Group, *, has_defaults: bool = False) -> Job | None:
     """The job of a PodGroup all of whose pods have failed, if they are tried again.
 
-    Or they are on nodes that are gone. It asks for nothing: it is there so that
-    somebody deletes its pods.
+    Or they are on nodes that are gone. The job asks for nothing: it exists so that
+    the engine deletes its pods.
     """
     failed = [
         pod
@@ -513,7 +534,7 @@ def failed_job(group: Group, *, has_defaults: bool = False) -> Job | None:
 
 
 def held_job(group: Group, pods: list[PodRecord], product: Product) -> Job:
-    """Pods that hold something, whatever they are: they count, and nobody evicts them.
+    """A job of pods that hold resources: they count, and are never evicted.
 
     Other schedulers placed them, or what is said of their job cannot be read any more.
     """
@@ -682,7 +703,7 @@ def queue_of(group: Group) -> str:
 
 
 def uids_of(podgroup: PodGroup) -> tuple[str, ...]:
-    """What others know a job by: whoever made its PodGroup, and that itself."""
+    """The uids that identify a job: of its PodGroup's owners, and of its PodGroup."""
     meta = podgroup.metadata
     return *(owner.uid for owner in meta.owner_references or ()), meta.uid
 

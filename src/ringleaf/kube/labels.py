@@ -3,8 +3,8 @@
 Pods differ in many labels that no pod asks about; with all of them no two pods would
 be alike to the engine. So a pod is told of with the labels that selectors name, and
 only with the values that they name: every other value is ``OTHER``. A selector counts
-in the namespaces that it means, so a tenant who makes up selectors changes nothing for
-pods that those do not mean.
+in its namespaces alone, so the selectors of one tenant change nothing for pods in other
+namespaces.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -57,7 +57,7 @@ class Selected:
         return news
 
     def drop(self, pod: Demand) -> None:
-        """*pod* is gone; what nobody else selects by counts no longer."""
+        """Remove *pod*; labels that no other pod selects by no longer count."""
         for namespace, key, values in _asked(pod):
             keys = self._keys[namespace]
             known = keys[key]

@@ -1,7 +1,7 @@
-"""Who decides: of several schedulers the one that holds the Lease.
+"""Leader election: of several schedulers, the holder of the Lease decides.
 
-The holder writes its Lease anew every second. Whoever sees one that was not written
-for as long as it says takes it; one that was given up is taken at once. Clocks of
+The holder renews its Lease every second. A candidate takes a Lease that was not
+renewed for its duration, and at once one that was given up. Clocks of
 machines are never compared: each counts from when it saw the Lease change.
 
 A leader counts its own time from *before* it asked to renew, and stops a second before
@@ -32,7 +32,7 @@ from ringleaf.kube.watch import Gone, Reflector, refusal
 MARGIN_S: Final = 1.0
 """How long before others may begin a leader stops."""
 EARLY_S: Final = 0.75 * MARGIN_S
-"""How long before we may begin one who leads is sure to have stopped."""
+"""How long before we may begin another leader is sure to have stopped."""
 RENEWALS: Final = 5
 """How often a Lease is written anew in the time it lasts."""
 FURTHER_TRIES: Final = 2
@@ -45,7 +45,7 @@ TRIES: Final = 3
 """How often a Lease that others write as well is tried to be given up."""
 GROUP: Final = "coordination.k8s.io/v1"
 LEASE_NAMESPACE: Final = names.KUBE_SYSTEM
-"""Where the Lease is, for one who runs outside of the cluster."""
+"""The namespace of the Lease, for a process outside of the cluster."""
 SEEN: Final = "ringleaf.io/pods-seen"
 """Annotation of a Lease that was given up: the version of pods its holder had seen."""
 FORBIDDEN, NOT_FOUND, CONFLICT, INVALID = 403, 404, 409, 422
@@ -57,14 +57,14 @@ T = TypeVar("T")
 
 
 class Aside(Protocol):
-    """Who runs work, here or elsewhere."""
+    """Runs work, here or on another thread."""
 
     async def __call__(self, work: Coroutine[Any, Any, T]) -> T:
         """What comes of *work*."""
 
 
 class LeaseSpec(Struct, rename="camel", omit_defaults=True):
-    """Who holds a Lease, and how long it lasts after it was renewed."""
+    """The holder of a Lease, and how long it lasts after it was renewed."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -81,7 +81,7 @@ class Lease(Struct, rename="camel"):
 
     @property
     def holder(self) -> str:
-        """Who holds it; nobody when empty."""
+        """The identity of the holder; empty if it is not held."""
         return self.spec.holder_identity or ""
 
 
@@ -94,7 +94,7 @@ class Terms(Struct, frozen=True):
     Args:
         name: Of the Lease.
         namespace: Where it is.
-        identity: Who we are, unlike anybody else.
+        identity: Our identity, which no other process has.
         duration_s: How long it lasts after it was renewed.
 
     """
@@ -165,22 +165,22 @@ class Elector:
         self._name, self._n_terms = terms.identity, 1
         self._mark: str | None = None
         self._free_at: float | None = None
-        """When a Lease that was deleted is nobody's; None where none was ever held."""
+        """When a deleted Lease may be taken; None where none was ever held."""
         self._told_of = ""
-        """Who leads, as we last said."""
+        """The leader that we last logged."""
         self._is_asked = False
         """Whether we asked for the Lease and do not know what came of it."""
         self._trouble = ""
         self.taken_from: Lease | None = None
         """What the Lease was like before we took it."""
         self.was_vacant = False
-        """Whether nobody else has held the Lease from ``mark`` until we took it."""
+        """Whether no other process held the Lease from ``mark`` until we took it."""
         self.well: Callable[[], bool] = lambda: True
-        """Whether the one who decides still does; else others should lead."""
+        """Whether the scheduling loop is alive; else others should lead."""
 
     @property
     def identity(self) -> str:
-        """Who we are."""
+        """Our identity."""
         return self._terms.identity
 
     @property
@@ -195,7 +195,7 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease, as far as we know."""
+        """The holder of the Lease, as far as we know."""
         return self._seen.holder if self._seen is not None else ""
 
     @property
@@ -204,7 +204,7 @@ class Elector:
         return self._trouble
 
     def remaining(self) -> float:
-        """For how many seconds nobody else can begin; 0 for one who does not lead.
+        """Seconds for which no other process can lead; 0 while we do not lead.
 
         It may be asked on any thread.
         """
@@ -233,7 +233,7 @@ class Elector:
                     await self._changed.wait()
 
     def _tell_who_leads(self) -> None:
-        """Say for whom we stand by, once for each who leads."""
+        """Log each new leader once."""
         holder = self.holder
         if holder not in ("", self.identity, self._told_of):
             self._say("standby", leader=holder)
@@ -253,7 +253,7 @@ class Elector:
         return 0.0
 
     def _lasts(self, lease: Lease) -> float:
-        """How long its holder may count on *lease*, also where somebody edited it."""
+        """How long its holder may count on *lease*, also if a user edited it."""
         return max(self._terms.duration_s, lease.spec.lease_duration_seconds or 0)
 
     async def _take(self) -> Answer | None:
@@ -295,7 +295,7 @@ class Elector:
         self._trouble = told
 
     async def silent(self, known: str = "") -> str:
-        """Return when the time of another who leads is over; the version of its Lease.
+        """Return when the time of another leader is over; the version of its Lease.
 
         It binds nothing more then, unless it renews the Lease after all; that is a
         moment before we may take it. The *known* version is not meant. Empty when we
@@ -314,7 +314,7 @@ class Elector:
         return ""
 
     async def rival(self) -> str:
-        """Return when another is sure to lead: it writes the Lease anew; who that is.
+        """Return the identity of another leader once it renews the Lease.
 
         One that holds it and writes no more may be gone. Empty when we lead ourselves.
         """
@@ -327,7 +327,7 @@ class Elector:
         return ""
 
     async def known(self) -> None:
-        """Return when it is known who holds the Lease, if anybody does."""
+        """Return when the holder of the Lease is known, if there is one."""
         while not self.reflector.synced:
             self._changed.clear()
             await self._changed.wait()
@@ -346,7 +346,7 @@ class Elector:
         return why
 
     async def step_down(self) -> None:
-        """Be ready to stand for the Lease again, as somebody else.
+        """Get ready to stand for the Lease again, under another identity.
 
         What was sent before names the old identity. So the API server refuses it, even
         where it arrives when we lead again.
@@ -420,7 +420,7 @@ class Elector:
         """Give the Lease up; *seen* is the version of pods up to which we know all.
 
         A request of ours that was broken off may have been carried out: where that is
-        so, or somebody else has written the Lease, it is looked at again.
+        so, or another process has written the Lease, it is looked at again.
         """
         self._until = None
         with suppress(TimeoutError):
@@ -506,7 +506,7 @@ class Elector:
 
 @asynccontextmanager
 async def aside(api: Api) -> AsyncIterator[Aside]:
-    """Who runs work on a thread of its own, where *api* is entered.
+    """Yield what runs work on a thread of its own, where *api* is entered.
 
     A decision may take longer than a Lease lasts: it must not keep us from renewing.
     """

@@ -1,4 +1,4 @@
-"""The lives of faults as a scheduler has written them down, for who looks."""
+"""The fault history that a scheduler has written, for commands that show it."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
@@ -56,7 +56,7 @@ async def read_lives(api: Api) -> Lives:
 
 
 def follow_lives(api: Api, heard: Callable[[Lives], None]) -> Reflector[ConfigMap]:
-    """Who keeps up with what is written down, and says it whenever it is another."""
+    """Return a reflector that passes the fault history to *heard* on every change."""
 
     def put(found: list[ConfigMap]) -> None:
         heard(lives_in(found[-1].data))

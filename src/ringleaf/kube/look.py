@@ -2,8 +2,8 @@
 
 The engine keeps the books and decides nothing, so what it says is what is so. When it
 is told to ``decide`` it does what a scheduler would do now that had been there all
-along: jobs have waited since they were made. What the scheduler that runs has reserved
-for whom is not written on any object; that is thus found anew, and may be elsewhere.
+along: jobs have waited since they were made. The reservations of
+the running scheduler are not on any object; they are computed anew, and may differ.
 """
 
 import asyncio
@@ -22,11 +22,13 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
+from ringleaf.framework.run_times import RunTimes
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.recordstore import RecordStore
+from ringleaf.kube.runtimestore import RunTimeStore
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
@@ -85,7 +87,7 @@ class Observed(World):
             self.passed_over.pop(each.key, None)
 
     def why_of(self, group: Group) -> str:
-        """Why a group waits, as the world or the scheduler says; empty if nobody did.
+        """Why a group is pending, as the world or the scheduler says; empty if unknown.
 
         The condition of its PodGroup, or else of its first pod that has one.
         """
@@ -128,7 +130,7 @@ class Look:
         self.binds: dict[str, Bind] = {}
         """The jobs that would start now, once that was decided."""
         self.evicted: list[Evict] = []
-        """Who would be asked to end."""
+        """The evictions that a scheduler would ask for."""
 
     @property
     def engine(self) -> Engine:
@@ -215,10 +217,16 @@ async def read_world(
 async def _read_records(api: Api, world: World) -> None:
     """Read what is repaired, where the scheduler has its Lease, as far as one may."""
     namespace = await lease_namespace(api, LEASE) or LEASE_NAMESPACE
-    store = RecordStore(api, namespace, lambda _what, **_facts: None)
+    store = RecordStore(api, namespace, _silent)
     found = await store.read(lambda: True)
     if found is not None:
         world.put_records(found)
+    silent = RunTimeStore(api, namespace, RunTimes, world.put_run_times, _silent)
+    await silent.read()
+
+
+def _silent(_what: str, **_facts: object) -> None:
+    """Log nothing: a user may have no right to read all of a cluster."""
 
 
 async def lease_namespace(api: Api, name: str) -> str | None:

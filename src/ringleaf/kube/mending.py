@@ -1,8 +1,8 @@
 """What the engine instructs because of faults: remember first, then delete.
 
 The instructions of a job are carried out in their order, one job beside the other. The
-record of a repair is written before a pod is deleted because of it, so that whoever
-schedules next knows where the pods were. Where the PodGroup is gone, nothing is
+record of a repair is written before a pod is deleted because of it, so that the
+next leader knows where the pods were. Where the PodGroup is gone, nothing is
 deleted, and the record is removed; where it cannot be written, it is tried for ever.
 """
 
@@ -38,7 +38,7 @@ FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
 INVALID: Final = 422
 """What the API server says of a patch that is for another object of this name."""
 UNHEALTHY: Final = "Unhealthy-"
-"""How the status of a faulty pod begins, for whoever deletes it."""
+"""How the status of a faulty pod begins, for the platform that deletes it."""
 MOST_TOLD: Final = 16
 """Pods of a job that get an event of their own."""
 PODS, RECORDS = "pods", "records"
@@ -176,7 +176,7 @@ class Mender:
 
     def _remember(self, group: Group, record: Record | None) -> None:
         if group.podgroup is None:
-            return  # a pod alone; or whoever made the job gave it up
+            return  # a pod alone, or the PodGroup was deleted
         if record is None or record.is_over:
             self._doomed.pop(group.name, None)
         self._world.remembered(group.name, record)
@@ -214,7 +214,7 @@ class Mender:
         return is_ours and group.record is None
 
     def finish(self, group: Group) -> None:
-        """Delete what whoever scheduled before us was about to delete."""
+        """Delete the pods that the previous leader was about to delete."""
         pods = [p for p in group.pods.values() if group.is_doomed(p) and not p.deleting]
         if not pods or group.is_finished or group.told is None or group.is_outside:
             return
@@ -225,13 +225,13 @@ class Mender:
             self._doom(group, [pod], force=force or self._is_lost(pod))
 
     def _is_lost(self, pod: PodRecord) -> bool:
-        """Whether nobody is there who could end a pod: its node is gone or down."""
+        """Whether no kubelet can end a pod: its node is gone or down."""
         facts = self._world.nodes.get(pod.node)
         return facts is None or facts.node.down is Down.NOT_READY
 
     def _delete(self, group: Group, each: Delete) -> None:
         if group.podgroup is None and not group.is_alone:
-            return  # whoever made the job gave it up
+            return  # the PodGroup was deleted
         numbered = group.by_number()
         pods = [numbered[n] for n in each.replicas if n in numbered]
         if not pods:
@@ -250,9 +250,9 @@ class Mender:
         self._then(group.name, _Deletion(pods, force))
 
     def _point(self, group: Group, each: ReportFaultyPods) -> None:
-        """Say on pods that they are faulty, and of those that were that they are not.
+        """Mark faulty pods, and unmark pods that have recovered.
 
-        Whoever deletes them goes by it.
+        The platform that deletes the pods reads the mark.
         """
         ailing = {ailment.replica: ailment for ailment in each.ailments}
         for pod in [*group.pods.values()]:

@@ -2,7 +2,7 @@
 
 Counting costs less than a microsecond: no locks, because there is one thread, and no
 labels to look up. Whatever can be read off the state of the scheduler is not counted
-here but read when somebody asks for it.
+here but read when the page is scraped.
 """
 
 from bisect import bisect_left
@@ -17,7 +17,7 @@ from ringleaf.framework.job_state import JobState
 from ringleaf.model.decision import Reason
 
 LANES: Final = ("bind", "lead", "read", "tell")
-"""Who shares connections to the API server, but for watches."""
+"""Pools of connections to the API server, without watches."""
 NO_ANSWER: Final = 0
 """In place of a status."""
 PREEMPT: Final = "preempt"
@@ -41,7 +41,7 @@ SLOW: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
 )
-"""Seconds of somebody else's work."""
+"""Seconds of requests and writes."""
 LONG: Final = (
     0.01,
     0.025,
@@ -85,7 +85,7 @@ class Histogram:
         self.total += value * times
 
     def copy(self) -> "Histogram":
-        """The same as it is now, which nobody changes."""
+        """Return a copy that later observations do not change."""
         found = Histogram(self._bounds)
         found._counts, found.total = [*self._counts], self.total
         return found

@@ -34,7 +34,7 @@ Records are ConfigMaps now (``recordstore``); this one is read once, and removed
 """
 
 LEADER: Final = "ringleaf.io/leader"
-"""Who bound a pod, in its Binding: of several schedulers the one that led."""
+"""The identity of the leader that bound a pod, in its Binding."""
 
 RANK: Final = "hccl/rankIndex"
 REAL: Final = "huawei.com/AscendReal"
@@ -66,7 +66,7 @@ RECOVER_PATH: Final = "huawei.com/recover_policy_path"
 RECOVER_STRATEGY: Final = "ProcessRecoverStrategy"
 """An annotation: another platform sees to faults."""
 FAULT_TYPE: Final = "fault-type"
-"""A label: what somebody found to be wrong with a pod."""
+"""A label: the fault that another program found on a pod."""
 OPERATION: Final = "needVolcanoOpe"
 """An annotation: what the scheduler is to do with a pod that is replaced."""
 POD_STATUS: Final = "huawei.com/pod-status"

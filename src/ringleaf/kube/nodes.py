@@ -76,10 +76,10 @@ class NodeFacts(Struct, frozen=True):
         superpod_id: The SuperPoD it stands in, as the vendor writes it.
         rack_id: The rack it stands in, as the vendor writes it.
         server_index: Its number in the SuperPoD, as it was given.
-        is_unclear: Nobody knows who holds which of its chips, so none is given.
+        is_unclear: The holders of its chips are not known, so none is given.
         is_short: Kubernetes counts fewer healthy chips than the node lists.
         faults: What is wrong with its chips, as the device plugin tells it.
-        problems: What somebody should mend, one line each.
+        problems: What an operator should fix, one line each.
 
     """
 

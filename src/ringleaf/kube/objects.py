@@ -33,7 +33,7 @@ class Metadata(_Object):
 
 
 class Owner(_Object):
-    """Who made an object; one that is its controller makes it again."""
+    """An owner of an object; its controller recreates it."""
 
     name: str = ""
     uid: str = ""
@@ -41,7 +41,7 @@ class Owner(_Object):
 
 
 class GroupMetadata(Metadata):
-    """What a PodGroup or a pod has besides: who made it."""
+    """The metadata of a PodGroup or a pod, with its owners."""
 
     owner_references: list[Owner] | None = None
 
@@ -356,7 +356,7 @@ class Guarantee(_Object):
 
 
 class QueueSpec(_Object):
-    """Who may use how much."""
+    """How much the jobs of a queue may use."""
 
     weight: int = 1
     capability: Quantities | None = None

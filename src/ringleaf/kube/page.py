@@ -1,11 +1,11 @@
 """The page that Prometheus reads: what was counted, and what the scheduler knows now.
 
 Nothing is kept up to date for it: chips, queues and jobs are counted when the page is
-asked for, with arrays where there are many of them. So a scheduler whose metrics
-nobody reads pays next to nothing for them, and series of a job vanish with the job.
+asked for, with arrays where there are many of them. So metrics
+that are not scraped cost next to nothing, and series of a job vanish with the job.
 
 The loop that decides counts in short steps and does other work between them; the text
-is written on another thread, from numbers that nobody changes any more.
+is written on another thread, from numbers that no longer change.
 """
 
 import asyncio
@@ -285,6 +285,10 @@ class Reading:
         kept_idle = reservations.idle.kept(of.now())
         put("ringleaf_reservation_idle_chip_seconds_total", kept_idle)
         put("ringleaf_reservation_idle_budget_used", reservations.idle.share)
+        runs = of.run_times
+        put("ringleaf_runs_learnt_total", runs.learnt)
+        put("ringleaf_runs_predicted_total", runs.predicted)
+        put("ringleaf_runs_within_prediction_total", runs.within)
         put("ringleaf_check_code_mismatches_total", world.mismatches)
         for kind, n in sorted(world.bad_objects().items()):
             put("ringleaf_bad_objects", n, kind)
@@ -344,7 +348,7 @@ class Reading:
         self._put("ringleaf_spine_conflicts", conflicts)
 
     def _jobs(self, view: SchedulerState, queues: "_Named") -> Iterator[None]:
-        """Who waits, for what and since when."""
+        """Count jobs by phase and cause, and time the longest wait of each queue."""
         causes: Counter[str] = Counter()
         phases: Counter[Phase] = Counter()
         since: dict[str, float] = {}

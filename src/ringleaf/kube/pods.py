@@ -106,7 +106,7 @@ class Signs(NamedTuple):
     has_crashed: bool = False
     """Whether a container of it ended badly, the last time that it ended."""
     fault_type: str = ""
-    """What somebody found, by its label."""
+    """The fault that another program found, by its label."""
     is_replaced: bool = False
     """Whether another has taken its place, so that it may be deleted."""
 
@@ -173,7 +173,7 @@ class PodRecord:
         self.ours = spec.scheduler_name in schedulers
         self.labels = labels
         self.owned = any(o.controller for o in metadata.owner_references or ())
-        """Whether somebody makes another one when it is deleted."""
+        """Whether a controller replaces it when it is deleted."""
         self.is_stranded = False
         """Whether its node is gone."""
         self.refused_told = False
@@ -283,7 +283,7 @@ class PodRecord:
 
     @property
     def seen(self) -> tuple[State, str, bool, str, str, bool, Signs]:
-        """What may change of it that somebody should hear of."""
+        """The values whose changes are passed on."""
         return (
             self.state,
             self.node,
@@ -341,7 +341,7 @@ def _few(labels: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _text(given: Mapping[str, str], key: str) -> str:
-    """A value as far as it is kept; nobody needs one that is longer."""
+    """A value, cut to the length that is kept."""
     return given.get(key, "")[:MAX_TEXT]
 
 

@@ -28,7 +28,7 @@ LABEL: Final = "outside-job-info"
 ATLAS: Final = "ring-controller.atlas"
 ASCEND_910: Final = "ascend-910"
 MARK: Final = "ringleaf.io/summary"
-"""Which version of a summary a ConfigMap is part of; whoever else writes has none."""
+"""The version of a summary that a ConfigMap is part of; only Ringleaf sets it."""
 TABLE: Final = "hccl.json"
 MOST_BYTES: Final = 800 * 1024
 """Bytes of a rank table from which on it is cut."""
@@ -218,17 +218,18 @@ def part_of(pod: Member, serial: str) -> Part:
     """
     if not pod.devices:
         return _NO_PART
-    who = f"Pod {quoted(pod.name)}"
+    named = f"Pod {quoted(pod.name)}"
     try:
         found = _decode_part(pod.devices)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         where = names.CONFIGURATION_NPU if pod.is_npu else names.CONFIGURATION_910
-        told = f"{who}: {where} is {quoted(pod.devices)}, want a rank table ({error})"
+        told = f"{named}: {where} is {quoted(pod.devices)}, want a rank table ({error})"
         return msgspec.structs.replace(_NO_PART, problem=told)
     if not found.devices:
         return _NO_PART
     if not (pod.rank.isdecimal() and pod.rank.isascii() and len(pod.rank) < 8):  # noqa: PLR2004
-        told = f"{who}: {names.RANK} is {quoted(pod.rank)}, want a whole number from 0"
+        rank = f"{names.RANK} is {quoted(pod.rank)}"
+        told = f"{named}: {rank}, want a whole number from 0"
         return msgspec.structs.replace(_NO_PART, problem=told)
     first = int(pod.rank) * len(found.devices)
     devices = [_device(each, first + i) for i, each in enumerate(found.devices)]
@@ -252,7 +253,7 @@ def part_of(pod: Member, serial: str) -> Part:
         tuple(_ranks(found.devices, first)) if pod.is_npu else (),
     )
     if (size := _bytes(part.text(alone=False), *part.ranks)) > MOST_SERVER:
-        told = f"{who}: its {len(found.devices)} chips take {size} bytes of the table"
+        told = f"{named}: its {len(found.devices)} chips take {size} bytes of the table"
         return msgspec.structs.replace(
             _NO_PART, problem=f"{told}, want {MOST_SERVER} at most"
         )

@@ -1,8 +1,8 @@
 """What a job wants done when its pods are faulty, and what is wrong with them.
 
 Labels and annotations stand on the PodGroup, which counts first, or on the pods. What
-cannot be read counts as if it were not there, as in the vendor's scheduler, and whoever
-wrote it is told.
+cannot be read counts as if it were not there, as in the vendor's scheduler, and is
+reported.
 
 Source: the labels of the vendor's ``internal/rescheduling``. Where we differ: a retry
 budget below 0 is none.
@@ -56,7 +56,7 @@ IN_VAIN: Final[Mapping[str, str]] = {
 LIKE: Final = 0.7
 """How alike a word must be to one that means something to be taken for it."""
 MOST_FOUND: Final = 60
-"""Letters that are shown of what somebody wrote."""
+"""Characters that are shown of a value that a user wrote."""
 SEPARATE, WEAK = "Separate", "SubHealth"
 """Values of the label ``fault-type``."""
 
@@ -144,7 +144,7 @@ def _wanted(key: str, text: str) -> tuple[str, str]:
 
 
 def _discord(said: Mapping[str, str], pods: Iterable[PodRecord]) -> Iterator[str]:
-    """That pods do not say the same of who deletes them."""
+    """A message if the pods' ``fault-scheduling`` labels differ."""
     key, words = names.FAULT_SCHEDULING, _words(said, pods)
     if len(words) > 1:
         listed = sorted("" if word is None else word for word in words)
@@ -153,7 +153,7 @@ def _discord(said: Mapping[str, str], pods: Iterable[PodRecord]) -> Iterator[str
 
 
 def _words(said: Mapping[str, str], pods: Iterable[PodRecord]) -> set[str | None]:
-    """What pods say of who deletes them; who says nothing says what the first does."""
+    """The pods' ``fault-scheduling`` labels; *said* is for pods without one."""
     key = names.FAULT_SCHEDULING
     word = said.get(key)
     return {pod.labels.get(key, word) for pod in pods}
@@ -211,7 +211,7 @@ def _said(lead: PodRecord | None, podgroup: PodGroup | None) -> dict[str, str]:
 def _mode(
     said: Mapping[str, str], pods: Iterable[PodRecord], podgroup: PodGroup | None
 ) -> FaultMode:
-    """Who deletes pods; nobody where others see to it, or pods disagree."""
+    """How pods are deleted; ``OFF`` if another platform does it, or pods disagree."""
     if names.RECOVER_STRATEGY in said or said.get(names.ELASTIC) == "on":
         return FaultMode.OFF
     word = said.get(names.FAULT_SCHEDULING)

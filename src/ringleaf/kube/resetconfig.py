@@ -1,7 +1,7 @@
 """What the processes of a job are told: the ConfigMap ``reset-config-<job>``.
 
 The operator makes it and mounts it into the pods; agents there read it. Where it is not
-there, there is nobody to tell.
+there, nothing is written.
 
 Source: the vendor's scheduler writes the same keys in this order; the check code is
 that of the whole of ``reset.json``.

@@ -4,7 +4,7 @@ A job is the controller of a PodGroup; a PodGroup without one stands for itself.
 belong to the job of the PodGroup that they name, or to their own controller where that
 PodGroup is gone. Pods that name none are passed over.
 
-Whoever may write in a namespace may write any uid into what it owns there. So a job is
+A user with write access to a namespace can set any owner uid there. So a job is
 kept by its namespace and its id together, and nothing of one namespace reaches another.
 
 Nothing is decided or written here: reflectors tell it what there is, and ``changed``
@@ -50,7 +50,7 @@ class _Object(Struct, rename="camel", gc=False):
 
 
 class Owner(_Object):
-    """Who made an object."""
+    """An owner of an object."""
 
     kind: str = ""
     name: str = ""
@@ -59,13 +59,13 @@ class Owner(_Object):
 
 
 class OwnedMetadata(Metadata):
-    """What an object is called, and who made it."""
+    """The name of an object, and its owners."""
 
     owner_references: list[Owner] | None = None
 
     @property
     def controller(self) -> Owner | None:
-        """Who looks after it."""
+        """The owner that controls it."""
         owners = self.owner_references or ()
         return next((owner for owner in owners if owner.controller), None)
 
@@ -163,9 +163,9 @@ class Job:
 
     @property
     def claim(self) -> tuple[bool, bool, bool, str, str]:
-        """Who is before whom, where several jobs have one name; the smallest is.
+        """A sort key for jobs of the same name; the smallest gets the summary.
 
-        One that is there before one that goes, then the older one.
+        A job that stays precedes one that is being deleted, then the older one.
         """
         group = self.group
         if group is None:
@@ -343,9 +343,9 @@ class Roster:
                 del self._named[job.full_name]
 
     def rest(self) -> None:
-        """Nobody writes: keep neither news nor jobs that are gone.
+        """Stand by: keep neither changes nor jobs that are gone.
 
-        Who begins to write looks at all jobs, and at all summaries.
+        A new leader looks at all jobs and at all summaries.
         """
         for key in [*self.changed]:
             self.forget(self.jobs[key])

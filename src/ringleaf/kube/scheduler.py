@@ -37,6 +37,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.reservations import Reservations
+from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
@@ -57,6 +58,7 @@ from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.quarantine import Culprit, told, trace_of
 from ringleaf.kube.recordstore import RecordStore
+from ringleaf.kube.runtimestore import RunTimeStore
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.toll import Toll
 from ringleaf.kube.watch import Reflector
@@ -126,7 +128,7 @@ class Options(Struct, frozen=True):
         conf: The configuration of the engine.
         release_s: Seconds after which a gang that was bound in part is released.
         workers: Bindings in flight at a time.
-        name: Who it is, in events.
+        name: The reporter of events.
         canary: The jobs that are placed, where not all of them are.
         namespace: Where records of repairs are kept: its own.
 
@@ -148,9 +150,9 @@ class Scheduler:
         api: The API server.
         options: How it is run.
         say: Writes a line of the log: what happened, and its circumstances.
-        mind: Makes of an engine who decides.
+        mind: Wraps the engine that decides.
         elector: Says when it leads; without one it leads from the beginning.
-        aside: Who does the elector's work.
+        aside: Runs the elector's work.
         metrics: Counts what happens.
 
     """
@@ -244,6 +246,13 @@ class Scheduler:
             braked=self._braked,
             deletions=lambda: self._engine.deletions,
         )
+        self._run_time_store = RunTimeStore(
+            api,
+            options.namespace,
+            lambda: self._engine.run_times,
+            self.world.put_run_times,
+            say,
+        )
         self._records = RecordStore(api, options.namespace, say)
         self._mender = Mender(
             api,
@@ -297,12 +306,17 @@ class Scheduler:
         return self._engine.cycle.reservations
 
     @property
+    def run_times(self) -> RunTimes:
+        """How long jobs ran that have ended, as the engine knows it."""
+        return self._engine.run_times
+
+    @property
     def reflectors(self) -> Sequence[Reflector[Any]]:
-        """Who keeps up with the API server, kind by kind."""
+        """The reflectors, one for each kind."""
         return self._reflectors
 
     def remaining(self) -> float:
-        """For how many seconds nobody else can lead."""
+        """Seconds for which no other scheduler can lead."""
         return inf if self._elector is None else self._elector.remaining()
 
     @property
@@ -400,7 +414,7 @@ class Scheduler:
             self._start(part, name)
 
     async def _look_around(self) -> None:
-        """Begin to watch everything: first whether somebody leads."""
+        """Begin to watch everything, the Lease first."""
         elector = self._elector
         if elector is not None:
             self._api.fence = elector.remaining
@@ -423,7 +437,7 @@ class Scheduler:
             await asyncio.sleep(BEAT_S)
 
     async def _end(self) -> None:
-        """Finish what was begun, and let somebody else lead."""
+        """Finish what was begun, and release the Lease."""
         elector = self._elector
         self._say("stopping", in_flight=self.binder.in_flight)
         with suppress(TimeoutError):
@@ -449,7 +463,9 @@ class Scheduler:
         if self.leads:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
-                    await self.book.flush()
+                    await asyncio.gather(
+                        self.book.flush(), self._run_time_store.flush()
+                    )
         await self.teller.flush(timeout_s)
 
     def _is_sure(self) -> bool:
@@ -459,7 +475,7 @@ class Scheduler:
     # Leading.
 
     async def _stand(self, elector: Elector) -> None:
-        """Stand by until nobody leads, lead, and stand by again when others do."""
+        """Stand by until no other scheduler leads, lead, and stand by again."""
         while True:
             early = self._tasks.get("early")
             if early is None or early.done():
@@ -468,7 +484,7 @@ class Scheduler:
             await self._step_down(elector, why)
 
     async def _lead(self, elector: Elector) -> str:
-        """Lead once nobody else does; return, in words, why we no longer do."""
+        """Lead once no other scheduler does; return, in words, why we no longer do."""
         await self._aside(elector.acquire())
         kept = asyncio.create_task(self._aside(elector.keep()), name="lease")
         try:
@@ -588,6 +604,7 @@ class Scheduler:
             self.world.put_records(records, moves=not self._records.is_moved)
         if self._options.canary is None:  # else another scheduler keeps that book
             await self.book.read()
+            await self._run_time_store.read()
 
     def _is_pointless(self) -> bool:
         """Whether it is about to end, or leads no more after it began to."""
@@ -600,6 +617,7 @@ class Scheduler:
         self._start(self._mender.run, "records")
         if self._options.canary is None:
             self._start(self.book.run, "faults")
+            self._start(self._run_time_store.run, "run times")
 
     def _task_ended(self, task: "asyncio.Task[None]") -> bool:
         """Say of a task that failed why; whether it did."""
@@ -735,7 +753,7 @@ class Scheduler:
     def _keep_conflicts(
         self, events: Iterable[Event], instructions: Iterable[Instruction]
     ) -> None:
-        """One who keeps the books leaves nothing to be told but what is wrong now."""
+        """Keep, on standby, only the reports of conflicts that still exist."""
         for event in events:
             if isinstance(event, JobGone):
                 self._conflicts.pop(event.job, None)
@@ -1028,7 +1046,7 @@ class Scheduler:
         if group is None or not group.is_half_bound:
             del self._half[name]
             return
-        self._half[name] = now  # asked again, should nobody have heard it
+        self._half[name] = now  # released again if the deletions fail
         if any(pod.assumed is not None for pod in group.pods.values()):
             return  # others are on their way, and may make it whole
         pods = [pod for pod in group.pods.values() if pod.holds and not pod.deleting]
@@ -1042,7 +1060,7 @@ class Scheduler:
     async def _make_queues(self) -> None:
         """The queues that are always there, as Volcano's scheduler makes them."""
         if self._options.canary is not None:
-            return  # whoever schedules the others has made them
+            return  # the scheduler of the other jobs has made them
         for name, spec in (
             ("root", {"reclaimable": False, "weight": 1}),
             (DEFAULT_QUEUE, {"reclaimable": True, "weight": 1}),

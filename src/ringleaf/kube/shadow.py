@@ -158,7 +158,7 @@ class Shadow:
         """Jobs that are bound in part: since which step, and what time."""
         self._judged: dict[str, None] = {}
         self._guessed: dict[str, str] = {}
-        """Pod uid -> chips that nobody has named."""
+        """Pod uid -> guessed chips, where no annotation names them."""
         self._fits_since: dict[str, float] = {}
         self._waiting_pods: dict[str, frozenset[str]] = {}
         """Job of ``findings.waiting`` -> the uids of its pods."""
@@ -219,7 +219,7 @@ class Shadow:
         return bool(heard.object.spec.node_name) and (known is None or not known.node)
 
     def _lacks(self, heard: Heard) -> bool:
-        """Whether a pod has been bound whose chips nobody has named."""
+        """Whether a pod is bound, and no annotation names its chips."""
         pod = heard.object
         uid = pod.metadata.uid
         if not pod.spec.node_name or uid in self.tape.chips or uid in self._guessed:
@@ -353,7 +353,7 @@ class Shadow:
             self._judge_as(name, found, len(came) + went, aside)
 
     def _theirs(self, group: Group) -> tuple[Placement, ...]:
-        """Where the pods of a group are; without chips that nobody has named."""
+        """Where the pods of a group are; without guessed chips."""
         assert group.told is not None
         found = []
         for pod in group.pods.values():

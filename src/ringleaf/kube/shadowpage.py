@@ -12,7 +12,7 @@ from ringleaf.kube.page import Collected, Values, family_of
 
 
 class ShadowCollector(Collector):
-    """What a shadow has found, when somebody asks; every verdict, also at 0."""
+    """Collects what a shadow has found, on each scrape; every verdict, also at 0."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings

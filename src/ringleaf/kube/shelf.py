@@ -21,7 +21,7 @@ from ringleaf.kube.watch import Gone, refusal
 from ringleaf.model.topology import quoted
 
 MENDS: Final = 3
-"""How often a ConfigMap that somebody has changed is written anew."""
+"""How often a ConfigMap that another program changed is rewritten."""
 MOST_DIGITS: Final = 12
 NOT_FOUND, CONFLICT = 404, 409
 
@@ -122,7 +122,7 @@ class Shelf:
     Args:
         api: The API server.
         heard: Is told of every ConfigMap that is new or has changed.
-        spoiled: Is told of one of ours that somebody has changed or deleted.
+        spoiled: Is told of one of ours that another program changed or deleted.
         left: Is told, in one line, of one that is left to others.
 
     """
@@ -144,7 +144,7 @@ class Shelf:
         """The versions of ConfigMaps that we wrote ourselves."""
         self._mends: Counter[str] = Counter()
         self._spoilt: set[str] = set()
-        """ConfigMaps that somebody has changed, and that are not written anew yet."""
+        """ConfigMaps that another program changed, and that are not rewritten yet."""
         self._busy: dict[str, set[str]] = {}
         """ConfigMaps that are being written, with the uids of those of that name that
         were deleted meanwhile: the answer to a write may come after that news."""
@@ -206,7 +206,7 @@ class Shelf:
         return known
 
     def _inspect(self, key: str) -> None:
-        """See whether somebody else has written a ConfigMap since we did."""
+        """Handle a ConfigMap that another program has written since we did."""
         known, ours = self.maps.get(key), self._ours.get(key)
         if known is None or ours is None or known.version <= ours or key in self._busy:
             return
@@ -237,7 +237,7 @@ class Shelf:
             self._left(key, f"{line}; {hint}")
 
     def claim(self, key: str) -> None:
-        """A ConfigMap is as it should be, whoever of us wrote it: it is ours."""
+        """Treat a correct ConfigMap as ours, also if another replica wrote it."""
         self._ours.setdefault(key, self.maps[key].version)
 
     def forgive(self, key: str) -> None:

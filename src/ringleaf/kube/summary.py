@@ -54,9 +54,9 @@ FIRST_AGAIN_S, MOST_AGAIN_S = 0.1, 30.0
 """The first and the longest pause after a failure."""
 MOST_DOUBLINGS: Final = 10
 LED_S: Final = 0.25
-"""How often to look whether who leads in this process still does."""
+"""How often to check whether the scheduler of this process still leads."""
 PATIENCE_S: Final = 5.0
-"""How long who writes once waits for an API server that is in trouble."""
+"""How long a run with *once* waits for an API server that is in trouble."""
 _NEVER: Final = re.compile(r": status 40[0-6]\b")
 """Trouble that does not pass."""
 QUIET: Final = 3
@@ -115,12 +115,12 @@ class SummaryWriter:
         api: The API server.
         say: Writes a line of the log.
         elector: Says when it leads.
-        aside: Who does the elector's work.
-        led: Set when somebody else in this process leads; without it and an elector we
+        aside: Runs the elector's work.
+        led: Set while the scheduler of this process leads; without it and an elector we
             lead from the beginning.
         keep_s: How long the summary of a job that is gone is kept.
         most: Bytes of a rank table from which on it is cut.
-        name: Who it is, in events.
+        name: The reporter of events.
 
     """
 
@@ -144,7 +144,7 @@ class SummaryWriter:
         self.shelf = Shelf(api, self._recall, self._spoiled, self._left)
         self.leads = False
         self.rival = ""
-        """Who else leads, where that was not to be waited for."""
+        """Another leader, where that was not to be waited for."""
         self.in_vain = ""
         """What does not work, where that was not to be waited for."""
         self.failure: BaseException | None = None
@@ -168,7 +168,7 @@ class SummaryWriter:
 
     @property
     def reflectors(self) -> Sequence[Reflector[Any]]:
-        """Who keeps up with the API server, kind by kind."""
+        """The reflectors, one for each kind."""
         return self._reflectors
 
     @property
@@ -218,9 +218,9 @@ class SummaryWriter:
     async def run(self, *, once: bool = False) -> None:
         """Write summaries until asked to stop; *once*, until all are as they should.
 
-        Then nobody waits for another writer to end, it is the ``rival``; nor for an API
-        server that refuses to tell what there is, or the Lease, and only for a while
-        for one that cannot: that is ``in_vain``.
+        A run with *once* does not wait for another writer, it is the ``rival``; nor for
+        an API server that refuses lists or the Lease. It waits a while for one that
+        fails. Such trouble is ``in_vain``.
         """
         try:
             if once:
@@ -256,7 +256,7 @@ class SummaryWriter:
             self._say("synced", jobs=jobs, summaries=maps)
 
     def _want_lead(self) -> None:
-        """Lead as soon as nobody else does."""
+        """Lead as soon as no other writer does."""
         if self._elector is not None and not self._stop.is_set():
             self._start(self._stand(self._elector), "leader")
         elif self._led is not None:
@@ -265,7 +265,7 @@ class SummaryWriter:
             self._begin()
 
     async def _hear(self, led: asyncio.Event) -> None:
-        """Write while somebody else in this process leads."""
+        """Write while the scheduler of this process leads."""
         while True:
             await led.wait()
             self._begin()
@@ -321,7 +321,7 @@ class SummaryWriter:
             await asyncio.sleep(FIRST_AGAIN_S)
 
     async def _finish(self) -> None:
-        """Let what is being written arrive, and somebody else lead."""
+        """Let writes in flight finish, and release the Lease."""
         writing = [self._tasks[_work_on(each)] for each in self._writing]
         if writing:
             await asyncio.wait(writing, timeout=FINISH_S)
@@ -447,7 +447,7 @@ class SummaryWriter:
             if found.index != 0 or not said.job_id:
                 continue
             if not found.mark and found.job_key not in self.roster.jobs:
-                continue  # somebody else's, of a job that is gone
+                continue  # of another writer, and its job is gone
             namespace = found.metadata.namespace
             job = self.roster.remember(said.job_id, namespace, said.job_name)
             if job.full_name == found.job_full_name:
@@ -485,7 +485,7 @@ class SummaryWriter:
         for what, since in news.items():
             at = max(since + GATHER_S, self._standings[what].not_before)
             if what in self._writing:
-                continue  # who writes it wakes us
+                continue  # its write wakes us
             if at > now or len(self._writing) >= WRITERS:
                 yield at
                 continue
@@ -605,7 +605,7 @@ class SummaryWriter:
     async def _publish(self, summary: Summary, keys: list[str], since: int) -> bool:
         """Write the slices where they differ, the first one last; whether they did.
 
-        Who watches hears of the first one when all others are there.
+        A watch sees the first one when all others are there.
         """
         version, maps = summary.version, self.shelf.maps
         if all(key in maps and maps[key].mark == version for key in keys):
@@ -634,8 +634,8 @@ class SummaryWriter:
         """A job has the name of another, which has the summary."""
         standing.outcome = "left alone"
         if job.group is not None and not job.group.is_leaving:
-            who, other = f"job {quoted(job.name)}", quoted(first.id)
-            told = f"{who} has the name of another job, {other}"
+            named, other = f"job {quoted(job.name)}", quoted(first.id)
+            told = f"{named} has the name of another job, {other}"
             hint = f"no summary of {quoted(job.id)} is written; hint: rename one"
             self._problems(job, standing, [f"{told}: {hint}"])
 
@@ -804,16 +804,16 @@ def _doubles(job: Job) -> list[str]:
 
 def _unwritable(job: Job, n_slices: int, roster: Roster) -> list[str]:
     """Why the ConfigMaps of a job cannot have their names."""
-    who, longest = f"job {quoted(job.name)}", map_name(job.name, n_slices - 1)
+    named, longest = f"job {quoted(job.name)}", map_name(job.name, n_slices - 1)
     if len(longest) > MOST_NAME:
         told = f"ConfigMap {quoted(longest)} would have {len(longest)} characters"
-        return [f"{who}: {told}, want {MOST_NAME} at most; hint: a shorter name"]
+        return [f"{named}: {told}, want {MOST_NAME} at most; hint: a shorter name"]
     if not NAME.fullmatch(longest):
         told = f"no ConfigMap can be called {quoted(longest)}"
-        return [f"{who}: {told}, want small letters, digits, '-' and '.'"]
+        return [f"{named}: {told}, want small letters, digits, '-' and '.'"]
     for index in range(1, n_slices):
         other = roster.job_named(job.namespace, f"{job.name}-{index}")
         if other is not None:
             told = f"slice {index} of its summary would be called as that of job"
-            return [f"{who}: {told} {quoted(other.name)}; hint: rename one of them"]
+            return [f"{named}: {told} {quoted(other.name)}; hint: rename one of them"]
     return []

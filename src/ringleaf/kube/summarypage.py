@@ -13,7 +13,7 @@ from ringleaf.kube.summary import SummaryWriter
 
 
 class SummaryCollector(Collector):
-    """What a writer has done, when somebody asks; every status, also at 0."""
+    """Collects what a writer has done, on each scrape; every status, also at 0."""
 
     def __init__(self, writer: SummaryWriter) -> None:
         self._writer = writer

@@ -68,7 +68,7 @@ class Teller:
         view: What the engine knows.
         clock: Seconds since 1970.
         is_binding: Whether pods are on their way.
-        name: Who says it, in events.
+        name: The reporter of events.
         say: Writes a line of the log.
 
     """
@@ -136,7 +136,7 @@ class Teller:
         self._event(_about_pod(pod), "Evict", why, is_warning=True)
 
     def on_pod(self, pod: PodRecord, reason: str, message: str) -> None:
-        """An event on a pod, which somebody should see."""
+        """Write a warning event on a pod."""
         self._event(_about_pod(pod), reason, message, is_warning=True)
 
     def conflict(self, group: Group, message: str) -> None:
@@ -291,7 +291,7 @@ class Teller:
 
     async def _send(self, method: str, path: str, body: bytes, kind: str) -> bool:
         """Send a message; whether the API server has heard it, and may have refused."""
-        fenced = not path.endswith("/events")  # words harm nobody
+        fenced = not path.endswith("/events")  # events need no fence
         call = partial(self._api.call, kind=kind, lane="tell", fenced=fenced)
         try:
             answer = await call(method, path, body)
@@ -408,7 +408,7 @@ class Teller:
         known = group.podgroup.status
         started = known.phase not in UNSTARTED
         if not (group.pods or group.numbers) and (started or group.is_outside):
-            return None  # it is somebody else's, or will be
+            return None  # another scheduler writes it, or will
         status = self._status(group)
         conditions = self._conditions(group, str(status["phase"]))
         if conditions is not None:

@@ -1,7 +1,7 @@
 """The ConfigMap ``tor-share-cm``: the state of every leaf switch, for people.
 
 With switch affinity 2.0 the scheduler writes on every pod how its leaf is; the state of
-a leaf is what the pods under it say. Nobody decides by this ConfigMap.
+a leaf is what the pods under it say. No decision reads this ConfigMap.
 """
 
 from collections import defaultdict

@@ -138,8 +138,8 @@ class Reflector(Generic[T]):
         self.latest = 0
         """The version of the object that changed last, of all that were heard of.
 
-        Others who watch the same kind hear of it as well, unlike of the version of a
-        list or a bookmark of ours.
+        Other watches of the same kind receive it as well, unlike the version of a list
+        or of a bookmark of this watch.
         """
         self._failures = self._errors = 0
         self._last_trouble = ""
@@ -337,7 +337,7 @@ class Reflector(Generic[T]):
             try:
                 event = _RAW_EVENTS.decode(line)
             except _UNREADABLE as error:
-                # Who knows what it should have been.
+                # It may have been any event: list again.
                 self._version = ""
                 raise self._failed(
                     f"watch {self.path}: {error}, want an event"

@@ -1,7 +1,7 @@
 """Everything that is looked at in the API server: a reflector for each kind.
 
-Who hears of it has a ``put_…`` and a ``drop_…`` for every kind, as ``World`` does, and
-may have an ``unread_…`` for objects that cannot be read.
+A listener has a ``put_…`` and a ``drop_…`` for every kind, as ``World`` does, and may
+have an ``unread_…`` for objects that cannot be read.
 """
 
 from collections.abc import Callable, Iterator

@@ -35,8 +35,10 @@ from ringleaf.engine.event import (
     QueueChanged,
     QueueGone,
     RepairKnown,
+    RunTimesKnown,
 )
 from ringleaf.framework.job_state import NO_NAMES, NONE_OF_THEM, Phase, with_pods
+from ringleaf.framework.run_times import RunSeries
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
@@ -152,7 +154,7 @@ class RetriesLeft(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something that somebody should mend: on which object, and what."""
+    """A problem that a user should fix: the object, and a message."""
 
     kind: str
     namespace: str
@@ -190,7 +192,7 @@ class World:
         self.nodes: dict[str, NodeFacts] = {}
         """What the engine knows of nodes, with what is written on pods there."""
         self.problems: list[Problem] = []
-        """What is to be told; whoever tells it empties the list."""
+        """Problems to report; the reporter empties the list."""
         self.topology: Topology | None = None
         self._facts = Facts()
         self._budgets = Budgets()
@@ -222,7 +224,7 @@ class World:
         self._gone: set[str] = set()
         """Nodes that were there, and are no more."""
         self._unread: set[str] = set()
-        """Nodes that are there, and of which nobody can read what they are."""
+        """Nodes whose objects cannot be read."""
         self._late: dict[str, float] = {}
         self._repairs: dict[str, None] = {}
         """Groups whose records were read and not yet reported to the engine."""
@@ -236,10 +238,12 @@ class World:
         self._faults: tuple[Fault, ...] = ()
         self._deletions: tuple[Deletion, ...] = ()
         self._faults_changed = False
+        self._run_times: tuple[RunSeries, ...] = ()
+        self._run_times_changed = False
         self._retries: dict[str, RetriesLeft] = {}
-        """Job -> how often its pods may still fail, by whoever scheduled before.
+        """Job -> how often its pods may still fail, as the previous leader wrote it.
 
-        It counts by the budget of then, so it is looked at once.
+        It counts against the budget of that time, so it is read once.
         """
         self._changed: dict[str, None] = {}
         self._told: dict[tuple[str, str], dict[str, str]] = {}
@@ -250,7 +254,7 @@ class World:
         """Reports that came and did not fit their check code."""
         self.quarantine = Quarantine()
         self.failures: list[Failure] = []
-        """What failed and is to be told; whoever tells it empties the list."""
+        """Failures to report; the reporter empties the list."""
         self._now = 0.0
         self._again: dict[Culprit, float] = {}
         """What is set aside -> when it is tried again."""
@@ -446,7 +450,7 @@ class World:
         """The configuration is another one."""
         self._conf = conf
         for pod in self.pods.values():
-            if pod.refused_told:  # whoever led may not have got to it
+            if pod.refused_told:  # the previous leader may not have handled it
                 pod.refused_told = False
                 self._dirty[pod.job] = None
         before = self._reports.collected_first
@@ -531,16 +535,25 @@ class World:
         retries: Mapping[str, RetriesLeft],
         deletions: Iterable[Deletion] = (),
     ) -> None:
-        """What whoever scheduled before has written down of faults."""
+        """Take over the fault history that the previous leader wrote."""
         self._faults, self._retries = tuple(faults), dict(retries)
         self._deletions = tuple(deletions)
         self._faults_changed = bool(self._faults or self._deletions)
 
+    def put_run_times(self, series: Iterable[RunSeries]) -> None:
+        """Take over the running times that the previous leader wrote."""
+        self._run_times = tuple(series)
+        self._run_times_changed = bool(self._run_times)
+
     def carry_over(
-        self, faults: Iterable[Fault], deletions: Iterable[Deletion]
+        self,
+        faults: Iterable[Fault],
+        deletions: Iterable[Deletion],
+        run_times: Iterable[RunSeries] = (),
     ) -> None:
-        """What an engine knew of faults that is followed by a new one."""
+        """What an engine knew, besides objects, that is followed by a new one."""
         self._faults, self._deletions = tuple(faults), tuple(deletions)
+        self._run_times = tuple(run_times)
 
     def _heed_conf(self) -> None:
         """Which reports count, and which labels are filled in."""
@@ -567,6 +580,7 @@ class World:
         out: list[Event] = []
         self._tell_queues(out)
         self._tell_conf(out, now)
+        self._tell_run_times(out)
         if self._leaves_changed:
             self._leaves_changed = False
             out.append(LeavesChanged(leaves_of(self.topology)))
@@ -616,6 +630,7 @@ class World:
             or self._leaves_changed
             or self._conf_changed
             or self._faults_changed
+            or self._run_times_changed
             or self._repairs
             or self._started
         )
@@ -629,6 +644,8 @@ class World:
             if self.quarantine.of(Culprit("Queue", name), now) is None
         ]
         out.append(ConfChanged(self._effective_conf()))
+        if self._run_times:
+            out.append(RunTimesKnown(self._run_times))
         out.append(LeavesChanged(leaves_of(self.topology)))
         out.append(NodesChanged(tuple(facts.node for facts in self.nodes.values())))
         out += self._known_of_faults()
@@ -1198,7 +1215,7 @@ class World:
                 self._dirty_nodes[node] = None
 
     def _check_chips(self, record: PodRecord) -> None:
-        """Tell of a pod that holds chips, and nobody knows which."""
+        """Report a pod whose chips are not known."""
         if not record.node or not (record.asked or record.chip_text):
             return
         facts = self.nodes.get(record.node)
@@ -1385,7 +1402,7 @@ class World:
         return True
 
     def _spare(self, group: Group, job: Job | None, pods: list[PodRecord]) -> None:
-        """Who says since that we are to delete nobody loses nobody else."""
+        """Drop pending deletions of a job that no longer lets us delete its pods."""
         wants = job is not None and self.mode_of(job).is_ours
         if pods and not wants:
             group.doomed = NO_NAMES
@@ -1399,6 +1416,12 @@ class World:
         group = self.groups.get(job)
         if group is not None:
             group.record, group.doomed = record, NO_NAMES
+
+    def _tell_run_times(self, out: list[Event]) -> None:
+        """Report the running times that were read."""
+        if self._run_times_changed:
+            self._run_times_changed = False
+            out.append(RunTimesKnown(self._run_times))
 
     def _tell_faults(self, out: list[Event]) -> None:
         """Report the faults that were read."""
@@ -1422,7 +1445,7 @@ class World:
             yield DeletionsKnown(self._deletions)
 
     def _tell_retries(self, group: Group, job: Job) -> Iterator[Event]:
-        """How often pods have failed, by whoever scheduled before; said once."""
+        """Report once the retries that the previous leader counted as used."""
         left = self._retries.get(group.name)
         if left is None or not job.recovery.retries or group.record is not None:
             return
@@ -1447,7 +1470,7 @@ class World:
                 yield PodsRefused(group.name, (pod.number,), pod.refused)
 
     def _note_watched(self, group: Group) -> None:
-        """A job that has pods is one of which it is said who runs."""
+        """Queue a job with placed pods for a report of its running pods."""
         group.is_watched = group.is_watched and bool(group.placed)
         if group.placed and not group.is_watched:
             self._started[group.name] = None
@@ -1474,7 +1497,7 @@ class World:
             group,
             [p for p in pods if (p.state is State.FAILED and p.node) or p.is_stranded],
         )
-        # Whoever scheduled before has counted what it was about to delete.
+        # The previous leader has counted the pods that it was about to delete.
         left = (pod for pod in pods if not group.is_doomed(pod))
         found = ailments_of(left, job.recovery)
         if found != group.ailing:
@@ -1761,7 +1784,7 @@ def _begun(group: Group) -> tuple[int, ...]:
 
 
 def _last_bound(group: Group) -> float | None:
-    """When the last of its pods was bound that do not run; None if nobody knows."""
+    """When the last pod that does not run yet was bound; None if unknown."""
     late = (p.bound_at for p in group.pods.values() if p.holds and not p.runs)
     return max(late, default=0.0) or None
 

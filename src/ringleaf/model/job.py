@@ -13,6 +13,7 @@ from ringleaf.model.job_labels import Firmness, Network, Schema, Strategy, type_
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.model.run_time import NO_ORIGIN, Origin, RunTime
 
 RANK: Final = 40
 """Bytes of the number of a pod in a tuple, roughly."""
@@ -89,6 +90,8 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         alike: Further products that it may be of; nothing tells them from its own.
         declined: Labels for which it wants no default of the operator's settings.
         assumed: Labels whose values are those defaults.
+        origin: Its user, and its name without its number.
+        run_time: How long it is predicted to run, if it states no ``estimate_s``.
 
     """
 
@@ -120,6 +123,8 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     alike: tuple[str, ...] = ()
     declined: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    origin: Origin = NO_ORIGIN
+    run_time: RunTime | None = None
 
     @property
     def wanted(self) -> str:

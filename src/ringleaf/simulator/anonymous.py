@@ -24,6 +24,7 @@ from ringleaf.model.demand import (
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
+from ringleaf.model.run_time import NO_ORIGIN
 from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator.dump import State, node_keys
 
@@ -230,6 +231,7 @@ class _Hidden:
             job,
             name=self._names.jobs[job.name],
             queue=self._queue_name(job.queue),
+            origin=NO_ORIGIN,
             demand=self._demand(job.demand),
             roles=tuple(
                 replace(

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ringleaf.model.job import Job
 from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.model.run_time import NO_ORIGIN, Origin
 from ringleaf.simulator.shapes import Crowd, Flags, Ints, Reals
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Ending, Site, Work, Workload
@@ -35,6 +36,7 @@ class Batch(Struct, frozen=True):
         block: Nodes of a logical SuperPoD; 0 for no wish.
         queue: Their queue, by number.
         estimate_s: Seconds they are sure to have ended after; 0 where it is not told.
+        origin: Their user and program, by number.
 
     """
 
@@ -48,6 +50,7 @@ class Batch(Struct, frozen=True):
     block: Ints
     queue: Ints
     estimate_s: Reals
+    origin: Ints | None = None
 
 
 class Account(Struct, frozen=True):
@@ -124,6 +127,7 @@ def workload_of(
     factor: float = 1.0,
     amplitude: float = 0.0,
     queues: Sequence[str] = (DEFAULT_QUEUE,),
+    origins: Sequence[Origin] = (NO_ORIGIN,),
     notes: Sequence[str] = (),
 ) -> Workload:
     """The workload of *batches*, which are asked for anew each time.
@@ -146,7 +150,9 @@ def workload_of(
     return Workload(
         name=name,
         about=about,
-        works=lambda: _works(batches(), crowd, clock, kinds, queues),
+        works=lambda: _works(
+            batches(), crowd, clock, kinds=kinds, queues=queues, origins=origins
+        ),
         n_jobs=total.n_jobs,
         span_s=last,
         load=total.chip_s / (site.chips * last) if last else 0.0,
@@ -168,12 +174,15 @@ def _works(
     batches: Iterator[Batch],
     crowd: Crowd,
     clock: Clock,
+    *,
     kinds: Sequence[str],
     queues: Sequence[str],
+    origins: Sequence[Origin],
 ) -> Iterator[Work]:
     """The jobs of *batches*, one by one."""
     number = 0
     for batch in batches:
+        none = np.zeros(len(batch.at), np.int64)
         rows = zip(
             clock(batch.at).tolist(),
             *(
@@ -181,12 +190,13 @@ def _works(
                 for column in (
                     *(batch.runs_s, batch.chips, batch.ground, batch.kind),
                     *(batch.ending, batch.common, batch.block, batch.queue),
-                    batch.estimate_s,
+                    *(batch.estimate_s, none if batch.origin is None else batch.origin),
                 )
             ),
             strict=True,
         )
-        for at, runs_s, chips, n, kind, end, common, block, queue, estimate in rows:
+        for at, runs_s, chips, n, kind, end, common, block, queue, *told in rows:
+            estimate, origin = told
             ground, shape = crowd.grounds[n], crowd.shape(n, chips, block)
             job = Job(
                 name=f"{kinds[kind]}-{number}",
@@ -198,6 +208,7 @@ def _works(
                 queue=queues[queue],
                 created=at,
                 estimate_s=estimate or None,
+                origin=origins[origin],
             )
             yield Work(job, at, float(runs_s), ENDINGS[end], kinds[kind])
             number += 1

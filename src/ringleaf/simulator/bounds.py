@@ -109,7 +109,7 @@ def makespan_bound(site: Site, works: Iterable[Work]) -> tuple[float, str]:
 
     ``area``: all chips busy from some arrival on. ``nodes``: pods of more than half a
     node have it for themselves. ``single``: jobs of more than half the cluster run one
-    at a time. ``longest``: nobody ends before having run.
+    at a time. ``longest``: no job ends before its running time.
     """
     classes: dict[Product, _Class] = {}
     for product in {node.product for node in site.nodes}:
@@ -164,7 +164,7 @@ def utilisation_bound(site: Site, workload: Workload, warm: int) -> float | None
 def mean_jct_bound(chips: int, works: Iterable[Work]) -> float | None:
     """The least mean time from arrival to end.
 
-    One machine as fast as all chips together serves whoever has the least work left:
+    One machine as fast as all chips together serves the job with the least work left:
     no schedule has a smaller mean. Nor is any job faster than alone.
     """
     alone = total = 0.0
@@ -184,7 +184,7 @@ def mean_jct_bound(chips: int, works: Iterable[Work]) -> float | None:
 def _served(
     left: list[tuple[float, float]], since: float, until: float, chips: int
 ) -> float:
-    """Serve the shortest first from *since* to *until*; the times of those who end."""
+    """Serve the shortest job first; the summed completion times of jobs that end."""
     total, now = 0.0, since
     while left:
         work, arrived = left[0]

@@ -48,7 +48,7 @@ from ringleaf.simulator.trial import Happening, Observer, Scheduler, Trial, Work
 from ringleaf.simulator.uplinks import LinkDegrees
 
 PATIENCE_S: Final = 7 * 86400.0
-"""How long those who are left may wait while nobody works and nobody comes."""
+"""How long pending jobs may wait while no job runs and no job arrives."""
 MAX_AT_ONCE: Final = 10_000
 """Steps at one and the same time after which a run is given up."""
 MAX_IN_VAIN: Final = 1000
@@ -179,8 +179,8 @@ class Clock:
 
     Args:
         trial: What is played.
-        scheduler: Who decides.
-        observers: Who is told of everything.
+        scheduler: Decides.
+        observers: Receive everything that happens.
         degrees: How much jobs share links, where they slow each other down; without it
             as definition 7 (c) counts them.
 
@@ -206,11 +206,11 @@ class Clock:
         self._crossing_is_new = False
         self._wakes: set[float] = set()
         self._broken: dict[str, int] = {}
-        """Nodes that are not well -> the chips of which nobody can use."""
+        """Nodes with a fault -> their unusable chips."""
         self._leaf_of = {n.name: n.leaf for n in trial.site.nodes if n.leaf is not None}
         self._at_once = 0
         self._moved_at = 0.0
-        """When somebody last came, began to work or was over."""
+        """When a job last arrived, started or ended."""
         self._told: list[tuple[str, tuple[Any, ...]]] = []
         self._taken = [0, 0]
         """How many works and happenings were taken from the trial."""
@@ -242,7 +242,7 @@ class Clock:
     def next_at(self) -> float:
         """When something happens next; never, when all is over.
 
-        Once nobody works and nobody comes, those who wait are left after a while.
+        Once no job runs and no job arrives, pending jobs are given up after a while.
         """
         work, happening = self._next_work, self._next_happening
         at = self._agenda.next_at
@@ -368,7 +368,7 @@ class Clock:
         return JobGone(name)
 
     def _refuse(self, name: str) -> JobGone:
-        """Nobody waits for what can never be."""
+        """Remove a job that can never be placed."""
         if self._lives.pop(name, None) is not None:
             self.tally.refused += 1
         return JobGone(name)
@@ -535,7 +535,7 @@ class Clock:
             self._work_at(life, 1.0)
 
     def _slow_down(self) -> None:
-        """Who shares links with more or fewer jobs than before ends at another time."""
+        """Update the speed, and so the end, of jobs that cross leaves."""
         self._crossing_is_new = False
         if not self._crossing:
             return

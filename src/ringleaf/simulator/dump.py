@@ -36,7 +36,7 @@ from ringleaf.simulator.encode import whole
 Plain = dict[str, Any]
 
 ALWAYS: Final = frozenset({"cpu", "memory", "pods"})
-"""Resources that are written whether somebody asks for them or not."""
+"""Resources that are written even if no pod requests them."""
 MOST: Final = 1_000_000
 """The largest number of a block or of a SuperPoD in a scenario."""
 GRACE_S: Final = 30
@@ -45,7 +45,7 @@ NO_VALUE: Final = "(none)"
 """A value that no label has."""
 
 
-NOBODY: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
+NONE_ENDING: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
 
 
 class State(Struct, frozen=True):
@@ -56,7 +56,7 @@ class State(Struct, frozen=True):
     leaves: tuple[Leaf, ...] = ()
     queues: tuple[Queue, ...] = ()
     jobs: tuple[JobArrived, ...] = ()
-    ending: Mapping[str, tuple[int, ...]] = NOBODY
+    ending: Mapping[str, tuple[int, ...]] = NONE_ENDING
 
     @property
     def demands(self) -> Iterator[Demand]:
@@ -155,7 +155,7 @@ def _running(state: State, event: JobArrived, holders: "_Holders", now: float) -
 
 
 def _held(job: Job) -> Job:
-    """A job that nobody moves: what it asked of its nodes is past."""
+    """Return a job that stays where it is, without its constraints on nodes."""
     return replace(
         job,
         demand=_use(job.demand),
@@ -177,7 +177,7 @@ def _placement(given: Placement, job: Job, holders: "_Holders") -> Plain:
 
 
 class _Holders:
-    """Who holds which chip: the first who says so, as in the engine."""
+    """The holder of each chip: the first pod that claims it, as in the engine."""
 
     def __init__(self, state: State) -> None:
         self._sizes = {node.name: node.chips for node in state.nodes}

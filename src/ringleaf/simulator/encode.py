@@ -35,8 +35,10 @@ from ringleaf.engine.event import (
     QueueChanged,
     QueueGone,
     RepairKnown,
+    RunTimesKnown,
     TimerFired,
 )
+from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
     Demand,
@@ -61,6 +63,7 @@ from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
 from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import JobType, LeafState, Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
+from ringleaf.model.run_time import RunTime, base_name
 from ringleaf.model.settings import (
     JobRequests,
     LeafChoice,
@@ -238,8 +241,10 @@ def job(value: Job) -> Plain:
             "estimate-seconds": value.estimate_s and whole(value.estimate_s),
             "critical": value.critical,
             "podless": value.podless,
+            "run-time": value.run_time and _run_time(value.run_time),
         }
     )
+    found |= _origin(value)
     found |= {} if value.sp_block is None else {"sp-block": value.sp_block}
     found |= {} if value.min_available is None else {"min-member": value.min_available}
     found |= {"finished": [*value.finished]} if value.finished else {}
@@ -249,6 +254,30 @@ def job(value: Job) -> Plain:
     found |= {"fault-scheduling": "off"} if FAULT_SCHEDULING in value.declined else {}
     found |= recovery(value.recovery)
     return found | {"created": whole(value.created)}
+
+
+def _origin(value: Job) -> Plain:
+    """The user of a job, and its name without its number where it is another one."""
+    user, name = value.origin.user, value.origin.name
+    found = {"user": user} if user else {}
+    usual = base_name(value.name) if user else ""
+    return found | ({} if name == usual else {"program": name})
+
+
+def _run_time(value: RunTime) -> Plain:
+    return {
+        "median-seconds": value.median_s,
+        "most-seconds": value.most_s,
+        "runs": value.n_runs,
+        "by": str(value.by),
+    }
+
+
+def run_series(value: RunSeries) -> Plain:
+    """One of ``run-times-known``."""
+    found: Plain = {"by": str(value.by), "queue": value.queue}
+    found |= _kept({"user": value.user, "name": value.name, "chips": value.chips})
+    return found | {"steps": [*value.steps]}
 
 
 def recovery(value: Recovery) -> Plain:
@@ -506,6 +535,9 @@ _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
         FaultsKnown: lambda e: {"faults-known": [fault(each) for each in e.faults]},
         DeletionsKnown: lambda e: {
             "deletions-known": [deletion(each) for each in e.deletions]
+        },
+        RunTimesKnown: lambda e: {
+            "run-times-known": [run_series(each) for each in e.series]
         },
         NodesChanged: lambda e: {"nodes": [node(each) for each in e.nodes]},
         NodesGone: lambda e: {"nodes-gone": [*e.names]},

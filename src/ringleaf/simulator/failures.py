@@ -142,7 +142,7 @@ class _Course:
         self._whole = {kind: parts for kind, parts, *_ in self._kinds}
         """Of every kind the parts that are whole, if none is repaired."""
         self._heap: list[tuple[float, int, int]] = []
-        """When what of which kind fails (-1: somebody), or is repaired."""
+        """Time, kind and part of a repair; a failure has part -1, drawn later."""
 
     def happenings(self) -> Iterator[Happening]:
         for index in range(len(self._kinds)):

@@ -1,7 +1,7 @@
 """What is wrong with plain values, in one line: what, where, found and wanted.
 
-msgspec finds the fault; its message is only read for the place. What the place wants
-is told by whoever knows the format.
+msgspec finds the fault; its message is only read for the place. The caller knows the
+format, and says what the place wants.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The cluster over time as a film: who holds each node, still after still.
+"""The cluster over time as a film: the job that holds each node, still after still.
 
 A still is taken at whole multiples of an interval. When there are as many as a film
 holds, every second one is dropped and the interval doubles, so that a film takes the
@@ -25,7 +25,7 @@ MOST_STILLS: Final = 240
 """Stills that a film holds at most."""
 OF_ARRIVALS: Final = 3 / 4
 """Part of a film that is for the time in which jobs arrive; the rest is for after."""
-NOBODY: Final = -1
+NO_JOB: Final = -1
 
 Grid = NDArray[np.integer[Any]]
 """A number for every still and node."""
@@ -46,7 +46,7 @@ class Stills:
 
     Args:
         owner: The job that has most chips of a node, by its place in the list of jobs
-            and from 1; 0 is nobody.
+            and from 1; 0 is no job.
         used: Chips of it that jobs hold.
         health: How it is.
 
@@ -108,7 +108,7 @@ class Film:
         self._holds: list[dict[int, int]] = [{} for _node in nodes]
         """Of every node, the jobs that hold chips of it, and how many."""
         self._changed: set[int] = set()
-        self._owner = np.full(len(nodes), NOBODY, np.int32)
+        self._owner = np.full(len(nodes), NO_JOB, np.int32)
         self._used = np.zeros(len(nodes), np.uint8)
 
     # Time.
@@ -133,11 +133,11 @@ class Film:
         for node in self._changed:
             holds = self._holds[node]
             self._owner[node] = min(
-                holds, key=lambda job: (-holds[job], job), default=NOBODY
+                holds, key=lambda job: (-holds[job], job), default=NO_JOB
             )
             self._used[node] = sum(holds.values())
         self._changed.clear()
-        present = np.unique(self._owner[self._owner != NOBODY]).tolist()
+        present = np.unique(self._owner[self._owner != NO_JOB]).tolist()
         self._seen |= {number: self._roles[number] for number in present}
         health = _health_of(self._nodes, self._scheduler.view.cluster)
         return Stills(self._owner[None].copy(), self._used[None].copy(), health[None])
@@ -222,7 +222,7 @@ class Film:
         named = {group: i for i, group in enumerate(dict.fromkeys(groups))}
         seen = sorted(self._seen)
         stills = _joined(self._taken, len(self._nodes))
-        known = np.array([NOBODY, *seen])
+        known = np.array([NO_JOB, *seen])
         owner = np.searchsorted(known, stills.owner).astype(np.uint32)
         return {
             "interval_s": self.interval_s,

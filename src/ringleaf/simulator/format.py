@@ -14,6 +14,7 @@ from ringleaf.model.demand import Effect, Match, Operator
 from ringleaf.model.fault import Cause, Down, FaultMode, RestartScope, SubHealth
 from ringleaf.model.job_labels import Firmness, Schema, Strategy
 from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.model.run_time import Similarity
 from ringleaf.model.settings import DefaultAffinity, JobRequests, LeafChoice
 from ringleaf.policies.faults import CAUSES
 from ringleaf.simulator.fault import read
@@ -30,6 +31,7 @@ Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Amounts = dict[str, int | float | str]
 
 MAX_SECONDS: Final = 1e12
+Predicted = Annotated[int, Meta(gt=0, le=1 << 31)]
 Moment = Annotated[float, Meta(ge=-MAX_SECONDS, le=MAX_SECONDS)]
 
 
@@ -214,6 +216,15 @@ class RoleEntry(PodEntry, frozen=True, kw_only=True):
     rank_index: list[Index] = field(default_factory=list)
 
 
+class RunTimeEntry(_Entry, frozen=True):
+    """``run-time``: how long a job is predicted to run."""
+
+    median_seconds: Predicted
+    most_seconds: Predicted
+    runs: Index = 0
+    by: Similarity = Similarity.NAME
+
+
 class JobEntry(PodEntry, frozen=True, kw_only=True):
     """One of ``jobs``."""
 
@@ -236,6 +247,9 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     queue: str = DEFAULT_QUEUE
     priority: Priority = 0
     estimate_seconds: Annotated[float, Meta(gt=0, le=MAX_SECONDS)] | None = None
+    user: str = ""
+    program: str | None = None
+    run_time: RunTimeEntry | None = None
     preemptable: bool = True
     preempts: bool = True
     critical: bool = False
@@ -274,7 +288,7 @@ class ArrivalEntry(JobEntry, frozen=True, kw_only=True):
 
 
 class QueueEntry(_Entry, frozen=True):
-    """One of ``queues``: who may use how much of the cluster."""
+    """One of ``queues``: how much of the cluster its jobs may use."""
 
     name: str
     weight: Annotated[int, Meta(ge=1, le=65535)] = 1
@@ -355,10 +369,21 @@ class RecordEntry(_Entry, frozen=True):
 
 
 class RepairEntry(_Entry, frozen=True):
-    """``repair-known``: the repair of a job that somebody else began."""
+    """``repair-known``: the repair of a job that another scheduler began."""
 
     job: str
     record: RecordEntry
+
+
+class RunSeriesEntry(_Entry, frozen=True):
+    """One of ``run-times-known``."""
+
+    by: Similarity
+    queue: str = DEFAULT_QUEUE
+    user: str = ""
+    name: str = ""
+    chips: Index = 0
+    steps: list[Index] = field(default_factory=list)
 
 
 class FaultEntry(_Entry, frozen=True):
@@ -397,6 +422,7 @@ class EventEntry(_Entry, frozen=True):
     repair_known: RepairEntry | UnsetType = UNSET
     faults_known: list[FaultEntry] | UnsetType = UNSET
     deletions_known: list[DeletionEntry] | UnsetType = UNSET
+    run_times_known: list[RunSeriesEntry] | UnsetType = UNSET
     nodes: list[NodeEntry] | UnsetType = UNSET
     nodes_gone: list[str] | UnsetType = UNSET
     leaves: dict[str, LeafEntry] | UnsetType = UNSET
@@ -549,6 +575,14 @@ WANTED: Final[Mapping[str, str]] = {
     "queue": "the name of a queue",
     "priority": "a whole number from -2147483648 to 2147483647",
     "estimate-seconds": "a number of seconds above 0",
+    "user": "text",
+    "program": "text",
+    "run-time": "a mapping with median-seconds and most-seconds",
+    "median-seconds": "a whole number from 1 to 2147483648",
+    "most-seconds": "a whole number from 1 to 2147483648",
+    "runs": _FROM_0,
+    "by": f"one of {', '.join(Similarity)}",
+    "steps": "a list of whole numbers from 0",
     "preemptable": "true or false",
     "preempts": "true or false",
     "critical": "true or false",
@@ -597,6 +631,7 @@ WANTED: Final[Mapping[str, str]] = {
     "repair-known": "a mapping with job and record",
     "faults-known": "a list of faults",
     "deletions-known": "a list of jobs and how many of their pods were deleted",
+    "run-times-known": "a list of running times of similar jobs",
     "pods": _FROM_0,
     "ailments": "a list of pods and what is wrong with them",
     "cause": f"one of {', '.join(Cause)}",
@@ -675,6 +710,7 @@ OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
 # Keys of which an element is something else in these mappings.
 OWN_ELEMENT_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
     (FaultEntry, "jobs"): "the name of a job",
+    (RunSeriesEntry, "steps"): "a step of the grid, a whole number from 0",
 }
 
 

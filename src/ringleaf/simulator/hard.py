@@ -4,8 +4,9 @@ Each round has four acts. In the first, as many one-chip jobs come as there are 
 scheduler that spreads them leaves no ring whole, one that packs them leaves nearly all.
 In the second, as many jobs of a node as there are leaves. In the third the cluster is
 filled with one-chip jobs, and all go but one of each ring's worth; in the fourth with
-jobs of a node, and all go but one of each leaf's worth: how bad that is, depends on who
-sits beside whom. After each come gangs from two nodes to a quarter of the cluster.
+jobs of a node, and all go but one of each leaf's worth: how bad that is depends on
+which jobs share a leaf. After each come gangs from two nodes to a quarter of the
+cluster.
 """
 
 from collections.abc import Iterator
@@ -75,8 +76,9 @@ def _cut(crowd: Crowd, order: Order) -> Iterator[Batch]:
 
 
 def _slice(batch: Batch, start: int, stop: int) -> Batch:
-    columns = (getattr(batch, name)[start:stop] for name in batch.__struct_fields__)
-    return Batch(*columns)
+    columns = {name: getattr(batch, name) for name in batch.__struct_fields__}
+    known = {name: each for name, each in columns.items() if each is not None}
+    return Batch(**{name: each[start:stop] for name, each in known.items()})
 
 
 def _acts(crowd: Crowd, order: Order) -> Iterator[Batch]:

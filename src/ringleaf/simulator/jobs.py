@@ -9,6 +9,7 @@ from ringleaf.model.fault import FaultMode, Recovery
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
 from ringleaf.model.product import Product
+from ringleaf.model.run_time import Origin, RunTime, base_name
 from ringleaf.policies.products import NO_NPU
 from ringleaf.simulator.checks import good_name, known_product, rank_words
 from ringleaf.simulator.demands import demand_of
@@ -17,6 +18,7 @@ from ringleaf.simulator.format import (
     JobEntry,
     PodEntry,
     RoleEntry,
+    RunTimeEntry,
     wanted_at,
 )
 from ringleaf.simulator.source import BadInput, brief
@@ -58,6 +60,8 @@ def job_of(
         priority=entry.priority,
         created=at if entry.created is None else entry.created,
         estimate_s=entry.estimate_seconds,
+        origin=origin_of(entry),
+        run_time=_run_time(entry.run_time),
         preemptable=entry.preemptable,
         preempts=entry.preempts,
         critical=entry.critical,
@@ -74,6 +78,21 @@ def job_of(
         )
     _check_finished(path, job)
     return job
+
+
+def origin_of(entry: JobEntry) -> Origin:
+    """The user of a job, and its name without its number, which counts with a user."""
+    name = entry.program
+    if name is None:
+        name = base_name(entry.name) if entry.user else ""
+    return Origin(entry.user, name)
+
+
+def _run_time(entry: RunTimeEntry | None) -> RunTime | None:
+    if entry is None:
+        return None
+    most_s = max(entry.median_seconds, entry.most_seconds)
+    return RunTime(entry.median_seconds, most_s, entry.runs, entry.by)
 
 
 def _check_finished(path: str, job: Job) -> None:

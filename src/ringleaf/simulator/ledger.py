@@ -140,7 +140,7 @@ class Ledger:
                 self._row(entry, None, REFUSED)
 
     def finish(self, now: float) -> None:
-        """Who is left is written down in the order in which they came."""
+        """Write the jobs that are left, in the order of their arrival."""
         del now
         for entry in self._entries.values():
             self._row(entry, None, LEFT)

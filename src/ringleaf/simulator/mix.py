@@ -59,7 +59,7 @@ class Figures(Struct, frozen=True):
         title: What it is.
         source: Where the figures come from.
         licence: Under which they may be used.
-        cite: Whom to credit.
+        cite: The authors to credit.
         changed: What was done to them.
         jobs: Jobs of the original.
         mean_chips: Chips of a job.

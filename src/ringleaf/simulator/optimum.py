@@ -24,7 +24,7 @@ class Ground(Struct, frozen=True):
 
     Args:
         free: Free nodes under each leaf.
-        crossed: Gangs that cross each leaf; none says nobody does.
+        crossed: Gangs that cross each leaf; empty if no gang does.
         cap: Gangs that may cross one leaf.
         inside: Gangs of fewer nodes than this stay under one leaf.
 

@@ -13,9 +13,10 @@ from ringleaf.engine.event import JobArrived
 from ringleaf.explain.survey import NetworkView, network_view
 from ringleaf.framework.instruction import Bind
 from ringleaf.framework.job_state import JobState, Phase
-from ringleaf.framework.reservation import Reservation
+from ringleaf.framework.reservation import Reservation, ends_at
+from ringleaf.framework.run_times import prediction_words
+from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.statement import Statement
-from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
 from ringleaf.model.job import Job
 from ringleaf.model.uplinks import NOWHERE
@@ -74,7 +75,7 @@ def is_over(job_state: JobState) -> bool:
 def plain(run: Run) -> Plain:
     """The run as plain values, as ``plan --json`` prints it."""
     reservations = run.engine.reservations.values()
-    cluster = run.engine.view.cluster
+    view = run.engine.view
     waits = waits_of(run)
     return {
         "decisions": [
@@ -84,7 +85,7 @@ def plain(run: Run) -> Plain:
         "instructions": [
             {"at": whole(step.at)} | told for step in run.steps for told in step.told
         ],
-        "reservations": [reservation_told(cluster, each) for each in reservations],
+        "reservations": [reservation_told(view, each) for each in reservations],
     }
 
 
@@ -166,8 +167,9 @@ def waits_of(run: Run) -> dict[str, Wait]:
     return found
 
 
-def reservation_told(cluster: Cluster, reservation: Reservation) -> Plain:
+def reservation_told(view: SchedulerState, reservation: Reservation) -> Plain:
     """A reservation as plain values; without a time while none is known."""
+    cluster, ready_at = view.cluster, reservation.ready_at(view.now)
     nodes = [cluster.index[each.node] for each in reservation.placements]
     leaves = [leaf.name for leaf in map(cluster.leaf_of, nodes) if leaf is not None]
     superpods = {cluster.superpod.item(node) for node in nodes} - {NOWHERE}
@@ -180,12 +182,24 @@ def reservation_told(cluster: Cluster, reservation: Reservation) -> Plain:
         "leaves": list(dict.fromkeys(leaves)),
         "superpods": sorted(superpods),
         "since": whole(reservation.since),
-        "ready-at": None
-        if reservation.ready_at == inf
-        else whole(reservation.ready_at),
+        "ready-at": None if ready_at == inf else whole(ready_at),
         "held-by": sorted(reservation.blockers),
+        "predicted": list(_predicted(view, reservation)),
     }
     return {key: value for key, value in found.items() if value not in (None, [], "")}
+
+
+def _predicted(view: SchedulerState, reservation: Reservation) -> Iterator[Plain]:
+    """The jobs in its way whose ends are predicted, the last one first."""
+    found = [
+        (ends_at(other, view.now), name, other)
+        for name, other in reservation.blockers.items()
+        if other.job.estimate_s is None and not other.terminating
+    ]
+    for end, name, other in sorted(found, key=lambda each: (-each[0], each[1])):
+        if other.job.run_time is not None and other.started is not None:
+            why = prediction_words(other.job, view.now - other.started)
+            yield {"job": name, "ends-at": whole(end), "by": why}
 
 
 def happenings(run: Run) -> Iterator[tuple[float, bool, Plain]]:

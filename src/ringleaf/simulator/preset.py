@@ -1,4 +1,4 @@
-"""What somebody asks of a workload that has a name."""
+"""Workloads that have a name, and the parameters that a user gives them."""
 
 from collections.abc import Callable
 from typing import Final
@@ -43,7 +43,7 @@ USUAL: Final = Knobs()
 
 
 class Order(Struct, frozen=True):
-    """What somebody wants of a preset: its seed, offered load, number of jobs."""
+    """The parameters of a preset: its seed, offered load, number of jobs."""
 
     seed: int
     load: float

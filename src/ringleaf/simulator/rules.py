@@ -129,7 +129,7 @@ def _placed(path: str, remark: Remark) -> str:
 
 
 def _key(step: object) -> str | int:
-    """A step of a path; whoever wrote the file may use any value as a key."""
+    """A step of a path; a file may have any value as a key."""
     return step if isinstance(step, int) and step is not True else str(step)
 
 

@@ -106,7 +106,7 @@ class _Clock:
         self._agenda: Agenda[Event] = Agenda()
         self._wakes: set[float] = set()
         self._bound: Counter[tuple[str, int]] = Counter()
-        """How often a pod was bound: who comes after one that ended is another."""
+        """How often a pod was bound: its replacement has a higher count."""
         self._ends: dict[int, list[int]] = {}
         """What is to end -> how often its pods had been bound then."""
         self.steps: list[Step] = []

@@ -1,7 +1,7 @@
 """How much of a cluster is allocated when more is asked than there is (metric 2).
 
-Two ways to ask too much, both without a line to wait in: a job that finds no place at
-once is gone. So they measure where jobs are put, and nothing of who goes first.
+Two workloads ask for too much, both without a queue: a job that finds no place at once
+is gone. So they measure where jobs are placed, not the order of jobs.
 """
 
 from collections import Counter
@@ -120,7 +120,7 @@ def static_fill(
     *,
     demand: float = DEMAND,
 ) -> Fill:
-    """Jobs come in a random order until they ask for *demand* of C; nobody leaves."""
+    """Submit jobs in random order until they ask for *demand* of C; no job ends."""
     floor, placed = _Floor(site), 0
     came = comers(site, works, seed, demand=demand)
     for number, work in enumerate(came):
@@ -160,7 +160,7 @@ def capacity_bound(site: Site, came: Sequence[Work]) -> float:
 
 
 def rule_bound(site: Site, came: Sequence[Work], settings: Settings) -> float:
-    """The same for those who keep the rule for leaves.
+    """Like ``capacity_bound``, for schedulers that keep the rule for leaves.
 
     Every product by itself. Jobs of whole nodes keep the rule for leaves, of which each
     may stand in parts under several; smaller ones fill what is left. Needs the extra
@@ -240,7 +240,7 @@ class _Churn:
         self._scheduler = scheduler
         self.floor = _Floor(site)
         self._ends: list[tuple[float, str, float]] = []
-        """When who ends, and all the time that it runs."""
+        """When a job ends, its name, and its whole running time."""
         self._gone: list[Event] = []
         self._number = 0
         self.now = 0.0
@@ -272,7 +272,7 @@ class _Churn:
         How long jobs of a loss system run does not matter to how many of each are
         there, only how often they come times that (Erlang's formula is insensitive). So
         for a while they come as often as they would be there and all stay one unit of
-        time on average; then everybody is somewhere in the middle of its own time.
+        time on average; then every job is somewhere in the middle of its own time.
         """
         weights = np.array([work.runs_s for work in works])
         first, more = int(draws.poisson(n)), int(draws.poisson(SETTLING * n))
@@ -292,7 +292,7 @@ class _Churn:
         self.placed = 0
 
 
-def _place(  # noqa: PLR0917 - who, where, which, when
+def _place(  # noqa: PLR0917 - by what, where, which, when
     scheduler: Scheduler,
     floor: _Floor,
     work: Work,

@@ -55,6 +55,7 @@ from ringleaf.simulator.then import Later, Stage, read_then
 
 RUN_ONLY: Final = (
     *("queue", "priority", "estimate-seconds", "preemptable", "preempts"),
+    *("user", "program", "run-time"),
     *("critical", "podless", "created", "started", "host-ports", "pod-labels"),
     *("namespace", "waiting-since", "ending"),
     *("pod-affinity", "pod-anti-affinity", "spread", "preferred-node-affinity"),
@@ -62,7 +63,7 @@ RUN_ONLY: Final = (
 )
 """Keys of jobs and roles that only the engine heeds, or the plugins it asks."""
 
-NOBODY: Final[Mapping[str, float]] = MappingProxyType({})
+NO_TIMES: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class Scenario(Struct, frozen=True):
@@ -83,7 +84,7 @@ class Scenario(Struct, frozen=True):
     conf: Conf | None = None
     tenants: tuple[JobArrived, ...] = ()
     ending: tuple[PodsEnding, ...] = ()
-    since: Mapping[str, float] = NOBODY
+    since: Mapping[str, float] = NO_TIMES
     then: tuple[Later, ...] = ()
     until: float = 0.0
     grace_s: float = 0.0

@@ -1,4 +1,4 @@
-"""How many chips somebody wants, made into pods that a cluster takes.
+"""Shapes a number of chips into pods that a cluster takes.
 
 Ascend takes 1, 2, 4 or 8 chips in one pod, and whole nodes above (16 chips on A3): what
 is wanted is rounded up. In SuperPoDs a job of more than a block of nodes is whole

@@ -113,7 +113,7 @@ def _yaml(text: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         problem = " ".join(filter(None, [error.context, error.problem]))
         mark = error.problem_mark or error.context_mark
-        where = _at(mark) if mark else ""
+        where = _at(mark, text) if mark else ""
         raise BadInput(f"{where}{_NEITHER}: {problem}", _tab_hint(text, mark)) from None
     except yaml.reader.ReaderError as error:
         character = f"the character {error.character:#04x}"
@@ -130,7 +130,11 @@ def _tab_hint(text: str, mark: Any) -> str | None:  # noqa: ANN401
     return "indent with spaces, not tabs" if tabbed else None
 
 
-def _at(mark: Any) -> str:  # noqa: ANN401 - it differs between the parsers
+def _at(mark: Any, text: str = "") -> str:  # noqa: ANN401 - it differs between parsers
+    """Where a mark is; one behind the last line of *text* is at the end of that."""
+    lines = text.splitlines()
+    if lines and mark.line >= len(lines):
+        return f"line {len(lines)}, column {len(lines[-1]) + 1}: "
     return f"line {mark.line + 1}, column {mark.column + 1}: "
 
 

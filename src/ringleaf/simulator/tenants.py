@@ -107,7 +107,7 @@ def read_tenants(
 
 
 class _Reader:
-    """Reads placements; remembers who holds which chip."""
+    """Reads placements; remembers the job that holds each chip."""
 
     def __init__(self, stands: Stands) -> None:
         self._sizes, self._lost = stands.sizes, stands.lost

@@ -31,8 +31,10 @@ from ringleaf.engine.event import (
     QueueChanged,
     QueueGone,
     RepairKnown,
+    RunTimesKnown,
     TimerFired,
 )
+from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Cause, Deletion, Fault, PodFault, Record, RestartScope
 from ringleaf.model.job import Job, Previous
@@ -62,6 +64,7 @@ from ringleaf.simulator.format import (
     PodsRunEntry,
     QueueEntry,
     RepairEntry,
+    RunSeriesEntry,
     SettingsEntry,
     ThenEntry,
     wanted_at,
@@ -313,6 +316,21 @@ class Reader(Struct, frozen=True):
             )
         )
 
+    def _run_times_known(self, _path: str, entries: list[RunSeriesEntry]) -> Event:
+        return RunTimesKnown(
+            tuple(
+                RunSeries(
+                    by=each.by,
+                    queue=each.queue,
+                    user=each.user,
+                    name=each.name,
+                    chips=each.chips,
+                    steps=tuple(each.steps),
+                )
+                for each in entries
+            )
+        )
+
     def _deletions_known(self, _path: str, entries: list[DeletionEntry]) -> Event:
         return DeletionsKnown(
             tuple(Deletion(each.deleted_at, each.job, each.pods) for each in entries)
@@ -390,6 +408,7 @@ FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
         "repair-known": RepairKnown,
         "faults-known": FaultsKnown,
         "deletions-known": DeletionsKnown,
+        "run-times-known": RunTimesKnown,
         "nodes": NodesChanged,
         "nodes-gone": NodesGone,
         "leaves": LeavesChanged,

@@ -22,6 +22,7 @@ import numpy as np
 from msgspec import Struct
 
 from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.model.run_time import NO_ORIGIN, Origin, base_name
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.preset import USUAL, Knobs, check, stream
@@ -59,9 +60,11 @@ class Columns(Struct, frozen=True):
         estimate: Seconds that it was expected to run at most.
         begin: When it began to run, in files without ``duration``.
         end: When it ended, in files without ``duration``.
+        user: Its owner.
+        program: Its name; numbers at its end do not count.
         unit: Of moments where they are numbers: s, ms, us or min.
         name: What the mapping is called.
-        about: Whose log it is, its licence, whom to credit.
+        about: The owner of the log, its licence, the authors to credit.
 
     """
 
@@ -74,6 +77,8 @@ class Columns(Struct, frozen=True):
     estimate: str = ""
     begin: str = ""
     end: str = ""
+    user: str = ""
+    program: str = ""
     unit: str = "s"
     name: str = ""
     about: str = ""
@@ -104,6 +109,7 @@ MAPPINGS: Final[Mapping[str, Columns]] = {
             queue="tenant",
             status="final_status",
             kind="class",
+            user="user",
             unit="us",
             about="SenseTime Helios, CC-BY-4.0, Hu et al., SC'21",
         ),
@@ -130,9 +136,11 @@ MAPPINGS: Final[Mapping[str, Columns]] = {
 }
 """Mappings that have a name."""
 
+_ORIGIN: Final = ("user", "program")
 _KEYS: Final = (
     *("submit", "duration", "chips", "queue", "status", "kind", "estimate"),
     *("begin", "end"),
+    *_ORIGIN,
 )
 
 _ENDINGS: Final[Mapping[str, int]] = {
@@ -158,6 +166,8 @@ class Log:
         self.ending, self.kind, self.queue = array("q"), array("q"), array("q")
         self.kinds: dict[str, int] = {}
         self.queues: dict[str, int] = {}
+        self.origin = array("q")
+        self.origins: dict[Origin, int] = {}
         self.idle = 0
         """Rows without chips or running time."""
         self.unknown: Counter[str] = Counter()
@@ -176,6 +186,7 @@ class Log:
         status: str = "",
         kind: str = "",
         estimate: float = 0.0,
+        origin: Origin = NO_ORIGIN,
     ) -> None:
         """One more job, unless there is nothing to run."""
         if chips <= 0 or duration <= 0:
@@ -194,6 +205,7 @@ class Log:
         self.kind.append(self.kinds.setdefault(kind, len(self.kinds)))
         self.queue.append(self.queues.setdefault(queue, len(self.queues)))
         self.estimate.append(max(0.0, estimate))
+        self.origin.append(self.origins.setdefault(origin, len(self.origins)))
 
     @property
     def notes(self) -> Iterator[str]:
@@ -278,6 +290,7 @@ def read_trace(
         load=load,
         factor=factor,
         queues=named,
+        origins=tuple(log.origins),
         notes=tuple(log.notes),
     )
 
@@ -369,7 +382,7 @@ def _known() -> str:
 
 
 def _own(columns: str) -> Columns:
-    """A mapping somebody wrote: ``submit=a,duration=b,chips=c``."""
+    """Read a mapping that a user wrote: ``submit=a,duration=b,chips=c``."""
     given: dict[str, str] = {}
     for each in filter(None, columns.split(",")):
         key, _equals, value = (part.strip() for part in each.partition("="))
@@ -401,6 +414,8 @@ def _places(mapping: Columns, header: Row, file: Path) -> tuple[int, ...]:
     places = []
     for key in _KEYS:
         name = getattr(mapping, key)
+        if key in _ORIGIN and mapping.name and name not in header:
+            name = ""  # some copies of a log leave its users out
         if name and name not in header:
             raise BadInput(
                 f"{file}: no column {brief(name)} for {key}, want one of "
@@ -416,7 +431,7 @@ def _take_csv(
 ) -> None:
     if len(row) != width:
         raise BadRow(f"{len(row)} columns, want {width}")
-    at, ran, chips, queue, status, kind, estimate, begin, end = places
+    at, ran, chips, queue, status, kind, estimate, begin, end, user, program = places
     unit = UNITS[mapping.unit]
     log.add(
         _moment(mapping.submit, row[at], unit),
@@ -428,6 +443,10 @@ def _take_csv(
         status=row[status] if status >= 0 else "",
         kind=row[kind] if kind >= 0 else "",
         estimate=_number(mapping.estimate, row[estimate]) if estimate >= 0 else 0.0,
+        origin=Origin(
+            row[user] if user >= 0 else "",
+            base_name(row[program] if program >= 0 else ""),
+        ),
     )
 
 
@@ -512,6 +531,7 @@ def _take_swf(log: Log, row: Row) -> None:
         queue=queue if queue != "-1" else "",
         status=row[10] if row[10] in _ENDINGS else "",
         estimate=_number("field 9", row[8]),
+        origin=Origin(*("" if row[at] == "-1" else row[at] for at in (11, 13))),
     )
 
 
@@ -525,6 +545,7 @@ class Sorted(Struct, frozen=True):
     kind: Ints
     queue: Ints
     estimate: Reals
+    origin: Ints
 
 
 def _sorted(log: Log, jobs: int | None, times: int) -> Sorted:
@@ -532,11 +553,12 @@ def _sorted(log: Log, jobs: int | None, times: int) -> Sorted:
     order = np.argsort(np.frombuffer(log.submit), kind="stable")[:jobs]
     reals = (np.frombuffer(each)[order] for each in (log.submit, log.estimate))
     submit, estimate = reals
-    duration, chips, ending, kind, queue = (
-        np.frombuffer(each, np.int64)[order]
-        for each in (log.duration, log.chips, log.ending, log.kind, log.queue)
+    whole = log.duration, log.chips, log.ending, log.kind, log.queue, log.origin
+    duration, chips, ending, kind, queue, origin = (
+        np.frombuffer(each, np.int64)[order] for each in whole
     )
-    return Sorted(submit, duration, chips * times, ending, kind, queue, estimate)
+    chips = chips * times
+    return Sorted(submit, duration, chips, ending, kind, queue, estimate, origin)
 
 
 def _batches(
@@ -562,4 +584,5 @@ def _batches(
             block=none,
             queue=rows.queue[part] if queues else none,
             estimate_s=told,
+            origin=rows.origin[part],
         )

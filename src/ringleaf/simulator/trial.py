@@ -30,7 +30,7 @@ class Ending(StrEnum):
 
 
 class Work(Struct, frozen=True):
-    """A job of a workload, and what nobody knows before: how long it runs.
+    """A job of a workload, and what the scheduler does not know: how long it runs.
 
     Args:
         job: What the scheduler is told.
@@ -144,11 +144,11 @@ class Scheduler(Protocol):
 
 
 class Observer(Protocol):
-    """Somebody who measures a run; nothing depends on them.
+    """Measures a run without any effect on it.
 
-    What happens together is told after the scheduler has heard of it all: who ended,
-    whose pods are gone and who arrived, then what the scheduler says and what comes of
-    it. Its view is that of afterwards all the while.
+    An observer hears of simultaneous events after the scheduler has handled all of
+    them: jobs that ended, pods that are gone, jobs that arrived. Then it hears what the
+    scheduler says, and what comes of it. The scheduler's view is already the new one.
     """
 
     def begin(self, trial: Trial, scheduler: Scheduler) -> None:

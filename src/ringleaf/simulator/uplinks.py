@@ -1,4 +1,4 @@
-"""Who shares links between the leaf switches and the spine, and how much it costs.
+"""Jobs that share links between leaf switches and the spine, and how much it costs.
 
 The network has two layers. Under every leaf the node at slot *k* sends through the
 uplink to spine *k*, whatever the destination, so a flow from a node at slot *k* to one
@@ -20,7 +20,7 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.placement import Placement
 
 COMMUNICATION: Final = 0.3
-"""Share of a step that jobs communicate, unless somebody says otherwise.
+"""Default share of a step in which jobs communicate.
 
 Source: Arnold (arXiv 2509.15940) reports 30 to 50 %.
 """

@@ -165,7 +165,7 @@ class _Grant(Struct, frozen=True):
 
 
 class _Site:
-    """One machine: its health, its pods, and who holds which chips."""
+    """One machine: its health, its pods, and the chips of each pod."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -179,7 +179,7 @@ class _Site:
         self.gone: set[str] = set()
         """Uids of pods that are over: no older list must bring them back."""
         self.refuses = False
-        """Whether the device plugin answers nobody any more."""
+        """Whether the device plugin refuses all pods."""
         self.stalls = False
         """Whether pods are taken, and never come to run."""
         self.lock = threading.RLock()
@@ -213,7 +213,7 @@ class Actor:
     """The daemons of a set of machines, as threads, for as long as it is open.
 
     Args:
-        client: A connection to the API server, as somebody who may do everything.
+        client: A connection to the API server, as an administrator.
         layout: Which reports are written.
         retry_s: How long the device plugin waits between its tries.
         report_s: How often changed reports are written.
@@ -468,7 +468,7 @@ class Actor:
             self._watch_anew()
         assert self._watch is not None
         if self._stopping.is_set():
-            self._watch.close()  # nobody else will: it came too late to be seen
+            self._watch.close()  # it was opened after ``close`` had looked for it
         decode = msgspec.json.Decoder(_Event).decode
         decode_pod = msgspec.json.Decoder(Pod).decode
         try:
@@ -659,7 +659,7 @@ class Actor:
         return _Grant(tuple(writes.values()), chosen.metadata.uid)
 
     def _give(self, site: _Site, pod: Pod, ids: list[int]) -> _Refusal | _Grant:
-        """The lowest chips that nobody has or was promised."""
+        """Grant the lowest chips that no pod holds and no annotation names."""
         machine, uid = site.machine, pod.metadata.uid
         gone = site.used.union(site.health.unhealthy(site.used))
         for other in site.pods.values():

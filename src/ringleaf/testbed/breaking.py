@@ -1,6 +1,6 @@
 """Breaks nodes that carry an annotation which says so, and mends them after it.
 
-So somebody who plays with the cluster needs nothing but kubectl.
+So users of the testbed need nothing but kubectl.
 """
 
 from collections.abc import Callable

@@ -202,7 +202,7 @@ class Page:
                 self._note(message)
 
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Give the page a size in pixels, and a reader who likes it light or dark."""
+        """Set the size of the page in pixels, and its color scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,

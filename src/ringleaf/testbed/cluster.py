@@ -135,7 +135,7 @@ class Testbed:
         tokens: Further tokens, to be given roles; ``kubeconfig_of`` makes their files.
         volcano: Install Volcano's custom resources and a queue named default.
         open_queue: Mark the queue as open, which Volcano's controllers do otherwise.
-        audit: Write down who asked for what, in ``audit_log``; of Leases, all of it.
+        audit: Log requests and their users in ``audit_log``; of Leases, all of it.
         folder: Keep everything there instead of in a temporary folder.
 
     """

@@ -124,10 +124,10 @@ def growing_pauses() -> Iterator[float]:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on right now.
+    """A loopback port that no process listens on right now.
 
     Outgoing connections never take it; another process that looks for one at the same
-    time may, so whoever starts a server tries again with another one.
+    time may, so a caller that starts a server tries again with another one.
     """
     for port in random.sample(PORTS, 100):
         with socket.socket() as probe:
@@ -140,7 +140,7 @@ def free_port() -> int:
 
 
 def is_listening(port: int) -> bool:
-    """Whether somebody answers on the loopback *port*."""
+    """Whether a process answers on the loopback *port*."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0

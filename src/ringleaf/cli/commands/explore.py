@@ -217,6 +217,11 @@ def _refuse_target(
             f"{file!r} is no file, and of the live cluster explain takes pod/NAME, "
             "job/NAME or podgroup/NAME; hint: of other kinds, name one of their pods"
         )
+    if job is None and not is_file and not Path(file).suffix:
+        raise BadUse(
+            f"there is no file {file!r}; hint: of the live cluster, {program()} "
+            f"explain job/{file} or pod/{file}"
+        )
     if job is None:
         raise BadUse(
             f"explain of the scenario {file!r} needs --job NAME; of the live "

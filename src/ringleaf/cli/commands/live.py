@@ -31,9 +31,9 @@ def status(
 ) -> int:
     """Show chips, queues, leaves, pending jobs and the leader.
 
-    Chips by product, queues with what they use and deserve, free nodes under leaves
-    and in SuperPoDs, pending jobs with their reasons, gangs that lack pods, objects
-    with problems, and the replica that leads.
+    Chips by product, queues with their usage and fair share, free nodes under
+    leaves and in SuperPoDs, pending jobs with their reasons, gangs that lack pods,
+    objects with problems, and the replica that leads.
     """
     from ringleaf.cli.status import Lead, show_status
 

@@ -38,7 +38,7 @@ class Table(NamedTuple):
         Option(
             "COLUMN[,COLUMN...]",
             "Columns that together name the leaf.",
-            default="the last, with rooms and the like before it",
+            default="the last, with rooms and other locations before it",
         ),
     ] = None
 
@@ -160,7 +160,7 @@ def check_conf(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Check a volcano-scheduler.conf and say what it does.
+    """Check a volcano-scheduler.conf and show what it does.
 
     Prints every problem and every warning on one line; without problems, the actions,
     plugins, flags and arguments that take effect.

@@ -1,0 +1,62 @@
+"""Running times: which runs count, and which jobs get a prediction."""
+
+from msgspec.structs import replace
+
+from ringleaf.engine.event import Handlers, RunTimesKnown
+from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.run_times import RunTimes
+from ringleaf.model.job import Job
+
+
+class RunRecorder:
+    """Counts jobs that ended by themselves, once each."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self.run_times = RunTimes()
+
+    @property
+    def handlers(self) -> Handlers:
+        """What is done after each kind of event."""
+        return {RunTimesKnown: self._run_times_known}
+
+    def ended(self, job_state: JobState) -> None:
+        """Count a job that ends now, from when it started last.
+
+        One whose pods the scheduler asked to end since then, and one that is being
+        repaired, did not end by itself.
+        """
+        started, name = job_state.started, job_state.job.name
+        if started is None or not self._learns or job_state.history.interrupted:
+            return
+        if name not in self._cycle.repairs:
+            self.run_times.ended(job_state.job, max(0.0, self._cycle.now - started))
+
+    def with_run_time(self, job: Job) -> Job:
+        """*job* with a prediction, if it states no running time.
+
+        A prediction stays as long as the job is there, whatever ends in the meantime.
+        """
+        if not self._learns:
+            return job if job.run_time is None else replace(job, run_time=None)
+        if job.estimate_s is not None or job.run_time is not None:
+            return job
+        known = self._cycle.view.job_states.get(job.name)
+        found = None if known is None else known.job.run_time
+        found = found or self.run_times.predict(job)
+        return job if found is None else replace(job, run_time=found)
+
+    @property
+    def _learns(self) -> bool:
+        return self._cycle.framework.conf.reservation.learns
+
+    def _run_times_known(self, event: RunTimesKnown) -> None:
+        """Predict the running times of jobs that arrived before this was known."""
+        if not self._learns:
+            return
+        self.run_times.known(event.series)
+        for job_state in [*self._cycle.view.job_states.values()]:
+            job = self.with_run_time(job_state.job)
+            if job is not job_state.job:
+                self._cycle.become(job_state, job)

@@ -1,0 +1,277 @@
+"""Running times on Kubernetes: where jobs come from, and the ConfigMap that is kept."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from ringleaf.engine.event import RunTimesKnown
+from ringleaf.framework.run_times import FEWEST_RUNS, RunSeries, RunTimes
+from ringleaf.kube import runtimestore
+from ringleaf.kube.api import Answer, Unreachable
+from ringleaf.kube.runtimestore import (
+    KEY,
+    MOST_BYTES,
+    NAME,
+    STEPS,
+    BadRunTimes,
+    RunTimeStore,
+    series_in,
+    text_of,
+)
+from ringleaf.model.job import Job
+from ringleaf.model.run_time import TOP, Origin, Similarity
+from ringleaf.policies.products import PRODUCTS
+from tests.kube.stage import LEARNING, Stage
+
+JOB = Job("j", PRODUCTS["atlas-800t-a2"], 8, origin=Origin("team", "train"))
+OWN = "ringleaf-system"
+PATH = f"/api/v1/namespaces/{OWN}/configmaps"
+SERIES = (
+    RunSeries(Similarity.NAME, "q", "team", "train", 8, (12, 0, TOP)),
+    RunSeries(Similarity.CHIPS, "q", chips=8, steps=(1,)),
+)
+
+
+class Maps:
+    """An API server with one ConfigMap at most, and a store in front of it."""
+
+    def __init__(self, data: dict[str, str] | None = None) -> None:
+        self.data = data
+        self.calls: list[str] = []
+        self.refuses: int | None = None
+        self.silent = False
+        self.lines: list[tuple[str, dict[str, Any]]] = []
+        self.read: list[tuple[RunSeries, ...]] = []
+        self.run_times = RunTimes()
+        say = lambda what, **facts: self.lines.append((what, facts))  # noqa: E731
+        self.store = RunTimeStore(
+            self,  # type: ignore[arg-type]
+            OWN,
+            lambda: self.run_times,
+            self.read.append,
+            say,
+        )
+
+    async def call(
+        self, method: str, path: str, body: bytes = b"", **_more: object
+    ) -> Answer:
+        await asyncio.sleep(0)
+        self.calls.append(f"{method} {path.partition('?')[0].removeprefix(PATH)}")
+        if self.silent:
+            raise Unreachable("no")
+        if self.refuses is not None:
+            return Answer(self.refuses, b'{"message": "no"}')
+        if method == "GET":
+            assert path == f"{PATH}?fieldSelector=metadata.name%3D{NAME}"
+            meta = {"name": NAME, "namespace": OWN}
+            items = [] if self.data is None else [{"metadata": meta, "data": self.data}]
+            return Answer(200, msgspec.json.encode({"items": items}))
+        if method == "PATCH" and self.data is None:
+            return Answer(404, b"{}")
+        self.data = msgspec.json.decode(body)["data"]
+        return Answer(200, b"{}")
+
+    def leads(self, writes: int = 1) -> None:
+        """Read, and write so many times."""
+
+        async def story() -> None:
+            await self.store.read()
+            task = asyncio.create_task(self.store.run())
+            await asyncio.sleep(0)
+            for _time in range(writes):
+                await self.store.flush()
+            task.cancel()
+
+        asyncio.run(story())
+
+
+# The text.
+
+
+def test_what_is_written_is_read() -> None:
+    assert series_in(text_of(SERIES)) == SERIES
+    assert len({*STEPS}) == 64 > TOP
+
+
+BAD = [
+    pytest.param("{", id="no JSON"),
+    pytest.param('{"a": 1}', id="no list"),
+    pytest.param('[["luck","q","","",8,"1"]]', id="another similarity"),
+    pytest.param('[["chips","q","","",8,"~"]]', id="no step"),
+    pytest.param('[["chips","q","","",8]]', id="too short"),
+    pytest.param("[" * 100_000, id="too deep"),
+]
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_content_is_ignored_with_one_line(text: str) -> None:
+    with pytest.raises(BadRunTimes):
+        series_in(text)
+    maps = Maps({KEY: text})
+
+    maps.leads()
+    asyncio.run(maps.store.read())
+
+    assert not maps.read
+    assert [what for what, _facts in maps.lines] == ["run times ignored"]
+
+
+def test_the_text_has_room_in_a_config_map_and_the_oldest_are_left_out() -> None:
+    many = [
+        RunSeries(Similarity.USER, "q", f"{n}" * 50, steps=(1,)) for n in range(9000)
+    ]
+
+    text = text_of(many)
+
+    assert len(text) <= MOST_BYTES
+    assert series_in(text)[-1] == many[-1]
+
+
+def test_all_that_is_kept_has_room() -> None:
+    known = RunTimes()
+    for n in range(5000):
+        job = msgspec.structs.replace(JOB, origin=Origin(f"team-{n}", "é" * 50))
+        for _run in range(3):
+            known.ended(job, n)
+
+    assert len(series_in(text_of(known.series))) == len(known)
+
+
+# Reading and writing.
+
+
+def test_a_leader_writes_what_is_new_and_nothing_while_nothing_is() -> None:
+    maps = Maps()
+    maps.leads()
+    assert maps.calls == ["GET "]
+    assert maps.read == [()]
+
+    maps.run_times.ended(JOB, 60.0)
+    maps.leads()
+    maps.leads()
+
+    assert [call for call in maps.calls if not call.startswith("GET")] == [
+        f"PATCH /{NAME}",
+        "POST ",
+    ]
+    assert maps.data is not None
+    assert series_in(maps.data[KEY]) == maps.run_times.series
+
+
+def test_the_next_leader_reads_what_was_written() -> None:
+    maps = Maps({KEY: text_of(SERIES)})
+
+    maps.leads()
+
+    assert maps.read == [SERIES]
+
+
+def test_a_leader_that_ends_writes_at_once_and_others_never_do() -> None:
+    maps = Maps({KEY: text_of(SERIES)})
+    maps.run_times.ended(JOB, 60.0)
+
+    asyncio.run(maps.store.read())
+    asyncio.run(maps.store.flush())
+    assert maps.calls == ["GET "]
+
+    maps.leads()
+
+    assert maps.calls[-1] == f"PATCH /{NAME}"
+
+
+def test_what_could_not_be_read_is_not_written_over() -> None:
+    maps = Maps({KEY: text_of(SERIES)})
+    maps.run_times.ended(JOB, 60.0)
+    maps.refuses = 403
+
+    maps.leads(2)
+
+    assert {*maps.calls} == {"GET "}
+    assert maps.lines == [
+        (
+            "run times not read",
+            {"object": f"{OWN}/{NAME}", "why": maps.lines[0][1]["why"]},
+        )
+    ]
+    maps.refuses = None
+    maps.leads(2)
+    assert maps.read[0] == SERIES
+    assert maps.data is not None
+    assert series_in(maps.data[KEY]) == maps.run_times.series
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_write_that_fails_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, *, silent: bool
+) -> None:
+    monkeypatch.setattr(runtimestore, "PAUSE_S", 0.001)
+    maps = Maps({})
+    asyncio.run(maps.store.read())
+    maps.run_times.ended(JOB, 60.0)
+    maps.silent, maps.refuses = silent, 507
+
+    async def writes() -> None:
+        task = asyncio.create_task(maps.store.run())
+        while maps.calls.count(f"PATCH /{NAME}") < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        maps.silent, maps.refuses = False, None
+        while not maps.data:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        task.cancel()
+
+    asyncio.run(writes())
+    assert len(maps.lines) == (0 if silent else 1)
+    assert maps.data is not None
+    assert KEY in maps.data
+
+
+# Jobs.
+
+
+def origin(stage: Stage, name: str) -> Origin:
+    return stage.engine.view.job_states[name].job.origin
+
+
+def test_a_job_comes_from_its_namespace_and_has_the_name_without_its_number() -> None:
+    stage = Stage("a b")
+    stage.pod("train-0017", 4)
+    stage.gang("llama-3", 2, chips=2)
+    stage.cycle()
+
+    names = {each: origin(stage, each) for each in stage.engine.view.job_states}
+
+    assert names == {
+        "pod default/train-0017": Origin("default", "train"),
+        "default/llama-3": Origin("default", "llama"),
+    }
+
+
+def test_pods_that_are_read_as_one_have_their_own_names() -> None:
+    stage = Stage("a b")
+    for name in ("train-1", "eval-1"):
+        stage.pod(name, 4)
+    stage.cycle()
+
+    found = {origin(stage, each).name for each in stage.engine.view.job_states}
+
+    assert found == {"train", "eval"}
+
+
+def test_what_was_read_is_heard_of_before_jobs_and_by_a_new_engine() -> None:
+    stage = Stage("a", conf=LEARNING)
+    series = RunSeries(Similarity.CHIPS, "default", chips=8, steps=(3,) * FEWEST_RUNS)
+    stage.pod("train-1", 8)
+
+    stage.world.put_run_times([series])
+    stage.cycle()
+
+    kinds = [type(each) for each in stage.heard]
+    assert kinds.index(RunTimesKnown) < len(kinds) - 1
+    (state,) = stage.engine.view.job_states.values()
+    assert state.job.run_time is not None
+    stage.decider.begin_anew()
+    stage.cycle()
+    (state,) = stage.engine.view.job_states.values()
+    assert state.job.run_time is not None
