@@ -1,9 +1,12 @@
 """Odd objects: whatever they say, chips stay taken and the others go on."""
 
 import asyncio
+import gc
 import json
+import tracemalloc
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from ringleaf.config.conf import Conf
@@ -13,6 +16,7 @@ from ringleaf.framework.instruction import Report
 from ringleaf.kube import jobs, teller
 from ringleaf.kube.api import Answer, Api
 from ringleaf.kube.scheduler import Options, Scheduler
+from ringleaf.kube.teller import MOST_EVENTS
 from tests.kube.stage import GROUP, NPU, Stage, node, teller_of
 
 EVERY = ",".join(f"Ascend910-{i}" for i in range(8))
@@ -272,6 +276,58 @@ def test_of_too_much_to_tell_events_are_dropped_first(
     asyncio.run(run())
     told = [path.partition("podgroups/")[2] for path in heard]
     assert told == ["g0/status", "g1/status", "g2/status"]
+
+
+def test_events_that_wait_are_few_and_small() -> None:
+    """While pods are bound without a pause, events wait: the newest are kept."""
+    stage = Stage("a")
+    stage.group("g", 1)
+    stage.cycle()
+    group = stage.world.groups["default/g"]
+    assert group.podgroup is not None
+    heard: list[Any] = []
+
+    class Server:
+        async def call(
+            self,
+            _method: str,
+            _path: str,
+            body: bytes,
+            **_more: Any,  # noqa: ANN401
+        ) -> Answer:
+            heard.append(msgspec.json.decode(body))
+            return Answer(200, b"")
+
+    own = teller_of(stage, Server(), lambda: 60.0)
+    own.on_group(group, "Evict", "the first")
+    own.on_group(group, "Evict", "x" * 250_000)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for i in range(MOST_EVENTS + 100):
+            own.on_group(group, "Evict", f"of old {i}")
+        for i in range(MOST_EVENTS):
+            own.on_group(group, "Evict", f"message {i}, which is as long as most are")
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept < 700 * MOST_EVENTS
+    assert own.n_waiting == MOST_EVENTS
+    assert own.dropped == MOST_EVENTS + 102
+
+    asyncio.run(own.flush(5.0))
+    assert own.n_waiting == 0
+    first, last = heard[0], heard[-1]
+    assert first["message"] == "message 0, which is as long as most are"
+    assert last["message"].startswith(f"message {MOST_EVENTS - 1},")
+    assert first["involvedObject"] == {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "namespace": "default",
+        "name": "g",
+        "uid": group.podgroup.metadata.uid,
+    }
+    assert first["firstTimestamp"] == "1970-01-01T00:01:00Z"
 
 
 def test_only_a_podgroup_may_be_without_a_status_of_its_own(

@@ -100,8 +100,15 @@ REPORTS: Final = (
 
 UID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """What Volcano adds to the name of a job, for the name of its PodGroup."""
-NAMED: Final = re.compile(rf"[a-z0-9.-]+/[a-z0-9.-]+?{UID.pattern}(?![a-z0-9-])")
-"""A PodGroup in a text, by its namespace and a name that ends with a uid."""
+NAMED: Final = re.compile(
+    r"(?<![a-z0-9.-])[a-z0-9.-]{1,63}/[a-z0-9.-]{1,253}?"
+    rf"{UID.pattern}(?![a-z0-9-])"
+)
+"""A PodGroup in a text, by its namespace and a name that ends with a uid.
+
+Names are as long as Kubernetes allows, so that a long text takes no longer than many
+short ones.
+"""
 OF_PODS: Final = "/podgroup"
 """How Volcano calls a PodGroup that no job owns, before its uid."""
 

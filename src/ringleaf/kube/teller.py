@@ -6,7 +6,7 @@ waiting job is told when it has been true for a second.
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -34,7 +34,10 @@ PER_SECOND: Final = 100
 BUSY_S: Final = 0.1
 """How long events wait, again and again, while pods are being bound."""
 MOST_WAITING: Final = 100_000
-"""Messages that are kept to be sent; the oldest news is dropped first."""
+"""Messages that are kept to be sent; the oldest events are dropped first."""
+MOST_EVENTS: Final = 10_000
+"""Events that are kept to be sent: while pods are being bound for minutes they wait.
+The oldest are dropped first; each has at most a few kilobytes."""
 TOLD: Final = frozenset({"events", "pods", "podgroups", "queues", "status"})
 """What is told: parts of paths."""
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
@@ -47,13 +50,33 @@ SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 
 _PHASE: Final = SETTLE_S / 4
 """How long the phase of a PodGroup must be true before it is told."""
-_URGENT, _NEWS = -1.0, -2.0
-"""What is told at once, and events, which can wait; others by their delay."""
+_URGENT: Final = -1.0
+"""The delay of what is told at once."""
+
+_JSON: Final = "application/json"
+_Request = tuple[str, str, bytes, str]
+"""Method, path, body, kind of the body."""
 
 
 class _Message(NamedTuple):
     due: float
-    send: Callable[[], "tuple[str, str, bytes, str] | None"]
+    send: Callable[[], _Request | None]
+
+
+_REFERENCE: Final = "apiVersion", "kind", "namespace", "name", "uid"
+"""The fields that name the object of an event."""
+
+
+class _Event(NamedTuple):
+    """An event to be written; there may be thousands, so it is small."""
+
+    number: int
+    at: float
+    about: tuple[str, ...]
+    """What names its object: the values of ``_REFERENCE``."""
+    reason: str
+    message: str
+    is_warning: bool
 
 
 _Box = OrderedDict[tuple[str, ...], _Message]
@@ -88,8 +111,9 @@ class Teller:
         self._clock, self._is_binding, self._name = clock, is_binding, name
         # What is told with the same delay is due in the order in which it came.
         self._boxes: dict[float, _Box] = {
-            delay: OrderedDict() for delay in (_URGENT, 0.0, _PHASE, SETTLE_S, _NEWS)
+            delay: OrderedDict() for delay in (_URGENT, 0.0, _PHASE, SETTLE_S)
         }
+        self._events: deque[_Event] = deque()
         self._wake = asyncio.Event()
         self._number = int(clock() * 1e6)
         self._used: dict[str, dict[str, str]] = {}
@@ -104,7 +128,7 @@ class Teller:
     @property
     def n_waiting(self) -> int:
         """Messages that are to be sent."""
-        return sum(map(len, self._boxes.values()))
+        return sum(map(len, self._boxes.values())) + len(self._events)
 
     # What there is to tell.
 
@@ -201,6 +225,7 @@ class Teller:
         """Others lead: what was not told is theirs to tell, and what was may change."""
         for box in self._boxes.values():
             box.clear()
+        self._events.clear()
         self._used.clear()
 
     # How it is told.
@@ -211,10 +236,15 @@ class Teller:
             self._wake.clear()
             now = self._clock()
             box = self._next(now)
-            if box is None:
+            if box is not None:
+                sent = await self._tell_first(box)
+                sent = sent and box is not self._boxes[_URGENT]
+            elif self._events and not self._is_binding():
+                sent = await self._tell_event()
+            else:
                 await self._sleep(now)
                 continue
-            if await self._tell_first(box) and box is not self._boxes[_URGENT]:
+            if sent:
                 slow = 10 if self._is_binding() else 1
                 await asyncio.sleep(slow / PER_SECOND)
 
@@ -223,15 +253,34 @@ class Teller:
         end = self._clock() + timeout_s
         while self._clock() < end:
             box = next(filter(None, self._boxes.values()), None)
-            if box is None:
+            if box is not None:
+                await self._tell_first(box, again=False)
+            elif self._events:
+                await self._tell_event()
+            else:
                 return
-            await self._tell_first(box, again=False)
 
     async def _tell_first(self, box: _Box, *, again: bool = True) -> bool:
         """Tell what is first in a box; whether there was anything to send."""
         key, message = box.popitem(last=False)
+        found, is_sent = await self._tell(key, message.send)
+        if again and not is_sent:
+            self._again(key, message)
+        return found
+
+    async def _tell_event(self) -> bool:
+        """Write the oldest event; whether there was anything to send."""
+        event = self._events.popleft()
+        key = "event", str(event.number)
+        found, _is_sent = await self._tell(key, partial(self._request_of, event))
+        return found
+
+    async def _tell(
+        self, key: tuple[str, ...], send: Callable[[], _Request | None]
+    ) -> tuple[bool, bool]:
+        """Whether there was anything to send, and whether nothing of it is left."""
         try:
-            found = message.send()
+            found = send()
         except Exception as error:  # noqa: BLE001 - one message stops no other
             self.failed += 1
             about = " ".join(key)
@@ -241,11 +290,8 @@ class Teller:
                 why=told(error),
                 trace=trace_of(error),
             )
-            return False
-        heard = found is None or await self._send(*found)
-        if again and not heard and key[0] != "event":
-            self._again(key, message)
-        return found is not None
+            return False, True
+        return found is not None, found is None or await self._send(*found)
 
     def _again(self, key: tuple[str, ...], message: _Message) -> None:
         """What the API server did not hear is told a little later, as it is then.
@@ -258,9 +304,9 @@ class Teller:
             self._put(key, message.send, SETTLE_S)
 
     def _next(self, now: float) -> _Box | None:
-        """Where the next message is: urgent ones, those that are due, and events.
+        """Where the next message is: urgent ones, and those that are due.
 
-        Of those that are due, phases come first: of conditions there may be thousands.
+        Of these, phases come first: of conditions there may be thousands.
         """
         boxes = self._boxes
         if boxes[_URGENT]:
@@ -269,7 +315,7 @@ class Teller:
         if due:
             phases = any(delay == _PHASE for _at, delay in due)
             return boxes[_PHASE if phases else min(due)[1]]
-        return boxes[_NEWS] if boxes[_NEWS] and not self._is_binding() else None
+        return None
 
     def _fronts(self) -> Iterator[tuple[float, float]]:
         """When the first message of each box is due, for those that have a delay."""
@@ -283,7 +329,7 @@ class Teller:
         first = min(self._fronts(), default=None)
         if first is not None:
             wait = max(0.02, first[0] - now)
-        if self._boxes[_NEWS]:  # they wait for the last binding
+        if self._events:  # they wait for the last binding
             wait = BUSY_S if wait is None else min(wait, BUSY_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
@@ -324,15 +370,17 @@ class Teller:
     def _put(
         self,
         key: tuple[str, ...],
-        send: Callable[[], tuple[str, str, bytes, str] | None],
+        send: Callable[[], _Request | None],
         delay: float,
     ) -> None:
         boxes = self._boxes
         for other in boxes.values():
             other.pop(key, None)
         if self.n_waiting >= MOST_WAITING:
-            longest = max(boxes.values(), key=len)
-            (boxes[_NEWS] or longest).popitem(last=False)
+            if self._events:
+                self._events.popleft()
+            else:
+                max(boxes.values(), key=len).popitem(last=False)
             self.dropped += 1
         box = boxes[delay]
         if not box:
@@ -343,28 +391,35 @@ class Teller:
         self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool
     ) -> None:
         self._number += 1
-        number, now = self._number, self._clock()
-        message = spoken(self._world, message)
+        events, now = self._events, self._clock()
+        message = spoken(self._world, message)[: encode.MAX_MESSAGE]
+        if len(events) >= MOST_EVENTS:
+            events.popleft()
+            self.dropped += 1
+        if not events:
+            self._wake.set()
+        names = tuple(about.get(each, "") for each in _REFERENCE)
+        events.append(_Event(self._number, now, names, reason, message, is_warning))
 
-        def send() -> tuple[str, str, bytes, str]:
-            namespace = about.get("namespace") or "default"
-            body = encode.event(
-                about,
-                reason,
-                message,
-                now,
-                number=number,
-                is_warning=is_warning,
-                reporter=self._name,
-            )
-            path = f"/api/v1/namespaces/{namespace}/events"
-            return "POST", path, body, "application/json"
-
-        self._put(("event", str(number)), send, _NEWS)
+    def _request_of(self, event: _Event) -> _Request:
+        """How an event is written."""
+        pairs = zip(_REFERENCE, event.about, strict=True)
+        about = {field: value for field, value in pairs if value}
+        body = encode.event(
+            about,
+            event.reason,
+            event.message,
+            event.at,
+            number=event.number,
+            is_warning=event.is_warning,
+            reporter=self._name,
+        )
+        namespace = about.get("namespace") or "default"
+        return "POST", f"/api/v1/namespaces/{namespace}/events", body, _JSON
 
     # What exactly is told, as it is when it is sent.
 
-    def _tell_waits(self, job: str) -> tuple[str, str, bytes, str] | None:
+    def _tell_waits(self, job: str) -> _Request | None:
         """Why a job waits: on its pods and its PodGroup, each in its own message."""
         group = self._world.groups.get(job)
         if group is None or not group.waits:
@@ -390,7 +445,7 @@ class Teller:
             self.group_changed(job)
         return None
 
-    def _tell_pod(self, pod: PodRecord) -> tuple[str, str, bytes, str] | None:
+    def _tell_pod(self, pod: PodRecord) -> _Request | None:
         if not _is_waiting(pod) or pod.uid not in self._world.pods:
             return None
         if pod.state is State.BARRED:
@@ -401,7 +456,7 @@ class Teller:
         path = encode.pod_path(pod, "status")
         return "PATCH", path, encode.pod_conditions([told], pod.uid), encode.STRATEGIC
 
-    def _tell_group(self, job: str) -> tuple[str, str, bytes, str] | None:
+    def _tell_group(self, job: str) -> _Request | None:
         group = self._world.groups.get(job)
         if group is None or group.podgroup is None:
             return None
@@ -473,7 +528,7 @@ class Teller:
         others = {"Scheduled", "Unschedulable"}
         return [each for each in known if each.type not in others] + [new]
 
-    def _tell_queue(self, name: str) -> tuple[str, str, bytes, str] | None:
+    def _tell_queue(self, name: str) -> _Request | None:
         used = self._view().account(name).allocated
         told = {r: amount_words(n) for r, n in sorted(used.items()) if n}
         if self._used.get(name) == told:
