@@ -628,6 +628,8 @@ def _product(
     name: str, pods: Iterable[PodRecord], lead: PodRecord, traits: Mapping[str, str]
 ) -> Product:
     if not lead.resource:
+        if lead.asked:
+            raise BadPod(lead.problem)  # parts of chips: its node says of which product
         return NO_NPU
     several = sorted({pod.resource for pod in pods if pod.resource})
     if len(several) > 1:

@@ -1227,8 +1227,9 @@ class World:
         said, found = "", quoted(record.chip_text[:60])
         if unclear:
             said = (
-                f"Pod {quoted(record.key)} holds {record.asked} {record.resource} of "
-                f"node {quoted(record.node)}, its annotation says {found}, want the "
+                f"Pod {quoted(record.key)} holds {record.asked} "
+                f"{record.resource or 'parts of chips'} of node "
+                f"{quoted(record.node)}, its annotation says {found}, want the "
                 "names of the chips; no chips of that node are given until it does"
             )
         elif record.holds and not record.asked:
