@@ -133,6 +133,15 @@ def test_an_owner_that_says_so_makes_a_gang() -> None:
     assert list(found.jobs) == ["ml/x"]
 
 
+@pytest.mark.parametrize("said", ["²", "-1", "two", "9" * 5000])
+def test_a_minimum_that_is_no_whole_number_is_refused(said: str) -> None:
+    owner = {"replicas": 2, "template": {"spec": spec()}}
+    least = {"scheduling.volcano.sh/group-min-member": said}
+
+    with pytest.raises(BadManifest, match="want a whole number"):
+        read(manifest("Deployment", "apps/v1", owner, annotations=least))
+
+
 def test_lists_are_opened_and_what_brings_no_pods_is_passed_over() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
 

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import RunTimesKnown
 from ringleaf.framework.run_times import FEWEST_RUNS, RunSeries, RunTimes
 from ringleaf.kube import runtimestore
@@ -23,7 +25,7 @@ from ringleaf.kube.runtimestore import (
 from ringleaf.model.job import Job
 from ringleaf.model.run_time import TOP, Origin, Similarity
 from ringleaf.policies.products import PRODUCTS
-from tests.kube.stage import LEARNING, Stage
+from tests.kube.stage import LEARNING, NPU, Stage
 
 JOB = Job("j", PRODUCTS["atlas-800t-a2"], 8, origin=Origin("team", "train"))
 OWN = "ringleaf-system"
@@ -257,6 +259,22 @@ def test_pods_that_are_read_as_one_have_their_own_names() -> None:
     found = {origin(stage, each).name for each in stage.engine.view.job_states}
 
     assert found == {"train", "eval"}
+
+
+@pytest.mark.parametrize("conf", [DEFAULT, LEARNING], ids=["default", "learning"])
+@pytest.mark.parametrize("name", ["x²", "x٣", "1-" * 100_000], ids=["²", "٣", "long"])
+def test_a_group_of_any_name_stops_nothing(name: str, conf: Conf) -> None:
+    stage = Stage("a b", conf=conf)
+    stage.pod("bound", 8, name, spec={"nodeName": "a"}, annotations={NPU: chips(8)})
+    stage.pod("other")
+
+    assert stage.cycle() == ["bind pod default/other: other on b 01234567"]
+
+    assert len(stage.engine.view.job_states) == 2
+
+
+def chips(n: int) -> str:
+    return ",".join(f"Ascend910-{chip}" for chip in range(n))
 
 
 def test_what_was_read_is_heard_of_before_jobs_and_by_a_new_engine() -> None:

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod, requests_of
 from ringleaf.kube.objects import Pod, PodGroup, PriorityClass, QueueObject
-from ringleaf.kube.quantity import BadQuantity, resources
+from ringleaf.kube.quantity import BadQuantity, resources, whole_number
 from ringleaf.kube.queues import read_queue
 from ringleaf.kube.world import GROUP_WAIT_S, VOLCANO
 from ringleaf.model.topology import quoted
@@ -315,7 +315,8 @@ class Reader:
         own = meta.get("annotations") or {}
         least = own.get(GROUP_MIN_MEMBER)
         if least is not None:
-            if not str(least).isdecimal():
+            fewest = whole_number(str(least))
+            if fewest is None:
                 raise BadManifest(
                     f"{path}: annotation {GROUP_MIN_MEMBER} is {quoted(str(least))}, "
                     "want a whole number"
@@ -323,7 +324,7 @@ class Reader:
             group = {
                 "metadata": meta,
                 "spec": {
-                    "minMember": int(least),
+                    "minMember": fewest,
                     "queue": own.get(names.QUEUE_NAME) or "default",
                 },
             }

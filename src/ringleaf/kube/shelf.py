@@ -65,7 +65,7 @@ class SummaryMap(Struct):
     def version(self) -> int:
         """How new it is."""
         version = self.metadata.resource_version
-        return int(version) if version.isdigit() else 0
+        return int(version) if version.isdecimal() else 0
 
     @property
     def index(self) -> int:

@@ -533,4 +533,4 @@ def _number(version: str) -> int:
     >>> _number("10") > _number("9"), _number("")
     (True, 0)
     """
-    return int(version) if version.isdigit() else 0
+    return int(version) if version.isdecimal() else 0

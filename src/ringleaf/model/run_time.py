@@ -50,14 +50,18 @@ class Origin(Struct, frozen=True):
 
 NO_ORIGIN: Final = Origin()
 
-_UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+MOST_NAME: Final = 253
+"""Characters of a name that count: as many as names have in Kubernetes."""
+_UID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UID_LENGTH: Final = 36
 _SEPARATORS: Final = "-_./ "
+_DIGITS: Final = "0123456789"
 _GENERATED: Final = re.compile(
-    r"(?:[bcdfghjklmnpqrstvwxz2456789]{5}"
-    r"|(?=.*\d)[bcdfghjklmnpqrstvwxz2456789]{8,10})$"
+    r"[bcdfghjklmnpqrstvwxz2456789]{5}"
+    r"|(?=.*[0-9])[bcdfghjklmnpqrstvwxz2456789]{8,10}"
 )
 """What Kubernetes appends to names of pods and of their owners: no words, no vowels."""
-_HASH: Final = re.compile(r"(?=.*\d)[0-9a-f]{7,64}$")
+_HASH: Final = re.compile(r"(?=.*[0-9])[0-9a-f]{7,64}")
 
 
 def base_name(name: str) -> str:
@@ -70,14 +74,16 @@ def base_name(name: str) -> str:
     >>> base_name("train-v100"), base_name("2024")
     ('train-v', '')
     """
-    left = _UID.sub("", name).rstrip(_SEPARATORS)
+    left = name[:MOST_NAME].rstrip(_SEPARATORS)
     while left:
         cut = 1 + max(left.rfind(sign) for sign in _SEPARATORS)
         last = left[cut:]
-        if cut and (_GENERATED.match(last) or _HASH.match(last)):
+        if _UID.fullmatch(left[-_UID_LENGTH:]):
+            left = left[:-_UID_LENGTH]
+        elif cut and (_GENERATED.fullmatch(last) or _HASH.fullmatch(last)):
             left = left[:cut]
-        elif last[-1].isdigit():
-            left = left.rstrip("0123456789")
+        elif last[-1] in _DIGITS:
+            left = left.rstrip(_DIGITS)
         else:
             break
         left = left.rstrip(_SEPARATORS)
