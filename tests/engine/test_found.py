@@ -132,7 +132,7 @@ def state(engine: Engine) -> dict[str, Any]:
     cluster, starts = view.cluster, cycle.failures.starts
     arrays = ("free", "taken", "pool", "healthy", "quarantined")
     accounts = ("allocated", "requested", "inqueue", "elastic")
-    table = cluster.node_table
+    table, lists = cluster.node_table, cycle.pending.lists
     known = {
         name: {key: value for key, value in vars(each).items() if key != "promised"}
         for name, each in view.job_states.items()
@@ -149,7 +149,7 @@ def state(engine: Engine) -> dict[str, Any]:
             for name, each in view.accounts.items()
         },
         "starts": {name: starts.not_before(name) for name in known},
-        "pending": [name for name in known if name in cycle.pending],
+        "pending": [name for name in known if any(name in each for each in lists)],
         "newcomers": [*cycle.pending.newcomers],
         "repairs": [*cycle.repairs.open],
         "reservations": [*engine.reservations],

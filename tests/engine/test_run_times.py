@@ -126,6 +126,39 @@ def test_jobs_that_arrived_before_it_was_known_get_a_prediction_then() -> None:
     assert story.hears(JobGone("runs"), now=5) == ["bind waits: 0 on a 01234567"]
 
 
+def of_eight(*steps: int) -> RunTimesKnown:
+    """Nine jobs of eight chips or more ran so long, by steps of the grid."""
+    listed = steps or (4,) * FEWEST_RUNS
+    return RunTimesKnown(
+        (RunSeries(Similarity.CHIPS, "default", chips=8, steps=listed),)
+    )
+
+
+def test_a_job_that_backs_off_when_it_gets_a_prediction_is_tried_in_time() -> None:
+    story = Story("a", conf=learns())
+    story.arrives(job("j"))
+    story.hears(PodsRun("j", ()), now=1)
+    story.wakes(5000)
+    story.carry_out(now=5001)
+    assert "j" in story.engine.cycle.pending.backoff
+
+    story.hears(of_eight())
+
+    assert run_time(story, "j") is not None
+    assert "j" in story.engine.cycle.pending.backoff
+    again = story.engine.cycle.failures.starts.not_before("j")
+    assert "bind j: 0 on a 01234567" in story.wakes(again)
+
+
+def test_a_newcomer_that_gets_a_prediction_is_admitted() -> None:
+    story = Story("a", conf=learns())
+
+    said = story.hears(JobArrived(job("j")), of_eight())
+
+    assert said == ["bind j: 0 on a 01234567"]
+    assert run_time(story, "j") is not None
+
+
 # Which runs count.
 
 

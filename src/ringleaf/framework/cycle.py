@@ -210,9 +210,8 @@ class Cycle:
         self.changes.note(Change.REPAIR_MOVED)
 
     def become(self, job_state: JobState, job: Job) -> None:
-        """Replace the spec of a job; it is pending if it was."""
-        waits = job.name in self.pending
-        self.pending.remove(job.name)
+        """Replace the spec of a job; it waits as before, in its line or in none."""
+        waits = self.pending.leave_line(job.name)
         self.view.leave(job_state)
         job_state.become(job)
         self.view.enter(job_state)

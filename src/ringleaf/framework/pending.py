@@ -83,12 +83,14 @@ class PendingJobs:
         """A job is not pending any more."""
         self.newcomers.pop(name, None)
         self.backoff.pop(name, None)
-        for waitlist in self.lists:
-            if name in waitlist:
-                waitlist.remove(name)
+        self.leave_line(name)
 
-    def __contains__(self, name: str) -> bool:
-        return any(name in waitlist for waitlist in self.lists)
+    def leave_line(self, name: str) -> bool:
+        """A job leaves its line, if it is in one; whether it was."""
+        where = [waitlist for waitlist in self.lists if name in waitlist]
+        for waitlist in where:
+            waitlist.remove(name)
+        return bool(where)
 
     def key_of(self, job_state: JobState) -> JobKey:
         """Its place in its queue: first jobs that lost pods they cannot do without."""
