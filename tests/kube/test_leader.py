@@ -369,6 +369,9 @@ def test_one_that_is_stuck_does_not_take_the_lease(testbed: Testbed) -> None:
     played(testbed, story)
 
 
+WRITERS = ("faults", "records", "run times")
+
+
 def test_a_scheduler_that_loses_the_lead_stands_by_and_leads_again(
     testbed: Testbed,
 ) -> None:
@@ -377,6 +380,10 @@ def test_a_scheduler_that_loses_the_lead_stands_by_and_leads_again(
 
         def say(what: str, **_facts: object) -> None:
             said.append(what)
+
+        def writing() -> list[str]:
+            own = (each.get_name() for each in asyncio.all_tasks())
+            return sorted(name for name in own if name in WRITERS)
 
         credentials = await load(str(election.bed.kubeconfig), None)
         async with Api(credentials, agent="ringleaf/a") as api:
@@ -390,11 +397,13 @@ def test_a_scheduler_that_loses_the_lead_stands_by_and_leads_again(
                 election.bed.client.ask("PATCH", election.path, stolen)
                 await until(lambda: elector.identity == "a.2")
                 stood_by = not scheduler.leads and not scheduler.led.is_set()
+                wrote = writing()
                 with pytest.raises(Unreachable, match="does not lead"):
                     await api.call("POST", "/api/v1/namespaces/default/pods", b"{}")
                 given_up = {"spec": {"holderIdentity": ""}}
                 election.bed.client.ask("PATCH", election.path, given_up)
                 await until(lambda: scheduler.leads)
+                writes = writing()
                 more = [
                     (each.path, each.n_lists - before)
                     for each, before in zip(scheduler.reflectors, lists, strict=True)
@@ -404,6 +413,8 @@ def test_a_scheduler_that_loses_the_lead_stands_by_and_leads_again(
                 await within(running)
 
         assert stood_by
+        assert not wrote, "only a leader writes"
+        assert writes == [*WRITERS]
         assert scheduler.failure is None
         assert [line for line in said if line in ("leads", "deposed")] == [
             "leads",

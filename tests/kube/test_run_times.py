@@ -85,6 +85,7 @@ class Maps:
             for _time in range(writes):
                 await self.store.flush()
             task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
         asyncio.run(story())
 
@@ -181,6 +182,9 @@ def test_a_leader_that_ends_writes_at_once_and_others_never_do() -> None:
     maps.leads()
 
     assert maps.calls[-1] == f"PATCH /{NAME}"
+    maps.run_times.ended(JOB, 60.0)
+    asyncio.run(maps.store.flush())
+    assert maps.calls.count(f"PATCH /{NAME}") == 1, "it leads no longer"
 
 
 def test_what_could_not_be_read_is_not_written_over() -> None:

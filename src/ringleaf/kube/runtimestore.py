@@ -111,7 +111,7 @@ class RunTimeStore:
         """How many jobs were counted in what was written."""
         self._said = ""
         self._writes = False
-        """Whether this scheduler leads, or did."""
+        """Whether this scheduler leads."""
         self._is_read = False
         """Whether it is known what was there; before, nothing is written over it."""
         self._turn = asyncio.Lock()
@@ -142,11 +142,14 @@ class RunTimeStore:
         return next(((each.data or {}).get(KEY, "") for each in own), "")
 
     async def run(self) -> None:
-        """Write what changes, at most once a minute, for ever."""
+        """Write what changes, at most once a minute, as long as it leads."""
         self._writes = True
-        while True:
-            await asyncio.sleep(PAUSE_S)
-            await self._write()
+        try:
+            while True:
+                await asyncio.sleep(PAUSE_S)
+                await self._write()
+        finally:
+            self._writes = False
 
     async def flush(self) -> None:
         """Write what a leader has not written yet, before it ends."""

@@ -100,7 +100,7 @@ QUICK_S, FLUSH_S = 0.3, 2.0
 """How long the last words may take: while others wait to lead, and at most."""
 COMPARE_S: Final = 60.0
 """How often the books are compared with the objects, while something happens."""
-WRITING: Final = ("faults", "queues", "records")
+WRITING: Final = ("faults", "queues", "records", "run times")
 """Parts of the work that only a leader has, besides what it tells."""
 PART_AGAIN_S: Final = 1.0
 """How long after a failure a part is begun anew."""
