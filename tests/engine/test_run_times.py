@@ -81,18 +81,27 @@ def test_with_the_setting_off_nothing_is_counted_or_predicted() -> None:
     ran(story)
     story.arrives(job("old", 8, 1, origin=TRAIN), job("waits", 8, 2, origin=TRAIN))
     assert run_time(story, "old") is not None
-    known = story.engine.run_times.series
 
     story.hears(ConfChanged(learns(on=False)))
 
     assert run_time(story, "old") is None
     assert run_time(story, "waits") is None
     story.hears(JobGone("old"), now=story.now + 5)
-    story.hears(RunTimesKnown((RunSeries(Similarity.USER, "q", "u", steps=(1,)),)))
     assert learnt(story) == FEWEST_RUNS
-    assert story.engine.run_times.series == known
     story.hears(ConfChanged(learns()))
     assert run_time(story, "waits") is not None
+
+
+def test_what_was_written_down_is_kept_until_the_setting_is_on() -> None:
+    story = Story("a", conf=learns(on=False))
+    story.hears(of_eight(), JobArrived(job("j")))
+    assert run_time(story, "j") is None
+
+    story.hears(ConfChanged(learns()))
+
+    assert run_time(story, "j") == RunTime(4, 4, FEWEST_RUNS, Similarity.CHIPS)
+    story.hears(JobGone("j"), now=60)
+    assert len(story.engine.run_times.series[-1].steps) == FEWEST_RUNS + 1
 
 
 def test_a_configuration_without_the_action_allocate_learns_nothing() -> None:

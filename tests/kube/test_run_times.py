@@ -297,3 +297,19 @@ def test_what_was_read_is_heard_of_before_jobs_and_by_a_new_engine() -> None:
     stage.cycle()
     (state,) = stage.engine.view.job_states.values()
     assert state.job.run_time is not None
+
+
+@pytest.mark.parametrize("conf", [DEFAULT, LEARNING.quiet], ids=["off", "standby"])
+def test_what_was_read_before_counts_once_running_times_are_learnt(conf: Conf) -> None:
+    stage = Stage("a", conf=conf)
+    series = RunSeries(Similarity.CHIPS, "default", chips=8, steps=(3,) * FEWEST_RUNS)
+    stage.pod("train-1", 8)
+    stage.world.put_run_times([series])
+    stage.cycle()
+
+    stage.world.put_conf(LEARNING)
+    stage.cycle()
+
+    (state,) = stage.engine.view.job_states.values()
+    assert state.job.run_time is not None
+    assert stage.engine.run_times.series == (series,)

@@ -52,10 +52,13 @@ class RunRecorder:
         return self._cycle.framework.conf.reservation.learns
 
     def _run_times_known(self, event: RunTimesKnown) -> None:
-        """Predict the running times of jobs that arrived before this was known."""
+        """Predict the running times of jobs that arrived before this was known.
+
+        It is kept while nothing is learnt, too: that may be turned on later.
+        """
+        self.run_times.known(event.series)
         if not self._learns:
             return
-        self.run_times.known(event.series)
         for job_state in [*self._cycle.view.job_states.values()]:
             job = self.with_run_time(job_state.job)
             if job is not job_state.job:
