@@ -198,6 +198,50 @@ def test_a_job_whose_pods_all_succeeded_counts_once() -> None:
     assert learnt(story) == 1
 
 
+def test_a_run_whose_pods_are_gone_counts_once_though_they_are_replaced() -> None:
+    story = Story("a b", conf=learns())
+    story.arrives(job("j", 8, 2))
+
+    story.hears(PodsGone("j", (0,)), now=10)
+    assert learnt(story) == 0
+    story.hears(PodsGone("j", (0, 1)), now=46)
+
+    assert learnt(story) == 1
+    assert story.engine.run_times.series[-1].steps == (11,), "46 seconds"
+    story.hears(JobGone("j", returns=True), now=50)
+    assert learnt(story) == 2
+
+
+def test_a_run_of_a_job_that_is_expected_again_counts() -> None:
+    story = Story("a", conf=learns())
+    story.arrives(job("j"))
+
+    story.hears(JobGone("j", returns=True), now=46)
+
+    assert learnt(story) == 1
+
+
+@pytest.mark.parametrize(
+    ("recovery", "cause", "want"),
+    [
+        pytest.param(Recovery(FaultMode.FORCE, retries=1), Cause.POD, 0, id="retried"),
+        pytest.param(Recovery(FaultMode.FORCE), Cause.POD, 1, id="not retried"),
+        pytest.param(Recovery(FaultMode.FORCE), Cause.NODE, 0, id="of its node"),
+    ],
+)
+def test_a_job_that_fails_counts_unless_it_is_to_be_repaired(
+    recovery: Recovery, cause: Cause, want: int
+) -> None:
+    story = Story("a", conf=learns())
+    story.arrives(job("j", recovery=recovery))
+
+    story.hears(
+        PodsAil("j", (PodFault(0, cause, "a"),)), JobGone("j", returns=True), now=46
+    )
+
+    assert learnt(story) == want
+
+
 def test_a_job_that_was_found_running_counts_from_when_it_started() -> None:
     story = Story("a", conf=learns())
     story.hears(JobArrived(job("j"), at("a 01234567"), 100.0), now=1000)
@@ -212,7 +256,11 @@ NEVER: list[Any] = [
     pytest.param([JobArrived(job("j", 8, 2)), JobGone("j")], id="it never started"),
     pytest.param([JobArrived(job("j", 9)), JobGone("j")], id="it is invalid"),
     pytest.param(
-        [JobArrived(job("j")), JobGone("j", returns=True)], id="it comes back"
+        [JobArrived(job("j")), JobGone("j", ends_run=False)], id="its pods never ran"
+    ),
+    pytest.param(
+        [JobArrived(job("j")), PodsGone("j", (0,), ends_run=False)],
+        id="its pods were lost before they ran",
     ),
 ]
 

@@ -1,6 +1,7 @@
 """Running times on Kubernetes: where jobs come from, and the ConfigMap that is kept."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -8,9 +9,9 @@ import pytest
 
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
-from ringleaf.engine.event import RunTimesKnown
+from ringleaf.engine.event import JobGone, RunTimesKnown
 from ringleaf.framework.run_times import FEWEST_RUNS, RunSeries, RunTimes
-from ringleaf.kube import runtimestore
+from ringleaf.kube import names, runtimestore
 from ringleaf.kube.api import Answer, Unreachable
 from ringleaf.kube.runtimestore import (
     KEY,
@@ -231,6 +232,158 @@ def test_a_write_that_fails_is_tried_again(
     assert len(maps.lines) == (0 if silent else 1)
     assert maps.data is not None
     assert KEY in maps.data
+
+
+# Which runs count.
+
+
+def runs(stage: Stage, *names: str) -> None:
+    """The kubelet has started pods."""
+    for name in names:
+        stage.pods[f"default/{name}"]["status"]["startTime"] = "1970-01-01T00:16:40Z"
+        stage.ends(name, "Running")
+
+
+def asked_to_end(stage: Stage, *names: str) -> None:
+    """Pods are terminating."""
+    for name in names:
+        plain = stage.pods[f"default/{name}"]
+        plain["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        stage.put_pod(plain)
+
+
+def deleted(stage: Stage, *names: str) -> None:
+    asked_to_end(stage, *names)
+    stage.cycle(1.0)
+    for name in names:
+        stage.drop_pod(name)
+
+
+def succeeded(stage: Stage, *names: str) -> None:
+    for name in names:
+        stage.ends(name)
+        stage.cycle(1.0)
+
+
+def failed(stage: Stage, *names: str) -> None:
+    for name in names:
+        stage.ends(name, "Failed")
+        stage.cycle(1.0)
+
+
+def failed_at_once(stage: Stage, *names: str) -> None:
+    for name in names:
+        stage.ends(name, "Failed")
+
+
+def replaced(stage: Stage, *names: str) -> None:
+    """A controller deletes pods, and makes others of the same names."""
+    for name in names:
+        stage.drop_pod(name)
+        stage.pod(name, 8, name.partition("-")[0] if "-" in name else "")
+
+
+ENDS = [succeeded, failed, failed_at_once, deleted, replaced]
+
+
+def running(kind: str, conf: Conf = LEARNING) -> tuple[Stage, tuple[str, ...]]:
+    """A pod without a PodGroup or a gang of two that runs, and its pods."""
+    stage = Stage("a b", conf=conf)
+    if kind == "pod":
+        stage.pod("j")
+        pods: tuple[str, ...] = ("j",)
+    else:
+        stage.gang("j", 2, phase=kind)
+        pods = ("j-0", "j-1")
+    stage.cycle()
+    runs(stage, *pods)
+    stage.cycle()
+    assert len(stage.bound) == len(pods)
+    return stage, pods
+
+
+@pytest.mark.parametrize("kind", ["pod", "Running", "Inqueue"])
+@pytest.mark.parametrize("ends", ENDS)
+def test_a_run_that_ends_by_itself_counts_once(
+    kind: str, ends: Callable[..., None]
+) -> None:
+    stage, pods = running(kind)
+
+    ends(stage, *pods)
+    stage.cycle(1.0)
+    assert stage.engine.run_times.learnt == 1
+    for key in [*stage.pods]:
+        stage.drop_pod(key.partition("/")[2])  # others than those that ran never do
+    stage.cycle(1.0)
+    if kind != "pod":
+        stage.drop_group("j")
+    stage.cycle(1.0)
+
+    assert stage.engine.run_times.learnt == 1
+
+
+@pytest.mark.parametrize("kind", ["pod", "Running"])
+def test_a_run_goes_on_when_its_job_is_told_anew(kind: str) -> None:
+    stage, pods = running(kind)
+
+    for pod in pods:
+        plain = stage.pods[f"default/{pod}"]
+        other = ",".join(f"Ascend910-{chip}" for chip in range(1, 9))
+        plain["metadata"]["annotations"] |= {NPU: other, names.REAL: other}
+        stage.put_pod(plain)
+    stage.cycle(60.0)
+
+    assert any(isinstance(each, JobGone) for each in stage.heard)
+    assert stage.engine.run_times.learnt == 0
+    deleted(stage, *pods)
+    stage.cycle(60.0)
+    assert stage.engine.run_times.learnt == 1
+    assert stage.engine.run_times.series[-1].steps == (14,), "128 seconds"
+
+
+@pytest.mark.parametrize("kind", ["pod", "Running", "Inqueue"])
+@pytest.mark.parametrize("ends", [failed, deleted, replaced])
+def test_a_run_whose_pods_are_evicted_does_not_count(
+    kind: str, ends: Callable[..., None]
+) -> None:
+    stage, pods = running(kind)
+    job = stage.engine.view.job_states[next(iter(stage.engine.view.job_states))]
+    stage.engine.cycle.evict(job, (*range(len(pods)),), "other", "preempt")
+    stage.world.evicted(job.job.name, (*range(len(pods)),))
+
+    ends(stage, *pods)
+    stage.cycle(1.0)
+
+    assert stage.engine.run_times.learnt == 0
+
+
+def test_a_run_that_fails_and_is_retried_does_not_count_and_the_last_does() -> None:
+    stage = Stage("a b", conf=LEARNING)
+    labels = {"fault-scheduling": "force", "fault-retry-times": "1"}
+    stage.group("j", 1, labels=labels, phase="Running")
+    for _time in range(2):
+        stage.pod("j-0", 8, "j", labels=labels)
+        stage.cycle(1.0)
+        runs(stage, "j-0")
+        stage.cycle(1.0)
+        assert stage.engine.run_times.learnt == 0
+        failed(stage, "j-0")
+        stage.cycle(1.0)
+        stage.drop_pod("j-0")
+        stage.cycle(1.0)
+
+    assert stage.engine.run_times.learnt == 1
+
+
+def test_pods_that_could_not_be_bound_did_not_run() -> None:
+    stage = Stage("a b", conf=LEARNING)
+    stage.gang("j", 2, phase="Running")
+
+    stage.cycle(outcome=lambda _pod, _place: "failed")
+    stage.cycle(0.1)
+
+    assert not stage.bound
+    assert stage.engine.run_times.learnt == 0
 
 
 # Jobs.

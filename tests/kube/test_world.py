@@ -702,7 +702,7 @@ def test_outcomes_of_pods_that_are_gone_are_no_news() -> None:
     stage.world.bound(plain["metadata"]["uid"])
 
     assert stage.cycle() == []
-    assert stage.heard == [JobGone("pod default/p")]
+    assert stage.heard == [JobGone("pod default/p", ends_run=False)]
 
 
 def test_a_gang_bound_in_part_is_known_as_such() -> None:

@@ -356,7 +356,12 @@ BUSY: Final[Document] = {
         {"at": 10, "pods-ending": {"job": "late", "replicas": [0]}},
         {
             "at": 20,
-            "pods-end": {"job": "late", "replicas": [0], "succeeded": True},
+            "pods-end": {
+                "job": "late",
+                "replicas": [0],
+                "succeeded": True,
+                "ends-run": True,
+            },
         },
         {"at": 20, "bind-fails": {"job": "train", "replicas": [0, 1]}},
         {"at": 30, "ends": "old"},
@@ -414,7 +419,7 @@ BUSY: Final[Document] = {
                 }
             ],
         },
-        {"at": 99, "ends": {"job": "late", "returns": True}},
+        {"at": 99, "ends": {"job": "late", "returns": True, "ends-run": False}},
         {
             "at": 99,
             "deletions-known": [{"job": "train", "pods": 2, "deleted-at": -7}],

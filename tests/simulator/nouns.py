@@ -394,8 +394,8 @@ several_nodes = st.lists(
 ).map(tuple)
 kinds_of_events: Final[Sequence[st.SearchStrategy[ev.Event]]] = (
     arrivals(),
-    st.builds(ev.JobGone, names, flags),
-    st.builds(ev.PodsGone, names, ranks, flags),
+    st.builds(ev.JobGone, names, flags, flags),
+    st.builds(ev.PodsGone, names, ranks, flags, flags),
     st.builds(ev.PodsEnding, names, ranks),
     st.builds(ev.BindFailed, names, ranks),
     st.builds(ev.PodsAil, names, tuples(ailments)),

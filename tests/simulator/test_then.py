@@ -48,6 +48,14 @@ def test_there_is_one_form_for_every_event() -> None:
     ("entry", "event"),
     [
         ("ends: j", ev.JobGone("j")),
+        (
+            "ends: {job: j, returns: true, ends-run: false}",
+            ev.JobGone("j", returns=True, ends_run=False),
+        ),
+        (
+            "pods-end: {job: j, replicas: [0], ends-run: false}",
+            ev.PodsGone("j", (0,), ends_run=False),
+        ),
         ("pods-end: {job: two, replicas: [0, 1]}", ev.PodsGone("two", (0, 1))),
         (
             "pods-end: {job: j, replicas: [0], succeeded: true}",

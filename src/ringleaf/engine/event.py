@@ -38,21 +38,25 @@ class JobGone(Struct, frozen=True):
     """A job ended or was deleted; what its pods held is free.
 
     One that *returns* is expected again: what is known of its repair is not forgotten.
+    Unless it *ends_run* its pods never ran, or it arrives again at once, as it runs.
     """
 
     job: str
     returns: bool = False
+    ends_run: bool = True
 
 
 class PodsGone(Struct, frozen=True):
     """Pods ended or were deleted; what they held is free.
 
-    A pod that *succeeded* is done; any other is placed again.
+    A pod that *succeeded* is done; any other is placed again. With the last of them a
+    run of their job ends, unless they never ran: then none of them *ends_run*.
     """
 
     job: str
     replicas: tuple[int, ...]
     succeeded: bool = False
+    ends_run: bool = True
 
 
 class PodsEnding(Struct, frozen=True):

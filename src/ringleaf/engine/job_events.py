@@ -291,7 +291,7 @@ class JobEvents:
             self._cycle.failures.starts.forget(event.job)
         job_state = self._state.job_states.get(event.job)
         if job_state is not None:
-            if not event.returns:
+            if event.ends_run:
                 self._runs.ended(job_state)
             self._lifecycle.drop(job_state)
         repairs = self._cycle.repairs

@@ -46,7 +46,11 @@ class PodEvents:
         done = event.succeeded and self._state.finish(job_state, event.replicas)
         if done and repair is not None:
             repair.hold(self._state.cluster, job_state)
-        if done and not job_state.remaining.n_pods:
+        if done:
+            is_over = not job_state.remaining.n_pods
+        else:
+            is_over = gone and event.ends_run and not job_state.placements
+        if is_over:
             self._runs.ended(job_state)
         if gone or done or awaited:
             self._lifecycle.stop_waiting(job_state)
@@ -55,7 +59,7 @@ class PodEvents:
 
     def _bind_failed(self, event: BindFailed) -> None:
         self._cycle.failures.starts.came_back(event.job, event.replicas)
-        self._pods_gone(PodsGone(event.job, event.replicas))
+        self._pods_gone(PodsGone(event.job, event.replicas, ends_run=False))
 
     def _pods_run(self, event: PodsRun) -> None:
         cycle, name = self._cycle, event.job

@@ -6,11 +6,12 @@ from ringleaf.engine.event import Handlers, RunTimesKnown
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.run_times import RunTimes
+from ringleaf.model.fault import Cause
 from ringleaf.model.job import Job
 
 
 class RunRecorder:
-    """Counts jobs that ended by themselves, once each."""
+    """Counts runs that ended by themselves, once each."""
 
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
@@ -22,16 +23,26 @@ class RunRecorder:
         return {RunTimesKnown: self._run_times_known}
 
     def ended(self, job_state: JobState) -> None:
-        """Count a job that ends now, from when it started last.
+        """Count a run that ends now, from when the job started last.
 
-        One whose pods the scheduler asked to end since then, and one that is being
-        repaired, did not end by itself.
+        Its pods succeeded, failed or were deleted by others. One whose pods the
+        scheduler asked to end since then, and one that is repaired, did not end by
+        itself: it says nothing of how long such jobs occupy chips.
         """
-        started, name = job_state.started, job_state.job.name
+        started, job = job_state.started, job_state.job
         if started is None or not self._learns or job_state.history.interrupted:
             return
-        if name not in self._cycle.repairs:
-            self.run_times.ended(job_state.job, max(0.0, self._cycle.now - started))
+        if not self._is_repaired(job):
+            self.run_times.ended(job, max(0.0, self._cycle.now - started))
+
+    def _is_repaired(self, job: Job) -> bool:
+        """Whether a job is being repaired, or will be because of its faulty pods."""
+        repairs = self._cycle.repairs
+        left = job.recovery.retries - repairs.retries_used.get(job.name, 0)
+        return job.name in repairs or any(
+            each.cause is not Cause.POD or left > 0
+            for each in repairs.ails.get(job.name, {}).values()
+        )
 
     def with_run_time(self, job: Job) -> Job:
         """*job* with a prediction, if it states no running time.

@@ -924,7 +924,7 @@ class World:
         except Exception as error:  # noqa: BLE001 - one bad job stops no other
             again = self.quarantine.of(Culprit("Job", group.name), now) is not None
             self._set_aside(Culprit("Job", group.name), error)
-            gone: list[Event] = [*self._withdraw(group, returns=True)]
+            gone: list[Event] = [*self._withdraw(group, told_anew=True)]
             if not again:
                 ends, others = self._heard_of(group, now)
                 return [*gone, *ends], others
@@ -1314,13 +1314,14 @@ class World:
             for placement in (placement_of(pod, job) for pod in pods if _is_held(pod))
         }
         if group.told is not None and self._is_to_be_told_anew(group, job, known):
-            yield from self._withdraw(group, returns=True)
+            yield from self._withdraw(group, told_anew=True)
         if len(pods) > len(known):
             group.complete_at = group.complete_at or now
         elif not pods:
             group.complete_at = 0.0
         if gone := group.placed.keys() - known.keys():
-            yield PodsGone(group.name, tuple(sorted(gone)))
+            ends_run = _has_run(group)
+            yield PodsGone(group.name, tuple(sorted(gone)), ends_run=ends_run)
             group.ending -= gone
             group.running -= gone
         if job != group.told:
@@ -1505,9 +1506,11 @@ class World:
             group.ailing = found
             yield PodsAil(group.name, found)
 
-    def _withdraw(self, group: Group, *, returns: bool = False) -> Iterator[Event]:
+    def _withdraw(self, group: Group, *, told_anew: bool = False) -> Iterator[Event]:
+        """The job of a group is gone, or is about to be *told_anew*."""
         if group.told is not None:
-            yield JobGone(group.name, returns or _may_return(group))
+            returns, ends_run = _may_return(group), _has_run(group)
+            yield JobGone(group.name, told_anew or returns, ends_run and not told_anew)
         group.told, group.placed, group.ending = None, {}, NONE_OF_THEM
         group.ailing = ()
         group.running, group.is_watched = NONE_OF_THEM, False
@@ -1792,6 +1795,12 @@ def _last_bound(group: Group) -> float | None:
 
 def _is_well(pod: PodRecord) -> bool:
     return pod.signs is WELL and pod.state is not State.FAILED and not pod.is_stranded
+
+
+def _has_run(group: Group) -> bool:
+    """Whether pods of a group run, or ran until now."""
+    pods = group.pods.values()
+    return bool(group.running) or any(p.runs or (p.has_ended and p.node) for p in pods)
 
 
 def _may_return(group: Group) -> bool:

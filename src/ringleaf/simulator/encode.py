@@ -507,6 +507,15 @@ def _arrived(value: JobArrived) -> Plain:
     return {"arrives": entry}
 
 
+def _job_end(value: JobGone) -> Plain | str:
+    more = _kept({"returns": value.returns}) | _end_of_run(value)
+    return {"job": value.job} | more if more else value.job
+
+
+def _end_of_run(value: JobGone | PodsGone) -> Plain:
+    return {} if value.ends_run else {"ends-run": False}
+
+
 def _pods_of(
     value: PodsEnding | BindFailed | PodsGone | PodsRun | PodsRefused,
 ) -> Plain:
@@ -516,11 +525,9 @@ def _pods_of(
 _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
     {
         JobArrived: _arrived,
-        JobGone: lambda e: {
-            "ends": {"job": e.job, "returns": True} if e.returns else e.job
-        },
+        JobGone: lambda e: {"ends": _job_end(e)},
         PodsGone: lambda e: {
-            "pods-end": _pods_of(e) | _kept({"succeeded": e.succeeded})
+            "pods-end": _pods_of(e) | _kept({"succeeded": e.succeeded}) | _end_of_run(e)
         },
         PodsEnding: lambda e: {"pods-ending": _pods_of(e)},
         BindFailed: lambda e: {"bind-fails": _pods_of(e)},

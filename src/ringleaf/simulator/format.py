@@ -314,6 +314,7 @@ class PodsEndEntry(_Entry, frozen=True):
     job: str
     replicas: list[Index]
     succeeded: bool = False
+    ends_run: bool = True
 
 
 class JobEndEntry(_Entry, frozen=True):
@@ -321,6 +322,7 @@ class JobEndEntry(_Entry, frozen=True):
 
     job: str
     returns: bool = False
+    ends_run: bool = True
 
 
 class AilmentEntry(_Entry, frozen=True):

@@ -237,10 +237,12 @@ class Reader(Struct, frozen=True):
     def _ends(self, path: str, entry: str | JobEndEntry) -> Event:
         if isinstance(entry, str):
             return JobGone(self._known_job(path, entry))
-        return JobGone(self._known_job(f"{path}.job", entry.job), entry.returns)
+        job = self._known_job(f"{path}.job", entry.job)
+        return JobGone(job, entry.returns, entry.ends_run)
 
     def _pods_end(self, path: str, entry: PodsEndEntry) -> Event:
-        return PodsGone(*self._known_pods(path, entry), entry.succeeded)
+        pods = self._known_pods(path, entry)
+        return PodsGone(*pods, entry.succeeded, entry.ends_run)
 
     def _pods_ending(self, path: str, entry: PodsEntry) -> Event:
         return PodsEnding(*self._known_pods(path, entry))
