@@ -1,5 +1,6 @@
 """Running times in the engine: which runs count, which jobs get a prediction."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -429,12 +430,62 @@ def test_a_reservation_begins_later_when_a_job_runs_longer_than_predicted() -> N
 
 def test_a_reservation_for_stated_times_alone_is_not_looked_at_again() -> None:
     story = Story("a b", conf=learns())
+    one = job("one", estimate_s=64.0, run_time=RunTime(16, 32))
+    story.arrives(one, job("big", 8, 2))
+
+    assert story.wakes(10) == ["reserved big"]
+    story.wakes(11)
+
+    assert story.engine.reservations["big"].check_at == inf
+
+
+def between_two(**changes: Any) -> Story:  # noqa: ANN401
+    """Nodes a and b are taken for 16 and 64 seconds; a job of three is overdue."""
+    story = Story("a b c", conf=learns(**changes))
+    short, long = RunTime(16, 16), RunTime(64, 64)
+    story.arrives(job("one", run_time=short), job("two", run_time=long))
+    story.arrives(job("big", 8, 3), now=1)
+    story.wakes(11)
+    return story
+
+
+def test_only_a_job_that_moves_the_begin_lets_more_jobs_try() -> None:
+    story = between_two()
+    story.arrives(job("next", run_time=RunTime(64, 64)), now=12)
+    opened = story.engine.cycle.pending.waiting.n_opened
+
+    story.wakes(16)
+    story.wakes(32)
+    assert story.engine.reservations["big"].check_at == 64.0
+    assert story.engine.cycle.pending.waiting.n_opened == opened
+
+    assert "bind next: 0 on c 01234567" in story.wakes(64)
+
+
+def test_a_begin_that_came_closer_may_move_away_again() -> None:
+    story = between_two()
+    story.arrives(job("next", run_time=RunTime(8, 8)), now=12)
+    story.arrives(job("other", run_time=RunTime(16, 16)), now=13)
+    assert story.running["next"] == [0]
+    story.hears(JobGone("two"), JobGone("next"), now=14)
+    big = story.engine.reservations["big"]
+    assert big.ready_at(14) == 16.0
+    assert "other" not in story.running
+
+    assert "bind other: 0 on b 01234567" in story.wakes(16)
+    assert big.ready_at(16) == 32.0
+
+
+def test_a_prediction_that_comes_late_is_heeded() -> None:
+    story = Story("a b", conf=learns())
     story.arrives(job("one", estimate_s=64.0), job("big", 8, 2))
     story.wakes(10)
+    assert story.engine.reservations["big"].check_at == inf
 
-    story.wakes(65)
+    story.arrives(job("one", run_time=RunTime(16, 32)), now=12)
+    story.wakes(13)
 
-    assert not story.engine.reservations["big"].begins_later(65)
+    assert story.engine.reservations["big"].check_at == 16.0
 
 
 def test_no_job_is_ended_because_it_outlives_its_prediction() -> None:

@@ -20,6 +20,7 @@ from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Schema
 from ringleaf.model.mask import full_mask
 from ringleaf.model.placement import Placement
+from ringleaf.model.run_time import RunTime
 from ringleaf.policies.products import PRODUCTS
 
 WHOLE = tuple(range(8))
@@ -172,6 +173,47 @@ def test_it_is_ready_when_the_last_one_in_its_way_has_ended() -> None:
     )
 
     assert reservation.ready_at(4.0) == 9.0
+
+
+def predicted(name: str, node: str, median_s: int, most_s: int) -> JobState:
+    job_state = runs(name, Placement(0, node, WHOLE))
+    job_state.become(replace(job_state.job, run_time=RunTime(median_s, most_s)))
+    return job_state
+
+
+def test_it_begins_later_when_the_last_job_in_its_way_runs_longer() -> None:
+    reservation = a_reservation()
+    reservation.blocked_by([predicted("x", "A0", 2, 4), predicted("y", "A1", 8, 32)])
+
+    looks = [(t, reservation.begins_later(t), reservation.check_at) for t in (0, 2, 4)]
+
+    assert looks == [(0, False, 2.0), (2, False, 4.0), (4, False, 8.0)]
+    assert reservation.begins_later(8.0)
+    assert not reservation.begins_later(9.0)
+    reservation.blockers["z"] = runs("z", Placement(0, "A0", WHOLE))
+    assert not reservation.begins_later(32.0), "it is not known when it begins"
+
+
+def test_a_job_that_comes_into_its_way_hides_no_step() -> None:
+    reservation = a_reservation()
+    reservation.blocked_by([predicted("x", "A0", 8, 32)])
+    assert not reservation.begins_later(4.0)
+
+    reservation.blocked_by([predicted("y", "A1", 4, 4)])
+
+    assert reservation.begins_later(8.0)
+
+
+def test_stated_times_alone_move_no_begin() -> None:
+    reservation = a_reservation()
+    place = Placement(0, "A0", WHOLE)
+    reservation.blocked_by([runs("x", place, estimate=5.0)])
+    assert not reservation.begins_later(4.0)
+
+    reservation.blocked_by([runs("y", place, estimate=9.0)])
+
+    assert not reservation.begins_later(6.0)
+    assert reservation.check_at == inf
 
 
 YIELDS = [

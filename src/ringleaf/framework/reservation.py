@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from ringleaf.framework.job_state import JobState, pod_amounts
 from ringleaf.framework.statement import Statement
@@ -21,6 +22,14 @@ from ringleaf.model.mask import mask_of
 from ringleaf.model.owner import Hold, Purpose
 from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.policies.counting import counted, some_of
+
+
+class _Look(NamedTuple):
+    """What was seen when it was last asked when a reservation begins."""
+
+    begins_at: float = inf
+    check_at: float = -inf
+    """When it may begin later; at once, if what is in its way has changed."""
 
 
 class Reservation:
@@ -53,8 +62,7 @@ class Reservation:
         """The chips of it that are held: free, and kept from other jobs."""
         self.number = 0
         """Its place in the order in which reservations were made."""
-        self.check_at = -inf
-        """When a job in its way may have run longer than was predicted."""
+        self._last = _Look()
 
     @cached_property
     def owner(self) -> Hold:
@@ -150,13 +158,18 @@ class Reservation:
     def blocked_by(self, job_states: Iterable[JobState]) -> None:
         """Note which of *job_states* hold some of it."""
         self.blockers |= {s.job.name: s for s in job_states if self._meets(s)}
-        self.check_at = -inf
+        self._look_again()
 
     def blocked_elsewhere(self, job_state: JobState) -> None:
         """Note that *job_state* is in the way, whether it holds any of it or not."""
         self.elsewhere.add(job_state.job.name)
         self.blockers[job_state.job.name] = job_state
-        self.check_at = -inf
+        self._look_again()
+
+    def job_changed(self, job_state: JobState) -> None:
+        """A job has another spec; if it is in the way, it may end at another time."""
+        if job_state.job.name in self.blockers:
+            self._look_again()
 
     def unblock(self, nodes: Collection[str] | None = None) -> None:
         """Forget jobs that hold none of it now, as something is free on *nodes*."""
@@ -170,20 +183,34 @@ class Reservation:
             if job_state.placements
             and (name in self.elsewhere or self._meets(job_state))
         }
+        self._look_again()
+
+    @property
+    def check_at(self) -> float:
+        """When a job in its way may have run longer than was predicted."""
+        return self._last.check_at
+
+    def _look_again(self) -> None:
+        """What is in its way has changed."""
+        self._last = _Look(self._last.begins_at)
 
     def begins_later(self, now: float) -> bool:
-        """Whether a job in its way runs longer than was predicted at the last look.
+        """Whether it begins later than at the last look, by what is predicted.
 
-        Then more jobs may end before the reservation begins.
+        Then more jobs may end before it begins. It does when the last job in its way
+        runs longer than was predicted.
         """
         if now < self.check_at:
             return False
-        is_first, self.check_at = self.check_at == -inf, inf
-        for other in self.blockers.values():
-            if other.job.estimate_s is None and other.job.run_time is not None:
-                end = ends_at(other, now)
-                self.check_at = min(self.check_at, end if end > now else inf)
-        return not is_first
+        before, begins_at = self._last.begins_at, self.ready_at(now)
+        ends = [
+            ends_at(other, now)
+            for other in self.blockers.values()
+            if other.job.estimate_s is None and other.job.run_time is not None
+        ]
+        check_at = min((end for end in ends if end > now), default=inf)
+        self._last = _Look(begins_at, check_at)
+        return bool(ends) and before < begins_at < inf
 
     def shared_chips(self, job_state: JobState) -> int:
         """How many chips of it the pods of a job hold."""

@@ -202,6 +202,8 @@ class Reservations:
     def job_changed(self, job_state: JobState) -> None:
         """A job has another spec."""
         self._sums.job_changed(job_state)
+        for reservation in self._sums.aged:
+            reservation.job_changed(job_state)
 
 
 class IdleTime:
