@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobGone, RunTimesKnown
 from ringleaf.framework.run_times import FEWEST_RUNS, RunSeries, RunTimes
 from ringleaf.kube import names, runtimestore
-from ringleaf.kube.api import Answer, Unreachable
+from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.runtimestore import (
     KEY,
     MOST_BYTES,
@@ -23,6 +23,7 @@ from ringleaf.kube.runtimestore import (
     series_in,
     text_of,
 )
+from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.model.job import Job
 from ringleaf.model.run_time import TOP, Origin, Similarity
 from ringleaf.policies.products import PRODUCTS
@@ -38,7 +39,10 @@ SERIES = (
 
 
 class Maps:
-    """An API server with one ConfigMap at most, and a store in front of it."""
+    """An API server with one ConfigMap at most, and a store in front of it.
+
+    The engine hears of what was read once it ``hears``, or at once.
+    """
 
     def __init__(self, data: dict[str, str] | None = None) -> None:
         self.data = data
@@ -48,14 +52,28 @@ class Maps:
         self.lines: list[tuple[str, dict[str, Any]]] = []
         self.read: list[tuple[RunSeries, ...]] = []
         self.run_times = RunTimes()
+        self.at_once = True
+        self._unheard: list[tuple[RunSeries, ...]] = []
         say = lambda what, **facts: self.lines.append((what, facts))  # noqa: E731
         self.store = RunTimeStore(
             self,  # type: ignore[arg-type]
             OWN,
-            lambda: self.run_times,
-            self.read.append,
+            lambda: None if self._unheard else self.run_times,
+            self._known,
             say,
         )
+
+    def _known(self, series: tuple[RunSeries, ...]) -> None:
+        self.read.append(series)
+        self._unheard.append(series)
+        if self.at_once:
+            self.hears()
+
+    def hears(self) -> None:
+        """The engine hears of what was read."""
+        for series in self._unheard:
+            self.run_times.known(series)
+        self._unheard.clear()
 
     async def call(
         self, method: str, path: str, body: bytes = b"", **_more: object
@@ -206,7 +224,99 @@ def test_what_could_not_be_read_is_not_written_over() -> None:
     maps.leads(2)
     assert maps.read[0] == SERIES
     assert maps.data is not None
-    assert series_in(maps.data[KEY]) == maps.run_times.series
+    kept = series_in(maps.data[KEY])
+    assert kept == maps.run_times.series
+    assert {*SERIES} < {*kept}, "with what was counted in the meantime"
+
+
+def test_what_is_read_late_is_written_once_the_engine_has_heard_it() -> None:
+    maps = Maps({KEY: text_of(SERIES)})
+    maps.at_once = False
+    maps.run_times.ended(JOB, 60.0)
+
+    maps.leads(3)
+    assert not [call for call in maps.calls if not call.startswith("GET")]
+    maps.hears()
+    asyncio.run(written(maps))
+
+    assert maps.data is not None
+    assert {*SERIES} < {*series_in(maps.data[KEY])}
+
+
+def test_what_could_not_be_read_is_read_later_also_while_nothing_ends() -> None:
+    maps = Maps({KEY: text_of(SERIES)})
+    maps.silent = True
+    asyncio.run(maps.store.read())
+    maps.silent = False
+
+    asyncio.run(written(maps))
+
+    assert maps.run_times.series == SERIES
+
+
+def test_a_read_that_fails_before_it_leads_counts_and_not_an_earlier_one() -> None:
+    maps = Maps({KEY: text_of(SERIES[:1])})
+    asyncio.run(maps.store.read())
+    maps.data = {KEY: text_of(SERIES)}
+    maps.refuses = 500
+    asyncio.run(maps.store.read())
+    maps.refuses = None
+    maps.run_times.ended(JOB, 60.0)
+
+    asyncio.run(written(maps))
+
+    assert maps.data == {KEY: text_of(SERIES)}
+
+
+def test_what_a_new_engine_counts_is_written_though_it_counted_as_many() -> None:
+    maps = Maps()
+    maps.run_times.ended(JOB, 60.0)
+    maps.leads()
+    series = maps.run_times.series
+    maps.run_times = RunTimes()
+    maps.run_times.known(series)
+
+    maps.run_times.ended(JOB, 60.0)
+    asyncio.run(written(maps))
+
+    assert maps.data is not None
+    assert series_in(maps.data[KEY])[0].steps == (12, 12)
+
+
+async def written(maps: Maps) -> None:
+    """It leads on, and has written once."""
+    task = asyncio.create_task(maps.store.run())
+    await asyncio.sleep(0)
+    await maps.store.flush()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_scheduler_wakes_when_running_times_were_read() -> None:
+    scheduler = Scheduler(cast(Api, None), Options(conf=LEARNING), lambda _what: None)
+    store = scheduler._run_time_store  # noqa: SLF001
+    scheduler._wake.clear()  # noqa: SLF001
+
+    store._known(SERIES)  # noqa: SLF001
+
+    assert scheduler._wake.is_set()  # noqa: SLF001
+    assert store._run_times() is None  # noqa: SLF001
+    scheduler.decider.engine.handle_all(scheduler.decider.news(1.0), 1.0)
+    assert scheduler.decider.run_times is scheduler.run_times
+    assert scheduler.run_times.series == SERIES
+    scheduler.decider.begin_anew()
+    assert store._run_times() is None  # noqa: SLF001
+
+
+def test_an_engine_that_failed_before_it_heard_of_running_times_loses_none() -> None:
+    stage = Stage("a", conf=LEARNING)
+    stage.world.put_run_times(SERIES)
+    stage.decider.news(stage.now)
+
+    stage.decider.begin_anew()
+    stage.cycle()
+
+    assert stage.engine.run_times.series == SERIES
 
 
 @pytest.mark.parametrize("silent", [False, True])

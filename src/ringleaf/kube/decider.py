@@ -13,6 +13,7 @@ from ringleaf.config.conf import Conf
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
 from ringleaf.framework.instruction import Instruction
+from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube.quarantine import Culprit
 from ringleaf.kube.world import World
@@ -70,6 +71,12 @@ class Decider:
         """Whether the engine has heard of everything, and decided it."""
         news = self._is_new or self._world.has_news
         return not (news or self.mind.is_cut_short)
+
+    @property
+    def run_times(self) -> RunTimes | None:
+        """How long jobs ran; None until the engine has heard what was written down."""
+        unheard = self._is_new or self._world.has_run_times
+        return None if unheard else self.engine.run_times
 
     def news(self, now: float) -> list[Event]:
         """What the engine has not heard yet."""

@@ -3,8 +3,8 @@
 It is in the scheduler's own namespace, where tenants cannot write: running times decide
 which jobs start before others. It is read when a scheduler starts and before it leads,
 and written by the leader alone, at most once a minute, and before it ends. What cannot
-be read or written is logged, and stops nothing: predictions come back with the jobs
-that end.
+be read is read again later, and not written over before. That it cannot be read or
+written is logged, and stops nothing: predictions come back with the jobs that end.
 """
 
 import asyncio
@@ -32,6 +32,8 @@ READ_S: Final = 5.0
 """How long reading may take."""
 MOST_BYTES: Final = 900 * 1024
 NOT_FOUND: Final = 404
+NOTHING: Final = "[]"
+"""No series, as the ConfigMap has them."""
 STEPS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
 """Step of the grid -> the character that stands for it."""
 _STEP: Final = {character: step for step, character in enumerate(STEPS)}
@@ -91,7 +93,7 @@ class RunTimeStore:
     Args:
         api: The API server.
         namespace: Where it is.
-        run_times: What the engine knows.
+        run_times: What the engine knows; None until it has heard what was read.
         known: Takes over what was read.
         say: Writes a line of the log.
 
@@ -101,14 +103,16 @@ class RunTimeStore:
         self,
         api: Api,
         namespace: str,
-        run_times: Callable[[], RunTimes],
+        run_times: Callable[[], RunTimes | None],
         known: Callable[[tuple[RunSeries, ...]], None],
         say: Callable[..., None],
     ) -> None:
         self._api, self._namespace = api, namespace
         self._run_times, self._known, self._say = run_times, known, say
-        self._written = 0
-        """How many jobs were counted in what was written."""
+        self._written = NOTHING
+        """What the ConfigMap has."""
+        self._seen: tuple[RunTimes, int] | None = None
+        """What of the engine is in it, and how many jobs it had counted."""
         self._said = ""
         self._writes = False
         """Whether this scheduler leads."""
@@ -118,6 +122,7 @@ class RunTimeStore:
 
     async def read(self) -> None:
         """Read what the previous leader has written, as far as it can be read."""
+        self._is_read = False
         try:
             async with asyncio.timeout(READ_S):
                 path = f"{maps_path(self._namespace)}?{QUERY}"
@@ -129,8 +134,8 @@ class RunTimeStore:
             return
         self._is_read = True
         try:
-            found = self._found(answer)
-            self._known(series_in(found) if found else ())
+            self._written = self._found(answer) or NOTHING
+            self._known(series_in(self._written))
         except (BadRunTimes, msgspec.MsgspecError) as error:
             self._tell("ignored", str(error))
 
@@ -157,21 +162,28 @@ class RunTimeStore:
             await self._write()
 
     async def _write(self) -> None:
-        """Write what the engine knows, if jobs were counted since."""
+        """Write what the engine knows, if that is another than was written.
+
+        What could not be read before is read first, and the engine hears of it: else
+        it would be lost.
+        """
         async with self._turn:
-            known = self._run_times()
-            learnt = known.learnt
-            if learnt == self._written:
-                return
             if not self._is_read:
                 await self.read()
                 return
+            known = self._run_times()
+            if known is None or (known, known.learnt) == self._seen:
+                return
+            seen, text = (known, known.learnt), text_of(known.series)
+            if text in (NOTHING, self._written):
+                self._seen = seen
+                return
             try:
-                answer = await self._send({KEY: text_of(known.series)})
+                answer = await self._send({KEY: text})
             except Unreachable:
                 return
             if answer.ok:
-                self._written, self._said = learnt, ""
+                self._written, self._seen, self._said = text, seen, ""
             else:
                 self._tell("not written", refusal(answer.status, answer.body))
 

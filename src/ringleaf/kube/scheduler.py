@@ -37,7 +37,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.reservations import Reservations
-from ringleaf.framework.run_times import RunTimes
+from ringleaf.framework.run_times import RunSeries, RunTimes
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
@@ -249,8 +249,8 @@ class Scheduler:
         self._run_time_store = RunTimeStore(
             api,
             options.namespace,
-            lambda: self._engine.run_times,
-            self.world.put_run_times,
+            lambda: self.decider.run_times,
+            self._run_times_read,
             say,
         )
         self._records = RecordStore(api, options.namespace, say)
@@ -309,6 +309,11 @@ class Scheduler:
     def run_times(self) -> RunTimes:
         """How long jobs ran that have ended, as the engine knows it."""
         return self._engine.run_times
+
+    def _run_times_read(self, series: tuple[RunSeries, ...]) -> None:
+        """Have the engine hear of running times, though nothing else may happen."""
+        self.world.put_run_times(series)
+        self._wake.set()
 
     @property
     def reflectors(self) -> Sequence[Reflector[Any]]:

@@ -545,6 +545,11 @@ class World:
         self._run_times = tuple(series)
         self._run_times_changed = bool(self._run_times)
 
+    @property
+    def has_run_times(self) -> bool:
+        """Whether the engine has not heard yet of running times that were read."""
+        return self._run_times_changed
+
     def carry_over(
         self,
         faults: Iterable[Fault],
@@ -553,7 +558,8 @@ class World:
     ) -> None:
         """What an engine knew, besides objects, that is followed by a new one."""
         self._faults, self._deletions = tuple(faults), tuple(deletions)
-        self._run_times = tuple(run_times)
+        # One that failed at once had heard of nothing yet.
+        self._run_times = tuple(run_times) or self._run_times
 
     def _heed_conf(self) -> None:
         """Which reports count, and which labels are filled in."""
