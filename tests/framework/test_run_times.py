@@ -1,10 +1,12 @@
 """Running times: which jobs are similar, which quantile is predicted, what is kept."""
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from random import Random
 
 import pytest
+from msgspec import json
 from msgspec.structs import replace
 
 from ringleaf.framework.job_state import JobState
@@ -12,9 +14,9 @@ from ringleaf.framework.run_times import (
     FEWEST_RUNS,
     MOST_BYTES,
     MOST_RUNS,
-    MOST_SERIES,
     RunSeries,
     RunTimes,
+    chips_in_all,
     prediction_words,
 )
 from ringleaf.model.job import Job, Role
@@ -168,6 +170,14 @@ def test_a_job_of_which_pods_ended_well_has_the_size_that_it_had() -> None:
     assert found.by is Similarity.NAME
 
 
+def test_pods_that_ended_count_with_the_chips_that_they_had() -> None:
+    whole = Job("j", A2, 8, 2, roles=(Role("w", 8, 1), Role("eval", 2, 1)))
+    left = Job("j", A2, 8, 1, roles=(Role("w", 8, 1, ranks=(0,)),), finished=(1,))
+    left = replace(left, origin=Origin(done_chips=2))
+
+    assert chips_in_all(whole) == chips_in_all(left) == 10
+
+
 # The prediction.
 
 
@@ -284,29 +294,52 @@ def test_steps_that_the_grid_does_not_have_are_left_out() -> None:
     assert [each.steps for each in known.series] == [(3,)]
 
 
-def test_at_most_so_many_series_are_kept_and_the_last_ones() -> None:
-    known = RunTimes(series=8)
+def test_without_room_the_oldest_series_goes() -> None:
+    known = RunTimes(size=8 * 190)
     for n in range(100):
-        known.ended(of(f"user{n}"), 1.0)
+        known.ended(of("ann", f"name{n}"), 1.0)
 
-    assert len(known) == 8
-    assert {each.user for each in known.series} == {"", "user97", "user98", "user99"}
-    assert known.size == sum(map(_size, known.series))
+    names = [each.name for each in known.series if each.name]
+    assert names == [f"name{n}" for n in range(100 - len(names), 100)]
+    assert len(names) > 3
+    assert known.size == sum(map(_size, known.series)) <= 8 * 190
 
 
-def test_long_names_take_the_room_of_many() -> None:
-    known = RunTimes()
-    for n in range(MOST_SERIES):
-        known.ended(of(f"{n}" * 100, f"{n}" * 100), 1.0)
+def test_a_user_with_many_names_displaces_no_other_user() -> None:
+    known = after(*nine(of("bob")), *nine(of("bob", queue="prod")))
+    for n in range(4000):
+        known.ended(of("mallory", f"{n}" * 20), 1.0)
 
-    assert len(known) < MOST_SERIES / 2
+    for queue in ("research", "prod"):
+        found = known.predict(of("bob", queue=queue))
+        assert found == RunTime(64, 64, FEWEST_RUNS, Similarity.NAME)
+    mine = [_size(each) for each in known.series if each.user == "mallory"]
+    assert sum(mine) > 0.9 * MOST_BYTES
     assert known.size <= MOST_BYTES
+
+
+def test_users_with_many_names_share_what_room_there_is() -> None:
+    known = RunTimes(size=100_000)
+    for user, n_names in (("ann", 600), ("bob", 3000)):
+        for n in range(n_names):
+            known.ended(of(user, f"{user}{n:04}"), 1.0)
+
+    held = Counter(each.user for each in known.series if each.name)
+    assert abs(held["ann"] - held["bob"]) <= 2
+
+
+def test_a_name_takes_the_room_that_it_takes_as_text() -> None:
+    known = RunTimes()
+    for n in range(5000):
+        known.ended(of("ann", "\x00" * 100 + f"{n}x"), 1.0)
+
+    assert sum(len(json.encode(each)) for each in known.series) < MOST_BYTES
     assert known.size == sum(map(_size, known.series))
 
 
 def _size(each: RunSeries) -> int:
     texts: Iterable[str] = each.queue, each.user, each.name
-    return 96 + MOST_RUNS + sum(map(len, texts))
+    return 96 + MOST_RUNS + sum(len(json.encode(text)) for text in texts)
 
 
 # Classes of jobs.

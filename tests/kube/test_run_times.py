@@ -10,7 +10,12 @@ import pytest
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobGone, RunTimesKnown
-from ringleaf.framework.run_times import FEWEST_RUNS, RunSeries, RunTimes
+from ringleaf.framework.run_times import (
+    FEWEST_RUNS,
+    RunSeries,
+    RunTimes,
+    chips_in_all,
+)
 from ringleaf.kube import names, runtimestore
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.runtimestore import (
@@ -515,6 +520,24 @@ def test_a_job_comes_from_its_namespace_and_has_the_name_without_its_number() ->
         "pod default/train-0017": Origin("default", "train"),
         "default/llama-3": Origin("default", "llama"),
     }
+
+
+def test_a_gang_has_the_chips_of_all_its_pods_also_of_those_that_ended() -> None:
+    stage = Stage("a b", conf=LEARNING)
+    stage.group("j", 3, phase="Running")
+    for name, n_chips in (("big", 8), ("small", 2), ("none", 0)):
+        stage.pod(name, n_chips, "j")
+    stage.cycle()
+    sizes = []
+    for name in ("none", "small", "big"):
+        sizes.append(chips_in_all(stage.engine.view.job_states["default/j"].job))
+        runs(stage, name)
+        stage.cycle()
+        stage.ends(name)
+        stage.cycle(60.0)
+
+    assert sizes == [10, 10, 10]
+    assert {each.chips for each in stage.engine.run_times.series} == {10, 0}
 
 
 def test_pods_that_are_read_as_one_have_their_own_names() -> None:

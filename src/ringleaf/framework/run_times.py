@@ -14,9 +14,11 @@ Where we differ: a quantile, with the number of jobs that it comes from.
 """
 
 from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from ringleaf.model.job import Job
 from ringleaf.model.run_time import GRID, TOP, RunTime, Similarity, step_of
@@ -25,8 +27,10 @@ MOST_RUNS: Final = 64
 """Running times that are kept of similar jobs: the last ones."""
 FEWEST_RUNS: Final = 9
 """With fewer, the largest is below the quantile of nine in ten."""
-MOST_SERIES: Final = 4096
 MOST_BYTES: Final = 512 << 10
+"""Room for about 3,000 series."""
+MOST_STALE: Final = 64
+"""Sizes of the past that are worth no tidying up."""
 SERIES_BYTES: Final = 96
 """Bytes of a series besides its running times and what the jobs share, about."""
 
@@ -61,13 +65,31 @@ class _Key(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes it keeps with its running times."""
-        texts = sum(len(text.encode()) for text in (self.queue, self.user, self.name))
+        """About how many bytes it keeps with its running times, as JSON too."""
+        texts = sum(len(encode(text)) for text in (self.queue, self.user, self.name))
         return SERIES_BYTES + MOST_RUNS + texts
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Whose jobs it is about: of a user in a queue, or of all users there."""
+        return self.queue, self.user
+
+
+class _Share:
+    """The series of one owner."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        """Its place in the order in which owners came."""
+        self.keys: dict[_Key, None] = {}
+        """The one that was added to least lately first."""
+        self.size = 0
 
 
 def chips_in_all(job: Job) -> int:
     """The chips of all pods of *job*, those that have ended well among them.
+
+    Where it is not known what those had, they count like the others.
 
     >>> from ringleaf.model.job import Role
     >>> from ringleaf.policies.products import PRODUCTS
@@ -75,15 +97,14 @@ def chips_in_all(job: Job) -> int:
     >>> chips_in_all(Job("j", PRODUCTS["atlas-800t-a2"], 8, 3, roles=roles))
     20
     """
-    if not job.roles:
-        return job.chips * job.submitted
     held = sum(role.chips * role.replicas for role in job.roles)
-    return held + job.chips * len(job.finished)
+    held = held if job.roles else job.chips * job.replicas
+    return held + (job.origin.done_chips or job.chips * len(job.finished))
 
 
 def _keys_of(job: Job) -> Iterator[_Key]:
     """What jobs may share with *job*, the closest first; what is not known is not."""
-    chips, (user, name) = chips_in_all(job), (job.origin.user, job.origin.name)
+    chips, user, name = chips_in_all(job), job.origin.user, job.origin.name
     if not chips:
         return
     if name:
@@ -133,15 +154,21 @@ def prediction_words(job: Job, ran_s: float) -> str:
 class RunTimes:
     """The running times of jobs that have ended, as far as there is room.
 
+    Without room, the user of a queue with the most bytes loses the series that was
+    added to least lately: a user with many names displaces no other's.
+
     Args:
-        series: The most series; the one that was added to least lately goes first.
         size: The most bytes of all series.
 
     """
 
-    def __init__(self, series: int = MOST_SERIES, size: int = MOST_BYTES) -> None:
-        self._most, self._most_size = series, size
+    def __init__(self, size: int = MOST_BYTES) -> None:
+        self._most_size = size
         self._series: dict[_Key, bytes] = {}
+        self._shares: dict[tuple[str, str], _Share] = {}
+        self._largest: list[tuple[int, int, tuple[str, str]]] = []
+        """Sizes of shares as a heap, the largest first; most are of the past."""
+        self._n_owners = 0
         self.size = 0
         """About how many bytes are kept."""
         self.learnt = 0
@@ -201,14 +228,43 @@ class RunTimes:
                 self._put(key, bytes(steps))
 
     def _put(self, key: _Key, steps: bytes) -> None:
-        """Keep *steps*, and forget the oldest series where there is no room."""
+        """Keep *steps*, and forget the oldest series of the largest share."""
+        share = self._shares.get(key.owner)
+        if share is None:
+            self._n_owners += 1
+            share = self._shares[key.owner] = _Share(self._n_owners)
         if self._series.pop(key, None) is None:
-            self.size += key.size
-        self._series[key] = steps
-        while len(self._series) > self._most or self.size > self._most_size:
-            oldest = next(iter(self._series))
-            self.size -= oldest.size
-            del self._series[oldest]
+            self._resize(key, key.size)
+        share.keys.pop(key, None)
+        self._series[key], share.keys[key] = steps, None
+        while self.size > self._most_size:
+            self._forget(next(iter(self._largest_share.keys)))
+
+    def _forget(self, key: _Key) -> None:
+        keys = self._shares[key.owner].keys
+        del self._series[key], keys[key]
+        self._resize(key, -key.size)
+        if not keys:
+            del self._shares[key.owner]
+
+    def _resize(self, key: _Key, by: int) -> None:
+        share = self._shares[key.owner]
+        share.size += by
+        self.size += by
+        heappush(self._largest, (-share.size, share.number, key.owner))
+        if len(self._largest) > 2 * len(self._series) + MOST_STALE:
+            self._largest = [(-s.size, s.number, o) for o, s in self._shares.items()]
+            heapify(self._largest)
+
+    @property
+    def _largest_share(self) -> _Share:
+        """The share with the most bytes; of several, the one that came first."""
+        while True:
+            size, number, owner = self._largest[0]
+            share = self._shares.get(owner)
+            if share is not None and (share.number, -share.size) == (number, size):
+                return share
+            heappop(self._largest)
 
 
 def _rank(n: int, tenths: int) -> int:

@@ -417,11 +417,11 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         framework=traits.get(names.FRAMEWORK),
         alike=alike(product),
         declined=_declined(traits, lead, pods, podgroup) if facts.has_defaults else (),
-        origin=origin_of(group, lead),
+        origin=origin_of(group, lead, sum(pod.asked for pod in ended)),
     )
 
 
-def origin_of(group: Group, lead: PodRecord) -> Origin:
+def origin_of(group: Group, lead: PodRecord, done_chips: int = 0) -> Origin:
     """The namespace of a job, and its name without its number.
 
     A PodGroup that Volcano made for pods without a job is called by its pods.
@@ -429,7 +429,8 @@ def origin_of(group: Group, lead: PodRecord) -> Origin:
     bare = group.name.removeprefix("pod ").partition("/")[2]
     name = base_name(bare)
     is_of_pods = f"/{name}" == names.OF_PODS
-    found = Origin(namespace_of(group), base_name(lead.name) if is_of_pods else name)
+    name = base_name(lead.name) if is_of_pods else name
+    found = Origin(namespace_of(group), name, done_chips)
     known = _origins.get(found)
     if known is None:
         known = found

@@ -41,11 +41,14 @@ class Origin(Struct, frozen=True):
     Args:
         user: Its owner: a person, or the namespace.
         name: Its name without its number.
+        done_chips: All chips that those of its pods had that have ended well, if it
+            is not the job itself that knows them.
 
     """
 
     user: str = ""
     name: str = ""
+    done_chips: int = 0
 
 
 NO_ORIGIN: Final = Origin()
