@@ -297,6 +297,19 @@ def test_pods_that_a_user_deletes_count() -> None:
     assert learnt(story) == 1
 
 
+def test_a_job_that_is_found_terminating_does_not_count() -> None:
+    story = Story("a b", conf=learns())
+    found = [JobArrived(job(name), at(f"{name} 01234567"), 0.0) for name in "ab"]
+    story.hears(*found, PodsEnding("a", (0,)), now=50)
+
+    story.hears(PodsEnding("b", (0,)), now=60)
+    story.hears(JobGone("a"), now=70)
+    assert learnt(story) == 0
+    story.hears(JobGone("b"), now=71)
+
+    assert learnt(story) == 1
+
+
 def test_a_job_that_was_evicted_counts_only_once_it_has_started_again() -> None:
     off = {"reservation-after-seconds": 10, "learn-run-times": True}
     story = Story("a", conf=conf(PREEMPT, PLAIN, allocate=off))

@@ -204,6 +204,18 @@ def test_a_job_that_comes_into_its_way_hides_no_step() -> None:
     assert reservation.begins_later(8.0)
 
 
+def test_only_another_spec_of_a_job_in_its_way_is_a_reason_to_look() -> None:
+    reservation = a_reservation()
+    inside = predicted("x", "A0", 8, 32)
+    reservation.blocked_by([inside])
+    reservation.begins_later(4.0)
+
+    reservation.job_changed(predicted("y", "B0", 8, 32))
+    assert reservation.check_at == 8.0
+    reservation.job_changed(inside)
+    assert reservation.check_at == -inf
+
+
 def test_stated_times_alone_move_no_begin() -> None:
     reservation = a_reservation()
     place = Placement(0, "A0", WHOLE)

@@ -328,6 +328,17 @@ def test_users_with_many_names_share_what_room_there_is() -> None:
     assert abs(held["ann"] - held["bob"]) <= 2
 
 
+def test_a_user_without_any_series_left_begins_anew() -> None:
+    known = RunTimes(size=2000)
+    users = [f"user{n:02}" for n in range(40)]
+    for _time in range(5):
+        for user in users:
+            known.ended(of(user), 1.0)
+            assert known.size == sum(map(_size, known.series)) <= 2000
+
+    assert 4 < len({each.user for each in known.series}) < 40
+
+
 def test_a_name_takes_the_room_that_it_takes_as_text() -> None:
     known = RunTimes()
     for n in range(5000):

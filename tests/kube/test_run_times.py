@@ -472,6 +472,21 @@ def test_a_run_whose_pods_are_evicted_does_not_count(
     assert stage.engine.run_times.learnt == 0
 
 
+@pytest.mark.parametrize("kind", ["pod", "Running"])
+def test_an_eviction_is_none_the_less_one_for_the_next_leader(kind: str) -> None:
+    stage, pods = running(kind)
+    asked_to_end(stage, *pods)
+
+    stage.restart()
+    stage.cycle(1.0)
+    for pod in pods:
+        stage.drop_pod(pod)
+    stage.cycle(1.0)
+
+    assert not stage.engine.view.job_states
+    assert stage.engine.run_times.learnt == 0
+
+
 def test_a_run_that_fails_and_is_retried_does_not_count_and_the_last_does() -> None:
     stage = Stage("a b", conf=LEARNING)
     labels = {"fault-scheduling": "force", "fault-retry-times": "1"}

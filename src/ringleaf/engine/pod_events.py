@@ -127,6 +127,8 @@ class PodEvents:
             return
         if self._state.end(job_state, event.replicas):  # else the scheduler asked them
             self._cycle.changes.note(Change.USAGE_CHANGED, Change.VICTIMS_CHANGED)
+            if job_state.arrived == self._state.now:  # an earlier leader may have
+                job_state.history.interrupted = True
         if job_state.terminating:
             if event.job not in self._cycle.repairs:
                 self._cycle.eviction.ending[event.job] = job_state

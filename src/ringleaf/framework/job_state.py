@@ -65,7 +65,7 @@ class JobHistory(Struct):
     admitted_early: bool = False
     """Whether it was admitted before others that could not start."""
     interrupted: bool = False
-    """Whether the scheduler ended pods of it since it started."""
+    """Whether the scheduler ended pods of it since it started, or may have."""
 
     def is_news(self, message: str) -> bool:
         """Whether *message* was not the last that was said of the job; now it is."""
