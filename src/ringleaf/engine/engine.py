@@ -269,7 +269,7 @@ class Engine:
         return self._nodes.leaves
 
     def _woke(self, _event: TimerFired) -> None:
-        """An hour that is due is asked for anew if it was too early."""
+        """Request an early timer again."""
         if self._wake - self.view.now < EARLY_S:
             self._wake = inf
 

@@ -47,7 +47,9 @@ class RunRecorder:
     def with_run_time(self, job: Job) -> Job:
         """*job* with a prediction, if it states no running time.
 
-        A prediction stays as long as the job is there, whatever ends in the meantime.
+        A prediction stays while the engine knows the job, whatever ends in the
+        meantime. A job that arrives again after it was gone, and any job after a
+        restart, gets another one.
         """
         if not self._learns:
             return job if job.run_time is None else replace(job, run_time=None)
