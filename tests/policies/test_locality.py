@@ -5,6 +5,7 @@ after the other, nodes of exactly the ranks that they find in the whole cluster.
 """
 
 from collections.abc import Sequence
+from heapq import heappop
 from random import Random
 
 import pytest
@@ -17,6 +18,7 @@ from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
 from ringleaf.model.settings import JobRequests, Settings
+from ringleaf.policies import locality
 from ringleaf.policies.chips import NEVER
 from ringleaf.policies.fit import NOT_EXCLUDED, node_ranks, request_of
 from ringleaf.policies.locality import leaf_for
@@ -115,6 +117,25 @@ def test_d38_nodes_that_are_barred_do_not_count() -> None:
     request = request_of(Job("j", A2, 8, 2))
 
     assert leaf_for(cluster, request, 2, {Reason.FAILED_BEFORE: [0]}) == 1
+
+
+def test_d38_a_leaf_is_left_at_the_first_rank_that_differs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    popped = 0
+
+    def count(heap: list[tuple[int, int]]) -> tuple[int, int]:
+        nonlocal popped
+        popped += 1
+        return heappop(heap)
+
+    monkeypatch.setattr(locality, "heappop", count)
+    pods, halves = 40, [HALF] * 5
+    cluster = leaves(*[[HALF] + [FULL] * 20] * 8, outside=halves)
+
+    assert found(cluster, 2, pods) is None
+
+    assert popped <= pods + 8 * 3, "two pods find the half node, the third does not"
 
 
 def ranks_under(cluster: Cluster, job: Job, leaf: int | None) -> list[int] | None:

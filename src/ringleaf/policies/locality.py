@@ -14,7 +14,9 @@ ring of four becomes a ring of three. Then a leaf will do if the pods, one after
 other, find nodes of the same ranks there as in the whole cluster.
 """
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -78,11 +80,11 @@ def one_pod_a_node(request: Request) -> bool:
     return 2 * request.row.asked > request.product.chips
 
 
-class _Found(NamedTuple):
-    """The nodes that pods take one after the other, and the ranks they find."""
+class _Taken(NamedTuple):
+    """The node that a pod takes, and the rank that it finds."""
 
-    nodes: list[int]
-    ranks: list[int]
+    node: int
+    rank: int
 
 
 def _leaf_in_turn(
@@ -105,25 +107,27 @@ def _leaf_in_turn(
     holds = np.bincount(leaf[under], room[under], n_leaves) >= pods
     if not holds.any():
         return None
-    anywhere = _in_turn(request, pods, usable, ranks, room)
-    if len({*anywhere.nodes}) == 1:
+    anywhere = [*islice(_in_turn(request, pods, usable, ranks, room), pods)]
+    taken = {each.node for each in anywhere}
+    if len(taken) == 1:
         return None
-    tied = under & (ranks == ranks[anywhere.nodes].max())
+    tied = under & (ranks == ranks[[*taken]].max())
     places = np.bincount(leaf[tied], room[tied], n_leaves)
-    able = np.unique(leaf[under & (ranks == anywhere.ranks[0])])
+    able = np.unique(leaf[under & (ranks == anywhere[0].rank)])
     able = able[holds[able]]
     for each in able[np.argsort(places[able], kind="stable")][:MOST_LEAVES].tolist():
         here = leaf == each
         found = _in_turn(request, pods, usable[here], ranks[here], room[here])
-        if found.ranks == anywhere.ranks:
+        pairs = zip(anywhere, found, strict=False)  # it is left where ranks differ
+        if all(there.rank == own.rank for there, own in pairs):
             return int(each)
     return None
 
 
 def _in_turn(
     request: Request, pods: int, usable: Masks, ranks: Ints, room: Ints
-) -> _Found:
-    """The nodes of *pods* pods, the best for each in turn; there must be room."""
+) -> Iterator[_Taken]:
+    """What *pods* pods take in turn, each the best node; there must be room."""
     first = np.arange(len(ranks))
     if len(ranks) > pods:  # no more of them are taken
         last = np.partition(ranks, pods - 1)[pods - 1]
@@ -134,17 +138,14 @@ def _in_turn(
     heap = [(ranks.item(node), node) for node in masks]
     heapify(heap)
     left = dict(zip(first.tolist(), room[first].tolist(), strict=True))
-    found = _Found([], [])
-    while len(found.nodes) < pods:
+    while True:
         rank, node = heappop(heap)
-        found.nodes.append(node)
-        found.ranks.append(rank)
+        yield _Taken(node, rank)
         left[node] -= 1
         if left[node]:
             health = rank - table.rank(masks[node])
             masks[node] &= ~table.taken(masks[node])
             heappush(heap, (health + table.rank(masks[node]), node))
-    return found
 
 
 def _room(cluster: Cluster, request: Request, nodes: Ints, usable: Masks) -> Ints:
