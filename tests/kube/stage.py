@@ -7,6 +7,7 @@ anew from the objects alone, as after a crash.
 
 import json
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any, Final, cast
 
 import msgspec
@@ -226,11 +227,15 @@ class Stage:
         self,
         later: float = 0.0,
         outcome: Callable[[PodRecord, Placement], str] = lambda _pod, _place: "bound",
+        most: float = inf,
     ) -> list[str]:
-        """What is decided, in words; each pod is ``bound``, ``failed`` or ``sent``."""
+        """What is decided, in words; each pod is ``bound``, ``failed`` or ``sent``.
+
+        At most so many jobs start, and a search for victims is as short.
+        """
         self.now += later
         self.heard = self.decider.news(self.now)
-        self.said = self.engine.handle_all(self.heard, self.now)
+        self.said = self.engine.handle_all(self.heard, self.now, most)
         for name in self.engine.admitted:
             self.world.let_in(name)
         words = []

@@ -13,6 +13,7 @@ from ringleaf.kube.comparer import (
     strangers,
 )
 from tests.kube.stage import Stage
+from tests.kube.test_stepdown import with_preemption
 
 
 def stage_of() -> Stage:
@@ -37,7 +38,7 @@ def found(stage: Stage) -> list[str]:
 def test_books_that_are_right_differ_in_nothing() -> None:
     stage = stage_of()
     assert found(stage) == []
-    assert stage.decider.is_settled
+    assert stage.decider.may_be_compared
 
 
 def lose_a_node(stage: Stage) -> None:
@@ -115,7 +116,7 @@ def test_a_new_engine_has_the_books_right(change: Callable[[Stage], None]) -> No
     stage = stage_of()
     change(stage)
     stage.decider.begin_anew()
-    assert not stage.decider.is_settled
+    assert not stage.decider.may_be_compared
     assert stage.cycle() == []
     assert found(stage) == []
 
@@ -126,6 +127,28 @@ def test_what_is_reserved_is_no_difference() -> None:
     stage.cycle(1)
     stage.cycle(600)
     assert found(stage) == []
+
+
+def test_nothing_differs_while_a_search_for_victims_is_interrupted() -> None:
+    stage = Stage("a b c d e f g h", with_preemption())
+    for i in range(8):
+        stage.pod(f"low-{i}", 8)
+    stage.cycle()
+    for i in range(20):
+        asks = {"cpu": f"{1000 + i}m"}
+        stage.pod(f"high-{i}", 8, asks=asks, spec={"priority": 100})
+
+    interrupted = 0
+    for _slice in range(100):
+        words = stage.cycle(later=0.1, most=1)
+        assert found(stage) == []
+        interrupted += stage.engine.is_cut_short
+        for word in words:
+            if word.startswith("evict"):
+                stage.drop_pod(word.split("/")[1].partition(":")[0])
+
+    assert interrupted > 1
+    assert sum(pod.startswith("high") for pod in stage.bound) == 8
 
 
 def test_jobs_are_looked_at_a_few_at_a_time() -> None:

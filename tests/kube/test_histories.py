@@ -335,7 +335,7 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def the_books_are_as_the_objects(self) -> None:
         stage = self.stage
-        if stage.decider.is_settled:
+        if stage.decider.may_be_compared:
             world, engine = stage.world, stage.engine
             found = [
                 *nodes_that_differ(world, engine),
@@ -347,7 +347,7 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def queues_are_charged_for_what_pods_requested(self) -> None:
         stage = self.stage
-        if not stage.decider.is_settled:
+        if not stage.decider.may_be_compared:
             return
         view, requested = stage.engine.view, Counter[str]()
         for group in stage.world.groups.values():

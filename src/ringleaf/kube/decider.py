@@ -67,10 +67,13 @@ class Decider:
         """Whether the engine has heard nothing yet that the world told before."""
 
     @property
-    def is_settled(self) -> bool:
-        """Whether the engine has heard of everything, and decided it."""
-        news = self._is_new or self._world.has_news
-        return not (news or self.mind.is_cut_short)
+    def may_be_compared(self) -> bool:
+        """Whether the engine has heard of all that its state has to agree with.
+
+        It need not have decided everything: what it says is carried out after each
+        call, so its state is as the objects are between two slices of a search as well.
+        """
+        return not (self._is_new or self._world.has_changes)
 
     @property
     def run_times(self) -> RunTimes | None:

@@ -100,6 +100,8 @@ QUICK_S, FLUSH_S = 0.3, 2.0
 """How long the last words may take: while others wait to lead, and at most."""
 COMPARE_S: Final = 60.0
 """How often the books are compared with the objects, while something happens."""
+LOOK_AGAIN_S: Final = 0.01
+"""How long after news that was not heard yet the comparison looks again."""
 WRITING: Final = ("faults", "queues", "records", "run times")
 """Parts of the work that only a leader has, besides what it tells."""
 PART_AGAIN_S: Final = 1.0
@@ -118,6 +120,8 @@ MAX_NAMED: Final = 3
 Say = Callable[..., None]
 Part = Callable[[], Coroutine[Any, Any, None]]
 """Begins a part of the scheduler's work."""
+Look = Callable[[World, Engine], Iterable[str]]
+"""A step of the comparison: the differences that it finds."""
 
 
 class Options(Struct, frozen=True):
@@ -204,6 +208,8 @@ class Scheduler:
         self._doubts = asyncio.Event()
         """Set when the books are to be compared with the objects soon."""
         self._compared = 0
+        self._looks: list[Look] = []
+        """Steps of the comparison that are left, the next one last."""
         self._reflectors = list(
             reflectors(
                 api,
@@ -688,34 +694,48 @@ class Scheduler:
         return events
 
     async def _compare(self) -> None:
-        """Hold the books against the objects now and then, while something happens."""
+        """Hold the books against the objects now and then, while something happens.
+
+        After a hand-over they are compared whether or not anything was heard since.
+        """
         while True:
+            doubted = False
             with suppress(TimeoutError):
                 async with asyncio.timeout(COMPARE_S):
-                    await self._doubts.wait()
+                    doubted = await self._doubts.wait()
             self._doubts.clear()
-            if self.metrics.n_heard != self._compared:
+            if doubted or self.metrics.n_heard != self._compared:
                 self._compared = self.metrics.n_heard
                 await self._compare_once()
 
     async def _compare_once(self) -> None:
-        world = self.world
-        looks = [nodes_that_differ, strangers]
-        looks += [partial(jobs_that_differ, names=n) for n in slices(world.groups)]
-        for look in looks:
-            try:
-                async with asyncio.timeout(COMPARE_S):
-                    await _until(lambda: self.decider.is_settled)
-            except TimeoutError:
-                return  # too much happens; the next time it is looked at again
-            found = [*islice(look(world, self._engine), MAX_NAMED)]
-            if found:
-                self._say("cache differs from the objects", what="; ".join(found))
-                self.metrics.differences += 1
-                self.decider.begin_anew()
-                self._follow()
-                return
-            await asyncio.sleep(0)
+        """Compare everything, a few jobs at a time; others have turns in between.
+
+        Steps are taken where all news was heard. While much happens there may be no
+        such moment between two cycles, so cycles take steps at their end as well.
+        """
+        groups = slices(self.world.groups)
+        jobs = [partial(jobs_that_differ, names=few) for few in groups]
+        self._looks = [*reversed(jobs), strangers, nodes_that_differ]
+        while self._looks:
+            can_look = self.decider.may_be_compared
+            self._compare_some()
+            await asyncio.sleep(0 if can_look else LOOK_AGAIN_S)
+
+    def _compare_some(self) -> bool:
+        """Take one step, if one is due; whether the engine begins anew."""
+        if not (self._looks and self.decider.may_be_compared):
+            return False
+        look = self._looks.pop()
+        found = [*islice(look(self.world, self._engine), MAX_NAMED)]
+        if not found:
+            return False
+        self._looks.clear()
+        self._say("cache differs from the objects", what="; ".join(found))
+        self.metrics.differences += 1
+        self.decider.begin_anew()
+        self._follow()
+        return True
 
     async def _decide(self) -> None:
         """Wait for something to happen, and decide."""
@@ -740,11 +760,14 @@ class Scheduler:
             thought_s = time.perf_counter() - thinks
             if not self.leads:
                 self._keep_conflicts(events, found)
+                self._compare_some()
                 return
             self._tell_story(news, found)
             self._carry_out(found)
             self.book.heed(events, found)
             self._count(found, thought_s, time.perf_counter() - began)
+            if self._compare_some():
+                return
             if self._mind.is_cut_short:
                 self._wake.set()
                 await asyncio.sleep(0)

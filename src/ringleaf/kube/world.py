@@ -628,6 +628,11 @@ class World:
     @property
     def has_news(self) -> bool:
         """Whether there is something that the engine has not heard."""
+        return self.has_changes or bool(self._started)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is news besides pods that were sent, or run, where they are."""
         return bool(
             self._dirty
             or self._to_relabel
@@ -638,7 +643,6 @@ class World:
             or self._faults_changed
             or self._run_times_changed
             or self._repairs
-            or self._started
         )
 
     def everything(self, now: float) -> list[Event]:
