@@ -38,7 +38,7 @@ soak: $(VENV)/.dev testbed
 	@$(BIN)/python -m tests.soak.run --tenant --out build/soak
 	@$(BIN)/python -m tests.soak.run --tenant --replicas 2 --kills 40 --restarts 2 --pods 4000 --waves 4 --out build/soak-leaders
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev testbed
 	@$(BIN)/python benchmarks/decide.py
 	@$(BIN)/python benchmarks/gangs.py
 	@$(BIN)/python benchmarks/cycle.py
@@ -47,6 +47,8 @@ bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/metrics.py
 	@$(BIN)/python benchmarks/optimum.py
 	@$(BIN)/python -m benchmarks.memory
+	@$(BIN)/python -m benchmarks.latency
+	@$(BIN)/python -m benchmarks.race --only ringleaf --case start-100000
 
 results: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks.results

@@ -1,9 +1,11 @@
 """How soon a scheduler answers while it preempts: python -m benchmarks.latency.
 
 On a real API server all chips of many nodes are held by pods of a low priority; then
-2.5 times as many jobs of a high priority arrive, each with another request. Until no
-job is evicted any more, ``/livez`` is asked for twenty times a second, the renewals of
-the Lease are watched, and pods without chips are submitted, two a second.
+2.5 times as many jobs of a high priority arrive, each with another request, and 300
+pods that each request a resource that no node has. Until no job is evicted any more,
+``/livez`` is asked for twenty times a second, the renewals of the Lease are watched,
+and pods without chips are submitted, two a second: when the scheduler first says
+something of one, its watch has delivered it.
 """
 
 import argparse
@@ -11,8 +13,10 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -24,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.race import CHIPS, PODS, PRODUCT, RINGLEAF, Stable, binding, pod, post
+from ringleaf.kube.leader import RENEWALS
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
 from ringleaf.testbed.process import Child
@@ -40,6 +45,13 @@ PATIENCE_S: Final = 300.0
 QUIET_S: Final = 5.0
 """The search is over when so long no pod was evicted and none was bound."""
 MOST_S: Final = 1.0
+"""The goal for every answer; the Lease is renewed so much later at most."""
+N_INVENTED: Final = 300
+LASTS_S: Final = 5
+"""How long the Lease lasts after it was renewed."""
+RENEWAL_S: Final = LASTS_S / RENEWALS
+PROBE, RENEWAL = "/livez answers", "between renewals of the Lease"
+DELIVERY, BINDING = "a watch delivers a pod", "a pod without chips is bound"
 
 
 def low(name: str, node: str) -> dict[str, Any]:
@@ -63,6 +75,15 @@ def high(number: int) -> dict[str, Any]:
     found["metadata"]["annotations"] = {
         "ringleaf.io/estimate-seconds": str(1000 + number)
     }
+    return found
+
+
+def odd(number: int) -> dict[str, Any]:
+    """A pod that requests a resource of its own."""
+    found = pod(f"odd-{number}", RINGLEAF, None, 0)
+    (container,) = found["spec"]["containers"]
+    asks = {f"made.up/r{number}": "1"}
+    container["resources"] = {"requests": asks, "limits": asks}
     return found
 
 
@@ -132,7 +153,7 @@ class Watch:
     def submit(self) -> None:
         """Submit a pod without chips."""
         name = f"plain-{len(self.made)}"
-        began = time.monotonic()
+        began = time.time()  # as in the log
         self._bed.client.ask("POST", PODS, pod(name, RINGLEAF, None, 0))
         self.made[name] = began
 
@@ -140,7 +161,18 @@ class Watch:
         """Note which pods without chips were bound."""
         for name in self.made.keys() - self.bound.keys():
             if self._bed.client.ask("GET", f"{PODS}/{name}")["spec"].get("nodeName"):
-                self.bound[name] = time.monotonic()
+                self.bound[name] = time.time()
+
+    @property
+    def delivered(self) -> dict[str, float]:
+        """Pod without chips -> when the log first has it."""
+        found: dict[str, float] = {}
+        for line in self.events():
+            name = str(line.get("job", "")).removeprefix("pod default/")
+            if name in self.made:
+                at = datetime.fromisoformat(line["timestamp"]).timestamp()
+                found.setdefault(name, at)
+        return found
 
     @property
     def n_done(self) -> int:
@@ -157,6 +189,7 @@ def measure(folder: Path, n_nodes: int) -> dict[str, list[float]]:
         conf.write_text(CONF)
         command = [str(Path(sys.executable).parent / "ringleaf"), "scheduler"]
         command += ["--kubeconfig", str(bed.kubeconfig), "--scheduler-conf", str(conf)]
+        command += ["--leader-elect-lease-duration", str(LASTS_S)]
         child = bed.run("ringleaf", [*command, "--healthz-address", "127.0.0.1:0"])
         child.wait_until(lambda: child.says('"leads"'))
         watch = Watch(bed, child)
@@ -167,20 +200,19 @@ def measure(folder: Path, n_nodes: int) -> dict[str, list[float]]:
             again_and_again(watch.look_at_pods, 0.02),
         ):
             post(bed, (("POST", PODS, high(i)) for i in range(5 * n_nodes // 2)))
+            post(bed, (("POST", PODS, odd(i)) for i in range(N_INVENTED)))
             wait_until_quiet(watch)
         told = [each["event"] for each in watch.events()]
         assert "deposed" not in told
         assert "failed" not in told
         assert told.count("evict") >= n_nodes, "not all nodes were taken"
         child.stop()
-    gaps = zip(watch.renewals, watch.renewals[1:], strict=False)
-    return {
-        "/livez answers": watch.probes,
-        "between renewals of the Lease": [after - before for before, after in gaps],
-        "a pod without chips is bound": [
-            at - watch.made[name] for name, at in watch.bound.items()
-        ],
-    }
+        return {
+            PROBE: watch.probes,
+            RENEWAL: [after - before for before, after in pairwise(watch.renewals)],
+            DELIVERY: [at - watch.made[name] for name, at in watch.delivered.items()],
+            BINDING: [at - watch.made[name] for name, at in watch.bound.items()],
+        }
 
 
 def wait_until_quiet(watch: Watch) -> None:
@@ -208,8 +240,13 @@ def main() -> int:
         row = f"{median(seconds):.3f} s", f"{max(seconds):.3f} s"
         table.add_row(what, f"{len(seconds)}", *row)
     Console().print(table)
-    answers = found["/livez answers"] + found["a pod without chips is bound"]
-    return int(max(answers) > MOST_S)
+    return int(bool(late(found)))
+
+
+def late(found: Mapping[str, list[float]]) -> list[str]:
+    """What misses the goal."""
+    allowed = {RENEWAL: RENEWAL_S + MOST_S}
+    return [what for what, s in found.items() if max(s) > allowed.get(what, MOST_S)]
 
 
 if __name__ == "__main__":
