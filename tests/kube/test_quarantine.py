@@ -3,30 +3,41 @@
 import importlib
 import inspect
 import pkgutil
+import random
 import sys
-from collections.abc import Callable, Iterator
-from types import FunctionType, ModuleType, SimpleNamespace
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
 
+import ringleaf
 from ringleaf import actions, engine, framework, kube, plugins, policies
 from ringleaf.actions.queue_iterator import QueueIterator
-from ringleaf.config.conf import Conf
-from ringleaf.config.reader import read_conf
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.placement_attempt import PlacementAttempt
+from ringleaf.framework.repair import Repair
+from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.leader import Elector
 from ringleaf.kube.objects import NodeObject
+from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.quarantine import FIRST_S, MOST_S, Culprit, Quarantine
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.watch import Gone
+from ringleaf.model.cluster import Node
+from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
+from tests.effort import examples
+from tests.kube.scenes import CONF, EVIL, SCENES, act_where_it_is_full, full
 from tests.kube.stage import NPU, Stage, node
+from tests.plugins.stage import A2
 
-EVIL = "evil"
 CONTAIN = frozenset(
     f"ringleaf.kube.world.World.{name}"
     for name in (
@@ -43,65 +54,6 @@ CONTAIN = frozenset(
 """What sets something aside: nothing catches it where that fails itself."""
 
 
-def all_actions() -> Conf:
-    found = read_conf(
-        {
-            "actions": "enqueue, allocate, backfill, preempt, reclaim",
-            "tiers": [
-                {"plugins": [{"name": "priority"}, {"name": "gang"}]},
-                {
-                    "plugins": [
-                        *({"name": "conformance"}, {"name": "overcommit"}),
-                        *({"name": "drf"}, {"name": "predicates"}),
-                        *({"name": "proportion"}, {"name": "nodeorder"}),
-                        {"name": "binpack"},
-                    ]
-                },
-            ],
-        }
-    )
-    assert isinstance(found, Conf)
-    return found
-
-
-CONF = all_actions()
-
-
-# The scenario: an evil gang, node and queue among others
-
-
-def cluster() -> Stage:
-    """Nodes, of which two are full, and a gang that is repaired when a node fails."""
-    nodes = [node(name) for name in ("a", "b", "c", "d", "evil-node")]
-    stage = Stage(nodes, CONF)
-    stage.queue("default", weight=1)
-    stage.queue("evil-queue", weight=1)
-    labels = {"fault-scheduling": "grace"}
-    for name, queue in (("low", "default"), ("evil-old", "evil-queue")):
-        stage.gang(name, 1, queue=queue, labels=labels)
-    stage.endure()
-    return stage
-
-
-def act(stage: Stage) -> None:
-    """Evil objects come, a node fails, and a gang of two that asks for little."""
-    stage.priority_class("high", 1000)
-    likes = {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}
-    spec = {"affinity": likes, "tolerations": [{"operator": "Exists"}]}
-    stage.group("evil", 3, queue="evil-queue", priorityClassName="high")
-    for i in range(3):
-        stage.pod(f"evil-{i}", 8, "evil", spec=spec, labels={"app": "evil"})
-    stage.gang("canary", 2, 2)
-    stage.put_node(node("a", ready="False"))
-
-
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-TERM = {
-    "topologyKey": "kubernetes.io/hostname",
-    "labelSelector": {"matchLabels": {"app": "evil"}},
-}
-
-
 def canary_is_bound(stage: Stage) -> bool:
     """Whether both pods of the canary are bound within two seconds."""
     for _tenth in range(20):
@@ -112,9 +64,11 @@ def canary_is_bound(stage: Stage) -> bool:
 
 
 def chips_given_twice(stage: Stage) -> list[str]:
-    """Chips of which two pods say that they are theirs."""
+    """Chips of which two pods that have not ended say that they are theirs."""
     seen, twice = set[tuple[str, str]](), []
     for plain in stage.pods.values():
+        if plain["status"]["phase"] == "Failed":
+            continue
         where = plain["spec"].get("nodeName")
         for chip in plain["metadata"]["annotations"].get(NPU, "").split(","):
             if where and chip:
@@ -124,6 +78,11 @@ def chips_given_twice(stage: Stage) -> list[str]:
 
 
 # Failing anywhere
+
+
+SOURCE = str(Path(ringleaf.__file__).parent)
+SUBJECTS = (Job, JobState, Repair, Reservation, Group, PodRecord, Node, Queue)
+"""What a function may be about."""
 
 
 def is_evil(value: object) -> bool:
@@ -136,6 +95,26 @@ def is_evil(value: object) -> bool:
             return True
     inner = getattr(value, "metadata", None) or getattr(value, "job", None)
     return inner is not None and inner is not value and is_evil(inner)
+
+
+def is_about_evil(values: Iterable[object], caller: FrameType | None) -> bool:
+    """Whether a call is about something evil, by its arguments or those of its callers.
+
+    A rule of the network gets counts and no job: the function that knows a job says
+    which one it is about, the nearest such function first.
+    """
+    given = [*values]
+    while not any(map(is_evil, given)):
+        if caller is None or any(isinstance(each, SUBJECTS) for each in given):
+            return False
+        code = caller.f_code
+        is_wrapper = code.co_filename == __file__ and code.co_name == "call"
+        if not (is_wrapper or code.co_filename.startswith(SOURCE)):
+            return False
+        own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        given = [caller.f_locals.get(name) for name in own]
+        caller = caller.f_back
+    return True
 
 
 def modules() -> Iterator[ModuleType]:
@@ -162,7 +141,20 @@ def functions() -> Iterator[tuple[object, str, FunctionType]]:
                         yield found, own, method
 
 
+DECIDING = ("ringleaf.actions.", "ringleaf.plugins.", "ringleaf.policies.")
 Wrap = Callable[[FunctionType], Callable[..., Any]]
+
+
+@cache
+def aliases() -> dict[FunctionType, list[tuple[ModuleType, str]]]:
+    """Function -> where it was imported to."""
+    found: dict[FunctionType, list[tuple[ModuleType, str]]] = {}
+    for module in [*sys.modules.values()]:
+        if module.__name__.startswith("ringleaf"):
+            for name, value in vars(module).items():
+                if inspect.isfunction(value) and value.__module__ != module.__name__:
+                    found.setdefault(value, []).append((module, name))
+    return found
 
 
 def put_everywhere(
@@ -170,19 +162,19 @@ def put_everywhere(
 ) -> None:
     """Wrap a function wherever it was imported to."""
     wrapped = wrap(found)
-    patch.setattr(where, name, wrapped)
-    for module in [*sys.modules.values()]:
-        if module.__name__.startswith("ringleaf") and module is not where:
-            for alias, value in [*vars(module).items()]:
-                if value is found:
-                    patch.setattr(module, alias, wrapped)
+    for module, alias in [(where, name), *aliases().get(found, ())]:
+        patch.setattr(module, alias, wrapped)
 
 
 def noting(reached: set[str]) -> Wrap:
     def wrap(found: FunctionType) -> Callable[..., Any]:
+        own = named(found)
+
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            if any(map(is_evil, (*args, *kwargs.values()))):
-                reached.add(named(found))
+            if own not in reached:
+                caller = sys._getframe(1)  # noqa: SLF001
+                if is_about_evil((*args, *kwargs.values()), caller):
+                    reached.add(own)
             return found(*args, **kwargs)
 
         return call
@@ -190,16 +182,25 @@ def noting(reached: set[str]) -> Wrap:
     return wrap
 
 
+def fail_inside(
+    function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Fail in a function with the same names and arguments, as it might itself."""
+    given = inspect.signature(function).bind(*args, **kwargs).arguments
+    scope: dict[str, Any] = {}
+    exec(f"def fails({', '.join(given)}): raise ZeroDivisionError", scope)  # noqa: S102
+    scope["fails"](**given)
+
+
 def failing(times: list[str]) -> Wrap:
     """Fail for what is evil, and note it."""
 
     def wrap(found: FunctionType) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            evil = [*filter(is_evil, (*args, *kwargs.values()))]
-            if evil:
-                subject = evil[0]  # as in the function itself
+            values = (*args, *kwargs.values())
+            if is_about_evil(values, sys._getframe(1)):  # noqa: SLF001
                 times.append(named(found))
-                raise ZeroDivisionError(type(subject))
+                fail_inside(found, args, kwargs)
             return found(*args, **kwargs)
 
         return call
@@ -221,30 +222,78 @@ def named(found: FunctionType) -> str:
     return f"{found.__module__}.{found.__qualname__}"
 
 
+Functions = list[tuple[object, str, FunctionType]]
+Reached = dict[str, Functions]
+
+
 @pytest.fixture(scope="module")
-def reached() -> list[tuple[object, str, FunctionType]]:
-    """The functions that are called with something evil."""
+def reached() -> Reached:
+    """Scene -> functions that are called about something evil, in no scene before."""
     names: set[str] = set()
+    every, found = [*functions()], Reached()
     with pytest.MonkeyPatch.context() as patch:
-        for where, name, found in functions():
-            put_everywhere(patch, where, name, found, noting(names))
-        stage = cluster()
-        act(stage)
-        assert canary_is_bound(stage)
-    return [each for each in functions() if named(each[2]) in names]
+        for where, name, function in every:
+            put_everywhere(patch, where, name, function, noting(names))
+        for key, scene in SCENES.items():
+            before = frozenset(names)
+            stage = scene.cluster()
+            scene.act(stage)
+            assert canary_is_bound(stage)
+            new = names - before
+            found[key] = [each for each in every if named(each[2]) in new]
+    return found
+
+
+TABLES = {"ringleaf.policies.products", "ringleaf.policies.rules"}
+"""Modules that make tables once."""
+EXPLAIN = {f"ringleaf.policies.{name}" for name in ("marks", "netview", "words")}
+"""Modules that explain a decision where somebody asks, outside of the scheduler."""
+METRICS = {"ringleaf.policies.fragments"}
+VERBS = {
+    f"ringleaf.actions.{name}"
+    for name in ("allocate", "backfill", "handle_faults", "preempt")
+}
+"""Modules of which no function is given a job; what they call is."""
 
 
 @pytest.mark.slow
+def test_every_rule_plugin_and_action_is_reached(reached: Reached) -> None:
+    known = {each.__module__ for found in reached.values() for _w, _n, each in found}
+    wanted = {
+        each.__module__
+        for _where, _name, each in functions()
+        if each.__module__.startswith(DECIDING)
+    }
+
+    assert wanted - known <= TABLES | EXPLAIN | METRICS | VERBS
+    assert {"switches", "superpods", "repair_leaves"} <= {
+        each.removeprefix("ringleaf.policies.") for each in known
+    }
+    assert "ringleaf.plugins.affinity" in known
+    assert {key for key, found in reached.items() if not found} == set()
+    assert sum(map(len, reached.values())) > 700
+
+
+def drawn(reached: Reached, key: str) -> Functions:
+    """The functions that fail in this run: of the first scene all, else some."""
+    found = reached[key]
+    if key == "full":
+        return found
+    chosen = min(len(found), examples(len(found)))
+    return random.Random(key).sample(found, chosen)  # noqa: S311 - no secret
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", SCENES)
 def test_whatever_fails_for_one_object_the_others_are_bound(
-    reached: list[tuple[object, str, FunctionType]],
+    reached: Reached, key: str
 ) -> None:
-    assert len(reached) > 150
     stopped, twice, silent = [], [], []
-    for where, name, found in reached:
+    for where, name, found in drawn(reached, key):
         with pytest.MonkeyPatch.context() as patch:
-            stage, times = cluster(), list[str]()
+            stage, times = SCENES[key].cluster(), list[str]()
             put_everywhere(patch, where, name, found, failing(times))
-            act(stage)
+            SCENES[key].act(stage)
             if not canary_is_bound(stage):
                 stopped.append(named(found))
             if given := chips_given_twice(stage):
@@ -254,14 +303,52 @@ def test_whatever_fails_for_one_object_the_others_are_bound(
     assert (stopped, twice, silent) == ([], [], [])
 
 
+def test_jobs_of_one_queue_that_fail_leave_the_queue_and_other_jobs_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither the queue nor the job that was heard of last is blamed."""
+    stage = Stage("a b c d")
+    stage.gang("runs", 1)
+    stage.cycle()
+    stage.cycle()
+    attempt, times = cast("FunctionType", PlacementAttempt.place), list[str]()
+    monkeypatch.setattr(PlacementAttempt, "place", failing(times)(attempt))
+    for i in range(5):
+        stage.gang(f"evil-{i}", 1, 4, labels={"app": str(i)})
+    stage.gang("good", 1)
+
+    assert stage.endure() == ["bind default/good: good-0 on b 01234567"]
+    assert len(times) == 5
+    aside = stage.world.quarantine.asides
+    assert {*aside} == {Culprit("Job", f"default/evil-{i}") for i in range(5)}
+
+
+def test_a_repair_that_fails_is_set_aside_with_its_job_and_known_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = SCENES["leaves 1.0"].cluster()
+    hold, times = cast("FunctionType", Repair.hold), list[str]()
+    with monkeypatch.context() as patch:
+        patch.setattr(Repair, "hold", failing(times)(hold))
+        stage.decider.begin_anew()
+        stage.gang("good", 1, 4)
+        (bound,) = [word for word in stage.endure() if word.startswith("bind")]
+        assert bound.startswith("bind default/good: ")
+        assert {*stage.engine.repairs} == set()
+
+    stage.endure(FIRST_S)
+
+    assert {*stage.engine.repairs} == {"default/evil-one", "default/evil-all"}
+
+
 def test_a_queue_whose_turn_always_fails_is_set_aside_with_its_jobs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No function of the trace has a job or a queue, only the name of the queue."""
-    stage, times = cluster(), list[str]()
+    stage, times = full(), list[str]()
     heap = cast("FunctionType", QueueIterator._heap)  # noqa: SLF001
     monkeypatch.setattr(QueueIterator, "_heap", failing(times)(heap))
-    act(stage)
+    act_where_it_is_full(stage)
 
     assert canary_is_bound(stage)
     assert times
@@ -500,12 +587,30 @@ def blamed(quarantine: Quarantine, now: float, outer: object, inner: object) -> 
 
 def test_the_innermost_function_that_knows_says_what_failed() -> None:
     quarantine = Quarantine()
-    a, b, c = Queue("a"), Queue("b"), Queue("c")
+    a, b, c = (Job(name, A2, 8) for name in "abc")
     assert blamed(quarantine, 0, a, b) == "b"
     assert blamed(quarantine, 100, a, None) == "a"
     assert blamed(quarantine, 200, None, None) == ""
     assert blamed(quarantine, 300, a, b) == "b"
     assert blamed(quarantine, 301, a, c) == "a"
+
+
+def test_a_queue_is_no_culprit_where_two_jobs_of_it_fail() -> None:
+    quarantine = Quarantine()
+    a, b = Job("a", A2, 8), Job("b", A2, 8)
+    queue = Queue("q")
+    assert blamed(quarantine, 0, queue, a) == "a"
+    assert blamed(quarantine, 1, queue, b) == "b"
+
+
+def test_a_function_that_has_the_name_of_a_job_alone_says_which() -> None:
+    def named_only(job: str) -> None:
+        raise ZeroDivisionError(job)
+
+    with pytest.raises(ZeroDivisionError) as error:
+        named_only("n/a")
+
+    assert Quarantine().blame(error.value, 0.0) == [JOB]
 
 
 def test_objects_of_the_api_server_are_no_culprits() -> None:

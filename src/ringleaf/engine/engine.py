@@ -116,12 +116,7 @@ class Engine:
         if due:
             cycle.eviction.again_at = inf
             cycle.victims_changed()
-        for kind, run in groupby(events, type):
-            if kind is JobArrived:
-                self._jobs.jobs_arrived(cast("Iterable[JobArrived]", run))
-                continue
-            for event in run:
-                self._handlers[kind](event)
+        self._hear(events)
         self._lifecycle.reopen_others()
         take_back_nodes(cycle)
         release_unstarted(cycle)
@@ -131,6 +126,18 @@ class Engine:
         if not cycle.has_more:
             self._say_when(now)
         return cycle.out
+
+    def _hear(self, events: Iterable[Event]) -> None:
+        """Note what has happened.
+
+        The last event is known here only: what fails later is not about it.
+        """
+        for kind, run in groupby(events, type):
+            if kind is JobArrived:
+                self._jobs.jobs_arrived(cast("Iterable[JobArrived]", run))
+                continue
+            for event in run:
+                self._handlers[kind](event)
 
     def _act(self, now: float, resumed: str | None) -> None:
         """Run the actions until they make no more room for each other.

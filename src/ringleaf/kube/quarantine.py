@@ -112,19 +112,25 @@ class Quarantine:
 
         Two failures one soon after the other are blamed on what both have in common,
         if there is such a thing: the first may have been blamed on something that the
-        culprit was compared with. Where the innermost function has the name of a queue
-        and nothing else, it is that queue.
+        culprit was compared with. That two jobs are of one queue does not count, for
+        both may be culprits; a queue is one if the innermost function knows it both
+        times. Where that function has the name of a queue and nothing else, it is that
+        queue; where no function knows more than the name of a job, it is that job.
         """
         if queue := _queue_by_name(error.__traceback__):
             return [Culprit("Queue", queue)]
         frames = [*_about(error.__traceback__)]
-        everything = frozenset(culprit for found in frames for culprit in found)
+        nearest = next((found for found in reversed(frames) if found), frozenset())
+        everything = nearest.union(*map(_jobs, frames))
         at, before = self._last
         self._last = now, everything
         common = everything & before if now - at < TOGETHER_S else frozenset()
-        nearest = next((found for found in reversed(frames) if found), frozenset())
-        jobs = {each for each in nearest if each.kind == "Job"}
-        return sorted(common or jobs or nearest)
+        found = common or _jobs(nearest) or nearest
+        return sorted(found or _job_by_name(error.__traceback__))
+
+
+def _jobs(culprits: frozenset[Culprit]) -> frozenset[Culprit]:
+    return frozenset(each for each in culprits if each.kind == "Job")
 
 
 def told(error: BaseException) -> str:
@@ -156,6 +162,17 @@ def _queue_by_name(trace: TracebackType | None) -> str:
             found = next(filter(None, starmap(_queue_name, known)), found)
         trace = trace.tb_next
     return found
+
+
+def _job_by_name(trace: TracebackType | None) -> Iterator[Culprit]:
+    """The job that the innermost function has the name of, that has any."""
+    found = None
+    while trace is not None:
+        name = trace.tb_frame.f_locals.get("job")
+        found = name if isinstance(name, str) else found
+        trace = trace.tb_next
+    if found is not None:
+        yield Culprit("Job", found)
 
 
 def _queue_name(name: str, value: object) -> str:

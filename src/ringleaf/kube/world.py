@@ -660,7 +660,7 @@ class World:
         out.append(NodesChanged(tuple(facts.node for facts in self.nodes.values())))
         out += self._known_of_faults()
         for group in self.groups.values():
-            if group.record is not None and not group.is_outside:
+            if group.record is not None and self._may_be_repaired(group, now):
                 known = _sound(group.record, now, len(group.pods))
                 out.append(RepairKnown(group.name, known))
             if group.told is None:
@@ -874,6 +874,8 @@ class World:
         match culprit.kind:
             case "Job" if culprit.key in self.groups:
                 self._tell_anew(culprit.key)
+                if self.groups[culprit.key].record is not None:
+                    self._repairs[culprit.key] = None
             case "Node" if culprit.key in self._objects:
                 self._dirty_nodes[culprit.key] = None
                 self._unread.discard(culprit.key)
@@ -1447,8 +1449,13 @@ class World:
         out += (
             RepairKnown(group.name, _sound(group.record or OVER, now, len(group.pods)))
             for group in filter(None, map(self.groups.get, repairs))
-            if not group.is_outside
+            if self._may_be_repaired(group, now)
         )
+
+    def _may_be_repaired(self, group: Group, now: float) -> bool:
+        """Whether the engine hears of a repair: not of that of a job set aside."""
+        aside = self.quarantine.of(Culprit("Job", group.name), now)
+        return aside is None and not group.is_outside
 
     def _known_of_faults(self) -> Iterator[Event]:
         if self._faults:
