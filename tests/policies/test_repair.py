@@ -94,6 +94,18 @@ class TestSwitches1:
 
         assert found == "A0 A1 D2 A3 B0 B1"
 
+    @pytest.mark.parametrize("choice", LeafChoice)
+    def test_d43_leaves_of_several_sizes_are_left_only_where_slots_need_it(
+        self, choice: LeafChoice
+    ) -> None:
+        """Slot 0 lacks as much as slot 2, and B3 loads the slots as evenly as D0."""
+        cluster = leaves("A #####", "B #.##", "C .#.", "D #")
+        past = before("B0 A1 A3 A4 C1 A0 A2", "A0 A2", RestartScope.JOB)
+
+        found = repaired(cluster, common(7), past, Settings(leaf_choice=choice))
+
+        assert found == "B0 A1 A3 A4 C1 B3 B2"
+
     def test_an_uneven_repair_is_refused_to_a_foundation_job(self) -> None:
         cluster = leaves("A ####", "B ##.#")
 

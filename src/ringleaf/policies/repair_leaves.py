@@ -175,6 +175,7 @@ def repair_1(
     else:
         if job.job_type is JobType.FOUNDATION:
             return None
+    at = brought_home(ground, stay, at, allowed, settings.leaf_choice)
     return [LeafSlice(np.array([one])) for one in at.tolist()]
 
 
@@ -227,6 +228,35 @@ def least_used(
         chosen.append(queues[slot].pop())
         load[slot] += 1
     return np.array(chosen, np.int64)
+
+
+def brought_home(
+    ground: LeafTable, stay: Stay, at: Ints, allowed: Ints, choice: LeafChoice
+) -> Ints:
+    """*at* with nodes at home for nodes away, as long as the slots stay even (D43).
+
+    Leaves of one size need none of it: there the least used slots say it all. Of leaves
+    of different sizes two sets may be even, each in another way (D36).
+    """
+    if choice is not LeafChoice.COMPACT or not np.ptp(ground.size):
+        return at
+    leaf = ground.leaf
+    home = allowed[np.isin(leaf[allowed], stay.home)]
+    home = home[np.lexsort((ground.rank[home], ground.free[leaf[home]]))]
+
+    def swapped(at: Ints) -> Ints | None:
+        unused = home[~np.isin(home, at)]
+        _slots, first = np.unique(ground.slot[unused], return_index=True)
+        for gone in at[~np.isin(at, home)].tolist():
+            for instead in unused[np.sort(first)].tolist():
+                others = np.where(at == gone, instead, at)
+                if is_even(ground, stay, others, choice):
+                    return others
+        return None
+
+    while (better := swapped(at)) is not None:
+        at = better
+    return at
 
 
 def repair_2(
