@@ -446,6 +446,19 @@ def place_1(world: World, job: NetJob) -> list[str] | None:
     return None
 
 
+def way_1(world: World, job: NetJob) -> str:
+    """On what a job is placed: inside one leaf, whole leaves, logical ones, or any."""
+    n, m, free = job.replicas, world.m, open_nodes(world, job)
+    compact, anyone = world.choice == "compact", replace(job, careless=True)
+    small = n < m or job.kind == "padding" or compact
+    if small and max(map(len, free.values()), default=0) >= n:
+        return "inside"
+    if (_compact if compact else _complete)(world, free, n, anyone) is not None:
+        return "whole"
+    queue = _by_size(free, [*free], most_first=True)
+    return "any" if _logical(queue, free, n, m, anyone) is None else "logical"
+
+
 def _complete(
     world: World, free: Mapping[str, list[Spot]], n: int, job: NetJob
 ) -> list[Spot] | None:
@@ -580,13 +593,17 @@ def place_2(world: World, job: NetJob) -> dict[str, tuple[int, bool]] | None:
         if job.kind == "padding":
             return None
 
-    def room(leaf: str) -> int:
-        return len(free[leaf])
-
-    best_shared = sorted(map(room, groups["S"]), reverse=True)[: world.budget]
-    if n > sum(map(room, groups["I"])) + sum(best_shared):
+    if over_capacity(world, job):
         return _over_capacity(world, job, free) if job.kind == "common" else None
     return _within_capacity(world, job, free)
+
+
+def over_capacity(world: World, job: NetJob) -> bool:
+    """Whether idle leaves and the shared ones of its budget are too few for a job."""
+    free, groups = candidates(world, job), leaf_groups(world)
+    shared = sorted((len(free[leaf]) for leaf in groups["S"]), reverse=True)
+    idle = sum(len(free[leaf]) for leaf in groups["I"])
+    return job.replicas > idle + sum(shared[: world.budget])
 
 
 def _within_capacity(

@@ -416,49 +416,100 @@ def endings(draw: st.DrawFn, n_jobs: int) -> tuple[int | None, ...]:
 
 
 @st.composite
-def tied_cases(draw: st.DrawFn, mode: str) -> Case:
-    """Leaves of one size, or SuperPoDs, with nodes that are more or less worth taking.
+def tied_cases(draw: st.DrawFn, mode: str, slots_of: str = "") -> Case:
+    """Leaves or SuperPoDs that a rule calls equal, with nodes that differ in worth.
 
-    One pod of a job fits every node, so that the rule often finds its choices equal.
+    As many nodes fit under most leaves; their sizes, slots and states may differ. One
+    pod of a job fits every node that is not taken. With *slots_of* the slots decide in
+    1.0: a job takes a "row", several "rows", or "none", for a slot has no node.
     """
+    if mode == "superpods":
+        return draw(tied_superpods())
     m = draw(st.sampled_from([2, 3, 4]))
     n_leaves = draw(st.integers(2, 4 if m < 4 else 3))
-    holes = draw(st.sampled_from([0, 0, 1, 2]))
-    pods = mode == "superpods"
-    product, every = (A3, frozenset(range(16))) if pods else (A2, EVERY)
+    uneven = draw(st.booleans())
+    fit = draw(st.sampled_from([m, m, m - 1, m - 1, max(1, m - 2)]))
+    if slots_of:  # no leaf is complete, so that slots decide
+        m, n_leaves, fit, uneven = 3, 4, 2, False
+    if slots_of == "row":
+        m, n_leaves = 4, 3
     spots: list[Spot] = []
     for number in range(n_leaves):
-        gone = draw(st.sets(st.integers(0, m - 1), min_size=holes, max_size=holes))
-        for slot in range(m):
-            node = OracleNode(f"n{number}{slot}", product, len(every), every)
-            match draw(st.sampled_from(["fresh", "used", "used", "sub", "faulty"])):
-                case "used" if not pods:
-                    left = draw(st.integers(2, 7))
-                    node = replace(node, free=frozenset(range(left)))
-                case "sub":
-                    node = replace(node, sub_healthy=True)
-                case "faulty" if not pods:
-                    node = replace(node, faulty=frozenset({7}))
-            if slot in gone and holes < m:
-                node = replace(node, free=frozenset())
-            if pods:
-                spots.append(Spot(replace(node, superpod=number)))
-            else:
-                spots.append(Spot(node, f"L{number}", slot))
-    world = World(tuple(spots), mode=mode, budget=draw(st.sampled_from([1, 2])))
-    reserve = draw(st.sampled_from([0, 0, 1]))
-    world = replace(world, reserve=reserve, choice=draw(CHOICE))
-    if mode == "2.0":
+        size = draw(st.integers(fit, m)) if uneven else m
+        slots = sorted(draw(st.permutations(range(m)))[:size])
+        fitting = fit if not uneven or draw(st.booleans()) else size
+        open_ = draw(st.permutations(slots))[:fitting]
+        if slots_of == "none":
+            open_ = slots[:fitting]
+        for slot in slots:
+            node = OracleNode(f"n{number}{slot}", A2, 8, EVERY)
+            node = draw(more_or_less_worth(node)) if slot in open_ else taken(node)
+            spots.append(Spot(node, f"L{number}", slot))
+    world = World(tuple(spots), mode=mode, given_m=m, choice=draw(CHOICE))
+    world = replace(world, budget=draw(st.sampled_from([1, 2])))
+    if mode == "2.0" or draw(st.sampled_from([False, False, True])):
         world = draw(notes(world))
-    if pods:
-        block = draw(st.integers(1, m))
-        blocks = draw(st.integers(1, max(1, len(spots) // block - 1)))
-        pod = OracleJob(A3, 16, block * blocks)
-        job = NetJob("job", pod, block=16 * block, soft=draw(st.booleans()))
-        return Case(world, (replace(job, block=None) if job.replicas == 1 else job,))
-    sizes = st.one_of(st.integers(1, m), st.integers(1, len(spots)))
-    pod = OracleJob(A2, draw(st.sampled_from([1, 2])), draw(sizes))
-    return Case(world, (NetJob("job", pod, draw(LABEL)),))
+    room = sum(bool(spot.node.free) for spot in spots)
+    across = st.integers(min(m, room), room)
+    sizes = st.one_of(st.integers(1, m), across, across)
+    replicas = 3 if slots_of == "row" else draw(across if slots_of else sizes)
+    pod = OracleJob(A2, draw(st.sampled_from([1, 2])), replicas)
+    label = LABELS[1] if slots_of else draw(LABEL)
+    return Case(world, (NetJob("job", pod, label),))
+
+
+def taken(node: OracleNode) -> OracleNode:
+    return replace(node, free=frozenset())
+
+
+@st.composite
+def more_or_less_worth(draw: st.DrawFn, node: OracleNode) -> OracleNode:
+    """The node fresh, used, sub-healthy or with a faulty chip; a small pod fits it."""
+    last = node.chips - 1
+    match draw(st.sampled_from(["fresh", "used", "used", "sub", "faulty"])):
+        case "used":
+            return replace(node, free=frozenset(range(draw(st.integers(2, last)))))
+        case "sub":
+            return replace(node, sub_healthy=True)
+        case "faulty":
+            few = draw(st.sampled_from([{last}, {last}, {last - 1, last}]))
+            return replace(node, faulty=frozenset(few))
+    return node
+
+
+@st.composite
+def tied_superpods(draw: st.DrawFn) -> Case:
+    """SuperPoDs with nodes that differ in worth.
+
+    Pods of a job of several take whole nodes, so that only sub-health tells nodes
+    apart; a single pod may ask for a part of one.
+    """
+    m = draw(st.sampled_from([2, 3, 4]))
+    single = draw(st.sampled_from([False, False, True]))
+    holes = draw(st.sampled_from([0, 0, 1, 2]))
+    spots: list[Spot] = []
+    for number in range(draw(st.integers(2, 4 if m < 4 else 3))):
+        gone = draw(st.sets(st.integers(0, m - 1), min_size=holes, max_size=holes))
+        for place in range(m):
+            name = f"n{number}{place}"
+            node = OracleNode(name, A3, 16, frozenset(range(16)), superpod=number)
+            if place in gone and holes < m:
+                node = taken(node)
+            elif single:
+                node = draw(more_or_less_worth(node))
+            elif draw(st.sampled_from([False, False, True])):
+                node = replace(node, sub_healthy=True)
+            spots.append(Spot(node))
+    reserve = draw(st.sampled_from([0, 0, 1]))
+    world = World(tuple(spots), mode="superpods", reserve=reserve)
+    if single:
+        pod = OracleJob(A3, draw(st.sampled_from([1, 1, 2, 2, 4])), 1)
+        return Case(world, (NetJob("job", pod),))
+    block = draw(st.integers(1, m))
+    blocks = draw(st.integers(1, max(1, len(spots) // block - 1)))
+    job = NetJob("job", OracleJob(A3, 16, block * blocks), block=16 * block)
+    job = replace(job, soft=draw(st.booleans()))
+    return Case(world, (replace(job, block=None) if job.replicas == 1 else job,))
 
 
 # SuperPoDs

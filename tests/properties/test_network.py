@@ -1,7 +1,7 @@
 """What must hold for every network and every job, against the oracle."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 from random import Random
@@ -24,6 +24,7 @@ from tests.network_oracle import (
     IDLE,
     LEGAL,
     SHARED,
+    Cost,
     NetJob,
     Note,
     Spot,
@@ -31,18 +32,22 @@ from tests.network_oracle import (
     cost,
     crossers,
     exists_legal,
+    fits,
     in_one_leaf_or_anywhere,
     is_crossed,
     is_even,
     leaf_states,
+    over_capacity,
     place_1,
     place_2,
     place_single,
     place_superpods,
     shape_of,
     superpod_nodes,
+    way_1,
 )
 from tests.oracle import OracleJob, OracleNode, choose, legal_choices
+from tests.properties.equal_choices import equal_choices
 from tests.properties.network_cases import (
     A2,
     A3,
@@ -323,37 +328,102 @@ def nodes_by_the_rule(world: World, job: NetJob) -> list[str] | None:
 
 @pytest.mark.parametrize("mode", [*MODES, "superpods"])
 def test_d35_no_choice_that_the_rule_calls_equal_is_better(mode: str) -> None:
-    """By brute force: the rule alone, with leaves or SuperPoDs listed in any order."""
+    """By brute force: every set of nodes that the rule calls equal to the chosen one.
+
+    Besides, the steps of the rule alone, with leaves or SuperPoDs in any order.
+    """
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=examples(1200))
-    @given(tied_cases(mode))
     def check(case: Case) -> None:
         world, (job,) = case.world, case.jobs
         careless = replace(job, careless=True)
         decision = play(case).decide(job)
-        equal = [nodes_by_the_rule(other, careless) for other in any_order(world)]
+        ordered = [nodes_by_the_rule(other, careless) for other in any_order(world)]
         if not isinstance(decision, Placed):
-            assert equal == [None] * len(equal)
+            assert ordered == [None] * len(ordered)
             return
-        names = [p.node for p in decision.placements]
-        mine = cost([world.spot(name) for name in names], job)
-        others = [cost([world.spot(n) for n in found or ()], job) for found in equal]
+        chosen = [world.spot(p.node) for p in decision.placements]
+        mine, price = cost(chosen, job), prices(world, job)
+        others = {price([world.spot(n) for n in found or ()]) for found in ordered}
         assert mine <= min(others)
-        sub_healthy, faulty, fragments = (
-            max(costs) > min(costs) for costs in zip(*others, strict=True)
-        )
-        seen["sub-health decides"] += sub_healthy
-        seen["faulty chips decide"] += faulty and not sub_healthy
-        seen["fragments decide"] += fragments and not sub_healthy and not faulty
-        seen["several leaves"] += len({world.spot(n).leaf for n in names}) > 1
+        equal = {price(spots) for spots in equal_choices(world, job, chosen)}
+        assert mine in equal
+        assert mine == min(equal), (mine, min(equal))
+        way = way_of(world, job, chosen)
+        seen[what_decides(equal)] += 1
+        seen[f"a choice: {way}"] += len(equal) > 1
+        seen["no order of leaves reaches it"] += mine < min(others)
+        if world.mode != "superpods":
+            looks = {len(world.own(str(spot.leaf))) for spot in chosen}
+            unequal = {len(world.own(leaf)) for leaf in world.leaves} > looks
+            seen["a choice: uneven leaves"] += unequal and len(equal) > 1
 
-    check()
+    kinds = [(1200, tied_cases(mode))]
+    if mode == "1.0":
+        kinds += [(160, tied_cases(mode, slots)) for slots in ("row", "rows", "none")]
+    for n_examples, cases in kinds:
+        settings(max_examples=examples(n_examples))(given(cases)(check))()
     wanted = ["sub-health decides", "faulty chips decide", "fragments decide"]
-    wanted = wanted[:1] if mode == "superpods" else wanted
-    assert_reached(seen, *wanted, times=5)
-    if mode in {"1.0", "2.0"}:
-        assert_reached(seen, "several leaves", times=20)
+    assert_reached(seen, *wanted, *TIED[mode], times=5)
+
+
+TIED = {
+    "1.0": (
+        "a choice: inside",
+        "a choice: whole",
+        "a choice: logical",
+        "a choice: one logical",
+        "a choice: any",
+        "a choice: uneven leaves",
+        "no order of leaves reaches it",
+    ),
+    "2.0": (
+        "a choice: inside",
+        "a choice: across",
+        "a choice: over capacity",
+        "a choice: uneven leaves",
+    ),
+    "single": ("a choice: inside", "a choice: uneven leaves"),
+    "superpods": ("a choice: one pod", "a choice: several pods"),
+}
+"""Where the rules leave choices, by the rule of the network."""
+
+
+def way_of(world: World, job: NetJob, spots: list[Spot]) -> str:
+    """What sort of placement this is, by what the rule leaves open."""
+    if world.mode == "superpods":
+        return "one pod" if job.replicas == 1 else "several pods"
+    if len({spot.leaf for spot in spots}) == 1:
+        return "inside"
+    if world.mode == "1.0":
+        way = way_1(world, job)
+        return "one logical" if way == "logical" and len(spots) < world.m else way
+    return "over capacity" if over_capacity(world, job) else "across"
+
+
+def what_decides(costs: set[Cost]) -> str:
+    """Which part of the cost tells the best of equal choices from others."""
+    sub_healthy, faulty, fragments = (
+        len({*part}) > 1 for part in zip(*costs, strict=True)
+    )
+    if sub_healthy:
+        return "sub-health decides"
+    if faulty:
+        return "faulty chips decide"
+    return "fragments decide" if fragments else "nothing decides"
+
+
+def prices(world: World, job: NetJob) -> Callable[[Sequence[Spot]], Cost]:
+    """What sets of nodes cost; each node is looked at once."""
+    each = {s.name: cost([s], job) for s in world.spots if fits(s, job)}
+
+    def price(spots: Sequence[Spot]) -> Cost:
+        sub_healthy, faulty, fragments = (
+            sum(part) for part in zip(*(each[s.name] for s in spots), strict=True)
+        )
+        return sub_healthy, faulty, fragments
+
+    return price
 
 
 # Rules that any answer must obey, whatever the steps that led to it

@@ -22,6 +22,7 @@ from tests.network_oracle import (
     Pod,
     Spot,
     World,
+    cost,
     crossers,
     crossing_kinds,
     exists_legal,
@@ -34,6 +35,7 @@ from tests.network_oracle import (
     with_pods,
 )
 from tests.oracle import OracleJob, OracleNode, choose
+from tests.properties.equal_choices import equal_fills, equal_repairs
 from tests.properties.network_cases import (
     A2,
     EVERY,
@@ -45,6 +47,7 @@ from tests.properties.network_cases import (
     placement,
     scattered_cases,
     superpod_cases,
+    tied_cases,
 )
 from tests.properties.play import play, pods_of
 
@@ -388,6 +391,66 @@ def test_d43_a_repair_stays_at_home_while_an_equally_even_node_is_free_there() -
         assert_reached(seen, *reached, times=10)
         assert_reached(seen, f"{where}: a choice", times=3)
     assert_reached(seen, "repairs", times=examples(2000))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_d35_no_replacement_that_the_rule_calls_equal_is_better(mode: str) -> None:
+    """By brute force: no other nodes for the pods that move are healthier."""
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=examples(1600), suppress_health_check=list(HealthCheck))
+    @given(faults(tied_cases(mode)))
+    def check(fault: Fault) -> None:
+        decision = fault.decide()
+        result = outcome(fault, decision)
+        if not isinstance(decision, Placed) or not result.endswith("all stayed"):
+            return
+        held = {pod.node for pod in fault.staying}
+        places = [p for p in decision.placements if p.node not in held]
+        if not places:
+            return
+        barred = {*held, *fault.failed}
+        spots = tuple(
+            s if s.name not in barred else without(s) for s in fault.world.spots
+        )
+        world, job = replace(fault.world, spots=spots), fault.job
+        new = [world.spot(p.node) for p in places]
+        if mode == "superpods":
+            equal = equal_fills(world, job, filled_by(fault), new)
+        else:
+            stay = zip(fault.spots(fault.staying), fault.staying, strict=True)
+            said = {spot: pod.state for spot, pod in stay}
+            equal = equal_repairs(world, job, said, new)
+        costs = {cost(spots, job) for spots in equal}
+        assert cost(new, job) <= min(costs, default=cost(new, job))
+        seen["a choice"] += len(costs) > 1
+        seen["several move"] += len(costs) > 1 and len(new) > 1
+        home = {spot.leaf for spot in fault.spots(fault.staying)}
+        seen["a choice abroad"] += len(costs) > 1 and not home & {s.leaf for s in new}
+
+    check()
+    assert_reached(seen, "a choice", times=10)
+    if mode != "single":
+        assert_reached(seen, "several move", times=3)
+    if mode in {"1.0", "2.0"}:
+        assert_reached(seen, "a choice abroad", times=5)
+
+
+def without(spot: Spot) -> Spot:
+    """The node with nothing free."""
+    return replace(spot, node=replace(spot.node, free=frozenset()))
+
+
+def filled_by(fault: Fault) -> dict[int, int]:
+    """SuperPoD -> the pods that blocks lost of which others stay there."""
+    staying, filled = {pod.node for pod in fault.staying}, Counter[int]()
+    for pods in blocks_of(fault).values():
+        kept = [pod for pod in pods if pod.node in staying]
+        if kept:
+            home = fault.world.spot(kept[0].node).node.superpod
+            assert home is not None
+            filled[home] += len(pods) - len(kept)
+    return dict(filled)
 
 
 @st.composite
