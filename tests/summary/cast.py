@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -245,8 +246,16 @@ def part(pod: str, node: int, chips: int = CHIPS) -> str:
 class Beside:
     """A writer of summaries on a thread of its own, while it is entered."""
 
-    def __init__(self, kubeconfig: Path, *, once: bool = False, **options: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        kubeconfig: Path,
+        *,
+        once: bool = False,
+        ahead_s: float = 0.0,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
         self._kubeconfig, self._once, self._options = kubeconfig, once, options
+        self._epoch = time.time() - time.monotonic() + ahead_s
         self.log: list[Object] = []
         self.metrics = Metrics()
         self.writer: SummaryWriter | None = None
@@ -278,6 +287,21 @@ class Beside:
         """Have something done on its loop."""
         self._loop.call_soon_threadsafe(work)
 
+    def skip(self, seconds: float) -> None:
+        """Let *seconds* go by for it, and wait until it has done what is due then."""
+        asyncio.run_coroutine_threadsafe(self._skip(seconds), self._loop).result(
+            PATIENCE_S
+        )
+
+    async def _skip(self, seconds: float) -> None:
+        writer = self.writer
+        assert writer is not None
+        self._epoch += seconds
+        then = writer.now()
+        writer._wake.set()  # noqa: SLF001 - its timer reads another clock
+        while writer._last_turn < then or not writer.is_done:  # noqa: ASYNC110, SLF001
+            await asyncio.sleep(0.005)
+
     def wait(self) -> None:
         """Until it ends by itself."""
         self._thread.join(timeout=PATIENCE_S)
@@ -302,11 +326,15 @@ class Beside:
         self._loop = asyncio.get_running_loop()
         credentials = await load(str(self._kubeconfig), None)
         async with Api(credentials, 4, answered=self.metrics.answered) as api:
-            writer = SummaryWriter(api, self._say, **self._options)
+            clock = self._now
+            writer = SummaryWriter(api, self._say, clock=clock, **self._options)
             self.writer = writer
             await writer.run(once=self._once)
         if writer.failure is not None:
             raise writer.failure
+
+    def _now(self) -> float:
+        return self._epoch + time.monotonic()
 
     def _say(self, event: str, **facts: object) -> None:
         self.log.append({"event": event, **facts})

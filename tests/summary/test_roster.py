@@ -280,3 +280,22 @@ def test_a_list_of_leaves_that_cannot_be_read_is_told() -> None:
 
     assert "data.tor_info is no JSON" in roster.bad_topology
     assert roster.idle_leaves() is None
+
+
+def test_of_two_jobs_of_one_name_the_older_has_the_summary() -> None:
+    """By the age of their PodGroups; of two of one second the smaller id."""
+
+    def claimed(first: str, second: str) -> str:
+        roster = Roster(lambda: 0.0)
+        for name, created in (("z-first", first), ("a-second", second)):
+            owner = {"kind": "Job", "name": "alike", "uid": name, "controller": True}
+            meta: Any = {"ownerReferences": [owner], "creationTimestamp": created}
+            roster.put_groups([podgroup(name, "alike", **meta)])
+        found = roster.job_named("ns", "alike")
+        assert found is not None
+        return found.id
+
+    early, late = "2026-11-19T00:00:00Z", "2026-11-19T00:00:01Z"
+    assert claimed(early, late) == "z-first"
+    assert claimed(late, early) == "a-second"
+    assert claimed(early, early) == "a-second"

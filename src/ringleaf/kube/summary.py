@@ -121,6 +121,7 @@ class SummaryWriter:
         keep_s: How long the summary of a job that is gone is kept.
         most: Bytes of a rank table from which on it is cut.
         name: The reporter of events.
+        clock: Seconds since 1970 that never go backwards.
 
     """
 
@@ -135,11 +136,12 @@ class SummaryWriter:
         keep_s: float = KEEP_S,
         most: int = MOST_BYTES,
         name: str = LEASE,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._api, self._say, self._elector = api, say, elector
         self._aside, self._led, self._keep_s, self._most = aside, led, keep_s, most
         self._name = name
-        self._epoch = time.time() - time.monotonic()
+        self._clock = clock or _steady()
         self.roster = Roster(self.now)
         self.shelf = Shelf(api, self._recall, self._spoiled, self._left)
         self.leads = False
@@ -162,7 +164,7 @@ class SummaryWriter:
 
     def now(self) -> float:
         """Seconds since 1970; it never goes backwards."""
-        return self._epoch + time.monotonic()
+        return self._clock()
 
     # What people see.
 
@@ -757,6 +759,12 @@ class SummaryWriter:
         path = f"/api/v1/namespaces/{namespace}/events"
         with suppress(Unreachable):
             await self._api.call("POST", path, body, lane="tell", fenced=False)
+
+
+def _steady() -> Callable[[], float]:
+    """A clock of seconds since 1970 that goes on as evenly as the machine's."""
+    epoch = time.time() - time.monotonic()
+    return lambda: epoch + time.monotonic()
 
 
 def recall(standing: Standing, found: SummaryMap) -> None:
