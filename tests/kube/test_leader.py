@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-import time
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -17,6 +17,8 @@ from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.testbed.cluster import Testbed
 
 DURATION_S = 5
+TURNS = 50
+"""Turns of the loop in which one that may go on does so, without an API server."""
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
@@ -29,6 +31,8 @@ class Election:
         self.path = f"{LEASES}/{self.name}"
         self.now = 1000.0
         self.apis: dict[str, Api] = {}
+        self.asked = 0
+        """Requests without an answer."""
         self._stack = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -44,12 +48,26 @@ class Election:
         credentials = await load(str(self.bed.kubeconfig), None)
         api = await self._stack.enter_async_context(Api(credentials))
         self.apis[identity] = api
+        self._count(api)
         terms = Terms(self.name, namespace, identity, DURATION_S)
         elector = Elector(api, terms, say, lambda: self.now)
         self._tasks.append(asyncio.create_task(elector.reflector.run()))
         await elector.known()
         elector.mark()
         return elector
+
+    def _count(self, api: Api) -> None:
+        """Keep count of the requests of *api* that have no answer yet."""
+        call = api.call
+
+        async def counted(*what: Any, **how: Any) -> Any:  # noqa: ANN401
+            self.asked += 1
+            try:
+                return await call(*what, **how)
+            finally:
+                self.asked -= 1
+
+        api.call = counted  # type: ignore[method-assign]
 
     def deafen(self) -> None:
         """Nobody hears of the Lease any more."""
@@ -98,9 +116,12 @@ def has_moved(elector: Elector, version: str) -> bool:
     return version_of(elector) != version
 
 
-async def is_waiting(work: "asyncio.Task[Any]") -> bool:
-    """Whether *work* is not done, although it had time."""
-    await asyncio.sleep(0.2)
+async def is_waiting(election: Election, work: "asyncio.Task[Any]") -> bool:
+    """Whether *work* is not done, although it had its turns and all its answers."""
+    quiet = 0
+    while quiet < TURNS and not work.done():
+        await asyncio.sleep(0)
+        quiet = 0 if election.asked else quiet + 1
     return not work.done()
 
 
@@ -143,7 +164,7 @@ def test_a_leader_stops_before_anybody_else_can_begin(testbed: Testbed) -> None:
         b = await election.stands("b")
         async with started(b.acquire()) as wanting:
             election.now += DURATION_S - MARGIN_S
-            stopped_first = not a.leads and await is_waiting(wanting)
+            stopped_first = not a.leads and await is_waiting(election, wanting)
             election.now += MARGIN_S
             b._changed.set()  # noqa: SLF001 - its timer reads another clock
             await within(wanting)
@@ -167,7 +188,7 @@ def test_who_renews_goes_on(testbed: Testbed) -> None:
                 assert await a._renew()  # noqa: SLF001 - the loop waits in real time
                 await until(partial(has_moved, b, version))
 
-            assert await is_waiting(wanting)
+            assert await is_waiting(election, wanting)
             assert a.leads
 
     played(testbed, story)
@@ -212,7 +233,7 @@ def test_a_deleted_lease_is_nobody_elses_for_a_while(testbed: Testbed) -> None:
             election.bed.client.ask("DELETE", election.path)
 
             assert await within(keeping) == "no replica holds the lease now"
-            assert await is_waiting(wanting)
+            assert await is_waiting(election, wanting)
             election.now += DURATION_S
             b._changed.set()  # noqa: SLF001 - its timer reads another clock
             await within(wanting)
@@ -346,7 +367,7 @@ def test_one_that_lost_the_lease_waits_for_its_own_to_run_out(
         election.now += DURATION_S - MARGIN_S
         await a.step_down()
         async with started(a.acquire()) as wanting:
-            early = not await is_waiting(wanting)
+            early = not await is_waiting(election, wanting)
             election.now += MARGIN_S
             a._changed.set()  # noqa: SLF001 - its timer reads another clock
             await within(wanting)
@@ -362,7 +383,7 @@ def test_one_that_is_stuck_does_not_take_the_lease(testbed: Testbed) -> None:
         a = await election.stands("a")
         a.well = lambda: False
         async with started(a.acquire()) as wanting:
-            assert await is_waiting(wanting)
+            assert await is_waiting(election, wanting)
             a.well = lambda: True
             await within(wanting)
 
@@ -512,7 +533,7 @@ def test_an_edited_duration_lets_nobody_begin_earlier(testbed: Testbed) -> None:
             election.now += 1.5
             b._changed.set()  # noqa: SLF001 - its timer reads another clock
 
-            assert await is_waiting(wanting)
+            assert await is_waiting(election, wanting)
         assert await a._renew()  # noqa: SLF001
         assert election.lease["spec"]["leaseDurationSeconds"] == DURATION_S
 
@@ -561,7 +582,7 @@ def test_who_no_longer_hears_of_the_lease_looks_at_it(testbed: Testbed) -> None:
                 assert await a._renew()  # noqa: SLF001
             b._changed.set()  # noqa: SLF001 - its timer reads another clock
             await until(lambda: version_of(b) == version_of(a))
-            assert await is_waiting(wanting)
+            assert await is_waiting(election, wanting)
             election.now += DURATION_S
             b._changed.set()  # noqa: SLF001
             await within(wanting)
@@ -588,13 +609,24 @@ def test_a_lease_that_others_held_and_that_was_deleted_is_not_vacant(
     played(testbed, story)
 
 
-def test_a_lease_that_cannot_be_made_is_told_once(testbed: Testbed) -> None:
+def test_a_lease_that_cannot_be_made_is_told_once(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def story(election: Election) -> None:
         told: list[str] = []
         elector = await election.stands("a", "nowhere", told)
+        tries = []
+        call = election.apis["a"].call
+
+        async def counted(*what: Any, **how: Any) -> Any:  # noqa: ANN401
+            tries.append(what)
+            return await call(*what, **how)
+
+        monkeypatch.setattr(election.apis["a"], "call", counted)
         async with started(elector.acquire()) as wanting:
-            await until(lambda: bool(told))
-            await asyncio.sleep(1.0)
+            while len(tries) < 9:  # a try is a request, and a look after it
+                elector._changed.set()  # noqa: SLF001 - its pause is in real time
+                await asyncio.sleep(0.005)
 
             assert not wanting.done()
         (line,) = told
@@ -668,16 +700,38 @@ def test_only_who_has_caught_up_says_how_far_it_has_seen(
 def test_a_decision_that_takes_longer_than_the_lease_does_not_cost_the_lead(
     testbed: Testbed,
 ) -> None:
+    now = [1000.0]
+
+    async def own_loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    def renewals_of(elector: Elector) -> threading.Semaphore:
+        done, renew = threading.Semaphore(0), elector._renew  # noqa: SLF001
+
+        async def counted() -> bool:
+            renewed = await renew()
+            asyncio.get_running_loop().call_soon(done.release)  # it has gone on by then
+            return renewed
+
+        elector._renew = counted  # type: ignore[method-assign]  # noqa: SLF001
+        return done
+
     async def story(name: str) -> None:
         api = Api(await load(str(testbed.kubeconfig), None))
         async with aside(api) as run:
             terms = Terms(name, "default", "a", DURATION_S)
-            elector = Elector(api, terms, lambda *_what, **_facts: None)
+            elector = Elector(api, terms, lambda *_what, **_facts: None, lambda: now[0])
+            loop = await run(own_loop())
             async with started(run(elector.reflector.run())):
                 await within(run(elector.acquire()))
+                renewed = renewals_of(elector)
                 async with started(run(elector.keep())) as keeping:
-                    await asyncio.sleep(0.1)  # it begins
-                    time.sleep(DURATION_S + 2)  # noqa: ASYNC251 - what it is about
+                    await asyncio.sleep(0)
+                    await run(asyncio.sleep(0))  # it has begun
+                    for _second in range(DURATION_S + 2):  # nothing else runs here
+                        now[0] += 1.0
+                        loop.call_soon_threadsafe(elector._changed.set)  # noqa: SLF001
+                        assert renewed.acquire(timeout=30)
 
                     assert elector.leads
                     elector.well = lambda: False
@@ -688,13 +742,16 @@ def test_a_decision_that_takes_longer_than_the_lease_does_not_cost_the_lead(
     asyncio.run(story(f"lease-{secrets.token_hex(3)}"))
 
 
-def test_only_who_writes_the_lease_anew_is_a_rival(testbed: Testbed) -> None:
+def test_only_who_writes_the_lease_anew_is_a_rival(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ringleaf.kube.leader.AGAIN_S", 0.0)
+
     async def story(election: Election) -> None:
         a = await election.leads("a")
         b = await election.stands("b")
         async with started(b.rival()) as looking:
-            await asyncio.sleep(0.5)
-            assert await is_waiting(looking), "it may be gone"
+            assert await is_waiting(election, looking), "it may be gone"
             assert await a._renew()  # noqa: SLF001 - the loop waits in real time
             assert await within(looking) == "a"
         c = await election.stands("c")
@@ -713,13 +770,13 @@ def test_a_leader_that_is_silent_has_stopped_before_we_look(testbed: Testbed) ->
         held = election.lease["metadata"]["resourceVersion"]
         async with started(b.silent()) as looking:
             election.now += DURATION_S - MARGIN_S
-            early = a.leads or not await is_waiting(looking)
+            early = a.leads or not await is_waiting(election, looking)
         election.now += MARGIN_S - EARLY_S
 
         assert not early
         assert await within(b.silent()) == held
         async with started(b.silent(held)) as looking:
-            assert await is_waiting(looking)
+            assert await is_waiting(election, looking)
         election.now += EARLY_S
         await within(b.acquire())
         assert await within(b.silent()) == ""
