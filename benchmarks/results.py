@@ -159,6 +159,8 @@ CHURNED: Final = (
 FREE: Final = "best-fit"
 """Who packs freely: any nodes do."""
 SEEDS: Final = 10
+MANY_SEEDS: Final = 64
+"""Of the churn in which ten seeds cannot tell whether the goal is met."""
 WIDEST: Final = 64
 """Nodes of the largest gang that is made up."""
 DRAWN: Final = 4000
@@ -197,10 +199,23 @@ def fills(kept: Path) -> Plain:
     return {"seeds": SEEDS, "free": FREE, "rows": rows}
 
 
-def _row(kept: Path, mix: str, leaf: int, way: str) -> Plain:
+def close(kept: Path) -> Plain:
+    """The churn with many seeds whose goal ten seeds leave open."""
+    row = _row(kept, "doublings", 4, "churn", CHURNED[:3], MANY_SEEDS)
+    return {"seeds": MANY_SEEDS, "free": FREE, "rows": [row]}
+
+
+def _row(  # noqa: PLR0917 - what a row depends on
+    kept: Path,
+    mix: str,
+    leaf: int,
+    way: str,
+    policies: Sequence[str] = (),
+    seeds: int = SEEDS,
+) -> Plain:
     found = {
-        policy: [filled(kept, mix, leaf, way, policy, seed) for seed in range(SEEDS)]
-        for policy in (FILLED if way == "static" else CHURNED)
+        policy: [filled(kept, mix, leaf, way, policy, seed) for seed in range(seeds)]
+        for policy in policies or (FILLED if way == "static" else CHURNED)
     }
     free = [each.allocated for each in found[FREE]]
     return {
@@ -348,6 +363,7 @@ KALOS: Final = "--workload kalos --load 0.9 --jobs 20000"
 STUDIES: Final[Sequence[Compared | Own]] = (
     Own("fills", fills),
     Own("online", online),
+    Own("close", close),
     Own("optimum", best),
     Own("learnt", learnt),
     Compared(

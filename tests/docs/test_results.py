@@ -194,12 +194,50 @@ def gangs(use: str, wait_s: float, used: float) -> dict[str, Any]:
     }
 
 
+def uneven(wait_s: float, used: float, conflicts: float) -> dict[str, Any]:
+    """Theirs wait 700 s and use 80 %, effectively 75 %."""
+    rows = [
+        (tables.WAIT, wait_s, 700.0),
+        (tables.WORK, used, 0.75),
+        (tables.USE, used, 0.8),
+        ("leaves.conflicts", conflicts, 2.0),
+    ]
+    return {
+        "seeds": [0],
+        "measures": [
+            {"measure": key, "policy": who, "value": {"mean": x}}
+            for key, *both in rows
+            for who, x in zip(("ringleaf", "kueue-tas"), both, strict=True)
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "used", "conflicts", "holds"),
+    [
+        pytest.param(600.0, 0.75, 0, True, id="met"),
+        pytest.param(700.0, 0.75, 0, False, id="no shorter wait"),
+        pytest.param(600.0, 0.74, 0, False, id="less work"),
+        pytest.param(600.0, 0.75, 0.1, False, id="a conflict"),
+    ],
+)
+def test_the_goal_of_uneven_leaves_is_met_by_the_figures_alone(
+    wait_s: float, used: float, conflicts: float, *, holds: bool
+) -> None:
+    study = uneven(wait_s, used, conflicts)
+
+    _where, _found, met = tables._goal_of_uneven(study)  # noqa: SLF001
+
+    assert met == (tables.YES if holds else tables.NO)
+
+
 def test_goals_are_met_by_the_figures_alone(tmp_path: Path) -> None:
     ratios = [{"ringleaf": {"mean": x}, "best-fit": {"mean": 1}} for x in (0.99, 0.98)]
     told = {
         "fills": {"rows": [fill(0.01, 0), fill(0.011, 0), fill(0.001, 0.1)]},
         "kalos": gangs(tables.USE, 1000.0, 0.8),
         "kalos-links": gangs(tables.WORK, 1000.0, 0.81),
+        "nasa-links": uneven(600.0, 0.76, 0),
         "optimum": {
             "free": "best-fit",
             "rows": [
@@ -219,7 +257,7 @@ def test_goals_are_met_by_the_figures_alone(tmp_path: Path) -> None:
 
     met = [line.rsplit("|", 2)[1].strip() for line in lines]
     no = tables.NO
-    assert met == ["yes", no, no, "yes", no, "yes", no]
+    assert met == ["yes", no, no, "yes", no, "yes", "yes", no]
     assert "11.7 min against 16.7 min, -30 % (seed by seed -50, +17 %)" in lines[3]
 
 
