@@ -624,6 +624,7 @@ WANTED: Final[Mapping[str, str]] = {
     "arrives": "a mapping: a job",
     "ends": "the name of a job, or a mapping with job and returns",
     "returns": "true or false",
+    "ends-run": "true or false",
     "pods-end": "a mapping with job and replicas",
     "pods-ending": "a mapping with job and replicas",
     "bind-fails": "a mapping with job and replicas",
