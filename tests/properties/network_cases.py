@@ -484,11 +484,11 @@ def tied_superpods(draw: st.DrawFn) -> Case:
     Pods of a job of several take whole nodes, so that only sub-health tells nodes
     apart; a single pod may ask for a part of one.
     """
-    m = draw(st.sampled_from([2, 3, 4]))
+    m = draw(st.sampled_from([2, 3, 4, 6]))
     single = draw(st.sampled_from([False, False, True]))
     holes = draw(st.sampled_from([0, 0, 1, 2]))
     spots: list[Spot] = []
-    for number in range(draw(st.integers(2, 4 if m < 4 else 3))):
+    for number in range(draw(st.integers(2, {4: 3, 6: 2}.get(m, 4)))):
         gone = draw(st.sets(st.integers(0, m - 1), min_size=holes, max_size=holes))
         for place in range(m):
             name = f"n{number}{place}"
