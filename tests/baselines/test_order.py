@@ -9,6 +9,7 @@ from ringleaf.baselines.order import DEPTH, ORDERS, Profile
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobArrived, NodesChanged
 from ringleaf.model.job import Job
+from ringleaf.model.run_time import Origin
 from tests.baselines.stage import A2, Stage, drawn, started
 
 FULL = "####|####"
@@ -57,6 +58,63 @@ def test_the_shortest_goes_first_and_who_says_nothing_last() -> None:
     play(stage, job("b", 2), job("c", 2, 500), job("d", 2, 100), now=1)
 
     assert stage.goes("a", now=2) == ["d", "c"]
+
+
+def learned(order: str, **lasts: float) -> Stage:
+    """A cluster on which nine jobs of each user have run, one after the other."""
+    stage = stage_of(order)
+    now = 0.0
+    for user, seconds in lasts.items():
+        for i in range(9):
+            name = f"{user}-{i}"
+            play(stage, by(user, name, 1), now=now)
+            now += seconds
+            stage.goes(name, now=now)
+    return stage
+
+
+def by(user: str, name: str, pods: int, lasts: float | None = None) -> Job:
+    """A job of a user."""
+    return replace(job(name, pods, lasts), origin=Origin(user, user))
+
+
+def test_the_shortest_by_history_goes_first_and_unknown_jobs_last() -> None:
+    stage = learned("sjf-learned", ann=500, bob=100)
+    play(stage, job("a", 4), now=9000)
+
+    jobs = job("x", 3), by("ann", "c", 1), by("bob", "d", 1), by("bob", "e", 2, 300)
+    play(stage, *jobs, now=9001)
+
+    assert stage.goes("a", now=9002) == ["d", "e", "c"]
+
+
+def test_the_least_chip_time_by_history_goes_first() -> None:
+    """Two nodes for 100 s are less than one for 500, three for 181 s are more."""
+    stage = learned("qssf", ann=500, bob=100, eve=180)
+    play(stage, job("a", 4), now=9000)
+
+    jobs = job("x", 3), by("eve", "c", 3), by("ann", "d", 1), by("bob", "e", 2)
+    play(stage, *jobs, now=9001)
+
+    assert stage.goes("a", now=9002) == ["e", "d"]
+
+
+def test_easy_knows_from_history_which_jobs_end_in_time() -> None:
+    """As easy where the running times are stated: b waits for a until about 4,000 s."""
+    stage = learned("easy-learned", ann=4000, bob=100)
+    assert play(stage, by("ann", "a", 3), job("b", 4), now=50_000) == ["a"]
+
+    assert play(stage, by("ann", "d", 1), now=50_010) == []
+    assert play(stage, by("bob", "c", 1), now=50_020) == ["c"]
+
+
+def test_without_learning_history_counts_for_nothing() -> None:
+    stage = learned("sjf", ann=500, bob=100)
+    play(stage, job("a", 4), now=9000)
+
+    play(stage, by("ann", "c", 2), by("bob", "d", 2), now=9001)
+
+    assert stage.goes("a", now=9002) == ["c", "d"]
 
 
 def test_priority_goes_before_age() -> None:

@@ -27,6 +27,7 @@ from ringleaf.framework.job_state import JobState
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.plugin import Plugin
 from ringleaf.framework.reservation import ends_at
+from ringleaf.framework.run_times import chips_in_all
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
 from ringleaf.policies.fit import of_product
@@ -48,6 +49,8 @@ class Order(Struct, frozen=True):
         reserves: Whether the first pending job gets a reservation at once.
         admits: Whether ``enqueue`` admits jobs, as configured.
         without: Plugins that the scheduler does not have.
+        learns: Whether running times that no job states are predicted from jobs that
+            have ended.
 
     """
 
@@ -60,6 +63,7 @@ class Order(Struct, frozen=True):
     reserves: bool = False
     admits: bool = False
     without: tuple[str, ...] = ()
+    learns: bool = False
 
     def configured(self, conf: Conf) -> Conf:
         """*conf* in this order; unless it *admits*, every job is admitted at once."""
@@ -68,7 +72,7 @@ class Order(Struct, frozen=True):
             tiers.insert(0, (_plugin(self.name, self.title, self.first),))
         how = {"reservation": "strict" if self.reserves else "off"}
         allocate = {**conf.action_arguments.get("allocate", {}), **how}
-        allocate |= {"reservation-after-seconds": 0, "learn-run-times": False}
+        allocate |= {"reservation-after-seconds": 0, "learn-run-times": self.learns}
         dropped = () if self.admits else ("enqueue",)
         return replace(
             conf,
@@ -102,6 +106,33 @@ class Shortest(Plugin):
         """Shorter jobs first; jobs without an estimate come last."""
         estimate = job_state.job.estimate_s
         return inf if estimate is None else estimate
+
+
+class Predicted(Plugin):
+    """Votes by the running time that is stated, or else predicted."""
+
+    meaning: ClassVar[str] = "Orders jobs by predicted running time, shortest first."
+
+    def job_order(self, job_state: JobState) -> float:
+        """Shorter jobs first; jobs of which nothing is known come last."""
+        return _predicted_s(job_state.job)
+
+
+class Service(Plugin):
+    """Votes by chips times predicted running time."""
+
+    meaning: ClassVar[str] = "Orders jobs by predicted chip-time, least first."
+
+    def job_order(self, job_state: JobState) -> float:
+        """Jobs that will use less chip-time first; unknown ones come last."""
+        return chips_in_all(job_state.job) * _predicted_s(job_state.job)
+
+
+def _predicted_s(job: Job) -> float:
+    """Seconds that a job states, or else the median of similar jobs."""
+    if job.estimate_s is not None:
+        return job.estimate_s
+    return inf if job.run_time is None else job.run_time.median_s
 
 
 class Strict:
@@ -359,6 +390,32 @@ ORDERS: Final = _table(
         "Conway, Maxwell, Miller: Theory of Scheduling, 1967",
         _as_configured,
         first=Shortest,
+    ),
+    Order(
+        "easy-learned",
+        "As `easy`, with running times predicted from jobs that have ended.",
+        "Tsafrir, Etsion, Feitelson: Backfilling Using System-Generated Predictions "
+        "Rather than User Runtime Estimates, TPDS 2007",
+        Easy,
+        reserves=True,
+        learns=True,
+    ),
+    Order(
+        "sjf-learned",
+        "As `sjf`, with running times predicted from jobs that have ended.",
+        "Tsafrir, Etsion, Feitelson, TPDS 2007",
+        _as_configured,
+        first=Predicted,
+        learns=True,
+    ),
+    Order(
+        "qssf",
+        "Least predicted chip-time first; jobs that do not fit are skipped.",
+        "Hu et al.: Characterization and Prediction of Deep Learning Workloads in "
+        "Large-Scale GPU Datacenters, SC 2021",
+        _as_configured,
+        first=Service,
+        learns=True,
     ),
     Order(
         "priority",
