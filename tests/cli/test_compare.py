@@ -578,7 +578,7 @@ def test_a_simulation_says_which_jobs_never_start(
     words = (f"--cluster={cluster}", "--workload=helios-gang", "--jobs=60", "--load=1")
     done = ringleaf("simulate", *words, "--policy=volcano-vendor-1.0")
 
-    assert " of 120 chips (causes: rule " in done.out
+    assert " of 120 chips (held back by a leaf or ring rule) " in done.out
     assert "with them, pending until the last job ended, the mean is " in done.out
     assert "never started" not in ringleaf("simulate", *words).out
 

@@ -477,7 +477,8 @@ def test_a_job_that_is_not_counted_is_not_counted_as_pending_either() -> None:
 
 def test_the_sizes_and_causes_of_jobs_that_never_start_are_told() -> None:
     works = [
-        work(name, 0, 8, pods) for name, pods in zip("abcd", (2, 1, 1, 1), strict=True)
+        work(name, 0, chips, pods)
+        for name, chips, pods in zip("abcd", (8, 8, 4, 2), (2, 1, 1, 1), strict=True)
     ]
     stage = Stage(nodes("A 1"), works)
     for each in works:
@@ -488,13 +489,29 @@ def test_the_sizes_and_causes_of_jobs_that_never_start_are_told() -> None:
     jobs = stage.at(10).finish().plain()["jobs"]
 
     assert (jobs["smallest_unstarted_chips"], jobs["largest_unstarted_chips"]) == (
-        8,
+        2,
         16,
     )
     causes = {"capacity": 1, "rule": 1, "quota": 1, "order": 1, "fragmentation": 0}
     assert jobs["unstarted_causes"] == causes
     alone = Stage(nodes("A 1"), [work("a", 0, 8)]).at(0).arrive("a").finish().plain()
     assert alone["jobs"]["unstarted_causes"]["fragmentation"] == 1
+
+
+def test_jobs_that_request_the_same_never_start_for_the_cause_said_last() -> None:
+    works = [work(name, 0, 8) for name in "abc"]
+    stage = Stage(nodes("A 1"), works)
+    for each in works:
+        stage.at(0).arrive(each.job.name)
+    reasons = {Reason.LEAF_CLOSED: 1}
+    stage.say(Report("b", WAITS, ""))
+    stage.say(Report("c", WAITS, "", behind=True))
+    stage.say(Report("a", WAITS, "", missing=1, reasons=reasons))
+    jobs = stage.at(10).finish().plain()["jobs"]
+
+    assert {cause: n for cause, n in jobs["unstarted_causes"].items() if n} == {
+        "rule": 3
+    }
 
 
 def test_rows_over_time_are_means_of_equal_spans() -> None:

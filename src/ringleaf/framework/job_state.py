@@ -97,7 +97,7 @@ class JobState:
     def become(self, job: Job) -> None:
         """Be *job* from now on; its pods stay where they are."""
         self.job = job
-        shape = _shape(_key_of(job))
+        shape = _shape(scheduling_key_of(job))
         self._shape, done = shape, self.finished
         self._left = _Left(job, shape.total, shape.min_resources, NONE_OF_THEM)
         if done:
@@ -264,7 +264,7 @@ class _Shape(NamedTuple):
     min_resources: Mapping[str, int]
 
 
-def _key_of(job: Job) -> Job:
+def scheduling_key_of(job: Job) -> Job:
     """What *job* requests, without what tells it from jobs that request the same."""
     lasts = None if job.run_time is None else job.run_time.key
     return replace(

@@ -1,9 +1,18 @@
 """Jobs that never start, in words: how many, how large, and what holds them back."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ringleaf.report.measures import number
+
+_WORDS: Final = {
+    "capacity": "too few chips",
+    "fragmentation": "chips in the wrong places",
+    "rule": "a leaf or ring rule",
+    "quota": "a quota",
+    "order": "jobs ahead of them",
+}
+"""Causes of waiting, in a sentence on jobs."""
 
 
 def unstarted_words(metrics: Sequence[Mapping[str, Any]]) -> str:
@@ -16,9 +25,9 @@ def unstarted_words(metrics: Sequence[Mapping[str, Any]]) -> str:
     >>> causes = {"unstarted_causes": {"rule": 1, "quota": 2, "order": 0}}
     >>> one = {"jobs": {"unstarted": 3, **jobs, **causes}}
     >>> unstarted_words([one])
-    '3 jobs of 64 to 128 chips (causes: quota 2, rule 1)'
+    '3 jobs of 64 to 128 chips (held back: 2 by a quota; 1 by a leaf or ring rule)'
     >>> unstarted_words([one, {"jobs": {"unstarted": 0}}])
-    '1.5 jobs of 64 to 128 chips (causes: quota 1, rule 0.5)'
+    '1.5 jobs of 64 to 128 chips (held back: 1 by a quota; 0.5 by a leaf or ring rule)'
     >>> unstarted_words([{"jobs": {"unstarted": 0}}])
     ''
 
@@ -48,11 +57,13 @@ def _sizes(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _causes(found: Sequence[Mapping[str, Any]]) -> str:
-    """What holds them back at the end, the cause of most jobs first."""
+    """What holds them back at the end, that of most jobs first."""
     total: dict[str, float] = {}
     for jobs in found:
         for cause, n in jobs.get("unstarted_causes", {}).items():
             total[cause] = total.get(cause, 0.0) + n / len(found)
     known = sorted((-n, cause) for cause, n in total.items() if n)
-    told = ", ".join(f"{cause} {number(-n)}" for n, cause in known)
-    return f" (causes: {told})" if told else ""
+    if len(known) == 1:
+        return f" (held back by {_WORDS[known[0][1]]})"
+    told = "; ".join(f"{number(-n)} by {_WORDS[cause]}" for n, cause in known)
+    return f" (held back: {told})" if told else ""

@@ -31,6 +31,7 @@ class Life:
         "number",
         "out_since",
         "places",
+        "said_at",
         "started",
         "waits",
         "work",
@@ -60,6 +61,8 @@ class Life:
         """Whether it ever crossed a leaf together with another."""
         self.blame = ""
         """What holds it back, while it waits."""
+        self.said_at = 0
+        """How many reports there were when the scheduler last said that."""
         self.waits = False
         self.ended_by = ""
         """Why pods of it end that were last asked to."""

@@ -378,7 +378,7 @@ class Metrics:
         """Nothing more happens."""
         self._end = now, self._areas.area.copy()
         self._series.finish(now, self._areas.area)
-        self._waits.finish(self._lives.values(), now, self._why.cause_of)
+        self._waits.finish(self._lives.values(), now, self._why.causes)
         for life in self._lives.values():
             self._faults.ends(life)
 

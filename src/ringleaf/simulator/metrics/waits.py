@@ -146,21 +146,24 @@ class Waits:
             self._ends.add(life, took, slow)
 
     def finish(
-        self, left: Iterable[Life], now: float, cause_of: Callable[[Life], Blame]
+        self,
+        left: Iterable[Life],
+        now: float,
+        causes: Callable[[Iterable[Life]], Counter[Blame]],
     ) -> None:
         """Nothing more happens; *left* are jobs that are still there."""
-        for life in left:
-            if life.started is None:
-                wait = now - life.arrived
-                self.unstarted += 1
-                self.longest_unstarted = max(self.longest_unstarted, wait)
-                self._unstarted_chips.append(life.chips)
-                self._causes[cause_of(life)] += 1
-                if life.counted:
-                    size = bucket_of(life.chips)
-                    self._unstarted.setdefault(size, []).append(life.arrived)
-                if life.chips > self._large:
-                    self.starving = max(self.starving, wait)
+        never = [life for life in left if life.started is None]
+        self._causes = causes(never)
+        for life in never:
+            wait = now - life.arrived
+            self.unstarted += 1
+            self.longest_unstarted = max(self.longest_unstarted, wait)
+            self._unstarted_chips.append(life.chips)
+            if life.counted:
+                size = bucket_of(life.chips)
+                self._unstarted.setdefault(size, []).append(life.arrived)
+            if life.chips > self._large:
+                self.starving = max(self.starving, wait)
 
     def jobs(self) -> dict[str, Any]:
         """How many jobs there were, and what became of them."""

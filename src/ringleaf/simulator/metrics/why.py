@@ -13,13 +13,16 @@ What a scheduler has not said is not blamed on rules: the job that came first is
 on fragmentation, those behind it on the order.
 """
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import Any, Final
 
 from ringleaf.framework.instruction import Report, Verdict
+from ringleaf.framework.job_state import scheduling_key_of
 from ringleaf.model.decision import Reason
+from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Network
 from ringleaf.model.product import Product
 from ringleaf.simulator.metrics.floor import Floor
@@ -126,6 +129,8 @@ class Why:
         """Jobs by arrival; one that is no longer pending is dropped at the front."""
         self.jobs = 0
         self.chips = 0
+        self._n_said = 0
+        """Reports until now."""
 
     def waits(self, life: Life) -> None:
         """A job waits: for all its pods, or for some again."""
@@ -146,6 +151,9 @@ class Why:
     def said(self, report: Report, life: Life, n_nodes: int) -> None:
         """The scheduler has said something of a job."""
         blame = blame_of(report, life, n_nodes)
+        self._n_said += 1
+        if blame != UNSAID:
+            life.said_at = self._n_said
         if life.waits and blame not in (UNSAID, life.blame):
             self._crowd(life).add(life.blame, life.chips, -1)
             self._crowd(life).add(blame, life.chips, 1)
@@ -164,13 +172,29 @@ class Why:
             heappop(line)
         return waiting[line[0][1]] if line else None
 
-    def cause_of(self, life: Life) -> Blame:
-        """What holds a pending job back now."""
+    def causes(self, lives: Iterable[Life]) -> Counter[Blame]:
+        """What holds these jobs back now: blame -> jobs.
+
+        Of jobs that request the same, a scheduler tries the first and says nothing new
+        of the others: the last report of any of them is true of all.
+        """
+        alike: dict[Job, list[Life]] = {}
+        for life in lives:
+            alike.setdefault(scheduling_key_of(life.job), []).append(life)
+        found: Counter[Blame] = Counter()
+        for own in alike.values():
+            last = max(own, key=lambda each: each.said_at)
+            for life in own:
+                found[self._cause_of(life, last.blame)] += 1
+        return found
+
+    def _cause_of(self, life: Life, blame: str) -> Blame:
+        """What holds a pending job back now, of whose like *blame* was said."""
         stock = self._floor.stocks.get(life.job.product)
         if stock is None or life.chips > stock.idle:
             return Blame.CAPACITY
-        if life.blame:
-            return Blame(life.blame)
+        if blame:
+            return Blame(blame)
         return Blame.FRAGMENTATION if life is self.head else Blame.ORDER
 
     def blamed(self) -> tuple[dict[Blame, list[int]], bool]:
