@@ -323,10 +323,12 @@ def test_jobs_that_never_start_have_a_row_of_the_verdict_and_tiles_count_them() 
     assert "<h3>Wait time of all jobs (mean)</h3>" in shown
     assert "<b>Wait time (mean)</b>" not in verdict
     assert "not over the same jobs" in more
+    assert "<p>By no measure of those over the same jobs.</p><h3>Not compared" in text
     runs = [of("ringleaf", 0), of("mine", 0)]
     without = page(Results(runs, [*compared(runs, "ringleaf")]))
     assert "<b>Jobs never started</b>" not in without
     assert "<b>Wait time (mean)</b>" in without
+    assert "Not compared" not in without
 
 
 def test_the_maps_open_with_the_reference_and_the_scheduler_in_use() -> None:

@@ -23,6 +23,7 @@ from ringleaf.report.verdict import (
     in_a_sentence,
     left_out,
     losses,
+    not_compared,
 )
 from ringleaf.study.compare import compared
 from tests.docs.pages import ROOT
@@ -436,13 +437,32 @@ def test_where_some_job_never_starts_policies_are_compared_by_all_jobs() -> None
             "and jobs never started."
         ),
         (
-            "1 job of 64 chips (causes: rule 1) never starts with mine, of 3 jobs. "
+            "1 job of 64 chips (held back by a leaf or ring rule) never starts with "
+            "mine, of 3 jobs. "
             "Wait times of all jobs count them as pending until the last job ends "
             "under any policy; other wait times, completion time and slowdown leave "
-            "them out, and are not compared with mine."
+            "them out, and are not compared with mine. Each over the jobs that start "
+            "under it, ringleaf against mine: p95 wait time 2.0 min against 60 s."
         ),
     ]
     assert lost(given) == []
+
+
+def test_what_is_not_compared_is_told_with_the_baselines_that_are_lower() -> None:
+    given = with_unstarted("ringleaf", "mine", "other")
+    (found,) = not_compared(Table(given))
+
+    assert (found.measure.key, found.own) == ("wait_s.all.p95", 120)
+    assert (found.values, found.lower) == ({"mine": 60}, ["mine"])
+    assert not_compared(Table(with_unstarted("ringleaf", "other"))) == []
+
+
+def test_that_jobs_were_cut_is_told_where_some_never_start() -> None:
+    given = with_unstarted("ringleaf", "mine")
+    note = "2 jobs request more chips than x has for them, up to 9: cut to fit"
+    runs = [replace(e, spec=replace(e.spec, notes=("a", note))) for e in given.runs]
+
+    assert left_out(replace(given, runs=runs)).endswith(f" against 60 s. {note}.")
 
 
 def test_measures_that_are_not_over_the_same_jobs_are_no_comparison() -> None:

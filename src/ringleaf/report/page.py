@@ -35,10 +35,12 @@ from ringleaf.report.verdict import (
     SIGNIFICANT,
     Finding,
     Loss,
+    Uncompared,
     alike,
     findings,
     has_one_seed,
     losses,
+    not_compared,
     side_of,
     summary,
 )
@@ -306,14 +308,45 @@ def _worse(results: Results) -> str:
     one = has_one_seed(results)
     run = " in this run" if one else ""
     head = f"<h3>Where {reference} is worse{run}</h3>"
+    hidden = _not_compared(results)
     if not found:
         how = "" if one else " significantly"
-        return f"{head}<p>By no measure{how}.</p>"
+        among = " of those over the same jobs" if hidden else ""
+        return f"{head}<p>By no measure{among}{how}.</p>{hidden}"
     return (
         f'{head}<table class="losses"><thead><tr><th scope="col">measure</th>'
         f'<th scope="col">{reference}</th><th scope="col">better</th>'
         "</tr></thead>"
-        f"<tbody>{''.join(map(_loss, found))}</tbody></table>"
+        f"<tbody>{''.join(map(_loss, found))}</tbody></table>{hidden}"
+    )
+
+
+def _not_compared(results: Results) -> str:
+    """What every policy comes to by measures that are not compared, as a table."""
+    found = not_compared(Table(results))
+    if not found:
+        return ""
+    reference = escape(results.reference)
+    return (
+        "<h3>Not compared</h3><p>These measures leave out jobs that never start, so "
+        "they are over other jobs: each value is over the jobs that start under the "
+        f"policy. Where a baseline is lower, {reference} may be worse.</p>"
+        '<table class="losses"><thead><tr><th scope="col">measure</th>'
+        f'<th scope="col">{reference}</th><th scope="col">baseline</th>'
+        f"</tr></thead><tbody>{''.join(map(_hidden, found))}</tbody></table>"
+    )
+
+
+def _hidden(each: Uncompared) -> str:
+    written = each.measure.written
+    values = "".join(
+        f"<div>{escape(written(value))} <small>{escape(policy)}"
+        f"{', lower' if policy in each.lower else ''}</small></div>"
+        for policy, value in each.values.items()
+    )
+    return (
+        f"<tr><th scope='row'>{escape(each.measure.title)}</th>"
+        f"<td>{escape(written(each.own))}</td><td>{values}</td></tr>"
     )
 
 

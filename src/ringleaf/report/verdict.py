@@ -1,6 +1,6 @@
 """The verdict in words, from the figures alone: also where the reference is worse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -265,11 +265,89 @@ def left_out(results: Results) -> str:
     )
     reference = results.reference
     told_of = ["other policies"] if reference in words else [*words]
-    return (
+    cut = [note for note in results.runs[0].spec.notes if note.endswith(CUT)]
+    left = (
         f"{listed(told)}, of {results.runs[0].spec.jobs:,} jobs{seeds}. {counted}, "
         "completion time and slowdown leave them out, and are not compared with "
         f"{listed(told_of)}."
     )
+    return " ".join(
+        (
+            left,
+            *_pointing(table),
+            *(f"{note}." for note in cut),
+        )
+    )
+
+
+CUT: Final = "cut to fit"
+"""The end of the note on jobs that are larger than the cluster."""
+POINTING: Final = ("wait_s.all.p95", "jct_s.all.mean", "bounded_slowdown.all.mean")
+"""Measures that are not compared, and of which a sentence has the values."""
+
+
+def _pointing(table: Table) -> Iterator[str]:
+    """What the reference and a baseline come to by measures that are not compared."""
+    found = [each for each in not_compared(table) if each.measure.key in POINTING]
+    others = {other for each in found for other in each.values}
+    named = [p for p in (table.results.baseline, *_others(table)) if p in others][:1]
+    for other in named:
+        told = [
+            f"{each.measure.noun} {each.measure.written(each.own)} against "
+            f"{each.measure.written(each.values[other])}"
+            for each in found
+            if other in each.values
+        ]
+        yield (
+            f"Each over the jobs that start under it, {table.results.reference} "
+            f"against {other}: {', '.join(told)}."
+        )
+
+
+class Uncompared(Struct, frozen=True):
+    """A measure that leaves out jobs that never start, so that it is no comparison.
+
+    Args:
+        measure: By which; lower is better.
+        own: What the reference comes to, over the jobs that start under it.
+        values: What baselines come to, each over the jobs that start under it.
+
+    """
+
+    measure: Measure
+    own: float
+    values: Mapping[str, float]
+
+    @property
+    def lower(self) -> list[str]:
+        """The baselines that point to a worse reference."""
+        return [
+            policy
+            for policy, value in self.values.items()
+            if value < self.own
+            and is_relevant(self.measure, self.own - value, self.own, value)
+        ]
+
+
+def not_compared(table: Table) -> list[Uncompared]:
+    """Measures that are not over the same jobs, those with lower baselines first.
+
+    Where the same measure of all jobs is compared, it is none of them.
+    """
+    found = []
+    for measure in table.measures:
+        own = table.value(measure.key, table.results.reference)
+        if own is None or table.compared(measure.key) != measure.key:
+            continue
+        values = {
+            other: value.mean
+            for other in _others(table)
+            if not table.of_same_jobs(measure.key, other)
+            and (value := table.value(measure.key, other)) is not None
+        }
+        if values and table.tells(measure):
+            found.append(Uncompared(measure, own.mean, values))
+    return sorted(found, key=lambda each: not each.lower)
 
 
 def _alone(table: Table) -> list[Finding]:
