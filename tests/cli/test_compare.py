@@ -573,8 +573,13 @@ def test_where_only_large_gangs_wait_for_days_the_warning_names_them(
 def test_a_simulation_says_which_jobs_never_start(
     ringleaf: Ringleaf, tmp_path: Path
 ) -> None:
-    cluster = str(tmp_path / "cluster.yaml")
-    ringleaf("init", "cluster", "--output", cluster)
+    leaves = {"a": ("a{i/4}", 8), "b": ("b", 6), "c": ("c", 3), "d": ("d", 3)}
+    nodes = [
+        {"name": f"{n}{{i}}", "count": count, "product": "atlas-800t-a2", "leaf": leaf}
+        for n, (leaf, count) in leaves.items()
+    ]
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(json.dumps({"nodes": nodes}))
     words = (f"--cluster={cluster}", "--workload=helios-gang", "--jobs=60", "--load=1")
     done = ringleaf("simulate", *words, "--policy=volcano-vendor-1.0")
 

@@ -9,8 +9,8 @@ from ringleaf.cli.output import print_json
 
 FOLDER: Final = Path(__file__).with_name("starters")
 COMPARED: Final = (
-    "compare --workload helios-gang --jobs 1000 --seeds 5 "
-    "--policies ringleaf,volcano-vendor-1.0 --cluster"
+    "compare --workload kalos --load 0.8 --jobs 2000 --contention 0.3 --seeds 5 "
+    "--policies ringleaf,volcano-vendor-1.0 --report report.html --cluster"
 )
 STARTERS: Final = {
     "scenario": ("scenario.yaml", "plan"),
