@@ -788,7 +788,11 @@ def test_of_a_predicted_end_it_is_said_what_it_comes_from() -> None:
         ([], inf, "could start, for example on n, once 'a', 'b' have ended; the time"),
         ([], 9.0, "could start on n once 'a', 'b' have ended, which is due any time"),
         ([], 70.0, "could start in 60 s, at T, on n: by then 'a', 'b' have ended"),
-        (["c"], inf, "could start once 'c' has ended; the time is not known"),
+        (
+            ["c"],
+            inf,
+            "could start once 'c' has ended; the time is not known: 'b' has no",
+        ),
         (["a", "c"], inf, "could start once any one of 'a', 'c' has ended; the time"),
         (["c"], 9.0, "could start any time on n, by the estimates of running jobs"),
         (["c"], 70.0, "could start in 60 s, at T, on n, by the estimates of running"),

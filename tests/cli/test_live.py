@@ -153,6 +153,20 @@ def test_without_estimates_it_says_that_nobody_knows_when() -> None:
     assert "'pod default/old' has no estimate (ringleaf.io/estimate-seconds)" in words
 
 
+def test_an_estimate_on_the_pod_group_of_a_running_job_says_when() -> None:
+    stage = Stage("a")
+    stage.gang("old", 1)
+    stage.cycle()
+    group = stage.groups["old"]
+    group["metadata"]["annotations"] = {"ringleaf.io/estimate-seconds": "3600"}
+    stage.put_group(group)
+
+    (found,) = asked(stage, manifest("new", 8)).outcomes
+
+    assert found.start is not None
+    assert found.start.words(found.ends or ()).startswith("could start in 1 h 0 min")
+
+
 def test_one_for_which_there_are_too_few_nodes_is_told_so() -> None:
     stage = Stage("a")
     stage.cycle()
@@ -270,6 +284,25 @@ def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
     assert "  needs 1 x 8 chips, 1 pod has no node" in out
     assert "Would start if this job ended: pod default/old" in out
     assert "it could start, for example on a [0-7], once 'pod default/old'" in out
+
+
+def test_one_that_is_not_admitted_anew_has_the_phase_of_its_pod_group(
+    explain: Explain,
+) -> None:
+    stage = Stage("a b")
+    stage.pod("one")
+    stage.pod("two")
+    stage.cycle()
+    stage.gang("big", 2, phase="Inqueue")
+    stage.gang("new", 2)
+
+    _status, big = explain(stage, "job/big")
+    _status, new = explain(stage, "job/new")
+    _status, plain = explain(stage, "job/big", as_json=True)
+
+    assert ", admitted before (its PodGroup is Inqueue) " in " ".join(big.split())
+    assert ", not admitted yet " in " ".join(new.split())
+    assert json.loads(plain)["phase"] == "inqueue"
 
 
 def test_one_that_could_start_now_is_not_called_bound(explain: Explain) -> None:

@@ -228,6 +228,19 @@ def test_why_a_job_waits_names_others_as_people_know_them() -> None:
     assert found["why"] == "2 nodes reserved for 'default/six'"
 
 
+def test_a_job_with_a_reservation_is_shown_with_what_says_when() -> None:
+    stage = Stage("a")
+    plain = stage.pod("big", 8)
+    told = "job 'pod default/big' has a reservation: a; it waits for 'x' to end"
+    said = {"type": "PodScheduled", "status": "False", "message": told}
+    plain["status"]["conditions"] = [said]
+
+    text = "\n".join(shown(status(stage), 120))
+
+    assert "  has a reservation: a; it waits for 'x' to end" in text
+    assert "hint: ringleaf explain 'pod default/big' says when it could start" in text
+
+
 def test_chips_of_a_cordoned_node_are_shut() -> None:
     stage = Stage([node("a"), node("b", spec={"unschedulable": True})])
     stage.cycle()

@@ -80,7 +80,8 @@ class Start(Struct, frozen=True):
             return f"could start {self._when()}, on {self.places}, {by}"
         which = "any one of " if len(enough) > 1 else ""
         names = shortened([*map(repr, enough)], MAX_NAMES)
-        return f"could start once {which}{names} has ended; the time is not known"
+        unknown = [*self.unknown.values()] or [*map(repr, enough)]
+        return f"could start once {which}{names} has ended; {_unknown_words(unknown)}"
 
 
 def _ended(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, NoReturn
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -20,6 +21,7 @@ from ringleaf.cli.outlook import Outlook, explain_node, outlook_of, print_outloo
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import PENDING
 from ringleaf.explain.survey import Candidate, look_at
+from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.jobs import OUTSIDE, Group
@@ -273,6 +275,19 @@ class _Explained:
         jobs = {self._group.name: self.job}
         return Run(empty, self._look.engine, (), jobs, written)
 
+    def _outlook(self, run: Run) -> Outlook:
+        """How the group stands, in the phase that its PodGroup has.
+
+        The engine here admits jobs anew, and may not admit one that the scheduler
+        admitted before.
+        """
+        found = outlook_of(run, self._group.name, self._top)
+        podgroup, job_state = self._group.podgroup, found.job_state
+        is_gated = job_state is not None and job_state.phase is Phase.PENDING
+        if podgroup is None or not is_gated or podgroup.status.phase != "Inqueue":
+            return found
+        return replace(found, phase=Phase.INQUEUE)
+
     def plain(self, others: str) -> Plain:
         """It as plain values."""
         group = self._group
@@ -283,7 +298,7 @@ class _Explained:
             told |= {"repair": self._repair} if self._repair else {}
             return told | {"decision": decision, "at": self._look.now}
         run = self._run()
-        told |= outlook_of(run, group.name, self._top).plain(run)
+        told |= self._outlook(run).plain(run)
         told["bound"] = not self._starts
         told |= {"held": group.reason} if group.reason else {}
         told |= {"repair": self._repair} if self._repair else {}
@@ -303,7 +318,7 @@ class _Explained:
                 console.print(indented(line))
             return
         run = self._run()
-        outlook = outlook_of(run, group.name, self._top)
+        outlook = self._outlook(run)
         print_outlook(
             console,
             run,

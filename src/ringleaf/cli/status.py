@@ -44,6 +44,8 @@ MAX_NAMES: Final = 3
 STALE: Final = 3
 """A Lease counts as not held after so many durations without renewal."""
 HELD: Final = "not held"
+_RESERVED: Final = " has a reservation: "
+"""What the scheduler says of a job for which nodes are reserved."""
 NO_LIVES: Final = Lives()
 _AWAY: Final = {
     "not-ready": "not ready",
@@ -451,13 +453,22 @@ class Screen:
         table = new_table("job", "for", "queue", "why")
         for each in listed[: self._rows]:
             name = self._name(each["job"])
-            why = each["why"].removeprefix(f"job {name!r} waits: ")
+            why = each["why"].removeprefix(f"job {name!r} ").removeprefix("waits: ")
             why = why or "no reason yet; hint: ringleaf explain"
             age = span(max(0.0, self._now - each["since"]))
             table.add_row(Text(name), age, Text(each["queue"]), Text(why))
         yield table
         if len(listed) > self._rows:
             yield Text(f"… and {len(listed) - self._rows} more", style="dim")
+        for each in listed[: self._rows]:
+            if _RESERVED in each["why"]:
+                name = self._name(each["job"])
+                asked = f"'{name}'" if " " in name else name
+                yield Text(
+                    f"hint: ringleaf explain {asked} says when it could start",
+                    style="dim",
+                )
+                return
 
     def _short_words(self, each: Plain) -> str:
         ending = f", {each['ending']} ending" if each["ending"] else ""
