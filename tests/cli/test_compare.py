@@ -524,13 +524,27 @@ def test_where_jobs_wait_for_days_that_is_said_with_what_to_try(
     assert "does not suit" not in short
 
 
-def sized(mean: float, large: float | None, *, n: int = 3) -> dict[str, Any]:
-    """The wait time of all jobs, and of those of the two largest sizes."""
+def sized(
+    mean: float, large: float | None, *, n: int = 3, unstarted: int = 0
+) -> dict[str, Any]:
+    """The wait time of all jobs, and of those of the two largest sizes.
+
+    The wait times of jobs that start are a tenth where some never start.
+    """
     by_size: dict[str, Any] = {"9-64": {"n": 9, "mean": 60.0}}
     if large is not None:
         by_size["65-256"] = {"n": n - 1, "mean": large}
         by_size[">256"] = {"n": 1, "mean": large}
-    return {"wait_s": {"all": {"mean": mean}, "by_size": by_size}}
+    pending = {"all": {"mean": mean}, "by_size": by_size}
+    started = pending
+    if unstarted:
+        sizes = {size: {**e, "mean": e["mean"] / 10} for size, e in by_size.items()}
+        started = {"all": {"mean": mean / 10}, "by_size": sizes}
+    return {
+        "wait_s": started,
+        "pending_s": pending,
+        "jobs": {"unstarted": unstarted},
+    }
 
 
 @pytest.mark.parametrize(
@@ -557,6 +571,16 @@ def sized(mean: float, large: float | None, *, n: int = 3) -> dict[str, Any]:
         pytest.param([[sized(60.0, None)]], "", id="none so large"),
         pytest.param(
             [[sized(60.0, 9e5)], [sized(60.0, 8e4)]], "", id="not with every policy"
+        ),
+        pytest.param(
+            [[sized(60.0, 9e5)], [sized(60.0, 8e5, unstarted=1)]],
+            "gangs > 64 chips wait 9.3 d or more on average with every policy",
+            id="jobs that never start under one policy count",
+        ),
+        pytest.param(
+            [[sized(60.0, 9e4, unstarted=1)], [sized(60.0, 9e4, unstarted=2)]],
+            "",
+            id="jobs that no policy starts do not",
         ),
     ],
 )

@@ -265,7 +265,9 @@ def warn_of_long(
 ) -> None:
     """Warn where jobs, or those of the largest size, wait for days under every policy.
 
-    Jobs that never start are not counted: they may be a few that no policy can start.
+    Jobs that never start count as pending until the last job ends, as in the tables,
+    where another policy starts all jobs. Elsewhere they may be a few that no policy can
+    start, and are not counted.
 
     Args:
         measured: What the runs of every policy come to.
@@ -274,9 +276,11 @@ def warn_of_long(
 
     """
     every = [[*runs] for runs in measured]
-    which, wait_s = "jobs", min(map(_mean_wait, every))
+    never = [any(each["jobs"]["unstarted"] for each in runs) for runs in every]
+    waits = "wait_s" if all(never) or not any(never) else "pending_s"
+    which, wait_s = "jobs", min(_mean_wait(runs, waits) for runs in every)
     if wait_s <= LONG_S:
-        which, wait_s = _largest_wait(every)
+        which, wait_s = _largest_wait(every, waits)
     if wait_s <= LONG_S:
         return
     several = len(every) > 1
@@ -294,18 +298,20 @@ def warn_of_long(
     )
 
 
-def _mean_wait(runs: Iterable[dict[str, Any]]) -> float:
-    return fmean(each["wait_s"]["all"]["mean"] or 0.0 for each in runs)
+def _mean_wait(runs: Iterable[dict[str, Any]], waits: str) -> float:
+    return fmean(each[waits]["all"]["mean"] or 0.0 for each in runs)
 
 
-def _largest_wait(measured: Iterable[Sequence[dict[str, Any]]]) -> tuple[str, float]:
+def _largest_wait(
+    measured: Iterable[Sequence[dict[str, Any]]], waits: str
+) -> tuple[str, float]:
     """The largest size of which there are a few jobs, and their shortest mean wait."""
     for (size, buckets), which in CLASSES.items():
         counts, means = [], []
         for runs in measured:
-            sizes = [each["wait_s"]["by_size"] for each in runs]
+            sizes = [each[waits]["by_size"] for each in runs]
             counts.append(fmean(_jobs_of(each, buckets) for each in sizes))
-            known = [value_of(e, f"wait_s.by_size.{size}.mean") for e in runs]
+            known = [value_of(e, f"{waits}.by_size.{size}.mean") for e in runs]
             means.append(fmean([each for each in known if each is not None] or [0.0]))
         if min(counts) >= FEW:
             return which, min(means)
