@@ -72,8 +72,8 @@ EXPLAINED: Final = """\
 warning: line 16: action 'preempt': argument 'minCandidateNodesAbsolute' has no \
 effect: all nodes are candidates
 warning: line 17: configurations for 'theirs' have no effect: they are not read
-warning: line 19: init-params: argument 'forceEnqueue' has no effect: Ringleaf has no \
-such option
+warning: line 19: init-params: argument 'forceEnqueue' has no effect: jobs are \
+admitted by the quota of their queue, or if they fit now
 standard input: no problems, 3 warnings
 
 Actions, in this order

@@ -385,14 +385,17 @@ def test_the_vendors_configuration() -> None:
     assert voters == ["affinity", "nodeorder"]
     assert conf.settings == Settings()
     assert conf.parameters["prefer-previous-node"] is True
+    none = "Ringleaf has no such option"
+    idle = {
+        "presetVirtualDevice": none,
+        "self-maintain-available-card": none,
+        "forceEnqueue": "jobs are admitted by the quota of their queue, or if they "
+        "fit now",
+        "prefer-previous-node": none,
+    }
     assert [str(each) for each in conf.warnings] == [
-        f"init-params: argument {key!r} has no effect: Ringleaf has no such option"
-        for key in (
-            "presetVirtualDevice",
-            "self-maintain-available-card",
-            "forceEnqueue",
-            "prefer-previous-node",
-        )
+        f"init-params: argument {key!r} has no effect: {why}"
+        for key, why in idle.items()
     ]
 
 

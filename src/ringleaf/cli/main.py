@@ -29,7 +29,7 @@ COMPLETE: Final = "__complete"
 """The word by which the script of a shell asks for words to offer."""
 MORE: Final = (
     "{program} COMMAND --help shows the options and examples of a command.",
-    "Exit status: 0 yes, 1 the answer is no, 2 bad use or bad input.",
+    "Exit status: 0 success, 1 the answer is no, 2 wrong use or bad input.",
 )
 
 

@@ -312,7 +312,7 @@ def print_answer(found: Answer) -> None:
 
 def _more(each: Outcome) -> Iterator[str]:
     if each.held:
-        yield f"\njob {each.name!r} waits: {each.held}"
+        yield f"\njob {each.name!r} is pending: {each.held}"
     if each.start is not None:
         yield f"it {each.start.words(each.ends or ())}"
     if each.ends is not None:
