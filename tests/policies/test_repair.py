@@ -106,6 +106,16 @@ class TestSwitches1:
 
         assert found == "B0 A1 A3 A4 C1 B3 B2"
 
+    def test_d43_a_node_at_home_is_left_free_if_its_slot_would_have_too_many_pods(
+        self,
+    ) -> None:
+        """B0 uses slot 0 already; with A0 the job would not use slot 1 or 2."""
+        cluster = leaves("A ##.#", "B #..", "C ####")
+
+        found = repaired(cluster, common(4), before("B0 A1 A3 C3", "A1 C3"))
+
+        assert found == "B0 C1 A3 C2"
+
     def test_an_uneven_repair_is_refused_to_a_foundation_job(self) -> None:
         cluster = leaves("A ####", "B ##.#")
 

@@ -58,15 +58,13 @@ class FoundJobs:
         for placement in event.placements:
             asked = roles.get(placement.replica, job)
             node, chips = cluster.index[placement.node], mask_of(placement.chips)
-            # What is written on a pod may be other chips than it has, or none.
-            charged = min(asked.chips, cluster.size.item(node))
             holding = Holding(
                 node,
                 chips,
                 placement.replica,
                 placement.mark or NO_MARK,
                 asked.demand,
-                None if charged == chips.bit_count() else charged,
+                cluster.charged(node, chips, asked.chips, asked.demand),
             )
             self.held.append((job.name, holding))
             job_state.placements[placement.replica] = placement

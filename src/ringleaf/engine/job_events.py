@@ -196,8 +196,6 @@ class JobEvents:
                     asked = roles.get(placement.replica, job)
                     node = cluster.index[placement.node]
                     own = self._own_chips(job, placement)
-                    # What is written on a pod may be other chips than it has, or none.
-                    charged = min(asked.chips, cluster.size.item(node))
                     statement.hold(
                         job.name,
                         node,
@@ -205,7 +203,7 @@ class JobEvents:
                         placement.replica,
                         placement.mark or NO_MARK,
                         demand=asked.demand,
-                        charged=None if charged == own.bit_count() else charged,
+                        charged=cluster.charged(node, own, asked.chips, asked.demand),
                     )
                     job_state.placements[placement.replica] = placement
             statement.commit()

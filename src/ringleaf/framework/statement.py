@@ -61,11 +61,11 @@ class Statement:
         mark: LeafAnnotation = NO_MARK,
         *,
         demand: Demand = NOTHING,
-        charged: int | None = None,
+        charged: tuple[tuple[str, int], ...] | None = None,
     ) -> None:
         """*owner* holds *chips* of *node*, whatever their health.
 
-        Its queue is charged for *charged* chips, or for those.
+        Its queue is charged for *charged*, or for what *owner* holds.
         """
         cluster = self._cluster
         taken = cluster.taken.item(node)

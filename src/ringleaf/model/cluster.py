@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ringleaf.model.demand import NOTHING, Demand, Taint
@@ -69,7 +70,7 @@ class Node(Struct, frozen=True):
 class Holding(Struct, frozen=True):
     """Chips of one node that one replica holds.
 
-    Its queue is charged for ``charged`` chips, or for those that it holds (None).
+    Its queue is charged for ``charged``, or for what it holds (None).
     """
 
     node: int
@@ -77,7 +78,7 @@ class Holding(Struct, frozen=True):
     replica: int = 0
     mark: LeafAnnotation = NO_MARK
     demand: Demand = NOTHING
-    charged: int | None = None
+    charged: tuple[tuple[str, int], ...] | None = None
 
 
 Watcher = Callable[[Owner, Holding, int], None]
@@ -222,13 +223,32 @@ class Cluster:
 
     def amounts_of(self, holding: Holding) -> dict[str, int]:
         """What a pod uses: its chips, as its product counts them, and the rest."""
-        amounts = dict(holding.demand.resources)
-        charged = holding.charged
-        n_chips = holding.chips.bit_count() if charged is None else charged
+        if holding.charged is not None:
+            return dict(holding.charged)
+        return self._amounts(holding.node, holding.chips.bit_count(), holding.demand)
+
+    def _amounts(self, node: int, n_chips: int, demand: Demand) -> dict[str, int]:
+        amounts = dict(demand.resources)
         if n_chips:
-            chips = self.product_of(holding.node).resource
+            chips = self.product_of(node).resource
             amounts[chips] = amounts.get(chips, 0) + 1000 * n_chips
         return amounts
+
+    def charged(
+        self, node: int, chips: int, n_requested: int, demand: Demand
+    ) -> tuple[tuple[str, int], ...] | None:
+        """What the queue of a pod that was bound by others is charged.
+
+        That is what the pod requested, but no more than its *node* has: it cannot use
+        more. None where that is what it holds. Its annotation may name other *chips*
+        than it has, or none.
+        """
+        most = self.node_table.resources.most(node, demand)
+        n_chips = min(n_requested, self.size.item(node))
+        if most is None and n_chips == chips.bit_count():
+            return None
+        counted = demand if most is None else replace(demand, resources=most)
+        return tuple(self._amounts(node, n_chips, counted).items())
 
     def take(self, node: int, chips: int) -> None:
         """Pods hold exactly *chips* of *node* from now on; note what that changes."""

@@ -138,6 +138,20 @@ class NodeResources:
         row = self._row[name]
         return self.allocatable.item(row, node) - self.room.item(row, node)
 
+    def most(self, node: int, demand: Demand) -> tuple[tuple[str, int], ...] | None:
+        """What a pod of *demand* can use of *node*; None if that is what it requests."""
+        found, is_all = [], True
+        for name, amount in demand.resources:
+            row = self._row.get(name)
+            have = (
+                self.unnamed.item(node)
+                if row is None
+                else self.allocatable.item(row, node)
+            )
+            is_all = is_all and amount <= have
+            found.append((name, min(amount, have)))
+        return None if is_all else tuple(found)
+
     def has_room(self, node: int, demand: Demand) -> bool:
         """Whether *node* has room for one more pod of *demand*."""
         return all(

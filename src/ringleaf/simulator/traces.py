@@ -518,6 +518,10 @@ def _swf_about(name: str, head: Mapping[str, str]) -> str:
     return "; ".join([whose, "Parallel Workloads Archive", *thanks])
 
 
+def _named(field: str) -> str:
+    return "" if field == "-1" else field
+
+
 def _take_swf(log: Log, row: Row) -> None:
     """One line of 18 numbers, -1 where something is not known."""
     if len(row) < SWF_FIELDS:
@@ -531,7 +535,7 @@ def _take_swf(log: Log, row: Row) -> None:
         queue=queue if queue != "-1" else "",
         status=row[10] if row[10] in _ENDINGS else "",
         estimate=_number("field 9", row[8]),
-        origin=Origin(*("" if row[at] == "-1" else row[at] for at in (11, 13))),
+        origin=Origin(_named(row[11]), _named(row[13])),
     )
 
 
