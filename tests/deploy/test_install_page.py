@@ -27,8 +27,9 @@ UPGRADE: Final = "docs/upgrade.md"
 BLOCK: Final = re.compile(
     r"^( *)```(?:bash|console)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE
 )
-ELSEWHERE: Final = ("DIGEST=", "podman ", "curl ", "ringleaf shadow-report")
-"""Commands that need an engine for containers, or pods that run."""
+COMMAND: Final = ("python3 -m venv", "~/.local/", "export PATH=", "ringleaf --version")
+ELSEWHERE: Final = ("DIGEST=", "podman ", "curl ", "ringleaf shadow-report", *COMMAND)
+"""Commands that need an engine for containers, pods that run, or package registries."""
 INSIDE: Final = (" logs ", " port-forward ")
 
 WAY: Final = (

@@ -150,6 +150,35 @@ def test_a_queue_is_charged_for_what_its_pods_requested(
     assert stage.engine.view.account("default").allocated[NPU] == 4000
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("group", ["", "two"])
+def test_a_queue_is_charged_for_no_more_than_nodes_have(
+    group: str, *, restarts: bool
+) -> None:
+    """A bound pod that its node cannot run takes no quota from others of its queue."""
+    stage = Stage([node("a", allocatable={"cpu": "10"}), "b"])
+    stage.group("two", 1)
+    here, much = {"nodeName": "a"}, {"cpu": "9E", "x.io/unknown": "9E"}
+    for i in range(2):
+        stage.pod(f"wide-{i}", 2, group, asks=much, spec=here)
+        stage.cycle()
+    stage.group("good", 1)
+    stage.pod("good-0", 8, "good", asks={"cpu": "1"})
+    if restarts:
+        stage.restart()
+    said = stage.cycle()
+
+    account = stage.engine.view.account("default")
+    assert account.allocated["cpu"] <= 21_000
+    assert "bind default/good: good-0 on b 01234567" in said
+
+    for i in range(2):
+        stage.drop_pod(f"wide-{i}")
+    stage.cycle()
+
+    assert account.allocated["cpu"] == 1000
+
+
 def test_reclaim_takes_nothing_for_chips_that_a_pod_only_names() -> None:
     """A pod of one chip that names eight takes its queue above no share."""
     stage = Stage("a b c d", conf=RECLAIM)

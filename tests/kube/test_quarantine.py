@@ -22,6 +22,7 @@ from ringleaf.framework.placement_attempt import PlacementAttempt
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.state import SchedulerState
+from ringleaf.kube import world
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.leader import Elector
@@ -321,6 +322,22 @@ def test_jobs_of_one_queue_that_fail_leave_the_queue_and_other_jobs_alone(
     assert len(times) == 5
     aside = stage.world.quarantine.asides
     assert {*aside} == {Culprit("Job", f"default/evil-{i}") for i in range(5)}
+
+
+def test_a_job_is_withdrawn_although_its_last_run_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What fails while a job ends does not fail again while it is quarantined."""
+    stage = Stage("a b")
+    stage.gang("evil", 1)
+    stage.cycle()
+    has_run, times = cast("FunctionType", world._has_run), list[str]()  # noqa: SLF001
+    monkeypatch.setattr(world, "_has_run", failing(times)(has_run))
+    stage.drop_pod("evil-0")
+    stage.gang("good", 1)
+
+    assert stage.endure() == ["bind default/good: good-0 on a 01234567"]
+    assert times
 
 
 def test_a_repair_that_fails_is_set_aside_with_its_job_and_known_again_later(

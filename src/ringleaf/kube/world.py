@@ -1526,8 +1526,10 @@ class World:
     def _withdraw(self, group: Group, *, told_anew: bool = False) -> Iterator[Event]:
         """The job of a group is gone, or is about to be *told_anew*."""
         if group.told is not None:
-            returns, ends_run = _may_return(group), _has_run(group)
-            yield JobGone(group.name, told_anew or returns, ends_run and not told_anew)
+            if told_anew:  # nothing is read: the job may be one that fails
+                yield JobGone(group.name, returns=True, ends_run=False)
+            else:
+                yield JobGone(group.name, _may_return(group), _has_run(group))
         group.told, group.placed, group.ending = None, {}, NONE_OF_THEM
         group.ailing = ()
         group.running, group.is_watched = NONE_OF_THEM, False

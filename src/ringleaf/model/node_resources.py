@@ -139,7 +139,7 @@ class NodeResources:
         return self.allocatable.item(row, node) - self.room.item(row, node)
 
     def most(self, node: int, demand: Demand) -> tuple[tuple[str, int], ...] | None:
-        """What a pod of *demand* can use of *node*; None if that is what it requests."""
+        """What a pod of *demand* can use of *node*; None if it can use all of it."""
         found, is_all = [], True
         for name, amount in demand.resources:
             row = self._row.get(name)
