@@ -156,7 +156,7 @@ def test_a_queue_is_charged_for_no_more_than_nodes_have(
     group: str, *, restarts: bool
 ) -> None:
     """A bound pod that its node cannot run takes no quota from others of its queue."""
-    stage = Stage([node("a", allocatable={"cpu": "10"}), "b"])
+    stage = Stage([node("a", allocatable={"cpu": "10"}), node("b")])
     stage.group("two", 1)
     here, much = {"nodeName": "a"}, {"cpu": "9E", "x.io/unknown": "9E"}
     for i in range(2):
