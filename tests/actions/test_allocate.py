@@ -3,10 +3,11 @@
 import pytest
 
 from ringleaf.engine.event import JobGone, PodsGone, QueueChanged
+from ringleaf.framework import placer
 from ringleaf.framework.instruction import Report
 from ringleaf.framework.job_state import Phase
 from ringleaf.model.cluster import Node
-from ringleaf.model.demand import Demand
+from ringleaf.model.demand import Demand, Operator, Requirement
 from ringleaf.model.job import Job, Role
 from ringleaf.model.queue import Queue
 from tests.engine.story import NPU, TIERS, Story, conf, job, node, queue
@@ -247,3 +248,18 @@ def test_a_started_job_is_running() -> None:
     assert story.phase("j") is Phase.RUNNING
     assert story.engine.view.job_states["j"].started == 4
     assert story.engine.view.account("default").inqueue.get(NPU, 0) == 0
+
+
+def test_requests_that_find_no_place_are_kept_within_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While nothing changes in the cluster, others may come and go for ever."""
+    monkeypatch.setattr(placer, "ROOM_ENTRIES", 20)
+    story = Story("a")
+    for i in range(100):
+        wants = Requirement(f"label-{i}", Operator.EXISTS)
+        story.arrives(job(f"j{i}", 8, demand=Demand(required=(wants,))))
+        story.hears(JobGone(f"j{i}"))
+
+    assert len(story.engine.cycle.placer._room) <= 20  # noqa: SLF001
+    assert story.arrives(job("j")) == ["bind j: 0 on a 01234567"]

@@ -1,9 +1,14 @@
 """Lines of jobs that ask for the same."""
 
+import weakref
 from math import inf
 
 from ringleaf.framework.job_state import JobState, Phase
-from ringleaf.framework.pending_queue import EquivalenceClass, PendingQueue
+from ringleaf.framework.pending_queue import (
+    SPARE_ENTRIES,
+    EquivalenceClass,
+    PendingQueue,
+)
 from ringleaf.framework.reasons import PendingCause, QueueReason
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.placement import Placement
@@ -241,3 +246,23 @@ def test_nothing_is_kept_of_a_queue_without_classes() -> None:
     assert not pending._in_queue  # noqa: SLF001
     assert not pending.since._since  # noqa: SLF001
     assert pending.since.oldest("made up 0") is None
+
+
+def test_jobs_that_left_behind_the_first_are_not_kept() -> None:
+    """Nothing but a new front asks for them: a job may wait in front for days."""
+    pending = PendingQueue()
+    _first, line = waits(pending, Job("first", A2, 8))
+    gone = []
+    for i in range(1000):
+        job_state, _line = waits(pending, Job(f"j{i}", A2, 8), 1)
+        pending.remove(f"j{i}")
+        gone.append(weakref.ref(job_state))
+    del job_state
+
+    kept = [each for each in gone if each() is not None]
+
+    assert len(kept) <= SPARE_ENTRIES + 2
+    waits(pending, Job("last", A2, 8), 2)
+    assert [s.job.name for s in line] == ["first", "last"]
+    pending.remove("first")
+    assert line.front[1].job.name == "last"

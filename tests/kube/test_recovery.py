@@ -522,6 +522,32 @@ def test_a_job_whose_podgroup_is_gone_does_not_return() -> None:
     assert [(each.job, each.returns) for each in gone] == [("default/g", False)]
 
 
+@pytest.mark.parametrize("ends", ["podgroup", "phase"])
+def test_a_job_that_was_expected_again_and_never_returns_is_forgotten(
+    ends: str,
+) -> None:
+    stage = Stage("a b")
+    gang(stage, RETRIES)
+    plain = stage.groups["g"]
+    plain["status"]["phase"] = "Running"
+    stage.put_group(plain)
+    for name in ("g-0", "g-1"):
+        stage.drop_pod(name)
+    stage.cycle()
+    assert JobGone("default/g", returns=True, ends_run=False) in stage.heard
+
+    if ends == "podgroup":
+        stage.drop_group("g")
+    else:
+        plain["status"]["phase"] = "Completed"
+        stage.put_group(plain)
+    stage.cycle()
+
+    assert stage.heard == [JobGone("default/g", ends_run=False)]
+    stage.cycle(1)
+    assert stage.heard == []
+
+
 # Nodes.
 
 

@@ -675,6 +675,28 @@ def test_the_record_of_a_job_that_is_gone_is_to_be_removed(
     assert left == [("default/g", "group-g")] * was_repaired
 
 
+@LIVES
+def test_nothing_is_held_for_a_job_that_was_deleted_after_its_pods(
+    between: Callable[[Stage], None],
+) -> None:
+    stage = running({"fault-scheduling": "force"}, "a b c")
+    report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
+    stage.cycle()
+    for name in ("g-0", "g-1", "g-2"):
+        stage.drop_pod(name)
+    stage.cycle()
+    between(stage)
+    stage.cycle()
+    assert stage.engine.repairs.keys() == {"default/g"}
+    stage.pod("other", 8)
+    assert stage.cycle() == ["waiting pod default/other"]
+
+    stage.drop_group("g")
+
+    assert [each[:22] for each in stage.cycle()] == ["bind pod default/other"]
+    assert not stage.engine.repairs
+
+
 def test_who_begins_to_lead_goes_by_the_records_and_not_by_what_it_knew() -> None:
     """A repair went on, and another was over, while somebody else led."""
     stage = running(PODS_ONLY)

@@ -67,10 +67,17 @@ class EquivalenceClass:
         heappush(self._heap, (key, serial, job_state))
 
     def drop(self, name: str) -> None:
-        """A job leaves the line."""
+        """A job leaves the line.
+
+        Its entry goes when it comes to the front, or when most entries are of jobs
+        that have left: behind a job that stays in front any number come and go.
+        """
         del self._serial[name]
         if not self._serial:
             self._heap.clear()  # whatever knows the line still
+        elif len(self._heap) > 2 * len(self._serial) + SPARE_ENTRIES:
+            self._heap = [*filter(self._alive, self._heap)]
+            heapify(self._heap)
 
     @property
     def front(self) -> tuple[JobKey, JobState]:

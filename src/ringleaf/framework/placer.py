@@ -24,6 +24,12 @@ from ringleaf.policies.fit import Request, request_of
 
 Placements = tuple[Placement, ...]
 
+ROOM_ENTRIES: Final = 1 << 14
+"""Requests of which it is kept how many pods fit; while nothing changes in a cluster,
+any number of jobs may come, find no place and go."""
+ROOM_BYTES: Final = 8 << 20
+"""Bytes of those requests."""
+
 
 class Placer:
     """Places the pods that a job lacks, within its quota."""
@@ -38,7 +44,7 @@ class Placer:
     ) -> None:
         self._state, self._framework, self._changes = state, framework, changes
         self._reservations, self._repairs = reservations, repairs
-        self._room: dict[Request, int] = {}
+        self._room: Cache[Request, int] = Cache(ROOM_ENTRIES, ROOM_BYTES)
         """How many pods of a request fit at most, as the cluster is."""
         self._room_tick = -1, -1
 
@@ -189,10 +195,11 @@ class Placer:
         known = self._known_room()
         found = known.get(request)
         if found is None:
-            found = known[request] = self._framework.session.room(request)
+            found = self._framework.session.room(request)
+            known.put(request, found, request.demand.weight)
         return found
 
-    def _known_room(self) -> dict[Request, int]:
+    def _known_room(self) -> Cache[Request, int]:
         """What is known of room in the cluster as it is."""
         tick = self._changes.tick(Change.CAPACITY_FREED), self._state.cluster.version
         if tick != self._room_tick:

@@ -7,11 +7,14 @@ soon as they are bound.
 """
 
 from collections.abc import Collection, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
+from typing import Final
 
 from ringleaf.framework.job_state import NONE_OF_THEM, JobState, with_pods
 
+SPARE_CLOCKS: Final = 64
+"""Times of jobs that count no more that are worth no tidying up."""
 FIRST_S, MOST_S = 10.0, 600.0
 """How long a job rests after its first release, then twice so long; and at most."""
 
@@ -166,6 +169,11 @@ class StartupWatch:
         start.since = since
         if start.is_watched and not start.was_whole:
             heappush(self._clocks, (since, job))
+        if len(self._clocks) > 2 * len(self._of) + SPARE_CLOCKS:
+            # A standby never asks for the first of them, nor does anything else where
+            # there is no limit.
+            self._clocks = [each for each in {*self._clocks} if self._counts(*each)]
+            heapify(self._clocks)
 
     def _first(self) -> tuple[float, str] | None:
         """The job whose time is over first, of those that are not whole."""

@@ -77,6 +77,7 @@ class Group:
         "is_alone",
         "is_finished",
         "is_outside",
+        "is_remembered",
         "is_stale",
         "is_watched",
         "let_in",
@@ -124,6 +125,8 @@ class Group:
         """Numbers of which the engine knows that they run."""
         self.is_watched = False
         """Whether the engine was told which of its pods run."""
+        self.is_remembered = False
+        """Whether the engine knows something of it, though not as a job."""
         self.doomed: frozenset[str] = NO_NAMES
         """Marks of the pods that the previous leader was about to delete."""
         self.is_finished = False

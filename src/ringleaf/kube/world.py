@@ -661,8 +661,7 @@ class World:
         out += self._known_of_faults()
         for group in self.groups.values():
             if group.record is not None and self._may_be_repaired(group, now):
-                known = _sound(group.record, now, len(group.pods))
-                out.append(RepairKnown(group.name, known))
+                out.append(_repair_known(group, group.record, now))
             if group.told is None:
                 continue
             starts = [p.started for p in group.pods.values() if p.holds and p.started]
@@ -1317,6 +1316,7 @@ class World:
             yield from self._tell_ailments(group, job or group.told)
         if job is None:
             yield from self._withdraw(group)
+            yield from _forgotten(group)
             if not group.pods and group.podgroup is None:
                 del self.groups[group.name]
                 self.unready.pop(group.name, None)
@@ -1447,7 +1447,7 @@ class World:
         """Report the records that were read."""
         repairs, self._repairs = self._repairs, {}
         out += (
-            RepairKnown(group.name, _sound(group.record or OVER, now, len(group.pods)))
+            _repair_known(group, group.record or OVER, now)
             for group in filter(None, map(self.groups.get, repairs))
             if self._may_be_repaired(group, now)
         )
@@ -1486,6 +1486,7 @@ class World:
             assert pod.number is not None
             pod.refused_told = True
             if not pod.deleting:
+                group.is_remembered = True
                 yield PodsRefused(group.name, (pod.number,), pod.refused)
 
     def _note_watched(self, group: Group) -> None:
@@ -1526,10 +1527,11 @@ class World:
     def _withdraw(self, group: Group, *, told_anew: bool = False) -> Iterator[Event]:
         """The job of a group is gone, or is about to be *told_anew*."""
         if group.told is not None:
-            if told_anew:  # nothing is read: the job may be one that fails
-                yield JobGone(group.name, returns=True, ends_run=False)
-            else:
-                yield JobGone(group.name, _may_return(group), _has_run(group))
+            returns, ends_run = True, False
+            if not told_anew:  # else nothing is read: the job may be one that fails
+                returns, ends_run = _may_return(group), _has_run(group)
+            group.is_remembered = returns
+            yield JobGone(group.name, returns, ends_run)
         group.told, group.placed, group.ending = None, {}, NONE_OF_THEM
         group.ailing = ()
         group.running, group.is_watched = NONE_OF_THEM, False
@@ -1729,6 +1731,19 @@ class World:
                 out.append(QueueChanged(Queue(DEFAULT_QUEUE)))
             else:
                 out.append(QueueGone(name))
+
+
+def _forgotten(group: Group) -> Iterator[Event]:
+    """A job that is not there, and of which the engine knows something, is over."""
+    if group.is_remembered and not _may_return(group):
+        group.is_remembered = False
+        yield JobGone(group.name, ends_run=False)
+
+
+def _repair_known(group: Group, record: Record, now: float) -> RepairKnown:
+    """What the engine hears of the repair of a group, and remembers."""
+    group.is_remembered = True
+    return RepairKnown(group.name, _sound(record, now, len(group.pods)))
 
 
 def _sound(record: Record, now: float, n_pods: int) -> Record:
