@@ -1,5 +1,8 @@
 """Engine traces: events in, exact instructions out."""
 
+import gc
+import weakref
+
 import pytest
 from msgspec.structs import replace
 
@@ -40,6 +43,7 @@ from tests.engine.story import (
     NPU,
     PLAIN,
     PREEMPT,
+    TIERS,
     Story,
     at,
     conf,
@@ -1116,3 +1120,21 @@ def test_a_queue_that_has_its_share_is_not_satisfied_while_a_job_lacks_pods() ->
     pending.pass_over("default")
 
     assert not pending.is_satisfied("default")
+
+
+def test_clusters_that_were_replaced_are_not_kept() -> None:
+    """Another takes the place of all that is known of nodes when one comes or goes."""
+    story = Story("a b", conf=conf("allocate", TIERS))
+    seen = []
+    gc.disable()
+    try:
+        for i in range(10):
+            seen.append(weakref.ref(story.engine.view.cluster))
+            asks = Demand(resources=(("cpu", 1000 + i),))
+            story.arrives(job(f"j{i}", 1, demand=asks))
+            story.hears(NodesChanged((node(f"n{i}"),)))
+        kept = [cluster for cluster in seen if cluster() is not None]
+    finally:
+        gc.enable()
+
+    assert len(kept) <= 1

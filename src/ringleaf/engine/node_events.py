@@ -163,6 +163,7 @@ class NodeEvents:
             cluster.quarantine(cluster.index[name])
         self._state.watch(cluster)
         self._cycle.framework.cluster_replaced()
+        old.watchers.clear()  # they know it: nothing else would let go of it soon
         self._hold_for_repairs()
         self._nodes_are_new(cluster.products)
 

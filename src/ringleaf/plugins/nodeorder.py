@@ -29,6 +29,7 @@ tainttoleration,interpodaffinity,podtopologyspread}``; defaults and keys: Volcan
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
+from weakref import ref
 
 import numpy as np
 from msgspec import Struct, convert
@@ -131,9 +132,8 @@ class _Asked(Struct, frozen=True):
 
 
 class _Kept(Struct, frozen=True):
-    """Scores of all nodes, and of what state they are."""
+    """Scores of all nodes, and of what state of the cluster they are."""
 
-    index: Neighbours
     version: tuple[int, int]
     scores: Ints | None
 
@@ -146,6 +146,9 @@ class NodeOrder(Plugin):
         self._weights = convert(arguments, NodeOrderSettings)
         self._gauge: _Gauge | None = None
         self._kept: dict[Demand, _Kept] = {}
+        self._kept_of: ref[Neighbours] | None = None
+        """The index of which they are. It keeps a whole cluster alive, and another
+        one takes its place whenever a node comes or goes."""
 
     def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
         """How well *nodes* suit a pod of *role*; None where all suit alike.
@@ -231,12 +234,15 @@ class NodeOrder(Plugin):
     def _preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
         """The scores of all nodes for what *pod* prefers; None where they are equal."""
         version = self.view.cluster.node_table.version, index.version
+        if self._kept_of is None or self._kept_of() is not index:
+            self._kept_of = ref(index)
+            self._kept.clear()
         kept = self._kept.get(pod)
-        if kept is None or kept.index is not index or kept.version != version:
+        if kept is None or kept.version != version:
             scores = self._read_preferences(pod, index)
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            kept = self._kept[pod] = _Kept(index, version, scores)
+            kept = self._kept[pod] = _Kept(version, scores)
         return kept.scores
 
     def _read_preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
