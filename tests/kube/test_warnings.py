@@ -14,6 +14,7 @@ from tests.engine.story import PLAIN, conf
 from tests.kube.stage import Stage, node, teller_of
 
 TWO = conf("enqueue, allocate", PLAIN, **{"init-params": {"nslb-version": "2.0"}})
+A2 = {"accelerator-type": "module-910b-8"}
 LABELS = {"tor-affinity": "large-model-schema", "framework": "mindspore"}
 NOT_NAMED = (
     "the vendor names switch affinity 2.0 for pytorch, not for framework 'mindspore'; "
@@ -69,17 +70,60 @@ def test_d40_a_job_that_waits_is_warned_too() -> None:
     assert warnings_of(stage) == [NOT_NAMED]
 
 
-@pytest.mark.parametrize(
-    ("level", "warns"), [("single_layer", False), ("double_layer", False)]
-)
+@pytest.mark.parametrize("level", ["single_layer", "double_layer"])
 def test_d40_nodes_of_a2_chips_are_one_product_and_have_all_its_modes(
-    level: str, *, warns: bool
+    level: str,
 ) -> None:
-    """Labels do not tell 800T A2 from 800I A2, so there is nothing to warn of."""
+    """Without a selector a job may be for 800T A2 or 800I A2: nothing to warn of."""
     stage = under_leaves(conf(), "ab", tor_level=level)
     gang(stage, 2, {"tor-affinity": "normal-schema"})
 
-    assert bool(warnings_of(stage)) == warns
+    assert warnings_of(stage) == []
+    assert stage.bound == {"g-0": "a 01234567", "g-1": "b 01234567"}
+
+
+BOTH = "atlas-800i-a2 or a200i-a2-box"
+
+
+@pytest.mark.parametrize(
+    ("level", "selector", "told"),
+    [
+        ("double_layer", {"server-usage": "infer"}, BOTH),
+        (
+            "double_layer",
+            {"server-usage": "infer", "host-arch": "huawei-arm"},
+            "atlas-800i-a2",
+        ),
+        (
+            "double_layer",
+            {"server-usage": "infer", "host-arch": "huawei-x86"},
+            "a200i-a2-box",
+        ),
+        ("double_layer", {"server-usage": "infer", "host-arch": "riscv"}, None),
+        ("double_layer", {"host-arch": "huawei-arm"}, None),
+        ("single_layer", {"server-usage": "infer"}, None),
+    ],
+)
+def test_d40_a_node_selector_tells_inference_servers(
+    level: str, selector: dict[str, str], told: str | None
+) -> None:
+    """As the vendor's guide labels nodes; where nothing is told, nothing is warned."""
+    stage = under_leaves(conf(), "ab", tor_level=level)
+    for name in "ab":
+        stage.put_node(node(name, labels={**A2, **selector}))
+    stage.put_group(stage.group("g", 2))
+    for i in range(2):
+        stage.pod(
+            *(f"g-{i}", 8, "g"),
+            labels={"tor-affinity": "normal-schema"},
+            spec={"nodeSelector": {**A2, **selector}},
+        )
+
+    assert warnings_of(stage) == [
+        f"the vendor names no switch affinity 1.0 for {each}; "
+        "it is placed by the same rule"
+        for each in ([told] if told else [])
+    ]
     assert stage.bound == {"g-0": "a 01234567", "g-1": "b 01234567"}
 
 

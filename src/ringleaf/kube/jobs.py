@@ -418,7 +418,7 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         critical=lead.critical,
         recovery=recovery_of(lead, pods, podgroup),
         framework=traits.get(names.FRAMEWORK),
-        alike=alike(product),
+        alike=alike(product, lead.demand.required),
         declined=_declined(traits, lead, pods, podgroup) if facts.has_defaults else (),
         origin=origin_of(group, lead, sum(pod.asked for pod in ended)),
     )

@@ -20,6 +20,7 @@ from typing import Final, NoReturn
 from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod
 from ringleaf.kube.objects import NodeObject
+from ringleaf.model.demand import Requirement
 from ringleaf.model.product import Product
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.model.topology import quoted
@@ -48,16 +49,41 @@ SAME_NODES: Final[Mapping[str, str]] = MappingProxyType(
         "a200i-a2-box": "atlas-800t-a2",
     }
 )
-"""Products whose nodes cannot be told from those of another."""
+"""Products whose nodes have the ``accelerator-type`` of another, and count as it."""
 
 
-def alike(product: Product) -> tuple[str, ...]:
-    """The products whose nodes cannot be told from those of *product*.
+NODE_LABELS: Final[Mapping[str, Mapping[str, str | None]]] = MappingProxyType(
+    {
+        "atlas-800t-a2": {"server-usage": None},
+        "atlas-800i-a2": {"server-usage": "infer", "host-arch": "huawei-arm"},
+        "a200i-a2-box": {"server-usage": "infer", "host-arch": "huawei-x86"},
+    }
+)
+"""Labels that the vendor's guide gives to nodes of these products; None for no such."""
+
+
+def alike(product: Product, required: Iterable[Requirement] = ()) -> tuple[str, ...]:
+    """The products that a job of *product* may be of, if there are several.
+
+    *required* are the labels that its nodes must have, which may tell some of them.
 
     >>> alike(PRODUCTS["atlas-800t-a2"])
+    ('atlas-800t-a2', 'atlas-800i-a2', 'a200i-a2-box')
+    >>> from ringleaf.model.demand import Operator
+    >>> infer = Requirement("server-usage", Operator.IN, ("infer",))
+    >>> alike(PRODUCTS["atlas-800t-a2"], [infer])
     ('atlas-800i-a2', 'a200i-a2-box')
     """
-    return tuple(key for key, other in SAME_NODES.items() if other == product.key)
+    same = [key for key, other in SAME_NODES.items() if other == product.key]
+    if not same:
+        return ()
+    every, wanted = (product.key, *same), list(required)
+    fitting = tuple(key for key in every if _accept(wanted, NODE_LABELS.get(key, {})))
+    return fitting or every
+
+
+def _accept(wanted: list[Requirement], labels: Mapping[str, str | None]) -> bool:
+    return all(each.accepts(labels[each.key]) for each in wanted if each.key in labels)
 
 
 NOT_PLACED: Final[Mapping[str, str]] = MappingProxyType(

@@ -87,7 +87,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         podless: Its pods are not made yet: it can be admitted, and nothing more.
         recovery: What it wants done when its pods are faulty.
         framework: The framework its pods run, by its label.
-        alike: Further products that it may be of; nothing tells them from its own.
+        alike: The products that it may be of, where ``product`` stands for several.
         declined: Labels for which it wants no default of the operator's settings.
         assumed: Labels whose values are those defaults.
         origin: Its user, and its name without its number.

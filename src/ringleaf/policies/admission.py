@@ -289,12 +289,13 @@ def _not_named(job: Job, mode: SwitchMode) -> Iterator[str]:
     """For what of *job* the vendor does not name the switch affinity (D33, D40)."""
     product, framework = job.product, job.framework
     same = "it is placed by the same rule"
-    modes = {each for key in job.alike for each in PRODUCTS[key].switch_modes}
-    if mode not in modes.union(product.switch_modes):
-        yield f"the vendor names no switch affinity {mode} for {product.key}; {same}"
-    named = FRAMEWORKS.get(mode)
-    if framework and named and framework.lower() not in named:
-        only = " and ".join(named)
+    may_be = [PRODUCTS[key] for key in job.alike] or [product]
+    if not any(mode in each.switch_modes for each in may_be):
+        named = " or ".join(each.key for each in may_be)
+        yield f"the vendor names no switch affinity {mode} for {named}; {same}"
+    frameworks = FRAMEWORKS.get(mode)
+    if framework and frameworks and framework.lower() not in frameworks:
+        only = " and ".join(frameworks)
         yield (
             f"the vendor names switch affinity {mode} for {only}, not for framework "
             f"{framework!r}; {same}"
