@@ -3,7 +3,7 @@
 Thousands of equal pods come at once, so a spec is read once: what was read is found
 again by a digest of the parts that matter. Equal demands are one object. What is kept
 for pods to come is bounded in bytes, and so is what one pod may ask
-(docs/kubernetes.md, "How much one object may say").
+(docs/annotations.md, "Limits per object").
 
 NB: Two readings of ours. ``matchFields`` on ``metadata.name`` becomes a requirement on
 a label of that name, which ``ringleaf.kube.nodes`` gives to every node. Labels that
