@@ -45,15 +45,15 @@ RESOURCES: Final = ("milli_cpu", "memory_bytes", "scalar_resources")
 AMOUNTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "allocated": "what pods of the queue use",
-        "request": "what all pods of the queue request that have not ended",
+        "request": "requests of all pods of the queue that have not ended",
         "inqueue": "what admitted jobs still need to start",
         "deserved": "the queue's fair share of the cluster now",
-        "capacity": "the most that it may use by its spec",
-        "real_capacity": "the most that it may use, less the guarantees of others",
+        "capacity": "its capability",
+        "real_capacity": "its capability, less the guarantees of others",
     }
 )
-_COST: Final = "configuration.md#what-reservations-may-cost"
-_LEARNT: Final = "configuration.md#running-times-that-are-learnt"
+_COST: Final = "configuration.md#the-idle-budget-of-reservations"
+_LEARNT: Final = "configuration.md#predicted-running-times"
 _UNITS: Final = ("thousandths of a CPU", "bytes of memory", "thousandths of the rest")
 
 OWN_COUNTERS: Final = _rows(
@@ -91,7 +91,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_evictions_total",
         ("action", "result"),
-        "evictions for other jobs: `asked` for, and of those `refused`",
+        "evictions for other jobs: `asked` (requested), of these `refused`",
     ),
     (
         "ringleaf_fault_deletions_total",
@@ -116,7 +116,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_lists_total",
         ("kind",),
-        "lists of a kind that were started; one is usual",
+        "lists of a kind; 1 is usual",
     ),
     (
         "ringleaf_messages_total",
@@ -126,12 +126,12 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_never_ran_total",
         (),
-        "gangs that were bound, did not all run in time, and were released",
+        "bound gangs that did not run in time and were released",
     ),
     (
         "ringleaf_problems_total",
         ("kind",),
-        "reported problems with objects, by the kind of object",
+        "reported problems with objects, by kind",
     ),
     (
         "ringleaf_rebuilds_total",
@@ -146,12 +146,12 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_repair_escalations_total",
         ("reach",),
-        "times that more of a job was deleted because faulty pods found no place",
+        "escalations: more of a job was deleted, as faulty pods found no node",
     ),
     (
         "ringleaf_repairs_finished_total",
         ("reach",),
-        "repaired jobs, by how much of them was deleted",
+        "repaired jobs, by restart scope",
     ),
     (
         "ringleaf_reservation_idle_chip_seconds_total",
@@ -171,7 +171,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_runs_within_prediction_total",
         (),
-        "of these, jobs that ran no longer than nine in ten like them; 90 % is usual",
+        "of these, jobs that ran no longer than predicted; 90 % is usual",
     ),
     (
         "ringleaf_watch_failures_total",
@@ -181,7 +181,7 @@ OWN_COUNTERS: Final = _rows(
     (
         "ringleaf_watches_total",
         ("kind",),
-        "watches of a kind that were started; one every five minutes is usual",
+        "watches of a kind; one every five minutes is usual",
     ),
 )
 
@@ -190,7 +190,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_bad_objects",
         ("kind",),
-        "objects with an open problem, by their kind",
+        "objects with an open problem, by kind",
     ),
     (
         "ringleaf_bindings_in_flight",
@@ -210,12 +210,12 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_chips",
         ("product", "state"),
-        "chips by [state](#chips-by-state); the states add up to all chips",
+        "chips by [state](#chips-by-state)",
     ),
     (
         "ringleaf_configuration_is_current",
         (),
-        "1, or 0 while the file is invalid and an older configuration in effect",
+        "1; 0 while the file is invalid and an older configuration in use",
     ),
     (
         "ringleaf_faults",
@@ -275,27 +275,27 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_repairs",
         ("reach",),
-        "jobs in repair, by how much of them was deleted",
+        "jobs under repair, by restart scope",
     ),
     (
         "ringleaf_reservation_idle_budget_used",
         (),
-        f"share of the idle [budget]({_COST}) of reservations that is used, 0 to 1",
+        f"used share of the idle [budget]({_COST}) of reservations, 0 to 1",
     ),
     (
         "ringleaf_set_aside",
         ("kind",),
-        "[quarantined](failures.md#quarantine) objects, by their kind",
+        "[quarantined](failures.md#quarantine) objects, by kind",
     ),
     (
         "ringleaf_spine_conflicts",
         (),
-        "jobs beyond the first on the links of a leaf, [summed](#spine-conflicts)",
+        "jobs beyond the first that cross a leaf, [summed](#spine-conflicts)",
     ),
     (
         "ringleaf_synced",
         ("kind",),
-        "1 once a kind was listed",
+        "1 when a kind has been listed",
     ),
     (
         "ringleaf_waiting_jobs",
@@ -310,7 +310,7 @@ OWN_GAUGES: Final = _rows(
     (
         "ringleaf_watch_silence_seconds",
         ("kind",),
-        "since the last event, bookmark or end of a watch; a minute is usual",
+        "time since the last event or bookmark of a watch; a minute is usual",
     ),
 )
 
@@ -324,37 +324,37 @@ OWN_HISTOGRAMS: Final = _rows(
     (
         "ringleaf_bind_seconds",
         (),
-        "of each pod: from the decision until the API server has bound it",
+        "time from the decision of a pod until the API server has bound it",
     ),
     (
         "ringleaf_decision_seconds",
         (),
-        "of each cycle: engine time of all actions",
+        "engine time of all actions of a cycle",
     ),
     (
         "ringleaf_fault_acted_seconds",
         ("cause",),
-        "of each fault: until pods were first deleted because of it",
+        "time from a fault until pods are first deleted because of it",
     ),
     (
         "ringleaf_fault_recovered_seconds",
         ("cause",),
-        "of each fault: until it was no longer there",
+        "time from a fault until it has recovered",
     ),
     (
         "ringleaf_job_decision_seconds",
         (),
-        "of each decision: its share of the cycle",
+        "time of a decision: its share of the cycle",
     ),
     (
         "ringleaf_repair_seconds",
         (),
-        "of each repair: from when its fault was found until all pods have places",
+        "time from a fault until all pods of its job are placed again",
     ),
     (
         "ringleaf_time_to_bind_seconds",
         (),
-        "of each job: from when enough pods were seen until all are known to be bound",
+        "time from when enough pods of a job exist until all are bound",
     ),
 )
 
@@ -390,12 +390,12 @@ VOLCANO: Final = (
         (
             "volcano_unschedule_task_count",
             ("job_id",),
-            "pods that a pending job lacks to start; [not of all jobs](#series-by-job)",
+            "pods that a pending job lacks to start; [not all jobs](#series-by-job)",
         ),
         (
             "volcano_job_share",
             ("job_ns", "job_id"),
-            "the dominant share of a job, with `drf`; [not of all](#series-by-job)",
+            "the dominant share of a job, with `drf`; [not all jobs](#series-by-job)",
         ),
         ("volcano_queue_share", QUEUE, "how much of its fair share a queue uses"),
         ("volcano_queue_weight", QUEUE, "the weight of a queue"),
@@ -416,17 +416,17 @@ VOLCANO: Final = (
         (
             "volcano_e2e_scheduling_latency_milliseconds",
             (),
-            "of each cycle: from an event until bindings are sent",
+            "time from an event until the bindings of its cycle are sent",
         ),
         (
             "volcano_e2e_job_scheduling_latency_milliseconds",
             (),
-            "of each job: from its creation until it is decided",
+            "time from the creation of a job until it is decided",
         ),
         (
             "volcano_task_scheduling_latency_milliseconds",
             (),
-            "of each pod: from its creation until it is bound",
+            "time from the creation of a pod until it is bound",
         ),
     ),
 )
@@ -478,7 +478,7 @@ SUMMARY: Final = (
         (
             "ringleaf_summary_writes_total",
             ("result",),
-            "ConfigMaps that were `written` or `removed`, and failures: `failed`",
+            "ConfigMaps that were `written` or `removed`, and writes that `failed`",
         ),
     ),
     *_rows(
@@ -509,7 +509,7 @@ SUMMARY: Final = (
         (
             "ringleaf_summary_seconds",
             (),
-            "from a change of a job until its summary is written",
+            "time from a change of a job until its summary is written",
         ),
     ),
 )
@@ -522,10 +522,10 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
         **{reason.value: f"nodes {words}" for reason, words in REASON_WORDS.items()},
         "queue": "its queue (full, closed or missing), or a plugin that refuses it",
         "network": "nodes that the network rule allows together: enough fit one by one",
-        "reserved": "pods on the nodes of its reservation",
-        "evicting": "pods that were asked to end for it",
+        "reserved": "the end of pods on the nodes of its reservation",
+        "evicting": "the end of pods that are evicted for it",
         "incomplete": "its own pods: too few, with gates or claims, or no PodGroup",
-        "invalid": "nothing: the job is invalid and can never run as it is",
+        "invalid": "nothing: the job is invalid and can never run",
         "undecided": "a decision",
     }
 )
