@@ -260,7 +260,7 @@ class Mender:
             ailment = None if pod.number is None else ailing.get(pod.number)
             if ailment is None:
                 if before.startswith(UNHEALTHY):
-                    self._say("faulty no more", job=each.job, pod=pod.key)
+                    self._say("recovered", job=each.job, pod=pod.key)
                     self._then(group.name, _Pointing(pod, None))
                 continue
             status = f"{UNHEALTHY}{ailment.cause.value}"
