@@ -437,7 +437,58 @@ def test_a_large_cluster_is_drawn_where_jobs_are(
 
     assert sum(line.startswith("  n") for line in some) == 32
     assert "  … and 8 more nodes" in some
-    assert not any(line.startswith("  n") for line in none)
+    assert none == ["100 nodes, 800 chips", "  100 nodes atlas-800t-a2"]
+
+
+def test_a_large_cluster_without_jobs_is_a_line_per_leaf(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    text = """
+nodes:
+  - {name: "a{i}", count: 300, product: atlas-800t-a2, leaf: "L{i/9}"}
+  - {name: b, product: atlas-800t-a2, leaf: B, ready: false}
+  - {name: c, product: atlas-800-9000, leaf: B, free: [0, 1]}
+  - {name: d, product: atlas-800-9000, superpod: 3, free: []}
+  - {name: e, product: atlas-800-9000}
+"""
+    done = ringleaf("plan", scenario(text))
+
+    assert (done.status, done.err) == (0, "")
+    assert done.lines[:2] == [
+        "304 nodes, 2,432 chips, 35 leaves of 2 to 9 nodes, 1 SuperPoD of 1 node",
+        "  leaf L0   9 nodes atlas-800t-a2  ········ ·",
+    ]
+    assert done.lines[32:] == [
+        "  leaf L31  9 nodes atlas-800t-a2  ········ ·",
+        "  … and 5 more leaves or SuperPoDs with 16 nodes",
+        "  · free node",
+    ]
+
+
+def test_jobs_that_are_all_pending_leave_a_large_cluster_to_be_drawn(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    text = """
+nodes:
+  - {name: "a{i}", count: 30, product: atlas-800t-a2, leaf: "L{i/15}"}
+  - {name: b, product: atlas-800t-a2, leaf: B, ready: false}
+  - {name: c, product: atlas-800-9000, leaf: B, free: [0, 1]}
+  - {name: d, product: atlas-800-9000, superpod: 3, free: []}
+  - {name: e, product: atlas-800-9000}
+jobs: [{name: j, product: atlas-800t-a2, chips: 8, replicas: 31}]
+"""
+    done = ringleaf("plan", scenario(text))
+
+    assert done.status == 1
+    assert done.lines[-7:] == [
+        "34 nodes, 272 chips, 3 leaves of 2 to 15 nodes, 1 SuperPoD of 1 node",
+        "  leaf L0     15 nodes atlas-800t-a2                       ········ ·······",
+        "  leaf L1     15 nodes atlas-800t-a2                       ········ ·······",
+        "  leaf B      1 node atlas-800t-a2, 1 node atlas-800-9000  !-",
+        "  SuperPoD 3  1 node atlas-800-9000                        x",
+        "  elsewhere   1 node atlas-800-9000                        ·",
+        "  · free node  - partly free  x held  ! not ready",
+    ]
 
 
 def test_sixty_jobs_have_marks_that_nobody_confuses(

@@ -389,7 +389,8 @@ def test_csv_is_known_by_its_header_or_the_options(
     [
         ("", (), "the file is empty, want a ConfigMap, its tor_info, or CSV"),
         ("# a, b\n---\n", (), "the file is empty, want a ConfigMap, its tor_info, or"),
-        ("nodes: []\n", (), "the document is a mapping with 'nodes', want the Config"),
+        ("node: []\n", (), "the document is a mapping with 'node', want the ConfigM"),
+        ("nodes: []\n", (), "it is a scenario or a cluster file, want the ConfigMap o"),
         ("{}\n{}\n", (), "2 documents, want one"),
         ("a: [", (), "line 1, column 5: neither YAML nor JSON: while parsing a flow"),
         ("n,l\na\n", (), "line 2 has 1 columns, want 2"),
@@ -412,6 +413,21 @@ def test_what_cannot_be_read_is_one_line(
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith(f"ringleaf: standard input: {line}")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["check", "draw", "convert --to json"])
+def test_a_cluster_file_is_told_the_command_that_draws_it(
+    ringleaf: Ringleaf, written: Write, command: str
+) -> None:
+    file = written(ringleaf("init", "cluster").out, "cluster.yaml")
+    done = ringleaf("topology", *command.split(), file)
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err == (
+        f"ringleaf: {file}: it is a scenario or a cluster file, want the ConfigMap or "
+        f"CSV; hint: ringleaf plan {file} checks and draws it\n"
+    )
+    assert ringleaf("plan", file).lines[2].startswith("256 nodes, 2,048 chips, 38 leav")
 
 
 IS_A_FOLDER: Final = (

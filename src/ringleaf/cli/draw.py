@@ -1,6 +1,7 @@
 """Nodes drawn as their groups of chips, with the chips each job took marked."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from string import ascii_letters
 from typing import Final
 
@@ -8,6 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from ringleaf.cli.output import so_many
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
 from ringleaf.model.job_labels import Network
@@ -33,6 +35,10 @@ HELD, FAULTY, NETWORK_FAULTY, RESERVED = "x", "!", "~", "%"
 LETTERS: Final = ascii_letters.swapcase().replace(HELD, "")
 LATER: Final = "*"
 """The jobs for which no letter is left."""
+
+LEAF: Final = "leaf"
+UNITS: Final = ((LEAF, "leaves"), ("SuperPoD", "SuperPoDs"))
+"""What nodes stand in: one of it, several."""
 
 FREE, PARTLY, SEVERAL = "·", "-", "+"
 CHIP_MARKS: Final = (
@@ -71,7 +77,11 @@ def draw(
     """Draw the nodes concerned, and say what the marks mean.
 
     *reserved* are nodes and chips that are free, but kept for a job that waits.
+    A large cluster on which no job was placed is drawn in lines, with its totals.
     """
+    if len(cluster) > MAX_NODES and not any(isinstance(d, Placed) for d in decisions):
+        _draw_whole(console, cluster)
+        return
     nodes = _concerned(cluster, decisions)
     given = marks(decisions)
     owners = _owners(cluster, decisions)
@@ -119,6 +129,38 @@ def draw(
     _legend(console, {name: given[name] for name in given if name in seen}, other)
 
 
+def _draw_whole(console: Console, cluster: Cluster) -> None:
+    """The totals, then a line per leaf or SuperPoD, else per product."""
+    nodes = [node for node in range(len(cluster)) if cluster.size[node]]
+    if not nodes:
+        return
+    unit = {node: unit_of(cluster, node) for node in nodes}
+    units: dict[str, list[int]] = {}
+    for node in nodes:
+        units.setdefault(unit[node], []).append(node)
+    chips = int(cluster.size.sum())
+    totals = [so_many(len(nodes), "node"), f"{chips:,} chip{'s' * (chips != 1)}"]
+    for one, several in UNITS:
+        sizes = [len(units[each]) for each in units if each.startswith(f"{one} ")]
+        if sizes:
+            few = f"{min(sizes)} to " * (min(sizes) < max(sizes))
+            found = so_many(len(sizes), one, several)
+            totals.append(f"{found} of {few}{so_many(max(sizes), 'node')}")
+    console.print(Text(", ".join(totals)))
+    if _units(cluster):
+        notes = {each: _contents(cluster, units[each]) for each in units}
+        _draw_units(console, cluster, nodes, unit, owners={}, given={}, notes=notes)
+        return
+    for line in _contents(cluster, nodes).split(", "):
+        console.print(Text(f"  {line}"))
+
+
+def _contents(cluster: Cluster, nodes: Iterable[int]) -> str:
+    """How many nodes of which products."""
+    found = Counter(cluster.product_of(node).key for node in nodes)
+    return ", ".join(f"{so_many(n, 'node')} {key}" for key, n in found.items())
+
+
 def _concerned(cluster: Cluster, decisions: Sequence[Decision]) -> list[int]:
     """Every node of a small cluster, else the nodes that jobs were placed on.
 
@@ -162,8 +204,9 @@ def _draw_units(
     *,
     owners: dict[tuple[int, int], str],
     given: dict[str, tuple[str, str]],
+    notes: Mapping[str, str] | None = None,
 ) -> None:
-    """One line per leaf or SuperPoD, one cell per node."""
+    """One line per leaf or SuperPoD, one cell per node, after the *notes* on it."""
     concerned = {unit_of_node[node] for node in nodes}
     under = cluster.by_leaf.tolist()
     elsewhere = (cluster.leaf == NOWHERE).nonzero()[0].tolist()
@@ -176,9 +219,11 @@ def _draw_units(
         jobs.setdefault(node, set()).add(name)
     shown = list(units)[:MAX_NODES]
     width = max(len(unit) for unit in shown)
+    told = notes or {}
+    room = max((len(told[unit]) + 2 for unit in shown if unit in told), default=0)
     drawn = set[str]()
     for unit in shown:
-        line = Text(f"  {unit.ljust(width)}  ")
+        line = Text(f"  {unit.ljust(width)}  {told.get(unit, '').ljust(room)}")
         for i, node in enumerate(units[unit]):
             cell = _node_cell(cluster, node, jobs.get(node, set()), given)
             drawn.add(cell.plain)
@@ -186,10 +231,19 @@ def _draw_units(
             line.append_text(cell)
         console.print(line, soft_wrap=True)
     if len(units) > len(shown):
-        more = len(units) - len(shown)
-        console.print(Text(f"  … and {more} more leaves or SuperPoDs", style="dim"))
+        rest = [*units][len(shown) :]
+        inside = so_many(sum(len(units[name]) for name in rest), "node")
+        words = f"{so_many(len(rest), *_kind_of(rest))} with {inside}"
+        console.print(Text(f"  … and {words}", style="dim"))
     named = {name: mark for name, mark in given.items() if mark[0] in drawn}
     _legend(console, named, [mark for mark in UNIT_MARKS if mark[0] in drawn])
+
+
+def _kind_of(units: Iterable[str]) -> tuple[str, str]:
+    """What further units are called: one of them, and several."""
+    if all(unit.startswith(f"{LEAF} ") for unit in units):
+        return "more leaf", "more leaves"
+    return "more leaf or SuperPoD", "more leaves or SuperPoDs"
 
 
 def _node_cell(

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.draw import chip_words
-from ringleaf.cli.failure import BadUse, report, warn
+from ringleaf.cli.failure import BadUse, program, report, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.output import print_json, print_line, progress, shortened, so_many
 from ringleaf.cli.svg import drawing
@@ -65,6 +65,9 @@ PLACES: Final = (
 """Columns of a CSV file that say where a node stands, the wider place first."""
 
 EMPTY: Final = "·"
+
+SCENARIO: Final = {"nodes", "jobs", "running", "leaves"}
+"""Keys of a scenario; any of them tells one."""
 
 
 class Columns(Struct, frozen=True):
@@ -168,10 +171,22 @@ def read_bytes(
     text = _text(data)
     if _is_csv(file, text, columns):
         return _from_csv(text, columns, leaf_size, chips)
-    topology, warnings = read_topology(_document(text))
+    document = _document(text)
+    if isinstance(document, dict) and SCENARIO & document.keys():
+        _refuse_scenario(file, document)
+    topology, warnings = read_topology(document)
     if leaf_size is not None:
         topology = msgspec.structs.replace(topology, leaf_size=leaf_size)
     return topology, warnings
+
+
+def _refuse_scenario(file: str, document: dict[object, object]) -> None:
+    """Say so if the file is one of Ringleaf's own."""
+    if not {"data", "server_list", "apiVersion", "kind"} & document.keys():
+        raise BadTopology(
+            "it is a scenario or a cluster file, want the ConfigMap or CSV",
+            f"{program()} plan {file} checks and draws it",
+        )
 
 
 def _text(data: bytes) -> str:
