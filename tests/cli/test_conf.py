@@ -131,16 +131,16 @@ init-params
                                 the label fault-scheduling (D39).
    useClusterInfoManager        true (default): Whether reports of the cluster
                                 daemon take precedence.
-   grace-over-time              900 (default): Grace period of a faulty job's
-                                pods, in seconds.
-   superpod-escalation-seconds  6 (default): Seconds after which faulty pods
-                                without a place have the rest of their logical
-                                SuperPoD deleted.
-   job-escalation-seconds       12 (default): Seconds after which faulty pods
-                                without a place have the rest of their job
-                                deleted.
-   repair-hold-seconds          300 (default): Seconds for which the places of a
-                                job are held while its faulty pods are replaced.
+   grace-over-time              900 (default): Seconds after which deleted pods
+                                of a faulty job are killed if they still run.
+   superpod-escalation-seconds  6 (default): Seconds after which a logical
+                                SuperPoD is deleted if its faulty pods find no
+                                node.
+   job-escalation-seconds       12 (default): Seconds after which a job is
+                                deleted if its faulty pods find no node.
+   repair-hold-seconds          300 (default): Seconds for which the nodes and
+                                chips of a job are held while its faulty pods
+                                are replaced.
    fault-brake-percent          5 (default): Eviction rate limit: percent of all
                                 pods that may be deleted for faults in
                                 fault-brake-seconds.

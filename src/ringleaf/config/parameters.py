@@ -36,17 +36,17 @@ PARAMETERS: Final = keyed(
     switch("useClusterInfoManager",
             "Whether reports of the cluster daemon take precedence.", default=True),
     whole("grace-over-time", 900,
-           "Grace period of a faulty job's pods, in seconds.",
+           "Seconds after which deleted pods of a faulty job are killed if they still "
+           "run.",
            low=2, high=3600),
     whole("superpod-escalation-seconds", 6,
-           "Seconds after which faulty pods without a place have the rest of their "
-           "logical SuperPoD deleted."),
+           "Seconds after which a logical SuperPoD is deleted if its faulty pods find "
+           "no node."),
     whole("job-escalation-seconds", 12,
-           "Seconds after which faulty pods without a place have the rest of their "
-           "job deleted."),
+           "Seconds after which a job is deleted if its faulty pods find no node."),
     whole("repair-hold-seconds", 300,
-           "Seconds for which the places of a job are held while its faulty pods are "
-           "replaced."),
+           "Seconds for which the nodes and chips of a job are held while its faulty "
+           "pods are replaced."),
     whole("fault-brake-percent", 5,
            "Eviction rate limit: percent of all pods that may be deleted for faults in "
            "fault-brake-seconds.",
