@@ -150,6 +150,10 @@ class NodeOrder(Plugin):
         """The index of which they are. It keeps a whole cluster alive, and another
         one takes its place whenever a node comes or goes."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Itself for a run that goes on later, which finds its scores again."""
+        return {**vars(self), "_kept": {}, "_kept_of": None}
+
     def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
         """How well *nodes* suit a pod of *role*; None where all suit alike.
 
