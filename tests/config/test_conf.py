@@ -1069,7 +1069,7 @@ def test_another_word_for_reservations_is_a_problem() -> None:
 
 
 class Night(Plugin):
-    """A plugin of somebody else."""
+    """A plugin of another project."""
 
     meaning = "Night jobs keep to their zone."
     arguments: ClassVar[Mapping[str, Argument]] = {

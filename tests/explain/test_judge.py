@@ -142,7 +142,7 @@ ONE_POD = [
     pytest.param(
         ["0...|.5..", "0123|...."],
         *(2, "a", Agreement.RULE, "not-wired-together"),
-        id="no ring of the node has two, and nobody says which",
+        id="no ring of the node has two, and no annotation says which",
     ),
     pytest.param(["x123|4567"], 2, "a 01", Agreement.RULE, "faulty-chips", id="faulty"),
     pytest.param(
@@ -583,7 +583,7 @@ def test_jobs_that_came_later_are_left_out_on_demand() -> None:
     job = a_job(RING, 4)
 
     with_it = judged(engine, job, "b")
-    without = judge(engine.cycle, job, at("b 0123"), ["later", "nobody"])
+    without = judge(engine.cycle, job, at("b 0123"), ["later", "unknown"])
 
     assert (with_it.match, with_it.rule) == (Agreement.RULE, "too-few-chips")
     assert without.match is Agreement.SAME

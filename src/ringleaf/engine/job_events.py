@@ -72,7 +72,7 @@ class JobEvents:
         return not sick or all(each.node not in sick for each in event.placements)
 
     def _take_over(self, found: FoundJobs) -> None:
-        """Do for all jobs of *found* what ``_job_arrived`` does for each.
+        """Do for all jobs of *found* what ``job_arrived`` does for each.
 
         A job that nothing ails on nodes that nothing ails is not looked at for faults.
         """
