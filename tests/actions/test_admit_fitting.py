@@ -73,7 +73,8 @@ def test_a_job_that_fits_starts_although_admitted_jobs_fill_the_cluster() -> Non
     assert story.messages == [
         (
             "job 'large' waits: needs 1 x 4 chips; not admitted: running and "
-            "admitted jobs fill the cluster"
+            "admitted jobs fill the cluster: 12 of 16 chips used, 8 kept for other "
+            "jobs, job wants 4"
         )
     ]
 

@@ -113,14 +113,16 @@ def test_in_a_queue_without_limits_the_cluster_is_what_is_full() -> None:
         (
             (
                 "job 'b' waits: needs 1 x 8 chips; not admitted: running and admitted "
-                "jobs fill the cluster"
+                "jobs fill the cluster: 0 of 8 chips used, 8 kept for other jobs, "
+                "job wants 8"
             ),
             True,
         ),
         (
             (
                 "job 'c' waits: needs 1 x 8 chips; not admitted: running and admitted "
-                "jobs fill the cluster"
+                "jobs fill the cluster: 0 of 8 chips used, 8 kept for other jobs, "
+                "job wants 8"
             ),
             True,
         ),

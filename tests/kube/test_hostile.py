@@ -397,6 +397,21 @@ def test_names_of_quotas_in_min_resources_are_nothing_that_a_node_has() -> None:
     assert [*stage.engine.admitted] == ["default/g"]
 
 
+def test_names_of_quotas_keep_no_job_from_chips_that_others_cannot_use() -> None:
+    """A gang that no node fits is admitted; the next needs chips that are free."""
+    others = {"accelerator": "huawei-Ascend910"}
+    stage = Stage([*map(node, "abcd"), *(node(n, labels=others) for n in "efgh")])
+    stage.gang("huge", 5, least=5)
+    stage.cycle()
+
+    asks = {NPU: "32", "pods": "4"}
+    quotas = {"requests." + NPU: "32", "limits." + NPU: "32", "count/pods": "4"}
+    stage.group("fine", 4, minResources=asks | quotas)
+    stage.cycle()
+
+    assert "default/fine" in stage.engine.admitted
+
+
 # What a node says of itself
 
 

@@ -30,6 +30,8 @@ class Quota:
     ) -> None:
         self._state, self._framework = state, framework
         self._reservations, self._repairs = reservations, repairs
+        self._everywhere: tuple[int, dict[str, int], dict[str, int]] = (-1, {}, {})
+        """What all queues use and keep for admitted jobs, and of which state."""
 
     def limit(self, job_state: JobState, *, overdue: bool = False) -> int | None:
         """How many pods of a job may run; None when too few to start.
@@ -158,18 +160,34 @@ class Quota:
             queue.guarantee for queue in queues.values() if queue.name != name
         )
         if not limited:
-            return QueueReason(PendingCause.CLUSTER_FULL, name)
+            found = self._cluster_shortage(job_state)
+            return QueueReason(PendingCause.CLUSTER_FULL, name, found)
         kept = plus(account.inqueue, scaled(account.elastic, -1))
         limits = self._framework.votes.admission_limits(queues[name])
         used, wanted = account.allocated, job_state.min_resources
         found = _shortage(job_state.job, used, kept, limits, wanted)
         return QueueReason(PendingCause.NOT_ADMITTED, name, found)
 
+    def _cluster_shortage(self, job_state: JobState) -> Shortage | None:
+        """Of what all running and admitted jobs leave less than a job needs."""
+        state = self._state
+        if self._everywhere[0] != state.version:
+            used: dict[str, int] = {}
+            kept: dict[str, int] = {}
+            for account in state.accounts.values():
+                add(used, account.allocated)
+                add(kept, account.inqueue)
+            self._everywhere = state.version, used, kept
+        _version, used, kept = self._everywhere
+        job, wanted = job_state.job, job_state.min_resources
+        return _shortage(job, used, kept, state.total, wanted)
+
     def up_to_date(self, why: QueueReason, job_state: JobState) -> QueueReason:
         """*why* a job is pending, with the figures of now."""
         ways = {
             PendingCause.NO_ROOM: self.no_room,
             PendingCause.NOT_ADMITTED: self.not_admitted,
+            PendingCause.CLUSTER_FULL: self.not_admitted,
         }
         now = ways[why.cause](job_state) if why.cause in ways else why
         return now if now.cause is why.cause else why

@@ -56,13 +56,13 @@ _WORDS: Final[Mapping[PendingCause, str]] = MappingProxyType(
 
 
 class Shortage(Struct, frozen=True):
-    """A resource of which a queue has too little left, in thousandths.
+    """A resource of which a queue, or the cluster, has too little, in thousandths.
 
     Args:
         resource: Its name, as people read it.
-        used: What the jobs of the queue use.
+        used: What its jobs use.
         kept: What is kept for others of its jobs: admitted, reserved or repaired.
-        limit: What the queue may use.
+        limit: What the queue may use, or the cluster has.
         wanted: What the job needs.
 
     """

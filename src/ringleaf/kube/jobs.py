@@ -57,6 +57,9 @@ MAX_DIGITS: Final = 9
 """Digits of a number of chips."""
 MAX_NAMES: Final = 1 << 14
 """Names of pods whose numbers a group remembers."""
+_REQUESTS, _LIMITS, _COUNT = "requests.", "limits.", "count/"
+"""What the resources of a quota begin with."""
+PODS, COUNTED_PODS = "pods", "count/pods"
 _LABELS: Final = frozenset(JOB_LABELS)
 _alone: Final[Cache[tuple[object, ...], Job]] = Cache(MAX_READ, MAX_READ_BYTES)
 _origins: Final[Cache[Origin, Origin]] = Cache(MAX_READ, MAX_READ_BYTES)
@@ -501,7 +504,28 @@ def _least_resources(podgroup: PodGroup) -> dict[str, int]:
         check_number("spec.minResources", asks, MAX_RESOURCES, few)
     except BadPod as error:
         raise BadPod(f"PodGroup {quoted(podgroup.metadata.key)}: {error}") from None
-    return asks
+    return _without_quotas(asks)
+
+
+def _without_quotas(asks: Mapping[str, int]) -> dict[str, int]:
+    """*asks* by the names that nodes use.
+
+    Volcano's controllers write ``minResources`` for the quota of a namespace too: it
+    names the same amounts again, and no node has what is called so.
+
+    >>> _without_quotas({"cpu": 1, "requests.cpu": 1, "limits.cpu": 2, "count/pods": 1})
+    {'cpu': 1, 'pods': 1}
+    >>> _without_quotas({"requests.cpu": 1, "count/pods": 2})
+    {'cpu': 1, 'pods': 2}
+    """
+    of_quotas = {
+        PODS if name == COUNTED_PODS else name.removeprefix(_REQUESTS): amount
+        for name, amount in asks.items()
+        if name == COUNTED_PODS or name.startswith(_REQUESTS)
+    }
+    others = (_REQUESTS, _LIMITS, _COUNT)
+    plain = {name: n for name, n in asks.items() if not name.startswith(others)}
+    return of_quotas | plain
 
 
 def failed_job(group: Group, *, has_defaults: bool = False) -> Job | None:
