@@ -490,20 +490,26 @@ def _compact(
         return None
     tight = min((len(free[leaf]) for leaf in enough), default=0)
     last = [leaf for leaf in enough if len(free[leaf]) == tight]
-    last = [leaf for leaf in last if leaf not in complete] or last
-    chosen: list[Spot] = []
-    for size, tied, whole in classes:
-        wanted = whole * size
-        if rest and set(last) <= set(tied):
-            order = in_cheapest_order(tied, size, wanted + rest, price)
-            last = [order[whole]]
-        else:
-            order = in_cheapest_order(tied, size, wanted, price) if whole else []
-        chosen += [spot for leaf in order[:whole] for spot in free[leaf]]
-    if rest:
-        leaf = min(last, key=lambda leaf: price(leaf, rest))
-        chosen += best_of(free[leaf], rest, job)
-    return chosen
+
+    def chosen(last: Sequence[str]) -> list[Spot]:
+        spots: list[Spot] = []
+        for size, tied, whole in classes:
+            in_part = rest if set(last) & set(tied) else 0
+            wanted = whole * size + in_part
+            order = in_cheapest_order(tied, size, wanted, price) if wanted else []
+            spots += [spot for leaf in order[:whole] for spot in free[leaf]]
+            if in_part:
+                last = [order[whole]]
+        if rest:
+            leaf = min(last, key=lambda leaf: price(leaf, rest))
+            spots += best_of(free[leaf], rest, job)
+        return spots
+
+    # D35: the nodes decide, of equal ones those of a leaf that is not complete.
+    others = [leaf for leaf in last if leaf not in complete]
+    same = [leaf for leaf in last if leaf in complete]
+    ways = [chosen(leaves) for leaves in (others, same) if leaves or not rest]
+    return min(ways, key=lambda spots: cost(spots, job))
 
 
 def _logical(

@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster
+from ringleaf.model.job import Job
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.model.uplinks import Leaf
@@ -155,6 +156,45 @@ def test_d35_the_leaf_that_is_taken_in_part_may_be_the_cheapest_as_a_whole(
     )
 
     assert nodes_of(cluster, common(3, chips=2), settings) == "B0 B1 A0"
+
+
+REMAINDER = [
+    pytest.param(
+        ("A ####", "B ##", "C .ss."), large(5), "A0 A1 A2 A3 B0", id="health first"
+    ),
+    pytest.param(
+        ("A ####", "B #-", "C .##."),
+        large(5, chips=4),
+        "A0 A1 A2 A3 B1",
+        id="then fragments",
+    ),
+    pytest.param(
+        ("A ####", "B ##", "C .##."),
+        large(5),
+        "A0 A1 A2 A3 C1",
+        id="then the leaf that is not complete",
+    ),
+    pytest.param(
+        ("A ##ss", "B ####", "C sss#."),
+        large(6),
+        "B0 B1 B2 B3 A0 A1",
+        id="of leaves of one size, one whole and one in part count together",
+    ),
+    pytest.param(
+        ("A ##ss", "B ####", "C ss##."),
+        large(6),
+        "B0 B1 B2 B3 C2 C3",
+        id="and where both are as good, the leaf that is not complete",
+    ),
+]
+
+
+@pytest.mark.parametrize(("drawn", "job", "nodes"), REMAINDER)
+def test_d35_the_remainder_of_a_job_goes_to_the_better_nodes_first(
+    drawn: tuple[str, ...], job: Job, nodes: str
+) -> None:
+    """As many nodes are free under a complete leaf and under one that is not."""
+    assert nodes_of(leaves(*drawn), job) == nodes
 
 
 @pytest.mark.parametrize("settings", EVERY_MODE)

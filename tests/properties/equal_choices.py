@@ -1,9 +1,11 @@
 """Which sets of nodes a network rule calls equal to one that it chose, by brute force.
 
-Nothing here follows the steps of a rule. A rule looks at the leaves or SuperPoDs: how
-many of their nodes fit, and in what state they are. So a set of nodes is equal to the
-chosen one if it takes as many nodes from leaves that look the same, whichever nodes
-these are. For logical leaves the rule looks at the slots, one by one.
+A rule looks at the leaves or SuperPoDs: how many of their nodes fit, and in what state
+they are. So a set of nodes is equal to the chosen one if it takes as many nodes from
+leaves that look the same, whichever nodes these are; that says nothing of the steps of
+the rule. Only where slots decide, for logical leaves and for repairs in 1.0, the steps
+are written out again, from the rule and with no code of it: which leaves a slot takes
+its nodes from, and in which order. What is wrong in them in both places is not found.
 
 ``equal_choices`` is about new jobs, ``equal_repairs`` about replacements.
 """
@@ -21,6 +23,7 @@ from tests.network_oracle import (
     crossing_kinds,
     is_crossed,
     leaf_groups,
+    open_nodes,
     over_capacity,
     superpod_nodes,
     way_1,
@@ -40,11 +43,29 @@ def equal_choices(world: World, job: NetJob, mine: Spots) -> Iterator[Spots]:
             return ([spot] for spot in fitting)  # the node comes before the SuperPoD
         looks: Looks = {superpod: len(spots) for superpod, spots in nodes.items()}
         return _of_the_same_shape(fitting, mine, _superpod, looks)
+    if world.mode == "1.0":
+        return _equal_in_1(world, job, mine)
     free = candidates(world, job)
-    if world.mode == "1.0" and way_1(world, job) == "logical":
-        return _logical(world, free, mine)
     fitting = [spot for spots in free.values() for spot in spots]
     return _of_the_same_shape(fitting, mine, _leaf, _looks(world, job, free, mine))
+
+
+def _equal_in_1(world: World, job: NetJob, mine: Spots) -> Iterator[Spots]:
+    """1.0: under the leaves that are open to the job.
+
+    Leaves that it takes whole are complete; of the one that it takes in part only the
+    number of fitting nodes counts.
+    """
+    free, way = open_nodes(world, job), way_1(world, job)
+    if way == "logical":
+        return _logical(world, free, mine)
+    fitting = [spot for spots in free.values() for spot in spots]
+    looks: Looks = {leaf: len(spots) for leaf, spots in free.items()}
+    if way == "inside" and world.choice == "compact":  # there a crossed leaf goes first
+        looks = {leaf: (looks[leaf], is_crossed(world, leaf)) for leaf in free}
+    own = {leaf: len(world.own(leaf)) for leaf in free}
+    sizes = own if way == "whole" and world.choice == "compact" else {}
+    return _of_the_same_shape(fitting, mine, _leaf, looks, sizes)
 
 
 def _leaf(spot: Spot) -> object:
@@ -56,13 +77,24 @@ def _superpod(spot: Spot) -> object:
 
 
 def _of_the_same_shape(
-    fitting: Spots, mine: Spots, where: Callable[[Spot], object], looks: Looks
+    fitting: Spots,
+    mine: Spots,
+    where: Callable[[Spot], object],
+    looks: Looks,
+    sizes: Mapping[Any, int] | None = None,
 ) -> Iterator[Spots]:
-    """The sets that take as many nodes from places that look the same."""
+    """The sets that take as many nodes from places that look the same.
 
-    def shape(spots: Spots) -> Counter[tuple[Hashable, int]]:
+    *sizes*: a place from which all of these are taken differs from any other.
+    """
+    sizes = sizes or {}
+
+    def shape(spots: Spots) -> Counter[Hashable]:
         under = Counter(where(spot) for spot in spots)
-        return Counter((looks[place], count) for place, count in under.items())
+        return Counter(
+            (looks[place], count, count == sizes.get(place))
+            for place, count in under.items()
+        )
 
     wanted = shape(mine)
     for spots in combinations(fitting, len(mine)):
@@ -73,31 +105,15 @@ def _of_the_same_shape(
 def _looks(
     world: World, job: NetJob, free: Mapping[str, list[Spot]], mine: Spots
 ) -> dict[object, Hashable]:
-    """What the rule sees of the leaves: fitting nodes, and what else counts for it."""
+    """What the rule sees of the leaves, not in 1.0: fitting nodes, state and health."""
     if world.mode == "single":
         return {leaf: len(spots) for leaf, spots in free.items()}
-    if world.mode == "2.0":
-        group = {leaf: name for name, own in leaf_groups(world).items() for leaf in own}
-        beyond = over_capacity(world, job) and len({spot.leaf for spot in mine}) > 1
-        return {
-            leaf: (group[leaf], len(spots), beyond and has_foundation(world, leaf))
-            for leaf, spots in free.items()
-        }
-    crossed = {leaf: is_crossed(world, leaf) for leaf in free}
-    if len({spot.leaf for spot in mine}) == 1:
-        compact = world.choice == "compact"  # there a crossed leaf goes first
-        return {leaf: (len(free[leaf]), compact and crossed[leaf]) for leaf in free}
-    by_size = way_1(world, job) == "whole"
+    group = {leaf: name for name, own in leaf_groups(world).items() for leaf in own}
+    beyond = over_capacity(world, job) and len({spot.leaf for spot in mine}) > 1
     return {
-        leaf: (len(spots), crossed[leaf], by_size and _is_complete(world, leaf, spots))
+        leaf: (group[leaf], len(spots), beyond and has_foundation(world, leaf))
         for leaf, spots in free.items()
     }
-
-
-def _is_complete(world: World, leaf: str, spots: Spots) -> bool:
-    """Whether all nodes of a leaf fit: of its own, or as many as the largest has."""
-    own = len(world.own(leaf)) if world.choice == "compact" else world.m
-    return len(spots) == own
 
 
 def has_foundation(world: World, leaf: str) -> bool:
@@ -108,16 +124,15 @@ def has_foundation(world: World, leaf: str) -> bool:
 def _logical(
     world: World, free: Mapping[str, list[Spot]], mine: Spots
 ) -> Iterator[Spots]:
-    """1.0: sets of nodes of logical leaves.
+    """1.0: sets of nodes of logical leaves; *free* has the open ones.
 
     At a slot, nodes under leaves with more fitting nodes go first. A job smaller than
     a leaf takes the shortest row that it fits into: the last that has enough slots.
     """
-    open_ = {leaf: own for leaf, own in free.items() if not is_crossed(world, leaf)}
-    fitting = [spot for spots in open_.values() for spot in spots]
+    fitting = [spot for spots in free.values() for spot in spots]
     sizes = {
         slot: sorted(
-            (len(open_[str(s.leaf)]) for s in fitting if s.slot == slot), reverse=True
+            (len(free[str(s.leaf)]) for s in fitting if s.slot == slot), reverse=True
         )
         for slot in range(world.m)
     }
@@ -125,11 +140,11 @@ def _logical(
     if n < m:
         deep = max(
             i
-            for i in range(len(open_))
+            for i in range(len(free))
             if sum(len(own) > i for own in sizes.values()) >= n
         )
         row = {slot: own[deep] for slot, own in sizes.items() if len(own) > deep}
-        own = [s for s in fitting if len(open_[str(s.leaf)]) == row.get(s.slot)]
+        own = [s for s in fitting if len(free[str(s.leaf)]) == row.get(s.slot)]
         for spots in combinations(own, n):
             if len({spot.slot for spot in spots}) == n:
                 yield spots
@@ -138,7 +153,7 @@ def _logical(
     for spots in combinations(fitting, n):
         taken: dict[int, list[int]] = {slot: [] for slot in range(m)}
         for spot in spots:
-            taken[spot.slot].append(len(open_[str(spot.leaf)]))
+            taken[spot.slot].append(len(free[str(spot.leaf)]))
         if all(
             len(own) in {rows, rows + 1}
             and sorted(own, reverse=True) == sizes[slot][: len(own)]

@@ -32,6 +32,7 @@ EVERY: Final = frozenset(range(8))
 STATES: Final = ("idle", "shared", "exclusive")
 LABELS: Final = ("large-model-schema", "normal-schema", None)
 LABEL: Final = st.sampled_from(LABELS[:2])
+ILLS: Final = st.sampled_from([0, 1, 1, 2])
 CHOICE: Final = st.sampled_from(["compact", "compact", "guide"])
 
 
@@ -458,15 +459,72 @@ def tied_cases(draw: st.DrawFn, mode: str, slots_of: str = "") -> Case:
     return Case(world, (NetJob("job", pod, label),))
 
 
+@st.composite
+def sharing_cases(draw: st.DrawFn) -> Case:
+    """1.0: ties for a common job, where common jobs share the leaves that they cross.
+
+    Some leaves are crossed by another common job, some by a foundation job.
+    """
+    case = draw(tied_cases("1.0"))
+    by = st.sampled_from([(), LABELS[1:2], LABELS[1:2], LABELS[:1]])
+    known = {leaf: Note(crossed_by=draw(by)) for leaf in case.world.leaves}
+    shares = draw(st.sampled_from([True, True, False]))
+    world = replace(case.world, share_common=shares, notes=known)
+    room = sum(bool(spot.node.free) for spot in world.spots)
+    pod = replace(case.jobs[0].pod, replicas=draw(st.integers(2, max(2, room))))
+    return Case(world, (NetJob("job", pod, LABELS[1]),))
+
+
+@st.composite
+def beyond_cases(draw: st.DrawFn) -> Case:
+    """2.0: ties for a common job that needs more than idle and shared leaves have."""
+    case = draw(tied_cases("2.0"))
+    states, well = st.sampled_from([0, 1, 1, 2]), st.sampled_from([True, True, False])
+    known = {
+        leaf: Note(draw(states), draw(well), draw(st.sampled_from([(), LABELS[1:2]])))
+        for leaf in case.world.leaves
+    }
+    world, (job,) = replace(case.world, notes=known), case.jobs
+    room = sum(bool(spot.node.free) for spot in world.spots)
+    enough = max(edge_sizes(world, job)) + 1  # one more than the rule allows for
+    pod = replace(job.pod, replicas=draw(st.integers(min(enough, room), room)))
+    return Case(world, (NetJob("job", pod, LABELS[1]),))
+
+
+@st.composite
+def remainder_cases(draw: st.DrawFn) -> Case:
+    """1.0: what is left of a job fits as well under leaves that are complete or not."""
+    m = draw(st.sampled_from([3, 4]))
+    fit = draw(st.integers(1, m - 1))
+    free = draw(st.permutations([m, fit, fit, fit][: 4 if m == 3 else 3]))
+    ills = draw(ILLS)
+    spots: list[Spot] = []
+    for number, count in enumerate(free):
+        size = draw(st.integers(count, m))
+        for slot in range(size):
+            node = OracleNode(f"n{number}{slot}", A2, 8, EVERY)
+            worth = more_or_less_worth(node, ills)
+            node = draw(worth) if slot < count else taken(node)
+            spots.append(Spot(node, f"L{number}", slot))
+    replicas = draw(st.integers(m + 1, m + fit))
+    pod = OracleJob(A2, draw(st.sampled_from([1, 2])), replicas)
+    choice = draw(CHOICE)
+    return Case(World(tuple(spots), choice=choice), (NetJob("job", pod, draw(LABEL)),))
+
+
 def taken(node: OracleNode) -> OracleNode:
     return replace(node, free=frozenset())
 
 
 @st.composite
-def more_or_less_worth(draw: st.DrawFn, node: OracleNode) -> OracleNode:
-    """The node fresh, used, sub-healthy or with a faulty chip; a small pod fits it."""
+def more_or_less_worth(draw: st.DrawFn, node: OracleNode, ills: int = 2) -> OracleNode:
+    """The node fresh, used, with a faulty chip or sub-healthy; a small pod fits it.
+
+    *ills*: how many of the last two it may be.
+    """
     last = node.chips - 1
-    match draw(st.sampled_from(["fresh", "used", "used", "sub", "faulty"])):
+    kinds = ["fresh", "used", "used", "faulty", "sub"]
+    match draw(st.sampled_from(kinds[: 3 + ills])):
         case "used":
             return replace(node, free=frozenset(range(draw(st.integers(2, last)))))
         case "sub":
@@ -486,6 +544,7 @@ def tied_superpods(draw: st.DrawFn) -> Case:
     """
     m = draw(st.sampled_from([2, 3, 4, 6]))
     single = draw(st.sampled_from([False, False, True]))
+    ills = draw(ILLS)
     holes = draw(st.sampled_from([0, 0, 1, 2]))
     spots: list[Spot] = []
     for number in range(draw(st.integers(2, {4: 3, 6: 2}.get(m, 4)))):
@@ -496,7 +555,7 @@ def tied_superpods(draw: st.DrawFn) -> Case:
             if place in gone and holes < m:
                 node = taken(node)
             elif single:
-                node = draw(more_or_less_worth(node))
+                node = draw(more_or_less_worth(node, ills))
             elif draw(st.sampled_from([False, False, True])):
                 node = replace(node, sub_healthy=True)
             spots.append(Spot(node))

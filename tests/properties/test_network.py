@@ -53,12 +53,15 @@ from tests.properties.network_cases import (
     A3,
     EVERY,
     Case,
+    beyond_cases,
     calm_cases,
     document,
     fragment_cases,
     leaf_cases,
     placement,
+    remainder_cases,
     scattered_cases,
+    sharing_cases,
     shifted_cases,
     superpod_cases,
     tied_cases,
@@ -357,10 +360,15 @@ def test_d35_no_choice_that_the_rule_calls_equal_is_better(mode: str) -> None:
             looks = {len(world.own(str(spot.leaf))) for spot in chosen}
             unequal = {len(world.own(leaf)) for leaf in world.leaves} > looks
             seen["a choice: uneven leaves"] += unequal and len(equal) > 1
+            seen["a choice: shared leaves"] += len(equal) > 1 and shares(world, chosen)
+            seen["a choice: what is left"] += len(equal) > 1 and in_part(world, chosen)
 
     kinds = [(1200, tied_cases(mode))]
     if mode == "1.0":
         kinds += [(160, tied_cases(mode, slots)) for slots in ("row", "rows", "none")]
+        kinds += [(240, remainder_cases()), (240, sharing_cases())]
+    if mode == "2.0":
+        kinds += [(240, beyond_cases())]
     for n_examples, cases in kinds:
         settings(max_examples=examples(n_examples))(given(cases)(check))()
     wanted = ["sub-health decides", "faulty chips decide", "fragments decide"]
@@ -375,6 +383,8 @@ TIED = {
         "a choice: one logical",
         "a choice: any",
         "a choice: uneven leaves",
+        "a choice: shared leaves",
+        "a choice: what is left",
         "no order of leaves reaches it",
     ),
     "2.0": (
@@ -387,6 +397,19 @@ TIED = {
     "superpods": ("a choice: one pod", "a choice: several pods"),
 }
 """Where the rules leave choices, by the rule of the network."""
+
+
+def shares(world: World, spots: list[Spot]) -> bool:
+    """1.0: whether nodes of several leaves cross one that another job crosses."""
+    leaves = {str(spot.leaf) for spot in spots}
+    return len(leaves) > 1 and any(is_crossed(world, leaf) for leaf in leaves)
+
+
+def in_part(world: World, spots: list[Spot]) -> bool:
+    """Whether leaves are filled, but for one of which some nodes are left."""
+    leaves = Counter(str(spot.leaf) for spot in spots)
+    whole = sum(count == len(world.own(leaf)) for leaf, count in leaves.items())
+    return 0 < whole == len(leaves) - 1
 
 
 def way_of(world: World, job: NetJob, spots: list[Spot]) -> str:

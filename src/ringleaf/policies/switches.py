@@ -306,36 +306,56 @@ def compact_leaves(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None
 
     A leaf is complete when all of its own nodes fit. It is taken whole while it fits
     into what is left; what is left then goes to the open leaf with the fewest nodes
-    that are enough, among equals to one that is not complete.
+    that are enough, among equals by D35.
     """
     complete = open_ & (ground.free == ground.size) & (ground.free > 0)
-    takes: list[tuple[Leaves, int]] = []
     unused = open_.copy()
+    whole: dict[int, Leaves] = {}
     for size in np.unique(ground.free[complete])[::-1].tolist():
         (tied,) = (complete & (ground.free == size)).nonzero()
         n_whole = min(len(tied), n // size)
         n -= n_whole * size
         unused[tied] = n_whole < len(tied)
-        takes.append((tied, n_whole))
-    last = tightest(ground, n, unused)
-    if n and not len(last):
-        return None
-    if not complete[last].all():
-        last = last[~complete[last]]
-    rows: LeafSlices = []
-    for tied, n_whole in takes:
+        whole[size] = arranged(ground, tied, n_whole * size)[:n_whole]
+    last: LeafSlices = []
+    if n:
+        tied = tightest(ground, n, unused)
+        if not len(tied):
+            return None
         size = ground.free.item(tied[0])
-        if n and last[0] in tied:
-            whole, part = split(ground, tied, n_whole, n)
-            last = np.array([part])
-        else:
-            whole = arranged(ground, tied, n_whole * size)[:n_whole]
-        rows += [LeafSlice(ground.under(leaf, size)) for leaf in whole.tolist()]
-    return (
-        rows
-        if not n
-        else [*rows, LeafSlice(ground.under(cheapest(ground, last, n), n))]
-    )
+        own = whole.get(size, tied[:0])
+        whole[size], part = with_part(ground, own, tied, complete, n)
+        last = [LeafSlice(ground.under(part, n))]
+    rows = [
+        LeafSlice(ground.under(leaf, size))
+        for size, leaves in whole.items()
+        for leaf in leaves.tolist()
+    ]
+    return [*rows, *last]
+
+
+def with_part(
+    ground: LeafTable, whole: Leaves, tied: Leaves, complete: Flags, rest: int
+) -> tuple[Leaves, int]:
+    """The leaves of one size that are taken whole, and that of *tied* for the rest.
+
+    Together they cost least. Where they cost the same, a leaf that is not *complete*
+    holds the rest.
+    """
+    others, same = tied[~complete[tied]], tied[complete[tied]]
+    ways = [(whole, cheapest(ground, others, rest))] if len(others) else []
+    if len(same):
+        ways.append(split(ground, same, len(whole), rest))
+
+    def price(way: tuple[Leaves, int]) -> tuple[int, int]:
+        if ground.costs is None:
+            return 0, 0
+        leaves = np.append(*way)
+        counts = np.append(ground.free[way[0]], rest)
+        health, fragments = ground.costs.of(ground.starts[leaves], counts)
+        return int(health.sum()), int(fragments.sum())
+
+    return min(ways, key=price)
 
 
 class Positions(Struct, frozen=True):
