@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ringleaf.model.decision import Decision, Placed, Waiting
+from ringleaf.policies import repair_leaves
 from ringleaf.simulator.format import read_entry
 from ringleaf.simulator.scenario import build
 from tests.effort import assert_reached, examples
@@ -350,7 +351,8 @@ def test_d43_a_repair_stays_at_home_while_an_equally_even_node_is_free_there() -
     """1.0: no replacement stands under a leaf that is new to the job without need.
 
     Every repair is checked, under leaves of one size or of several, with either choice
-    of leaves. Half of the examples are repairs: a long run tries more than 2,000.
+    of leaves. Half of the examples are repairs: a long run tries more than 2,000. Where
+    leaves differ in size, the least used slots alone would lead some of them away.
     """
     seen: Counter[str] = Counter()
 
@@ -376,21 +378,35 @@ def test_d43_a_repair_stays_at_home_while_an_equally_even_node_is_free_there() -
         seen["repairs"] += 1
         seen[f"{where}: {'leaves' if abroad else 'stays at'} home"] += 1
         seen[f"{where}: a choice"] += bool(abroad and unused)
+        seen[f"{where}: brought home"] += uneven and decision != by_slots_alone(fault)
         for gone in abroad:
             for instead in unused:
                 other = [spot for spot in after if spot != gone] + [instead]
                 assert not is_as_even(fault.world, other, after), (gone, instead)
 
-    for n_examples, cases in ((4600, kinds_of("1.0")), (2400, [uneven_cases()])):
+    kinds = (
+        (4600, faults(st.one_of(kinds_of("1.0")))),
+        (1000, faults(uneven_cases())),
+        (2400, uneven_faults()),
+    )
+    for n_examples, drawn in kinds:
         bounds = settings(
             max_examples=examples(n_examples), suppress_health_check=list(HealthCheck)
         )
-        bounds(given(faults(st.one_of(cases)))(check))()
+        bounds(given(drawn)(check))()
     for where in ("even leaves", "uneven leaves"):
         reached = [f"{where}: {what}" for what in ("stays at home", "leaves home")]
         assert_reached(seen, *reached, times=10)
         assert_reached(seen, f"{where}: a choice", times=3)
+    assert_reached(seen, "uneven leaves: brought home", times=3)
     assert_reached(seen, "repairs", times=examples(2000))
+
+
+def by_slots_alone(fault: Fault) -> Decision:
+    """The decision where no replacement is brought home from the least used slot."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repair_leaves, "brought_home", lambda _table, _stay, at, *_: at)
+        return fault.decide()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -498,6 +514,54 @@ def uneven_cases(draw: st.DrawFn) -> Case:
         for i in range(1, draw(st.integers(1, 3)))
     ]
     return Case(World(tuple(spots)), (first, *others))
+
+
+@st.composite
+def uneven_faults(draw: st.DrawFn) -> Fault:
+    """1.0, `compact`: a job across leaves of different sizes, evenly over the slots.
+
+    At a slot it holds one or two nodes, or all that its leaves have there, but for none
+    or one, or one or two. Other jobs have ended since: some other nodes are free.
+    """
+    sizes = draw(st.lists(st.integers(1, 6), min_size=4, max_size=7))
+    assume(len({*sizes}) > 1)
+    n_home, m = draw(st.integers(2, len(sizes) - 1)), max(sizes)
+    where = [
+        (leaf, slot)
+        for leaf, size in enumerate(sizes)
+        for slot in sorted(draw(st.permutations(range(m)))[:size])
+    ]
+    home = draw(st.permutations([at for at in where if at[0] < n_home]))
+    fewest, has_so_many = draw(st.sampled_from([(1, True), (0, False), (1, False)]))
+    level = [fewest + draw(st.integers(0, 1)) for _slot in range(m)]
+    used: set[tuple[int, int]] = set()
+    for at in home:
+        if (level[at[1]] > 0) == has_so_many:
+            used.add(at)
+        level[at[1]] -= 1
+    free = st.sampled_from([True, True, False])
+    spots = [
+        Spot(
+            OracleNode(
+                f"n{leaf}{slot}",
+                A2,
+                8,
+                EVERY if (leaf, slot) in used or draw(free) else frozenset(),
+            ),
+            f"L{leaf}",
+            slot,
+        )
+        for leaf, slot in where
+    ]
+    world = World(tuple(spots))
+    names = [f"n{leaf}{slot}" for leaf, slot in where if (leaf, slot) in used]
+    assume(len({world.spot(name).leaf for name in names}) > 1)
+    job = NetJob("job", OracleJob(A2, 8, len(names)), draw(LABEL))
+    chips = tuple(sorted(EVERY))
+    pods = tuple(Pod(job, i, name, chips, EXCLUSIVE) for i, name in enumerate(names))
+    bad = st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True)
+    failed, keep = tuple(draw(bad)), draw(st.sampled_from(["pods", "job"]))
+    return Fault(world, job, pods, (None,) * len(pods), failed, keep)
 
 
 def is_as_even(world: World, one: Sequence[Spot], other: Sequence[Spot]) -> bool:
