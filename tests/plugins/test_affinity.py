@@ -9,6 +9,7 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.mask import mask_of
+from ringleaf.plugins import PLUGINS
 from ringleaf.policies.chips import NEVER
 from ringleaf.policies.fit import node_ranks, request_of
 from ringleaf.policies.products import PRODUCTS
@@ -45,6 +46,16 @@ def test_valid_jobs_are_those_that_admission_lets_through(
     stage = Stage()
 
     assert stage.votes("affinity").job_valid(stage.waits("j", chips=chips)) == want
+
+
+def test_a_configuration_with_the_guides_name_builds_the_registered_plugin() -> None:
+    stage = Stage()
+    tiers = [{"plugins": [{"name": "topology910"}]}]
+
+    votes = stage.voting({"actions": "allocate", "tiers": tiers})
+
+    assert [type(plugin) for plugin in votes.plugins.values()] == [PLUGINS["affinity"]]
+    assert votes.job_valid(stage.waits("j", chips=9)) is not None
 
 
 def test_nodes_whose_free_chips_are_not_wired_together_are_filtered_out() -> None:

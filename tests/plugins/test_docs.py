@@ -5,7 +5,8 @@ from typing import Final
 
 import pytest
 
-from ringleaf.framework.plugin import EVENTS, HOOKS
+from ringleaf.config.vocabulary import AFFINITY_ALIAS, KNOWN_PLUGINS
+from ringleaf.framework.plugin import EVENTS, HOOKS, Plugin
 from ringleaf.plugins import PLUGINS
 from tests.docs.pages import ROOT, section, table_rows, text_of
 
@@ -29,6 +30,19 @@ def test_every_plugin_of_ringleafs_own_has_a_section(name: str) -> None:
     headings = re.findall(r"^### (.+)$", text_of(PAGE), re.MULTILINE)
 
     assert name in ", ".join(headings).split(", ")
+
+
+def test_every_plugin_that_a_configuration_may_name_is_registered() -> None:
+    """Each with a class of its own; the page says where."""
+    page = section(PAGE, "How plugins are registered")
+
+    assert {*PLUGINS} == {*KNOWN_PLUGINS}
+    assert len({*PLUGINS.values()}) == len(PLUGINS)
+    assert all(issubclass(each, Plugin) for each in PLUGINS.values())
+    assert "`PLUGINS` in `src/ringleaf/plugins/__init__.py`" in page
+    assert AFFINITY_ALIAS.fullmatch("topology910")
+    assert "`affinity`" in page
+    assert "`topology910`" in page
 
 
 @pytest.mark.parametrize(
