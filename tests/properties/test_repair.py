@@ -619,11 +619,24 @@ def check_moved_pods(fault: Fault, placed: Placed) -> None:
     moved = [replica for replica, was in stay.items() if after[replica] != was]
     if fault.keep == "pods":
         assert not moved
+        check_annotations(fault, placed)
     elif moved and is_legal_so_far(fault):
         assert not can_stay_whole(fault)
     for replica, (name, chips) in after.items():
         if stay.get(replica) != (name, chips):
             check_chips(fault, name, chips)
+
+
+def check_annotations(fault: Fault, placed: Placed) -> None:
+    """2.0: pods that run go on saying of their leaves what their Bindings said."""
+    if fault.world.mode != "2.0":
+        return
+    said = {pod.replica: (pod.state, pod.healthy) for pod in fault.staying}
+    for place in placed.placements:
+        if place.replica in said:
+            assert place.mark is not None
+            now = int(place.mark.state), place.mark.healthy
+            assert now == said[place.replica]
 
 
 def check_chips(fault: Fault, name: str, chips: tuple[int, ...]) -> None:
@@ -733,6 +746,27 @@ def test_pods_that_say_0_stay_because_others_believe_them() -> None:
 
     after = placed_beside(world, late)
 
+    assert _names(after, "A") == {"train", "late"}
+
+
+def test_a_replacement_cannot_speak_for_pods_that_say_0() -> None:
+    """2.0: the same where one replacement finds room under the job's own leaf.
+
+    While a1 runs, it keeps the next job away from A. When it fails too, the other pods
+    of its leaf are asked again, and they say 0.
+    """
+    train = NetJob("train", OracleJob(A2, 8, 3), "normal-schema")
+    chips = tuple(range(8))
+    stays = [Pod(train, 0, "a0", chips, IDLE), Pod(train, 1, "b0", chips, EXCLUSIVE)]
+    replaced = Pod(train, 2, "a1", chips, EXCLUSIVE)
+    late = NetJob("late", OracleJob(A2, 8, 5), "large-model-schema")
+    sizes = {"A": 4, "B": 1, "C": 3}
+
+    before = play(Case(a_world(sizes, [*stays, replaced], budget=2), (late,)))
+    waits = before.decide(late)
+    after = placed_beside(a_world(sizes, stays, budget=2), late)
+
+    assert isinstance(waits, Waiting)
     assert _names(after, "A") == {"train", "late"}
 
 
