@@ -226,8 +226,21 @@ def test_the_goal_of_uneven_leaves_is_met_by_the_figures_alone(
 ) -> None:
     study = uneven(wait_s, used, conflicts)
 
-    _where, _found, met = tables._goal_of_uneven(study)  # noqa: SLF001
+    _where, _found, met = tables._goal_of_uneven(study, tables.WORK)  # noqa: SLF001
 
+    assert met == (tables.YES if holds else tables.NO)
+
+
+@pytest.mark.parametrize(("used", "holds"), [(0.8, True), (0.79, False)])
+def test_the_goal_of_uneven_leaves_stands_also_by_chips_that_wait_for_links(
+    used: float, *, holds: bool
+) -> None:
+    study = uneven(600.0, used, 0)
+
+    where, found, met = tables._goal_of_uneven(study, tables.USE)  # noqa: SLF001
+
+    assert where == "1 seed, by utilization"
+    assert f"utilization {100 * used:.1f} % against 80.0 %" in found
     assert met == (tables.YES if holds else tables.NO)
 
 
@@ -257,7 +270,7 @@ def test_goals_are_met_by_the_figures_alone(tmp_path: Path) -> None:
 
     met = [line.rsplit("|", 2)[1].strip() for line in lines]
     no = tables.NO
-    assert met == ["yes", no, no, "yes", no, "yes", "yes", no]
+    assert met == ["yes", no, no, "yes", no, "yes", no, "yes", no]
     assert "11.7 min against 16.7 min, -30 % (seed by seed -50, +17 %)" in lines[3]
 
 
