@@ -116,7 +116,9 @@ init-params
    nodes-per-leaf               4 (default the size of the largest leaf): Nodes
                                 per leaf.
    leaf-choice                  compact (default): How leaves are chosen for a
-                                job in 1.0 (D36).
+                                job in 1.0; in 2.0, whether a job of as many
+                                pods as a leaf has nodes may go under a leaf
+                                that other jobs cross (D36).
    share-common-leaves          false (default): Whether common jobs may cross
                                 leaves that carry common jobs only (D12).
    super-pod-size               8 (default 48): Nodes per SuperPoD.

@@ -58,6 +58,20 @@ def test_json_has_every_fill_and_the_same_means(ringleaf: Ringleaf) -> None:
     assert json.loads(ringleaf(*words, "--json").out) == told
 
 
+@pytest.mark.slow
+def test_d36_both_choices_of_leaves_are_played(ringleaf: Ringleaf) -> None:
+    """Where leaves differ in size, they allocate differently."""
+    done = ringleaf(
+        *("compare", "--fill", "--cluster=leaf-spine-uneven:nodes=32"),
+        *("--workload=kalos", "--jobs=60", "--workers=1", "--seeds=1", "--json"),
+        "--policies=ringleaf,ringleaf-guide",
+    )
+
+    compact, guide = json.loads(done.out)["fills"]
+    assert (compact["policy"], guide["policy"]) == ("ringleaf", "ringleaf-guide")
+    assert compact["churn"]["allocated"] > guide["churn"]["allocated"]
+
+
 def test_without_the_solver_there_is_no_bound_by_the_rule(
     ringleaf: Ringleaf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

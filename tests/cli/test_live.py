@@ -21,6 +21,7 @@ from ringleaf.model.fault import Cause, Deletion, Fault, Record
 from ringleaf.model.run_time import Similarity
 from tests.kube.stage import LEARNING, NPU, Stage, node, pod
 from tests.kube.test_repair import report
+from tests.kube.test_warnings import LABELS, NOT_NAMED, TWO, under_leaves
 
 Plain = dict[str, Any]
 
@@ -250,6 +251,22 @@ def test_plan_in_json_names_the_jobs_of_which_the_end_of_one_is_enough() -> None
     (found,) = plain_answer(asked(stage, manifest("new", 8)))["decisions"]
 
     assert found["enough-to-end"] == ("pod default/one", "pod default/two")
+
+
+def test_d40_plan_warns_of_a_framework_that_the_vendor_does_not_name(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    group, *pods = gang("new", 2)
+    for each in pods:
+        each["metadata"]["labels"] = LABELS
+
+    answer = asked(under_leaves(TWO), group, *pods)
+    print_answer(answer)
+
+    assert answer.satisfied
+    assert NOT_NAMED in " ".join(capfd.readouterr().out.split())
+    (found,) = plain_answer(answer)["decisions"]
+    assert [*found["warnings"]] == [NOT_NAMED]
 
 
 # Explain.

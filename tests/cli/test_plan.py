@@ -350,6 +350,35 @@ def test_warnings_of_a_decision_are_shown(ringleaf: Ringleaf, scenario: Write) -
     )
 
 
+FRAMEWORK = """
+settings: {nslb-version: "2.0"}
+nodes:
+  - {name: a0, product: atlas-800t-a2, leaf: A}
+  - {name: a1, product: atlas-800t-a2, leaf: A}
+jobs:
+  - name: j
+    replicas: 2
+    chips: 8
+    tor-affinity: large-model-schema
+    framework: mindspore
+"""
+
+
+@pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
+def test_d40_plan_warns_of_a_framework_that_the_vendor_does_not_name(
+    framework: str, ringleaf: Ringleaf, scenario: Write
+) -> None:
+    file = scenario(FRAMEWORK.replace("mindspore", framework))
+    done = ringleaf("plan", file)
+    (found,) = json.loads(ringleaf("plan", file, "--json").out)["decisions"]
+
+    told = f"not for framework '{framework}'; it is placed by the same rule"
+    warns = framework == "mindspore"
+    assert done.status == 0
+    assert (told in " ".join(done.lines)) == warns
+    assert [told in each for each in found.get("warnings", [])] == [True] * warns
+
+
 def test_without_a_terminal_there_are_no_colours(
     ringleaf: Ringleaf, scenario: Write
 ) -> None:

@@ -16,7 +16,9 @@ PARAMETERS: Final = keyed(
     Argument("nodes-per-leaf", ArgumentKind.WHOLE, None, "Nodes per leaf.", 1,
              without="the size of the largest leaf"),
     Argument("leaf-choice", ArgumentKind.CHOICE, LeafChoice.COMPACT.value,
-             "How leaves are chosen for a job in 1.0 (D36).",
+             "How leaves are chosen for a job in 1.0; in 2.0, whether a job of as "
+             "many pods as a leaf has nodes may go under a leaf that other jobs "
+             "cross (D36).",
              choices=tuple(LeafChoice)),
     switch("share-common-leaves",
             "Whether common jobs may cross leaves that carry common jobs only (D12).",

@@ -15,12 +15,16 @@ class JobRequests(StrEnum):
 
 
 class LeafChoice(StrEnum):
-    """Which leaves a job takes in 1.0 (decision D36)."""
+    """Which leaves a job takes in 1.0 (decision D36).
+
+    In 2.0 it says whether a job of as many pods as a leaf has nodes may go under a leaf
+    that other jobs cross.
+    """
 
     COMPACT = "compact"
     """Complete leaves of any size, and what is left where it fits most tightly."""
     GUIDE = "guide"
-    """The vendor's choice, with one size for all leaves."""
+    """The vendor's choice, with one size for all leaves; in 2.0 such a job may not."""
 
 
 class SwitchMode(StrEnum):
@@ -74,7 +78,7 @@ class Settings(Struct, frozen=True):
         switch_mode: ``nslb-version``, unless ``tor-level`` says single-layer.
         shared_leaves: Shared leaves one foundation job may use (``shared-tor-num``).
         nodes_per_leaf: M; without it the size of the largest leaf.
-        leaf_choice: See ``LeafChoice``; for 1.0.
+        leaf_choice: See ``LeafChoice``.
         share_common_leaves: Common jobs may cross leaves of common jobs (D12).
         superpod_size: Nodes of a SuperPoD (``super-pod-size``).
         reserve_nodes: Nodes of a SuperPoD kept back for repairs.
