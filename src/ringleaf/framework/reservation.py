@@ -1,8 +1,8 @@
 """A reservation: the nodes and chips where a waiting job will start.
 
 What of it is free already is held in the cluster by the owner of the
-reservation, so that no other job finds it free, and the leaves that the job will cross count as crossed.
-What is not free yet is held as soon as it is.
+reservation, so that no other job finds it free, and the leaves that the job will cross
+count as crossed. What is not free yet is held as soon as it is.
 """
 
 from collections import Counter

@@ -6,7 +6,8 @@ The rules are ``ringleaf.policies``. The hooks of the plugin in the Ascend 910 g
 - AddPredicateFn: ``policies.fit.node_ranks`` has no rank for nodes whose free chips are
   not wired together;
 - AddBatchNodeOrderFn: ``framework.node_ranking`` keeps the nodes in the order of
-  ranks, and ``points_of`` turns ranks into scores where scores are summed (``sum-scores``);
+  ranks, and ``points_of`` turns ranks into scores where scores are summed
+  (``sum-scores``);
 - AddEventHandler: ``Statement.allocate`` holds the chips at the moment they are chosen
   (D18), so no two pods are ever given the same.
 
