@@ -34,8 +34,8 @@ def plural(noun: str) -> str:
     return noun + ("es" if noun.endswith("sh") else "s")
 
 
-def need_words(request: Request) -> str:
-    """What a node must have free for one replica.
+def need_words(request: Request, *, names_node: bool = True) -> str:
+    """What a node must have free for one replica; *names_node* adds that it is one.
 
     >>> from ringleaf.model.job import Job
     >>> from ringleaf.policies.fit import request_of
@@ -43,18 +43,23 @@ def need_words(request: Request) -> str:
     >>> job = Job("j", PRODUCTS["atlas-800-9000"], 2)
     >>> need_words(request_of(job))
     '2 free chips in one ring'
+    >>> job = Job("j", PRODUCTS["atlas-800-9000"], 1)
+    >>> [need_words(request_of(job), names_node=says) for says in (True, False)]
+    ['1 free chip on one node', '1 free chip']
     """
     row, group = request.row, request.product.group
     if row is NO_CHIPS:
         return "a node that takes pods"
     chips = counted(row.asked, "free chip")
     if row.halves:
-        return f"{row.asked // 2} free chips in each {group} of one node"
+        return (
+            f"{row.asked // 2} free chips in each {group}" + " of one node" * names_node
+        )
     across = set(row.rest) >= set(range(1, row.width + 1))
     if row.asked == 1 or across or row.width >= request.product.chips:
-        return f"{chips} on one node"
+        return chips + " on one node" * names_node
     if row.asked <= row.width:
         return f"{chips} in one {group}"
     n_groups, odd = divmod(row.asked, row.width)
     whole = counted(n_groups, f"completely free {group}")
-    return f"{whole}{' and 1 free chip' * odd} of one node"
+    return f"{whole}{' and 1 free chip' * odd}{' of one node' * names_node}"

@@ -102,15 +102,10 @@ def switch_obstacle(
     short = job.min_chip_pods - len(ground.nodes)
     if short > 0 and not stays_inside(job, settings):
         more = counted(short, "more node")
-        ways.append(f"needs {more} with {need_of(request)}")
+        ways.append(f"needs {more} with {need_words(request, names_node=False)}")
     ways += _smaller(ground, job, settings)
     jobs = _crossing(cluster, closed.nonzero()[0].tolist())
     return Obstacle(because, tuple(ways), tuple(jobs))
-
-
-def need_of(request: Request) -> str:
-    """What a node must have, said of nodes."""
-    return need_words(request).removesuffix(" on one node").removesuffix(" of one node")
 
 
 def closed_leaves(ground: LeafTable, job: Job, settings: Settings) -> Flags:

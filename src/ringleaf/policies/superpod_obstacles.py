@@ -17,7 +17,7 @@ from ringleaf.policies.admission import is_legal
 from ringleaf.policies.counting import counted, need_words, plural
 from ringleaf.policies.fit import Request
 from ringleaf.policies.gang import NodeAssignment, block_layout
-from ringleaf.policies.obstacles import MAX_TRIES, Obstacle, few, need_of, stays_inside
+from ringleaf.policies.obstacles import MAX_TRIES, Obstacle, few, stays_inside
 from ringleaf.policies.repair import missing_replicas, without_pods
 from ringleaf.policies.superpods import BlockLayout, superpods_of
 from ringleaf.policies.switches import (
@@ -44,7 +44,8 @@ def superpod_obstacle(
     if (short := cut.nodes - sum(free.values())) > 0:
         healthy = " with a healthy network" * request.heeds_network
         more = counted(short, "more node")
-        ways.append(f"needs {more} with {need_of(request)}{healthy}")
+        need = need_words(request, names_node=False)
+        ways.append(f"needs {more} with {need}{healthy}")
     cuts = islice(_other_cuts(job, settings), MAX_TRIES)
     others = tuple((_cut_words(other), other) for other in cuts)
     return Obstacle(because, tuple(ways), others=others)
