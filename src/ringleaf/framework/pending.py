@@ -70,7 +70,7 @@ class PendingJobs:
         """A job that did not run waits for its time to come."""
         self.backoff[job_state.job.name] = job_state
         again_s = ceil(not_before - self._framework.state.now)
-        why = QueueReason(PendingCause.BACKOFF, detail=str(again_s))
+        why = QueueReason(PendingCause.BACKOFF, retry_s=again_s)
         self._reports.report_pending(job_state, why)
 
     def admit(self, job_state: JobState) -> None:

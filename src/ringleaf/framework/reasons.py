@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.model.demand import amount_words
 
@@ -48,7 +49,7 @@ _WORDS: Final[Mapping[PendingCause, str]] = MappingProxyType(
         PendingCause.CLUSTER_FULL: (
             "not admitted: running and admitted jobs fill the cluster"
         ),
-        PendingCause.BACKOFF: "its pods did not run, it is retried in {detail} s",
+        PendingCause.BACKOFF: "its pods did not run, it is retried in {retry_s} s",
         PendingCause.BEHIND: "other jobs of queue {queue!r} are ahead of it",
         PendingCause.REFUSED: "{detail}",
     }
@@ -97,7 +98,8 @@ class QueueReason(Struct, frozen=True):
         cause: What it is.
         queue: Its queue.
         shortage: What the queue has too little of, as far as that is known.
-        detail: What a plugin said, or seconds.
+        detail: What a plugin said.
+        retry_s: Seconds after which the job is tried again.
 
     """
 
@@ -105,6 +107,7 @@ class QueueReason(Struct, frozen=True):
     queue: str = ""
     shortage: Shortage | None = None
     detail: str = ""
+    retry_s: int = 0
 
     @property
     def words(self) -> str:
@@ -116,12 +119,16 @@ class QueueReason(Struct, frozen=True):
         >>> QueueReason(PendingCause.NO_ROOM, "a", few).words
         "queue 'a' has no room: 96 of 128 chips used, job wants 64"
         """
-        said = _WORDS[self.cause].format(queue=self.queue, detail=self.detail)
+        said = _WORDS[self.cause].format(
+            queue=self.queue, detail=self.detail, retry_s=self.retry_s
+        )
         return said if self.shortage is None else f"{said}: {self.shortage.words}"
 
     def is_like(self, other: "QueueReason | None") -> bool:
-        """Whether both say the same, but for figures: then it is no news."""
-        if other is None:
-            return False
-        own = self.cause, self.queue, self.detail
-        return own == (other.cause, other.queue, other.detail)
+        """Whether both say the same, but for a shortage: then it is no news."""
+        return other is not None and self.plain == other.plain
+
+    @property
+    def plain(self) -> "QueueReason":
+        """The reason without the figures of its shortage."""
+        return self if self.shortage is None else replace(self, shortage=None)

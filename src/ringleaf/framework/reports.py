@@ -63,7 +63,7 @@ class Reports:
                 return
             begin = f"job {job.name!r} waits: needs {job.wanted}; "
             behind = behind or why.cause is PendingCause.CLUSTER_FULL
-            told, key = begin + why.words, begin + replace(why, shortage=None).words
+            told, key = begin + why.words, begin + why.plain.words
             self.report(job_state, Verdict.WAITING, told, behind=behind, key=key)
             job_state.history.why = why
             return
