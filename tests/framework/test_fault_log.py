@@ -6,12 +6,21 @@ from msgspec.structs import replace
 from ringleaf.framework import fault_log
 from ringleaf.framework.fault_log import FaultLog, News, Stage
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause, Down, Fault, PodFault
+from ringleaf.model.fault import (
+    Cause,
+    Down,
+    Fault,
+    FaultKey,
+    Part,
+    PartKind,
+    PodFault,
+)
 from ringleaf.policies.products import PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
 WELL = Node("n0", A2, 8, 0xFF)
 CHIP_3 = replace(WELL, faulty=0b1000, unhealthy=0b1000)
+KEY_OF_CHIP_3 = FaultKey("n0", Cause.CHIP, Part(PartKind.CHIP, 3))
 DAY = 24 * 3600.0
 
 
@@ -86,7 +95,7 @@ def test_a_node_that_goes_is_a_fault_until_it_is_back_and_its_chips_are_none(
     book.node_quarantined("n0", "UnexpectedAdmissionError", 2.0)
     book.nodes_changed(CHIP_3, None, 3.0)
 
-    assert [*book.open] == [("n0", Cause.NODE, "")]
+    assert [*book.open] == [FaultKey("n0", Cause.NODE)]
     assert {each.cause for each in book.recent} == {Cause.CHIP, Cause.REFUSAL}
     book.nodes_changed(None, WELL, 4.0)
     assert not book.open
@@ -117,7 +126,7 @@ def test_a_node_that_came_back_and_fell_ill_again_is_not_forgotten(
     book.nodes_changed(None, lost, 2.0)
     book.nodes_changed(None, replace(WELL, name="n1"), 2 * DAY)
 
-    assert [*book.open] == [("n0", Cause.NODE, "")]
+    assert [*book.open] == [FaultKey("n0", Cause.NODE)]
 
 
 def test_a_change_from_no_node_to_no_node_is_ignored(book: FaultLog) -> None:
@@ -178,9 +187,9 @@ def test_a_node_is_quarantined_until_it_is_released(book: FaultLog) -> None:
 
 def test_the_first_deletion_counts_and_every_job_is_named_once(book: FaultLog) -> None:
     book.nodes_changed(None, CHIP_3, 1.0)
-    key = ("n0", Cause.CHIP, "chip 3")
+    key = KEY_OF_CHIP_3
 
-    book.acted([key, ("n9", Cause.NODE, "")], "a", 2.0)
+    book.acted([key, FaultKey("n9", Cause.NODE)], "a", 2.0)
     book.acted([key], "b", 3.0)
     version = book.version
     book.acted([key], "a", 4.0)
@@ -191,7 +200,7 @@ def test_the_first_deletion_counts_and_every_job_is_named_once(book: FaultLog) -
 
 def test_times_of_a_clock_that_goes_back_are_still_a_life(book: FaultLog) -> None:
     book.nodes_changed(None, CHIP_3, 10.0)
-    book.acted([("n0", Cause.CHIP, "chip 3")], "a", 8.0)
+    book.acted([KEY_OF_CHIP_3], "a", 8.0)
     book.nodes_changed(CHIP_3, WELL, 7.0)
 
     (fault,) = book.recent
@@ -206,10 +215,10 @@ def test_a_pod_ails_because_of_its_own_chips_its_node_and_itself(
     book.pods_ail("a", [PodFault(2, Cause.SUB_HEALTH, "n0")], 1.0)
 
     chip = PodFault(2, Cause.CHIP, "n0")
-    assert [key[2] for key in book.keys_about("a", chip)] == ["chip 3", "chip 4"]
-    assert [key[2] for key in book.keys_about("a", chip, [4, 5])] == ["chip 4"]
+    assert [str(key.part) for key in book.keys_about("a", chip)] == ["chip 3", "chip 4"]
+    assert [str(key.part) for key in book.keys_about("a", chip, [4, 5])] == ["chip 4"]
     weak = PodFault(2, Cause.SUB_HEALTH, "n0")
-    parts = [key[2] for key in book.keys_about("a", weak, [4])]
+    parts = [str(key.part) for key in book.keys_about("a", weak, [4])]
     assert parts == ["pod 2", "switch"]
     assert book.keys_about("a", PodFault(1, Cause.POD, "n0")) == ()
 
@@ -218,7 +227,7 @@ def test_news_come_in_order_with_their_durations(book: FaultLog) -> None:
     book.nodes_changed(None, WELL, 0.0)
     before = book.version
     book.nodes_changed(WELL, CHIP_3, 1.0)
-    book.acted([("n0", Cause.CHIP, "chip 3")], "a", 3.0)
+    book.acted([KEY_OF_CHIP_3], "a", 3.0)
     book.nodes_changed(CHIP_3, WELL, 8.0)
 
     reported = [(each.stage, each.lasted_s) for each in book.news(before)]
@@ -299,7 +308,7 @@ def test_what_is_known_is_no_news(book: FaultLog) -> None:
 
 def test_two_halves_of_a_life_are_one(book: FaultLog) -> None:
     book.nodes_changed(None, CHIP_3, 10.0)
-    book.acted([("n0", Cause.CHIP, "chip 3")], "b", 11.0)
+    book.acted([KEY_OF_CHIP_3], "b", 11.0)
     book.known(WRITTEN[:1], 12.0)
 
     (fault,) = book.open.values()
@@ -310,7 +319,7 @@ def test_a_life_begins_as_it_was_written_although_clocks_differ(
     book: FaultLog,
 ) -> None:
     book.nodes_changed(None, CHIP_3, 0.5)
-    book.acted([("n0", Cause.CHIP, "chip 3")], "b", 0.75)
+    book.acted([KEY_OF_CHIP_3], "b", 0.75)
     book.known([replace(WRITTEN[0], acted=None, jobs=())], 0.5)
 
     (fault,) = book.open.values()
@@ -348,3 +357,27 @@ def test_many_that_are_given_up_at_once_are_given_up(book: FaultLog) -> None:
 
     assert not book.open
     assert len(book.recent) == fault_log.MOST_RECENT
+
+
+@pytest.mark.parametrize("text", ["", "daemon", "switch", "chip 3", "pod 12"])
+def test_a_part_that_was_written_reads_as_the_part_that_it_was(text: str) -> None:
+    assert str(Part.read(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["lid", "chip", "pod x", "switch 1", "chip " + "9" * 99]
+)
+def test_of_a_part_that_no_node_has_the_fault_is_one_of_the_whole(text: str) -> None:
+    fault = Fault("n0", Cause.CHIP, text)
+
+    assert fault.key == FaultKey("n0", Cause.CHIP)
+
+
+def test_faults_recover_in_the_order_in_which_their_parts_are_written(
+    book: FaultLog,
+) -> None:
+    ill = replace(WELL, unhealthy=1 << 2 | 1 << 10)
+    book.nodes_changed(None, ill, 1.0)
+    book.nodes_changed(ill, WELL, 2.0)
+
+    assert [each.part for each in book.recent] == ["chip 10", "chip 2"]

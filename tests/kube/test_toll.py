@@ -12,7 +12,7 @@ from ringleaf.framework.instruction import (
 from ringleaf.framework.repair import Repair
 from ringleaf.kube.toll import NEVER_RAN, Toll
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause, Record, RestartScope
+from ringleaf.model.fault import Cause, FaultKey, Part, PartKind, Record, RestartScope
 from ringleaf.policies.products import PRODUCTS
 from tests.kube.test_page import Scene
 
@@ -101,7 +101,8 @@ def test_the_brake_holds_back_a_job_once_until_its_pods_are_deleted() -> None:
 def test_lives_of_faults_are_counted_once() -> None:
     toll = a_toll()
     toll.book.nodes_changed(None, ILL, 1.0)
-    toll.book.acted([("n0", Cause.CHIP, "chip 0")], "a", 3.0)
+    chip = FaultKey("n0", Cause.CHIP, Part(PartKind.CHIP, 0))
+    toll.book.acted([chip], "a", 3.0)
     toll.note([], 3.0)
     toll.note([], 4.0)
     toll.book.nodes_changed(ILL, WELL, 11.0)

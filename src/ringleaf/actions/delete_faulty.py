@@ -6,7 +6,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.fault_log import FaultKey
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
@@ -19,6 +18,7 @@ from ringleaf.framework.repair import Repair
 from ringleaf.model.fault import (
     Cause,
     Down,
+    FaultKey,
     PodFault,
     Record,
     RestartScope,

@@ -21,6 +21,8 @@ from ringleaf.model.fault import (
     Cause,
     Fault,
     FaultMode,
+    Part,
+    PartKind,
     RestartScope,
     SubHealth,
 )
@@ -129,10 +131,10 @@ class Damage:
 
     def pods_of(self, fault: Fault) -> dict[str, list[int]]:
         """Job -> its pods that are on it."""
-        if fault.part.startswith("pod "):
-            number = int(fault.part.removeprefix("pod "))
-            return {fault.where: [number]}
-        chip = int(fault.part[5:]) if fault.part.startswith("chip ") else None
+        part = fault.key.part
+        if fault.key.is_of_pod:
+            return {fault.where: [part.number]}
+        chip = part.number if part.kind is PartKind.CHIP else None
         found: dict[str, list[int]] = {}
         for job, holding in self._on.get(fault.where, ()):
             if chip is None or holding.chips >> chip & 1:
@@ -397,9 +399,7 @@ def ailment_words(ailment: Plain) -> str:
 
 def summary_of(engine: Engine) -> Plain:
     """How many faults there are, and how many repairs."""
-    nodes = {
-        where for where, _cause, part in engine.fault_log.open if not is_of_pod(part)
-    }
+    nodes = {key.where for key in engine.fault_log.open if not key.is_of_pod}
     braked = sum(each.rate_limited for each in engine.repairs.values())
     return {
         "open": len(engine.fault_log.open),
@@ -411,4 +411,4 @@ def summary_of(engine: Engine) -> Plain:
 
 def is_of_pod(part: str) -> bool:
     """Whether a pod has a fault, and not its node."""
-    return part.startswith("pod ")
+    return Part.read(part).kind is PartKind.POD

@@ -20,10 +20,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause, Down, Fault, PodFault
+from ringleaf.model.fault import (
+    Cause,
+    Down,
+    Fault,
+    FaultKey,
+    Part,
+    PartKind,
+    PodFault,
+)
 from ringleaf.model.mask import chips_of
-
-FaultKey = tuple[str, Cause, str]
 
 MOST_RECENT: Final = 1_000
 """Recovered faults that are kept, of the newest."""
@@ -34,10 +40,11 @@ MOST_NEWS: Final = 20_000
 
 POD_CAUSES: Final = frozenset({Cause.POD, Cause.RELATION, Cause.SUB_HEALTH})
 """What pods have by themselves; everything else follows from their nodes."""
-_DOWN_PARTS: Final[Mapping[Down | None, str]] = MappingProxyType(
-    {Down.DAEMON: "daemon", Down.SWITCH: "switch", Down.NOT_READY: "", None: ""}
+_WHOLE: Final = Part()
+_SWITCH: Final = Part(PartKind.SWITCH)
+_DOWN_PARTS: Final[Mapping[Down, Part]] = MappingProxyType(
+    {Down.DAEMON: Part(PartKind.DAEMON), Down.SWITCH: _SWITCH}
 )
-_POD: Final = "pod "
 
 
 class Stage(StrEnum):
@@ -69,16 +76,6 @@ class News(Struct, frozen=True):
         return (self.fault.seen if at is None else at) - self.fault.seen
 
 
-def chip_part(chip: int) -> str:
-    """What a chip is called as a part of its node."""
-    return f"chip {chip}"
-
-
-def pod_part(replica: int) -> str:
-    """What a pod is called as a part of its job."""
-    return f"{_POD}{replica}"
-
-
 def faults_of(node: Node) -> Iterator[FaultKey]:
     """What is wrong with a node, by what its edges say of it.
 
@@ -86,18 +83,19 @@ def faults_of(node: Node) -> Iterator[FaultKey]:
     """
     name = node.name
     if node.down is not None or not node.ready:
-        yield name, Cause.NODE, _DOWN_PARTS[node.down]
+        part = _WHOLE if node.down is None else _DOWN_PARTS.get(node.down, _WHOLE)
+        yield FaultKey(name, Cause.NODE, part)
     for cause, mask in (
         (Cause.CHIP, node.unhealthy),
         (Cause.NETWORK, node.network_faulty),
         (Cause.SUB_HEALTH, node.weak),
     ):
         for chip in chips_of(mask):
-            yield name, cause, chip_part(chip)
+            yield FaultKey(name, cause, Part(PartKind.CHIP, chip))
     if node.weak_switch:
-        yield name, Cause.SUB_HEALTH, "switch"
+        yield FaultKey(name, Cause.SUB_HEALTH, _SWITCH)
     elif node.sub_healthy and not node.weak:
-        yield name, Cause.SUB_HEALTH, ""
+        yield FaultKey(name, Cause.SUB_HEALTH)
 
 
 class FaultLog:
@@ -147,13 +145,13 @@ class FaultLog:
         self, job: str, ailment: PodFault, chips: Iterable[int] | None = None
     ) -> tuple[FaultKey, ...]:
         """The open faults for which a pod of *job* ails; of chips, only of its own."""
-        own = job, ailment.cause, pod_part(ailment.replica)
+        own = FaultKey(job, ailment.cause, Part(PartKind.POD, ailment.replica))
         found = [own] if own in self._open else []
-        held = None if chips is None else {chip_part(chip) for chip in chips}
+        held = None if chips is None else {*chips}
         for key in self._of.get(ailment.node, ()):
-            _node, cause, part = key
-            is_held = held is None or part in held or not part.startswith("chip ")
-            if cause is ailment.cause and is_held and not part.startswith(_POD):
+            is_chip = key.part.kind is PartKind.CHIP
+            is_held = held is None or not is_chip or key.part.number in held
+            if key.cause is ailment.cause and is_held and not key.is_of_pod:
                 found.append(key)
         return tuple(found)
 
@@ -180,13 +178,13 @@ class FaultLog:
         if node is None:
             return
         name = node.name
-        current = {key for key in self._of.get(name, ()) if not _is_of_pod(key)}
+        current = {key for key in self._of.get(name, ()) if not key.is_of_pod}
         if after is None:
-            gone = name, Cause.NODE, ""
+            gone = FaultKey(name, Cause.NODE)
             self._settle(current, {gone}, now)
             self._doubt_until(gone, now + RECENT_S)
         else:
-            aside = {key for key in current if key[1] is Cause.REFUSAL}
+            aside = {key for key in current if key.cause is Cause.REFUSAL}
             self._settle(current - aside, {*faults_of(after)}, now)
             for key in current - aside:
                 self._doubt.pop(key, None)
@@ -198,9 +196,9 @@ class FaultLog:
         Of a job that is gone it is ``job_gone``.
         """
         self._tidy(now)
-        current = {key for key in self._of.get(job, ()) if _is_of_pod(key)}
+        current = {key for key in self._of.get(job, ()) if key.is_of_pod}
         wanted = {
-            (job, each.cause, pod_part(each.replica))
+            FaultKey(job, each.cause, Part(PartKind.POD, each.replica))
             for each in ailments
             if each.cause in POD_CAUSES
         }
@@ -219,7 +217,7 @@ class FaultLog:
     ) -> None:
         """A node refuses pods, and gets none until *until*."""
         self._tidy(now)
-        key = node, Cause.REFUSAL, ""
+        key = FaultKey(node, Cause.REFUSAL)
         self._doubt.pop(key, None)
         known = self._open.get(key)
         if known is None:
@@ -230,7 +228,7 @@ class FaultLog:
     def taken_back(self, node: str, now: float) -> None:
         """A node gets pods again."""
         self._tidy(now)
-        self._settle({(node, Cause.REFUSAL, "")} & self._open.keys(), set(), now)
+        self._settle({FaultKey(node, Cause.REFUSAL)} & self._open.keys(), set(), now)
 
     def acted(self, keys: Iterable[FaultKey], job: str, now: float) -> None:
         """Pods of *job* are deleted because of faults; of those that are open."""
@@ -275,7 +273,7 @@ class FaultLog:
                 self._change(told)
             return told
         refuses = fault.cause is Cause.REFUSAL
-        is_told = (fault.where, _is_of_pod(key)) in self._heard and not refuses
+        is_told = (fault.where, key.is_of_pod) in self._heard and not refuses
         if is_told or (refuses and fault.until is not None and fault.until <= now):
             latest = max(now, fault.seen, fault.acted or 0.0)
             return replace(fault, recovered=latest)
@@ -300,7 +298,7 @@ class FaultLog:
     ) -> None:
         where, cause, part = key
         self._change(
-            Fault(where, cause, part, seen=now, why=why, until=until), Stage.SEEN
+            Fault(where, cause, str(part), seen=now, why=why, until=until), Stage.SEEN
         )
 
     def _end(self, key: FaultKey, now: float) -> None:
@@ -341,16 +339,12 @@ class FaultLog:
             until, key = heappop(self._doubts)
             if self._doubt.get(key) == until:
                 self._end(key, now)
-                self._heard.discard((key[0], _is_of_pod(key)))
+                self._heard.discard((key.where, key.is_of_pod))
         recent = self._recent
         while recent and (
             len(recent) > MOST_RECENT or _age(recent[0]) < now - RECENT_S
         ):
             recent.popleft()
-
-
-def _is_of_pod(key: FaultKey) -> bool:
-    return key[2].startswith(_POD)
 
 
 def _age(fault: Fault) -> float:

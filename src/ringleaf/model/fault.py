@@ -4,7 +4,9 @@ The words of causes and of ``fault-scheduling`` are the vendor's: other componen
 and write them.
 """
 
+import re
 from enum import StrEnum
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -152,13 +154,69 @@ class Deletion(Struct, frozen=True, order=True):
     pods: int
 
 
+class PartKind(StrEnum):
+    """What of a node or of a job is faulty."""
+
+    WHOLE = ""
+    CHIP = "chip"
+    DAEMON = "daemon"
+    SWITCH = "switch"
+    POD = "pod"
+
+
+_NUMBERED: Final = re.compile(r"(chip|pod) (\d{1,9})")
+_ALONE: Final = {
+    str(each): each for each in (PartKind.WHOLE, PartKind.DAEMON, PartKind.SWITCH)
+}
+"""The parts of which a node has no more than one, by their words."""
+
+
+class Part(Struct, frozen=True):
+    """One part of a node or of a job, by its kind and its number."""
+
+    kind: PartKind = PartKind.WHOLE
+    number: int = 0
+
+    @classmethod
+    def read(cls, text: str) -> "Part":
+        """The part of which *text* was written; the whole of what has no such part.
+
+        >>> Part.read("chip 3"), str(Part.read("pod 12")), Part.read("lid").kind.name
+        (Part(kind=<PartKind.CHIP: 'chip'>, number=3), 'pod 12', 'WHOLE')
+        """
+        if numbered := _NUMBERED.fullmatch(text):
+            return cls(PartKind(numbered[1]), int(numbered[2]))
+        return cls(_ALONE.get(text, PartKind.WHOLE))
+
+    def __str__(self) -> str:
+        alone = self.kind in _ALONE
+        return str(self.kind) if alone else f"{self.kind} {self.number}"
+
+    def __lt__(self, other: "Part") -> bool:
+        return str(self) < str(other)
+
+
+class FaultKey(NamedTuple):
+    """What a fault is: the node or the job, the cause, and the part of it."""
+
+    where: str
+    cause: Cause
+    part: Part = Part()
+
+    @property
+    def is_of_pod(self) -> bool:
+        """Whether a pod has the fault, and not its node."""
+        return self.part.kind is PartKind.POD
+
+
 class Fault(Struct, frozen=True):
     """The life of one fault: seen, acted on, recovered.
 
     Args:
         where: The node, or of a pod its job.
         cause: What is wrong.
-        part: What of it: ``chip 3``, ``switch``, ``pod 2``; empty for a whole node.
+        part: What of it, as it is written: ``chip 3``, ``switch``, ``pod 2``; empty for
+            a whole node.
         seen: When it was first seen.
         acted: When pods were first deleted because of it.
         recovered: When it was no longer so.
@@ -179,6 +237,6 @@ class Fault(Struct, frozen=True):
     until: float | None = None
 
     @property
-    def key(self) -> tuple[str, Cause, str]:
+    def key(self) -> FaultKey:
         """What it is; one that comes back after it recovered is another."""
-        return self.where, self.cause, self.part
+        return FaultKey(self.where, self.cause, Part.read(self.part))
