@@ -13,6 +13,7 @@ from ringleaf.framework.plugin import (
     EVENTS,
     HOOKS,
     Plugin,
+    PluginSettings,
     Victim,
     Vote,
     defines,
@@ -132,6 +133,13 @@ def test_which_plugins_judge_each_job_by_itself(
 
 def test_a_plugin_is_asked_for_victims_again_unless_it_says_otherwise() -> None:
     assert not Plugin(Stage().view, {}).still_reclaimable([], [])
+
+
+def test_a_plugin_without_settings_finds_its_arguments_by_their_keys() -> None:
+    plugin = Plugin(Stage().view, {"zone": "dark"})
+
+    assert plugin.values == {"zone": "dark"}
+    assert plugin.settings == PluginSettings()
 
 
 def test_what_one_pod_uses() -> None:

@@ -96,7 +96,7 @@ class JobLifecycle:
     def shares_changed(self, queue: str) -> None:
         """More or less is requested in *queue*: queues may exceed their shares now."""
         cycle = self._cycle
-        if "reclaim" in cycle.framework.conf.actions:
+        if cycle.framework.reclaims:
             cycle.changes.note(Change.VICTIMS_CHANGED)
             self._asks_more.add(queue)
 

@@ -357,7 +357,7 @@ class Cycle:
         with their victims before, they cannot use with these.
         """
         self.pods_started()
-        if "preempt" in self.framework.conf.actions:
+        if self.framework.preempts:
             self.eviction.outranked_now(job)
 
     def pods_started(self) -> None:

@@ -67,9 +67,19 @@ class Framework:
         return "enqueue" in self.conf.actions
 
     @property
+    def preempts(self) -> bool:
+        """Whether jobs may be evicted for others of their queue."""
+        return "preempt" in self.conf.actions
+
+    @property
+    def reclaims(self) -> bool:
+        """Whether jobs may be evicted for those of other queues."""
+        return "reclaim" in self.conf.actions
+
+    @property
     def evicts(self) -> bool:
         """Whether jobs may be evicted for others."""
-        return "preempt" in self.conf.actions or "reclaim" in self.conf.actions
+        return self.preempts or self.reclaims
 
 
 def session_over(state: SchedulerState, conf: Conf, votes: Votes) -> Session:
@@ -79,7 +89,7 @@ def session_over(state: SchedulerState, conf: Conf, votes: Votes) -> Session:
         conf.settings,
         scorer=partial(_scorer, state, votes),
         bars=votes.predicate,
-        sum_scores=any(plugin.sums_scores for plugin in votes.plugins.values()),
+        sum_scores=votes.sums_scores,
     )
 
 

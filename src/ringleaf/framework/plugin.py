@@ -14,13 +14,14 @@ Source: Volcano ``pkg/scheduler/framework/session_plugins.go`` for the questions
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, Self
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.structs import fields
 from numpy.typing import NDArray
 
-from ringleaf.config.arguments import Argument, Value
+from ringleaf.config.arguments import ANY_RESOURCE, Argument, Value, by_resource
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.state import SchedulerState
 from ringleaf.model.amounts import NONE, Amounts
@@ -58,6 +59,31 @@ class Victim(Struct, frozen=True):
     replica: int
 
 
+class PluginSettings(Struct, frozen=True):
+    """The arguments of a plugin, by their types; many plugins take none.
+
+    A field has the name of its argument, or is renamed to it. A field whose argument
+    ends in ``<resource>`` has the values of all such arguments, by resource.
+    """
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Value]) -> Self:
+        """The settings of which *arguments* are the values.
+
+        >>> class Limits(PluginSettings, frozen=True, rename={"by": "most.<resource>"}):
+        ...     most: int
+        ...     by: dict[str, int]
+        >>> Limits.of({"most": 3, "most.cpu": 2})
+        Limits(most=3, by={'cpu': 2})
+        """
+        given: dict[str, object] = dict(arguments)
+        for each in fields(cls):
+            if each.encode_name.endswith(ANY_RESOURCE):
+                prefix = each.encode_name.removesuffix(ANY_RESOURCE)
+                given[each.encode_name] = by_resource(arguments, prefix)
+        return convert(given, cls)
+
+
 class Plugin:
     """One voter, made once and kept as long as its configuration.
 
@@ -70,6 +96,8 @@ class Plugin:
     """What it does, in one sentence, for ``ringleaf check-conf``."""
     arguments: ClassVar[Mapping[str, Argument]] = MappingProxyType({})
     """The arguments it takes, by key; others are refused."""
+    Settings: ClassVar[type[PluginSettings]] = PluginSettings
+    """The same as a value: what ``settings`` is."""
     per_job: ClassVar[frozenset[str]] = frozenset()
     """Its votes on victims (``Preemptable``, ``Reclaimable``) that judge each job by
     itself: by how that job stands, and by what the evictor asks and its priority. Such
@@ -78,13 +106,16 @@ class Plugin:
     """Its votes on victims for which nothing of the evictor counts but its queue and
     its priority. Such a vote is shared by evictors that ask for different things."""
 
+    settings: PluginSettings
     sums_scores: bool = False
     """Whether the affinity rank is a score among those of other plugins."""
 
     def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         self.view = view
+        self.settings = self.Settings.of(arguments)
+        """What is configured, or the default."""
         self.values = arguments
-        """Every argument with its value, set or by default."""
+        """The same by the keys of arguments, for plugins without ``Settings``."""
 
     @classmethod
     def votes(cls) -> tuple[str, ...]:

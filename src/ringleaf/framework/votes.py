@@ -197,6 +197,11 @@ class Votes:
         """What jobs of *queue* may use that are admitted, by the strictest plugin."""
         return _least(each.admission_limits(queue) for each in self.plugins.values())
 
+    @property
+    def sums_scores(self) -> bool:
+        """Whether the affinity rank is a score among others, to any plugin."""
+        return any(each.sums_scores for each in self.plugins.values())
+
     def preemptive(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether others may be evicted for such a pod, to every plugin."""
         return all(may(queue, amounts) for may in self._hooks["Preemptive"])

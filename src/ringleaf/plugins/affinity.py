@@ -15,20 +15,30 @@ A session places by these rules whether the plugin is configured or not.
 """
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from ringleaf.config.arguments import Value
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.plugin import Plugin
+from ringleaf.framework.plugin import Plugin, PluginSettings
 from ringleaf.framework.state import SchedulerState
 from ringleaf.policies.admission import admit
+
+
+class AffinitySettings(PluginSettings, frozen=True, rename="kebab"):
+    """How ranks and the scores of other plugins combine."""
+
+    sum_scores: bool = False
 
 
 class Affinity(Plugin):
     """Votes by the rules of the products and of the network."""
 
+    Settings: ClassVar[type[PluginSettings]] = AffinitySettings
+    settings: AffinitySettings
+
     def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
-        self.sums_scores = arguments.get("sum-scores") is True
+        self.sums_scores = self.settings.sum_scores
 
     def job_valid(self, job_state: JobState) -> str | None:
         """Why the request contradicts the hardware."""

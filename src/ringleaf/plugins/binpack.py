@@ -10,13 +10,13 @@ Source: Volcano ``pkg/scheduler/plugins/binpack``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
-from msgspec import Struct, convert
+from msgspec import field
 
-from ringleaf.config.arguments import Value, by_resource
-from ringleaf.framework.plugin import Nodes, Plugin, Scores
+from ringleaf.config.arguments import Value
+from ringleaf.framework.plugin import Nodes, Plugin, PluginSettings, Scores
 from ringleaf.framework.state import SchedulerState
 from ringleaf.model.amounts import Amounts
 from ringleaf.model.arrays import Ints
@@ -84,13 +84,14 @@ class _Pod(NamedTuple):
 
 
 class BinpackSettings(
-    Struct,
+    PluginSettings,
     frozen=True,
     rename={
         "weight": "binpack.weight",
         "cpu": "binpack.cpu",
         "memory": "binpack.memory",
         "resources": "binpack.resources",
+        "weight_of": "binpack.resources.<resource>",
     },
 ):
     """The weight of the plugin and of resources; *resources* are further ones."""
@@ -99,24 +100,26 @@ class BinpackSettings(
     cpu: int = 1
     memory: int = 1
     resources: tuple[str, ...] = ()
+    weight_of: dict[str, int] = field(default_factory=dict)
 
 
 class Binpack(Plugin):
     """Likes nodes that a pod would fill."""
 
+    Settings: ClassVar[type[PluginSettings]] = BinpackSettings
+    settings: BinpackSettings
+
     def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
-        settings = convert(arguments, BinpackSettings)
-        own = by_resource(arguments, "binpack.resources.")
-        self._weight = settings.weight
-        self._weights = {name: own.get(name, 1) for name in settings.resources}
+        settings = self.settings
+        self._weights = {n: settings.weight_of.get(n, 1) for n in settings.resources}
         self._weights |= {"cpu": settings.cpu, "memory": settings.memory}
         self._read = (view.cluster, view.cluster.node_table.version)
         self._pods: Cache[tuple[object, ...], _Pod] = Cache(1024, 4 << 20)
 
     def node_order(self, job: Job, role: Role, nodes: Nodes) -> Scores | None:
         """How full *nodes* would be with a pod of *role*; None where nothing counts."""
-        if not self._weight:
+        if not self.settings.weight:
             return None
         cluster = self.view.cluster
         if self._read != (cluster, cluster.node_table.version):
@@ -152,7 +155,7 @@ class Binpack(Plugin):
             if (meter := self._meter(name, chip)) is not None
         ]
         weights = sum(weight for _name, _amount, weight in asked)
-        return _Pod(tuple(parts), FULL_SCORE * self._weight / max(weights, 1))
+        return _Pod(tuple(parts), FULL_SCORE * self.settings.weight / max(weights, 1))
 
     def _meter(self, name: str, chip: str) -> _Counted | _Chips | None:
         """How much nodes have of a resource; None where no node says."""

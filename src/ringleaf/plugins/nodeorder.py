@@ -28,14 +28,14 @@ tainttoleration,interpodaffinity,podtopologyspread}``; defaults and keys: Volcan
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 from weakref import ref
 
 import numpy as np
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from ringleaf.config.arguments import Value
-from ringleaf.framework.plugin import Nodes, Plugin, Scores
+from ringleaf.framework.plugin import Nodes, Plugin, PluginSettings, Scores
 from ringleaf.framework.state import SchedulerState
 from ringleaf.model.arrays import Ints
 from ringleaf.model.cache import Cache
@@ -53,7 +53,7 @@ RESOURCES: Final = {"cpu": 100, "memory": 200 * 2**20 * 1000}
 
 
 class NodeOrderSettings(
-    Struct,
+    PluginSettings,
     frozen=True,
     rename={
         "least": "leastrequested.weight",
@@ -141,9 +141,11 @@ class _Kept(Struct, frozen=True):
 class NodeOrder(Plugin):
     """Likes nodes as Kubernetes' own scheduler does."""
 
+    Settings: ClassVar[type[PluginSettings]] = NodeOrderSettings
+    settings: NodeOrderSettings
+
     def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
-        self._weights = convert(arguments, NodeOrderSettings)
         self._gauge: _Gauge | None = None
         self._kept: dict[Demand, _Kept] = {}
         self._kept_of: ref[Neighbours] | None = None
@@ -172,9 +174,9 @@ class NodeOrder(Plugin):
 
     def _minds_neighbours(self, pod: Demand) -> bool:
         """Whether a pod that comes can make a difference between nodes."""
-        likes = self._weights.pod_affinity and (pod.prefers_near or pod.prefers_apart)
+        likes = self.settings.pod_affinity and (pod.prefers_near or pod.prefers_apart)
         return bool(likes) or bool(
-            self._weights.spread and any(not x.hard for x in pod.spread)
+            self.settings.spread and any(not x.hard for x in pod.spread)
         )
 
     def _resources(self, pod: Demand, nodes: Nodes, index: Neighbours) -> Scores | None:
@@ -211,7 +213,7 @@ class NodeOrder(Plugin):
         of: _Arithmetic,
     ) -> _Number:
         """The scores of nodes with these *lines*, one for each resource."""
-        weights = self._weights
+        weights = self.settings
         left, taken, shares = 0, 0, []
         for line, plain, padded in zip(lines, asked.plain, asked.padded, strict=True):
             load = of.lesser(line.used + line.padding + padded, line.have)
@@ -252,10 +254,10 @@ class NodeOrder(Plugin):
     def _read_preferences(self, pod: Demand, index: Neighbours) -> Ints | None:
         table = self.view.cluster.node_table
         weighed = (
-            (self._weights.node_affinity, node_affinity),
-            (self._weights.taints, taint_toleration),
-            (self._weights.pod_affinity, pod_affinity),
-            (self._weights.spread, topology_spread),
+            (self.settings.node_affinity, node_affinity),
+            (self.settings.taints, taint_toleration),
+            (self.settings.pod_affinity, pod_affinity),
+            (self.settings.spread, topology_spread),
         )
         found = [
             weight * scores

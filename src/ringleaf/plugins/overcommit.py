@@ -8,28 +8,38 @@ Source: Volcano ``pkg/scheduler/plugins/overcommit``.
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import ClassVar
 
-from msgspec import Struct, convert
+from msgspec import field
 
-from ringleaf.config.arguments import Value, by_resource
+from ringleaf.config.arguments import Value
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.plugin import Plugin, Vote
+from ringleaf.framework.plugin import Plugin, PluginSettings, Vote
 from ringleaf.framework.state import SchedulerState
 
 
-class OvercommitSettings(Struct, frozen=True, rename={"factor": "overcommit-factor"}):
-    """How much may be admitted, as a multiple of the cluster's resources."""
+class OvercommitSettings(
+    PluginSettings,
+    frozen=True,
+    rename={
+        "factor": "overcommit-factor",
+        "factor_of": "overcommit-factor.<resource>",
+    },
+):
+    """How much may be admitted, as a multiple of what the cluster has."""
 
-    factor: float
+    factor: float = 1.2
+    factor_of: dict[str, float] = field(default_factory=dict)
 
 
 class Overcommit(Plugin):
     """Votes by what the whole cluster has been promised to."""
 
+    Settings: ClassVar[type[PluginSettings]] = OvercommitSettings
+    settings: OvercommitSettings
+
     def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
-        self._usual = convert(arguments, OvercommitSettings).factor
-        self._factors = by_resource(arguments, "overcommit-factor.")
         self._seen: dict[str, int] = {}
         self._most: dict[str, int] = {}
 
@@ -58,4 +68,5 @@ class Overcommit(Plugin):
 
     def _factor(self, name: str) -> Fraction:
         """The factor for a resource, exactly as it is written."""
-        return Fraction(str(self._factors.get(name, self._usual)))
+        own = self.settings.factor_of.get(name, self.settings.factor)
+        return Fraction(str(own))

@@ -11,14 +11,13 @@ Source: Volcano ``pkg/scheduler/plugins/predicates``, which wraps Kubernetes' fi
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
-from msgspec import Struct, convert
 from msgspec.structs import asdict, replace
 
 from ringleaf.config.arguments import Value
-from ringleaf.framework.plugin import Plugin
+from ringleaf.framework.plugin import Plugin, PluginSettings
 from ringleaf.framework.state import SchedulerState
 from ringleaf.model.arrays import Flags
 from ringleaf.model.demand import Demand, Match, Toleration
@@ -55,7 +54,7 @@ def without_spread(demand: Demand) -> Demand:
 
 
 class PredicateSettings(
-    Struct,
+    PluginSettings,
     frozen=True,
     rename={
         "node_affinity": "predicate.NodeAffinityEnable",
@@ -106,9 +105,12 @@ RULES: Final = (
 class Predicates(Plugin):
     """Keeps pods off nodes whose ports, pods or labels do not suit them."""
 
+    Settings: ClassVar[type[PluginSettings]] = PredicateSettings
+    settings: PredicateSettings
+
     def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:
         super().__init__(view, arguments)
-        counts = asdict(convert(arguments, PredicateSettings))
+        counts = asdict(self.settings)
         self._rules = [rule for key, rule in RULES if counts[key]]
         self._stripped = [strip for key, strip in FILTERS.items() if not counts[key]]
 
