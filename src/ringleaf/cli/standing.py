@@ -20,6 +20,7 @@ from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.outlook import Outlook, explain_node, outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import PENDING
+from ringleaf.cli.uncreated import NONE_LACK, Uncreated, uncreated_pods
 from ringleaf.explain.survey import Candidate, look_at
 from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Api
@@ -27,7 +28,7 @@ from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.look import Look, Observed, podless_words
 from ringleaf.kube.names import UID
-from ringleaf.model.decision import Placed
+from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
 from ringleaf.policies.admission import is_legal
@@ -109,26 +110,33 @@ def explain_target(
 ) -> int:
     """Explain pods of a live cluster, or what they find on one node."""
 
-    async def question(api: Api, seen: Callable[[int], None]) -> tuple[Look, str]:
-        return await look_with_lives(api, cluster, seen), api.credentials.namespace
+    async def question(
+        api: Api, seen: Callable[[int], None]
+    ) -> tuple[Look, Target, Uncreated]:
+        look = await look_with_lives(api, cluster, seen)
+        whole = target._replace(namespace=target.namespace or api.credentials.namespace)
+        asked, _groups, _waits = _asked(look, whole)
+        return look, whole, await uncreated_pods(api, look, asked)
 
-    look, namespace = ask(cluster, question)
-    if not target.namespace:
-        target = target._replace(namespace=namespace)
-    return explain_in(look, target, node, top, as_json=as_json)
+    look, target, uncreated = ask(cluster, question)
+    return explain_in(look, target, node, top, uncreated, as_json=as_json)
 
 
 def explain_in(
-    look: Look, target: Target, node: str | None, top: int, *, as_json: bool
+    look: Look,
+    target: Target,
+    node: str | None,
+    top: int,
+    uncreated: Uncreated = NONE_LACK,
+    *,
+    as_json: bool,
 ) -> int:
     """The same with the cluster as it was looked at; the exit status."""
     if node is not None and node not in look.world.nodes:
         raise BadUse(f"--node is {node!r}, want the name of a node of the cluster")
-    groups = _groups(look, target)
-    waits = [group for group in groups if _waits(group)]
-    asked = (waits or groups)[0]
+    asked, groups, waits = _asked(look, target)
     others = _others_words(target, groups, waits)
-    found = _Explained(look, asked, top)
+    found = _Explained(look, asked, top, uncreated)
     if node is not None and found.job is not None and is_legal(found.job, _rules(look)):
         return found.on_node(node, as_json=as_json)
     if as_json:
@@ -147,6 +155,13 @@ def _console(look: Look) -> PeopleConsole:
 
 def _rules(look: Look) -> Any:  # noqa: ANN401 - settings of the core
     return look.engine.view.settings
+
+
+def _asked(look: Look, target: Target) -> tuple[Group, list[Group], list[Group]]:
+    """The group that is explained, all that are meant, and those that are pending."""
+    groups = _groups(look, target)
+    waits = [group for group in groups if _waits(group)]
+    return (waits or groups)[0], groups, waits
 
 
 def _groups(look: Look, target: Target) -> list[Group]:
@@ -214,7 +229,9 @@ def _others_words(
 class _Explained:
     """One group, explained."""
 
-    def __init__(self, look: Look, group: Group, top: int) -> None:
+    def __init__(
+        self, look: Look, group: Group, top: int, uncreated: Uncreated
+    ) -> None:
         self._look, self._group, self._top = look, group, top
         self.held = group.reason if group.told is None else ""
         """Why the scheduler does not even try, if it does not."""
@@ -222,13 +239,17 @@ class _Explained:
         self._ranks: tuple[str, ...] = ()
         self._repair = repair_of(look.engine, group.name, look.now)
         self._start: Start | None = None
+        self._uncreated = uncreated.words
         self.job: Job | None = None
         if group.told is None:
             return
         if _waits(group):
             look.decide()
+            if uncreated.pods:
+                look.world.put_pods(uncreated.pods)
+                look.submit()
             self._starts = group.name in look.binds
-        if group.told.podless:
+        if group.told is None or group.told.podless:
             self.held = group.reason or podless_words(look, group.name)
             return
         job_state = look.engine.view.job_states.get(group.name)
@@ -278,10 +299,15 @@ class _Explained:
     def _outlook(self, run: Run) -> Outlook:
         """How the group stands, in the phase that its PodGroup has.
 
+        Nothing that ends helps a job that would not start on an empty cluster.
+
         The engine here admits jobs anew, and may not admit one that the scheduler
         admitted before.
         """
         found = outlook_of(run, self._group.name, self._top)
+        never = self._start is not None and self._start.told is None
+        if never and isinstance(found.fate, Waiting):
+            found = replace(found, fate=replace(found.fate, hint=""))
         podgroup, job_state = self._group.podgroup, found.job_state
         is_gated = job_state is not None and job_state.phase is Phase.PENDING
         if podgroup is None or not is_gated or podgroup.status.phase != "Inqueue":
@@ -296,11 +322,13 @@ class _Explained:
             word = "waiting" if self.held else "ended"
             decision = {"job": group.name, "verdict": word, "message": self.held}
             told |= {"repair": self._repair} if self._repair else {}
+            told |= {"uncreated": self._uncreated} if self._uncreated else {}
             return told | {"decision": decision, "at": self._look.now}
         run = self._run()
         told |= self._outlook(run).plain(run)
         told["bound"] = not self._starts
         told |= {"held": group.reason} if group.reason else {}
+        told |= {"uncreated": self._uncreated} if self._uncreated else {}
         told |= {"repair": self._repair} if self._repair else {}
         if self._start is not None and self._start.told is not None:
             told["could-start"] = self._start.told
@@ -312,8 +340,8 @@ class _Explained:
         if self.job is None:
             word = PENDING if self.held else "ended"
             console.print(Text(f"job {group.name!r}: {word}"))
-            if self.held:
-                console.print(indented(self.held))
+            for line in filter(None, (self.held, self._uncreated)):
+                console.print(indented(line))
             for line in self._repair_lines():
                 console.print(indented(line))
             return
@@ -344,6 +372,8 @@ class _Explained:
                 "it is not bound yet: a scheduler would place it here now; "
                 "hint: ringleaf status shows the leader"
             )
+        if self._uncreated:
+            yield self._uncreated
         yield from self._repair_lines()
         if self._group.reason:
             yield self._group.reason
