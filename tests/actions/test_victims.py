@@ -244,6 +244,30 @@ def test_of_many_candidates_none_is_tried_where_all_have_too_few_chips() -> None
     assert trials.pods == 0
 
 
+@pytest.mark.parametrize("n_jobs", [10, 1000], ids=["few choices", "many choices"])
+def test_after_so_many_trials_no_cheaper_victims_are_looked_for(n_jobs: int) -> None:
+    """Where only a dear choice is enough, which all others would have to fail for."""
+    made = 0
+
+    def fits(gone: Sequence[Choice]) -> bool | None:
+        nonlocal made
+        made += 1
+        return True if {"j0000", "j0009"} <= {one.job for one in gone} else None
+
+    found = Ranking(crowd(n_jobs)).fewest(fits, most=12)
+    assert found is not None
+    assert {"j0000", "j0009"} <= going(found[0]).keys()
+    assert made < 12 + 2 * n_jobs.bit_length()
+
+    cheaper = Ranking(crowd(n_jobs)).fewest(fits)
+    assert cheaper is not None
+    assert {*going(cheaper[0])} == {"j0000", "j0009"}
+
+
+def test_without_a_choice_that_is_enough_none_is_tried_again() -> None:
+    assert Ranking(crowd(3)).fewest(lambda _gone: None, most=1) is None
+
+
 def test_a_job_that_was_evicted_is_not_tried_again() -> None:
     ranking = Ranking([*crowd(20), candidate("gang", 3, 1)])
     for name in ("j0019", "gang"):

@@ -21,7 +21,6 @@ from tests.leaves import (
 )
 
 from ringleaf.framework.node_ranking import Score
-from ringleaf.framework.placement_attempt import MANY
 from ringleaf.framework.session import MAX_PREFERENCES, Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.arrays import Flags, Ints
@@ -36,6 +35,7 @@ from ringleaf.model.placement import LeafAnnotation, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
+from ringleaf.policies.room import MANY
 
 # Product, chips asked, and two nodes of the same network status: the groups the pod
 # would take from look alike, but the second node is left with fewer free chips.

@@ -21,6 +21,7 @@ from ringleaf.kube.demand import (
     MAX_RESOURCES,
     MAX_TERMS,
 )
+from ringleaf.kube.jobs import MAX_REQUESTS
 from ringleaf.kube.names import QUEUE_NAME
 from ringleaf.kube.nodes import MAX_RESOURCES as MAX_NODE_RESOURCES
 from ringleaf.kube.pods import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodRecord
@@ -76,6 +77,52 @@ def growth(work: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
+
+
+# Gangs.
+
+
+def gang_of(stage: Stage, pods: int, **changes: Any) -> None:  # noqa: ANN401
+    """A gang of pods of one task that each request something else."""
+    stage.group("g", pods)
+    for i in range(pods):
+        asks = {"cpu": f"{i + 1}m"}
+        stage.pod(f"g-{i}", 0, "g", asks=asks, **changes)
+
+
+def test_a_gang_with_too_many_different_requests_is_refused_with_one_line() -> None:
+    stage = Stage([node("a", allocatable={"pods": "2000", "cpu": "200"})])
+    gang_of(stage, MAX_REQUESTS + 1)
+
+    assert stage.cycle() == []
+    assert stage.reason("default/g") == (
+        f"job 'default/g' has pods with {MAX_REQUESTS + 1} different requests, want at "
+        f"most {MAX_REQUESTS}; hint: let pods of a task request the same"
+    )
+
+    stage.drop_pod("g-7")
+    stage.pod("g-again", 0, "g", asks={"cpu": "1m"})
+    (said,) = stage.cycle()
+    assert said.startswith("bind default/g: ")
+
+
+def test_labels_that_others_select_make_no_gang_too_different() -> None:
+    stage = Stage([node("a", allocatable={"pods": "2000", "cpu": "1000"}), node("b")])
+    pods = 2 * (MAX_REQUESTS // 2 + 50)
+    for first in (0, pods // 2):
+        values = [f"{i}" for i in range(first, first + pods // 2)]
+        expression = {"key": "index", "operator": "In", "values": values}
+        stage.pod(f"nosy-{first}", 0, spec=apart_from(expression))
+    stage.cycle()
+    stage.group("g", pods)
+    for i in range(pods):
+        asks = {"cpu": f"{1 + i % 2}m"}
+        stage.pod(f"g-{i}", 0, "g", labels={"index": f"{i}"}, asks=asks)
+    stage.cycle()
+
+    told = stage.world.groups["default/g"].told
+    assert told is not None
+    assert len(told.roles) == pods
 
 
 # Memory.

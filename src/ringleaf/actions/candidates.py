@@ -16,12 +16,18 @@ from ringleaf.framework.votes import Ballot
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.policies.fit import of_product
+from ringleaf.policies.room import min_chips
 
 BIND_S: Final = 1.0
 """How long pods of a job are being bound; no job is evicted meanwhile."""
 
 TRIAL: Final = 48
 """What a trial costs, in pods that go in one."""
+PLACED: Final = 1 << 16
+"""Pods that are placed in the trials for one job, before no cheaper victims are
+looked for."""
+SCANNED: Final = 8
+"""What it costs to look at all nodes for pods that others ask nothing like, in pods."""
 FOUND, ASKED = 4, 16
 """So many candidates and reservations cost one of these to be looked at, and so many
 candidates to be voted on again."""
@@ -182,7 +188,9 @@ class Candidates:
             freed = sum(choice.n_chips for choice in chosen)
             return self._fits_without(job_state, chosen) if freed >= missing else None
 
-        found = self._ranking.fewest(fits, missing)
+        found = self._ranking.fewest(
+            fits, missing, PLACED // _work(job_state.remaining)
+        )
         if found is None and job_state.job.name not in self._cycle.repairs:
             self._vain.add(job_state.untimed_key)
         return found
@@ -217,14 +225,15 @@ class Candidates:
             for other in self._enders
             for pod in other.terminating
         )
-        return job.min_chip_pods * job.chips * (not job.roles) - int(free) - ends
+        return min_chips(job) - int(free) - ends
 
     def _fits_without(
         self, job_state: JobState, chosen: Sequence[Choice]
     ) -> Placed | None:
         """Where the job would be placed if the *chosen* pods were gone."""
         cycle, cluster = self._cycle, self._cycle.view.cluster
-        cycle.eviction.cost += TRIAL + sum(choice.n_pods for choice in chosen)
+        cycle.eviction.cost += sum(choice.n_pods for choice in chosen)
+        cycle.eviction.cost += max(TRIAL, _work(job_state.remaining))
         with Statement(cluster) as statement:
             for other in self._enders:
                 statement.release_pods(other.job.name, other.terminating)
@@ -281,6 +290,11 @@ class Candidates:
         self._enders = [
             each for each in self._enders if each.job.name not in reservation.blockers
         ]
+
+
+def _work(job: Job) -> int:
+    """What it costs to place *job*, in pods."""
+    return max(1, job.n_pods + SCANNED * (job.n_requests - 1))
 
 
 def _victims_of(chosen: Iterable[Choice]) -> list[Victim]:

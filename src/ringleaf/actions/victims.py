@@ -6,13 +6,15 @@ one that breaks fewer jobs' gangs, then the one that loses fewer chip-seconds.
 
 Where the choices are few all of them are looked at. Where they are many, pods are
 ranked by what is lost with them: of the cheapest so many go, in a trial, that the job
-fits, and then those stay that can, the dearest first.
+fits, and then those stay that can, the dearest first. A trial places all pods of the
+job, so there are only so many trials for a large one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, islice, product
-from typing import Final, TypeVar
+from math import inf
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -102,6 +104,23 @@ class Choice(Struct, frozen=True, order=True):
     n_chips: int = 0
 
 
+class _Trials(Generic[_T]):
+    """Trials of what fits after some choices; so many of them may be made."""
+
+    def __init__(
+        self, fits: Callable[[Sequence[Choice]], _T | None], most: float
+    ) -> None:
+        self._fits, self._left = fits, most
+
+    def __call__(self, chosen: Sequence[Choice]) -> _T | None:
+        self._left -= 1
+        return self._fits(chosen)
+
+    @property
+    def are_spent(self) -> bool:
+        return self._left <= 0
+
+
 class Ranking:
     """What jobs can give up, ranked once; jobs leave it when they are evicted."""
 
@@ -136,20 +155,33 @@ class Ranking:
         return candidate
 
     def fewest(
-        self, fits: Callable[[Sequence[Choice]], _T | None], missing: int = 0
+        self,
+        fits: Callable[[Sequence[Choice]], _T | None],
+        missing: int = 0,
+        most: float = inf,
     ) -> tuple[list[Choice], _T] | None:
         """The cheapest choices after which *fits* finds a place, and that place.
 
-        Choices are not tried that free fewer chips than are *missing*.
+        Choices are not tried that free fewer chips than are *missing*. After *most*
+        trials no cheaper choices are looked for than those that are known by then.
         """
         if self._n_chips < missing:
             return None
-        if not self._has_few_choices():
-            return self._victims_by_units(fits, missing)
+        trials = _Trials(fits, most)
+        if self._has_few_choices():
+            found = self._cheapest_way(trials)
+            if found is not None or not trials.are_spent:
+                return found
+        return self._victims_by_units(trials, missing)
+
+    def _cheapest_way(self, fits: _Trials[_T]) -> tuple[list[Choice], _T] | None:
+        """The cheapest of all ways to choose, as far as they may be tried."""
         candidates = [*self._candidates.values()]
         if fits([_everything(one) for one in candidates]) is None:
             return None
         for cheapest in _in_order(candidates):
+            if fits.are_spent:
+                return None
             if (place := fits(cheapest)) is not None:
                 return cheapest, place
         return None
@@ -164,7 +196,7 @@ class Ranking:
         return True
 
     def _victims_by_units(
-        self, fits: Callable[[Sequence[Choice]], _T | None], missing: int
+        self, fits: _Trials[_T], missing: int
     ) -> tuple[list[Choice], _T] | None:
         """The fewest of the cheapest units, then without those that can stay.
 
@@ -178,7 +210,7 @@ class Ranking:
         chips = [self._chips_with(unit) for unit in going]
         spare = sum(chips) - missing
         at, step = 1, 1
-        while at < len(going):
+        while at < len(going) and not fits.are_spent:
             less = sum(chips[at : at + step])
             left = going[:at] + going[at + step :]
             fewer = fits(self._joined(left)) if less <= spare else None

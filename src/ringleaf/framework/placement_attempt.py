@@ -1,7 +1,7 @@
 """One attempt to place a job, pod by pod or as a whole, inside a statement."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,14 +14,12 @@ from ringleaf.policies.chips import written_order
 from ringleaf.policies.fit import Request, allowed_chips, request_of
 from ringleaf.policies.gang import NodeAssignment
 from ringleaf.policies.repair import GangRequest, assignment_of, kept_assignments
+from ringleaf.policies.room import MANY
 
 if TYPE_CHECKING:
     from ringleaf.framework.session import Session
 
 RoleRanks = Sequence[tuple[Role, tuple[int, ...]]]
-
-MANY: Final = 64
-"""A gang of this many replicas asks for room before it takes any."""
 
 
 class PlacementAttempt:
@@ -70,7 +68,7 @@ class PlacementAttempt:
             self._before = [self.take(statement, seat) for seat in staying]
         if not alone:
             return self._together(statement)
-        many = job.replicas >= MANY and job.previous is None and not job.roles
+        many = job.n_pods >= MANY and job.previous is None
         if many and self._session.lacks_room(job):
             return None
         self._leaf = self._one_leaf()

@@ -49,6 +49,7 @@ from ringleaf.policies.repair import (
     scopes_of,
 )
 from ringleaf.policies.repair_leaves import repaired_under_leaves
+from ringleaf.policies.room import is_varied, lacks_room_for_roles
 from ringleaf.policies.superpods import best_in_superpods, superpod_weights
 
 Weight = tuple[int, ...]
@@ -196,13 +197,14 @@ class Session:
         )
 
     def lacks_room(self, job: Job) -> bool:
-        """Whether *job*, placed one by one, finds too few places; not with bars."""
-        if self._bars is not None:
-            return False
-        return (
-            capacity(self.cluster, request_of(job), self.excluded(job))
-            < job.min_chip_pods
-        )
+        """Whether *job*, placed one by one, surely finds too few places.
+
+        Of roles only those of many pods are looked at one by one, and bars not at all.
+        """
+        if job.roles:
+            return lacks_room_for_roles(self.cluster, job)
+        excluded = NOT_EXCLUDED if self._bars is not None else self.excluded(job)
+        return capacity(self.cluster, request_of(job), excluded) < job.min_chip_pods
 
     def would_place(self, job: Job, scope: RestartScope | None = None) -> bool:
         """Whether *job* would be placed now, at any scope or at *scope*."""
@@ -292,7 +294,8 @@ class Session:
             reserve = self.settings.reserve_nodes
             return best_in_superpods(cluster, request, reserve, excluded)
         summed = self.sums_scores
-        if excluded or self._minds(role):
+        rare = is_varied(job) and request not in self._preferences
+        if excluded or rare or self._minds(role):
             score = self._score(job, role)
             return best_by_scan(
                 cluster, request, excluded, score, summed=summed, leaf=leaf

@@ -5,8 +5,9 @@ what is there: pods that hold something, pods that wait, and how many must start
 together. A pod keeps its number as long as the group lives, and so does its name.
 """
 
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain, count
 from typing import Final
 
@@ -53,6 +54,8 @@ OUTSIDE: Final = "(other schedulers)"
 UNSTARTED: Final = ("", "Pending", "Inqueue")
 """Phases of a PodGroup whose pods may not be made yet."""
 MAX_MEMBERS: Final = 1_000_000
+MAX_REQUESTS: Final = 500
+"""Different requests among the pods of one job: for each all nodes are looked at."""
 MAX_DIGITS: Final = 9
 """Digits of a number of chips."""
 MAX_NAMES: Final = 1 << 14
@@ -388,6 +391,7 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         assert pod.number is not None
         shape = pod.role if podgroup is not None else "", pod.asked, pod.demand
         shapes.setdefault(shape, []).append(pod.number)
+    _check_requests(group.name, shapes)
     with_chips = sum(len(own) for (_r, chips, _d), own in shapes.items() if chips)
     lone = group.is_alone
     roles = _roles(shapes, podgroup)
@@ -425,6 +429,21 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         declined=_declined(traits, lead, pods, podgroup) if facts.has_defaults else (),
         origin=origin_of(group, lead, sum(pod.asked for pod in ended)),
     )
+
+
+def _check_requests(name: str, shapes: Collection[tuple[str, int, Demand]]) -> None:
+    """Whether few enough pods differ in what they ask. Raises ``BadPod``.
+
+    Labels of pods do not count: other tenants choose which of them matter.
+    """
+    if len(shapes) <= MAX_REQUESTS:
+        return
+    asked = {(chips, replace(demand, labels=())) for _task, chips, demand in shapes}
+    if len(asked) > MAX_REQUESTS:
+        raise BadPod(
+            f"job {quoted(name)} has pods with {len(asked)} different requests, want "
+            f"at most {MAX_REQUESTS}; hint: let pods of a task request the same"
+        )
 
 
 def origin_of(group: Group, lead: PodRecord, done_chips: int = 0) -> Origin:
@@ -768,14 +787,13 @@ def _roles(
             return ()
     found = []
     names_taken: set[str] = set()
+    suffixes: defaultdict[str, Iterator[int]] = defaultdict(partial(count, 2))
     for (task, chips, demand), numbers in sorted(
         shapes.items(), key=lambda item: min(item[1])
     ):
-        name = task or ("pods" if len(shapes) > 1 else "")
-        for suffix in count(2):
-            if name not in names_taken:
-                break
-            name = f"{task or 'pods'}-{suffix}"
+        name = base = task or ("pods" if len(shapes) > 1 else "")
+        while name in names_taken:  # suffixes that are taken are not tried again
+            name = f"{base}-{next(suffixes[base])}"
         names_taken.add(name)
         need = least.pop(task, None)
         found.append(

@@ -4,7 +4,7 @@ The words are Kubernetes'. Amounts are whole thousandths (milli), so that "500m"
 CPU is exact.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -293,3 +293,28 @@ def amount_words(amount: int) -> str:
         if whole and whole % (1 << power) == 0:
             return f"{whole >> power}{letter}"
     return str(whole)
+
+
+_QUOTA: Final = ("requests.", "limits.")
+"""What stands before resources that are named as quotas name them."""
+
+
+def podless_words(asks: Iterable[tuple[str, int]]) -> str:
+    """What pods ask that are not made yet; nothing twice under another name.
+
+    >>> podless_words([("count/pods", 2000), ("cpu", 4000), ("requests.cpu", 4000)])
+    '4 cpu for 2 pods that are not created yet'
+    """
+    told = {name: amount_words(n) for name, n in asks}
+    counted = told.pop("count/pods", "")
+    n_pods = told.pop("pods", counted)
+    known = [
+        name
+        for name in told
+        if not any(name.removeprefix(quota) in {*told} - {name} for quota in _QUOTA)
+    ]
+    rest = ", ".join(f"{told[name]} {name}" for name in known) or "nothing"
+    pods = {"": "pods that are", "1": "1 pod that is"}.get(
+        n_pods, f"{n_pods} pods that are"
+    )
+    return f"{rest} for {pods} not created yet"

@@ -1,13 +1,13 @@
 """A job: pods that start together or not at all."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import count, islice
 from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.model.demand import NOTHING, WEIGHT, Demand, amount_words
+from ringleaf.model.demand import NOTHING, WEIGHT, Demand, podless_words
 from ringleaf.model.fault import NO_RECOVERY, Recovery, RestartScope
 from ringleaf.model.job_labels import Firmness, Network, Schema, Strategy, type_of
 from ringleaf.model.placement import JobType, Placement
@@ -143,7 +143,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         '4 cpu for pods that are not created yet'
         """
         if self.podless:
-            return _podless_words(self.roles[0].demand.resources if self.roles else ())
+            return podless_words(self.roles[0].demand.resources if self.roles else ())
         said = " and ".join(
             f"{role.name!r} {role.replicas} x {role.chips}".removeprefix("'' ")
             for role in self.roles
@@ -155,8 +155,10 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     @property
     def n_pods(self) -> int:
         """Pods of all roles."""
-        if not self.roles:
-            return self.replicas
+        return self._n_pods if self.roles else self.replicas
+
+    @cached_property
+    def _n_pods(self) -> int:
         return sum(role.replicas for role in self.roles)
 
     @property
@@ -178,14 +180,15 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         >>> [job.min_available_of(roles[1]) for job in jobs]
         [0, 2]
         """
-        together = sum(
-            min(each.min_available or 0, each.replicas) for each in self.roles
-        )
-        return (
-            min(role.min_available or 0, role.replicas)
-            if together <= self.min_pods
-            else 0
-        )
+        if not role.min_available or not self._counts_minimums:
+            return 0
+        return min(role.min_available, role.replicas)
+
+    @cached_property
+    def _counts_minimums(self) -> bool:
+        """Whether what roles say counts; summed up once, there may be many roles."""
+        together = sum(min(r.min_available or 0, r.replicas) for r in self.roles)
+        return together <= self.min_pods
 
     @property
     def min_chip_pods(self) -> int:
@@ -291,6 +294,21 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         return {number: role for role, own in self.role_ranks for number in own}
 
     @property
+    def n_requests(self) -> int:
+        """How many different things its pods ask.
+
+        >>> from ringleaf.policies.products import PRODUCTS
+        >>> roles = Role("driver", 0), Role("worker", 8), Role("standby", 8)
+        >>> Job("j", PRODUCTS["atlas-800t-a2"], 8, 2, roles=roles).n_requests
+        2
+        """
+        return self._n_requests if self.roles else 1
+
+    @cached_property
+    def _n_requests(self) -> int:
+        return len({(role.chips, role.demand) for role in self.roles})
+
+    @property
     def weight(self) -> int:
         """About how many bytes it takes with what it asks, for caches to go by."""
         asked = sum(role.demand.weight + WEIGHT for role in self.roles)
@@ -366,28 +384,3 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     def _places(self) -> Mapping[int, int]:
         ranks = sorted({*self.ranks, *self.finished})
         return {rank: place for place, rank in enumerate(ranks)}
-
-
-_QUOTA: Final = ("requests.", "limits.")
-"""What stands before resources that are named as quotas name them."""
-
-
-def _podless_words(asks: Iterable[tuple[str, int]]) -> str:
-    """What pods ask that are not made yet; nothing twice under another name.
-
-    >>> _podless_words([("count/pods", 2000), ("cpu", 4000), ("requests.cpu", 4000)])
-    '4 cpu for 2 pods that are not created yet'
-    """
-    told = {name: amount_words(n) for name, n in asks}
-    counted = told.pop("count/pods", "")
-    n_pods = told.pop("pods", counted)
-    known = [
-        name
-        for name in told
-        if not any(name.removeprefix(quota) in {*told} - {name} for quota in _QUOTA)
-    ]
-    rest = ", ".join(f"{told[name]} {name}" for name in known) or "nothing"
-    pods = {"": "pods that are", "1": "1 pod that is"}.get(
-        n_pods, f"{n_pods} pods that are"
-    )
-    return f"{rest} for {pods} not created yet"

@@ -34,7 +34,8 @@ def pod_annotations(
         job.product.resource: chip_list(job, placement),
         "distributed-job": "true" if job.submitted > 1 else "false",
     }
-    if not any(placement.replica in role.ranks for role in job.roles):
+    role = job.role_by_pod.get(placement.replica) if job.roles else None
+    if role is None or not role.ranks:
         written["hccl/rankIndex"] = str(placement.replica)
     if placement.block is not None:
         written["super-pod-rank"] = str(placement.block)
