@@ -94,6 +94,11 @@ class ApiServer:
         plain["metadata"]["labels"] |= {"touched": str(self._version)}
         self._pass_on(NODES, plain)
 
+    @property
+    def holder(self) -> str:
+        """The leader, or the last one."""
+        return str(self._lease["spec"]["holderIdentity"])
+
     def give_up_the_lease(self) -> None:
         """The leader ends."""
         self._lease["spec"]["holderIdentity"] = ""

@@ -90,9 +90,11 @@ class Decider:
 
     def recover(self, error: Exception, now: float) -> list[Culprit]:
         """Set aside what *error* is about, and begin anew; what that is."""
-        found = self._world.quarantine.blame(error, now)
-        self._world.set_aside(found, error)
-        self.begin_anew()
+        try:
+            found = self._world.quarantine.blame(error, now)
+            self._world.set_aside(found, error)
+        finally:
+            self.begin_anew()
         return found
 
     def begin_anew(self) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from inspect import isawaitable
 from itertools import islice
 from math import inf
 from typing import Any, Final
@@ -109,6 +110,8 @@ PART_AGAIN_S: Final = 1.0
 QUIET_FAILURES: Final = 8
 """Cycles that may fail one after the other, each with a culprit, without a pause."""
 FIRST_PAUSE_S: Final = 0.1
+FIRST_STAND_S, MOST_STAND_S = 1.0, 60.0
+"""How long after a failure a leader stands for the Lease again."""
 QUEUES_S: Final = 5.0
 """How long until the queues that are always there are asked for again."""
 
@@ -293,7 +296,7 @@ class Scheduler:
         """Decide by *conf* from now on."""
         self._conf, self.refused_conf = conf, ""
         self.metrics.reloads["good"] += 1
-        self.world.put_conf(self._own_conf)
+        self._put_own_conf()
         self._wake.set()
 
     def refuse_conf(self, why: str) -> None:
@@ -406,7 +409,11 @@ class Scheduler:
         self._tasks[name] = task
 
     def _part_ended(self, part: Part, task: "asyncio.Task[None]") -> None:
-        """A part that fails is begun anew a moment later; without a leader we end."""
+        """A part that fails is begun anew a moment later.
+
+        The part that leads contains what fails in it; were it to end all the same, it
+        would be unknown who leads, and we end.
+        """
         name = task.get_name()
         if self._task_ended(task) and self._tasks.get(name) is task:
             if name == "leader":
@@ -486,18 +493,31 @@ class Scheduler:
     # Leading.
 
     async def _stand(self, elector: Elector) -> None:
-        """Stand by until no other scheduler leads, lead, and stand by again."""
+        """Stand by until no other scheduler leads, lead, and stand by again.
+
+        If something fails inside, the Lease runs out, and another replica may do
+        better. This one stands for it again after a pause, which doubles each time.
+        """
+        pause_s = FIRST_STAND_S
         while True:
             early = self._tasks.get("early")
             if early is None or early.done():
                 self._start(partial(self._look_early, elector), "early")
-            why = await self._lead(elector)
-            await self._step_down(elector, why)
+            try:
+                why = await self._lead(elector)
+            except Exception as error:  # noqa: BLE001 - whatever it is, watches go on
+                self._log_failed("leader", error)
+                await self._step_down(elector, f"it failed: {told(error)}")
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, MOST_STAND_S)
+            else:
+                await self._step_down(elector, why)
+                pause_s = FIRST_STAND_S
 
     async def _lead(self, elector: Elector) -> str:
         """Lead once no other scheduler does; return, in words, why we no longer do."""
         await self._aside(elector.acquire())
-        kept = asyncio.create_task(self._aside(elector.keep()), name="lease")
+        kept = asyncio.create_task(self._keep(elector), name="lease")
         try:
             if not elector.was_vacant:
                 await self._catch_up(elector)
@@ -508,42 +528,59 @@ class Scheduler:
         finally:
             kept.cancel()
 
+    async def _keep(self, elector: Elector) -> str:
+        """Renew the Lease; return why we no longer lead."""
+        return await self._aside(elector.keep())
+
     async def _step_down(self, elector: Elector, why: str) -> None:
         """Stand by: nothing more is sent, and what was decided counts for nothing.
 
         The watches go on, and so do the books. They hold what the objects say, as
-        those of a scheduler that has never led.
+        those of a scheduler that has never led. A step that fails is logged, and the
+        others are taken.
         """
-        self._api.cut()
         led, self.leads = self.leads, False
         self.led.clear()
-        self.world.put_conf(self._own_conf)
+        await self._contain("requests", self._api.cut)
+        await self._contain("configuration", self._put_own_conf)
         self._say("deposed", identity=elector.identity, why=why)
-        writing = [self._tasks.pop(name, None) for name in WRITING]
-        writing.append(self._tasks.pop("teller"))
+        writing = [self._tasks.pop(name, None) for name in (*WRITING, "teller")]
         for task in filter(None, writing):
             task.cancel()
-        await self._mender.abandoned()
-        await self.binder.abandoned()
+        await self._contain("repairs", self._mender.abandoned)
+        await self._contain("bindings", self.binder.abandoned)
         await asyncio.gather(*filter(None, writing), return_exceptions=True)
         if led:
-            self._forget_decisions()
+            await self._contain("decisions", self._forget_decisions)
         self._start(self.teller.run, "teller")
-        await self._aside(elector.step_down())
+        await self._contain("lease", lambda: self._aside(elector.step_down()))
         self._api.sign(elector.identity)
+
+    async def _contain(self, what: str, step: Callable[[], object]) -> None:
+        """Take a step; one that fails is logged, and stops no other."""
+        try:
+            found = step()
+            if isawaitable(found):
+                await found
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self._log_failed(what, error)
+
+    def _put_own_conf(self) -> None:
+        """Have the engine hear of the configuration that counts for it."""
+        self.world.put_conf(self._own_conf)
 
     def _forget_decisions(self) -> None:
         """Know what one knows that has never led."""
-        self.teller.forget()
         for kept in (self._waiting, self._stale, self._half, self._conflicts):
             kept.clear()
         self._refresh_at = None
-        self.world.stand_by(self._mind.view, self.toll.repairs)
-        now = self.now()
-        events = self.decider.news(now)
-        self.metrics.heard(events)
-        self.toll.hear(events)
         try:
+            self.teller.forget()
+            self.world.stand_by(self._mind.view, self.toll.repairs)
+            now = self.now()
+            events = self.decider.news(now)
+            self.metrics.heard(events)
+            self.toll.hear(events)
             self._keep_conflicts(events, self._mind.handle_all(events, now, SLICE))
         except Exception as error:  # noqa: BLE001 - as in a cycle
             self._recover(error)
@@ -586,13 +623,16 @@ class Scheduler:
         """Decide from now on, and tell what a leader tells."""
         self.leads = True
         self.led.set()
-        self.world.put_conf(self._own_conf)
+        self._put_own_conf()
         now = self.now()
         for group in self.world.groups.values():
             self._tell_group(group, now)
-        for report in self._conflicts.values():
-            self._report(report)
-        self._conflicts.clear()
+        conflicts, self._conflicts = self._conflicts, {}
+        for report in conflicts.values():
+            try:
+                self._report(report)
+            except Exception as error:  # noqa: BLE001 - one bad job stops no other
+                self._log_failed(f"Job {report.job}", error)
         self._doubts.set()
         self._begin_to_write()
         self._say("leads", identity=elector.identity)
@@ -671,7 +711,11 @@ class Scheduler:
 
     def _recover(self, error: Exception) -> None:
         """Set aside what *error* is about, and begin anew from the objects."""
-        found = self.decider.recover(error, self.now())
+        found = list[Culprit]()
+        try:
+            found = self.decider.recover(error, self.now())
+        except Exception as another:  # noqa: BLE001 - it is tried again
+            self._log_failed("recovery", another)
         named = ", ".join(f"{each.kind} {each.key}" for each in found) or "unknown"
         self._log_failed(named, error)
         others = [f for f in self.world.failures if f.culprit not in found]
