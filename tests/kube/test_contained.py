@@ -16,7 +16,6 @@ from ringleaf.kube.teller import Teller
 from ringleaf.kube.world import World
 from tests.kube.test_comparing import Live, live, until
 
-
 FIRST_S, MOST_S = 0.0123, 0.0246
 """Pauses that no other part makes."""
 
