@@ -6,8 +6,8 @@ be read where the project is. The site has the same pages, but those outside ``d
 copies every page to ``build/docs/pages`` and turns its links. A link to a file that is
 no page leads to a copy of the file; of a link to a folder only its words stay.
 
-Building is strict: a page that is missing in the navigation, a link that leads nowhere
-or a file that is missing fails.
+Building is strict: a page that is missing in the navigation, a link that leads nowhere,
+a file that is missing or a numbered list that begins again inside a section fails.
 """
 
 import os
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -126,6 +127,46 @@ def problems(navigation: str, pages: tuple[str, ...] = PAGES) -> Iterator[str]:
     )
 
 
+class _Lists(HTMLParser):
+    """The sections of a page that have several numbered lists."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.restarted: list[str] = []
+        self._section = ""
+        self._depth = self._lists = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Count numbered lists since the last heading, nested ones not."""
+        if re.fullmatch(r"h[1-6]", tag):
+            self._section, self._lists = dict(attrs).get("id") or "", 0
+        elif tag in {"ol", "ul"}:
+            if tag == "ol" and not self._depth:
+                self._lists += 1
+                if self._lists == 2:
+                    self.restarted.append(self._section)
+            self._depth += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a list."""
+        self._depth -= tag in {"ol", "ul"}
+
+
+def restarted(html: str) -> list[str]:
+    """The sections in which a numbered list begins again.
+
+    That happens where a paragraph or block of an item is not indented by four spaces.
+
+    >>> restarted('<h2 id="a">A</h2><ol><li>1</li></ol><pre></pre><ol><li>1</li></ol>')
+    ['a']
+    >>> restarted('<h2>A</h2><ol><li><ol></ol><ol></ol></li></ol><h2>B</h2><ol></ol>')
+    []
+    """
+    lists = _Lists()
+    lists.feed(html)
+    return lists.restarted
+
+
 def build(folder: Path = BUILD) -> str:
     """Build the site below *folder*; what is wrong, or nothing."""
     shutil.rmtree(folder / "site", ignore_errors=True)
@@ -141,8 +182,13 @@ def build(folder: Path = BUILD) -> str:
     said = _COLOUR.sub("", f"{built.stdout}{built.stderr}")
     if built.returncode:
         return said.partition("Traceback")[0]
-    _index_without_server(folder / "site")
-    return ""
+    site = folder / "site"
+    _index_without_server(site)
+    return "\n".join(
+        f"{page.relative_to(site)}#{section}: the numbered list begins again"
+        for page in sorted(site.rglob("*.html"))
+        for section in restarted(page.read_text(encoding="utf-8"))
+    )
 
 
 def _index_without_server(site: Path) -> None:

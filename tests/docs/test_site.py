@@ -83,6 +83,15 @@ def test_a_link_that_leads_nowhere_fails(tmp_path: Path, link: str, told: str) -
     assert told in build(tmp_path)
 
 
+@pytest.mark.slow
+def test_a_numbered_list_that_begins_again_fails(tmp_path: Path) -> None:
+    stage(tmp_path)
+    page = tmp_path / "pages" / "limits.md"
+    page.write_text(f"{page.read_text()}\n## New\n\n1. a\n\n   b\n\n2. c\n")
+
+    assert build(tmp_path) == "limits.html#new: the numbered list begins again"
+
+
 def test_the_blocks_of_every_page_are_right() -> None:
     assert [each for page in PAGES for each in wrong_blocks(page, text_of(page))] == []
 
