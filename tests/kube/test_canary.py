@@ -90,6 +90,31 @@ def test_what_is_bound_counts_wherever_it_is() -> None:
     assert stage.bound["in-0"].startswith("b")
 
 
+@pytest.mark.parametrize(
+    ("schedulers", "starts"), [(["ringleaf"], False), (["volcano", "ringleaf"], True)]
+)
+def test_a_pod_recreated_for_a_gang_of_volcano_waits_for_both_names(
+    schedulers: list[str], *, starts: bool
+) -> None:
+    stage = CanaryStage(BY_QUEUE)
+    stage.begin(schedulers)
+    stage.read_everything()
+    stage.queue("research")
+    stage.group("g", 2, queue="research", phase="Running")
+    stage.pod("g-0", 8, "g", scheduler="volcano")
+    chips = ",".join(f"Ascend910-{i}" for i in range(8))
+    stage.write("default/g-0", "a", {"huawei.com/AscendReal": chips})
+    stage.pod("g-1", 8, "g")
+
+    decided = stage.cycle()
+
+    waits = (
+        "" if starts else "pod group is not ready, 1 of 2 pods are there (minMember)"
+    )
+    assert bool(decided) is starts
+    assert stage.reason("default/g") == waits
+
+
 def faulty(stage: Stage, name: str) -> None:
     """The node of a pod is not ready."""
     where = stage.pods[f"default/{name}"]["spec"]["nodeName"]
