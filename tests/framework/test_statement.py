@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.framework.statement import Statement
+from ringleaf.framework.statement import Statement, release_all
 from ringleaf.model.cluster import Cluster, Holding, Node
 from ringleaf.model.demand import Demand
+from ringleaf.model.placement import JobType, LeafAnnotation, Placement
 from ringleaf.policies.products import PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -157,3 +158,28 @@ def test_many_pods_are_held_like_one_after_the_other_and_taken_back() -> None:
     assert both[0].node_table.resources.room.tolist() == [[4000, 4000]]
     assert both[0].uplinks.crossings() == {}
     assert notified[len(held) :] == [(name, one, -1) for name, one in reversed(held)]
+
+
+def test_a_place_is_held_with_all_that_it_says_or_with_some_of_its_chips() -> None:
+    cluster = one_node()
+    asks, mark = Demand(resources=(("cpu", 1),)), LeafAnnotation(JobType.COMMON)
+    place = Placement(3, "n", (0, 1, 2), mark=mark)
+    with Statement(cluster) as statement:
+        statement.hold_placement("one", place, asks)
+        statement.hold_placement("two", replace(place, mark=None), chips=0b1000)
+        statement.commit()
+
+    assert cluster.holdings["one"] == [Holding(0, 0b111, 3, mark, asks)]
+    assert cluster.holdings["two"] == [Holding(0, 0b1000, 3)]
+
+
+def test_an_owner_that_releases_everything_holds_nothing_even_if_it_held_nothing() -> (
+    None
+):
+    cluster = one_node()
+    Statement(cluster).hold("one", 0, 0b11)
+
+    release_all(cluster, "one")
+    release_all(cluster, "one")
+
+    assert cluster.free.item(0) == 0xFF

@@ -19,7 +19,7 @@ from ringleaf.model.demand import Demand
 from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job
 from ringleaf.model.mask import chips_of, mask_of
-from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.model.placement import Placement
 from ringleaf.plugins.predicates import without_predicates
 from ringleaf.policies.admission import admit
 from ringleaf.policies.defaults import with_defaults
@@ -196,13 +196,11 @@ class JobEvents:
                     asked = roles.get(placement.replica, job)
                     node = cluster.index[placement.node]
                     own = self._own_chips(job, placement)
-                    statement.hold(
+                    statement.hold_placement(
                         job.name,
-                        node,
-                        own,
-                        placement.replica,
-                        placement.mark or NO_MARK,
-                        demand=asked.demand,
+                        placement,
+                        asked.demand,
+                        chips=own,
                         charged=cluster.charged(node, own, asked.chips, asked.demand),
                     )
                     job_state.placements[placement.replica] = placement

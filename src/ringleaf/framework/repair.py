@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.statement import Statement
+from ringleaf.framework.statement import Statement, release_all
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.mask import mask_of
 from ringleaf.model.owner import Hold, Purpose
-from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.model.placement import Placement
 from ringleaf.policies.faults import asks_first
 from ringleaf.policies.fit import eligible, has_request, request_of, takes_pods
 from ringleaf.policies.repair import kept_assignments
@@ -214,11 +214,8 @@ class Repair:
                     continue
                 if not is_free(cluster, node, place):
                     continue
-                chips, mark = mask_of(place.chips), place.mark or NO_MARK
                 self.held.nodes.add(place.node)
-                statement.hold(
-                    self.held.owner, node, chips, replica, mark, demand=demand
-                )
+                statement.hold_placement(self.held.owner, place, demand)
                 if replica not in self.held.moving:
                     break
 
@@ -248,9 +245,7 @@ class Repair:
     def drop(self, cluster: Cluster) -> None:
         """Hold nothing any more."""
         self.held.nodes = set()
-        with Statement(cluster) as statement:
-            statement.drop(self.held.owner)
-            statement.commit()
+        release_all(cluster, self.held.owner)
 
 
 def hold_all(
@@ -259,14 +254,8 @@ def hold_all(
     """Give pods of *job* the places they had."""
     roles = job.role_by_pod
     for each in placements:
-        statement.allocate(
-            job.name,
-            cluster.index[each.node],
-            mask_of(each.chips),
-            each.replica,
-            each.mark or NO_MARK,
-            demand=roles[each.replica].demand,
-        )
+        assert is_free(cluster, cluster.index[each.node], each), "a place is not free"
+        statement.hold_placement(job.name, each, roles[each.replica].demand)
 
 
 def is_free(cluster: Cluster, node: int, placement: Placement) -> bool:

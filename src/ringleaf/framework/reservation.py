@@ -20,7 +20,7 @@ from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import mask_of
 from ringleaf.model.owner import Hold, Purpose
-from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.model.placement import Placement
 from ringleaf.policies.counting import counted, some_of
 
 
@@ -137,14 +137,11 @@ class Reservation:
         with Statement(cluster) as statement:
             statement.drop(self.owner)
             for placement in self.placements:
-                node = cluster.index[placement.node]
-                chips = mask_of(placement.chips) & cluster.free.item(node)
+                free = cluster.free.item(cluster.index[placement.node])
+                chips = mask_of(placement.chips) & free
                 self.n_held += chips.bit_count()
                 demand = demands.get(placement.replica, NOTHING)
-                mark = placement.mark or NO_MARK
-                statement.hold(
-                    self.owner, node, chips, placement.replica, mark, demand=demand
-                )
+                statement.hold_placement(self.owner, placement, demand, chips=chips)
             statement.commit()
 
     def room(self, cluster: Cluster, asked: int) -> int:

@@ -10,7 +10,7 @@ from ringleaf.framework.idle_budget import WINDOW_S, IdleBudget
 from ringleaf.framework.job_state import NONE_OF_THEM, JobState
 from ringleaf.framework.reservation import Reservation, ReservedSums
 from ringleaf.framework.state import SchedulerState
-from ringleaf.framework.statement import Statement
+from ringleaf.framework.statement import release_all
 from ringleaf.model.amounts import add
 
 
@@ -177,10 +177,7 @@ class Reservations:
         """Forget a reservation, and free what it held."""
         self.remove(reservation)
         self._state.job_states[reservation.job.name].promised = NONE_OF_THEM
-        cluster = self._state.cluster
-        with Statement(cluster) as statement:
-            statement.drop(reservation.owner)
-            statement.commit()
+        release_all(self._state.cluster, reservation.owner)
 
     def capacity_freed(self, nodes: Collection[str] | None, job: str) -> None:
         """Something is free on *nodes*, or anywhere, that *job* held."""

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import NOTHING, Demand
+from ringleaf.model.mask import mask_of
 from ringleaf.model.owner import Owner
-from ringleaf.model.placement import NO_MARK, LeafAnnotation
+from ringleaf.model.placement import NO_MARK, LeafAnnotation, Placement
 
 
 class Statement:
@@ -78,6 +79,23 @@ class Statement:
         self._undo.append(lambda: self._unhold(owner, node, taken))
         if cluster.watchers:
             cluster.tell(owner, holding, 1)
+
+    def hold_placement(
+        self,
+        owner: Owner,
+        placement: Placement,
+        demand: Demand = NOTHING,
+        *,
+        chips: int | None = None,
+        charged: tuple[tuple[str, int], ...] | None = None,
+    ) -> None:
+        """*owner* holds the place of a pod; only *chips* of it, if they are given."""
+        node = self._cluster.index[placement.node]
+        chips = mask_of(placement.chips) if chips is None else chips
+        mark = placement.mark or NO_MARK
+        self.hold(
+            owner, node, chips, placement.replica, mark, demand=demand, charged=charged
+        )
 
     def hold_many(self, held: Sequence[tuple[Owner, Holding]]) -> None:
         """Jobs hold something; like ``hold`` for each, with fewer writes to arrays.
@@ -213,6 +231,13 @@ class Statement:
         """Take back everything since the last commit, last first."""
         while self._undo:
             self._undo.pop()()
+
+
+def release_all(cluster: Cluster, owner: Owner) -> None:
+    """*owner* holds nothing any more."""
+    with Statement(cluster) as statement:
+        statement.drop(owner)
+        statement.commit()
 
 
 def _relabelled(holding: Holding, demand: Demand | None) -> Holding:

@@ -23,7 +23,7 @@ from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job
 from ringleaf.model.job_labels import TOR_AFFINITY, Schema
 from ringleaf.model.mask import mask_of
-from ringleaf.model.placement import NO_MARK, Placement
+from ringleaf.model.placement import Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import DefaultAffinity, Settings
@@ -106,9 +106,9 @@ class Scenario(Struct, frozen=True):
         cluster = Cluster(self.nodes, self.leaves)
         with Statement(cluster) as statement:
             for arrived in self.tenants:
-                _hold(statement, cluster, arrived.job, arrived.placements)
+                _hold(statement, arrived.job, arrived.placements)
             for job in self.jobs:
-                _hold(statement, cluster, job, self.still_running(cluster, job))
+                _hold(statement, job, self.still_running(cluster, job))
             statement.commit()
         return Session(cluster, self.settings)
 
@@ -121,19 +121,11 @@ class Scenario(Struct, frozen=True):
         return job.previous.placements
 
 
-def _hold(
-    statement: Statement,
-    cluster: Cluster,
-    job: Job,
-    placements: Iterable[Placement],
-) -> None:
+def _hold(statement: Statement, job: Job, placements: Iterable[Placement]) -> None:
     roles = job.role_by_pod
     for placement in placements:
-        node, chips = cluster.index[placement.node], mask_of(placement.chips)
-        mark = placement.mark or NO_MARK
-        role = roles.get(placement.replica)
-        demand = job.demand if role is None else role.demand
-        statement.hold(job.name, node, chips, placement.replica, mark, demand=demand)
+        asked = roles.get(placement.replica, job)
+        statement.hold_placement(job.name, placement, asked.demand)
 
 
 def load(data: bytes, others: Others = NO_OTHERS) -> list[Scenario]:
