@@ -26,9 +26,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.instruction import Bind
 from ringleaf.kube import encode
+from ringleaf.kube.decider import Decider
 from ringleaf.kube.objects import NodeObject, Pod
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.world import World
@@ -166,6 +168,7 @@ def sized(n_nodes: int) -> Plain:
         cluster.put_pods(iter([pod(f"next-{i}-0")]))
         assert cluster.decide() == 1
     each_ms = 1000 * (process_time() - before) / rounds
+    parts = _rebuilt(cluster)
     return {
         "nodes": n_nodes,
         "pods": n_nodes * PODS_A_NODE,
@@ -173,7 +176,25 @@ def sized(n_nodes: int) -> Plain:
         "first_s": first_s,
         "cpu_s": cpu_s,
         "each_ms": each_ms,
+        "rebuild_s": sum(parts),
+        "part_s": max(parts),
     }
+
+
+def _rebuilt(cluster: Cluster) -> list[float]:
+    """Processor time of every part of a rebuild, as after a failure of the engine."""
+    decider = Decider(cluster.world, lambda: DEFAULT)
+    decider.engine = cluster.engine
+    decider.begin_anew()
+    began, found = process_time(), list[float]()
+    for _part in decider.hand_over(cluster.now):
+        found.append(process_time() - began)
+        began = process_time()
+    decider.engine.handle_all(decider.news(cluster.now), cluster.now, 64)
+    found.append(process_time() - began)
+    known, heard = cluster.engine.view.job_states, decider.engine.view.job_states
+    assert known.keys() == heard.keys()
+    return found
 
 
 def _cost_of_making(n_nodes: int) -> tuple[float, float]:
@@ -253,7 +274,7 @@ def shown(sizes: list[Plain], churn: Plain | None) -> Iterator[Table]:
     """The figures as tables."""
     table = Table(
         *("nodes", "pods", "memory at the peak", "first bind", "processor until then"),
-        "each further pod",
+        *("each further pod", "a rebuild", "its longest part"),
         box=box.MARKDOWN,
     )
     for each in sizes:
@@ -264,6 +285,8 @@ def shown(sizes: list[Plain], churn: Plain | None) -> Iterator[Table]:
             f"{each['first_s']:.1f} s",
             f"{each['cpu_s']:.1f} s",
             f"{each['each_ms']:.2f} ms",
+            f"{each['rebuild_s']:.2f} s",
+            f"{1000 * each['part_s']:.0f} ms",
         )
     if sizes:
         yield table

@@ -2,22 +2,27 @@
 
 The engine is a pure function of what it hears. If it fails, its books may be half
 written: what it failed at is set aside, and a new engine hears everything that the
-world knows besides.
+world knows besides. That takes seconds where there are many pods, so it is done in
+parts between which others have their turn, and not too often for one namespace.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Protocol
+from math import inf
+from typing import Final, Protocol
 
 from ringleaf.config.conf import Conf
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import Event
+from ringleaf.engine.event import ConfChanged, Event
 from ringleaf.framework.instruction import Instruction
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube.quarantine import Culprit
 from ringleaf.kube.world import World
 from ringleaf.model.decision import Decision
+
+HANDED: Final = 1000
+"""Events that a new engine hears before others have their turn."""
 
 
 class Mind(Protocol):
@@ -63,8 +68,15 @@ class Decider:
         self._world, self._conf, self._make = world, conf, mind
         self.engine = Engine((), conf=conf())
         self.mind = mind(self.engine)
-        self._is_new = False
-        """Whether the engine has heard nothing yet that the world told before."""
+        self._coming: tuple[Engine, Mind] | None = None
+        """The next engine, which has not heard yet what the world told before."""
+        self._last: list[Event] = []
+        """What an engine that was handed everything hears with the news."""
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether another engine is about to decide; until then none does."""
+        return self._coming is not None
 
     @property
     def may_be_compared(self) -> bool:
@@ -73,38 +85,69 @@ class Decider:
         It need not have decided everything: what it says is carried out after each
         call, so its state is as the objects are between two slices of a search as well.
         """
-        return not (self._is_new or self._world.has_changes)
+        return not (self.begins_anew or self._world.has_changes)
 
     @property
     def run_times(self) -> RunTimes | None:
         """How long jobs ran; None until the engine has heard what was written down."""
-        unheard = self._is_new or self._world.has_run_times
+        unheard = self.begins_anew or self._world.has_run_times
         return None if unheard else self.engine.run_times
 
     def news(self, now: float) -> list[Event]:
         """What the engine has not heard yet."""
-        if not self._is_new:
-            return self._world.events(now)
-        self._is_new = False
+        if self._coming is None:
+            last, self._last = self._last, []
+            return [*last, *self._world.events(now)]
+        self._begin()
         return self._world.everything(now)
 
     def recover(self, error: Exception, now: float) -> list[Culprit]:
         """Set aside what *error* is about, and begin anew; what that is."""
         try:
-            found = self._world.quarantine.blame(error, now)
+            quarantine = self._world.quarantine
+            found = quarantine.spread(quarantine.blame(error, now), now)
             self._world.set_aside(found, error)
         finally:
             self.begin_anew()
         return found
 
     def begin_anew(self) -> None:
-        """A new engine hears everything; of faults and runs, what the last one knew."""
-        with suppress(Exception):  # the last one may know nothing any more
-            self._world.carry_over(
-                self.engine.fault_log.everything,
-                self.engine.deletions,
-                self.engine.run_times.series,
-            )
-        self.engine = Engine((), conf=self._conf())
-        self.mind = self._make(self.engine)
-        self._is_new = True
+        """A new engine hears everything; of faults and runs, what the last one knew.
+
+        Until it has, the last one is there to be read.
+        """
+        if self._coming is None:  # else the last one has heard too little
+            with suppress(Exception):  # the last one may know nothing any more
+                self._world.carry_over(
+                    self.engine.fault_log.everything,
+                    self.engine.deletions,
+                    self.engine.run_times.series,
+                )
+        engine = Engine((), conf=self._conf())
+        self._coming, self._last = (engine, self._make(engine)), []
+
+    def hand_over(self, now: float) -> Iterator[tuple[list[Event], list[Instruction]]]:
+        """Have the engine that comes hear everything, some events at a time.
+
+        For each time, what it heard and said. It decides nothing before it has heard
+        the last event, with the news that comes next. Another engine may come meanwhile
+        in its place.
+        """
+        coming = self._coming
+        assert coming is not None
+        events = self._world.everything(now)
+        conf = next(each for each in events if isinstance(each, ConfChanged))
+        events.remove(conf)
+        events.insert(0, ConfChanged(conf.conf.quiet))
+        for start in range(0, len(events), HANDED):
+            part = events[start : start + HANDED]
+            yield part, coming[1].handle_all(part, now, inf)
+            if self._coming is not coming:
+                return
+        self._begin()
+        self._last = [conf]
+
+    def _begin(self) -> None:
+        """The engine that comes is there."""
+        assert self._coming is not None
+        (self.engine, self.mind), self._coming = self._coming, None

@@ -455,7 +455,7 @@ def origin_of(group: Group, lead: PodRecord, done_chips: int = 0) -> Origin:
     name = base_name(bare)
     is_of_pods = f"/{name}" == names.OF_PODS
     name = base_name(lead.name) if is_of_pods else name
-    found = Origin(namespace_of(group), name, done_chips)
+    found = Origin(namespace_of(group.name), name, done_chips)
     known = _origins.get(found)
     if known is None:
         known = found
@@ -757,13 +757,13 @@ def uids_of(podgroup: PodGroup) -> tuple[str, ...]:
     return *(owner.uid for owner in meta.owner_references or ()), meta.uid
 
 
-def namespace_of(group: Group) -> str:
-    """The namespace of a group.
+def namespace_of(job: str) -> str:
+    """The namespace of a group, or of its job, by its name.
 
-    >>> namespace_of(Group("pod team/p")), namespace_of(Group("team/g"))
+    >>> namespace_of("pod team/p"), namespace_of("team/g")
     ('team', 'team')
     """
-    return group.name.removeprefix("pod ").partition("/")[0]
+    return job.removeprefix("pod ").partition("/")[0]
 
 
 def _priority(lead: PodRecord, podgroup: PodGroup | None, facts: Facts) -> int:

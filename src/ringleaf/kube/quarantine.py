@@ -2,11 +2,15 @@
 
 A failure here is a bug of ours, or input that no reader foresaw. Its culprit is tried
 again after a pause that doubles, or a moment after it has changed.
+
+After a failure of the engine another one begins, which takes seconds where there are
+many pods. So the pause is at least ``REST`` times as long. A namespace for which that
+took ``MOST_SPENT_S`` lately is set aside as a whole: any number of its jobs may fail.
 """
 
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import starmap
 from types import TracebackType
 from typing import Any, Final, NamedTuple
@@ -17,7 +21,7 @@ from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
-from ringleaf.kube.jobs import Group
+from ringleaf.kube.jobs import Group, namespace_of
 from ringleaf.kube.pods import PodRecord
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job
@@ -25,12 +29,23 @@ from ringleaf.model.queue import Queue
 
 FIRST_S, MOST_S = 0.5, 300.0
 """The first and the longest pause until a culprit is tried again."""
+REST: Final = 10
+"""How much longer than an engine takes to begin is the pause until the next one may
+have to, and the time in which no other does for the same namespace."""
+MOST_SPENT_S: Final = 10.0
+"""How long new engines may take to begin for the jobs of one namespace, lately."""
+LATELY_S: Final = 300.0
+LONGEST_S: Final = 3600.0
+"""The longest pause of all."""
 TOGETHER_S: Final = 30.0
 """Failures that are not longer apart may have the same culprit."""
 KINDS: Final = (
-    *("Job", "Node", "Queue", "Pod", "PodGroup", "PodDisruptionBudget", "ConfigMap"),
+    *("Job", "Namespace", "Node", "Queue"),
+    *("Pod", "PodGroup", "PodDisruptionBudget", "ConfigMap"),
 )
 """Kinds of what is set aside."""
+RESTARTS: Final = ("Job", "Namespace", "Node", "Queue")
+"""Kinds of which a failure may make another engine begin."""
 MOST_TRACE: Final = 4000
 """Characters of a trace that are told: the last ones."""
 MOST_LOCALS: Final = 200
@@ -51,6 +66,8 @@ class Aside(Struct):
     failed_at: float
     until: float
     times: int = 1
+    rest_s: float = 0.0
+    """How long it is not tried again, whatever changes."""
 
 
 class Quarantine:
@@ -61,6 +78,12 @@ class Quarantine:
         self._last: tuple[float, frozenset[Culprit]] = 0.0, frozenset()
         self.failures: Counter[str] = Counter()
         """Kind of culprit -> failures so far."""
+        self._cost_s = 0.0
+        """How long the last engine took to begin."""
+        self._spent: dict[str, list[tuple[float, float]]] = {}
+        """Namespace -> when engines began because of its jobs, and how long it took."""
+        self._blamed: tuple[Culprit, ...] = ()
+        """Because of what the next one begins."""
 
     @property
     def asides(self) -> Mapping[Culprit, Aside]:
@@ -72,9 +95,59 @@ class Quarantine:
         self.failures[culprit.kind] += 1
         known = self._asides.get(culprit)
         times = 1 if known is None else known.times + 1
-        pause = min(FIRST_S * 2 ** min(times - 1, 20), MOST_S)
-        found = self._asides[culprit] = Aside(why, now, now + pause, times)
+        rest = self._rest_of(culprit, now)
+        pause = max(rest, min(FIRST_S * 2 ** min(times - 1, 20), MOST_S))
+        found = self._asides[culprit] = Aside(why, now, now + pause, times, rest)
         return found
+
+    def _rest_of(self, culprit: Culprit, now: float) -> float:
+        """How long to leave a culprit alone for what it costs if it fails again."""
+        if culprit.kind not in RESTARTS:
+            return 0.0
+        cost = self._cost_s
+        if culprit.kind == "Namespace":
+            cost += self._spent_on(culprit.key, now)
+        return min(REST * cost, LONGEST_S)
+
+    def begun(self, cost_s: float, now: float) -> dict[Culprit, float]:
+        """An engine has begun because of what was blamed last; how long it took.
+
+        Returns until when that is left alone now.
+        """
+        self._cost_s = cost_s
+        blamed, self._blamed = self._blamed, ()
+        for namespace in _namespaces(blamed):
+            self._spent.setdefault(namespace, []).append((now, cost_s))
+        for namespace in [*self._spent]:
+            if not self._spent_on(namespace, now):
+                del self._spent[namespace]
+        found = {}
+        for culprit in blamed:
+            aside = self._asides.get(culprit)
+            if aside is not None:
+                aside.rest_s = self._rest_of(culprit, now)
+                aside.until = max(aside.until, now + aside.rest_s)
+                found[culprit] = aside.until
+        return found
+
+    def _spent_on(self, namespace: str, now: float) -> float:
+        """How long engines took to begin lately because of jobs of a namespace."""
+        spent = self._spent.get(namespace, ())
+        return sum(cost for at, cost in spent if now - at < LATELY_S)
+
+    def spread(self, culprits: Iterable[Culprit], now: float) -> list[Culprit]:
+        """*culprits*, with the namespaces whose jobs have made too many engines begin.
+
+        Because of them the next one begins.
+        """
+        blamed = [*culprits]
+        blamed += [
+            Culprit("Namespace", namespace)
+            for namespace in _namespaces(blamed)
+            if self._spent_on(namespace, now) + self._cost_s > MOST_SPENT_S
+        ]
+        self._blamed = tuple(blamed)
+        return blamed
 
     def of(self, culprit: Culprit, now: float) -> Aside | None:
         """Why something is set aside; None where it is not, or is tried again."""
@@ -89,7 +162,8 @@ class Quarantine:
         found = self._asides.get(culprit)
         if found is None or found.until <= now:
             return None
-        found.until = min(found.until, max(now, found.failed_at + found.times - 1))
+        pause = max(found.rest_s, found.times - 1)
+        found.until = min(found.until, max(now, found.failed_at + pause))
         return found.until
 
     def n_aside(self, now: float) -> Counter[str]:
@@ -131,6 +205,12 @@ class Quarantine:
 
 def _jobs(culprits: frozenset[Culprit]) -> frozenset[Culprit]:
     return frozenset(each for each in culprits if each.kind == "Job")
+
+
+def _namespaces(culprits: Iterable[Culprit]) -> list[str]:
+    """The namespaces of the jobs among *culprits*, each once."""
+    jobs = (each.key for each in culprits if each.kind == "Job")
+    return sorted({*map(namespace_of, jobs)})
 
 
 def told(error: BaseException) -> str:

@@ -579,6 +579,7 @@ class Scheduler:
             self.world.stand_by(self._mind.view, self.toll.repairs)
             now = self.now()
             events = self.decider.news(now)
+            self._follow()
             self.metrics.heard(events)
             self.toll.hear(events)
             self._keep_conflicts(events, self._mind.handle_all(events, now, SLICE))
@@ -720,14 +721,42 @@ class Scheduler:
         self._log_failed(named, error)
         others = [f for f in self.world.failures if f.culprit not in found]
         self.world.failures[:] = others
-        self._follow()
+        self._note_rebuild()
 
-    def _follow(self) -> None:
-        """The engine is a new one."""
+    def _note_rebuild(self) -> None:
+        """A new engine is to hear everything."""
         self.metrics.rebuilds += 1
-        self.toll.follow(self._engine.fault_log, self._engine.repairs)
         self._wake_at, self._seen, self._version = None, -1, -1
         self._wake.set()
+
+    def _follow(self) -> None:
+        """The engine may be a new one."""
+        if self.toll.book is not self._engine.fault_log:
+            self.toll.follow(self._engine.fault_log, self._engine.repairs)
+
+    async def _hand_over(self) -> list[Instruction]:
+        """Have the next engine hear everything; others have turns in between.
+
+        What it says is carried out with what it decides then.
+        """
+        now = self._last_cycle = self.now()
+        said, spent_s, n_heard = list[Instruction](), 0.0, 0
+        parts = self.decider.hand_over(now)
+        while True:
+            began = time.perf_counter()
+            events, found = next(parts, (None, []))
+            spent_s += time.perf_counter() - began
+            if events is None:
+                break
+            self.metrics.heard(events)
+            self.toll.hear(events)
+            said += found
+            n_heard += len(events)
+            await asyncio.sleep(0)
+        self._follow()
+        self.world.engine_began(spent_s, self.now())
+        self._say("rebuilt", events=n_heard, seconds=round(spent_s, 3))
+        return said
 
     def _news_at(self, now: float) -> list[Event]:
         """What the engine has not heard yet."""
@@ -778,7 +807,7 @@ class Scheduler:
         self._say("cache differs from the objects", what="; ".join(found))
         self.metrics.differences += 1
         self.decider.begin_anew()
-        self._follow()
+        self._note_rebuild()
         return True
 
     async def _decide(self) -> None:
@@ -790,6 +819,7 @@ class Scheduler:
         if self._stop.is_set():
             return
         self._wake.clear()
+        said = await self._hand_over() if self.decider.begins_anew else []
         now = self._last_cycle = self.now()
         began = time.perf_counter()
         events = self._news_at(now)
@@ -800,7 +830,7 @@ class Scheduler:
             self.metrics.heard(events)
             self.toll.hear(events)
             thinks = time.perf_counter()
-            found = self._mind.handle_all(events, now, SLICE)
+            found = [*said, *self._mind.handle_all(events, now, SLICE)]
             thought_s = time.perf_counter() - thinks
             if not self.leads:
                 self._keep_conflicts(events, found)

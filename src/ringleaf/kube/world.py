@@ -659,6 +659,7 @@ class World:
         out.append(LeavesChanged(leaves_of(self.topology)))
         out.append(NodesChanged(tuple(facts.node for facts in self.nodes.values())))
         out += self._known_of_faults()
+        arrivals, others = list[Event](), list[Event]()
         for group in self.groups.values():
             if group.record is not None and self._may_be_repaired(group, now):
                 out.append(_repair_known(group, group.record, now))
@@ -667,15 +668,17 @@ class World:
             starts = [p.started for p in group.pods.values() if p.holds and p.started]
             listed = tuple(group.placed[n] for n in sorted(group.placed))
             since = _waiting_since(group, group.told)
-            out.append(JobArrived(group.told, listed, min(starts, default=None), since))
+            start = min(starts, default=None)
+            arrivals.append(JobArrived(group.told, listed, start, since))
             if group.ailing:
-                out.append(PodsAil(group.name, group.ailing))
+                others.append(PodsAil(group.name, group.ailing))
             if group.ending:
-                out.append(PodsEnding(group.name, tuple(sorted(group.ending))))
+                others.append(PodsEnding(group.name, tuple(sorted(group.ending))))
             if group.is_watched:
                 ran = tuple(sorted(group.running))
-                out.append(PodsRun(group.name, ran, _last_bound(group)))
-        return out
+                others.append(PodsRun(group.name, ran, _last_bound(group)))
+        # Jobs that arrive one after the other cost less than one by one.
+        return [*out, *arrivals, *others]
 
     @property
     def name(self) -> str:
@@ -757,6 +760,10 @@ class World:
             if culprit.kind == "Queue" and again:
                 self.set_aside(self._jobs_in(culprit.key), error)
             self._look_at(culprit)
+
+    def engine_began(self, cost_s: float, now: float) -> None:
+        """Another engine took so long to begin; what it was for is left alone."""
+        self._again |= self.quarantine.begun(cost_s, now)
 
     def _jobs_in(self, queue: str) -> list[Culprit]:
         """The jobs of a queue that the engine knows."""
@@ -875,6 +882,10 @@ class World:
                 self._tell_anew(culprit.key)
                 if self.groups[culprit.key].record is not None:
                     self._repairs[culprit.key] = None
+            case "Namespace":
+                for group in self.groups.values():
+                    if namespace_of(group.name) == culprit.key:
+                        self._tell_anew(group.name)
             case "Node" if culprit.key in self._objects:
                 self._dirty_nodes[culprit.key] = None
                 self._unread.discard(culprit.key)
@@ -971,12 +982,25 @@ class World:
                 self._tell_misread(group, pods)
         return [JobArrived(job, (placement,), pod.started or None)]
 
+    def _aside(self, group: Group, now: float) -> str | None:
+        """What makes the scheduler fail, if a group is set aside for it, and why."""
+        if not self.quarantine.asides:
+            return None
+        own = self.quarantine.of(Culprit("Job", group.name), now)
+        if own is not None:
+            return f"it makes the scheduler fail ({own.why}) and"
+        all_of_it = Culprit("Namespace", namespace_of(group.name))
+        others = self.quarantine.of(all_of_it, now)
+        if others is None:
+            return None
+        return f"jobs of its namespace make the scheduler fail ({others.why}), so it"
+
     def _job_aside(
-        self, group: Group, pods: list[PodRecord], why: str
+        self, group: Group, pods: list[PodRecord], aside: str
     ) -> tuple[Job | None, list[PodRecord]]:
         """A group that is set aside: its pods hold what they hold, and that is all."""
         group.reason = (
-            f"it makes the scheduler fail ({why}) and is quarantined for a while; "
+            f"{aside} is quarantined for a while; "
             "hint: change or delete it, and report the trace in the scheduler's log"
         )
         held = [pod for pod in pods if _is_held(pod) and pod.key not in self._shut]
@@ -1454,8 +1478,7 @@ class World:
 
     def _may_be_repaired(self, group: Group, now: float) -> bool:
         """Whether the engine hears of a repair: not of that of a job set aside."""
-        aside = self.quarantine.of(Culprit("Job", group.name), now)
-        return aside is None and not group.is_outside
+        return self._aside(group, now) is None and not group.is_outside
 
     def _known_of_faults(self) -> Iterator[Event]:
         if self._faults:
@@ -1546,9 +1569,9 @@ class World:
             self._strand(pod, now)
         pods, group.reason = members_of(group, self.nodes, now)
         group.unreadable = ""
-        aside = self.quarantine.of(Culprit("Job", group.name), now)
+        aside = self._aside(group, now)
         if aside is not None:
-            return self._job_aside(group, pods, aside.why)
+            return self._job_aside(group, pods, aside)
         self._open_all(group)
         refused = self._refusal(group)
         group.is_outside = bool(refused)
@@ -1589,7 +1612,7 @@ class World:
         others = any(not pod.ours for pod in group.pods.values())
         if self._canary is None or others:
             return ""
-        where = namespace_of(group), queue_of(group)
+        where = namespace_of(group.name), queue_of(group)
         return "" if self._canary.admits(*where) else self._canary.refusal(*where)
 
     def _bar(self, pod: PodRecord) -> None:
