@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from benchmarks.pictures import take
+from msgspec.structs import replace
 
 from ringleaf.report.page import write_report
+from ringleaf.simulator.film import packed, unpacked
 from ringleaf.testbed.browser import Page
 from tests.report.made import POLICIES, real
 
@@ -62,6 +64,28 @@ def test_everything_is_drawn_and_nothing_goes_wrong(page: Page) -> None:
     assert painted == [True, True]
     assert lines(page) == len(POLICIES)
     assert page.errors == []
+
+
+def test_the_maps_open_where_they_differ_most(browser: Page, tmp_path: Path) -> None:
+    """The second policy has an empty cluster for a moment."""
+    given = real()
+    film = given.of(POLICIES[0])[0].film
+    assert film is not None
+    stills = unpacked(film)
+    fullest = int(stills.used.sum(axis=1)[:20].argmax())
+    stills.used[fullest], stills.owner[fullest] = 0, 0
+    changed = film | packed(stills)
+    runs = [
+        replace(run, film=changed if run.spec.policy == POLICIES[1] else run.film)
+        for run in given.runs
+    ]
+    write_report(tmp_path / "report.html", replace(given, runs=runs))
+
+    browser.open((tmp_path / "report.html").as_uri())
+
+    link = browser.run("document.querySelector('#link').href")
+    assert f"#t={round(fullest * film['interval_s'])}&" in link
+    assert browser.errors == []
 
 
 def test_the_map_plays_and_pauses(page: Page) -> None:

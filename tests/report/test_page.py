@@ -272,7 +272,10 @@ def coloured(read: Reader) -> list[str]:
 @pytest.mark.parametrize(
     ("waits", "told"),
     [
-        ([(60.0, 90.0)], "One run each, and the difference to ringleaf. Nothing is"),
+        (
+            [(60.0, 90.0)],
+            "With one seed significance is unknown, so nothing is coloured.",
+        ),
         ([(60.0, 90.0)] * 2, "The same run for every seed: every policy."),
     ],
 )
@@ -297,7 +300,8 @@ def test_one_seed_is_not_called_significant_or_not_anywhere() -> None:
 
     told = "".join(read.texts.values())
     assert told.count("significance unknown") == 1
-    assert "unknown" not in told.replace("significance unknown", "")
+    assert told.count("significance is unknown") == 1
+    assert told.count("unknown") == 2
     for word in ("etter than", "orse than", "is better in", "; is worse in"):
         assert word not in told
     assert "no difference is significant" not in told
@@ -329,6 +333,60 @@ def test_jobs_that_never_start_have_a_row_of_the_verdict_and_tiles_count_them() 
     assert "<b>Jobs never started</b>" not in without
     assert "<b>Wait time (mean)</b>" in without
     assert "Not compared" not in without
+
+
+def test_warnings_stand_above_the_verdict() -> None:
+    text = page(replace(wait_runs((60.0, 90.0)), warnings=("jobs wait <days>",)))
+
+    warning = '<p class="warning">Jobs wait &lt;days&gt;.</p>'
+    assert text.index('id="verdict"') < text.index(warning)
+    assert text.index(warning) < text.index('<p class="short">')
+    assert 'class="warning"' not in page(wait_runs((60.0, 90.0)))
+
+
+def test_jobs_that_never_start_are_a_sentence_and_a_table() -> None:
+    jobs = {
+        "unstarted": 3,
+        "smallest_unstarted_chips": 64,
+        "largest_unstarted_chips": 128,
+        "unstarted_causes": {"rule": 1, "quota": 2},
+    }
+    runs = [plain_run("ringleaf", jobs={"unstarted": 0}), plain_run("mine", jobs=jobs)]
+    read = Reader(page(Results(runs, [*compared(runs, "ringleaf")])))
+
+    assert "Some of the 3 jobs never start. Wait times, completion" in read.texts["p"]
+    (head,) = [row for row in read.rows if row[0].startswith("scheduler")]
+    row = read.rows[read.rows.index(head) + 1]
+    assert [cell.strip() for cell in row] == [
+        "mine",
+        "3",
+        "64 to 128 chips",
+        "2 by a quota; 1 by a leaf or ring rule",
+    ]
+
+
+def test_cells_have_the_difference_and_how_many_times_it_is() -> None:
+    read = Reader(page(wait_runs((120.0, 648.0))))
+    several = Reader(page(wait_runs((60.0, 600.0), (61.0, 602.0))))
+
+    heads = [" ".join(row[0].split()) for row in read.rows]
+    assert heads.count("measure difference to ringleaf") == 1
+    assert " ".join(read.row("Wait time (mean)")[2].split()) == (
+        "10.8 min +8.8 min (5.4x)"
+    )
+    assert "+9.0 min (9.9x), worse" in several.row("Wait time (mean)")[2]
+
+
+def test_a_card_says_about_0_of_hardly_anything() -> None:
+    runs = [
+        plain_run(policy, leaves={"conflicts": value})
+        for policy, value in {"ringleaf": 0.0, "a": 0.0012}.items()
+    ]
+
+    text = page(Results(runs, [*compared(runs, "ringleaf")]))
+
+    (tile,) = re.findall(r'<div class="tile">(.*?)</div>', text)
+    assert "<dt>a</dt><dd>about 0</dd>" in tile
 
 
 def test_the_maps_open_with_the_reference_and_the_scheduler_in_use() -> None:

@@ -227,8 +227,8 @@ def test_in_short_names_what_is_better_even_and_worse() -> None:
             "significant)."
         ),
         (
-            "Against other, ringleaf is better in spine conflicts; does not differ "
-            "significantly in mean wait time; is worse in effective utilization."
+            "Against other: significantly fewer spine conflicts (0, not 2) and less "
+            "effective utilization (80.0 %, not 90.0 %)."
         ),
     ]
 
@@ -248,15 +248,12 @@ def test_in_short_says_that_one_seed_tells_nothing_of_significance() -> None:
             "Jobs wait 60 s with ringleaf and 90 s with other (50 % more in this run; "
             "one seed, significance unknown)."
         ),
-        (
-            "Against other in this run, ringleaf is lower in mean wait time; is about "
-            "equal in effective utilization."
-        ),
+        "Against other (one seed): about equal in effective utilization.",
     ]
     assert not any("one seed" in text for text in in_short(given))
     use = three(UTILISATION, ringleaf=0.5, other=0.6)
     assert in_short(use) == [
-        "Against other in this run, ringleaf is lower in effective utilization.",
+        ("Against other (one seed): less effective utilization (50.0 %, not 60.0 %)."),
         ONE_SEED,
     ]
     nothing = Results([plain_run("ringleaf"), plain_run("other")])
@@ -314,7 +311,7 @@ def test_utilization_is_no_merit() -> None:
     assert lost(given) == []
     told = " ".join(f"{each.head} {each.text}" for each in findings(given))
     assert "Utilization " not in told
-    assert "Against other, ringleaf is better in effective utilization." in told
+    assert "significantly more effective utilization (50.0 %, not 40.0 %)." in told
 
 
 def test_a_policy_alone_has_its_figures_told() -> None:
@@ -375,11 +372,43 @@ def test_the_verdict_is_against_the_first_of_the_other_policies() -> None:
             "this run; one seed, significance unknown) and 30 s with fast, the best "
             "baseline (50 % less)."
         ),
-        "Against mine in this run, ringleaf is lower in mean wait time.",
+    ]
+
+
+def test_the_best_baseline_of_each_measure_is_named() -> None:
+    use = three(UTILISATION, ringleaf=0.5, mine=0.4, fast=0.6, slow=0.1)
+    spine = three("leaves.conflicts", ringleaf=0.2, mine=0.4, fast=9.0, slow=0.0)
+    runs = [
+        replace(run, metrics={**run.metrics, **other.metrics})
+        for run, other in zip(use.runs, spine.runs, strict=True)
+    ]
+
+    assert in_short(Results(runs, [*compared(runs, "ringleaf")])) == [
         (
-            "Against the best baseline by each measure in this run, ringleaf is higher "
-            "in mean wait time."
+            "Against mine (one seed): fewer spine conflicts (0.2, not 0.4) and more "
+            "effective utilization (50.0 %, not 40.0 %)."
         ),
+        (
+            "Against the best baseline (one seed): more spine conflicts (0.2, not 0 "
+            "with slow) and less effective utilization (50.0 %, not 60.0 % with fast)."
+        ),
+        ONE_SEED,
+    ]
+
+
+def test_what_is_not_significant_has_no_figures_and_the_same_run_says_so() -> None:
+    given = results(
+        *measured(UTILISATION, 0.8, 0.9),
+        *measured("leaves.conflicts", 0.0, 2.0, sure=9.0),
+        *measured("chips.fragmentation", 0.1, 0.2, sure=None),
+    )
+
+    assert in_short(given) == [
+        (
+            "Against other: significantly less effective utilization (80.0 %, not "
+            "90.0 %); fewer stranded chips (10.0 %, not 20.0 %), the same with every "
+            "seed; no significant difference in spine conflicts."
+        )
     ]
 
 
@@ -432,19 +461,16 @@ def test_where_some_job_never_starts_policies_are_compared_by_all_jobs() -> None
             "Jobs wait 2.0 min with ringleaf and 5.0 min with mine (2.5 times as much "
             "in this run; one seed, significance unknown)."
         ),
-        (
-            "Against mine in this run, ringleaf is lower in mean wait time of all jobs "
-            "and jobs never started."
-        ),
-        (
-            "1 job of 64 chips (held back by a leaf or ring rule) never starts with "
-            "mine, of 3 jobs. "
-            "Wait times of all jobs count them as pending until the last job ends "
-            "under any policy; other wait times, completion time and slowdown leave "
-            "them out, and are not compared with mine. Each over the jobs that start "
-            "under it, ringleaf against mine: p95 wait time 2.0 min against 60 s."
-        ),
+        "Against mine (one seed): fewer jobs that never start (0, not 1).",
     ]
+    assert left_out(given) == (
+        "1 job of 64 chips (held back by a leaf or ring rule) never starts with "
+        "mine, of 3 jobs. "
+        "Wait times of all jobs count them as pending until the last job ends "
+        "under any policy; other wait times, completion time and slowdown leave "
+        "them out, and are not compared with mine. Each over the jobs that start "
+        "under it, ringleaf against mine: p95 wait time 2.0 min against 60 s."
+    )
     assert lost(given) == []
 
 

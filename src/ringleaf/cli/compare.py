@@ -30,9 +30,7 @@ from ringleaf.cli.simulate import (
     metrics_of,
     scheduler_of,
     trial_of,
-    warn_of_idle,
-    warn_of_long,
-    warn_of_window,
+    warnings_on,
 )
 from ringleaf.cli.tables import print_tables, print_verdict
 from ringleaf.report.measures import MEASURES, Table
@@ -141,13 +139,13 @@ def compare_policies(
             f"hint: --policies {OURS},best-fit,random"
         )
     results = results_of(wanted, policies, seeds=seeds, crew=crew, kept=kept)
-    written = _write(results, out, report, plots)
-    warn_of_window(results.runs[0].metrics["window"])
-    load = results.runs[0].spec.load
-    warn_of_idle([run.metrics for run in results.runs], load)
     by_policy = [results.of(policy) for policy in results.policies]
     measured = [[run.metrics for run in runs] for runs in by_policy]
-    warn_of_long(measured, load, wanted.trace)
+    told = warnings_on(measured, results.runs[0].spec.load, wanted.trace)
+    results = replace(results, warnings=tuple(told))
+    written = _write(results, out, report, plots)
+    for text in told:
+        warn(text)
     if as_json:
         print_json(plain_of(results))
     else:

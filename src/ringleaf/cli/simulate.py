@@ -117,9 +117,10 @@ def simulate_jobs(
         return _put_away(course, folder, wanted, went)
     tally = course.clock.finish()
     told = _told(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
-    warn_of_window(told["measures"]["window"])
-    warn_of_idle([told["measures"]], told["workload"]["load"])
-    warn_of_long([[told["measures"]]], told["workload"]["load"], wanted.trace)
+    for text in warnings_on(
+        [[told["measures"]]], told["workload"]["load"], wanted.trace
+    ):
+        warn(text)
     if folder is not None:
         _write(folder, told, course)
     if as_json:
@@ -224,27 +225,48 @@ LEAST_COUNTED: Final = 0.2
 """Share of the time in which jobs come that is counted, at least, without a warning."""
 
 
-def warn_of_window(window: dict[str, float]) -> None:
-    """Warn where little of the time in which jobs come is counted."""
+def warnings_on(
+    measured: Sequence[Sequence[dict[str, Any]]], load: float, trace: str | None
+) -> list[str]:
+    """Why the figures of runs may mislead, a sentence each with a hint.
+
+    Args:
+        measured: What the runs of every policy come to.
+        load: The offered load.
+        trace: The file that the jobs are from, if they are.
+
+    """
+    every = [each for runs in measured for each in runs]
+    found = (
+        on_window(every[0]["window"]),
+        on_idle(every, load),
+        on_long(measured, load, trace),
+    )
+    return [text for text in found if text]
+
+
+def on_window(window: dict[str, float]) -> str:
+    """What to say where little of the time in which jobs come is counted."""
     counted, comes = window["to_s"] - window["from_s"], window["to_s"]
-    if counted < LEAST_COUNTED * comes:
-        warn(
-            f"only {lasting(counted)} of the {lasting(comes)} in which jobs arrive are "
-            "counted, as few of them arrive early; hint: more --jobs, or --load"
-        )
+    if counted >= LEAST_COUNTED * comes:
+        return ""
+    return (
+        f"only {lasting(counted)} of the {lasting(comes)} in which jobs arrive are "
+        "counted, as few of them arrive early; hint: more --jobs, or --load"
+    )
 
 
-def warn_of_idle(measured: Sequence[dict[str, Any]], load: float) -> None:
-    """Warn where no job ever waited: such a run says nothing about scheduling."""
-    if all(
-        not each["wait_s"]["all"]["max"] and not each["jobs"]["unstarted"]
-        for each in measured
+def on_idle(measured: Sequence[dict[str, Any]], load: float) -> str:
+    """What to say where no job ever waited: the run says nothing about scheduling."""
+    if any(
+        each["wait_s"]["all"]["max"] or each["jobs"]["unstarted"] for each in measured
     ):
-        warn(
-            f"no job waited, so wait time and utilization say nothing about the "
-            f"policy; hint: a higher load, as --load {_higher(load)}, or a smaller "
-            "--cluster"
-        )
+        return ""
+    return (
+        f"no job waited, so wait time and utilization say nothing about the "
+        f"policy; hint: a higher load, as --load {_higher(load)}, or a smaller "
+        "--cluster"
+    )
 
 
 LONG_S: Final = 86400.0
@@ -260,11 +282,12 @@ CLASSES: Final = {
 """Sizes of jobs and their buckets, the largest first, and what they are called."""
 
 
-def warn_of_long(
+def on_long(
     measured: Iterable[Sequence[dict[str, Any]]], load: float, trace: str | None
-) -> None:
-    """Warn where jobs, or those of the largest size, wait for days under every policy.
+) -> str:
+    """What to say where jobs, or those of the largest size, wait for days.
 
+    They do so under every policy.
     Jobs that never start count as pending until the last job ends, as in the tables,
     where another policy starts all jobs. Elsewhere they may be a few that no policy can
     start, and are not counted.
@@ -282,7 +305,7 @@ def warn_of_long(
     if wait_s <= LONG_S:
         which, wait_s = _largest_wait(every, waits)
     if wait_s <= LONG_S:
-        return
+        return ""
     several = len(every) > 1
     told = f"{lasting(wait_s)} or more" if several else lasting(wait_s)
     under = " with every policy" if several else ""
@@ -291,7 +314,7 @@ def warn_of_long(
     hints.append("a larger --cluster")
     if trace is None:
         hints.append("another --workload, or your own jobs with --trace")
-    warn(
+    return (
         f"{which} wait {told} on average{under}, so the workload does not suit "
         "the cluster: the queue grows throughout the run, or single jobs request most "
         f"of the chips; hint: {', '.join(hints)}"

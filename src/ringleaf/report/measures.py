@@ -67,6 +67,23 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+NEAR_ZERO: Final = {share: 0.0005, number: 0.005, duration: 0.1}
+"""Smaller values say nothing but that there is hardly anything."""
+
+
+def brief(value: float, written: Callable[[float], str]) -> str:
+    """A value on a card, where only its size matters.
+
+    >>> brief(0.00012, share), brief(0.0042, number), brief(0.02, duration)
+    ('about 0 %', 'about 0', 'about 0 s')
+    >>> brief(0.0, number), brief(0.208, number)
+    ('0', '0.208')
+    """
+    if value and abs(value) < NEAR_ZERO.get(written, 0.0):
+        return f"about {written(0.0)}"
+    return written(value)
+
+
 def tick(value: float) -> str:
     """A share on an axis, without digits that say nothing.
 

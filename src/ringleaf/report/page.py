@@ -22,14 +22,17 @@ from ringleaf.report.measures import (
     NONE,
     Better,
     Table,
+    brief,
     duration,
     listed,
     measure_of,
+    number,
     share,
 )
 from ringleaf.report.results import Results, Run
 from ringleaf.report.scene import films_of
 from ringleaf.report.table import table_of
+from ringleaf.report.unstarted import unstarted
 from ringleaf.report.verdict import (
     MAIN,
     SIGNIFICANT,
@@ -39,8 +42,10 @@ from ringleaf.report.verdict import (
     alike,
     findings,
     has_one_seed,
+    how_counted,
     losses,
     not_compared,
+    notes_on,
     side_of,
     summary,
 )
@@ -232,13 +237,48 @@ def _verdict(results: Results) -> Iterator[str]:
     yield from _section(
         "verdict",
         "Verdict",
+        "".join(map(_warning, results.warnings)),
         "".join(f'<p class="short">{escape(each.text)}</p>' for each in short),
+        _never_started(table),
         f'<div class="tiles">{"".join(_tile(table, tile) for tile in TILES)}</div>',
         NO_SCRIPT,
         *_rows(results, known),
         _worse(results),
         f'<ul class="findings">{"".join(map(_finding, rest))}</ul>',
         _policy_by_policy(against),
+    )
+
+
+def _warning(text: str) -> str:
+    return f'<p class="warning">{escape(text[:1].upper() + text[1:])}.</p>'
+
+
+def _never_started(table: Table) -> str:
+    """Which jobs never start, as a sentence and a table; empty of none."""
+    results = table.results
+    if not table.unstarted:
+        return ""
+    seeds = " (means over seeds)" if len(results.of(results.reference)) > 1 else ""
+    head = (
+        f"Some of the {results.runs[0].spec.jobs:,} jobs never start{seeds}. "
+        f"{' '.join((how_counted(table), *notes_on(results)))}"
+    )
+    rows = ""
+    for policy in table.unstarted:
+        found = unstarted([run.metrics for run in results.of(policy)])
+        if found is not None:
+            causes = found.causes.removeprefix(":").strip()
+            rows += (
+                f"<tr><th scope='row'>{escape(policy)}</th>"
+                f"<td>{number(found.jobs)}</td>"
+                f"<td>{escape(found.sizes) or NONE}</td>"
+                f"<td>{escape(causes) or NONE}</td></tr>"
+            )
+    return (
+        f'<p class="short">{escape(head)}</p><table class="losses never"><thead><tr>'
+        '<th scope="col">scheduler</th><th scope="col">never start</th>'
+        '<th scope="col">size</th><th scope="col">held back</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
     )
 
 
@@ -257,7 +297,7 @@ def _tile(table: Table, tile: Tile) -> str:
     beside = _beside(contest, one_seed=one) if contest is not None else ""
     return (
         f'<div class="tile"><h3>{escape(title)}</h3>'
-        f'<p class="big">{escape(measure.written(own.mean))}</p>{beside}</div>'
+        f'<p class="big">{escape(brief(own.mean, measure.written))}</p>{beside}</div>'
     )
 
 
@@ -269,7 +309,7 @@ def _beside(contest: Contest, *, one_seed: bool) -> str:
         gap = contest.gap_to(policy)
         more = ", ".join(filter(None, [policy if what else "", gap]))
         told += f"<dt>{escape(what or policy)}</dt>"
-        told += f"<dd>{escape(written(known[policy]))}"
+        told += f"<dd>{escape(brief(known[policy], written))}"
         told += f" <small>{escape(more)}</small></dd>" if more else "</dd>"
     return f"{_outcome(contest, one_seed=one_seed)}<dl>{told}</dl>"
 
@@ -473,7 +513,8 @@ def _map(results: Results, filmed: Sequence[Mapping[str, Any]]) -> Iterator[str]
         "SuperPoD are adjacent. A colour is a gang, the same on both maps; grey is "
         "jobs inside one node. A red frame is a leaf whose links to the spine several "
         "gangs share. Crossed out: a node that is down; red corner: broken chips. "
-        "Space plays, arrows move."
+        "The maps open at the time at which they differ most: in used chips, and in "
+        "leaves whose links are shared. Space plays, arrows move."
     )
     yield from _section(
         "map",

@@ -138,6 +138,7 @@ class Results(Struct, frozen=True):
         confidence: Of the intervals.
         command: What to type to have it again.
         version: Of Ringleaf.
+        warnings: Why the figures may mislead, a sentence each.
 
     """
 
@@ -149,6 +150,7 @@ class Results(Struct, frozen=True):
     confidence: float = 0.95
     command: str = ""
     version: str = ""
+    warnings: Sequence[str] = ()
 
     @property
     def policies(self) -> list[str]:

@@ -12,13 +12,12 @@ from ringleaf.report.measures import (
     Table,
     listed,
     measure_of,
+    number,
     share,
 )
 from ringleaf.report.results import Bound, Estimate, Results
 from ringleaf.report.verdict import alike, has_one_seed
 
-MANY_TIMES: Final = 3
-"""From here on percentages are hard to read."""
 MOST_COLUMNS: Final = 7
 """Policies that stand side by side; more of them flow below each measure."""
 WISHES: Final = {Better.UP: "Higher is better.", Better.DOWN: "Lower is better."}
@@ -29,13 +28,15 @@ def table_of(results: Results) -> Iterator[str]:
     table = Table(results)
     policies = results.policies
     heads = "".join(f"<th scope='col'>{escape(policy)}</th>" for policy in policies)
+    beside = f"difference to {results.reference}" if results.baseline else ""
+    below = f"<small>{escape(beside)}</small>" if beside else ""
     if results.bounds:
         heads = f"<th scope='col'>bound</th>{heads}"
     rows = [_row(table, m) for m in table.measures if table.tells(m)]
     kind = "figures many" if len(policies) > MOST_COLUMNS else "figures"
     yield f"<p>{escape(_read_as(results))}</p>"
-    yield f'<table class="{kind}"><thead><tr><th scope="col">measure</th>{heads}</tr>'
-    yield f"</thead><tbody>{''.join(rows)}</tbody></table>"
+    yield f'<table class="{kind}"><thead><tr><th scope="col">measure{below}</th>'
+    yield f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     idle = [m.noun for m in table.measures if not table.tells(m)]
     if idle:
         yield f"<p>0 for every policy: {escape(listed(idle))}.</p>"
@@ -78,15 +79,14 @@ def _limit(bound: Bound) -> str:
 
 def _read_as(results: Results) -> str:
     """How the table is read: with intervals and colours only where there are some."""
-    reference = results.reference
     if not any(each.value.low is not None for each in results.comparison):
-        runs = max(len(results.of(policy)) for policy in results.policies)
-        told = f"Means over {runs} seeds" if runs > 1 else "One run each"
-        told += f", and the difference to {reference}. "
-        return told + (alike(results) or "Nothing is coloured.")
+        if not has_one_seed(results):
+            runs = max(len(results.of(policy)) for policy in results.policies)
+            return f"Means over {runs} seeds. {alike(results)}".strip()
+        return "With one seed significance is unknown, so nothing is coloured."
     return (
         f"Means over seeds, with the {results.confidence:.0%} confidence interval "
-        f"below; then the difference to {reference}, paired by seed, with its own. "
+        "below; then the difference, paired by seed, with its own. "
         f"Colours mark significant differences. {alike(results)}"
     ).strip()
 
@@ -99,44 +99,49 @@ def _cell(table: Table, measure: Measure, policy: str) -> str:
     parts = [f"<b>{measure.written(value.mean)}</b>", _interval(measure, value)]
     reference = table.results.reference
     own = table.value(measure.key, reference)
-    if policy != reference and own is not None:
-        standing = standing_of(table, measure, policy)
-        gap = table.difference(measure.key, policy)
-        if gap is not None:
-            parts.append(_gap(measure, gap))
-        if standing in (Standing.BETTER, Standing.WORSE):
-            # The reference being better makes the other policy worse.
-            word = "worse" if standing is Standing.BETTER else "better"
-            sure = is_sure(table, measure.key, policy)
-            if has_one_seed(table.results):
-                word = "lower" if value.mean < own.mean else "higher"
-            kind = f' class="{word}"' if sure else ""
-            parts.append(f"<small{kind}>{_ratio(own, value)}{word}</small>")
+    gap = table.difference(measure.key, policy)
+    if policy != reference and own is not None and gap is not None:
+        parts += _gap(table, measure, policy, gap)
     kind = ' class="own"' if policy == reference else ""
     return f"<td{kind} {name}>{''.join(parts)}</td>"
 
 
-def _ratio(own: Estimate, value: Estimate) -> str:
-    """How much larger or smaller *value* is than *own*."""
-    if not own.mean:
-        return ""
-    ratio = value.mean / own.mean
-    if ratio >= MANY_TIMES:
-        return f"{ratio:,.1f} times: "
-    return f"{100 * (ratio - 1):+.3g} %: "
-
-
-def _gap(measure: Measure, gap: Estimate) -> str:
+def _gap(table: Table, measure: Measure, policy: str, gap: Estimate) -> Iterator[str]:
     """The difference to the reference, with its interval."""
     if not gap.mean and gap.low == gap.high:
-        return "<small>no difference</small>"
-    told = f"difference {_signed(measure, gap.mean)}"
+        yield "<small>no difference</small>"
+        return
+    own = table.value(measure.key, table.results.reference)
+    value = table.value(measure.key, policy)
+    assert own is not None
+    assert value is not None
+    told, kind = f"{_signed(measure, gap.mean)}{_ratio(measure, own, value)}", ""
+    standing = standing_of(table, measure, policy)
+    if (
+        standing is not Standing.EVEN
+        and standing
+        and is_sure(table, measure.key, policy)
+    ):
+        # The reference being better makes the other policy worse.
+        word = "worse" if standing is Standing.BETTER else "better"
+        told, kind = f"{told}, {word}", f' class="{word}"'
+    yield f"<small{kind}>{told}</small>"
     if gap.low is not None and gap.high is not None:
         ends = [_signed(measure, each) for each in (gap.low, gap.high)]
-        told += f"</small><small>({' to '.join(ends).replace(' points', '')})"
+        yield f"<small>({' to '.join(ends).replace(' points', '')})</small>"
     elif gap.n > 1:
-        told += "</small><small>(the same with every seed)"
-    return f"<small>{told}</small>"
+        yield "<small>(the same with every seed)</small>"
+
+
+def _ratio(measure: Measure, own: Estimate, value: Estimate) -> str:
+    """How many times *own* the other value is, unless points say so.
+
+    >>> _ratio(measure_of("wait_s.all.mean"), Estimate(120.0), Estimate(648.0))
+    ' (5.4x)'
+    """
+    if measure.written is share or not own.mean:
+        return ""
+    return f" ({number(float(f'{value.mean / own.mean:.2g}'))}x)"
 
 
 def _signed(measure: Measure, value: float) -> str:

@@ -1,7 +1,7 @@
 """Jobs that never start, in words: how many, how large, and what holds them back."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ringleaf.report.measures import number
 
@@ -32,12 +32,34 @@ def unstarted_words(metrics: Sequence[Mapping[str, Any]]) -> str:
     ''
 
     """
+    found = unstarted(metrics)
+    if found is None:
+        return ""
+    told = f"{number(found.jobs)} {'job' if found.jobs == 1 else 'jobs'}"
+    told += f" of {found.sizes}" if found.sizes else ""
+    return told + (f" (held back{found.causes})" if found.causes else "")
+
+
+class Unstarted(NamedTuple):
+    """The jobs that never start under a policy.
+
+    Args:
+        jobs: How many, the mean over runs.
+        sizes: Their chips, in words.
+        causes: What holds them back at the end, as ``held back`` goes on.
+
+    """
+
+    jobs: float
+    sizes: str
+    causes: str
+
+
+def unstarted(metrics: Sequence[Mapping[str, Any]]) -> Unstarted | None:
+    """The jobs that never start in runs of one policy; None of none."""
     found = [each.get("jobs", {}) for each in metrics]
     mean = sum(jobs.get("unstarted", 0) for jobs in found) / max(len(found), 1)
-    if not mean:
-        return ""
-    told = f"{number(mean)} {'job' if mean == 1 else 'jobs'}"
-    return f"{told}{_sizes(found)}{_causes(found)}"
+    return Unstarted(mean, _sizes(found), _causes(found)) if mean else None
 
 
 def _sizes(found: Sequence[Mapping[str, Any]]) -> str:
@@ -52,8 +74,8 @@ def _sizes(found: Sequence[Mapping[str, Any]]) -> str:
         return ""
     least, most = min(ends), max(ends)
     if least == most:
-        return f" of {most:,} {'chip' if most == 1 else 'chips'}"
-    return f" of {least:,} to {most:,} chips"
+        return f"{most:,} {'chip' if most == 1 else 'chips'}"
+    return f"{least:,} to {most:,} chips"
 
 
 def _causes(found: Sequence[Mapping[str, Any]]) -> str:
@@ -64,6 +86,6 @@ def _causes(found: Sequence[Mapping[str, Any]]) -> str:
             total[cause] = total.get(cause, 0.0) + n / len(found)
     known = sorted((-n, cause) for cause, n in total.items() if n)
     if len(known) == 1:
-        return f" (held back by {_WORDS[known[0][1]]})"
+        return f" by {_WORDS[known[0][1]]}"
     told = "; ".join(f"{number(-n)} by {_WORDS[cause]}" for n, cause in known)
-    return f" (held back: {told})" if told else ""
+    return f": {told}" if told else ""

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from ringleaf.report.contest import (
     RELEVANT,
+    Contest,
     Standing,
     contest_of,
     is_relevant,
@@ -81,8 +82,9 @@ def findings(results: Results) -> list[Finding]:
     others = _others(table)
     if results.reference not in results.policies or not others:
         return [*_alone(table), _significance(results)]
+    short = in_short(table) or ["There is nothing to compare."]
     found = [
-        *_in_short(table),
+        *(Finding("In short", text) for text in short),
         *headlines(results),
         *(_tally(table, other) for other in others),
     ]
@@ -101,13 +103,18 @@ MAIN: Final = (
 ONE_SEED: Final = "One seed: figures are those of one run, significance unknown."
 UNKNOWN: Final = " in this run; one seed, significance unknown"
 ALIKE: Final = "the same with every seed"
-
-
-def _in_short(table: Table) -> list[Finding]:
-    """The short statements, and which jobs never start."""
-    told = in_short(table) or ["There is nothing to compare."]
-    told.append(left_out(table.results))
-    return [Finding("In short", text) for text in filter(None, told)]
+NO_DIFFERENCE: Final = "no significant difference"
+LESS_MORE: Final = {
+    "leaves.conflicts": "fewer|more spine conflicts",
+    "wait_s.by_size.>64.mean": "shorter|longer waits of gangs > 64 chips",
+    "pending_s.by_size.>64.mean": "shorter|longer waits of all gangs > 64 chips",
+    "wait_s.all.mean": "shorter|longer waits",
+    "pending_s.all.mean": "shorter|longer waits of all jobs",
+    "use.effective_utilisation": "less|more effective utilization",
+    "chips.fragmentation": "fewer|more stranded chips",
+    "jobs.unstarted": "fewer|more jobs that never start",
+}
+"""How a lower value of a main measure is called, and a higher one."""
 
 
 def in_short(table: Table) -> list[str]:
@@ -117,18 +124,72 @@ def in_short(table: Table) -> list[str]:
     """
     results = table.results
     first = in_a_sentence(table)
-    told = [first or ""]
-    rival, best = f"Against {results.baseline}", "the best baseline by each measure"
-    against = _against(table, results.baseline)
-    if len(results.policies) == TWO:
-        told.append(_sentence(rival, against))
-    elif (other := _against(table, "")) == against:
-        told.append(_sentence(f"{rival} and {best}", against))
-    else:
-        told += [_sentence(rival, against), _sentence(f"Against {best}", other)]
+    keys = [key for key in MAIN if first is None or key != _waiting(table)]
+    contests = [
+        contest_of(table, table.compared(key), results.baseline) for key in keys
+    ]
+    known = [each for each in contests if each is not None and _counts(table, each)]
+    best = [each for each in known if each.known[each.best] != each.known[each.rival]]
+    others = [contest_of(table, each.measure.key, "") for each in best]
+    head = results.baseline
+    if len(results.policies) > TWO and not best:
+        head += ", the best baseline by each measure"
+    told = [
+        first or "",
+        _against(table, head, known),
+        _against(table, "the best baseline", [each for each in others if each]),
+    ]
     if first is None and any(told) and has_one_seed(results):
         told.append(ONE_SEED)
     return [text for text in told if text]
+
+
+def _counts(table: Table, contest: Contest) -> bool:
+    return contest.of_same_jobs and table.tells(contest.measure)
+
+
+def _against(table: Table, head: str, contests: Sequence[Contest]) -> str:
+    """How the reference stands against others, with the figures; empty of none."""
+    if not contests:
+        return ""
+    one = has_one_seed(table.results)
+    differs = [each for each in contests if each.standing is not Standing.EVEN]
+    rival = table.results.baseline
+    told = [(each.is_sure, _differs(each, rival)) for each in differs]
+    sure = [words for is_sure, words in told if is_sure]
+    seen = [words for is_sure, words in told if not is_sure]
+    even = [each.measure.noun for each in contests if each not in differs]
+    parts = []
+    if sure:
+        parts.append(f"significantly {listed(sure)}")
+    if seen:
+        how = "" if one else f", {ALIKE}"
+        parts.append(f"{listed(seen)}{how}")
+    if even:
+        is_tie = one or not any(each.is_sure for each in contests)
+        words = "about equal" if is_tie else NO_DIFFERENCE
+        parts.append(f"{words} in {listed(even)}")
+    return f"Against {head}{' (one seed)' if one else ''}: {'; '.join(parts)}."
+
+
+def _differs(contest: Contest, rival: str) -> str:
+    """A difference in words, with both values, and whose the other one is.
+
+    >>> known = {"a": 0.208}
+    >>> measure = measure_of("leaves.conflicts")
+    >>> each = Contest(
+    ...     measure, 0.0, known, "a", "a", "a", Standing.BETTER, is_sure=True, tied=()
+    ... )
+    >>> _differs(each, "b")
+    'fewer spine conflicts (0, not 0.208 with a)'
+    """
+    measure, other = contest.measure, contest.known[contest.rival]
+    less, _bar, rest = LESS_MORE[measure.key].partition("|")
+    more, _space, what = rest.partition(" ")
+    word = less if contest.own < other else more
+    whose = "" if contest.rival == rival else f" with {contest.rival}"
+    values = f"{measure.written(contest.own)}, not {measure.written(other)}{whose}"
+    return f"{word} {what} ({values})"
 
 
 def has_one_seed(results: Results) -> bool:
@@ -143,37 +204,47 @@ WAITING: Final = {
 """The jobs whose wait time comes first; if there are none, the next."""
 
 
+def _waits(table: Table, key: str) -> dict[str, float]:
+    """Policy -> the wait time by *key*, of those that have one."""
+    return {
+        policy: value.mean
+        for policy in table.results.policies
+        if (value := table.value(table.compared(key), policy)) is not None
+    }
+
+
+def _waiting(table: Table) -> str:
+    """The wait time that comes first; empty of none."""
+    reference = table.results.reference
+    known = ((key, _waits(table, key)) for key in WAITING)
+    return next((k for k, own in known if reference in own and len(own) > 1), "")
+
+
 def in_a_sentence(table: Table) -> str | None:
     """The wait time of the reference, of the rival, and of the best baseline."""
-    results = table.results
-    for key, jobs in WAITING.items():
-        waits = {
-            policy: value.mean
-            for policy in results.policies
-            if (value := table.value(table.compared(key), policy)) is not None
-        }
-        own = waits.pop(results.reference, None)
-        if own is None or not waits:
-            continue
-        best = min(waits, key=lambda policy: (waits[policy], policy))
-        measure, one = measure_of(table.compared(key)), UNKNOWN
-        told = f"{jobs} wait {duration(own)} with {results.reference}"
-        named = [p for p in dict.fromkeys((results.baseline, best)) if p in waits]
-        for policy in named:
-            is_best = policy == best and len(waits) > 1
-            told += " and " if policy == named[-1] else ", "
-            told += f"{duration(waits[policy])} with {policy}"
-            told += ", the best baseline" if is_best else ""
-            gap = "the same" if waits[policy] == own else relative(waits[policy], own)
-            if has_one_seed(results):
-                told += f" ({gap}{one})"
-                one = ""
-            elif waits[policy] == own:
-                told += f" ({gap})"
-            else:
-                told += f" ({gap}, {certainty(table, measure, policy)})"
-        return f"{told}."
-    return None
+    results, key = table.results, _waiting(table)
+    if not key:
+        return None
+    waits = _waits(table, key)
+    own = waits.pop(results.reference)
+    best = min(waits, key=lambda policy: (waits[policy], policy))
+    measure, one = measure_of(table.compared(key)), UNKNOWN
+    told = f"{WAITING[key]} wait {duration(own)} with {results.reference}"
+    named = [p for p in dict.fromkeys((results.baseline, best)) if p in waits]
+    for policy in named:
+        is_best = policy == best and len(waits) > 1
+        told += " and " if policy == named[-1] else ", "
+        told += f"{duration(waits[policy])} with {policy}"
+        told += ", the best baseline" if is_best else ""
+        gap = "the same" if waits[policy] == own else relative(waits[policy], own)
+        if has_one_seed(results):
+            told += f" ({gap}{one})"
+            one = ""
+        elif waits[policy] == own:
+            told += f" ({gap})"
+        else:
+            told += f" ({gap}, {certainty(table, measure, policy)})"
+    return f"{told}."
 
 
 def certainty(table: Table, measure: Measure, policy: str) -> str:
@@ -189,34 +260,6 @@ def certainty(table: Table, measure: Measure, policy: str) -> str:
 def _others(table: Table) -> list[str]:
     results = table.results
     return [policy for policy in results.policies if policy != results.reference]
-
-
-def _sentence(head: str, told: str) -> str:
-    return f"{head}{told}" if told else ""
-
-
-def _against(table: Table, rival: str) -> str:
-    """How the reference stands by the main measures, in words; empty of none."""
-    nouns: dict[str, list[str]] = {}
-    any_sure, one = False, has_one_seed(table.results)
-    for key in MAIN:
-        contest = contest_of(table, table.compared(key), rival)
-        if contest is None or not contest.of_same_jobs:
-            continue
-        if table.tells(contest.measure):
-            word = _word(contest.measure, contest.standing, neutral=one)
-            nouns.setdefault(word, []).append(contest.measure.noun)
-            any_sure |= contest.is_sure
-    even = "does not differ significantly in" if any_sure else "ties in"
-    words = (
-        *((word, f"is {word} in") for word in ("better", "lower", "higher")),
-        (EVEN, "is about equal in" if one else even),
-        ("worse", "is worse in"),
-    )
-    parts = [f"{verb} {listed(nouns[word])}" for word, verb in words if word in nouns]
-    run = " in this run" if one else ""
-    told = f"{run}, {table.results.reference} {'; '.join(parts)}."
-    return told if parts else ""
 
 
 EVEN: Final = Standing.EVEN.value
@@ -243,19 +286,29 @@ def side_of(measure: Measure, standing: Standing) -> str:
 
 def left_out(results: Results) -> str:
     """Which jobs never start, and how wait times count them; empty of none."""
-    table = Table(results)
-    words = {
-        policy: unstarted_words([run.metrics for run in results.of(policy)])
-        for policy in table.unstarted
-    }
     told = [
-        f"{text} never {'starts' if table.unstarted[policy] == 1 else 'start'} with "
+        f"{words} never {'starts' if words.split()[1] == 'job' else 'start'} with "
         f"{policy}"
-        for policy, text in words.items()
+        for policy, words in unstarted_of(results).items()
     ]
     if not told:
         return ""
+    table = Table(results)
     seeds = ", means over seeds" if len(results.of(results.reference)) > 1 else ""
+    left = f"{listed(told)}, of {results.runs[0].spec.jobs:,} jobs{seeds}."
+    return " ".join((left, how_counted(table), *_pointing(table), *notes_on(results)))
+
+
+def unstarted_of(results: Results) -> dict[str, str]:
+    """Policy -> the jobs that never start under it in words, where there are some."""
+    return {
+        policy: unstarted_words([run.metrics for run in results.of(policy)])
+        for policy in Table(results).unstarted
+    }
+
+
+def how_counted(table: Table) -> str:
+    """How wait times count jobs that never start."""
     key = "wait_s.all.mean"
     counted = (
         "Wait times of all jobs count them as pending until the last job ends under "
@@ -263,21 +316,17 @@ def left_out(results: Results) -> str:
         if table.compared(key) != key
         else "Wait times"
     )
-    reference = results.reference
-    told_of = ["other policies"] if reference in words else [*words]
-    cut = [note for note in results.runs[0].spec.notes if note.endswith(CUT)]
-    left = (
-        f"{listed(told)}, of {results.runs[0].spec.jobs:,} jobs{seeds}. {counted}, "
-        "completion time and slowdown leave them out, and are not compared with "
-        f"{listed(told_of)}."
+    own = table.results.reference in table.unstarted
+    told_of = ["other policies"] if own else [*table.unstarted]
+    return (
+        f"{counted}, completion time and slowdown leave them out, and are not compared "
+        f"with {listed(told_of)}."
     )
-    return " ".join(
-        (
-            left,
-            *_pointing(table),
-            *(f"{note}." for note in cut),
-        )
-    )
+
+
+def notes_on(results: Results) -> list[str]:
+    """What was done to jobs that are larger than the cluster, a sentence each."""
+    return [f"{note}." for note in results.runs[0].spec.notes if note.endswith(CUT)]
 
 
 CUT: Final = "cut to fit"

@@ -55,6 +55,19 @@ class Film {
   }
 }
 
+// When two films differ most while jobs arrive: in the part of all chips that are in use, and in
+// the part of all leaves that are shared.
+const mostApart = (one, other, step, last) => {
+  let best = -1, found = 0;
+  for (let seconds = 0; seconds <= last; seconds += step) {
+    const [a, b] = [one, other].map(film => film.look(film.still(seconds)));
+    const shared = Math.abs(a.shared.size - b.shared.size) / one.groups.length;
+    const apart = Math.abs(a.used / a.chips - b.used / b.chips) + shared;
+    if (apart > best + 1e-9) [best, found] = [apart, seconds];
+  }
+  return found;
+};
+
 // Nodes of a group stand in a block; blocks flow as words do.
 const columnsOf = n => {
   for (let c = Math.ceil(Math.sqrt(n)); c <= 2 * Math.sqrt(n); c++) if (n % c === 0) return c;

@@ -129,6 +129,10 @@ const keep = () => {
   find("#link").setAttribute("href", state());
   try { history.replaceState(null, "", state()); } catch { /* the link has it */ }
 };
+const opening = () => {
+  const [left, right] = player.maps.map(map => map.film);
+  return right ? mostApart(left, right, player.step, figures.last) : left.fullest(figures.last);
+};
 const restore = () => {
   const told = new URLSearchParams(location.hash.slice(1));
   if (told.has("hide")) {
@@ -148,7 +152,7 @@ const restore = () => {
     if (at >= 0) map.choice.value = String(at);
   });
   const seconds = Number(told.get("t"));
-  player.go(told.has("t") && Number.isFinite(seconds) ? seconds : player.films[0].fullest(figures.last));
+  player.go(told.has("t") && Number.isFinite(seconds) ? seconds : opening());
 };
 each("nav a", link => link.addEventListener("click", event => {
   event.preventDefault();
