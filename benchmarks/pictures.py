@@ -4,6 +4,7 @@
 Chromium on the path.
 """
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,28 @@ from ringleaf.testbed.source import TestbedError
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 WIDTH, HEIGHT = 1280, 900
-BESIDE: Final = "#right=kube-coscheduling"
-"""The map beside Ringleaf's: a scheduler that scatters gangs over leaves."""
+MAPS_WIDTH, MAPS_SCALE = 900, 1.5
+"""Of the page for the maps alone, and how much larger they are taken."""
+NAMES: Final = {
+    "ringleaf": "Ringleaf",
+    "volcano-vendor-1.0": "Volcano + plugin",
+}
+"""Policies as the words above the maps call them."""
+PLAIN: Final = """
+(names => {
+  document.querySelector("#map figcaption").hidden = true;
+  document.querySelectorAll(".panel").forEach(panel => {
+    const name = panel.querySelector("select").selectedOptions[0].textContent;
+    const label = panel.querySelector("label"), told = panel.querySelector(".told");
+    label.textContent = names[name] || name;
+    label.style.cssText = "font-size:29px;font-weight:650";
+    const percent = Math.round(parseFloat(told.textContent.split(" ")[1]));
+    told.textContent = `${percent} % of chips in use`;
+    told.style.fontSize = "27px";
+  });
+})
+"""
+"""Large words instead of boxes to choose from, so that a phone shows them, too."""
 
 
 def take(report: Path, folder: Path) -> list[Path]:
@@ -24,11 +45,11 @@ def take(report: Path, folder: Path) -> list[Path]:
     taken = {}
     with browsing() as page:
         for name, dark in (("maps", False), ("maps-dark", True)):
-            page.resize(WIDTH, HEIGHT, dark=dark)
+            page.resize(MAPS_WIDTH, HEIGHT, dark=dark)
             page.open("about:blank")  # the same address is not loaded twice
-            page.open(report.resolve().as_uri() + BESIDE)
-            page.run("document.querySelector('#map figcaption').hidden = true")
-            taken[name] = page.picture(".panels", margin=14)
+            page.open(report.resolve().as_uri())
+            page.run(f"{PLAIN}({json.dumps(NAMES)})")
+            taken[name] = page.picture(".panels", margin=14, scale=MAPS_SCALE)
         page.resize(WIDTH, HEIGHT)
         page.open("about:blank")
         page.open(report.resolve().as_uri())
