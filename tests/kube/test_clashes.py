@@ -9,7 +9,8 @@ from itertools import permutations
 
 import pytest
 
-from tests.kube.stage import Stage
+from tests.counting import n_calls
+from tests.kube.stage import NPU, Stage, node
 
 REAL = "huawei.com/AscendReal"
 
@@ -64,3 +65,31 @@ def test_a_chip_that_two_pods_name_is_free_when_both_are_gone() -> None:
 
     stage.drop_pod("q")
     assert stage.cycle() == ["bind pod default/next: next on a 0"]
+
+
+@pytest.mark.parametrize("contested", [False, True])
+def test_pods_of_one_node_come_and_go_at_a_cost_in_proportion_to_them(
+    *, contested: bool
+) -> None:
+    """Whoever may create pods may name a node, and chips of it, any number of times."""
+
+    def work(pods: int) -> int:
+        stage = Stage([node("a", allocatable={"pods": "9999"})])
+        stage.cycle()
+
+        def story() -> None:
+            for i in range(pods):
+                chip = i % 8 if contested else i
+                named = {NPU: f"Ascend910-{chip}"}
+                bound = {"nodeName": "a"}
+                stage.pod(f"p-{i}", 1, scheduler="o", spec=bound, annotations=named)
+            stage.cycle()
+            for i in range(0, pods, 2):
+                stage.drop_pod(f"p-{i}")
+            stage.cycle()
+
+        return n_calls(story)
+
+    few, many = work(100), work(800)
+
+    assert many < 1.5 * 8 * few

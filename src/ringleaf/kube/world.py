@@ -114,6 +114,8 @@ NODE_HEARD_S: Final = 30.0
 SPARE_S: Final = 60.0
 """How long pods are left alone that could not be evicted."""
 
+SEVERAL: Final = ""
+"""In place of the uid of a pod: there is more than one."""
 MOST_DELETED: Final = 4096
 """Pods of which it is believed that they were deleted, beside those that are there."""
 OVER: Final = Record(since=0.0, is_over=True)
@@ -206,6 +208,8 @@ class World:
         self._to_relabel: dict[str, None] = {}
         """Uids of pods whose labels are to be counted anew."""
         self._on_node: dict[str, set[str]] = {}
+        self._moved: dict[str, dict[int, str]] = {}
+        """Nodes of which pods named chips, or gave chips up -> chip -> which pod."""
         self._reports = Reported()
         self._heed_conf()
         self._queues: dict[str, Queue] = {}
@@ -574,6 +578,7 @@ class World:
         self._now = now
         self._try_again(now)
         self._relabel()
+        self._settle()
         for name, at in list(self._late.items()):
             if at <= now:
                 del self._late[name]
@@ -1221,21 +1226,36 @@ class World:
         before: tuple[str, tuple[int, ...]],
         after: tuple[str, tuple[int, ...]],
     ) -> None:
-        """Chips are no longer a pod's: another that names them too has them now.
-
-        The engine lets the first of two pods hold a chip and knows nothing of the
-        other, which is told anew.
-        """
+        """Chips are no longer a pod's: another that names them too has them now."""
         if before == after:
             return
         node, chips = before
         lost = {*chips} if node != after[0] else {*chips} - {*after[1]}
-        for uid in sorted(self._on_node.get(node, ())) if lost else ():
-            other = self.pods.get(uid)
-            if other is not None and other is not record:
-                place, own = _claim(other)
-                if place == node and not lost.isdisjoint(own):
-                    self._tell_anew(other.job)
+        if lost:
+            losers = self._moved.setdefault(node, {})
+            for chip in lost:
+                losers[chip] = SEVERAL if chip in losers else record.uid
+
+    def _settle(self) -> None:
+        """Look once at the pods of every node where chips were given up or named.
+
+        The engine lets the first of two pods hold a chip and knows nothing of the
+        other, which is told anew once the first gives the chip up. Until then the node
+        is read anew: which of them holds another chip is unknown.
+        """
+        moved, self._moved = self._moved, {}
+        for node, losers in moved.items():
+            named = set[int]()
+            for uid in sorted(self._on_node.get(node, ())):
+                pod = self.pods.get(uid)
+                place, own = ("", ()) if pod is None else _claim(pod)
+                if pod is None or place != node:
+                    continue
+                if any(losers.get(chip, uid) != uid for chip in own):
+                    self._tell_anew(pod.job)
+                if not named.isdisjoint(own):
+                    self._dirty_nodes[node] = None
+                named.update(own)
 
     def _off(self, record: PodRecord, node: str) -> None:
         """A pod is no longer on *node*."""
@@ -1256,9 +1276,11 @@ class World:
         facts = self.nodes.get(record.node)
         unclear = record.is_unclear or (facts is not None and _is_astray(record, facts))
         known = facts is not None and (unclear or facts.is_unclear or facts.is_short)
-        is_read_anew = record.node in self._dirty_nodes
-        if not is_read_anew and (known or self._is_contested(record)):
+        place, own = _claim(record)
+        if known:
             self._dirty_nodes[record.node] = None
+        elif own:
+            self._moved.setdefault(place, {})
         said, found = "", quoted(record.chip_text[:60])
         if unclear:
             said = (
@@ -1273,18 +1295,6 @@ class World:
                 f"{found}, want none; it holds none; hint: take the annotation off"
             )
         self.tell("Pod", record.namespace, record.name, record.uid, said)
-
-    def _is_contested(self, record: PodRecord) -> bool:
-        """Whether another pod of its node names one of its chips."""
-        node, own = _claim(record)
-        chips = {*own}
-        others = (self.pods.get(uid) for uid in self._on_node.get(node, ()))
-        return bool(chips) and any(
-            other is not None
-            and other is not record
-            and not chips.isdisjoint(_claim(other)[1])
-            for other in others
-        )
 
     def _count_labels(self, record: PodRecord) -> bool:
         """Whether other labels of a pod count than before."""
