@@ -87,6 +87,7 @@ SHORT: Final = {
     "wait_s.all.mean": "wait time, all jobs",
     WORK: "effective utilization",
     "leaves.conflicts": "spine conflicts",
+    "chips.ring_violations_per_1000_pods": "pods across rings, per 1,000",
 }
 """Measures of the table of schedulers as they are deployed."""
 

@@ -38,7 +38,7 @@ SHOWN: Final = (
     "leaves.conflicts",
     "wait_s.by_size.>64.mean",
     "wait_s.all.mean",
-    "use.utilisation",
+    "chips.ring_violations_per_1000_pods",
     "use.effective_utilisation",
 )
 """The measures of the table."""

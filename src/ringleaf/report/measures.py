@@ -190,7 +190,7 @@ MEASURES: Final = (
             "split blocks"),
     Measure("chips.ring_violations_per_1000_pods", "Pods across rings, per 1,000",
             "Pods that would fit into one ring of chips, and are not in one.", DOWN,
-            number, "pods across rings", "Pods\nacross\nrings"),
+            number, "pods across rings", "Across\nrings per\n1,000 pods"),
     Measure("nodes.largest_gang_of_free.1.0", "Largest schedulable gang",
             "The largest gang that the network rules allow to start, as a share of "
             "the free nodes.", UP, share, "largest schedulable gang"),
