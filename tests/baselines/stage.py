@@ -13,6 +13,7 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.product import Product
+from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
 
 OLD, A2, A3 = (
@@ -70,11 +71,12 @@ class Stage:
         *,
         order: str | None = "fifo-skip",
         seed: int = 0,
+        leaves: Iterable[Leaf] = (),
         conf: Conf = DEFAULT,
     ) -> None:
         order = None if name in DEPLOYED else order
         self.engine: Engine = baseline(name, order=order, seed=seed)(
-            nodes, (), (), conf
+            nodes, leaves, (), conf
         )
         self._clock = count()
         self.said: list[Instruction] = []

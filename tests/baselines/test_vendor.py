@@ -3,14 +3,23 @@
 Sources: spec/network.md 3.1 and 3.2, steps in brackets.
 """
 
+import json
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
 from ringleaf.config.reader import DEFAULT
+from ringleaf.engine.event import JobArrived
 from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import JobType, LeafAnnotation, LeafState
 from ringleaf.model.settings import Settings, SwitchMode
+from ringleaf.simulator.scenario import load
 from tests.baselines.stage import A2, Stage, drawn, under_leaves
+from tests.policies.test_network_vectors import mode_of
+from tests.policies.test_network_vectors import vectors as leaf_vectors
+from tests.policies.test_vectors import vectors as chip_vectors
 
 
 def large(pods: int, name: str = "j", chips: int = 8) -> Job:
@@ -157,3 +166,45 @@ def test_labelled_jobs_wait_without_a_topology() -> None:
 
     assert Stage("vendor-1.0", nodes).comes(large(1)) is None
     assert Stage("vendor-1.0", nodes).comes(Job("k", A2, 8)) == ["n00"]
+
+
+# The answers of the vendor's own code, see ``tests.policies.test_vectors``.
+
+
+def recorded(case: dict[str, Any], name: str) -> Stage:
+    """A baseline that was given the one job of a recorded case."""
+    (scenario,) = load(json.dumps(case["scenario"]).encode())
+    conf = replace(DEFAULT, settings=scenario.settings)
+    stage = Stage(name, scenario.nodes, leaves=scenario.leaves, conf=conf)
+    stage.happens(*map(JobArrived, scenario.jobs))
+    return stage
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_volcano_with_the_plugin_takes_the_nodes_that_the_vendor_took(
+    version: str,
+) -> None:
+    cases = [case for case in leaf_vectors("leaves") if mode_of(case) == version]
+
+    different = [
+        case
+        for case in cases
+        if recorded(case, f"volcano-vendor-{version}").nodes_of("j")
+        != case["expect"].get("nodes")
+    ]
+
+    assert len(cases) == 500
+    assert not different[:1]
+
+
+def test_volcano_with_the_plugin_takes_the_chips_that_the_vendor_took() -> None:
+    def chips(case: dict[str, Any]) -> list[int] | None:
+        states = recorded(case, "volcano-vendor-1.0").engine.view.job_states
+        held = [p for state in states.values() for p in state.placements.values()]
+        return sorted(held[0].chips) if held else None
+
+    cases = chip_vectors()
+    different = [c for c in cases if chips(c) != c["expect"].get("chips")]
+
+    assert len(cases) == 1800
+    assert not different[:1]

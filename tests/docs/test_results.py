@@ -139,9 +139,9 @@ def test_schedulers_as_deployed_have_a_row_for_each_cluster() -> None:
 
     lines = tables.deployed(even=one, uneven=two).splitlines()
 
-    assert lines[2:] == [
-        "| even | `ringleaf` | \N{EN DASH} | \N{EN DASH} | \N{EN DASH} | 1 |",
-        "| uneven | `kueue` | \N{EN DASH} | \N{EN DASH} | \N{EN DASH} | **9** |",
+    assert [line.replace("\N{EN DASH}", "-") for line in lines[2:]] == [
+        "| even | `ringleaf` | - | - | - | 1 | - |",
+        "| uneven | `kueue` | - | - | - | **9** | - |",
     ]
 
 
