@@ -189,8 +189,8 @@ def test_an_action_that_is_done_waits_for_one_that_is_not() -> None:
     story = full(6, conf(BOTH))
     comes = arriving(*(job(f"q{i}", queue="q") for i in range(3)))
     first = evictions(story.hears(*comes, now=1, most=ONE))
-    assert story.engine.cycle.eviction.resume is not None
-    assert story.engine.cycle.eviction.resume.action == "reclaim"
+    assert story.engine.cycle.victim_search.resume is not None
+    assert story.engine.cycle.victim_search.resume.action == "reclaim"
 
     calls = [first, *in_slices(story, *arriving(*highs(1)), now=2)]
 
@@ -314,7 +314,7 @@ def test_no_job_is_searched_for_twice_before_the_next_one() -> None:
     (reservation,) = cycle.reservations
     job_state = story.engine.view.job_states["high000"]
     line = cycle.pending.waiting.add(job_state, cycle.pending.key_of(job_state))
-    cycle.eviction.failed = {line: None}
+    cycle.victim_search.failed = {line: None}
 
     assert reservation.job.name == "high000"
     assert [*islice(evictors(cycle, "preempt"), 9)] == [job_state]
@@ -659,7 +659,7 @@ def test_a_job_that_is_bound_does_not_make_a_search_begin_again() -> None:
 
     assert "small" in story.running
     assert len(calls) < 6, "a search that begins again at each call takes 50"
-    assert story.engine.cycle.eviction.again_at == 11, "small may be evicted then"
+    assert story.engine.cycle.victim_search.again_at == 11, "small may be evicted then"
 
 
 def test_the_time_of_a_reservation_is_kept_while_a_search_goes_on() -> None:
@@ -699,7 +699,7 @@ def test_what_is_known_of_pods_that_end_makes_no_search_begin_again() -> None:
 
     story.hears(PodsEnding("z", (0,)), now=10)
 
-    assert story.engine.cycle.eviction.cost == 0
+    assert story.engine.cycle.victim_search.cost == 0
 
 
 def test_jobs_that_are_gone_are_kept_nowhere() -> None:

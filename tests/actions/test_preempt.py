@@ -17,7 +17,7 @@ from ringleaf.engine.event import (
     QueueGone,
     TimerFired,
 )
-from ringleaf.framework.budget import Search
+from ringleaf.framework.budget import InterruptedSearch
 from ringleaf.framework.job_state import Phase
 from ringleaf.framework.search_order import SearchOrder
 from ringleaf.model.demand import Demand, Operator, Requirement
@@ -518,10 +518,10 @@ def test_a_search_that_was_interrupted_goes_on_with_those_that_were_found_since(
     story.arrives(HIGH)
     cycle = story.engine.cycle
     (line,) = cycle.pending.waiting.lines
-    cycle.eviction.resume = Search("preempt", SearchOrder(()), set())
-    cycle.eviction.outranked_now(LOW)
+    cycle.victim_search.resume = InterruptedSearch("preempt", SearchOrder(()), set())
+    cycle.victim_search.outranked_now(LOW)
 
     add_outranking(cycle)
 
-    assert [*cycle.eviction.failed_since] == [line]
-    assert not cycle.eviction.outranked
+    assert [*cycle.victim_search.failed_since] == [line]
+    assert not cycle.victim_search.outranked

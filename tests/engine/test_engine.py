@@ -948,7 +948,7 @@ def test_a_waiting_job_has_no_pods_that_end() -> None:
     story.arrives(job("one"), job("two"))
 
     assert story.hears(PodsEnding("two", (0,)), now=1) == []
-    assert not story.engine.cycle.eviction.ending
+    assert not story.engine.cycle.victim_search.ending
 
 
 def test_a_helper_is_placed_again_when_all_others_ended_well() -> None:
@@ -1099,11 +1099,11 @@ def test_a_queue_that_uses_its_share_is_skipped_again() -> None:
     cycle = story.engine.cycle
     (line,) = cycle.pending.waiting.lines
     cycle.pending.pass_over("default")
-    cycle.eviction.forget_failed()
+    cycle.victim_search.forget_failed()
 
     assert cycle.pending.is_satisfied("default")
 
-    assert [*cycle.eviction.failed] == [line]
+    assert [*cycle.victim_search.failed] == [line]
     cycle.changes.note(Change.RULES_CHANGED)
     assert not cycle.pending.is_satisfied("default")
 

@@ -196,7 +196,7 @@ def test_what_ends_where_a_job_has_a_reservation_is_kept_for_no_other() -> None:
 
     assert [*story.engine.reservations] == ["big"]
     cycle = story.engine.cycle
-    assert cycle.reservations.unclaimed(cycle.eviction.ending) == []
+    assert cycle.reservations.unclaimed(cycle.victim_search.ending) == []
 
 
 def test_a_reservation_that_is_made_anew_where_it_was_is_no_news() -> None:

@@ -42,7 +42,9 @@ def admit_fitting(cycle: Cycle) -> bool:
             _key, number, line = heappop(heap)
             if admission.admits(line) and line:
                 heappush(heap, (line.front[0], number, line))
-    cycle.eviction.failed = {line: None for line in cycle.eviction.failed if line}
+    cycle.victim_search.failed = {
+        line: None for line in cycle.victim_search.failed if line
+    }
     return True
 
 

@@ -34,7 +34,7 @@ def allocate(cycle: Cycle) -> None:
             endings, refused = None, {}
         else:
             if endings is None:
-                endings = cycle.reservations.unclaimed(cycle.eviction.ending)
+                endings = cycle.reservations.unclaimed(cycle.victim_search.ending)
             if reserve_terminating(cycle, line, endings):
                 endings, refused = None, {}
     if admit_fitting(cycle):

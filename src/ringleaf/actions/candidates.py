@@ -117,7 +117,7 @@ class Candidates:
         self._giving = cycle.reservations.usable_by(job_state)
         """The reservations that the evictor may use."""
         blocked = cycle.reservations.blocked_by(self._giving)
-        self._enders = cycle.reservations.unclaimed(cycle.eviction.ending)
+        self._enders = cycle.reservations.unclaimed(cycle.victim_search.ending)
         able = [each for each in pool if self._may_go(job_state, each, blocked)]
         self._able = {other.job.name: other for other in able}
         victims = [
@@ -125,7 +125,9 @@ class Candidates:
             for other in able
             for replica in sorted(other.placements, reverse=True)
         ]
-        cycle.eviction.cost += (len(pool) + len(cycle.reservations.by_job)) // FOUND
+        cycle.victim_search.cost += (
+            len(pool) + len(cycle.reservations.by_job)
+        ) // FOUND
         self._vote = VictimVote(ballot, job_state, victims)
         self._vain: set[Job] = set()
         """What was asked, however long, and found no victims among those there are."""
@@ -153,8 +155,8 @@ class Candidates:
             return False
         if name in job_state.history.evicted_by:
             return False
-        if other.history.evicted_in == cycle.eviction.arrivals:
-            cycle.eviction.spared = True
+        if other.history.evicted_in == cycle.victim_search.arrivals:
+            cycle.victim_search.spared = True
             return False
         return self._ran_long_enough(other)
 
@@ -165,7 +167,7 @@ class Candidates:
         old_at = max(other.started + self._min_run_s, other.history.bound_at + BIND_S)
         cycle.wake_at(old_at)
         if old_at > cycle.now:
-            cycle.eviction.again_at = min(cycle.eviction.again_at, old_at)
+            cycle.victim_search.again_at = min(cycle.victim_search.again_at, old_at)
         return old_at <= cycle.now
 
     def fewest(self, job_state: JobState) -> tuple[list[Choice], Placed] | None:
@@ -197,7 +199,7 @@ class Candidates:
 
     def _vote_again(self, job_state: JobState) -> None:
         self._vain.clear()
-        self._cycle.eviction.cost += self._vote.n_agreed // ASKED
+        self._cycle.victim_search.cost += self._vote.n_agreed // ASKED
         if self._vote.vote_again(job_state):
             self._ranking = self._rank()
 
@@ -232,8 +234,8 @@ class Candidates:
     ) -> Placed | None:
         """Where the job would be placed if the *chosen* pods were gone."""
         cycle, cluster = self._cycle, self._cycle.view.cluster
-        cycle.eviction.cost += sum(choice.n_pods for choice in chosen)
-        cycle.eviction.cost += max(TRIAL, _work(job_state.remaining))
+        cycle.victim_search.cost += sum(choice.n_pods for choice in chosen)
+        cycle.victim_search.cost += max(TRIAL, _work(job_state.remaining))
         with Statement(cluster) as statement:
             for other in self._enders:
                 statement.release_pods(other.job.name, other.terminating)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ringleaf.actions.candidates import Candidates
 from ringleaf.actions.victims import Choice
-from ringleaf.framework.budget import REFUSED, Search
+from ringleaf.framework.budget import REFUSED, InterruptedSearch
 from ringleaf.framework.changes import EVICTION
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Report, Verdict
@@ -36,33 +36,33 @@ def evictors(cycle: Cycle, action: str) -> Iterator[JobState]:
     that have a reservation because they waited long. It stops when the search has cost
     as much as it may, and goes on from there in the next cycle.
     """
-    eviction = cycle.eviction
-    search = eviction.resume
+    progress = cycle.victim_search
+    search = progress.resume
     if search is None:
-        lines = SearchOrder(line for line in eviction.failed if line)
-        search = Search(action, lines, set())
+        lines = SearchOrder(line for line in progress.failed if line)
+        search = InterruptedSearch(action, lines, set())
     elif search.action == action:
         _add_preceding(cycle, search)
     if search.action != action:
         return
-    eviction.resume = None
+    progress.resume = None
     yield from _first_of_lines(cycle, search)
-    if eviction.resume is None:
+    if progress.resume is None:
         yield from _overdue(cycle, search)
 
 
-def _first_of_lines(cycle: Cycle, search: Search) -> Iterator[JobState]:
+def _first_of_lines(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobState]:
     """The jobs that wait in lines."""
-    eviction, action = cycle.eviction, search.action
+    progress, action = cycle.victim_search, search.action
     while (line := search.lines.pop()) is not None:
         if line.searched.get(action) == _tick(cycle):
             continue
         if not _may_go_on(cycle):
             search.lines.push_first(line)
-            eviction.resume = search
+            progress.resume = search
             return
         first = line.front[1]
-        eviction.looked += REFUSED
+        progress.looked += REFUSED
         search.seen.add(first.job.name)
         yield first
         if line and line.front[1] is first:
@@ -71,9 +71,9 @@ def _first_of_lines(cycle: Cycle, search: Search) -> Iterator[JobState]:
             _add_next(cycle, search, line)
 
 
-def _overdue(cycle: Cycle, search: Search) -> Iterator[JobState]:
+def _overdue(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobState]:
     """The jobs that have a reservation because they waited long."""
-    eviction, action = cycle.eviction, search.action
+    progress, action = cycle.victim_search, search.action
     reservations = search.reservations
     if reservations is None:
         reservations = [each for each in cycle.reservations if each.aged]
@@ -82,21 +82,21 @@ def _overdue(cycle: Cycle, search: Search) -> Iterator[JobState]:
         if job_state is None or reservation.searched.get(action) == _tick(cycle):
             continue
         if not _may_go_on(cycle):
-            eviction.resume = replace(search, reservations=reservations[at:])
+            progress.resume = replace(search, reservations=reservations[at:])
             return
         reservation.searched[action] = _tick(cycle)
-        eviction.looked += REFUSED
+        progress.looked += REFUSED
         yield job_state
 
 
-def _add_next(cycle: Cycle, search: Search, line: EquivalenceClass) -> None:
+def _add_next(cycle: Cycle, search: InterruptedSearch, line: EquivalenceClass) -> None:
     """Victims were found for the first job of *line*: the next of its queue follows.
 
     Of a queue that has its share only the first job was passed over; so the next may
     stand in another line.
     """
     queue = line.scheduling_key.queue
-    if queue in cycle.eviction.passed_over:
+    if queue in cycle.victim_search.passed_over:
         following = cycle.pending.waiting.first_open(queue)
     else:
         following = line or None
@@ -106,15 +106,15 @@ def _add_next(cycle: Cycle, search: Search, line: EquivalenceClass) -> None:
 
 def _may_go_on(cycle: Cycle) -> bool:
     """Whether a search has cost less than it may in one call."""
-    eviction = cycle.eviction
-    tries = cycle.slice.allows_tries(eviction.looked)
-    return tries and cycle.slice.allows(eviction.cost)
+    progress = cycle.victim_search
+    tries = cycle.slice.allows_tries(progress.looked)
+    return tries and cycle.slice.allows(progress.cost)
 
 
 def add_outranking(cycle: Cycle) -> None:
     """Search again for jobs that outrank pods which were found since, in order."""
-    pending, eviction = cycle.pending, cycle.eviction
-    outranked, eviction.outranked = eviction.outranked, {}
+    pending, progress = cycle.pending, cycle.victim_search
+    outranked, progress.outranked = progress.outranked, {}
     found = [
         line
         for queue, priority in outranked.items()
@@ -123,15 +123,15 @@ def add_outranking(cycle: Cycle) -> None:
     ]
     if not found:
         return
-    if eviction.resume is not None:
+    if progress.resume is not None:
         for line in found:
-            eviction.fail(line)
+            progress.fail(line)
         return
-    lines = [line for line in eviction.failed | dict.fromkeys(found) if line]
+    lines = [line for line in progress.failed | dict.fromkeys(found) if line]
     queues = dict.fromkeys(line.scheduling_key.queue for line in lines)
     turn = {queue: number for number, queue in enumerate(queues)}
     lines.sort(key=lambda line: (turn[line.scheduling_key.queue], line.front[0]))
-    eviction.failed = dict.fromkeys(lines)
+    progress.failed = dict.fromkeys(lines)
 
 
 def _tick(cycle: Cycle) -> int:
@@ -139,24 +139,24 @@ def _tick(cycle: Cycle) -> int:
     return cycle.changes.tick(*EVICTION)
 
 
-def _add_preceding(cycle: Cycle, search: Search) -> None:
+def _add_preceding(cycle: Cycle, search: InterruptedSearch) -> None:
     """Put lines into an interrupted search whose first job is before those left of it.
 
     A job that came or was admitted meanwhile is, if it is before the others of its
     queue; so it does not matter to it where the search was interrupted. No job is
     looked at twice, so the search comes to its end whatever happens.
     """
-    eviction, lines = cycle.eviction, search.lines
+    progress, lines = cycle.victim_search, search.lines
     found = [
         line
-        for line in eviction.failed_since
+        for line in progress.failed_since
         if line and line.front[1].job.name not in search.seen and lines.precedes(line)
     ]
     found.sort(key=lambda line: line.front[0])
     for line in found:
         lines.push_first(line)
-        del eviction.failed_since[line]
-    eviction.failed |= dict.fromkeys(found)
+        del progress.failed_since[line]
+    progress.failed |= dict.fromkeys(found)
 
 
 class VictimSearch:

@@ -110,11 +110,11 @@ class Engine:
         happened since, as long as it ``is_cut_short``.
         """
         cycle, events = self.cycle, [*events]
-        due = cycle.eviction.again_at <= now
+        due = cycle.victim_search.again_at <= now
         resumed = None if events or due else self._interrupted
         cycle.begin(now, most, resumes=resumed is not None)
         if due:
-            cycle.eviction.again_at = inf
+            cycle.victim_search.again_at = inf
             cycle.victims_changed()
         self._hear(events)
         self._lifecycle.reopen_others()
@@ -156,10 +156,10 @@ class Engine:
             pending.report_rejected()
             if cycle.repairs.seen != cycle.changes.tick(Change.REPAIR_MOVED):
                 reconcile_repairs(cycle)
-            if cycle.eviction.resume is not None:
+            if cycle.victim_search.resume is not None:
                 return
-            more = self._may_admit_more or cycle.eviction.failed_since
-            cycle.eviction.take_up()
+            more = self._may_admit_more or cycle.victim_search.failed_since
+            cycle.victim_search.take_up()
             if cycle.slice.is_spent:
                 return
             if not more:
@@ -172,7 +172,7 @@ class Engine:
     @property
     def _interrupted(self) -> str | None:
         """The action whose search for victims is all that is left to do, if any is."""
-        resume, last = self.cycle.eviction.resume, self.cycle.slice
+        resume, last = self.cycle.victim_search.resume, self.cycle.slice
         if resume is None or last.is_cut_short or last.is_spent:
             return None
         return resume.action
@@ -180,7 +180,7 @@ class Engine:
     def _begin_round(self) -> None:
         """Every action is to run: queues are asked anew where they may admit more."""
         cycle = self.cycle
-        cycle.eviction.passed_over.clear()
+        cycle.victim_search.passed_over.clear()
         if self._may_admit_more:
             self._admission = cycle.changes.tick(*ADMISSION)
             for waitlist in cycle.pending.lists:
@@ -205,7 +205,7 @@ class Engine:
     def _say_when(self, now: float) -> None:
         """Say when to be called again, if that is news."""
         cycle = self.cycle
-        wake = min(cycle.slice.wake, cycle.eviction.again_at, next_look(cycle))
+        wake = min(cycle.slice.wake, cycle.victim_search.again_at, next_look(cycle))
         if wake != inf and (wake != self._wake or self._wake <= now):
             cycle.out.append(WakeAt(wake))
             self._wake = wake

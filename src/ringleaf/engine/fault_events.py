@@ -80,7 +80,7 @@ class FaultEvents:
             repairs.rate_limit.count_once(record.deleted_at, name, len(record.deleted))
         job_state = self._state.job_states.get(name)
         repair.hold(self._state.cluster, job_state)
-        self._cycle.eviction.ending.pop(name, None)
+        self._cycle.victim_search.ending.pop(name, None)
         if job_state is not None:
             repairs.suspects[name] = None
             held = job_state.placements.values()

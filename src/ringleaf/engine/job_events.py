@@ -67,7 +67,11 @@ class JobEvents:
         name, cycle, sick = event.job.name, self._cycle, self._nodes.sick
         if not event.placements or name in self.given:
             return False
-        if cycle.repairs.knows(name) or cycle.reservations or cycle.eviction.spared:
+        if (
+            cycle.repairs.knows(name)
+            or cycle.reservations
+            or cycle.victim_search.spared
+        ):
             return False
         return not sick or all(each.node not in sick for each in event.placements)
 
@@ -88,7 +92,7 @@ class JobEvents:
             job_state.started = view.now if event.started is None else event.started
             found.hold(job_state, event)
             job_states.append(job_state)
-        cycle.eviction.arrivals += len(job_states)
+        cycle.victim_search.arrivals += len(job_states)
         with Statement(view.cluster) as statement:
             statement.hold_many(found.held)
             statement.commit()
@@ -142,9 +146,9 @@ class JobEvents:
         """A new job is there: pods may be evicted that were spared."""
         cycle = self._cycle
         self._arrived += 1
-        cycle.eviction.arrivals += 1
-        if cycle.eviction.spared:
-            cycle.eviction.spared = False
+        cycle.victim_search.arrivals += 1
+        if cycle.victim_search.spared:
+            cycle.victim_search.spared = False
             cycle.victims_changed()
 
     def _found_running(self, job_state: JobState, event: JobArrived) -> None:

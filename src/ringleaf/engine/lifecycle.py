@@ -64,7 +64,7 @@ class JobLifecycle:
             del job_state.placements[replica]
         job_state.terminating -= held
         if not job_state.terminating:
-            self._cycle.eviction.ending.pop(name, None)
+            self._cycle.victim_search.ending.pop(name, None)
         if repair is not None:
             repair.deletion.pods |= held & repair.deletion.ever
             repair.hold(cluster, job_state)
@@ -79,7 +79,7 @@ class JobLifecycle:
         pending = not job_state.placements
         self.stop_waiting(job_state)
         self.release(job_state, (*job_state.placements,))
-        cycle.eviction.ending.pop(name, None)
+        cycle.victim_search.ending.pop(name, None)
         cycle.reports.unreported.pop(name, None)
         self._state.leave(job_state)
         cycle.changes.note(Change.USAGE_CHANGED)

@@ -131,5 +131,5 @@ class PodEvents:
                 job_state.history.interrupted = True
         if job_state.terminating:
             if event.job not in self._cycle.repairs:
-                self._cycle.eviction.ending[event.job] = job_state
+                self._cycle.victim_search.ending[event.job] = job_state
             self._cycle.pending.remove(event.job)

@@ -51,8 +51,8 @@ class RuleEvents:
         invalid = list(self._jobs.invalid)
         if not cycle.framework.decides:
             self._jobs.invalid.clear()  # a standby reported nothing
-        cycle.eviction.resume = None
-        cycle.eviction.forget_failed()
+        cycle.victim_search.resume = None
+        cycle.victim_search.forget_failed()
         cycle.framework.configure(conf)
         cycle.changes.note(Change.RULES_CHANGED)
         for reservation in cycle.reservations:

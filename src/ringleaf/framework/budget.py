@@ -68,7 +68,7 @@ class Slice:
         return cost < TRIES or self.most == inf
 
 
-class Search(Struct, frozen=True):
+class InterruptedSearch(Struct, frozen=True):
     """Where a search for victims was interrupted.
 
     Args:
@@ -85,11 +85,11 @@ class Search(Struct, frozen=True):
     reservations: list[Reservation] | None = None
 
 
-class Eviction:
-    """The search for victims, over several calls."""
+class VictimSearchState:
+    """How far the search for victims is, over several calls."""
 
     def __init__(self) -> None:
-        self.resume: Search | None = None
+        self.resume: InterruptedSearch | None = None
         """Where the search goes on, if it was interrupted."""
         self.cost = 0
         """What it has cost in this cycle."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from ringleaf.framework.budget import REFUSED, TRIED, Eviction, Planning, Slice
+from ringleaf.framework.budget import REFUSED, TRIED, Planning, Slice, VictimSearchState
 from ringleaf.framework.changes import Change, Changes
 from ringleaf.framework.failures import Failures
 from ringleaf.framework.framework import Framework
@@ -54,9 +54,9 @@ class Cycle:
         self.changes = changes = Changes()
         self.failures = failures = Failures(nodes)
         self.reports = Reports(state)
-        self.eviction = Eviction()
+        self.victim_search = VictimSearchState()
         self.pending = PendingJobs(
-            framework, failures, changes, self.reports, self.eviction
+            framework, failures, changes, self.reports, self.victim_search
         )
         self.reservations = Reservations(state, framework, changes)
         self.quota = Quota(state, framework, self.reservations, failures.repairs)
@@ -71,7 +71,7 @@ class Cycle:
         self.view.now = now
         self.reservations.idle.budget.count(now, self.reservations.idle.chips)
         self.reports.begin()
-        self.eviction.begin(resumes=self.has_more)
+        self.victim_search.begin(resumes=self.has_more)
         self.pending.rejected = []
         self.slice.begin(resumes=resumes)
         self.slice.most = most
@@ -96,7 +96,7 @@ class Cycle:
     def has_more(self) -> bool:
         """Whether there is more to decide than may be in this cycle."""
         stopped = self.slice.is_cut_short or self.slice.is_spent
-        return stopped or self.eviction.resume is not None
+        return stopped or self.victim_search.resume is not None
 
     def wake_at(self, time: float) -> None:
         """Something changes by itself at *time*."""
@@ -139,12 +139,12 @@ class Cycle:
             if is_like_others:
                 refused[job_state.untimed_key] = why
             waiting.hold_back(line, why)
-            self.eviction.fail(line)
+            self.victim_search.fail(line)
             reports.report_pending(job_state, why)
             return False
         if isinstance(line.why, Waiting) and self.placer.lacks_room(job_state):
             waiting.close(line, line.why)  # what was reported still holds
-            self.eviction.fail(line)
+            self.victim_search.fail(line)
             return False
         self.slice.cost += TRIED
         found = self.placer.place(job_state, limit)
@@ -154,7 +154,7 @@ class Cycle:
         found = self.placer.with_reserved(job_state, found)
         self._note_stuck(job_state)
         waiting.close(line, found)
-        self.eviction.fail(line)
+        self.victim_search.fail(line)
         reports.report_pending(job_state, found)
         return False
 
@@ -230,8 +230,8 @@ class Cycle:
         self.changes.note(Change.USAGE_CHANGED)
         victim.history.evicted_by |= {by}
         victim.history.interrupted = True
-        victim.history.evicted_in = self.eviction.arrivals
-        self.eviction.ending[name] = victim
+        victim.history.evicted_in = self.victim_search.arrivals
+        self.victim_search.ending[name] = victim
         self.pending.remove(name)
         self.out.append(Evict(name, tuple(sorted(replicas)), by, action))
 
@@ -358,7 +358,7 @@ class Cycle:
         """
         self.pods_started()
         if self.framework.preempts:
-            self.eviction.outranked_now(job)
+            self.victim_search.outranked_now(job)
 
     def pods_started(self) -> None:
         """Pods are there that were not: wake jobs with pod affinity."""

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from ringleaf.framework.budget import Eviction
+from ringleaf.framework.budget import VictimSearchState
 from ringleaf.framework.changes import PLANNING, Change, Changes, Memo
 from ringleaf.framework.failures import Failures
 from ringleaf.framework.framework import Framework
@@ -23,10 +23,10 @@ class PendingJobs:
         failures: Failures,
         changes: Changes,
         reports: Reports,
-        eviction: Eviction,
+        victim_search: VictimSearchState,
     ) -> None:
         self._framework, self._failures = framework, failures
-        self._reports, self._eviction = reports, eviction
+        self._reports, self._victim_search = reports, victim_search
         self.gated = PendingQueue()
         """Jobs that are not admitted yet."""
         self.newcomers: dict[str, JobState] = {}
@@ -122,7 +122,7 @@ class PendingJobs:
         if line is None or self.lost_min_available(line.front[1]):
             return
         self._satisfied.add(queue, line)
-        self._eviction.pass_over(line)
+        self._victim_search.pass_over(line)
         why = QueueReason(PendingCause.SHARE_USED, queue)
         self._reports.report_pending(line.front[1], why)
 
@@ -134,14 +134,14 @@ class PendingJobs:
         line = self._satisfied.line(queue)
         if line is None:
             return False
-        self._eviction.pass_over(line)
+        self._victim_search.pass_over(line)
         return True
 
     def reject(self, line: EquivalenceClass, why: QueueReason) -> None:
         """No job of *line* is admitted; the first may still fit."""
         self.gated.hold_back(line, why)
         self.rejected.append(line)
-        self._eviction.fail(line)
+        self._victim_search.fail(line)
 
     def report_rejected(self) -> None:
         """Report why rejected jobs are pending."""
