@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from tests.counting import n_calls
 
 from ringleaf.framework.statement import Statement
 from ringleaf.model import neighbours, pod_terms
@@ -701,8 +702,84 @@ def test_a_wish_that_is_forgotten_leaves_the_others_about_its_namespace() -> Non
     found = neighbours_of(where)
     with Statement(where) as statement:
         statement.hold("tried", 1, 0, demand=apart(ZONE_DB))
+        statement.hold("also", 1, 0, demand=apart(PodTerm("rack", IS_WEB)))
 
     found.bare("cpu")
 
     assert those(found.repelled(WEB)) == [0]
     assert found.repelled(DB) is None
+
+
+ANY_OF: tuple[Selector, ...] = (
+    (),
+    None,
+    IS_WEB,
+    IS_DB,
+    (Requirement("app", Operator.IN, ("web", "db", "web")),),
+    (Requirement("app", Operator.NOT_IN, ("web",)),),
+    (Requirement("app", Operator.EXISTS),),
+    (Requirement("tier", Operator.DOES_NOT_EXIST),),
+    (Requirement("size", Operator.GREATER, ("3",)),),
+    (Requirement("size", Operator.LESS, ("3",)), Requirement("app", Operator.EXISTS)),
+    (*IS_DB, Requirement("tier", Operator.IN, ("back", "front"))),
+)
+KINDS = (
+    NOTHING,
+    WEB,
+    DB,
+    FAR_WEB,
+    Demand(labels=(("size", "2"),)),
+    Demand(labels=(("app", "x"), ("size", "7")), namespace="far"),
+)
+
+
+@pytest.mark.parametrize("selector", ANY_OF, ids=repr)
+@pytest.mark.parametrize(
+    "namespaces",
+    [("default",), ("far", "default"), (ANY_NAMESPACE,), ("none",), ("far", "far")],
+)
+def test_who_is_meant_is_found_by_a_label(
+    selector: Selector, namespaces: tuple[str, ...]
+) -> None:
+    """Pods that come before the selector is counted, and pods that come after."""
+    pick = Pick(namespaces, selector)
+    meant = [at for at, pod in enumerate(KINDS) if pick.means(pod)]
+    where = cluster(*"abcdef")
+    found = neighbours_of(where)
+    with Statement(where) as before:
+        for at, pod in enumerate(KINDS):
+            before.hold(f"j{at}", at, 0, demand=pod)
+        early = np.flatnonzero(found.counted(pick).counts).tolist()
+    with Statement(where) as after:
+        for at, pod in enumerate(KINDS):
+            after.hold(f"j{at}", at, 0, demand=pod)
+        late = np.flatnonzero(found.counted(pick).counts).tolist()
+        term = PodTerm("kubernetes.io/hostname", selector, namespaces)
+        after.hold("asks", 0, 0, demand=Demand(namespace="x", apart=(term,)))
+        about = [at for at, pod in enumerate(KINDS) if found.heeds_others(pod)]
+
+    assert early == late == about == meant
+
+
+def test_pods_that_mind_their_own_kind_cost_in_proportion_to_their_number() -> None:
+    """As the pods of many applications do that are spread by anti-affinity."""
+
+    def work(pods: int) -> int:
+        where = cluster(*"abcd")
+        found = neighbours_of(where)
+
+        def story() -> None:
+            for i in range(pods):
+                own = (Requirement("app", Operator.IN, (f"a{i}",)),)
+                term = PodTerm("zone", own)
+                pod = Demand(labels=(("app", f"a{i}"),), apart=(term,))
+                found.repelled(pod)
+                with Statement(where) as statement:
+                    statement.hold(f"j{i}", i % 4, 0, demand=pod)
+                    statement.commit()
+
+        return n_calls(story)
+
+    few, many = work(100), work(800)
+
+    assert many < 1.5 * 8 * few

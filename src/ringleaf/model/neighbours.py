@@ -28,10 +28,10 @@ import numpy as np
 from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import (
-    ANY_NAMESPACE,
     Demand,
     Spread,
 )
+from ringleaf.model.label_index import LabelIndex, PodKinds, Wishes
 from ringleaf.model.node_labels import ABSENT
 from ringleaf.model.owner import Owner
 from ringleaf.model.pod_terms import (
@@ -39,13 +39,11 @@ from ringleaf.model.pod_terms import (
     HOSTNAME,
     NO_LABEL,
     Domains,
-    Labels,
     Pick,
     PodKind,
     PodMoves,
     Scattered,
     Tally,
-    Wishes,
     any_of,
     is_bare,
     mean_of,
@@ -72,8 +70,9 @@ class Neighbours:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._kept: dict[tuple[Pick, ...], Tally] = {}
-        self._kinds: dict[str, dict[Labels, PodKind]] = {}
-        """Namespace -> labels -> the pods there that have those labels."""
+        self._kept_by_label = LabelIndex[tuple[Pick, ...]]()
+        """The same selectors, each under its first pick."""
+        self._kinds = PodKinds()
         self._wishes = Wishes()
         self._ports: dict[str, Scattered] = {}
         self._bare: dict[str, Tally] = {}
@@ -122,23 +121,20 @@ class Neighbours:
 
     def _kind(self, pod: Demand) -> PodKind:
         """The pods that are the same as *pod* to every selector."""
-        there = self._kinds.setdefault(pod.namespace, {})
-        found = there.get(pod.labels)
+        found = self._kinds.get(pod.namespace, pod.labels)
         if found is None:
             like = Demand(labels=pod.labels, namespace=pod.namespace)
-            means = (t for picks, t in self._kept.items() if mean_of(picks, like))
+            about = self._kept_by_label.about(like)
+            means = (self._kept[picks] for picks in about if mean_of(picks, like))
             found = PodKind(len(self._cluster), like, tuple(means))
-            there[pod.labels] = found
+            self._kinds.add(found)
         return found
 
     def _kinds_of(self, picks: Sequence[Pick]) -> Iterator[PodKind]:
         """The kinds that every one of *picks* means."""
-        wanted = picks[0].namespaces
-        everywhere = ANY_NAMESPACE in wanted
-        for namespace in self._kinds if everywhere else dict.fromkeys(wanted):
-            for kind in self._kinds.get(namespace, {}).values():
-                if mean_of(picks, kind.pod):
-                    yield kind
+        for kind in self._kinds.meant_by(picks[0]):
+            if mean_of(picks, kind.pod):
+                yield kind
 
     def _forget_moves(self) -> None:
         """Learn anew what pods count for; what no pod has goes."""
@@ -147,11 +143,7 @@ class Neighbours:
         self._wishes.drop_empty()
         for port in [port for port, tally in self._ports.items() if not tally.total]:
             del self._ports[port]
-        for namespace, kinds in list(self._kinds.items()):
-            for labels in [each for each, kind in kinds.items() if not kind.total]:
-                del kinds[labels]
-            if not kinds:
-                del self._kinds[namespace]
+        self._kinds.drop_empty()
 
     def counted(self, *picks: Pick) -> Tally:
         """The pods that every one of *picks* means, counted from now on."""
@@ -164,11 +156,13 @@ class Neighbours:
                 kind.add_to(tally.counts)
                 tally.total += kind.total
                 kind.picked = (*kind.picked, tally)
+            self._kept_by_label.add(picks[0], picks)
         self._kept[picks] = tally
         return tally
 
     def _count_no_more(self, picks: tuple[Pick, ...]) -> None:
         tally = self._kept.pop(picks)
+        self._kept_by_label.drop(picks[0], picks)
         self.version += 1  # its pods will make no news
         for kind in self._kinds_of(picks):
             kind.picked = (*(each for each in kind.picked if each is not tally),)

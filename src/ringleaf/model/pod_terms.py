@@ -119,46 +119,6 @@ class PodMoves(Struct, frozen=True):
     bare: tuple[Tally, ...]
 
 
-class Wishes:
-    """What pods that are there want of others, by the namespaces that are meant."""
-
-    def __init__(self) -> None:
-        self._known: dict[Wish, Scattered] = {}
-        self._about: dict[str, dict[Wish, Scattered]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
-
-    def tally(self, wish: Wish, n_nodes: int) -> Scattered:
-        """How many pods have *wish*, on which nodes."""
-        found = self._known.get(wish)
-        if found is None:
-            found = self._known[wish] = Scattered(n_nodes)
-            for namespace in wish.pick.namespaces:
-                self._about.setdefault(namespace, {})[wish] = found
-        return found
-
-    def about(self, pod: Demand) -> list[tuple[Wish, Scattered]]:
-        """The wishes of some pod that mean *pod*, and their pods."""
-        everywhere = self._about.get(ANY_NAMESPACE, {})
-        listed = {**everywhere, **self._about.get(pod.namespace, {})}
-        return [
-            (wish, tally)
-            for wish, tally in listed.items()
-            if tally.total and wish.pick.means(pod)
-        ]
-
-    def drop_empty(self) -> None:
-        """Forget the wishes that no pod has."""
-        for wish in [wish for wish, tally in self._known.items() if not tally.total]:
-            del self._known[wish]
-            for namespace in {*wish.pick.namespaces}:
-                there = self._about[namespace]
-                del there[wish]
-                if not there:
-                    del self._about[namespace]
-
-
 class Domains(Struct, frozen=True):
     """The nodes by the value of one label.
 
