@@ -696,6 +696,19 @@ def test_nothing_is_left_of_what_pods_wanted_that_are_gone(
     assert not any(left)
 
 
+def test_a_kind_that_is_forgotten_leaves_the_others_with_its_labels() -> None:
+    where = cluster("a", "b")
+    both = Demand(labels=(*WEB.labels, ("tier", "back")))
+    hold(where, [(0, WEB)])
+    found = neighbours_of(where)
+    with Statement(where) as statement:
+        statement.hold("tried", 1, 0, demand=both)
+
+    found._forget_moves()  # noqa: SLF001
+
+    assert found.counted(Pick(("default",), IS_WEB)).counts.tolist() == [1, 0]
+
+
 def test_a_wish_that_is_forgotten_leaves_the_others_about_its_namespace() -> None:
     where = cluster("a", "b")
     hold(where, [(0, apart(ZONE_WEB))])
