@@ -511,15 +511,60 @@ def test_where_jobs_wait_for_days_that_is_said_with_what_to_try(
         ringleaf(*long, "--seeds=1", "--load=0.2").err,
     )
 
-    hint = (
+    why = (
         "so the workload does not suit the cluster: the queue grows throughout the "
-        "run, or single jobs request most of the chips; hint: a lower load, as --load "
-        "0.9, a larger --cluster, another --workload, or your own jobs with --trace\n"
+        "run, or single jobs request most of the chips; hint: "
+    )
+    hint = (
+        f"{why}--workload pai, which suits 32 chips, a larger --cluster, your own jobs "
+        "with --trace\n"
     )
     assert f" d or more on average with every policy, {hint}" in compared
     assert f" d on average, {hint}" in one
     assert "a larger --cluster\n" in own
     assert "does not suit" not in short
+
+
+@pytest.mark.parametrize(
+    ("name", "chips", "hint"),
+    [
+        ("kalos", 4096, "a lower load, as --load 0.6, a larger --cluster, another"),
+        ("kalos", 1024, "--workload helios-gang, which suits 1,024 chips, a larger"),
+        ("seren", 4096, "--workload kalos, which suits 4,096 chips, a larger"),
+        ("helios-gang", 192, "--workload philly, which suits 192 chips, a larger"),
+        ("philly", 192, "a lower load, as --load 0.6, a larger --cluster, another"),
+    ],
+)
+def test_what_is_advised_depends_on_the_size_of_the_cluster(
+    name: str, chips: int, hint: str
+) -> None:
+    wanted = simulate.Wanted("x", workload=name)
+
+    told = simulate.on_long([[sized(9e5, 9e5)]], 0.9, chips, wanted)
+
+    assert f"; hint: {hint}" in told
+
+
+def test_queues_of_a_file_that_get_no_jobs_are_named(
+    ringleaf: Ringleaf, tmp_path: Path
+) -> None:
+    cluster, jobs = tmp_path / "cluster.yaml", tmp_path / "jobs.csv"
+    nodes = [{"name": "n{i}", "count": 2, "product": "atlas-800t-a2"}]
+    queues = [{"name": "research"}, {"name": "product"}]
+    cluster.write_text(json.dumps({"nodes": nodes, "queues": queues}))
+    jobs.write_text("submit,duration,chips,queue\n0,60,8,research\n")
+    words = ("simulate", f"--cluster={cluster}")
+
+    preset = ringleaf(*words, "--workload=pai", "--jobs=5").err
+    one = ringleaf(*words, f"--trace={jobs}").err
+    own = ringleaf(*words, f"--trace={jobs}", "--queues").err
+
+    told = f"{cluster}: queues research, product get no jobs, as those of"
+    assert (
+        f"{told} pai are in queue default; hint: your own jobs with --trace" in preset
+    )
+    assert f"{told} jobs.csv are in queue default; hint: --queues\n" in one
+    assert "get no jobs" not in own
 
 
 def test_the_report_has_the_warning_of_the_terminal(
@@ -599,7 +644,7 @@ def sized(
 def test_where_only_large_gangs_wait_for_days_the_warning_names_them(
     policies: list[list[dict[str, Any]]], told: str
 ) -> None:
-    warning = simulate.on_long(policies, 0.9, None)
+    warning = simulate.on_long(policies, 0.9, 4096, simulate.Wanted("x"))
 
     assert told in warning
     assert bool(warning) is bool(told)

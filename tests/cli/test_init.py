@@ -31,6 +31,12 @@ NEXT = {
 }
 
 
+MORE = (
+    "hint: put in your own leaves and nodes first; fewer than 2,000 chips suit "
+    "--workload helios-gang, fewer than 500 philly, fewer than 128 pai\n"
+)
+
+
 @pytest.mark.parametrize("what", READERS)
 def test_what_is_written_is_accepted(
     ringleaf: Ringleaf, tmp_path: Path, what: str
@@ -39,7 +45,8 @@ def test_what_is_written_is_accepted(
     done = ringleaf("init", what, "--output", str(file))
     read = ringleaf(*READERS[what], str(file))
 
-    assert done == (0, f"wrote {file}; next: ringleaf {NEXT[what]} {file}\n", "")
+    more = MORE if what == "cluster" else ""
+    assert done == (0, f"wrote {file}; next: ringleaf {NEXT[what]} {file}\n{more}", "")
     assert read.status == 0
     assert "not used" not in read.err
 

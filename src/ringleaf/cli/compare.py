@@ -141,7 +141,8 @@ def compare_policies(
     results = results_of(wanted, policies, seeds=seeds, crew=crew, kept=kept)
     by_policy = [results.of(policy) for policy in results.policies]
     measured = [[run.metrics for run in runs] for runs in by_policy]
-    told = warnings_on(measured, results.runs[0].spec.load, wanted.trace)
+    first = results.runs[0].spec
+    told = warnings_on(measured, first.load, first.chips, wanted)
     results = replace(results, warnings=tuple(told))
     written = _write(results, out, report, plots)
     for text in told:

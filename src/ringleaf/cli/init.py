@@ -6,12 +6,18 @@ from typing import Final
 
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.output import print_json
+from ringleaf.simulator.workloads import SUITS
 
 FOLDER: Final = Path(__file__).with_name("starters")
 COMPARED: Final = (
     "compare --workload kalos --load 0.8 --jobs 2000 --contention 0.3 --seeds 5 "
     "--policies ringleaf,volcano-vendor-1.0 --report report.html --cluster"
 )
+SMALLER: Final = (
+    "hint: put in your own leaves and nodes first; fewer than {kalos:,} chips suit "
+    "--workload helios-gang, fewer than {gang:,} philly, fewer than {philly:,} pai"
+)
+"""What to say of the workload of the command, which suits the file as written."""
 STARTERS: Final = {
     "scenario": ("scenario.yaml", "plan"),
     "cluster": ("cluster.yaml", COMPARED),
@@ -33,6 +39,10 @@ def write_starter(what: str, output: str | None, *, as_json: bool) -> int:
         sys.stdout.write(text)
     else:
         sys.stdout.write(f"wrote {output}; next: {program()} {reader} {output}\n")
+        if what == "cluster":
+            kalos, gang, philly = (SUITS[n] for n in ("kalos", "helios-gang", "philly"))
+            line = SMALLER.format(kalos=kalos, gang=gang, philly=philly)
+            sys.stdout.write(f"{line}\n")
     return 0
 
 

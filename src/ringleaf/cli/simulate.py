@@ -29,6 +29,8 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.model.fault import FaultMode, Recovery
+from ringleaf.model.queue import DEFAULT_QUEUE
+from ringleaf.policies.counting import some_of
 from ringleaf.report.measures import value_of
 from ringleaf.simulator import bookmark
 from ringleaf.simulator.clock import Clock
@@ -42,9 +44,17 @@ from ringleaf.simulator.sites import with_queues
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import DETECT, read_trace
 from ringleaf.simulator.trial import Observer, Site, Trial, Workload
-from ringleaf.simulator.workloads import USUAL_LOAD, WORKLOADS, workload
+from ringleaf.simulator.workloads import (
+    SUITS,
+    USUAL_LOAD,
+    WORKLOADS,
+    suited,
+    workload,
+)
 
 USUAL_WORKLOAD: Final = "kalos"
+MOST_QUEUES: Final = 3
+"""Queues that a warning names."""
 BOOKMARK: Final = "unfinished.run"
 """Where in the folder of results a run is put away that is not over."""
 
@@ -117,9 +127,8 @@ def simulate_jobs(
         return _put_away(course, folder, wanted, went)
     tally = course.clock.finish()
     told = _told(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
-    for text in warnings_on(
-        [[told["measures"]]], told["workload"]["load"], wanted.trace
-    ):
+    load, chips = trial.workload.load, trial.site.chips
+    for text in warnings_on([[told["measures"]]], load, chips, wanted):
         warn(text)
     if folder is not None:
         _write(folder, told, course)
@@ -226,21 +235,25 @@ LEAST_COUNTED: Final = 0.2
 
 
 def warnings_on(
-    measured: Sequence[Sequence[dict[str, Any]]], load: float, trace: str | None
+    measured: Sequence[Sequence[dict[str, Any]]],
+    load: float,
+    chips: int,
+    wanted: Wanted,
 ) -> list[str]:
     """Why the figures of runs may mislead, a sentence each with a hint.
 
     Args:
         measured: What the runs of every policy come to.
         load: The offered load.
-        trace: The file that the jobs are from, if they are.
+        chips: Those of the cluster.
+        wanted: What was asked for.
 
     """
     every = [each for runs in measured for each in runs]
     found = (
         on_window(every[0]["window"]),
         on_idle(every, load),
-        on_long(measured, load, trace),
+        on_long(measured, load, chips, wanted),
     )
     return [text for text in found if text]
 
@@ -283,7 +296,10 @@ CLASSES: Final = {
 
 
 def on_long(
-    measured: Iterable[Sequence[dict[str, Any]]], load: float, trace: str | None
+    measured: Iterable[Sequence[dict[str, Any]]],
+    load: float,
+    chips: int,
+    wanted: Wanted,
 ) -> str:
     """What to say where jobs, or those of the largest size, wait for days.
 
@@ -295,7 +311,8 @@ def on_long(
     Args:
         measured: What the runs of every policy come to.
         load: The offered load.
-        trace: The file that the jobs are from, if they are.
+        chips: Those of the cluster.
+        wanted: What was asked for.
 
     """
     every = [[*runs] for runs in measured]
@@ -309,16 +326,29 @@ def on_long(
     several = len(every) > 1
     told = f"{lasting(wait_s)} or more" if several else lasting(wait_s)
     under = " with every policy" if several else ""
-    lower = min(round(load - 0.3, 1), USUAL_LOAD)
-    hints = [f"a lower load, as --load {lower}"] if lower > 0 else []
-    hints.append("a larger --cluster")
-    if trace is None:
-        hints.append("another --workload, or your own jobs with --trace")
+    hints = _suiting(load, chips, wanted)
     return (
         f"{which} wait {told} on average{under}, so the workload does not suit "
         "the cluster: the queue grows throughout the run, or single jobs request most "
         f"of the chips; hint: {', '.join(hints)}"
     )
+
+
+def _suiting(load: float, chips: int, wanted: Wanted) -> list[str]:
+    """What would suit a cluster of so many chips better.
+
+    A lower load does not help where single jobs request a good part of the chips.
+    """
+    found, own = [], "your own jobs with --trace"
+    lower = min(round(load - 0.3, 1), USUAL_LOAD)
+    is_preset = wanted.trace is None
+    if is_preset and SUITS.get(wanted.workload, chips + 1) > chips:
+        found.append(f"--workload {suited(chips)}, which suits {chips:,} chips")
+    elif lower > 0:
+        found.append(f"a lower load, as --load {lower}")
+        own = f"another --workload, or {own}"
+    found.append("a larger --cluster")
+    return [*found, own] if is_preset else found
 
 
 def _mean_wait(runs: Iterable[dict[str, Any]], waits: str) -> float:
@@ -376,6 +406,8 @@ def trial_of(wanted: Wanted) -> Trial:
         jobs = _workload(wanted, place.site)
     for line in jobs.notes:
         warn(f"{jobs.name}: {line}")
+    is_trace = wanted.trace is not None
+    _warn_of_empty(wanted.cluster, place.site, jobs, is_trace=is_trace)
     site = with_queues(place.site, jobs.queues)
     if wanted.recovery != FaultMode.OFF:
         jobs = recovering(jobs, Recovery(FaultMode(wanted.recovery)))
@@ -390,6 +422,19 @@ def trial_of(wanted: Wanted) -> Trial:
         checkpoint_s=wanted.checkpoint_s,
         grace_s=wanted.grace_s,
     )
+
+
+def _warn_of_empty(file: str, site: Site, jobs: Workload, *, is_trace: bool) -> None:
+    """Name the queues of a file where all jobs are in another one."""
+    empty = [queue.name for queue in site.queues if queue.name != DEFAULT_QUEUE]
+    if empty and {*jobs.queues} <= {DEFAULT_QUEUE}:
+        told = some_of(empty, MOST_QUEUES)
+        hint = "--queues" if is_trace else "your own jobs with --trace FILE --queues"
+        warn(
+            f"{file}: {'queues' if len(empty) > 1 else 'queue'} {told} "
+            f"{'get' if len(empty) > 1 else 'gets'} no jobs, as those of "
+            f"{jobs.name} are in queue {DEFAULT_QUEUE}; hint: {hint}"
+        )
 
 
 @contextmanager

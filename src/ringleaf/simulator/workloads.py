@@ -171,6 +171,27 @@ WORKLOADS: Final[Mapping[str, Preset]] = {preset.name: preset for preset in _PRE
 """Every preset by its name."""
 
 
+SUITS: Final[Mapping[str, int]] = {
+    "kalos": 2000,
+    "helios-gang": 500,
+    "philly": 128,
+    "pai": 0,
+}
+"""Workload -> the chips of the smallest cluster that it suits, the largest first.
+
+On a smaller one its largest jobs take so much of the cluster that they wait for days.
+"""
+
+
+def suited(chips: int) -> str:
+    """The workload with the largest jobs that suits a cluster of so many chips.
+
+    >>> suited(4096), suited(1024), suited(192), suited(32)
+    ('kalos', 'helios-gang', 'philly', 'pai')
+    """
+    return next(name for name, least in SUITS.items() if chips >= least)
+
+
 def workload(
     name: str,
     site: Site,
