@@ -557,13 +557,14 @@ def test_queues_of_a_file_that_get_no_jobs_are_named(
 
     preset = ringleaf(*words, "--workload=pai", "--jobs=5").err
     one = ringleaf(*words, f"--trace={jobs}").err
-    own = ringleaf(*words, f"--trace={jobs}", "--queues").err
+    columns = "submit=submit,duration=duration,chips=chips,queue=queue"
+    own = ringleaf(*words, f"--trace={jobs}", f"--columns={columns}", "--queues").err
 
     told = f"{cluster}: queues research, product get no jobs, as those of"
     assert (
         f"{told} pai are in queue default; hint: your own jobs with --trace" in preset
     )
-    assert f"{told} jobs.csv are in queue default; hint: --queues\n" in one
+    assert f"{told} jobs.csv are in queue default; hint: --queues, and --columns" in one
     assert "get no jobs" not in own
 
 

@@ -429,7 +429,8 @@ def _warn_of_empty(file: str, site: Site, jobs: Workload, *, is_trace: bool) -> 
     empty = [queue.name for queue in site.queues if queue.name != DEFAULT_QUEUE]
     if empty and {*jobs.queues} <= {DEFAULT_QUEUE}:
         told = some_of(empty, MOST_QUEUES)
-        hint = "--queues" if is_trace else "your own jobs with --trace FILE --queues"
+        own = "--queues, and --columns with queue=COLUMN"
+        hint = own if is_trace else "your own jobs with --trace FILE --queues"
         warn(
             f"{file}: {'queues' if len(empty) > 1 else 'queue'} {told} "
             f"{'get' if len(empty) > 1 else 'gets'} no jobs, as those of "
