@@ -116,6 +116,6 @@ $(VENV)/.run: requirements/run.lock pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.lock $(VENV)/.run | $(BIN)/python
-	@echo "installing what the tests need ..."
+	@echo "installing what the tests and the site need ..."
 	@$(PIP) --require-hashes -r requirements/dev.lock
 	@touch $@

@@ -44,6 +44,9 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
         UnknownName, match=r"'bestfit'; hint: did you mean 'best-fit'\?"
     ):
         baseline("bestfit")
+    first = r"did you mean 'volcano-vendor-1.0' \(Volcano with the vendor's plugin"
+    with pytest.raises(UnknownName, match=first):
+        baseline("volcano")
     with pytest.raises(
         UnknownName, match=r"queue order 'fif'; hint: did you mean 'fifo'\?"
     ):

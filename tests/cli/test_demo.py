@@ -32,6 +32,9 @@ def test_a_demo_says_what_is_simulated_and_who_is_better(
     assert "Ringleaf and 4 other schedulers" in done.out
     first = [line.partition(" ")[0] for line in done.lines]
     assert [word for word in first if word in demo.POLICIES] == [*demo.POLICIES]
+    finished = [line for line in done.lines if ": done, " in line]
+    assert {line.partition(":")[0] for line in finished} == {*demo.POLICIES}
+    assert finished[-1].endswith(": done, 5 of 5")
     assert max(map(len, done.lines[:-2])) <= 80
     assert [line for line in done.lines if line != line.rstrip()] == []
     report = tmp_path / "look" / "report.html"

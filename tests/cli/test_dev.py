@@ -65,19 +65,22 @@ def test_a_scheduler_that_is_killed_is_started_again_and_ctrl_c_ends_everything(
     ) as cluster:
         try:
             assert cluster.stdout is not None
-            printed = [cluster.stdout.readline() for _ in range(13)]
+            printed = [cluster.stdout.readline() for _ in range(14)]
             pids = started(str(tmp_path))
             assert re.fullmatch(r"export KUBECONFIG=\S+/kubeconfig\n", printed[0])
             assert re.fullmatch(r"export PATH=\S+:\$PATH\n", printed[1])
-            assert printed[2:4] == ["ringleaf status\n", "ringleaf explain pod/infer\n"]
-            assert printed[7] == "ringleaf explain job/big\n"
-            assert printed[12].startswith("Ctrl-C ends it")
-            metrics = printed[11].removeprefix("curl -s ").strip()
+            typed = [line.partition("#")[0].strip() for line in printed]
+            assert all("  # " in line for line in printed[2:13])
+            assert typed[2:4] == ["ringleaf status", "ringleaf explain pod/infer"]
+            assert typed[7] == "ringleaf explain job/big"
+            assert typed[8] == "kubectl delete job.batch.volcano.sh train"
+            assert printed[13].startswith("Ctrl-C ends it")
+            metrics = typed[12].removeprefix("curl -s ")
             assert len(pids) >= 6
 
-            assert printed[9] == "ringleaf faults\n"
-            typed = "".join([*printed[:2], "which ringleaf\n", printed[8]])
-            subprocess.run(["bash", "-ec", typed], check=True, capture_output=True)  # noqa: S603, S607 - as it was printed
+            assert typed[10] == "ringleaf faults"
+            script = "".join([*printed[:2], "which ringleaf\n", printed[9]])
+            subprocess.run(["bash", "-ec", script], check=True, capture_output=True)  # noqa: S603, S607 - as it was printed
             assert cluster.stderr is not None
             said = iter(cluster.stderr.readline, "")
             assert any(line == "broken of a3-11: 3\n" for line in said)

@@ -299,6 +299,17 @@ def test_an_unknown_node(ringleaf: Ringleaf, scenario: Write, job: str) -> None:
     assert done == (2, "", f"ringleaf: {told}\n")
 
 
+def test_without_a_job_the_jobs_of_the_file_are_named(
+    ringleaf: Ringleaf, scenario: Write
+) -> None:
+    done = ringleaf("explain", scenario(CLUSTER))
+
+    assert done.status == 2
+    assert "needs --job NAME; of the live cluster" in done.err
+    assert "; hint: it has " in done.err
+    assert "ring" in done.err.partition("hint: ")[2]
+
+
 def test_a_bad_file(ringleaf: Ringleaf, scenario: Write) -> None:
     done = ringleaf("explain", scenario("nodes: 1"), "--job", "x")
 

@@ -429,7 +429,7 @@ def test_a_node_that_is_not_there_is_one_line(explain: Explain) -> None:
     stage = Stage("a")
     stage.pod("p")
 
-    with pytest.raises(BadUse, match="--node is 'z', want the name of a node"):
+    with pytest.raises(BadUse, match="--node is 'z', want a node of the cluster; hint"):
         explain(stage, "pod/p", "z")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from ringleaf.cli import output
 from ringleaf.cli.output import counted, progress
+from tests.cli.conftest import Ringleaf
 
 
 class Terminal(StringIO):
@@ -72,3 +73,11 @@ def test_what_goes_wrong_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ValueError("bad")
 
     assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("command", ["products", "policies", "workloads"])
+def test_lines_of_a_table_end_without_blanks(ringleaf: Ringleaf, command: str) -> None:
+    lines = ringleaf(command).lines
+
+    assert len(lines) > 5
+    assert [line for line in lines if line != line.rstrip()] == []

@@ -201,6 +201,7 @@ def main() -> int:
     """Build the site; the exit status."""
     wrong = list(problems(CONFIG.read_text(encoding="utf-8")))
     if not wrong:
+        print(f"building {len(PAGES)} pages ...", flush=True)  # noqa: T201 - a command
         stage()
         wrong = build().splitlines()
     for line in wrong or [f"the site: {BUILD.relative_to(ROOT)}/site/index.html"]:

@@ -330,8 +330,26 @@ def _order(entry: Entry, asked: str | None) -> Order | None:
 def entry_of(name: str) -> Entry:
     """The baseline *name*."""
     if name not in BASELINES:
-        raise UnknownName(unknown("policy", name, BASELINES))
+        raise UnknownName(_no_policy(name))
     return BASELINES[name]
+
+
+def _no_policy(name: str) -> str:
+    """One line on a policy that is not known.
+
+    Of those whose names begin so, whole schedulers come first, with what they are.
+
+    >>> _no_policy("volcano").split(", ")[0].partition("hint: ")[2]
+    "did you mean 'volcano-vendor-1.0' (Volcano with the vendor's plugin as deployed"
+    """
+    begun = [each for each in BASELINES if name and each.startswith(f"{name}-")]
+    begun.sort(key=lambda each: each not in DEPLOYED)
+    if not begun or begun[0] not in DEPLOYED:
+        return unknown("policy", name, BASELINES)
+    first, *others = begun
+    told = [f"{first!r} ({BASELINES[first].title.rstrip('.')})", *map(repr, others)]
+    joined = " or ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+    return f"there is no policy {name!r}; hint: did you mean {joined}?"
 
 
 def order_of(name: str) -> Order:

@@ -173,8 +173,12 @@ def results_of(
     seeds: int,
     crew: Crew,
     kept: Path | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Results:
-    """What comes of every policy with every seed; a terminal shows how it goes."""
+    """What comes of every policy with every seed; a terminal shows how it goes.
+
+    Where there is none, *tell* is told of every policy that is complete.
+    """
     films = [
         Asked(each, filmed=each.seed == wanted.seed)
         for each in asked_of(wanted, policies, seeds)
@@ -186,7 +190,7 @@ def results_of(
     casts: dict[str, list[str]] = {}
     for mark, each in asked.items():
         casts.setdefault(who(each.wanted), []).append(mark)
-    with Stage(_title(first), casts) as stage:
+    with Stage(_title(first), casts, tell=tell) as stage:
         play = partial(run, told=stage.folder)
         try:
             runs = counted_alike(

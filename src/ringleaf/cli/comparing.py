@@ -71,6 +71,7 @@ class Stage:
         title: What is compared.
         casts: Policy -> the marks of its runs.
         console: Where to; else standard error, if it is a terminal.
+        tell: Where it is no terminal, is told of every policy that is complete.
 
     """
 
@@ -79,8 +80,9 @@ class Stage:
         title: str,
         casts: Mapping[str, Sequence[str]],
         console: Console | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
-        self._title, self._casts = title, casts
+        self._title, self._casts, self._tell = title, casts, tell
         self._done: dict[str, Run] = {}
         self._began, self._kept = time.perf_counter(), 0
         if console is None and sys.stderr.isatty():
@@ -124,6 +126,10 @@ class Stage:
     def heard(self, mark: str, run: Run) -> None:
         """A run is complete."""
         self._done[mark] = run
+        if self._console is None and self._tell is not None:
+            whole = [p for p, own in self._casts.items() if {*own} <= {*self._done}]
+            if (policy := run.spec.policy) in whole:
+                self._tell(f"{policy}: done, {len(whole)} of {len(self._casts)}")
 
     def timed(self, crew: Crew) -> Crew:
         """*crew*; what was complete before it begins does not count as its work."""

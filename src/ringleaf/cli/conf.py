@@ -16,7 +16,7 @@ from rich.text import Text
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.indentation import GO, compact, mended
-from ringleaf.cli.output import print_json, print_line, so_many
+from ringleaf.cli.output import TrimmedConsole, print_json, print_line, so_many
 from ringleaf.cli.plugins import installed_plugins
 from ringleaf.config.arguments import Argument, Value, find_argument
 from ringleaf.config.conf import (
@@ -62,7 +62,7 @@ def check_file(file: str, *, as_json: bool) -> int:
         head = {"problems": told, "warnings": warnings}
         print_json(head if isinstance(conf, RefusedConf) else head | _plain(conf))
         return 1 if problems else 0
-    console = Console(highlight=False)
+    console = TrimmedConsole()
     _print_verdict(console, shown, told, warnings)
     if isinstance(conf, Conf):
         _explain(console, conf)

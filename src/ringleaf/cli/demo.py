@@ -1,6 +1,8 @@
 """``ringleaf compare --demo``: Ringleaf and other schedulers on the same jobs."""
 
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -73,7 +75,10 @@ def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
     report = Path(out) / "report.html"
     with one_line(out):
         report.parent.mkdir(parents=True, exist_ok=True)
-    results = results_of(wanted, POLICIES, seeds=1, crew=crew_of(None))
+    tell = None if as_json else partial(_tell, console)
+    results = results_of(wanted, POLICIES, seeds=1, crew=crew_of(None), tell=tell)
+    if tell is not None and not sys.stderr.isatty():
+        console.print()
     with one_line(str(report)):
         write_report(report, results)
     if as_json:
@@ -81,6 +86,12 @@ def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
     else:
         _show(console, results, wanted, report)
     return 0
+
+
+def _tell(console: Console, line: str) -> None:
+    """Print a line at once, also to a file."""
+    print_trimmed(console, line)
+    console.file.flush()
 
 
 def _told(text: str, wanted: Wanted) -> str:

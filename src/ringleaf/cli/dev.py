@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 
 from ringleaf.cli.draw import chip_words
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.output import TrimmedConsole
 from ringleaf.testbed import source
 from ringleaf.testbed.actor import REAL, Actor
 from ringleaf.testbed.breaking import BROKEN, Breaker
@@ -29,6 +29,19 @@ SCHEDULER_NAMES: Final = ("volcano", "ringleaf", "default-scheduler")
 COMPONENTS: Final = ("kube-controller-manager", "kwok", "vc-controller-manager")
 GANG: Final = "examples/manifests/big.yaml"
 """A gang that does not fit beside the samples, in the folder of the project."""
+COMMANDS: Final = (
+    ("ringleaf status", "chips, queues, leaves, pending jobs"),
+    ("ringleaf explain pod/infer", "where a pod is, and why there"),
+    ("kubectl get pods -o wide", "the sample pods and their nodes"),
+    (f"ringleaf plan -f {GANG}", "whether a gang of six nodes would start"),
+    (f"kubectl create -f {GANG}", "submits it"),
+    ("ringleaf explain job/big", "why it is pending"),
+    ("kubectl delete job.batch.volcano.sh train", "makes room for it"),
+    (f"kubectl annotate node a3-11 {BROKEN}=3", "breaks a chip"),
+    ("ringleaf faults", "what is faulty, and what happens to its pods"),
+    (f"kubectl annotate node a3-11 {BROKEN}-", "repairs the chip"),
+)
+"""What to try in a second terminal, and what it shows."""
 NEEDED: Final = (*source.CONTROL_PLANE, "kubectl")
 
 
@@ -154,28 +167,26 @@ def _print_pods(pods: list[Shown]) -> None:
         table.add_column(heading, no_wrap=True)
     for pod in pods:
         table.add_row(*pod)
-    Console().print(table)
+    TrimmedConsole().print(table)
 
 
 def _print_hints(bed: Testbed, health: str) -> None:
     """Print what a second terminal needs, and commands to try there."""
     tools = [Path(sys.executable), command("kubectl"), source.find_command("helm")]
     folders = dict.fromkeys(str(tool.parent) for tool in tools if tool is not None)
-    gang = ("ringleaf plan -f", "kubectl create -f") if Path(GANG).is_file() else ()
-    lines = [
-        f"export KUBECONFIG={bed.kubeconfig}",
-        f"export PATH={os.pathsep.join(folders)}:$PATH",
-        "ringleaf status",
-        "ringleaf explain pod/infer",
-        "kubectl get pods -o wide",
-        *(f"{each} {GANG}" for each in gang),
-        *("ringleaf explain job/big" for _each in gang[:1]),
-        f"kubectl annotate node a3-11 {BROKEN}=3",
-        "ringleaf faults",
-        f"kubectl annotate node a3-11 {BROKEN}-",
-        f"curl -s http://{health}/metrics",
-        f"Ctrl-C ends it; logs are in {bed.folder}",
+    sys.stdout.write(
+        f"export KUBECONFIG={bed.kubeconfig}\n"
+        f"export PATH={os.pathsep.join(folders)}:$PATH\n"
+    )
+    commands = [
+        each
+        for each in COMMANDS
+        if Path(GANG).is_file() or not each[0].endswith((GANG, "job/big"))
     ]
+    commands.append((f"curl -s http://{health}/metrics", "metrics of the scheduler"))
+    width = max(len(command) for command, _shows in commands)
+    lines = [f"{command:{width}}  # {shows}" for command, shows in commands]
+    lines.append(f"Ctrl-C ends it; logs are in {bed.folder}")
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
 

@@ -80,6 +80,14 @@ def explain_job(
     return 0 if isinstance(decision, Placed) else 1
 
 
+def jobs_of(file: str) -> str:
+    """A hint: the jobs of the scenario *file*."""
+    names = [name for each in read_scenarios(file) for name in each.known_jobs]
+    return (
+        f"; hint: it has {shortened(names, MAX_NAMES)}" if names else ", and has none"
+    )
+
+
 def _cut_off(scenario: Scenario, name: str, at: float) -> Scenario:
     """The scenario up to the time *at*, at which the job must have arrived."""
     if not scenario.is_run:
@@ -115,10 +123,10 @@ def _holding(
     raise BadUse(f"--job is {name!r}, want a job of {file}; hint: {_like(name, names)}")
 
 
-def no_node(name: str, known: Iterable[str]) -> str:
+def no_node(name: str, known: Iterable[str], of: str = "scenario") -> str:
     """One line on a node that is not there."""
     hint = _like(name, [*known])
-    return f"--node is {name!r}, want a node of the scenario; hint: {hint}"
+    return f"--node is {name!r}, want a node of the {of}; hint: {hint}"
 
 
 def _like(name: str, known: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from ringleaf.cli.damage import (
 from ringleaf.cli.explain import indented
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import Cluster, ask, moment, span
-from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.cli.plan import new_table, print_about
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
@@ -147,7 +147,7 @@ def show_faults(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> int:
     if as_json:
         print_json(found)
     else:
-        Console(highlight=False).print(Faults(found))
+        TrimmedConsole().print(Faults(found))
     return 0
 
 
@@ -198,7 +198,7 @@ class Followed:
 def show_run(file: str, wanted: Wanted, *, as_json: bool) -> int:
     """Print the faults of scenarios after their last event; the exit status."""
     scenarios = read_scenarios(file)
-    console = Console(highlight=False)
+    console = TrimmedConsole()
     for number, scenario in enumerate(scenarios):
         found = faults_of_run(run_scenario(scenario), wanted)
         if as_json:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ringleaf.cli.compare import asked_of, crew_of, who
 from ringleaf.cli.failure import program, warn
-from ringleaf.cli.output import print_json, print_trimmed, progress
+from ringleaf.cli.output import TrimmedConsole, print_json, print_trimmed, progress
 from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
 from ringleaf.cli.tables import marks_of, marks_words
 from ringleaf.report.contest import is_significant
@@ -91,7 +91,7 @@ def fill_cluster(
     if as_json:
         print_json(told)
     else:
-        _show(Console(highlight=False), told)
+        _show(TrimmedConsole(), told)
         if LEAVES not in told["bounds"]:
             warn("no bound by the rule; hint: pip install 'ringleaf[optimum]'")
     return 0

@@ -1,19 +1,16 @@
 """Names of jobs as people know them: without the uid that Volcano adds."""
 
-import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from ringleaf.cli.output import TrimmedConsole
 from ringleaf.kube.names import NAMED, bare_name
 
-_BLANKS: Final = re.compile(r" +\n")
 
-
-class PeopleConsole(Console):
+class PeopleConsole(TrimmedConsole):
     """A console that prints what people call a job wherever its name stands.
 
     Args:
@@ -22,20 +19,12 @@ class PeopleConsole(Console):
     """
 
     def __init__(self, known: Callable[[str], str] = bare_name) -> None:
-        super().__init__(highlight=False)
+        super().__init__()
         self._known = known
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as rich does
-        """Print *objects*; in tables names stay as they are.
-
-        Where it is no terminal, lines have no blanks at their ends.
-        """
-        if self.is_terminal:
-            super().print(*map(self._renamed, objects), **options)
-            return
-        with self.capture() as captured:
-            super().print(*map(self._renamed, objects), **options)
-        self.file.write(_BLANKS.sub("\n", captured.get()))
+        """Print *objects*; in tables names stay as they are."""
+        super().print(*map(self._renamed, objects), **options)
 
     def _renamed(self, shown: Any) -> Any:  # noqa: ANN401 - as rich does
         if isinstance(shown, str):

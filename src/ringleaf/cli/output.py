@@ -1,10 +1,11 @@
 """What commands share when they print."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from rich.console import Console, RenderableType
@@ -21,6 +22,7 @@ PATIENCE_S: Final = 1.0
 """Work that takes longer says on a terminal that it is under way."""
 
 _T = TypeVar("_T")
+_BLANKS: Final = re.compile(r" +\n")
 
 
 def print_json(*values: object) -> None:
@@ -28,6 +30,22 @@ def print_json(*values: object) -> None:
     for value in values:
         sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
     sys.stdout.buffer.flush()
+
+
+class TrimmedConsole(Console):
+    """A console that leaves no blanks at the ends of lines where it is no terminal."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as rich does
+        """Print *objects*."""
+        if self.is_terminal:
+            super().print(*objects, **options)
+            return
+        with self.capture() as captured:
+            super().print(*objects, **options)
+        self.file.write(_BLANKS.sub("\n", captured.get()))
 
 
 def print_trimmed(console: Console, what: RenderableType) -> None:

@@ -17,7 +17,7 @@ from ringleaf.baselines.registry import (
     entry_of,
 )
 from ringleaf.cli.failure import BadUse, program
-from ringleaf.cli.output import print_json, print_trimmed
+from ringleaf.cli.output import TrimmedConsole, print_json, print_trimmed
 
 NAMES: Final = 20
 """Columns for the names."""
@@ -25,7 +25,7 @@ NAMES: Final = 20
 
 def show_policies(name: str | None, *, as_json: bool) -> int:
     """Print the policies and queue orders, or one policy; the exit status."""
-    console = Console(highlight=False)
+    console = TrimmedConsole()
     if name is not None:
         found = _plain(_entry(name))
         if as_json:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.output import print_json
+from ringleaf.cli.output import TrimmedConsole, print_json
 from ringleaf.model.product import Product, ProductMode, Rule
 from ringleaf.policies.admission import in_words
 from ringleaf.policies.products import PRODUCTS, find_product, misfit, similar_product
@@ -24,7 +24,7 @@ MODE_LABELS = {
 
 def show_products(name: str | None, *, table: bool, as_json: bool) -> int:
     """Print the catalogue, one product, or its misfit table; the exit status."""
-    console = Console(highlight=False)
+    console = TrimmedConsole()
     if name is None:
         if table:
             raise BadUse(

@@ -11,7 +11,7 @@ from rich.text import Text
 import ringleaf
 from ringleaf.cli.failure import BadUse, warn
 from ringleaf.cli.file import STDIN, name_of, one_line
-from ringleaf.cli.output import print_json, progress, so_many
+from ringleaf.cli.output import TrimmedConsole, print_json, progress, so_many
 from ringleaf.cli.plugins import installed_plugins
 from ringleaf.simulator.encode import whole
 from ringleaf.simulator.log import Difference, Plain, Replay, replay
@@ -32,7 +32,7 @@ def replay_file(file: str, *, as_json: bool) -> int:
     if as_json:
         print_json(_plain(found))
     else:
-        _print(Console(highlight=False), shown, found)
+        _print(TrimmedConsole(), shown, found)
     return 0 if found.difference is None else 1
 
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.explain.match import AGREES, RULE_WORDS, Agreement
 from ringleaf.kube.findings import Finding, Findings, Place, Summary
 
@@ -162,9 +162,8 @@ def _ask(url: str) -> Summary:
 
 
 def _print(found: Summary, most: int) -> None:
-    from rich.console import Console  # noqa: PLC0415
 
-    console = Console()
+    console = TrimmedConsole()
     since = datetime.fromtimestamp(found.since, UTC).astimezone()
     names = ", ".join(found.shadowed)
     beside_whom = f" beside {names}" if names else ""

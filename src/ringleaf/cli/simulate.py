@@ -14,14 +14,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console
 
 import ringleaf
 from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import BASELINES, OURS, UnknownName, baseline
 from ringleaf.cli.failure import BadUse, report, warn
 from ringleaf.cli.file import check_folder, one_line
-from ringleaf.cli.output import print_json, progress
+from ringleaf.cli.output import TrimmedConsole, print_json, progress
 from ringleaf.cli.simulated import lasting, print_summary
 from ringleaf.cli.simulating import Screen, paced
 from ringleaf.cli.site import find_place, warn_of_unused
@@ -137,7 +136,7 @@ def simulate_jobs(
     else:
         took = time.perf_counter() - begun
         speed = (took, course.clock.steps - before)
-        print_summary(Console(highlight=False), told, speed, folder)
+        print_summary(TrimmedConsole(), told, speed, folder)
     return 0
 
 

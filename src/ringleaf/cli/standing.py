@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.damage import repair_lines, repair_of
-from ringleaf.cli.explain import MAX_NAMES, indented
+from ringleaf.cli.explain import MAX_NAMES, indented, no_node
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import Start, start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
@@ -133,7 +133,7 @@ def explain_in(
 ) -> int:
     """The same with the cluster as it was looked at; the exit status."""
     if node is not None and node not in look.world.nodes:
-        raise BadUse(f"--node is {node!r}, want the name of a node of the cluster")
+        raise BadUse(no_node(node, sorted(look.world.nodes), "cluster"))
     asked, groups, waits = _asked(look, target)
     others = _others_words(target, groups, waits)
     found = _Explained(look, asked, top, uncreated)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ringleaf.cli.damage import recall, summary_of
 from ringleaf.cli.live import Cluster, ask, moment, span
-from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
 from ringleaf.framework.job_state import JobState
 from ringleaf.kube.api import Answer, Api, Unreachable
@@ -133,7 +133,7 @@ def show_status(cluster: Cluster, lead: Lead, *, as_json: bool) -> int:
     if as_json:
         print_json(found)
     else:
-        Console(highlight=False).print(Screen(found))
+        TrimmedConsole().print(Screen(found))
     return 0
 
 

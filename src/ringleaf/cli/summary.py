@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse, report
 from ringleaf.cli.lead import Candidacy, new_identity, standing_for_lead
-from ringleaf.cli.output import print_json
+from ringleaf.cli.output import TrimmedConsole, print_json
 from ringleaf.cli.scheduler import log_lines
 from ringleaf.cli.shadow import ending
 from ringleaf.kube.api import Api
@@ -98,9 +97,9 @@ def _report(lines: Sequence[Line], *, as_json: bool) -> int:
     if as_json:
         print_json(*lines)
     elif lines:
-        Console().print(_table(lines))
+        TrimmedConsole().print(_table(lines))
     else:
-        Console().print("no jobs: there is no PodGroup, and no summary")
+        TrimmedConsole().print("no jobs: there is no PodGroup, and no summary")
     amiss = {"not written", "left alone"}
     return int(any(line.outcome in amiss for line in lines))
 

@@ -17,7 +17,14 @@ from rich.text import Text
 from ringleaf.cli.draw import chip_words
 from ringleaf.cli.failure import BadUse, program, report, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
-from ringleaf.cli.output import print_json, print_line, progress, shortened, so_many
+from ringleaf.cli.output import (
+    TrimmedConsole,
+    print_json,
+    print_line,
+    progress,
+    shortened,
+    so_many,
+)
 from ringleaf.cli.svg import drawing
 from ringleaf.kube.topology import (
     DOUBLE,
@@ -90,7 +97,7 @@ def check_file(file: str, columns: Columns, *, as_json: bool) -> int:
     if as_json:
         print_json(_plain(topology, problems, warnings))
     else:
-        console = Console(highlight=False)
+        console = TrimmedConsole()
         for line in problems:
             print_line(console, Text.assemble(("problem: ", "bold red"), line))
         for line in warnings:
@@ -111,7 +118,7 @@ def draw_file(file: str, columns: Columns, svg: str | None) -> int:
         warn(f"{shown}: {line}")
     if svg is not None:
         _write(svg, drawing(topology, _summary(topology)))
-    console = Console(highlight=False)
+    console = TrimmedConsole()
     print_line(console, Text(_summary(topology), style="bold"))
     _draw(console, topology)
     return 0

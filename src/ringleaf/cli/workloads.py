@@ -14,7 +14,13 @@ from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import like_file
-from ringleaf.cli.output import print_json, print_line, progress, so_many
+from ringleaf.cli.output import (
+    TrimmedConsole,
+    print_json,
+    print_line,
+    progress,
+    so_many,
+)
 from ringleaf.cli.site import find_place
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.mix import Figures, figures, is_made_up
@@ -120,7 +126,7 @@ def _published(told: tuple[float, float] | None) -> dict[str, float]:
 
 def show_workloads(asked: Asked | None, *, as_json: bool) -> int:
     """Print what can be simulated, or one workload in full; the exit status."""
-    console = Console(highlight=False)
+    console = TrimmedConsole()
     if asked is None:
         listed = {
             "clusters": [

@@ -223,9 +223,12 @@ def _refuse_target(
             f"explain job/{file} or pod/{file}"
         )
     if job is None:
+        from ringleaf.cli.explain import jobs_of
+
         raise BadUse(
             f"explain of the scenario {file!r} needs --job NAME; of the live "
             "cluster it takes pod/NAME, job/NAME or podgroup/NAME"
+            f"{jobs_of(file) if Path(file).is_file() else ''}"
         )
 
 
