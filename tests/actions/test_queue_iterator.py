@@ -1,9 +1,11 @@
 """Whose turn it is, and how many turns there are in one call."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
 
+from ringleaf.actions.attempt import attempt
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework import budget
 from ringleaf.framework.budget import REFUSED, TRIED
@@ -86,13 +88,12 @@ def test_jobs_that_are_tried_again_and_again_leave_turns_to_others(
     found = story()
     found.hears(*distinct("p", 12, queue="p"), most=64)
     names: list[str] = []
-    attempt = Cycle.attempt
 
     def noted(cycle: Cycle, line: EquivalenceClass, *rest: Any) -> bool:  # noqa: ANN401
         names.append(line.front[1].job.name)
         return attempt(cycle, line, *rest)
 
-    monkeypatch.setattr(Cycle, "attempt", noted)
+    monkeypatch.setattr(import_module("ringleaf.actions.allocate"), "attempt", noted)
     monkeypatch.setattr(budget, "TRIES", 6 * REFUSED)
 
     calls = []

@@ -429,7 +429,7 @@ def test_a_job_that_a_plugin_never_starts_gets_no_reservation() -> None:
 
 
 def test_where_rounds_run_out_it_goes_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ringleaf.engine.engine.MAX_ROUNDS", 1)
+    monkeypatch.setattr("ringleaf.framework.cycle.MAX_ROUNDS", 1)
     story = Story("a b", conf=conf("allocate"))
     story.arrives(job("n", 1, demand=NEAR))
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from ringleaf.actions.end_pods import evict
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobGone, RunTimesKnown
@@ -463,7 +464,7 @@ def test_a_run_whose_pods_are_evicted_does_not_count(
 ) -> None:
     stage, pods = running(kind)
     job = stage.engine.view.job_states[next(iter(stage.engine.view.job_states))]
-    stage.engine.cycle.evict(job, (*range(len(pods)),), "other", "preempt")
+    evict(stage.engine.cycle, job, (*range(len(pods)),), "other", "preempt")
     stage.world.evicted(job.job.name, (*range(len(pods)),))
 
     ends(stage, *pods)

@@ -1,6 +1,6 @@
 """The verbs of the cycle, in the order of the configuration."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -9,9 +9,7 @@ from ringleaf.actions.backfill import backfill
 from ringleaf.actions.enqueue import enqueue
 from ringleaf.actions.preempt import preempt
 from ringleaf.actions.reclaim import reclaim
-from ringleaf.framework.cycle import Cycle
-
-Verb = Callable[[Cycle], None]
+from ringleaf.framework.cycle import Verb
 
 VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
     {

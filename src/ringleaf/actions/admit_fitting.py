@@ -9,6 +9,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 
 from ringleaf.actions.enqueue import admit_job, may_admit
+from ringleaf.actions.start import start
 from ringleaf.framework.budget import REFUSED, TRIED
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
@@ -101,7 +102,7 @@ class FittingAdmission:
             return False
         cycle.framework.votes.job_enqueued(job_state)
         cycle.pending.admit(job_state)
-        cycle.start(job_state, found)
+        start(cycle, job_state, found)
         self._free = None
         return True
 

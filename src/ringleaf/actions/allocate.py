@@ -5,8 +5,10 @@ that fit. A job that has waited too long gets a reservation (``reserve``).
 """
 
 from ringleaf.actions.admit_fitting import admit_fitting
+from ringleaf.actions.attempt import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserve import heed_ends, reserve, reserve_terminating
+from ringleaf.actions.reserved import heed_budget, start_reserved
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.reasons import QueueReason
@@ -16,8 +18,8 @@ from ringleaf.model.job import Job
 def allocate(cycle: Cycle) -> None:
     """Place jobs, in the order of queues and jobs."""
     heed_ends(cycle)
-    cycle.start_reserved()
-    cycle.heed_budget()
+    start_reserved(cycle)
+    heed_budget(cycle)
     pending, votes = cycle.pending, cycle.framework.votes
     turns = QueueIterator(cycle, pending.waiting)
     endings: list[JobState] | None = None
@@ -30,7 +32,7 @@ def allocate(cycle: Cycle) -> None:
         if queue is not None and not broken and votes.overused(queue):
             pending.pass_over(turns.queue)
             turns.drop()
-        elif cycle.attempt(line, refused):
+        elif attempt(cycle, line, refused):
             endings, refused = None, {}
         else:
             if endings is None:

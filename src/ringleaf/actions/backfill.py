@@ -1,6 +1,7 @@
 """Place jobs whose pods ask for nothing; queues and their shares do not matter."""
 
 from ringleaf.actions.queue_iterator import QueueIterator
+from ringleaf.actions.start import start
 from ringleaf.framework.budget import TRIED
 from ringleaf.framework.cycle import Cycle
 
@@ -20,7 +21,7 @@ def backfill(cycle: Cycle) -> None:
         cycle.slice.cost += TRIED
         found = cycle.placer.place(job_state, job_state.n_pods)
         if isinstance(found, tuple):
-            cycle.start(job_state, found)
+            start(cycle, job_state, found)
         else:
             best_effort.close(line, found)
             cycle.reports.report_pending(job_state, found)

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from ringleaf.actions.reserve import report_reservation
+from ringleaf.actions.reserved import give_up, reserve_for
 from ringleaf.actions.victims import Choice, EvictionCandidate, Ranking
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
@@ -265,9 +266,9 @@ class Candidates:
                 other.nodes.isdisjoint(nodes) and gone.isdisjoint(other.blockers)
             )
             if other.job.name == job_state.job.name:
-                cycle.give_up(other)
+                give_up(cycle, other)
             elif meets:
-                cycle.give_up(other)
+                give_up(cycle, other)
                 cycle.pending.add(cycle.view.job_states[other.job.name])
         reservation = Reservation(
             job_state.remaining,
@@ -279,7 +280,7 @@ class Candidates:
         for choice in chosen:
             reservation.blocked_elsewhere(cycle.view.job_states[choice.job])
         reservation.blocked_by(self._enders)
-        cycle.reserve(job_state, reservation)
+        reserve_for(cycle, job_state, reservation)
         report_reservation(cycle, job_state, reservation)
         return reservation
 

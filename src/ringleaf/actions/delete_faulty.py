@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ringleaf.actions.end_pods import end_for_repair
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import (
     AskToExit,
@@ -184,7 +185,7 @@ def delete_pods(
     had = len(job_state.placements.keys() | repair.deletion.pods)
     why = f"{because or _faulty_words(faulty)}; {_deleted_words(scope, victims, had)}"
     _order(cycle, repair, faulty, victims, why, force=force)
-    cycle.end_for_repair(job_state, victims, repair)
+    end_for_repair(cycle, job_state, victims, repair)
     cycle.reports.report(
         job_state, Verdict.REPAIRING, f"job {name!r} is being repaired: {why}"
     )
@@ -374,7 +375,7 @@ def close_repair(cycle: Cycle, job_state: JobState | None, repair: Repair) -> No
         cycle.repairs.rate_limit.waiting.pop(repair.name, None)
     if nodes := repair.held.nodes:
         repair.drop(cycle.view.cluster)
-        cycle.capacity_freed(cycle.view.cluster.products, nodes)
+        cycle.wakeups.capacity_freed(cycle.view.cluster.products, nodes)
     if repair.was_asked:
         cycle.out.append(AskToExit(repair.name, exits=False))
     if repair.deletion.at is not None or repair.asked_at is not None:
@@ -382,4 +383,4 @@ def close_repair(cycle: Cycle, job_state: JobState | None, repair: Repair) -> No
         over = Record(repair.since, retries_used=used, is_over=True) if used else None
         cycle.out.append(PersistRepair(repair.name, over))
     if job_state is not None and job_state.job.previous is not None:
-        cycle.become(job_state, replace(job_state.job, previous=None))
+        cycle.wakeups.spec_changed(job_state, replace(job_state.job, previous=None))

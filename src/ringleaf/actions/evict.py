@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from ringleaf.actions.candidates import Candidates
+from ringleaf.actions.end_pods import evict
 from ringleaf.actions.victims import Choice
 from ringleaf.framework.budget import REFUSED, InterruptedSearch
 from ringleaf.framework.changes import EVICTION
@@ -202,7 +203,7 @@ class VictimSearch:
         reservation = candidates.keep(job_state, placed, chosen)
         for choice in chosen:
             victim = cycle.view.job_states[choice.job]
-            cycle.evict(victim, choice.pods, job_state.job.name, self.action)
+            evict(cycle, victim, choice.pods, job_state.job.name, self.action)
         candidates.evicted(chosen, reservation)
         return True
 

@@ -41,6 +41,12 @@ def reconcile_repairs(cycle: Cycle) -> None:
         _follow(cycle, repair)
 
 
+def reconcile_moved(cycle: Cycle) -> None:
+    """The same, if pods of a repair found a place, or none, since the last look."""
+    if cycle.repairs.seen != cycle.changes.tick(Change.REPAIR_MOVED):
+        reconcile_repairs(cycle)
+
+
 def _follow(cycle: Cycle, repair: Repair) -> None:
     """See whether a repair is over, or needs more than it got."""
     job_state = cycle.view.job_states.get(repair.name)

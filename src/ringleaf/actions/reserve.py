@@ -10,6 +10,7 @@ from math import inf
 from operator import attrgetter, itemgetter
 from typing import Final
 
+from ringleaf.actions.reserved import heed_budget, reserve_for, start_with
 from ringleaf.config.conf import OFF
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.idle_budget import WINDOW_S
@@ -36,16 +37,16 @@ def heed_ends(cycle: Cycle) -> None:
     """Let more jobs use reservations that begin later than was predicted."""
     for reservation in cycle.reservations.aged:
         if reservation.begins_later(cycle.now):
-            cycle.capacity_freed(cycle.view.cluster.products, reservation.nodes)
+            cycle.wakeups.capacity_freed(cycle.view.cluster.products, reservation.nodes)
         cycle.wake_at(reservation.check_at)
 
 
 def reserve(cycle: Cycle) -> None:
     """Give a reservation to an overdue job, one a queue or one in all."""
-    settings, planning = cycle.framework.conf.reservation, cycle.planning
+    settings, planning = cycle.framework.conf.reservation, cycle.reservations.planning
     if settings.mode == OFF or not (cycle.pending.waiting or cycle.pending.gated):
         return
-    if not cycle.heed_budget():
+    if not heed_budget(cycle):
         return
     if cycle.now < planning.not_before:
         cycle.wake_at(planning.not_before)
@@ -66,7 +67,7 @@ def reserve(cycle: Cycle) -> None:
 
 def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
     """A reservation for the first overdue job of *queues*."""
-    planning = cycle.planning
+    planning = cycle.reservations.planning
     listed = [queue for queue in queues if _is_due(cycle, queue, after)]
     overdue = [one for queue in listed for one in _overdue(cycle, queue, after)]
     again = inf
@@ -83,10 +84,10 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
         if _is_too_costly(cycle, job_state, reservation):
             again = cycle.now + max(after, LOOK_AGAIN_S)
             continue
-        cycle.reserve(job_state, reservation)
+        reserve_for(cycle, job_state, reservation)
         if reservation.blockers:
             report_reservation(cycle, job_state, reservation)
-        elif not cycle.start_with(reservation):
+        elif not start_with(cycle, reservation):
             planning.note_hopeless(job_state.scheduling_key)
         return
     for queue in listed if again < inf else ():
@@ -129,7 +130,7 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[JobKey, JobStat
     lists = cycle.pending.waiting, cycle.pending.gated
     for line in chain.from_iterable(each.lines_in(queue) for each in lists):
         ask = line.front[1].scheduling_key
-        if ask.podless or cycle.planning.is_hopeless(ask):
+        if ask.podless or cycle.reservations.planning.is_hopeless(ask):
             continue
         first = _first_overdue(line, after, cycle.now)
         if first is not None:
@@ -168,7 +169,8 @@ def _plan(cycle: Cycle, job_state: JobState) -> Reservation | None:
     A job in the way of another reservation ends for that one.
     """
     enders = _enders(cycle, job_state)
-    cycle.planning.cost += TRIALS * (1 + sum(len(each.placements) for each in enders))
+    n_pods = sum(len(each.placements) for each in enders)
+    cycle.reservations.planning.cost += TRIALS * (1 + n_pods)
     beyond = False
     found = (
         None if job_state.below_min_available else _soonest(cycle, job_state, enders)
@@ -342,7 +344,7 @@ def reserve_terminating(
         aged=False,
     )
     reservation.blocked_by(enders)
-    cycle.reserve(job_state, reservation)
+    reserve_for(cycle, job_state, reservation)
     report_reservation(cycle, job_state, reservation)
     return True
 

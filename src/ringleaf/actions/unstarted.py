@@ -24,7 +24,17 @@ def take_back_nodes(cycle: Cycle) -> None:
     """Nodes that were set aside long enough take pods again."""
     for node in cycle.failures.quarantine.due(cycle.now):
         cycle.failures.quarantine.take_back(node, cycle.now)
-        cycle.opened(node)
+        end_quarantine(cycle, node)
+
+
+def end_quarantine(cycle: Cycle, node: str) -> None:
+    """A node is not quarantined any longer."""
+    cluster = cycle.view.cluster
+    at = cluster.index[node]
+    cluster.quarantine(at, aside=False)
+    cycle.repairs.fault_log.taken_back(node, cycle.now)
+    cycle.changes.note(Change.NODES_CHANGED)
+    cycle.wakeups.capacity_freed([cluster.product_of(at)])
 
 
 def next_look(cycle: Cycle) -> float:

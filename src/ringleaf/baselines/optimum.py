@@ -23,7 +23,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ringleaf.actions.attempt import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
+from ringleaf.actions.reserved import start_reserved
 from ringleaf.baselines.floor import (
     TIGHT,
     Floor,
@@ -271,7 +273,7 @@ class Optimum:
 
     def allocate(self, cycle: Cycle) -> None:
         """Place the jobs that are best together, then any other job that fits."""
-        cycle.start_reserved()
+        start_reserved(cycle)
         for request, job_states in self._alike(cycle):
             floor = floor_of(cycle.view.cluster, request, TIGHT, cycle.view.settings)
             plans = self._together(floor, job_states)
@@ -284,7 +286,7 @@ class Optimum:
         while (line := turns.next()) is not None:
             if cycle.slice.cut_short():
                 return
-            cycle.attempt(line)
+            attempt(cycle, line)
 
     def _start(self, cycle: Cycle, job_state: JobState, taken: Taken) -> None:
         """Start the first job of an equivalence class."""
@@ -292,7 +294,7 @@ class Optimum:
         if cycle.pending.waiting.is_open(line):
             name = line.front[1].job.name
             self._plans[name] = taken
-            cycle.attempt(line)
+            attempt(cycle, line)
             del self._plans[name]
 
     @staticmethod

@@ -16,13 +16,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ringleaf.actions import VERBS, Verb
+from ringleaf.actions import VERBS
+from ringleaf.actions.attempt import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserve import reserve
+from ringleaf.actions.reserved import start_reserved
 from ringleaf.config.arguments import Voter
 from ringleaf.config.conf import Conf, PluginConf
 from ringleaf.config.vocabulary import FLAG_OF
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.cycle import Cycle, Verb
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.plugin import Plugin
@@ -143,12 +145,12 @@ class Strict:
 
     def __call__(self, cycle: Cycle) -> None:
         """Place the first of each queue, as long as that succeeds."""
-        cycle.start_reserved()
+        start_reserved(cycle)
         for queue in list(cycle.pending.waiting.queues):
             while (line := self._head(cycle, queue)) is not None:
                 if cycle.slice.cut_short():
                     return
-                if not cycle.attempt(line):
+                if not attempt(cycle, line):
                     break
 
     def _head(self, cycle: Cycle, queue: str) -> EquivalenceClass | None:
@@ -172,14 +174,14 @@ class Easy:
 
     def __call__(self, cycle: Cycle) -> None:
         """Place every job that fits; reserve for the first that does not."""
-        cycle.start_reserved()
+        start_reserved(cycle)
         turns = QueueIterator(cycle, cycle.pending.waiting)
         while (line := turns.next()) is not None:
             if cycle.slice.cut_short():
                 return
             if not cycle.pending.waiting.is_open(line):
                 continue  # its last job has started on its reservation
-            if not cycle.attempt(line):
+            if not attempt(cycle, line):
                 reserve(cycle)
 
 
@@ -291,7 +293,7 @@ class Conservative:
 
     def __call__(self, cycle: Cycle) -> None:
         """Place the jobs that can start now without delaying an earlier job."""
-        cycle.start_reserved()
+        start_reserved(cycle)
         if not cycle.pending.waiting.queues:
             return
         outlooks: dict[Product, Outlook] = {}
@@ -312,7 +314,7 @@ class Conservative:
         start = outlook.earliest(need, now)
         line = cycle.pending.waiting.line_of(job_state.job.name)
         first = line.front[1] is job_state and cycle.pending.waiting.is_open(line)
-        if start <= now and first and cycle.attempt(line):
+        if start <= now and first and attempt(cycle, line):
             outlook.take(need, now)
             return
         if start <= now:  # enough is free, in the wrong places

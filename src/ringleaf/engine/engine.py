@@ -7,11 +7,11 @@ at the same times give the same instructions, byte for byte.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from math import inf
-from typing import Final, cast
+from typing import cast
 
-from ringleaf.actions import VERBS, Verb
+from ringleaf.actions import VERBS
 from ringleaf.actions.handle_faults import handle_faults
-from ringleaf.actions.reconcile_repairs import reconcile_repairs
+from ringleaf.actions.reconcile_repairs import reconcile_moved
 from ringleaf.actions.unstarted import next_look, release_unstarted, take_back_nodes
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
@@ -24,11 +24,10 @@ from ringleaf.engine.node_events import NodeEvents
 from ringleaf.engine.pod_events import PodEvents
 from ringleaf.engine.rule_events import RuleEvents
 from ringleaf.engine.run_recorder import RunRecorder
-from ringleaf.framework.changes import ADMISSION, Change
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.cycle import Cycle, Verb
 from ringleaf.framework.fault_log import FaultLog
 from ringleaf.framework.framework import Framework, session_over
-from ringleaf.framework.instruction import Instruction, WakeAt
+from ringleaf.framework.instruction import Instruction
 from ringleaf.framework.quarantine import QuarantinedNode
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
@@ -42,13 +41,6 @@ from ringleaf.model.fault import Deletion
 from ringleaf.model.queue import Queue
 from ringleaf.model.uplinks import Leaf
 from ringleaf.plugins import PLUGINS
-
-MAX_ROUNDS: Final = 100
-"""How often the actions run after one event, while what they do makes room for more."""
-SOON_S: Final = 1.0
-"""When to go on where that was not enough."""
-EARLY_S: Final = 1.0
-"""How much too early a wake-up may come, as timers do."""
 
 
 class Engine:
@@ -78,10 +70,7 @@ class Engine:
         self.view = SchedulerState(cluster, conf.settings, queues)
         framework = Framework(self.view, conf, PLUGINS, self._session)
         self.cycle = cycle = Cycle(self.view, framework, by_name)
-        self._wake = inf
-        self._admission = 0
-        """The changes of quota and capacity after which queues were last looked at."""
-        self._lifecycle = lifecycle = JobLifecycle(cycle)
+        lifecycle = JobLifecycle(cycle)
         self._nodes = NodeEvents(cycle, lifecycle, by_name, leaves)
         self._runs = RunRecorder(cycle)
         self._jobs = JobEvents(cycle, lifecycle, self._nodes, self._runs)
@@ -110,21 +99,15 @@ class Engine:
         happened since, as long as it ``is_cut_short``.
         """
         cycle, events = self.cycle, [*events]
-        due = cycle.victim_search.again_at <= now
-        resumed = None if events or due else self._interrupted
-        cycle.begin(now, most, resumes=resumed is not None)
-        if due:
-            cycle.victim_search.again_at = inf
-            cycle.victims_changed()
+        cycle.begin(now, most, heard=bool(events))
         self._hear(events)
-        self._lifecycle.reopen_others()
         take_back_nodes(cycle)
         release_unstarted(cycle)
         if cycle.framework.decides:
             handle_faults(cycle)
-            self._act(now, resumed)
+            cycle.run(self.verbs, reconcile_moved)
         if not cycle.has_more:
-            self._say_when(now)
+            cycle.end(next_look(cycle))
         return cycle.out
 
     def _hear(self, events: Iterable[Event]) -> None:
@@ -138,77 +121,7 @@ class Engine:
                 continue
             for event in run:
                 self._handlers[kind](event)
-
-    def _act(self, now: float, resumed: str | None) -> None:
-        """Run the actions until they make no more room for each other.
-
-        Where a search for victims was interrupted and nothing has happened since, it
-        goes on at once with the action *resumed*: what is decided does not depend on
-        how often it was interrupted.
-        """
-        cycle, pending = self.cycle, self.cycle.pending
-        for _round in range(MAX_ROUNDS):
-            if resumed is None:
-                self._begin_round()
-            if not self._run_actions(resumed):
-                return
-            resumed = None
-            pending.report_rejected()
-            if cycle.repairs.seen != cycle.changes.tick(Change.REPAIR_MOVED):
-                reconcile_repairs(cycle)
-            if cycle.victim_search.resume is not None:
-                return
-            more = self._may_admit_more or cycle.victim_search.failed_since
-            cycle.victim_search.take_up()
-            if cycle.slice.is_spent:
-                return
-            if not more:
-                break
-        else:
-            cycle.wake_at(now + SOON_S)
-        if cycle.reports.unreported:
-            pending.report_unreported()
-
-    @property
-    def _interrupted(self) -> str | None:
-        """The action whose search for victims is all that is left to do, if any is."""
-        resume, last = self.cycle.victim_search.resume, self.cycle.slice
-        if resume is None or last.is_cut_short or last.is_spent:
-            return None
-        return resume.action
-
-    def _begin_round(self) -> None:
-        """Every action is to run: queues are asked anew where they may admit more."""
-        cycle = self.cycle
-        cycle.victim_search.passed_over.clear()
-        if self._may_admit_more:
-            self._admission = cycle.changes.tick(*ADMISSION)
-            for waitlist in cycle.pending.lists:
-                waitlist.accounts_changed()
-
-    def _run_actions(self, first: str | None) -> bool:
-        """Run every action once, from the *first*; whether none was cut short."""
-        cycle, actions = self.cycle, self.cycle.framework.conf.actions
-        for action in actions[0 if first is None else actions.index(first) :]:
-            self.verbs[action](cycle)
-            if cycle.slice.is_cut_short:
-                if cycle.pending.rejected:  # they are looked at again
-                    cycle.changes.note(Change.USAGE_CHANGED)
-                return False
-        return True
-
-    @property
-    def _may_admit_more(self) -> bool:
-        """Whether queues may admit or start more than when they were last asked."""
-        return self._admission != self.cycle.changes.tick(*ADMISSION)
-
-    def _say_when(self, now: float) -> None:
-        """Say when to be called again, if that is news."""
-        cycle = self.cycle
-        wake = min(cycle.slice.wake, cycle.victim_search.again_at, next_look(cycle))
-        if wake != inf and (wake != self._wake or self._wake <= now):
-            cycle.out.append(WakeAt(wake))
-            self._wake = wake
+        self.cycle.wakeups.reopen_others()
 
     @property
     def is_cut_short(self) -> bool:
@@ -276,9 +189,7 @@ class Engine:
         return self._nodes.leaves
 
     def _woke(self, _event: TimerFired) -> None:
-        """Request an early timer again."""
-        if self._wake - self.view.now < EARLY_S:
-            self._wake = inf
+        self.cycle.slice.woke(self.view.now)
 
     def _session(self, state: SchedulerState, conf: Conf, votes: Votes) -> Session:
         """A session by Ringleaf's own rules."""

@@ -84,7 +84,7 @@ class FaultEvents:
         if job_state is not None:
             repairs.suspects[name] = None
             held = job_state.placements.values()
-            self._cycle.become(
+            self._cycle.wakeups.spec_changed(
                 job_state, self._jobs.effective(self._jobs.given[name], held)
             )
             if job_state.phase is Phase.PENDING:

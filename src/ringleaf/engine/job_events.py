@@ -102,7 +102,7 @@ class JobEvents:
             if job_state.missing:
                 self._lifecycle.wait_if_short(job_state)
         for job in {(s.job.queue, s.job.priority): s.job for s in job_states}.values():
-            cycle.pods_found(job)
+            cycle.wakeups.pods_found(job)
 
     def job_arrived(self, event: JobArrived) -> None:
         """A job is new or changed, or runs pods that were not known."""
@@ -138,7 +138,7 @@ class JobEvents:
             self._cycle.pending.admit(job_state)
         elif self._cycle.framework.gates_jobs:
             self._cycle.pending.newcomers[name] = job_state
-            self._lifecycle.shares_changed(job.queue)
+            self._cycle.wakeups.shares_changed(job.queue)
             return
         self._lifecycle.wait_if_short(job_state)
 
@@ -149,7 +149,7 @@ class JobEvents:
         cycle.victim_search.arrivals += 1
         if cycle.victim_search.spared:
             cycle.victim_search.spared = False
-            cycle.victims_changed()
+            cycle.wakeups.victims_changed()
 
     def _found_running(self, job_state: JobState, event: JobArrived) -> None:
         """Pods of a known job run of which nothing was known."""
@@ -215,7 +215,7 @@ class JobEvents:
             repairs.suspects[job.name] = None
         job_state.started = self._state.now if event.started is None else event.started
         self._cycle.failures.starts.found(job.name)
-        self._cycle.pods_found(job)
+        self._cycle.wakeups.pods_found(job)
 
     def _own_chips(self, job: Job, placement: Placement) -> int:
         """The chips of a pod that no other holds; others are reported, and stay put."""
@@ -236,7 +236,7 @@ class JobEvents:
         cycle = self._cycle
         self._lifecycle.stop_waiting(job_state)
         asked = job_state.scheduling_key
-        cycle.become(job_state, job)
+        cycle.wakeups.spec_changed(job_state, job)
         if job_state.scheduling_key != asked:
             job_state.history.reported_before, job_state.history.reported = (
                 job_state.history.reported,
@@ -245,7 +245,7 @@ class JobEvents:
             job_state.history.why = None  # it began with what it wanted
         self._relabel_pods(job)
         cycle.changes.note(Change.USAGE_CHANGED)
-        cycle.victims_changed()
+        cycle.wakeups.victims_changed()
         self._lifecycle.wait_if_short(job_state)
 
     def _relabel_pods(self, job: Job) -> None:
@@ -255,7 +255,7 @@ class JobEvents:
         with Statement(self._state.cluster) as statement:
             if statement.relabel(job.name, demands):
                 statement.commit()
-                self._cycle.pods_found(job)
+                self._cycle.wakeups.pods_found(job)
 
     def effective(self, job: Job, held: Iterable[Placement]) -> Job:
         """*job* with what counts of its demands by the configuration.
@@ -306,4 +306,4 @@ class JobEvents:
         if repair is not None:
             del repairs.open[event.job]
             repair.drop(self._state.cluster)
-            self._cycle.capacity_freed(self._state.cluster.products)
+            self._cycle.wakeups.capacity_freed(self._state.cluster.products)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
+from ringleaf.actions.reserved import give_up
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState, Phase
@@ -13,8 +14,6 @@ class JobLifecycle:
 
     def __init__(self, cycle: Cycle) -> None:
         self._cycle, self._state = cycle, cycle.view
-        self._asks_more: set[str] = set()
-        """Queues in which more is requested than in the last cycle."""
 
     def wait_if_short(self, job_state: JobState) -> None:
         """A job waits for the pods it lacks, not while some of its pods are ending.
@@ -47,7 +46,7 @@ class JobLifecycle:
         self._cycle.pending.remove(name)
         reservation = self._cycle.reservations.get(name)
         if reservation is not None:
-            self._cycle.give_up(reservation)
+            give_up(self._cycle, reservation)
 
     def release(self, job_state: JobState, replicas: Iterable[int]) -> bool:
         """Pods hold nothing any more; whether they did before."""
@@ -70,7 +69,7 @@ class JobLifecycle:
             repair.hold(cluster, job_state)
         indexes = [cluster.index[node] for node in sorted(nodes)]
         products = {cluster.product_of(node): None for node in indexes}
-        self._cycle.capacity_freed(products, nodes, name)
+        self._cycle.wakeups.capacity_freed(products, nodes, name)
         return True
 
     def drop(self, job_state: JobState) -> None:
@@ -84,26 +83,11 @@ class JobLifecycle:
         self._state.leave(job_state)
         cycle.changes.note(Change.USAGE_CHANGED)
         if pending:
-            self.shares_changed(job_state.job.queue)
+            cycle.wakeups.shares_changed(job_state.job.queue)
 
     def give_up_on(self, nodes: Collection[str]) -> None:
         """Reservations on *nodes* are no more; they are no longer what they were."""
         cycle = self._cycle
         for reservation in cycle.reservations.concerned(nodes):
-            cycle.give_up(reservation)
+            give_up(cycle, reservation)
             cycle.pending.add(self._state.job_states[reservation.job.name])
-
-    def shares_changed(self, queue: str) -> None:
-        """More or less is requested in *queue*: queues may exceed their shares now."""
-        cycle = self._cycle
-        if cycle.framework.reclaims:
-            cycle.changes.note(Change.VICTIMS_CHANGED)
-            self._asks_more.add(queue)
-
-    def reopen_others(self) -> None:
-        """Jobs may take back from other queues in which more is requested."""
-        pending = self._cycle.pending
-        if self._asks_more:
-            for waitlist in (pending.waiting, pending.gated):
-                waitlist.reopen_others(self._asks_more)
-            self._asks_more.clear()

@@ -172,7 +172,7 @@ class NodeEvents:
         cycle = self._cycle
         self._state.count()
         cycle.changes.note(Change.NODES_CHANGED)
-        cycle.capacity_freed(products)
+        cycle.wakeups.capacity_freed(products)
 
     def _let_go_for_repairs(self) -> None:
         """Nothing is held for repairs: pods may be there that were not known."""

@@ -1,5 +1,6 @@
 """Pods that run, end, are refused or could not be bound."""
 
+from ringleaf.actions.unstarted import end_quarantine
 from ringleaf.engine.event import (
     BindFailed,
     Handlers,
@@ -75,7 +76,7 @@ class PodEvents:
                 placement.node, chips=bool(placement.chips)
             ):
                 cycle.failures.quarantine.forget(placement.node)
-                cycle.opened(placement.node)
+                end_quarantine(cycle, placement.node)
 
     def _pods_refused(self, event: PodsRefused) -> None:
         """Pods are dead: others are to be made, and go elsewhere."""
@@ -114,7 +115,7 @@ class PodEvents:
         told += f"it is quarantined for {found.lasts_s:g} s"
         for other in cycle.failures.quarantine.surplus(len(cluster)):
             cycle.failures.quarantine.take_back(other, now)
-            cycle.opened(other)
+            end_quarantine(cycle, other)
             told += f"; too many nodes are quarantined, {other!r} is released"
         if cycle.framework.decides:
             hint = f"check that the device plugin of {node!r} runs"

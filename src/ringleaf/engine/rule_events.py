@@ -1,5 +1,6 @@
 """Queues and the configuration, when they change."""
 
+from ringleaf.actions.reserved import give_up
 from ringleaf.engine.event import (
     ConfChanged,
     Handlers,
@@ -40,7 +41,7 @@ class RuleEvents:
         self._accounts_are_new()
 
     def _accounts_are_new(self) -> None:
-        self._cycle.victims_changed()
+        self._cycle.wakeups.victims_changed()
         self._cycle.changes.note(Change.RULES_CHANGED)
 
     def _conf_changed(self, event: ConfChanged) -> None:
@@ -56,7 +57,7 @@ class RuleEvents:
         cycle.framework.configure(conf)
         cycle.changes.note(Change.RULES_CHANGED)
         for reservation in cycle.reservations:
-            cycle.give_up(reservation)
+            give_up(cycle, reservation)
         for job_state in list(self._state.job_states.values()):
             if same_rules and self._is_complete(job_state):
                 continue
@@ -70,9 +71,7 @@ class RuleEvents:
             if job.recovery != job_state.job.recovery:
                 cycle.repairs.suspects[job.name] = None
             if job != job_state.job:
-                self._state.leave(job_state)
-                job_state.become(job)
-                self._state.enter(job_state)
+                self._state.respec(job_state, job)
             self._lifecycle.wait_if_short(job_state)
         for name in invalid:
             self._jobs.job_arrived(JobArrived(self._jobs.given.pop(name)))

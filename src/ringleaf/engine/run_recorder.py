@@ -75,4 +75,4 @@ class RunRecorder:
         for job_state in [*self._cycle.view.job_states.values()]:
             job = self.with_run_time(job_state.job)
             if job is not job_state.job:
-                self._cycle.become(job_state, job)
+                self._cycle.wakeups.spec_changed(job_state, job)

@@ -21,6 +21,8 @@ TRIES: Final = 2048
 limited."""
 TRIED, REFUSED = 16, 2
 """What it costs to look for places of a job, and to refuse it without a look."""
+EARLY_S: Final = 1.0
+"""How much too early a wake-up may come, as timers do."""
 PLAN_AGAIN_S: Final = 0.5
 """How long planning reservations rests after it has cost as much as it may."""
 
@@ -39,20 +41,41 @@ class Slice:
         """What tries of pending jobs have cost."""
         self.is_spent = False
         """Whether pending jobs are left to try because tries cost as much as may."""
+        self.resumed: str | None = None
+        """The action whose search for victims goes on where it was interrupted."""
         self.wake = inf
         """The earliest time at which something changes by itself."""
+        self._announced = inf
+        """When to be called again, as it was last said."""
 
-    def begin(self, *, resumes: bool) -> None:
+    def begin(self, most: float, resumed: str | None) -> None:
         """A new cycle begins.
 
-        One that *resumes* a search for victims does not look at all jobs again, so what
+        One that resumes a search for victims does not look at all jobs again, so what
         the last cycle has to wake up for still counts.
         """
+        self.most, self.resumed = most, resumed
         self.bound = set()
         self.is_cut_short = self.is_spent = False
         self.cost = 0
-        if not resumes:
+        if resumed is None:
             self.wake = inf
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether jobs are left to try, because as many started or cost as may."""
+        return self.is_cut_short or self.is_spent
+
+    def is_news(self, wake: float, now: float) -> bool:
+        """Whether *wake* was not said, or has come to pass; now it is said."""
+        is_news = wake != self._announced or self._announced <= now
+        self._announced = wake
+        return is_news
+
+    def woke(self, now: float) -> None:
+        """A timer fired; one that was early is requested again."""
+        if self._announced - now < EARLY_S:
+            self._announced = inf
 
     def cut_short(self) -> bool:
         """Whether as many jobs have started as may; the others are for the next."""

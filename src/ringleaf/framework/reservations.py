@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from math import inf
 from operator import attrgetter
 
+from ringleaf.framework.budget import Planning
 from ringleaf.framework.changes import ADMISSION, Change, Changes, Memo
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.idle_budget import WINDOW_S, IdleBudget
@@ -25,6 +26,7 @@ class Reservations:
         self._sums = ReservedSums()
         state.handlers.append(self._sums.job_changed)
         self.idle = IdleTime(state, framework, self._sums)
+        self.planning = Planning(changes)
         self._made = 0
         self._on_node: dict[str, dict[Reservation, None]] = {}
         self._waiting_for: dict[str, dict[Reservation, None]] = {}
@@ -33,6 +35,11 @@ class Reservations:
         """Those whose jobs find no places yet."""
         self.over_quota: Memo[Reservation] = Memo(changes, *ADMISSION)
         """Those whose jobs may not start yet, by the quota of their queues."""
+
+    def begin(self, now: float) -> None:
+        """A new cycle begins."""
+        self.idle.budget.count(now, self.idle.chips)
+        self.planning.cost = 0
 
     def __bool__(self) -> bool:
         return bool(self.by_job)

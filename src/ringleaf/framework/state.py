@@ -14,6 +14,7 @@ from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.model.amounts import NONE, Amounts, add, take
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import UNLIMITED
+from ringleaf.model.job import Job
 from ringleaf.model.node_resources import exact_sum
 from ringleaf.model.owner import Owner
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -189,6 +190,12 @@ class SchedulerState:
         for holding, used in zip(holdings, amounts, strict=True):
             for handler in self.handlers:
                 handler(job_state, holding, used, 1)
+
+    def respec(self, job_state: JobState, job: Job) -> None:
+        """A job has another spec; its pods stay where they are."""
+        self.leave(job_state)
+        job_state.become(job)
+        self.enter(job_state)
 
     def leave(self, job_state: JobState) -> None:
         """A job is gone, with what it asked and used."""

@@ -1,0 +1,106 @@
+"""Which pending jobs are tried again, after what has changed.
+
+A pending job is not tried before something has changed for it. Every method says what
+has; the change is noted, so that memos that depend on it are forgotten, and the lines
+are opened whose jobs may do better now.
+"""
+
+from collections.abc import Collection, Iterable
+
+from ringleaf.framework.budget import VictimSearchState
+from ringleaf.framework.changes import ADMISSION, Change, Changes
+from ringleaf.framework.framework import Framework
+from ringleaf.framework.job_state import JobState
+from ringleaf.framework.pending import PendingJobs
+from ringleaf.framework.reservations import Reservations
+from ringleaf.model.job import Job
+from ringleaf.model.product import Product
+
+
+class Wakeups:
+    """What changes mean for pending jobs."""
+
+    def __init__(
+        self,
+        framework: Framework,
+        changes: Changes,
+        pending: PendingJobs,
+        reservations: Reservations,
+        victim_search: VictimSearchState,
+    ) -> None:
+        self._framework, self._changes = framework, changes
+        self._pending, self._reservations = pending, reservations
+        self._victim_search = victim_search
+        self._asks_more: set[str] = set()
+        """Queues in which more is requested than in the last cycle."""
+        self._asked_at = 0
+        """The changes after which queues were last asked for jobs."""
+
+    def capacity_freed(
+        self,
+        products: Iterable[Product],
+        nodes: Collection[str] | None = None,
+        job: str = "",
+    ) -> None:
+        """Something is free that was not, on *nodes* or anywhere; *job* held it."""
+        self._changes.note(Change.CAPACITY_FREED)
+        listed = list(products)
+        self._pending.waiting.supply(listed)
+        self._pending.best_effort.supply(listed)
+        self._reservations.capacity_freed(nodes, job)
+
+    def pods_started(self) -> None:
+        """Pods are there that were not: wake jobs with pod affinity."""
+        woken = [waitlist.pods_came() for waitlist in self._pending.lists]
+        if any(woken):
+            self._changes.note(Change.USAGE_CHANGED)
+        self._changes.note(Change.PODS_STARTED)
+
+    def pods_found(self, job: Job) -> None:
+        """Pods of *job* are where no other job could start; some may evict them.
+
+        Of pods that start on what was free this is not said: what others could not use
+        with their victims before, they cannot use with these.
+        """
+        self.pods_started()
+        if self._framework.preempts:
+            self._victim_search.outranked_now(job)
+
+    def victims_changed(self) -> None:
+        """Jobs may be evicted that could not be: search again for every job."""
+        if self._framework.evicts:
+            self._changes.note(Change.VICTIMS_CHANGED)
+            self._pending.waiting.everything_changed()
+            self._pending.gated.everything_changed()
+
+    def shares_changed(self, queue: str) -> None:
+        """More or less is requested in *queue*: queues may exceed their shares now."""
+        if self._framework.reclaims:
+            self._changes.note(Change.VICTIMS_CHANGED)
+            self._asks_more.add(queue)
+
+    def reopen_others(self) -> None:
+        """Jobs may take back from other queues in which more is requested."""
+        if self._asks_more:
+            for waitlist in (self._pending.waiting, self._pending.gated):
+                waitlist.reopen_others(self._asks_more)
+            self._asks_more.clear()
+
+    def spec_changed(self, job_state: JobState, job: Job) -> None:
+        """Replace the spec of a job; it waits as before, in its line or in none."""
+        waits = self._pending.leave_line(job.name)
+        self._framework.state.respec(job_state, job)
+        self._reservations.job_changed(job_state)
+        if waits:
+            self._pending.add(job_state)
+
+    @property
+    def may_admit_more(self) -> bool:
+        """Whether queues may admit or start more than when they were last asked."""
+        return self._asked_at != self._changes.tick(*ADMISSION)
+
+    def ask_queues(self) -> None:
+        """Queues are asked again for the jobs that they could not admit or start."""
+        self._asked_at = self._changes.tick(*ADMISSION)
+        for waitlist in self._pending.lists:
+            waitlist.accounts_changed()
