@@ -11,7 +11,7 @@ import pytest
 
 from ringleaf.testbed import build
 from ringleaf.testbed.cluster import Testbed
-from tests.docs.pages import ROOT, text_of
+from tests.docs.pages import ROOT, joined, text_of
 
 PAGE = "docs/first-cluster.md"
 OMITTED = "…"
@@ -22,7 +22,7 @@ def steps() -> list[tuple[str, list[str]]]:
     """Every command of the page, and the lines that its output has to have."""
     found: list[tuple[str, list[str]]] = []
     for block in re.findall(r"```text\n(\$ .*?)```", text_of(PAGE), re.DOTALL):
-        for line in block.splitlines():
+        for line in joined(block).splitlines():
             if line.startswith("$ "):
                 found.append((line[2:], []))
             elif line != OMITTED:

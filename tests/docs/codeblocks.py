@@ -43,8 +43,26 @@ def problems(page: str, text: str) -> Iterator[str]:
             yield f"{page}:{line}: the block does not say its language"
         yield from (f"{page}:{line}: {each}" for each in unparsed(language, body))
         if language in ("console", "bash", "text"):
-            for at, each in enumerate(body.splitlines(), line + 1):
-                yield from (f"{page}:{at}: {said}" for said in wrong_call(each.strip()))
+            for at, each in typed(body):
+                said = wrong_call(each.strip())
+                yield from (f"{page}:{line + at}: {each}" for each in said)
+
+
+def typed(body: str) -> Iterator[tuple[int, str]]:
+    r"""The lines with their numbers from 1; a line that ends in a backslash goes on.
+
+    >>> list(typed("a\nb \\\n  c\nd\n"))
+    [(1, 'a'), (2, 'b c'), (4, 'd')]
+    """
+    lines = body.splitlines()
+    at = 0
+    while at < len(lines):
+        first, line = at, lines[at]
+        while line.endswith("\\") and at + 1 < len(lines):
+            at += 1
+            line = f"{line[:-1].rstrip()} {lines[at].lstrip()}"
+        at += 1
+        yield first + 1, line
 
 
 def unparsed(language: str, body: str) -> Iterator[str]:

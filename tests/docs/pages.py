@@ -48,6 +48,15 @@ def blocks(language: str) -> list[Block]:
     ]
 
 
+def joined(text: str) -> str:
+    r"""Commands of several lines, each on one: a backslash ends all but the last.
+
+    >>> joined("$ ls \\\n    -l\na\n")
+    '$ ls -l\na\n'
+    """
+    return re.sub(r" *\\\n *", " ", text)
+
+
 def prose_of(page: str) -> str:
     """The page without its fenced blocks."""
     return _FENCE.sub("", text_of(page))

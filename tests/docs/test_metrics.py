@@ -85,6 +85,23 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
         assert len(section(PAGE, name).split()) > 10
 
 
+def test_the_table_of_alerts_has_their_severity_and_how_long_they_last() -> None:
+    rows = table_rows(section(PAGE, "Alerts"))[2:]
+
+    def lasting(alert: dict[str, Any]) -> str:
+        time = alert.get("for", "")
+        return time.replace("m", " min").replace("h", " h") or "at once"
+
+    assert [(row[0], row[1], row[3]) for row in rows] == [
+        (
+            f"[{alert['alert'].removeprefix('Ringleaf')}](#{alert['alert'].lower()})",
+            alert["labels"]["severity"],
+            lasting(alert),
+        )
+        for alert in ALERTS
+    ]
+
+
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
 def test_alerts_ask_for_metrics_that_are_served(alert: dict[str, Any]) -> None:
     names = metrics_in(alert["expr"])

@@ -10,7 +10,7 @@ from benchmarks.results import BY_NAME, NASA, Compared, against_best, filled, mi
 
 from ringleaf.simulator.saturation import Fill
 from ringleaf.simulator.sites import site
-from tests.docs.pages import ROOT, text_of
+from tests.docs.pages import ROOT, joined, text_of
 
 SITE = site("leaf-spine-512:nodes=128")
 
@@ -323,7 +323,7 @@ def test_the_page_tells_every_study_as_it_is_played_today(name: str) -> None:
     told = tables.read(name)["command"]
 
     assert told == BY_NAME[name].command
-    assert f"$ {told}" in text_of("docs/results.md")
+    assert f"$ {told}" in joined(text_of("docs/results.md"))
 
 
 def test_plots_of_the_page_are_small() -> None:

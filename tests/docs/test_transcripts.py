@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.cli.conftest import Ringleaf, ringleaf
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, blocks, joined
 
 __all__ = ["ringleaf"]
 
@@ -29,7 +29,7 @@ def transcripts() -> list[Transcript]:
     found = []
     for block in blocks("console"):
         for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
-            command, _newline, printed = part.partition("\n")
+            command, _newline, printed = joined(part).partition("\n")
             where = f"{block.page}:{block.line}"
             found.append(Transcript(where, by_make(command), printed))
     return [each for each in found if each.command.startswith("ringleaf ")]
