@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from tests.leaves import A2, A3, TWO, before, common, hold, large, leaves, superpods
 
+from ringleaf.explain.netview import LeafRule, LeafView, NodeState, SuperpodView
 from ringleaf.explain.survey import (
     Candidate,
     RefusedNode,
@@ -22,7 +23,6 @@ from ringleaf.model.mask import chips_of, full_mask
 from ringleaf.model.placement import LeafState, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.model.uplinks import Leaf
-from ringleaf.policies.netview import LeafRule, LeafView, NodeState, SuperpodView
 
 
 def _summed(view: LeafView) -> tuple[object, ...]:

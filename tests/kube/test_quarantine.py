@@ -247,7 +247,7 @@ def reached() -> Reached:
 
 TABLES = {"ringleaf.policies.products", "ringleaf.policies.rules"}
 """Modules that make tables once."""
-EXPLAIN = {f"ringleaf.policies.{name}" for name in ("marks", "netview", "words")}
+EXPLAIN = {f"ringleaf.policies.{name}" for name in ("marks", "words")}
 """Modules that explain a decision where somebody asks, outside of the scheduler."""
 METRICS = {"ringleaf.policies.fragments"}
 VERBS = {

@@ -19,6 +19,7 @@ from ringleaf.cli.output import counted, print_json, shortened, so_many
 from ringleaf.cli.plan import VERDICT_STYLES, verdict
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.engine.event import JobArrived
+from ringleaf.explain.netview import LeafRule, LeafView, SuperpodRule
 from ringleaf.explain.survey import (
     Candidate,
     NetworkView,
@@ -34,7 +35,6 @@ from ringleaf.kube.names import bare_name
 from ringleaf.model.decision import Decision, Placed, Reason, Waiting
 from ringleaf.model.job import Job
 from ringleaf.policies.admission import is_legal
-from ringleaf.policies.netview import LeafRule, LeafView, SuperpodRule
 from ringleaf.policies.obstacles import rule_name
 from ringleaf.simulator.answer import answer as answer_told
 from ringleaf.simulator.scenario import Scenario

@@ -11,11 +11,7 @@ from rich.text import Text
 
 from ringleaf.cli.draw import FAULTY, FREE, HELD, JOB_STYLES, PARTLY, packed
 from ringleaf.cli.output import so_many
-from ringleaf.explain.survey import NetworkView
-from ringleaf.model.cluster import Cluster
-from ringleaf.model.settings import SwitchMode
-from ringleaf.model.uplinks import NOWHERE
-from ringleaf.policies.netview import (
+from ringleaf.explain.netview import (
     LeafRule,
     LeafView,
     NodeState,
@@ -23,6 +19,10 @@ from ringleaf.policies.netview import (
     SuperpodRule,
     SuperpodView,
 )
+from ringleaf.explain.survey import NetworkView
+from ringleaf.model.cluster import Cluster
+from ringleaf.model.settings import SwitchMode
+from ringleaf.model.uplinks import NOWHERE
 from ringleaf.policies.obstacles import rule_name
 
 CHOSEN, EXCLUDED, RESERVE, BLOCK, OWN = "*", "/", "r", "|", ">"

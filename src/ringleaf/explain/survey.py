@@ -11,6 +11,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ringleaf.explain.netview import (
+    Asked,
+    LeafRule,
+    LeafView,
+    SuperpodRule,
+    SuperpodView,
+    leaf_rule,
+    leaf_views,
+    superpod_rule,
+    superpod_views,
+)
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Reason
@@ -26,17 +37,6 @@ from ringleaf.policies.fit import (
     request_of,
 )
 from ringleaf.policies.gang import NodeAssignment
-from ringleaf.policies.netview import (
-    Asked,
-    LeafRule,
-    LeafView,
-    SuperpodRule,
-    SuperpodView,
-    leaf_rule,
-    leaf_views,
-    superpod_rule,
-    superpod_views,
-)
 from ringleaf.policies.obstacles import job_reasons
 from ringleaf.policies.superpods import superpod_order, superpods_of
 from ringleaf.policies.switches import leaf_table

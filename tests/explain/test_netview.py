@@ -3,7 +3,15 @@
 import pytest
 from msgspec import json
 from msgspec.structs import replace
+from tests.leaves import A2, A3, SINGLE, TWO, common, hold, large, leaves, superpods
 
+from ringleaf.explain.netview import (
+    LeafRule,
+    NodeState,
+    SlotNeed,
+    SlotView,
+    SuperpodRule,
+)
 from ringleaf.explain.survey import NetworkView, network_view
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
@@ -12,14 +20,6 @@ from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Firmness
 from ringleaf.model.placement import JobType
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
-from ringleaf.policies.netview import (
-    LeafRule,
-    NodeState,
-    SlotNeed,
-    SlotView,
-    SuperpodRule,
-)
-from tests.leaves import A2, A3, SINGLE, TWO, common, hold, large, leaves, superpods
 
 MARKS = {
     NodeState.FREE: "#",
