@@ -283,6 +283,26 @@ def test_a_given_rank_is_kept() -> None:
     assert stage.cycle() == ["bind default/g: g-1 on a 01234567, g-0 on b 01234567"]
 
 
+def test_a_job_that_lost_its_pods_is_admitted_anew_beside_some_new_ones() -> None:
+    """Volcano creates the others only once the phase of the PodGroup is Inqueue."""
+    stage = Stage("a b")
+    stage.gang("g", 4, 4, phase="Running")
+    stage.cycle()
+    for i in range(4):
+        stage.drop_pod(f"g-{i}")
+    stage.cycle()
+
+    for i in range(2):
+        stage.pod(f"g-{i}", 4, "g")
+    stage.cycle()
+    group = stage.groups["g"]
+    stage.put_group({**group, "status": {"phase": "Pending"}})
+    stage.cycle()
+
+    assert [*stage.engine.admitted] == ["default/g"]
+    assert stage.world.groups["default/g"].let_in
+
+
 def test_a_podgroup_without_pods_is_let_in() -> None:
     stage = Stage("a")
     stage.group("g", 1, minResources={NPU: "8"})

@@ -334,6 +334,10 @@ class World:
         group = self._group(podgroup.metadata.key)
         before, group.podgroup = group.podgroup, podgroup
         changed = before is None or not group.pods or _differ(before, podgroup)
+        if not changed and group.told is None and before is not None:
+            # A job that ran, and of which Volcano has made some pods again, is admitted
+            # anew once its phase says that it is pending: then come the others.
+            changed = before.status.phase != podgroup.status.phase
         if changed:
             self._dirty[group.name] = None
             self._changes(Culprit("Job", group.name))
