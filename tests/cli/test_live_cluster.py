@@ -21,6 +21,7 @@ from ringleaf.testbed.actor import Actor
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
 from tests.cli.inside import run_inside
+from tests.stories.stage import vcjob
 
 NODES = "/api/v1/nodes"
 NPU = "huawei.com/Ascend910"
@@ -146,6 +147,34 @@ def test_explain_says_where_a_pod_is_and_why_one_waits(bed: Testbed) -> None:
     assert second.returncode == 1
     waits = "job 'pod default/waits-too' (atlas-800t-a2, 1 x 8 chips): pending"
     assert waits in second.stdout
+
+
+@pytest.mark.parametrize(
+    ("queue", "told"),
+    [
+        ("nosuch", "; its queue 'nosuch' does not exist\n"),
+        (
+            "default",
+            "; Volcano's job controller creates it; hint: kubectl -n job.",
+        ),
+    ],
+)
+def test_a_volcano_job_without_a_podgroup_is_no_missing_job(
+    bed: Testbed, queue: str, told: str
+) -> None:
+    name = f"in-{queue}"
+    path = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+    job = vcjob(name, 2, 8)
+    job["spec"]["queue"] = queue
+    bed.client.ask("POST", path, job)
+
+    done = ask(bed, "explain", f"job/{name}", "-n", "default")
+    other = ask(bed, "explain", "job/no-such-job", "-n", "default")
+
+    assert done.returncode == other.returncode == 2
+    start = f"ringleaf: Volcano Job 'default/{name}' exists and has no PodGroup"
+    assert done.stderr.startswith(f"{start}{told}")
+    assert "there is no job 'default/no-such-job'" in other.stderr
 
 
 @pytest.fixture

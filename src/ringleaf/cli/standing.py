@@ -1,7 +1,7 @@
 """``ringleaf explain pod/NAME``: where pods of a live cluster are, or why they wait."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +20,12 @@ from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.outlook import Outlook, explain_node, outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import PENDING
-from ringleaf.cli.uncreated import NONE_LACK, Uncreated, uncreated_pods
+from ringleaf.cli.uncreated import (
+    NONE_LACK,
+    Uncreated,
+    queue_of_job,
+    uncreated_pods,
+)
 from ringleaf.explain.survey import Candidate, look_at
 from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Api
@@ -115,11 +120,36 @@ def explain_target(
     ) -> tuple[Look, Target, Uncreated]:
         look = await look_with_lives(api, cluster, seen)
         whole = target._replace(namespace=target.namespace or api.credentials.namespace)
+        await _refuse_bare(api, look, whole)
         asked, _groups, _waits = _asked(look, whole)
         return look, whole, await uncreated_pods(api, look, asked)
 
     look, target, uncreated = ask(cluster, question)
     return explain_in(look, target, node, top, uncreated, as_json=as_json)
+
+
+async def _refuse_bare(api: Api, look: Look, target: Target) -> None:
+    """Raise ``BadUse`` for a Volcano Job without a PodGroup."""
+    if target.kind != "job" or _names(look, target):
+        return
+    queue = await queue_of_job(api, target.namespace, target.name)
+    if queue is not None:
+        raise BadUse(_no_group(target, queue, look.engine.view.queues))
+
+
+def _no_group(target: Target, queue: str, known: Container[str]) -> str:
+    """One line on a Volcano Job without a PodGroup, and so without pods.
+
+    >>> _no_group(Target("job", "q", "ml"), "gone", ["default"])
+    "Volcano Job 'ml/q' exists and has no PodGroup; its queue 'gone' does not exist"
+    """
+    told = f"Volcano Job {quoted(target.key)} exists and has no PodGroup"
+    if queue not in known:
+        return f"{told}; its queue {quoted(queue)} does not exist"
+    return (
+        f"{told}; Volcano's job controller creates it; hint: kubectl -n volcano-system "
+        "logs deployment/volcano-controllers"
+    )
 
 
 def explain_in(
@@ -164,16 +194,20 @@ def _asked(look: Look, target: Target) -> tuple[Group, list[Group], list[Group]]
     return (waits or groups)[0], groups, waits
 
 
-def _groups(look: Look, target: Target) -> list[Group]:
-    """The groups that are meant, by name."""
+def _names(look: Look, target: Target) -> list[str]:
+    """The names of the groups that are meant, in order."""
     world = look.world
     if target.kind == "pod":
         keys = {pod.key: pod.job for pod in world.pods.values()}
-        found = [keys[target.key]] if target.key in keys else []
-    elif target.key in world.groups:
-        found = [target.key]
-    else:
-        found = sorted({*_of_job(look, target)})
+        return [keys[target.key]] if target.key in keys else []
+    if target.key in world.groups:
+        return [target.key]
+    return sorted({*_of_job(look, target)})
+
+
+def _groups(look: Look, target: Target) -> list[Group]:
+    """The groups that are meant, by name."""
+    world, found = look.world, _names(look, target)
     if not found:
         schedulers = " or ".join(sorted(world.schedulers))
         whose = world.passed_over if isinstance(world, Observed) else {}

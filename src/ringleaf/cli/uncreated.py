@@ -5,7 +5,7 @@ find is decided as for a manifest: they are made from the job, as its controller
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -16,6 +16,7 @@ from ringleaf.kube.look import Look
 from ringleaf.kube.manifest import PATHS, BadManifest, Reader
 from ringleaf.kube.names import GROUP_NAMES
 from ringleaf.kube.objects import Pod
+from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.topology import quoted
 
 VOLCANO_JOB: Final = "batch.volcano.sh/v1alpha1", "Job"
@@ -46,12 +47,7 @@ async def uncreated_pods(api: Api, look: Look, group: Group) -> Uncreated:
     )
     if owner is None:
         return NONE_LACK
-    url = f"{PATHS[VOLCANO_JOB].format(meta.namespace)}/{quote(owner.name, safe='')}"
-    try:
-        said = await api.call("GET", url, lane="tell")
-        plain = msgspec.json.decode(said.body) if said.ok else {}
-    except (TimeoutError, Unreachable, msgspec.DecodeError):
-        return NONE_LACK
+    plain = await _job(api, meta.namespace, owner.name)
     if (plain.get("metadata") or {}).get("uid") != owner.uid:
         return NONE_LACK
     version, kind = VOLCANO_JOB
@@ -70,3 +66,20 @@ async def uncreated_pods(api: Api, look: Look, group: Group) -> Uncreated:
         assert pod.metadata.annotations is not None
         pod.metadata.annotations[GROUP_NAMES[0]] = meta.name
     return Uncreated(pods, f"{NOT_CREATED}; {what} describes them")
+
+
+async def queue_of_job(api: Api, namespace: str, name: str) -> str | None:
+    """The queue of a Volcano Job; None if there is no such job, or it is not read."""
+    plain = await _job(api, namespace, name)
+    return str(plain["spec"].get("queue") or DEFAULT_QUEUE) if "spec" in plain else None
+
+
+async def _job(api: Api, namespace: str, name: str) -> dict[str, Any]:
+    """A Volcano Job as plain values; empty if it is not read."""
+    url = f"{PATHS[VOLCANO_JOB].format(namespace)}/{quote(name, safe='')}"
+    try:
+        said = await api.call("GET", url, lane="tell")
+        found: dict[str, Any] = msgspec.json.decode(said.body) if said.ok else {}
+    except (TimeoutError, Unreachable, msgspec.DecodeError):
+        return {}
+    return found
