@@ -3,6 +3,7 @@
 No figure of that page is typed: ``make docs`` calls these.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -46,7 +47,7 @@ def read(name: str, folder: Path = FOLDER) -> Plain:
 
 def command(study: Plain) -> str:
     """The command of a study, as a block."""
-    return f"```text\n$ {study['command']}\n```"
+    return f"```text\n{typed(study['command'])}\n```"
 
 
 def _rows(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
@@ -103,6 +104,27 @@ def deployed(**studies: Plain) -> str:
                 yield [leaves, f"`{policy}`", *found]
 
     return _rows(["leaves", "scheduler", *SHORT.values()], cells())
+
+
+WIDTH: Final = 100
+"""Columns of a command on a page."""
+
+
+def typed(command: str) -> str:
+    r"""A command as it is typed, with a backslash where a line would be too long.
+
+    >>> typed("ringleaf compare --seeds 5 --policies " + 30 * "a,b").partition("\n")[0]
+    '$ ringleaf compare --seeds 5 \\'
+    """
+    first, *options = re.split(r" (?=--)", f"$ {command}")
+    lines = [first]
+    for option in options:
+        if len(lines[-1]) + 1 + len(option) > WIDTH:
+            lines[-1] += " \\"
+            lines.append(f"    {option}")
+        else:
+            lines[-1] += f" {option}"
+    return "\n".join(lines)
 
 
 def about(study: Plain) -> str:

@@ -155,7 +155,7 @@ def test_explain_says_where_a_pod_is_and_why_one_waits(bed: Testbed) -> None:
         ("nosuch", "; its queue 'nosuch' does not exist\n"),
         (
             "default",
-            "; Volcano's job controller creates it; hint: kubectl -n job.",
+            "; Volcano's job controller creates it; hint: kubectl -n ",
         ),
     ],
 )
