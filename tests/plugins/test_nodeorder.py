@@ -1,8 +1,10 @@
 """Kubernetes' scores, worked by hand from its documentation."""
 
+import copy
 from collections.abc import Mapping
 from fractions import Fraction
 from math import floor
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -484,3 +486,20 @@ def test_many_nodes_score_as_each_alone_and_as_by_hand(
     expected = [by_hand((n[0], n[1]), n[2], pod) for n in nodes]
     assert together.tolist() == [10**6 * a + 10**3 * b + c for a, b, c in expected]
     assert together.tolist() == [each.item() for each in alone if each is not None]
+
+
+def test_an_interrupted_run_keeps_the_plugin_and_finds_its_scores_again() -> None:
+    where = zoned("ab")
+    wants = Preferred(7, (Requirement("zone", Operator.IN, ("b",)),))
+    role = Role("", 0, demand=Demand(prefers=(wants,)))
+    plugin, job = NodeOrder(where, only("nodeaffinity")), Job("new", A2, 0)
+    nodes = np.arange(2)
+    before = plugin.node_order(job, role, nodes)
+
+    later = copy.copy(plugin)  # of what it keeps for a run that goes on later
+
+    assert not any(isinstance(value, ref) for value in vars(later).values())
+    assert before is not None
+    again = later.node_order(job, role, nodes)
+    assert again is not None
+    assert again.tolist() == before.tolist() == [0, 100]
