@@ -6,12 +6,14 @@ state |``. *Where* names symbols below ``ringleaf``, *test* names test functions
 decision (``test_d35_*``), *state* is "holds" or the decision that changes it.
 """
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Final
 
 from tests.docs.pages import ROOT, table_rows
@@ -21,6 +23,7 @@ COLUMNS: Final = 5
 NUMBER: Final = re.compile(r"00[0-4]-\d+")
 QUOTED: Final = re.compile(r"`([^`]+)`")
 HOLDS: Final = "holds"
+TABLES: Final = "policies.rules."
 
 
 def problems(text: str) -> list[str]:
@@ -58,6 +61,15 @@ def is_symbol(name: str) -> bool:
     >>> is_symbol("policies.roles.X"), is_symbol("framework.session.Session.decide")
     (False, True)
     """
+    try:
+        symbol_at(name)
+    except LookupError:
+        return False
+    return True
+
+
+def symbol_at(name: str) -> object:
+    """What has that name below ``ringleaf``; None for a field without a default."""
     parts = name.split(".")
     for at in range(len(parts) - 1, 0, -1):
         try:
@@ -68,10 +80,31 @@ def is_symbol(name: str) -> bool:
             if not hasattr(found, part) and part not in getattr(
                 found, "__annotations__", {}
             ):
-                return False
+                raise LookupError(name)
             found = getattr(found, part, None)
-        return True
-    return False
+        return found
+    raise LookupError(name)
+
+
+def function_at(name: str) -> FunctionType | None:
+    """The function of that name, or that of a property.
+
+    None for a class, a field and a table, and for what makes tables when its module is
+    imported.
+
+    >>> function_at("model.job.Job.network").__name__
+    'network'
+    >>> function_at("model.job.Job"), function_at("policies.rules.flat_rule")
+    (None, None)
+    """
+    found = symbol_at(name)
+    if isinstance(found, property):
+        found = found.fget
+    if isinstance(found, cached_property):
+        found = found.func
+    found = inspect.unwrap(found) if callable(found) else found
+    made_before = name.startswith(TABLES)
+    return found if isinstance(found, FunctionType) and not made_before else None
 
 
 def is_test(name: str) -> bool:

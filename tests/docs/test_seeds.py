@@ -1,12 +1,17 @@
 """docs/seeds.md names things and tests that exist, and the check sees it if not."""
 
 import re
+from types import FunctionType
+from typing import Any
 
 import pytest
 
 from tests.docs.pages import ROOT
-from tests.docs.seeds import PAGE, problems, statements
+from tests.docs.seeds import PAGE, QUOTED, function_at, problems, statements
+from tests.scenarios.calls import functions_called
+from tests.scenarios.case import cases
 
+SCENARIOS = {f"case {case}": case for case in cases()}
 TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
 TEST = "`tests/policies/test_seed_tables.py::test_policy_1_hccs_affinity`"
 LINE = f"| 000-1 | a statement | `policies.rules.RING_OF_4` | {TEST} | holds |"
@@ -23,6 +28,28 @@ def test_all_five_documents_are_there_line_by_line() -> None:
     for seed in range(5):
         own = [int(n.split("-")[1]) for n in numbers if n.startswith(f"00{seed}-")]
         assert own == [*range(1, len(own) + 1)]
+
+
+def told_by_cases() -> list[Any]:
+    """The lines that name functions, and golden scenarios as their only tests."""
+    found = []
+    for number, _said, where, test, _state in statements(TEXT):
+        names = QUOTED.findall(test)
+        functions = [*filter(None, map(function_at, QUOTED.findall(where)))]
+        if functions and all(name.startswith("case ") for name in names):
+            found.append(pytest.param(functions, names, id=number))
+    assert len(found) > 50
+    return found
+
+
+@pytest.mark.parametrize(("functions", "names"), told_by_cases())
+def test_a_golden_scenario_calls_the_function_of_its_line(
+    functions: list[FunctionType], names: list[str]
+) -> None:
+    """A scenario may come out as it is written for another reason than the line's."""
+    called = {code for name in names for code in functions_called(SCENARIOS[name])}
+
+    assert called & {function.__code__ for function in functions}
 
 
 def test_a_good_line_passes() -> None:

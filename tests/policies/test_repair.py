@@ -87,6 +87,14 @@ class TestSwitches1:
 
         assert found == "A0 A1 B2 A3 B0 B1"
 
+    def test_d43_at_a_slot_a_leaf_of_the_job_comes_before_a_fuller_one(self) -> None:
+        """B2 and C2 have the slot, and C has the fewer free nodes."""
+        cluster = leaves("A ####", "B ####", "C ..#.")
+
+        found = repaired(cluster, large(6), before("A0 A1 A2 A3 B0 B1", "A2"))
+
+        assert found == "A0 A1 B2 A3 B0 B1"
+
     def test_of_other_leaves_the_fullest_comes_first(self) -> None:
         cluster = leaves("A ####", "B ##.#", "C ####", "D ..#.")
 

@@ -104,6 +104,11 @@ def _decided(text: bytes) -> dict[str, Any] | list[dict[str, Any]]:
     Each scenario is decided once, for all tests that look at it.
     """
     (scenario,) = load(text)
+    return answers(scenario)
+
+
+def answers(scenario: Scenario) -> dict[str, Any] | list[dict[str, Any]]:
+    """The answers to a scenario, or the whole run of one that is run."""
     if scenario.is_run:
         return plain(run(scenario))
     cluster, decisions = decide_all(scenario)
