@@ -606,7 +606,7 @@ def test_the_guides_go_literal_is_mended(ringleaf: Ringleaf) -> None:
         "fixed: line 1: took out the Go before the backquote",
         "fixed: lines 8 to 12: moved 1 column right",
         "fixed: line 13: took out the backquote and what follows",
-        "examples/conf/guide-default.go: no problems",
+        "examples/conf/guide-default.go as fixed: no problems",
     ]
     again = ringleaf("conf", "check", "-", "--json", stdin=done.out)
     tiers = json.loads(again.out)["tiers"]
@@ -625,6 +625,7 @@ def test_a_mended_configuration_goes_to_a_new_file_only(
     first, second = (ringleaf(*command, str(new)) for _time in range(2))
 
     assert (first.status, first.out, new.read_text()) == (0, "", GUIDE)
+    assert first.err.endswith(f"{new}: no problems\n")
     assert (second.status, second.out) == (2, "")
     assert second.err == (
         f"ringleaf: --output: {new} is there already; "
@@ -718,7 +719,9 @@ def test_what_can_be_read_is_written_as_it_is(ringleaf: Ringleaf) -> None:
     done = ringleaf("conf", "check", "examples/conf/busy.conf", "--fix")
 
     assert (done.status, done.out) == (0, text)
-    assert done.err.splitlines()[-1] == "nothing to fix"
+    told = done.err.splitlines()
+    assert told[-2].startswith("examples/conf/busy.conf: no problems")
+    assert told[-1] == "nothing to fix"
 
 
 def test_a_mended_configuration_with_problems_is_not_written(

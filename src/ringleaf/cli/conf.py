@@ -95,7 +95,9 @@ def fix_file(file: str, output: str | None, *, as_json: bool) -> int:
         sys.stdout.flush()
     console = Console(highlight=False, stderr=True)
     _remarks(console, notes, "fixed: ", "green")
-    _print_verdict(console, shown, told, warnings)
+    fixed = f"{shown} as fixed" if notes else shown
+    written = None if problems else output
+    _print_verdict(console, written or fixed, told, warnings)
     if problems:
         print_line(console, Text("nothing is written: fix these first"))
     elif not notes:
