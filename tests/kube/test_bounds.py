@@ -25,6 +25,7 @@ from ringleaf.kube.jobs import MAX_REQUESTS
 from ringleaf.kube.names import QUEUE_NAME
 from ringleaf.kube.nodes import MAX_RESOURCES as MAX_NODE_RESOURCES
 from ringleaf.kube.pods import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodRecord
+from ringleaf.kube.quantity import quantity
 from ringleaf.model.node_labels import Column
 from tests.kube.stage import NPU, Stage, node
 
@@ -313,6 +314,38 @@ def test_a_pod_with_too_many_resources_is_refused_and_counts_where_it_is() -> No
     (held,) = [pod for pod in stage.world.pods.values() if pod.name == "is"]
     assert (held.asked, held.resource) == (1, NPU)
     assert dict(held.base.resources) == {"cpu": 4000, "pods": 1000}
+
+
+@pytest.mark.parametrize("kind", ["containers", "init containers", "sidecars"])
+def test_containers_are_added_up_at_a_cost_in_proportion_to_them(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """What one container asks for is not added again for each that follows."""
+    sums = []
+
+    class Amount(int):
+        def __add__(self, other: int) -> int:
+            sums.append(self)
+            return Amount(int(self) + int(other))
+
+        __radd__ = __add__
+
+    sidecar = {} if kind == "containers" else {"restartPolicy": "Always"}
+    made_up = {f"example.com/r{i}": "1" for i in range(400)}
+    asks = {"resources": {"requests": made_up, "limits": made_up}}
+    more = sidecar if kind == "sidecars" else {}
+    many = [asks | sidecar, *({"name": f"c{i}"} | more for i in range(300))]
+    given: Plain = {"containers": many}
+    if kind != "containers":
+        given = {"containers": [{"name": "c"}], "initContainers": many}
+    monkeypatch.setattr(demand, "quantity", lambda value: Amount(quantity(value)))
+    stage = Stage()
+
+    stage.pod("evil", 0, spec=given)
+    stage.cycle()
+
+    assert "resources has 401 entries" in stage.reason("pod default/evil")
+    assert 400 <= len(sums) < 10_000
 
 
 def test_a_podgroup_with_too_many_resources_is_refused() -> None:

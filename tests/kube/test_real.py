@@ -135,6 +135,46 @@ def test_pods_are_seen_bound_and_gone(bed: Testbed) -> None:
     asyncio.run(story())
 
 
+def test_an_object_as_deep_as_the_server_keeps_it_is_read(bed: Testbed) -> None:
+    """Whoever may update an object may write thousands of levels of managedFields."""
+    deep = 9_000 * b'{"f:a":' + b"{}" + 9_000 * b"}"
+
+    async def deepen(api: Api, name: str, label: str) -> None:
+        found = msgspec.json.decode((await api.call("GET", f"{PODS}/{name}")).body)
+        found["metadata"]["labels"] = {"x": label}
+        found["metadata"]["managedFields"] = [
+            {
+                "manager": "tenant",
+                "operation": "Update",
+                "apiVersion": "v1",
+                "time": "2026-01-01T00:00:00Z",
+                "fieldsType": "FieldsV1",
+                "fieldsV1": "deep",
+            }
+        ]
+        body = msgspec.json.encode(found).replace(b'"deep"', deep)
+        answer = await api.call("PUT", f"{PODS}/{name}", body)
+        assert (answer.status, answer.body.count(b'{"f:a":')) == (200, 9_000)
+
+    async def story() -> None:
+        async with Api(await load(bed.kubeconfig)) as api:
+            for name in ("deep-0", "deep-1"):
+                assert (await api.call("POST", PODS, pod(name))).status == 201
+            await deepen(api, "deep-0", "listed")
+            async with reflecting(api, PODS, Pod) as (mirror, reflector):
+                await becomes(lambda: reflector.synced)
+                assert mirror.objects["deep-0"].metadata.labels == {"x": "listed"}
+                await deepen(api, "deep-1", "watched")
+                await becomes(lambda: bool(mirror.objects["deep-1"].metadata.labels))
+                for name in ("deep-0", "deep-1"):
+                    assert (await api.call("DELETE", f"{PODS}/{name}")).status == 200
+                await becomes(lambda: not {"deep-0", "deep-1"} & mirror.objects.keys())
+                assert (mirror.lists, mirror.troubles) == (1, [])
+
+    asyncio.run(story())
+
+
+
 def test_what_repairs_write_is_for_this_very_object(
     testbed: Testbed, namespace: str
 ) -> None:

@@ -416,6 +416,61 @@ def test_an_object_that_became_unreadable_stays_as_it_was_known() -> None:
     assert told == [("put", "n/a 3"), ("listed",), ("unread", "n/a"), ("listed",)]
 
 
+def too_deep(name: str, version: object) -> dict[str, Any]:
+    """A pod as any of its owners may write it: the API server keeps 10,000 levels."""
+    thing = pod(name, version)
+    thing["metadata"]["managedFields"] = [{"fieldsV1": "deep"}]
+    return thing
+
+
+def deepened(text: bytes) -> bytes:
+    return text.replace(b'"deep"', 1_500 * b'{"f:a":' + b"{}" + 1_500 * b"}")
+
+
+def deep_listing(*pods: dict[str, Any], version: object) -> Step:
+    async def step(_query: dict[str, str], reply: Reply) -> None:
+        metadata = {"resourceVersion": str(version), "continue": ""}
+        body = json.dumps({"metadata": metadata, "items": list(pods)}).encode()
+        await reply.answer(200, deepened(body))
+
+    return step
+
+
+def test_an_object_that_is_nested_too_deep_is_read_like_any_other() -> None:
+    """Python lets a decoder go down about a thousand levels, and no further."""
+    bad = pod("bad", 4, spec={"priority": "high"})
+
+    told, troubles = run(
+        deep_listing(pod("a", 3), too_deep("b", 4), version=9),
+        watching(
+            deepened(
+                event("ADDED", pod("c", 10))
+                + event("MODIFIED", too_deep("b", 11))
+                + event("ADDED", too_deep("d", 12))
+            ),
+            deepened(event("DELETED", too_deep("b", 13))),
+            event("ADDED", pod("e", 14)),
+            event("ERROR", {"code": 410}),
+            version=9,
+        ),
+        deep_listing(pod("a", 3), too_deep("d", 12), bad, version=20),
+        watching(version=20),
+        until=8,
+    )
+
+    assert told == [
+        ("put", "n/a 3", "n/b 4"),
+        ("listed",),
+        ("put", "n/c 10", "n/b 11", "n/d 12"),
+        ("drop", "n/b uid-b"),
+        ("put", "n/e 14"),
+        ("unread", "n/bad"),
+        ("drop", "n/c uid-c", "n/e uid-e"),
+        ("listed",),
+    ]
+    assert len(troubles) == 1
+
+
 @pytest.mark.parametrize(
     "garbage", [b"\xff\xfe\n", b"{}\n", b'{"type": "ADD\n', b"[]\n"]
 )

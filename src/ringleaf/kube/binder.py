@@ -14,6 +14,7 @@ import msgspec
 
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.quarantine import told, trace_of
@@ -240,7 +241,7 @@ class Binder:
         if answer is None or not answer.ok:
             return answer
         try:
-            found = _pod(answer.body)
+            found = decoded(_pod, answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         if found.metadata.uid != pod.uid:

@@ -222,20 +222,23 @@ def requests_of(spec: PodSpec) -> dict[str, int]:
     As Kubernetes adds it up: containers run side by side, init containers one after
     the other before them, those that restart (sidecars) beside all that follow.
     """
-    beside: dict[str, int] = {}
+    # Names and containers may be many, so nothing is copied. An init container counts
+    # with the sidecars before it; of what it does not ask for, all sidecars have more.
+    total: dict[str, int] = {}
     most: dict[str, int] = {}
     for path, each in _containers("initContainers", spec.init_containers):
         asks = _requests(path, each)
         if each.restart_policy == _ALWAYS:
-            asks = beside = _added(beside, asks)
-        else:
-            asks = _added(beside, asks)
-        most = _largest(most, asks)
-    total = beside
+            _add(total, asks)
+            continue
+        for name, amount in asks.items():
+            most[name] = max(most.get(name, 0), total.get(name, 0) + amount)
     for path, each in _containers("containers", spec.containers):
-        total = _added(total, _requests(path, each))
-    total = _largest(total, most)
-    return _added(total, _amounts("spec.overhead", spec.overhead))
+        _add(total, _requests(path, each))
+    for name, amount in most.items():
+        total[name] = max(total.get(name, 0), amount)
+    _add(total, _amounts("spec.overhead", spec.overhead))
+    return total
 
 
 def _containers(
@@ -266,12 +269,9 @@ def _amounts(path: str, given: Quantities | None) -> dict[str, int]:
     return found
 
 
-def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {n: one.get(n, 0) + other.get(n, 0) for n in (*one, *other)}
-
-
-def _largest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {n: max(one.get(n, 0), other.get(n, 0)) for n in (*one, *other)}
+def _add(to: dict[str, int], amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        to[name] = to.get(name, 0) + amount
 
 
 def _demand(

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.reports import check_code
 from ringleaf.model.fault import Record, RestartScope
@@ -26,6 +27,7 @@ PREFIX: Final = "reset-config-"
 RESET, CODE, TYPE = "reset.json", "checkCode", "restartType"
 TRIES: Final = 6
 FIRST_PAUSE_S: Final = 0.2
+_map: Final = msgspec.json.Decoder(ConfigMap).decode
 FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 403, 404, 409, 429, 500
 
 
@@ -111,7 +113,7 @@ class ResetConfig:
         if not answer.ok:
             return answer
         try:
-            found = msgspec.json.decode(answer.body, type=ConfigMap)
+            found = decoded(_map, answer.body)
             text = (found.data or {}).get(RESET)
             before = msgspec.json.decode(text, type=Reset) if text else Reset()
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api
+from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import Metadata
 from ringleaf.kube.ranktable import LABEL, MARK, map_name
 from ringleaf.kube.watch import Gone, refusal
@@ -275,7 +276,7 @@ class Shelf:
                 body = {"metadata": metadata, "data": dict(data)}
                 answer = await self._call("PATCH", key, body)
             if answer.ok:
-                found = _decode(answer.body)
+                found = decoded(_decode, answer.body)
                 self._ours[key] = found.version
                 same = known is not None and found.version == known.version
                 if same and key in self._spoilt:
@@ -343,5 +344,5 @@ class Shelf:
         if not answer.ok:
             why = refusal(answer.status, answer.body)
             raise NotWritten(f"ConfigMap {quoted(key)}: {why}")
-        found = _decode_list(answer.body).items or []
+        found = decoded(_decode_list, answer.body).items or []
         return found[0] if found else None

@@ -23,6 +23,7 @@ from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
 
 from ringleaf.kube.api import Answer, Api, Refused, Unreachable
+from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import Metadata
 from ringleaf.model.topology import quoted
 
@@ -225,11 +226,11 @@ class Reflector(Generic[T]):
 
     def _decoded_page(self, body: bytes, seen: set[str]) -> "_Page[T]":
         try:
-            return self._pages.decode(body)
+            return decoded(self._pages.decode, body)
         except _UNREADABLE:
             pass
         try:
-            page = msgspec.json.decode(body, type=_Page[Raw])
+            page = decoded(_RAW_PAGES.decode, body)
         except _UNREADABLE as error:
             raise self._failed(f"list {self.path}: {error}, want a list") from None
         items = [self._decoded(item, seen) for item in page.items or []]
@@ -238,7 +239,7 @@ class Reflector(Generic[T]):
     def _decoded(self, raw: Raw, seen: set[str]) -> T | None:
         """The object; of one that cannot be read, what was known stays."""
         try:
-            return self._one.decode(raw)
+            return decoded(self._one.decode, raw)
         except _UNREADABLE as error:
             seen.add(self._pass_over(raw, error))
             return None
@@ -324,7 +325,7 @@ class Reflector(Generic[T]):
 
     def _read_events(self, block: bytes) -> "Iterable[_Event[T]]":
         try:
-            events = self._events.decode_lines(block)
+            events = decoded(self._events.decode_lines, block)
         except _UNREADABLE:
             return self._one_by_one(block)
         if any(event.type == "ERROR" for event in events):
@@ -335,7 +336,7 @@ class Reflector(Generic[T]):
         """The same with care: objects that cannot be read, errors, no events at all."""
         for line in block.splitlines():
             try:
-                event = _RAW_EVENTS.decode(line)
+                event = decoded(_RAW_EVENTS.decode, line)
             except _UNREADABLE as error:
                 # It may have been any event: list again.
                 self._version = ""
@@ -345,7 +346,7 @@ class Reflector(Generic[T]):
             if event.type == "ERROR":
                 raise self._ended(event.object)
             try:
-                yield _Event(event.type, self._one.decode(event.object))
+                yield _Event(event.type, decoded(self._one.decode, event.object))
             except _UNREADABLE as error:
                 if event.type == "DELETED":
                     yield _Event(event.type, cast("T", _bare(event.object)))
@@ -489,12 +490,16 @@ class _Known(Struct, frozen=True, gc=False):
     uid: str
 
 
+_RAW_PAGES: Final = msgspec.json.Decoder(_Page[Raw])
 _RAW_EVENTS: Final = msgspec.json.Decoder(_Event[Raw])
+
+
+_BARE: Final = msgspec.json.Decoder(_Bare)
 
 
 def _bare(raw: Raw) -> _Bare:
     try:
-        return msgspec.json.decode(raw, type=_Bare)
+        return decoded(_BARE.decode, raw)
     except _UNREADABLE:
         return _Bare()
 

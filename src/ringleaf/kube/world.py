@@ -44,6 +44,7 @@ from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.demand import BadPod
+from ringleaf.kube.depth import decoded
 from ringleaf.kube.jobs import (
     Facts,
     Group,
@@ -138,6 +139,9 @@ class _BoundPod(Struct, rename="camel"):
 
     metadata: Metadata = field(default_factory=Metadata)
     spec: Spec = field(default_factory=Spec)
+
+
+_bound_pod: Final = msgspec.json.Decoder(_BoundPod).decode
 
 
 class Failure(NamedTuple):
@@ -286,8 +290,8 @@ class World:
     def unread_pods(self, key: str, raw: bytes) -> None:
         """A pod is there that cannot be read: where it is, it may hold any chips."""
         try:
-            found = msgspec.json.decode(raw, type=_BoundPod)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            found = decoded(_bound_pod, raw)
+        except (msgspec.MsgspecError, UnicodeError):
             return
         known = self.pods.get(found.metadata.uid)
         if known is None or known.node != found.spec.node_name:
